@@ -1,0 +1,20 @@
+"""The project's C++ rules: the system's, with our warnings, abseil, and for tests the shared Catch2 main."""
+
+load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_library", _cc_test = "cc_test")
+
+_COPTS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-missing-field-initializers"]
+
+def cc_library(name, copts = [], deps = [], **kwargs):
+    _cc_library(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"], **kwargs)
+
+def cc_binary(name, copts = [], deps = [], **kwargs):
+    _cc_binary(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"], **kwargs)
+
+def cc_test(name, copts = [], deps = [], size = "small", **kwargs):
+    _cc_test(
+        name = name,
+        copts = _COPTS + copts,
+        deps = deps + ["@system//:absl", "@system//:catch2", "//tests/support:catch_main"],
+        size = size,
+        **kwargs
+    )

@@ -1,0 +1,39 @@
+#include "common/log/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::log {
+namespace {
+
+void Write(spdlog::level::level_enum level, absl::string_view message) {
+  spdlog::default_logger_raw()->log(level, spdlog::string_view_t(message.data(), message.size()));
+}
+
+}  // namespace
+
+absl::Status Init(absl::string_view process, absl::string_view level) {
+  const spdlog::level::level_enum parsed = spdlog::level::from_str(std::string(level));
+  if (parsed == spdlog::level::off && level != "off") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--log_level: expected debug, info, warning or error, got \"", level, "\""));
+  }
+  auto logger = std::make_shared<spdlog::logger>(
+      std::string(process), std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %^%L%$ %n: %v", spdlog::pattern_time_type::utc);
+  logger->set_level(parsed);
+  logger->flush_on(spdlog::level::debug);
+  spdlog::set_default_logger(std::move(logger));
+  return absl::OkStatus();
+}
+
+void Debug(absl::string_view message) { Write(spdlog::level::debug, message); }
+void Info(absl::string_view message) { Write(spdlog::level::info, message); }
+void Warning(absl::string_view message) { Write(spdlog::level::warn, message); }
+void Error(absl::string_view message) { Write(spdlog::level::err, message); }
+
+}  // namespace lockstep::log

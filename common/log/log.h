@@ -1,0 +1,21 @@
+// The one wrapper over spdlog. Lines go to stderr: time, level, role and task, message.
+// Thread-safe.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep::log {
+
+enum class Level { kDebug, kInfo, kWarning, kError };
+
+// Names this process in every line ("worker 1"). Call once, first thing in main. `level`: "debug",
+// "info", "warning", "error"; INVALID_ARGUMENT otherwise.
+absl::Status Init(absl::string_view process, absl::string_view level);
+
+void Debug(absl::string_view message);
+void Info(absl::string_view message);
+void Warning(absl::string_view message);
+void Error(absl::string_view message);
+
+}  // namespace lockstep::log

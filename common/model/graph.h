@@ -1,0 +1,65 @@
+// The model as a graph with every shape inferred: what the chief checks, a ps initialises and a
+// worker computes. No arithmetic here. Shapes never include the batch dimension.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "proto/model.pb.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep {
+
+// A variable that a layer needs, before it is placed on a shard.
+struct ModelVariable {
+  std::string name;  // "<layer>/<kind>"
+  Shape shape;
+  DType dtype = DType::kFloat32;
+  // False: a statistic; workers push its new value and the ps averages.
+  bool trainable = true;
+  Initializer initializer;
+};
+
+struct ModelNode {
+  std::string name;
+  LayerDef layer;  // defaults filled in: kernel and strides have two entries, initializers are set
+  std::vector<int> inputs;     // indices of nodes, all lower than this one's
+  std::vector<int> variables;  // indices into ModelGraph::variables(), in the order that the
+                               // layer's comment in model.proto lists them
+  Shape output;
+};
+
+// Immutable after Build; thread-safe.
+class ModelGraph {
+ public:
+  // INVALID_ARGUMENT naming the layer, what was expected and what was got: unknown input, duplicate
+  // or malformed name, shapes that do not fit, no or several losses, a layer nobody uses.
+  static absl::StatusOr<ModelGraph> Build(const ModelDef& def);
+
+  const std::string& name() const { return name_; }
+  // Node 0 is the input (its layer is empty); the order is that of execution.
+  const std::vector<ModelNode>& nodes() const { return nodes_; }
+  // In the order of first use by the forward pass. The last one is always the statistic
+  // kLossVariable of shape [1]: the mean training loss of a step, pushed with the gradients.
+  const std::vector<ModelVariable>& variables() const { return variables_; }
+  int loss_variable() const { return static_cast<int>(variables_.size()) - 1; }
+  // The loss layer; its single input are the scores (softmax) or the outputs (L2).
+  int loss_node() const { return loss_node_; }
+  bool is_classifier() const;
+  // Classes of a classifier; number of outputs of a regression.
+  int64_t num_outputs() const;
+  const Shape& input_shape() const { return nodes_[0].output; }
+
+  static constexpr char kLossVariable[] = "train/loss";
+
+ private:
+  std::string name_;
+  std::vector<ModelNode> nodes_;
+  std::vector<ModelVariable> variables_;
+  int loss_node_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,18 @@
+// First values of variables. Element i of a variable depends on (seed, name, i) alone: the same on
+// every ps, whatever the number of shards.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "common/tensor/tensor.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep {
+
+// Fills `value`, whose shape is that of the whole variable (fans are computed from it). float32 or
+// float64. An Initializer without a kind means zeros.
+void FillInitialValue(const Initializer& initializer, uint64_t seed, absl::string_view name,
+                      MutableTensorView value);
+
+}  // namespace lockstep

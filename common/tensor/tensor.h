@@ -1,0 +1,110 @@
+// Tensors: memory with a dtype and a shape. Tensor owns, TensorView and MutableTensorView look.
+// Memory is aligned to 64 bytes and a multiple of it long, so that vector loops need no special
+// edge.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "common/base/check.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+
+namespace lockstep {
+
+template <typename T>
+constexpr DType DTypeOf() {
+  if constexpr (std::is_same_v<T, float>)
+    return DType::kFloat32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::kFloat64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::kInt32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::kInt64;
+  else {
+    static_assert(std::is_same_v<T, uint8_t>);
+    return DType::kUInt8;
+  }
+}
+
+// Does not own; the memory must outlive the view.
+struct TensorView {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  const void* data = nullptr;
+
+  int64_t num_elements() const { return shape.num_elements(); }
+  size_t num_bytes() const { return static_cast<size_t>(shape.num_elements()) * SizeOf(dtype); }
+  template <typename T>
+  std::span<const T> as() const {
+    LOCKSTEP_CHECK(DTypeOf<T>() == dtype);
+    return {static_cast<const T*>(data), static_cast<size_t>(num_elements())};
+  }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(data), num_bytes()};
+  }
+};
+
+struct MutableTensorView {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  void* data = nullptr;
+
+  int64_t num_elements() const { return shape.num_elements(); }
+  size_t num_bytes() const { return static_cast<size_t>(shape.num_elements()) * SizeOf(dtype); }
+  template <typename T>
+  std::span<T> as() const {
+    LOCKSTEP_CHECK(DTypeOf<T>() == dtype);
+    return {static_cast<T*>(data), static_cast<size_t>(num_elements())};
+  }
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data), num_bytes()}; }
+  operator TensorView() const { return {dtype, shape, data}; }
+};
+
+// Owns its memory; movable, not copyable (Clone says that it copies). Const access is thread-safe.
+class Tensor {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  Tensor() = default;  // no memory, shape [0]
+  // Memory is not initialised.
+  Tensor(DType dtype, Shape shape);
+  static Tensor Zeros(DType dtype, Shape shape);
+
+  Tensor(Tensor&&) noexcept = default;
+  Tensor& operator=(Tensor&&) noexcept = default;
+  Tensor Clone() const;
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int64_t num_elements() const { return shape_.num_elements(); }
+  size_t num_bytes() const { return static_cast<size_t>(num_elements()) * SizeOf(dtype_); }
+  const void* data() const { return memory_.get(); }
+  void* data() { return memory_.get(); }
+  TensorView view() const { return {dtype_, shape_, memory_.get()}; }
+  MutableTensorView view() { return {dtype_, shape_, memory_.get()}; }
+  template <typename T>
+  std::span<const T> as() const {
+    return view().as<T>();
+  }
+  template <typename T>
+  std::span<T> as() {
+    return view().as<T>();
+  }
+  void FillZero();
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  DType dtype_ = DType::kFloat32;
+  Shape shape_ = Shape({0});
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+// Copies elements; dtype and number of bytes must agree (CHECK).
+void Copy(TensorView from, MutableTensorView to);
+
+}  // namespace lockstep

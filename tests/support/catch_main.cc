@@ -1,0 +1,69 @@
+// The one Catch2 main of all tests. It speaks Bazel's test protocol (filter, shards, XML) and
+// closes with a count of test cases, which Catch2's own JUnit file does not hold.
+#define CATCH_CONFIG_RUNNER
+#define CATCH_CONFIG_NO_POSIX_SIGNALS
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+class CountingListener : public Catch::TestEventListenerBase {
+ public:
+  using TestEventListenerBase::TestEventListenerBase;
+
+  void testCaseEnded(const Catch::TestCaseStats& stats) override {
+    (stats.totals.testCases.failed > 0 ? failed : passed)++;
+  }
+
+  static int passed;
+  static int failed;
+};
+int CountingListener::passed = 0;
+int CountingListener::failed = 0;
+
+CATCH_REGISTER_LISTENER(CountingListener)
+
+// Keeps every n-th test case, as TEST_TOTAL_SHARDS and TEST_SHARD_INDEX ask.
+std::vector<std::string> NamesOfShard(int shard, int total) {
+  std::vector<std::string> names;
+  int index = 0;
+  for (const auto& test : Catch::getRegistryHub().getTestCaseRegistry().getAllTests()) {
+    if (index++ % total == shard) names.push_back(test.name);
+  }
+  return names;
+}
+
+std::string Escaped(const std::string& name) {
+  std::string escaped;
+  for (char c : name) {
+    if (c == ',' || c == '[' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Catch::Session session;
+  if (int error = session.applyCommandLine(argc, argv)) return error;
+  auto& config = session.configData();
+  if (const char* filter = std::getenv("TESTBRIDGE_TEST_ONLY"))
+    config.testsOrTags.push_back(filter);
+  if (const char* total = std::getenv("TEST_TOTAL_SHARDS")) {
+    if (const char* status = std::getenv("TEST_SHARD_STATUS_FILE")) {
+      if (FILE* file = std::fopen(status, "w")) std::fclose(file);
+    }
+    const auto names = NamesOfShard(std::atoi(std::getenv("TEST_SHARD_INDEX")), std::atoi(total));
+    std::string spec;
+    for (const auto& name : names) spec += (spec.empty() ? "" : ",") + Escaped(name);
+    if (spec.empty()) return 0;
+    config.testsOrTags.push_back(spec);
+  }
+  const int result = session.run();
+  std::printf("%d passed, %d failed\n", CountingListener::passed, CountingListener::failed);
+  return result;
+}

@@ -1,0 +1,63 @@
+// The training data of one replica: which examples belong to a step is a function of (seed,
+// replica, step) alone, never of the history of the process. Batches are prepared ahead on a thread
+// of the pipeline's own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/tensor/shape.h"
+#include "proto/job.pb.h"
+#include "worker/data/batch.h"
+
+namespace lockstep::worker {
+
+// Step s of the job takes the examples [s*G, (s+1)*G) of an endless stream (one permutation per
+// data epoch); replica r of R takes the r-th of R equal parts, tower t of D the t-th of D equal
+// parts of that.
+struct PipelineOptions {
+  uint64_t seed = 0;
+  uint32_t replica = 0;
+  uint32_t num_replicas = 1;
+  int64_t batch_per_tower = 0;
+  int64_t towers = 1;
+};
+
+// What a model expects of its data, so that files that do not fit are refused before training.
+struct ExampleSpec {
+  Shape input_shape;
+  bool classifier = true;
+  int64_t num_outputs = 0;  // labels are 0 .. num_outputs - 1; or regression targets per example
+};
+
+class Pipeline {
+ public:
+  // Opens and checks the training files. NOT_FOUND for a missing file; DATA_LOSS (file, offset or
+  // line, expected, got) for wrong bytes, labels out of range; INVALID_ARGUMENT where the files do
+  // not fit the model.
+  static absl::StatusOr<std::unique_ptr<Pipeline>> Open(const DataDef& data,
+                                                        const ExampleSpec& spec,
+                                                        const PipelineOptions& options);
+  virtual ~Pipeline() = default;
+
+  // One batch per tower for this step. Blocks until it is ready; fast when steps are asked for in
+  // ascending order. The batches stay valid until the next call. One caller at a time.
+  virtual absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) = 0;
+
+  virtual int64_t num_examples() const = 0;
+};
+
+// The test files, read in ranges for evaluation and prediction. Thread-safe.
+class TestSet {
+ public:
+  static absl::StatusOr<std::unique_ptr<TestSet>> Open(const DataDef& data,
+                                                       const ExampleSpec& spec);
+  virtual ~TestSet() = default;
+  virtual int64_t num_examples() const = 0;
+  // Examples [begin, end), scaled, not augmented.
+  virtual absl::StatusOr<Batch> Read(int64_t begin, int64_t end) const = 0;
+};
+
+}  // namespace lockstep::worker
