@@ -1,0 +1,14 @@
+// Reads the status of any process, for tools. Blocks.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/status.pb.h"
+
+namespace lockstep {
+
+absl::StatusOr<ProcessStatus> FetchStatus(const std::string& address, absl::Duration timeout);
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+// The one way in which a Lockstep process serves gRPC: bind check, limits, keepalive, health,
+// reflection and orderly shutdown are the same everywhere.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace grpc {
+class Service;
+class ServerCompletionQueue;
+}  // namespace grpc
+
+namespace lockstep {
+
+struct ServerOptions {
+  std::string address;    // "host:port"; port 0 picks one
+  bool insecure = false;  // allow an address that is not loopback
+  std::string owner;      // "worker 1": named in errors, and compared with whoever holds the port
+  std::vector<grpc::Service*> services;  // not owned; outlive the server
+  int completion_queues = 0;             // for services with raw methods; polled by the caller
+};
+
+// Thread-safe after Start.
+class Server {
+ public:
+  // INVALID_ARGUMENT (exit 78): the address is not loopback and not --insecure. UNAVAILABLE (exit
+  // 138): the port is in use, naming the holder when it tells; FAILED_PRECONDITION (exit 78): the
+  // holder is this very task (same role and index).
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  virtual ~Server() = default;
+
+  virtual int port() const = 0;
+  virtual grpc::ServerCompletionQueue* completion_queue(int index) = 0;
+  // Health: "" is live from the start; "ready" is set here.
+  virtual void SetReady(bool ready) = 0;
+  // Refuses new calls, gives calls in flight `grace`, then cancels them; returns when all are done.
+  virtual void Shutdown(absl::Duration grace) = 0;
+};
+
+}  // namespace lockstep

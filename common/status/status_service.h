@@ -1,0 +1,28 @@
+// StatusService for a process: asks `collect` for its state on every call.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "proto/status.pb.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace lockstep {
+
+// Fills the parts that only the process knows (state, waiting_for, job/shard/worker). Called on
+// gRPC's threads.
+using CollectStatus = std::function<void(ProcessStatus*)>;
+
+struct ProcessIdentity {
+  std::string role;
+  uint32_t task = 0;
+  uint64_t incarnation = 0;
+};
+
+std::unique_ptr<grpc::Service> MakeStatusService(const ProcessIdentity& identity,
+                                                 CollectStatus collect);
+
+}  // namespace lockstep

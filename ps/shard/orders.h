@@ -1,0 +1,189 @@
+// What goes in and out of a shard, as plain structs: ps/service translates them from and to
+// protobuf, the simulator makes them itself. Field meanings: proto/ps.proto.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/tensor/tensor.h"
+#include "proto/job.pb.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep::ps {
+
+struct Command {
+  uint64_t job = 0;
+  Term term;
+};
+
+struct WorkerIdentity {
+  uint64_t job = 0;
+  Epoch epoch;
+  WorkerIndex worker;
+  Incarnation incarnation;
+};
+
+struct Member {
+  WorkerIndex worker;
+  Incarnation incarnation;
+};
+
+struct View {
+  Command command;
+  Epoch epoch;
+  std::vector<Member> members;
+  ShardIndex shard;
+};
+
+struct ShardState {
+  uint64_t job = 0;
+  Term term;
+  Epoch epoch;
+  bool has_variables = false;
+  GlobalStep shard_step;   // first step that this shard has not closed
+  GlobalStep global_step;  // step shard: committed steps
+};
+
+struct VariablePlan {
+  Command command;
+  Placement placement;  // all variables; the shard takes its own
+  OptimizerDef optimizer;
+  uint64_t seed = 0;
+  TokenPolicy token_policy = PER_REPLICA;
+  uint32_t total_num_replicas = 1;
+  uint32_t replicas_to_aggregate = 1;
+  int64_t init_tokens = -1;
+  std::string restore_from;  // checkpoint folder, or empty
+  GlobalStep start_step;
+};
+
+struct GrantOrder {
+  Command command;
+  GlobalStep step;
+  uint32_t required = 1;
+  float learning_rate = 0;
+  bool keep_values = false;
+  bool keep_slots = false;
+  bool commit = false;
+  bool last = false;
+};
+
+struct SmallStatistic {
+  VariableId variable;
+  std::vector<float> values;
+  uint32_t count = 0;
+};
+
+struct ClosedStep {
+  GlobalStep step;
+  GlobalStep shard_step;
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  std::vector<SmallStatistic> statistics;
+};
+
+struct SavedTensor {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  uint32_t crc32c = 0;
+};
+
+struct SavedShard {
+  std::string file;
+  uint64_t bytes = 0;
+  std::vector<SavedTensor> tensors;
+};
+
+struct PushPiece {
+  VariableId variable;
+  DType dtype = DType::kFloat32;
+  Shape shape;  // of the whole tensor
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+
+// `payload` is the pieces' bytes in their order, in spans that may be cut anywhere.
+struct PushOrder {
+  WorkerIdentity worker;
+  PushSeq push_seq;
+  GlobalStep local_step;
+  std::vector<PushPiece> pieces;
+  bool ask = false;
+  std::vector<std::span<const std::byte>> payload;
+};
+
+enum class Verdict { kPending, kAccepted, kStale };
+
+struct PushResult {
+  std::vector<Verdict> verdicts;  // one per piece
+  GlobalStep shard_step;
+};
+
+struct PullPiece {
+  VariableId variable;
+  uint64_t offset = 0;
+  uint64_t size = 0;  // 0: to the end
+};
+
+struct PullOrder {
+  WorkerIdentity worker;
+  GlobalStep version;
+  std::vector<PullPiece> pieces;
+};
+
+// Bytes of a published value; `owner` keeps them alive and unchanged.
+struct PulledPiece {
+  VariableId variable;
+  uint64_t offset = 0;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const Tensor> owner;
+};
+
+struct PullResult {
+  GlobalStep version;
+  std::vector<PulledPiece> pieces;
+};
+
+struct DequeueOrder {
+  WorkerIdentity worker;
+  DequeueSeq dequeue_seq;
+};
+
+struct Token {
+  GlobalStep step;
+  bool done = false;
+};
+
+struct PendingVariable {
+  std::string name;
+  uint32_t have = 0;
+  uint32_t required = 0;
+  std::vector<WorkerIndex> from;
+};
+
+struct ShardReport {
+  ShardState state;
+  uint32_t variables = 0;
+  uint64_t bytes = 0;
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  uint64_t duplicates = 0;
+  uint64_t rejected = 0;
+  uint64_t held_bytes = 0;
+  uint32_t waiting_pulls = 0;
+  uint32_t waiting_dequeues = 0;
+  std::vector<PendingVariable> pending;  // at most 8
+};
+
+template <typename T>
+using Done = std::function<void(absl::StatusOr<T>)>;
+
+}  // namespace lockstep::ps

@@ -1,0 +1,60 @@
+// One shard of the parameter server: the door through which every call passes. It admits (job,
+// term, epoch, incarnation, budget; what is malformed is refused here, stale or not), keeps the
+// books, and hands the work to the rooms behind it: variables, accumulators, ledger, tokens, steps.
+//
+// Thread-safe. Completion callbacks are called exactly once, never under a lock, on the thread
+// whose call made them possible (or at once, on the caller's). Errors are those of
+// docs/protocol.md.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+struct ShardOptions {
+  // Gradients held until their step closes; 0: as much as the placement needs for all replicas.
+  uint64_t held_bytes_budget = 0;
+};
+
+class Shard {
+ public:
+  explicit Shard(const ShardOptions& options);
+  ~Shard();  // after Finish or Stop
+
+  ShardState GetView() const;
+  // ABORTED: an older term. FAILED_PRECONDITION: another job, or another shard index than before.
+  absl::StatusOr<ShardState> SetView(const View& view);
+  // Bytes of this shard's values. Repeatable; what exists is left alone.
+  absl::StatusOr<int64_t> CreateVariables(const VariablePlan& plan);
+  // Parked until the step is closed; a shard that has closed it already answers at once. The same
+  // step again replaces the parked call, which is answered CANCELLED. A grant for the step after
+  // the current one waits its turn. With `commit` the tokens go out before `done` is called.
+  void Grant(const GrantOrder& order, Done<ClosedStep> done);
+  // Step shard. Repeatable. Returns the global step.
+  absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
+  // Writes the kept version to the folder; blocks on the disk, so not for a polling thread.
+  absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
+                                  const std::string& folder);
+  absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);
+  // The job is over: parked calls are answered (tokens with done), later ones refused.
+  absl::Status Finish(const Command& command);
+
+  absl::StatusOr<PushResult> Push(const PushOrder& order);
+  void Pull(const PullOrder& order, Done<PullResult> done);
+  void DequeueToken(const DequeueOrder& order, Done<Token> done);
+
+  // Answers every parked call CANCELLED and refuses new ones. For a process that is told to stop.
+  void Stop();
+
+  ShardReport Report() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::ps
