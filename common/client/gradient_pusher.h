@@ -1,0 +1,53 @@
+// Sends one worker's gradients to one ps: cuts large tensors into chunks, joins small ones, keeps a
+// window of messages in flight, repeats what was lost. One gradient at a time.
+//
+// Start, then Add each variable as its gradient becomes final (any order, any thread), then the
+// callback tells the verdicts. Tensors must stay unchanged from Add until the callback. Between
+// gradients nothing is allocated anew beyond messages.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/client/ps_client.h"
+#include "common/tensor/tensor.h"
+#include "proto/ps.pb.h"
+
+namespace lockstep {
+
+struct PushSummary {
+  uint32_t accepted = 0;  // variables
+  uint32_t stale = 0;
+};
+
+struct PusherOptions {
+  WorkerIdentity identity;
+  size_t chunk_bytes = 512 * 1024;
+  size_t bucket_bytes = 64 * 1024;  // tensors up to this size share messages
+  int window = 4;                   // messages in flight
+  // How long an unreachable ps is tried before the gradient fails with UNAVAILABLE.
+  absl::Duration patience = absl::Seconds(120);
+};
+
+class GradientPusher {
+ public:
+  // `ps` outlives the pusher.
+  GradientPusher(PsData* ps, const PusherOptions& options);
+  ~GradientPusher();
+
+  // Begins gradient `push_seq` of `num_variables` variables; `done` comes after the last verdict,
+  // or with the first error that cannot be repaired by repeating. Not before the previous `done`.
+  // With no variables `done` is called at once.
+  void Start(PushSeq push_seq, GlobalStep local_step, int num_variables, Done<PushSummary> done);
+  void Add(VariableId variable, TensorView gradient);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep
