@@ -7,6 +7,8 @@
 
 namespace lockstep {
 
+Shape::Shape() = default;
+
 Shape::Shape(std::initializer_list<int64_t> dims)
     : Shape(absl::Span<const int64_t>(dims.begin(), dims.size())) {}
 

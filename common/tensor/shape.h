@@ -14,7 +14,8 @@ namespace lockstep {
 // A value; every extent is >= 0 and the number of elements fits in int64 (checked by Create).
 class Shape {
  public:
-  Shape() = default;
+  // In the .cc: seen inline, GCC 12 takes the unused inline storage for a bug of the caller's.
+  Shape();
   // For shapes known to be sound; breaks a CHECK otherwise.
   Shape(std::initializer_list<int64_t> dims);
   explicit Shape(absl::Span<const int64_t> dims);

@@ -1,0 +1,91 @@
+#include "common/model/initial_value.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "common/base/check.h"
+#include "common/base/philox.h"
+
+namespace lockstep {
+namespace {
+
+// Standard deviation of the standard normal distribution cut off at +-2.
+constexpr double kTruncatedStddev = 0.87962566103423978;
+constexpr double kBound = 2.0;
+
+struct Fans {
+  double in = 1;
+  double out = 1;
+};
+
+Fans FansOf(const Shape& shape) {
+  const int rank = shape.rank();
+  if (rank == 0) return {};
+  double field = 1;
+  for (int axis = 0; axis < rank - 2; ++axis) field *= static_cast<double>(shape.dim(axis));
+  const double out = static_cast<double>(shape.dim(rank - 1));
+  const double in = rank == 1 ? out : static_cast<double>(shape.dim(rank - 2));
+  return {std::max(1.0, in * field), std::max(1.0, out * field)};
+}
+
+// Uniform in [-1, 1): word i % 4 of block i / 4, lane 0.
+double UniformElement(const Philox& random, uint64_t i) {
+  return 2.0 * UniformFloat(random.At(i / 4)[i % 4]) - 1.0;
+}
+
+// Standard normal, redrawn outside +-2: attempt t is Box and Muller's cosine of the first two words
+// of block i, lane t. One attempt in 22 is redrawn; the stream of one element never touches
+// another's.
+double TruncatedNormalElement(const Philox& random, uint64_t i) {
+  for (uint64_t attempt = 0;; ++attempt) {
+    const Philox::Block block = random.At(i, attempt);
+    const double u = (block[0] + 1.0) * 0x1.0p-32;  // in (0, 1]: its logarithm is finite
+    const double v = block[1] * 0x1.0p-32;
+    const double z = std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+    if (std::abs(z) <= kBound) return z;
+  }
+}
+
+template <typename T>
+void Fill(const Initializer& initializer, const Philox& random, const Shape& shape,
+          std::span<T> value) {
+  const auto each = [&](auto element) {
+    for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<T>(element(i));
+  };
+  switch (initializer.kind_case()) {
+    case Initializer::KIND_NOT_SET:
+    case Initializer::kZeros:
+      return each([](uint64_t) { return 0.0; });
+    case Initializer::kConstant:
+      return each([c = initializer.constant().value()](uint64_t) { return c; });
+    case Initializer::kTruncatedNormal: {
+      const float stddev = initializer.truncated_normal().stddev();
+      const double scale = stddev == 0 ? 0.1 : stddev;
+      return each([&](uint64_t i) { return scale * TruncatedNormalElement(random, i); });
+    }
+    case Initializer::kGlorot: {
+      const Fans fans = FansOf(shape);
+      const double limit = std::sqrt(6.0 / (fans.in + fans.out));
+      return each([&](uint64_t i) { return limit * UniformElement(random, i); });
+    }
+    case Initializer::kHe: {
+      const double scale = std::sqrt(2.0 / FansOf(shape).in) / kTruncatedStddev;
+      return each([&](uint64_t i) { return scale * TruncatedNormalElement(random, i); });
+    }
+  }
+}
+
+}  // namespace
+
+void FillInitialValue(const Initializer& initializer, uint64_t seed, absl::string_view name,
+                      MutableTensorView value) {
+  const Philox random(seed, name);
+  if (value.dtype == DType::kFloat64) {
+    Fill(initializer, random, value.shape, value.as<double>());
+  } else {
+    Fill(initializer, random, value.shape, value.as<float>());
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,271 @@
+#include "common/model/layer_rules.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/model/initializer_rules.h"
+#include "common/model/window.h"
+
+namespace lockstep {
+namespace {
+
+using google::protobuf::RepeatedField;
+
+// Of elements in one tensor. Libraries for CPUs and GPUs index with 32 bits here and there.
+constexpr int64_t kMaxElements = std::numeric_limits<int32_t>::max();
+constexpr float kDefaultMomentum = 0.99f;
+constexpr float kDefaultEpsilon = 0.001f;
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+absl::StatusOr<Shape> SizedShape(absl::string_view what, absl::Span<const int64_t> dims) {
+  const absl::StatusOr<Shape> shape = Shape::Create(dims);
+  if (!shape.ok() || shape->num_elements() > kMaxElements) {
+    return Invalid(what, " of shape [", absl::StrJoin(dims, ","), "] has more than ", kMaxElements,
+                   " elements");
+  }
+  return shape;
+}
+
+absl::Status RequireInputs(absl::Span<const Shape> inputs, size_t fewest, bool more) {
+  if (inputs.size() == fewest || (more && inputs.size() > fewest)) return absl::OkStatus();
+  return Invalid("inputs: expected ", fewest, more ? " or more" : "", ", got ", inputs.size());
+}
+
+absl::Status RequireVector(const Shape& input) {
+  if (input.rank() == 1) return absl::OkStatus();
+  return Invalid("expected an input of rank 1, got ", input.ToString(),
+                 ". Remedy: flatten first (put a flatten layer before it)");
+}
+
+absl::Status RequireImage(const Shape& input) {
+  if (input.rank() == 3) return absl::OkStatus();
+  std::string remedy;
+  if (input.rank() == 2) {
+    remedy = absl::StrCat(". Remedy: write the channels too, input_shape: [", input.dim(0), ",",
+                          input.dim(1), ",1] for grey images");
+  }
+  return Invalid("expected an input [height,width,channels], got ", input.ToString(), remedy);
+}
+
+absl::StatusOr<int64_t> Positive(absl::string_view field, int64_t value) {
+  if (value >= 1 && value <= kMaxElements) return value;
+  return Invalid(field, ": expected 1 to ", kMaxElements, ", got ", value);
+}
+
+// Height and width of `field`; one number counts for both, none for `fallback`.
+absl::Status CompletePair(absl::string_view field, std::pair<int64_t, int64_t> fallback,
+                          RepeatedField<int64_t>* values) {
+  if (values->size() > 2) {
+    return Invalid(field, ": expected one number or height and width, got ", values->size(),
+                   " numbers");
+  }
+  for (int64_t value : *values) LOCKSTEP_RETURN_IF_ERROR(Positive(field, value).status());
+  if (values->empty()) {
+    values->Add(int64_t{fallback.first});
+    values->Add(int64_t{fallback.second});
+  } else if (values->size() == 1) {
+    values->Add(int64_t{values->Get(0)});
+  }
+  return absl::OkStatus();
+}
+
+// The image that a window moving over `input` leaves, with this many channels.
+absl::StatusOr<Shape> Slide(const Shape& input, absl::string_view field,
+                            const RepeatedField<int64_t>& window,
+                            const RepeatedField<int64_t>& strides, Padding padding,
+                            int64_t channels) {
+  if (padding != SAME && padding != VALID) {
+    return Invalid("padding: expected SAME or VALID, got ", static_cast<int>(padding));
+  }
+  int64_t extent[2];
+  for (int axis : {0, 1}) {
+    extent[axis] = PlanWindow(input.dim(axis), window.Get(axis), strides.Get(axis), padding).output;
+    if (extent[axis] < 1) {
+      return Invalid(field, ": ", window.Get(0), "x", window.Get(1), " without padding is larger ",
+                     "than the input ", input.ToString(), ". Remedy: padding: SAME, or a smaller ",
+                     field);
+    }
+  }
+  return SizedShape("the output", {extent[0], extent[1], channels});
+}
+
+// Kernel and bias of a dense or conv2d layer.
+template <typename Def>
+absl::StatusOr<std::vector<LayerVariable>> KernelAndBias(Def& def,
+                                                         absl::Span<const int64_t> kernel_dims) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      *def.mutable_kernel_initializer(),
+      CompleteInitializer("kernel_initializer", def.kernel_initializer(), Glorot()));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      *def.mutable_bias_initializer(),
+      CompleteInitializer("bias_initializer", def.bias_initializer(), Zeros()));
+  LOCKSTEP_ASSIGN_OR_RETURN(Shape kernel, SizedShape("the kernel", kernel_dims));
+  std::vector<LayerVariable> variables;
+  variables.push_back({"kernel", std::move(kernel), def.kernel_initializer()});
+  if (!def.no_bias()) {
+    variables.push_back({"bias", Shape({kernel_dims.back()}), def.bias_initializer()});
+  }
+  return variables;
+}
+
+absl::StatusOr<InferredLayer> InferDense(Dense& def, const Shape& input) {
+  LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
+  LOCKSTEP_ASSIGN_OR_RETURN(const int64_t units, Positive("units", def.units()));
+  InferredLayer inferred{Shape({units})};
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.variables, KernelAndBias(def, {input.dim(0), units}));
+  return inferred;
+}
+
+absl::StatusOr<InferredLayer> InferConv2D(Conv2D& def, const Shape& input) {
+  LOCKSTEP_RETURN_IF_ERROR(RequireImage(input));
+  LOCKSTEP_ASSIGN_OR_RETURN(const int64_t filters, Positive("filters", def.filters()));
+  if (def.kernel().empty()) return Invalid("kernel: expected one number or height and width");
+  LOCKSTEP_RETURN_IF_ERROR(CompletePair("kernel", {1, 1}, def.mutable_kernel()));
+  LOCKSTEP_RETURN_IF_ERROR(CompletePair("strides", {1, 1}, def.mutable_strides()));
+  InferredLayer inferred;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      inferred.output, Slide(input, "kernel", def.kernel(), def.strides(), def.padding(), filters));
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.variables, KernelAndBias(def, {def.kernel(0), def.kernel(1),
+                                                                    input.dim(2), filters}));
+  return inferred;
+}
+
+absl::StatusOr<InferredLayer> InferPool(Pool& def, const Shape& input) {
+  LOCKSTEP_RETURN_IF_ERROR(RequireImage(input));
+  if (def.window().empty()) return Invalid("window: expected one number or height and width");
+  LOCKSTEP_RETURN_IF_ERROR(CompletePair("window", {1, 1}, def.mutable_window()));
+  LOCKSTEP_RETURN_IF_ERROR(
+      CompletePair("strides", {def.window(0), def.window(1)}, def.mutable_strides()));
+  InferredLayer inferred;
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.output, Slide(input, "window", def.window(), def.strides(),
+                                                   def.padding(), input.dim(2)));
+  return inferred;
+}
+
+absl::StatusOr<InferredLayer> InferBatchNorm(BatchNorm& def, const Shape& input) {
+  if (def.momentum() == 0) def.set_momentum(kDefaultMomentum);
+  if (def.epsilon() == 0) def.set_epsilon(kDefaultEpsilon);
+  if (!(def.momentum() > 0 && def.momentum() < 1)) {
+    return Invalid("momentum: expected a number between 0 and 1, got ", def.momentum());
+  }
+  if (!(def.epsilon() > 0 && std::isfinite(def.epsilon()))) {
+    return Invalid("epsilon: expected a positive number, got ", def.epsilon());
+  }
+  const Shape channels({input.dim(input.rank() - 1)});
+  InferredLayer inferred{input};
+  inferred.variables = {{"gamma", channels, Ones()},
+                        {"beta", channels, Zeros()},
+                        {"moving_mean", channels, Zeros(), /*trainable=*/false},
+                        {"moving_variance", channels, Ones(), /*trainable=*/false}};
+  return inferred;
+}
+
+absl::StatusOr<InferredLayer> InferAdd(absl::Span<const Shape> inputs) {
+  LOCKSTEP_RETURN_IF_ERROR(RequireInputs(inputs, 2, /*more=*/true));
+  for (const Shape& input : inputs) {
+    if (!(input == inputs[0])) {
+      return Invalid("inputs: expected one shape, got ", inputs[0].ToString(), " and ",
+                     input.ToString());
+    }
+  }
+  return InferredLayer{inputs[0]};
+}
+
+absl::StatusOr<InferredLayer> InferConcatenate(absl::Span<const Shape> inputs) {
+  LOCKSTEP_RETURN_IF_ERROR(RequireInputs(inputs, 2, /*more=*/true));
+  std::vector<int64_t> dims(inputs[0].dims().begin(), inputs[0].dims().end());
+  dims.back() = 0;
+  for (const Shape& input : inputs) {
+    const auto outer = [](const Shape& s) { return s.dims().subspan(0, s.rank() - 1); };
+    if (outer(input) != outer(inputs[0])) {
+      return Invalid("inputs: expected shapes that differ in the last dimension only, got ",
+                     inputs[0].ToString(), " and ", input.ToString());
+    }
+    // Each is at most kMaxElements and a file holds fewer than 2^32 inputs: no overflow.
+    dims.back() += input.dims().back();
+  }
+  InferredLayer inferred;
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.output, SizedShape("the output", dims));
+  return inferred;
+}
+
+absl::StatusOr<InferredLayer> InferDropout(const Dropout& def, const Shape& input) {
+  if (!(def.rate() >= 0 && def.rate() < 1)) {
+    return Invalid("rate: expected a number from 0 to below 1, got ", def.rate());
+  }
+  return InferredLayer{input};
+}
+
+absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
+  LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
+  if (input.dim(0) < fewest) {
+    return Invalid("expected at least ", fewest, " scores, got ", input.ToString(),
+                   ". Remedy: one unit per class in the layer before it");
+  }
+  return InferredLayer();
+}
+
+}  // namespace
+
+absl::string_view KindName(const LayerDef& layer) {
+  if (layer.kind_case() == LayerDef::KIND_NOT_SET) return "";
+  return LayerDef::descriptor()->FindFieldByNumber(layer.kind_case())->name();
+}
+
+std::vector<std::string> KindNames() {
+  const google::protobuf::OneofDescriptor* kinds = LayerDef::descriptor()->FindOneofByName("kind");
+  std::vector<std::string> names;
+  for (int i = 0; i < kinds->field_count(); ++i) names.push_back(kinds->field(i)->name());
+  return names;
+}
+
+bool IsLoss(const LayerDef& layer) {
+  return layer.has_softmax_cross_entropy() || layer.has_l2_loss();
+}
+
+absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape> inputs) {
+  if (layer.has_add()) return InferAdd(inputs);
+  if (layer.has_concatenate()) return InferConcatenate(inputs);
+  if (layer.kind_case() != LayerDef::KIND_NOT_SET) {
+    LOCKSTEP_RETURN_IF_ERROR(RequireInputs(inputs, 1, /*more=*/false));
+  }
+  switch (layer.kind_case()) {
+    case LayerDef::kDense:
+      return InferDense(*layer.mutable_dense(), inputs[0]);
+    case LayerDef::kConv2D:
+      return InferConv2D(*layer.mutable_conv2d(), inputs[0]);
+    case LayerDef::kMaxPool:
+      return InferPool(*layer.mutable_max_pool(), inputs[0]);
+    case LayerDef::kAveragePool:
+      return InferPool(*layer.mutable_average_pool(), inputs[0]);
+    case LayerDef::kRelu:
+    case LayerDef::kTanh:
+    case LayerDef::kSigmoid:
+      return InferredLayer{inputs[0]};
+    case LayerDef::kBatchNorm:
+      return InferBatchNorm(*layer.mutable_batch_norm(), inputs[0]);
+    case LayerDef::kDropout:
+      return InferDropout(layer.dropout(), inputs[0]);
+    case LayerDef::kFlatten:
+      return InferredLayer{Shape({inputs[0].num_elements()})};
+    case LayerDef::kSoftmaxCrossEntropy:
+      return InferLoss(inputs[0], 2);
+    case LayerDef::kL2Loss:
+      return InferLoss(inputs[0], 1);
+    case LayerDef::kAdd:
+    case LayerDef::kConcatenate:
+    case LayerDef::KIND_NOT_SET:
+      break;
+  }
+  return Invalid("expected what the layer does, one of ", absl::StrJoin(KindNames(), ", "));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// What each kind of layer asks of its inputs, which variables it has and what comes out of it: one
+// function per kind behind InferLayer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/tensor/shape.h"
+#include "proto/model.pb.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep {
+
+struct LayerVariable {
+  std::string kind;  // "kernel"
+  Shape shape;
+  Initializer initializer;
+  bool trainable = true;
+};
+
+struct InferredLayer {
+  Shape output;
+  std::vector<LayerVariable> variables;
+};
+
+// "conv2d"; "" for a layer without a kind.
+absl::string_view KindName(const LayerDef& layer);
+// The kinds that a layer may have, as a model file spells them.
+std::vector<std::string> KindNames();
+bool IsLoss(const LayerDef& layer);
+
+// Checks `layer` against the shapes of its inputs and fills in its defaults. The error names the
+// field, what was expected and what was got, not the layer.
+absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape> inputs);
+
+}  // namespace lockstep

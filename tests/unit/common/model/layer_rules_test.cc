@@ -1,0 +1,128 @@
+// One wrong number per kind of layer: what the model's author is told.
+#include "tests/unit/common/model/model_text.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// A model with this layer between an input of this shape and a loss.
+std::string With(const std::string& input_shape, const std::string& layer) {
+  return "input_shape: " + input_shape + " layers { name: 'x' " + layer + " }" +
+         " layers { name: 'flat' flatten {} } layers { name: 'loss' softmax_cross_entropy {} }";
+}
+
+Shape OutputOf(const std::string& input_shape, const std::string& layer) {
+  const auto graph = BuildText(With(input_shape, layer));
+  REQUIRE(graph.ok());
+  return graph->nodes()[1].output;
+}
+
+TEST_CASE("A dense layer on an image asks for a flatten layer") {
+  const std::string error = BuildError(With("[4, 4, 2]", "dense { units: 3 }"));
+  CHECK_THAT(error, Contains("layer \"x\" (dense): expected an input of rank 1, got [4,4,2]"));
+  CHECK_THAT(error, Contains("flatten first"));
+}
+
+TEST_CASE("A convolution on an image without channels says how to write them") {
+  CHECK_THAT(BuildError(With("[28, 28]", "conv2d { filters: 3 kernel: 3 }")),
+             Contains("got [28,28]. Remedy: write the channels too, input_shape: [28,28,1]"));
+}
+
+TEST_CASE("Windows and strides are one number, or height and width") {
+  CHECK(OutputOf("[9, 7, 1]", "conv2d { filters: 2 kernel: [3, 1] strides: 2 }") ==
+        Shape({5, 4, 2}));
+  CHECK(OutputOf("[9, 7, 1]", "conv2d { filters: 2 kernel: 3 strides: 2 padding: VALID }") ==
+        Shape({4, 3, 2}));
+  CHECK(OutputOf("[9, 7, 3]", "max_pool { window: [2, 3] }") == Shape({5, 3, 3}));
+  CHECK(OutputOf("[9, 7, 3]", "average_pool { window: 3 strides: [1, 2] padding: VALID }") ==
+        Shape({7, 3, 3}));
+  CHECK_THAT(BuildError(With("[9, 7, 1]", "conv2d { filters: 2 kernel: [3, 3, 3] }")),
+             Contains("kernel: expected one number or height and width, got 3 numbers"));
+}
+
+TEST_CASE("Defaults are filled in where the graph is used") {
+  const auto graph = BuildText(With("[9, 7, 1]", "max_pool { window: 3 }"));
+  REQUIRE(graph.ok());
+  const Pool& pool = graph->nodes()[1].layer.max_pool();
+  CHECK(pool.window_size() == 2);
+  CHECK(pool.strides_size() == 2);
+  CHECK(pool.strides(1) == 3);
+  const auto norm = BuildText(With("[9]", "batch_norm {}"));
+  REQUIRE(norm.ok());
+  CHECK(norm->nodes()[1].layer.batch_norm().momentum() == 0.99f);
+  CHECK(norm->nodes()[1].layer.batch_norm().epsilon() == 0.001f);
+  const auto dense =
+      BuildText(With("[9]", "dense { units: 2 kernel_initializer { truncated_normal {} } }"));
+  REQUIRE(dense.ok());
+  CHECK(dense->variables()[0].initializer.truncated_normal().stddev() == 0.1f);
+}
+
+TEST_CASE("Numbers out of range are refused with the field's name") {
+  struct Case {
+    const char* layer;
+    const char* error;
+  };
+  for (const Case& c : {
+           Case{"conv2d { kernel: 3 }", "filters: expected 1 to"},
+           Case{"conv2d { filters: 3 }", "kernel: expected one number"},
+           Case{"conv2d { filters: 3 kernel: 0 }", "kernel: expected 1 to"},
+           Case{"conv2d { filters: 3 kernel: 3 strides: -1 }", "strides: expected 1 to"},
+           Case{"conv2d { filters: 3 kernel: 9223372036854775807 }", "kernel: expected 1 to"},
+           Case{"conv2d { filters: 2147483647 kernel: 2147483647 }", "more than 2147483647"},
+           Case{"conv2d { filters: 3 kernel: 9 padding: VALID }", "larger than the input [8,8,4]"},
+           Case{"max_pool {}", "window: expected one number"},
+           Case{"max_pool { window: [2, 9] padding: VALID }", "larger than the input [8,8,4]"},
+           Case{"batch_norm { momentum: 1 }", "momentum: expected a number between 0 and 1"},
+           Case{"batch_norm { epsilon: -1 }", "epsilon: expected a positive number"},
+           Case{"dropout { rate: 1 }", "rate: expected a number from 0 to below 1, got 1"},
+           Case{"dropout { rate: -0.5 }", "rate: expected"},
+           Case{"dropout { rate: nan }", "rate: expected"},
+           Case{"conv2d { filters: 1 kernel: 1 kernel_initializer { constant { value: inf } } }",
+                "kernel_initializer.constant.value: expected a finite number"},
+           Case{"conv2d { filters: 1 kernel: 1 bias_initializer { truncated_normal "
+                "{ stddev: -1 } } }",
+                "bias_initializer.truncated_normal.stddev: expected a positive number"},
+           Case{"add {}", "inputs: expected 2 or more, got 1"},
+           Case{"concatenate {}", "inputs: expected 2 or more, got 1"},
+           Case{"inputs: ['input', 'input'] relu {}", "inputs: expected 1, got 2"},
+           Case{"", "one of dense, conv2d, max_pool"},
+       }) {
+    CAPTURE(c.layer);
+    CHECK_THAT(BuildError(With("[8, 8, 4]", c.layer)), Contains(c.error));
+  }
+  CHECK_THAT(BuildError(With("[9]", "dense {}")), Contains("units: expected 1 to"));
+  CHECK_THAT(BuildError(With("[100000]", "dense { units: 100000 }")),
+             Contains("the kernel of shape [100000,100000] has more than"));
+}
+
+TEST_CASE("Branches that join must fit") {
+  const auto join = [](const std::string& how) {
+    return BuildError(R"(input_shape: [4, 4, 2]
+        layers { name: "p" max_pool { window: 2 } }
+        layers { name: "x" inputs: ["p", "input"] )" +
+                      how + "}");
+  };
+  CHECK_THAT(join("add {}"), Contains("expected one shape, got [2,2,2] and [4,4,2]"));
+  CHECK_THAT(join("concatenate {}"), Contains("differ in the last dimension only"));
+}
+
+TEST_CASE("A loss takes a vector, and a classifier at least two classes") {
+  CHECK_THAT(BuildError("input_shape: [2, 2] layers { name: 'l' l2_loss {} }"),
+             Contains("flatten first"));
+  CHECK_THAT(BuildError("input_shape: 1 layers { name: 'l' softmax_cross_entropy {} }"),
+             Contains("at least 2 scores, got [1]"));
+  CHECK(BuildText("input_shape: 1 layers { name: 'l' l2_loss {} }").ok());
+}
+
+TEST_CASE("A padding that is no padding is refused") {
+  // Not writable in a file, but a message from a peer may hold it.
+  ModelDef def = ModelFromText(With("[8, 8, 4]", "max_pool { window: 2 }"));
+  def.mutable_layers(0)->mutable_max_pool()->set_padding(static_cast<Padding>(7));
+  const auto graph = ModelGraph::Build(def);
+  REQUIRE_FALSE(graph.ok());
+  CHECK_THAT(std::string(graph.status().message()), Contains("padding: expected SAME or VALID"));
+}
+
+}  // namespace
+}  // namespace lockstep
