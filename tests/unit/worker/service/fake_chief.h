@@ -1,0 +1,65 @@
+// A chief that answers from a script, on threads of its own or at once.
+#pragma once
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "common/client/chief_client.h"
+
+namespace lockstep::worker {
+
+class FakeChief final : public ChiefClient {
+ public:
+  // Answers at once with the next scripted reply; the last one repeats.
+  std::deque<absl::StatusOr<RegisterTaskReply>> registrations;
+  int registrations_seen = 0;
+
+  void RegisterTask(const RegisterTaskRequest&, Done<RegisterTaskReply> done) override {
+    ++registrations_seen;
+    absl::StatusOr<RegisterTaskReply> reply = registrations.front();
+    if (registrations.size() > 1) registrations.pop_front();
+    done(std::move(reply));
+  }
+
+  // Parks every heartbeat until Answer.
+  void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) override {
+    absl::MutexLock lock(&mutex_);
+    parked_.emplace_back(request, std::move(done));
+  }
+
+  // Waits for a heartbeat and returns its request.
+  HeartbeatRequest NextHeartbeat() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(this, &FakeChief::HasUnseen));
+    return parked_[seen_++].first;
+  }
+
+  // Answers the oldest parked heartbeat.
+  void Answer(absl::StatusOr<HeartbeatReply> reply) {
+    Done<HeartbeatReply> done;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &FakeChief::HasParked));
+      done = std::move(parked_.front().second);
+      parked_.pop_front();
+      if (seen_ > 0) --seen_;
+    }
+    done(std::move(reply));
+  }
+
+  void ReportError(const ReportErrorRequest&, Done<ReportErrorReply> done) override {
+    done(ReportErrorReply());
+  }
+
+ private:
+  bool HasUnseen() const { return seen_ < parked_.size(); }
+  bool HasParked() const { return !parked_.empty(); }
+
+  absl::Mutex mutex_;
+  std::deque<std::pair<HeartbeatRequest, Done<HeartbeatReply>>> parked_;
+  size_t seen_ = 0;  // of parked_, from the front
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,107 @@
+#include "worker/service/heartbeat.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/synchronization/notification.h"
+#include "common/base/exit_code.h"
+#include "tests/unit/worker/service/fake_chief.h"
+
+namespace lockstep::worker {
+namespace {
+
+// A heartbeat with its end caught.
+struct Fixture {
+  FakeChief chief;
+  Progress progress;
+  absl::Mutex mutex;
+  std::vector<EvaluationResult> results;
+  absl::Status ended;
+  absl::Notification end;
+
+  Heartbeat::Callbacks Callbacks() {
+    return {.results =
+                [this] {
+                  absl::MutexLock lock(&mutex);
+                  return results;
+                },
+            .reply = [](const HeartbeatReply&) {},
+            .end =
+                [this](absl::Status status) {
+                  ended = status;
+                  end.Notify();
+                }};
+  }
+};
+
+TEST_CASE("a heartbeat tells what the worker does, and the next one follows the answer") {
+  Fixture f;
+  f.progress.StartStep(GlobalStep(5));
+  f.progress.Computed(32, 0.5, 1.0f);
+  f.progress.WaitFor("a token");
+  Heartbeat heartbeat({.job_id = 9, .worker = 2, .incarnation = 77}, &f.chief, &f.progress,
+                      f.Callbacks());
+  const HeartbeatRequest first = f.chief.NextHeartbeat();
+  CHECK(first.job_id() == 9);
+  CHECK(first.worker() == 2);
+  CHECK(first.incarnation() == 77);
+  CHECK(first.local_step() == 5);
+  CHECK(first.examples() == 32);
+  CHECK(first.waiting_for() == "a token");
+  f.chief.Answer(HeartbeatReply());
+  f.progress.StartStep(GlobalStep(6));
+  f.chief.NextHeartbeat();
+  HeartbeatReply finish;
+  finish.set_finish(true);
+  f.chief.Answer(finish);
+  f.end.WaitForNotification();
+  CHECK(f.ended.ok());
+}
+
+TEST_CASE("a result is sent at once, beside the parked call") {
+  Fixture f;
+  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  CHECK(f.chief.NextHeartbeat().results_size() == 0);
+  {
+    absl::MutexLock lock(&f.mutex);
+    f.results.emplace_back().set_lease(3);
+  }
+  heartbeat.Kick();
+  const HeartbeatRequest with_result = f.chief.NextHeartbeat();
+  REQUIRE(with_result.results_size() == 1);
+  CHECK(with_result.results(0).lease() == 3);
+  HeartbeatReply finish;
+  finish.set_finish(true);
+  f.chief.Answer(finish);
+  f.chief.Answer(finish);
+  f.end.WaitForNotification();
+}
+
+TEST_CASE("a failed job ends the worker with the job's exit code") {
+  Fixture f;
+  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  HeartbeatReply fail;
+  fail.set_fail("worker 0: labels.idx: corrupt");
+  fail.set_fail_exit_code(65);
+  f.chief.Answer(fail);
+  f.end.WaitForNotification();
+  CHECK(ExitCodeFor(f.ended) == ExitCode::kCorruptInput);
+}
+
+TEST_CASE("a fenced worker ends with the chief's word") {
+  Fixture f;
+  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  f.chief.Answer(absl::AbortedError("a newer incarnation of worker 0 registered"));
+  f.end.WaitForNotification();
+  CHECK(ExitCodeFor(f.ended) == ExitCode::kFenced);
+}
+
+TEST_CASE("a chief that is away for longer than the patience is given up") {
+  Fixture f;
+  Heartbeat heartbeat({.patience = absl::ZeroDuration()}, &f.chief, &f.progress, f.Callbacks());
+  f.chief.Answer(absl::UnavailableError("connection refused"));
+  f.end.WaitForNotification();
+  CHECK(ExitCodeFor(f.ended) == ExitCode::kPeersLost);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

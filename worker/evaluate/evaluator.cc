@@ -1,0 +1,105 @@
+#include "worker/evaluate/evaluator.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/log/log.h"
+#include "worker/evaluate/evaluate_range.h"
+
+namespace lockstep::worker {
+
+Evaluator::Evaluator(EvaluatorOptions options, const ModelGraph* graph,
+                     std::span<PsData* const> shards, const TestSet* test_set,
+                     std::function<void()> on_result)
+    : options_(std::move(options)),
+      graph_(graph),
+      shards_(shards.begin(), shards.end()),
+      test_set_(test_set),
+      on_result_(std::move(on_result)),
+      thread_([this] { Work(); }) {}
+
+Evaluator::~Evaluator() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void Evaluator::SetLeases(const google::protobuf::RepeatedPtrField<EvaluationLease>& leases) {
+  std::map<uint64_t, EvaluationLease> held;
+  for (const EvaluationLease& lease : leases) held[lease.id()] = lease;
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(results_, [&](const auto& entry) { return !held.contains(entry.first); });
+  std::erase_if(held, [&](const auto& entry) {
+    return entry.first == in_hand_ || results_.contains(entry.first);
+  });
+  waiting_ = std::move(held);
+}
+
+std::vector<EvaluationResult> Evaluator::Results() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<EvaluationResult> results;
+  for (const auto& [id, result] : results_) results.push_back(result);
+  return results;
+}
+
+bool Evaluator::HasWork() const { return stopping_ || !waiting_.empty(); }
+
+void Evaluator::Work() {
+  while (true) {
+    EvaluationLease lease;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &Evaluator::HasWork));
+      if (stopping_) return;
+      lease = waiting_.begin()->second;
+      waiting_.erase(waiting_.begin());
+      in_hand_ = lease.id();
+    }
+    const absl::StatusOr<EvaluationResult> result = Evaluate(lease);
+    {
+      absl::MutexLock lock(&mutex_);
+      in_hand_ = 0;
+      if (result.ok()) results_[lease.id()] = *result;
+    }
+    if (result.ok()) {
+      on_result_();
+    } else {
+      // The chief leases the range to somebody else in time.
+      log::Warning(absl::StrCat("evaluation of examples ", lease.begin(), " to ", lease.end(),
+                                " with version ", lease.version(),
+                                " failed: ", result.status().message()));
+    }
+  }
+}
+
+absl::StatusOr<EvaluationResult> Evaluator::Evaluate(const EvaluationLease& lease) {
+  if (variables_ == nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        variables_, VariableCache::Create(options_.placement, shards_, options_.identity));
+    LOCKSTEP_ASSIGN_OR_RETURN(tower_, Tower::Create(*graph_, {.batch = options_.batch,
+                                                              .threads = options_.threads,
+                                                              .training = false}));
+  }
+  const GlobalStep version(lease.version());
+  if (cached_version_ != version) {
+    LOCKSTEP_ASSIGN_OR_RETURN(cached_version_, variables_->Fetch(version));
+    if (cached_version_ != version) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the ps have version ", cached_version_.value(), " by now"));
+    }
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const Tower::Evaluation counts,
+                            EvaluateRange(tower_.get(), *test_set_, variables_->values(),
+                                          lease.begin(), lease.end(), options_.batch));
+  EvaluationResult result;
+  result.set_lease(lease.id());
+  result.set_examples(counts.examples);
+  result.set_correct(counts.correct);
+  result.set_loss_sum(counts.loss_sum);
+  return result;
+}
+
+}  // namespace lockstep::worker

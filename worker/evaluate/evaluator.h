@@ -1,0 +1,71 @@
+// Evaluation beside training: takes the ranges of the test set that the chief leases to this
+// worker, runs the model over them with the variables of the named version, and keeps the counts
+// until the chief has them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/client/ps_client.h"
+#include "common/model/graph.h"
+#include "proto/chief.pb.h"
+#include "worker/cache/variable_cache.h"
+#include "worker/data/pipeline.h"
+#include "worker/tower/tower.h"
+
+namespace lockstep::worker {
+
+struct EvaluatorOptions {
+  WorkerIdentity identity;
+  Placement placement;
+  int64_t batch = 256;  // examples per forward pass
+  int threads = 1;
+};
+
+// Thread-safe. Works on a thread of its own, with variables and memory of its own, made at the
+// first lease.
+class Evaluator {
+ public:
+  // `graph`, `test_set` and what `shards` point to outlive the evaluator. `on_result` tells that
+  // Results has news, on the evaluator's thread.
+  Evaluator(EvaluatorOptions options, const ModelGraph* graph, std::span<PsData* const> shards,
+            const TestSet* test_set, std::function<void()> on_result);
+  // Waits for the range in hand.
+  ~Evaluator();
+
+  // All leases that this worker holds now; what is not among them is dropped, results included.
+  void SetLeases(const google::protobuf::RepeatedPtrField<EvaluationLease>& leases);
+  std::vector<EvaluationResult> Results() const;
+
+ private:
+  void Work();
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<EvaluationResult> Evaluate(const EvaluationLease& lease);
+
+  const EvaluatorOptions options_;
+  const ModelGraph* const graph_;
+  const std::vector<PsData*> shards_;
+  const TestSet* const test_set_;
+  const std::function<void()> on_result_;
+
+  // Of the thread.
+  std::unique_ptr<VariableCache> variables_;
+  std::unique_ptr<Tower> tower_;
+  GlobalStep cached_version_ = GlobalStep(-1);
+
+  mutable absl::Mutex mutex_;
+  std::map<uint64_t, EvaluationLease> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, EvaluationResult> results_ ABSL_GUARDED_BY(mutex_);
+  uint64_t in_hand_ ABSL_GUARDED_BY(mutex_) = 0;  // lease id; 0: none
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: uses all above
+};
+
+}  // namespace lockstep::worker

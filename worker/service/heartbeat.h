@@ -1,0 +1,72 @@
+// Tells the chief that this worker lives and what it does, and takes its orders: ranges to
+// evaluate, the end of the job. One call is parked at the chief all the time; news are sent at once
+// beside it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/client/chief_client.h"
+#include "worker/step/progress.h"
+
+namespace lockstep::worker {
+
+struct HeartbeatOptions {
+  uint64_t job_id = 0;
+  uint32_t worker = 0;
+  uint64_t incarnation = 0;
+  absl::Duration patience = absl::Seconds(120);  // with a chief that cannot be reached
+  const Clock* clock = Clock::Real();
+};
+
+// Thread-safe.
+class Heartbeat {
+ public:
+  struct Callbacks {
+    std::function<std::vector<EvaluationResult>()> results;
+    std::function<void(const HeartbeatReply&)> reply;
+    // Once: OK when the job is over; the job's failure; or why the chief is lost. On the
+    // heartbeat's thread.
+    std::function<void(absl::Status)> end;
+  };
+
+  // `chief` and `progress` outlive the heartbeat.
+  Heartbeat(const HeartbeatOptions& options, ChiefClient* chief, const Progress* progress,
+            Callbacks callbacks);
+  // Waits for the calls in flight, a second at most.
+  ~Heartbeat();
+
+  // Sends now.
+  void Kick();
+
+ private:
+  void Beat();
+  bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return in_flight_ == 0; }
+  HeartbeatRequest MakeRequest() const;
+  void OnReply(absl::StatusOr<HeartbeatReply> reply);
+
+  const HeartbeatOptions options_;
+  ChiefClient* const chief_;
+  const Progress* const progress_;
+  const Callbacks callbacks_;
+
+  absl::Mutex mutex_;
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool kicked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool unreachable_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration last_contact_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration next_report_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: uses all above
+};
+
+}  // namespace lockstep::worker

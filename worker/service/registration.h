@@ -1,0 +1,28 @@
+// How a worker enters the job: it calls the chief until the job runs, saying every few seconds what
+// it waits for.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/client/chief_client.h"
+
+namespace lockstep::worker {
+
+struct RegistrationOptions {
+  std::string chief_name;                             // "chief (host:port)", for messages
+  absl::Duration start_timeout = absl::Seconds(120);  // for a chief that cannot be reached
+  const Clock* clock = Clock::Real();
+};
+
+// Blocks. UNAVAILABLE naming the chief when it was not reached within the start timeout; CANCELLED
+// when `stop` is notified; the chief's refusal as it is (ALREADY_EXISTS: another worker has this
+// index; FAILED_PRECONDITION: the cluster specs differ).
+absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTaskRequest& request,
+                                           const RegistrationOptions& options,
+                                           const absl::Notification* stop);
+
+}  // namespace lockstep::worker

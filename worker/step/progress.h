@@ -1,0 +1,60 @@
+// What a worker is doing, written by its training thread and read by whoever asks (heartbeat,
+// status). Thread-safe.
+#pragma once
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/ids.h"
+
+namespace lockstep::worker {
+
+struct ProgressReport {
+  GlobalStep local_step;
+  std::string waiting_for;  // empty: computing
+  uint64_t examples = 0;
+  uint64_t accepted = 0;  // variables
+  uint64_t stale = 0;
+  double seconds_computing = 0;
+  float loss = 0;  // of the last batch
+  bool done = false;
+};
+
+class Progress {
+ public:
+  void StartStep(GlobalStep local_step) {
+    absl::MutexLock lock(&mutex_);
+    report_.local_step = local_step;
+  }
+  void WaitFor(std::string what) {
+    absl::MutexLock lock(&mutex_);
+    report_.waiting_for = std::move(what);
+  }
+  void Computed(uint64_t examples, double seconds, float loss) {
+    absl::MutexLock lock(&mutex_);
+    report_.examples += examples;
+    report_.seconds_computing += seconds;
+    report_.loss = loss;
+  }
+  void Pushed(uint64_t accepted, uint64_t stale) {
+    absl::MutexLock lock(&mutex_);
+    report_.accepted += accepted;
+    report_.stale += stale;
+  }
+  void Finish() {
+    absl::MutexLock lock(&mutex_);
+    report_.done = true;
+    report_.waiting_for = "the end of the job";
+  }
+  ProgressReport Report() const {
+    absl::MutexLock lock(&mutex_);
+    return report_;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  ProgressReport report_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::worker
