@@ -1,0 +1,52 @@
+// Files that appear whole or not at all, also after a crash: written under a temporary name in the
+// same folder, fsync, rename, fsync of the folder. After a failed fsync the file is given up: the
+// system may already have dropped what it could not write.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/fs/file_descriptor.h"
+
+namespace lockstep {
+
+// Writes or replaces `path`. The folder must exist. Errors as WriteError says; the old content, if
+// any, stays.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
+
+// The same for files too large to hold in memory. One caller at a time. Destroyed without a
+// successful Commit it removes the temporary file and leaves `path` as it was.
+class AtomicFile {
+ public:
+  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+  AtomicFile(AtomicFile&&) noexcept = default;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  // An error is remembered: later calls, Commit included, return it again.
+  absl::Status Append(std::span<const std::byte> bytes);
+  absl::Status Append(absl::string_view bytes);
+
+  // Makes the file appear under its name. Call once, last.
+  absl::Status Commit();
+
+ private:
+  AtomicFile(std::string path, FileDescriptor folder, std::string temporary, FileDescriptor file);
+  absl::Status Fail(absl::string_view action, int error_number);
+
+  std::string path_;
+  FileDescriptor folder_;
+  std::string temporary_;  // name in the folder
+  FileDescriptor file_;    // invalid once committed or failed
+  absl::Status status_;
+};
+
+// Removes what a crash left behind in `folder`: temporary files of AtomicFile. Only for a folder
+// that nobody else writes to now.
+absl::Status RemoveTemporaryFiles(const std::string& folder);
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// Folders: make, list, remove.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+// Makes `path` and the folders above it that are missing, durably. OK if it is there already.
+// Errors as WriteError says; FAILED_PRECONDITION where a component is a file.
+absl::Status MakeFolders(const std::string& path);
+
+// Whether `path` is a folder (through symbolic links).
+bool IsFolder(const std::string& path);
+
+// Names of the entries, sorted by bytes, without "." and "..". Errors as ReadError says.
+absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path);
+
+// Removes the entry `name` of the folder `root`, with all that is below it when it is a folder. A
+// symbolic link is removed, never followed, so nothing outside `root` is touched. OK if it is not
+// there. INVALID_ARGUMENT when `name` is not the name of one entry (see IsEntryName).
+absl::Status RemoveTree(const std::string& root, absl::string_view name);
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#include "common/fs/fs_error.h"
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+
+namespace lockstep {
+namespace {
+
+absl::StatusCode CodeFor(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return absl::StatusCode::kResourceExhausted;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::StatusCode::kPermissionDenied;
+    case EIO:
+      return absl::StatusCode::kInternal;
+    default:
+      return absl::ErrnoToStatusCode(error_number);
+  }
+}
+
+absl::Status ErrorOn(const std::string& path, absl::string_view action, int error_number,
+                     ExitCode usual) {
+  absl::Status status(
+      CodeFor(error_number),
+      absl::StrCat(path, ": cannot ", action, ": ", std::system_category().message(error_number)));
+  return WithExitCode(std::move(status), error_number == EIO ? ExitCode::kIoError : usual);
+}
+
+}  // namespace
+
+absl::Status ReadError(const std::string& path, absl::string_view action, int error_number) {
+  return ErrorOn(path, action, error_number, ExitCode::kInputNotFound);
+}
+
+absl::Status WriteError(const std::string& path, absl::string_view action, int error_number) {
+  const bool may_pass = error_number == ENOSPC || error_number == EDQUOT;
+  return ErrorOn(path, action, error_number,
+                 may_pass ? ExitCode::kPeersLost : ExitCode::kCannotCreate);
+}
+
+}  // namespace lockstep
