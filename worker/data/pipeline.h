@@ -44,19 +44,22 @@ class Pipeline {
 
   // One batch per tower for this step. Blocks until it is ready; fast when steps are asked for in
   // ascending order. The batches stay valid until the next call. One caller at a time.
+  // INVALID_ARGUMENT for a step below 0 or so high that its examples cannot be counted.
   virtual absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) = 0;
 
   virtual int64_t num_examples() const = 0;
 };
 
-// The test files, read in ranges for evaluation and prediction. Thread-safe.
+// The test files, read in ranges for evaluation and prediction. They may lack labels (IDX: no
+// test_labels; CSV: no label_column); batches then have empty labels. Thread-safe.
 class TestSet {
  public:
   static absl::StatusOr<std::unique_ptr<TestSet>> Open(const DataDef& data,
                                                        const ExampleSpec& spec);
   virtual ~TestSet() = default;
   virtual int64_t num_examples() const = 0;
-  // Examples [begin, end), scaled, not augmented.
+  virtual bool has_labels() const = 0;
+  // Examples [begin, end), scaled, not augmented. INVALID_ARGUMENT for a range outside.
   virtual absl::StatusOr<Batch> Read(int64_t begin, int64_t end) const = 0;
 };
 

@@ -1,0 +1,35 @@
+// The examples of a data set in memory, as the job names them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/dataset/records.h"
+#include "proto/job.pb.h"
+
+namespace lockstep {
+
+struct ExampleTable {
+  Records features;
+  // As many as features; count 0 when the job names no labels (allowed for test data only).
+  Records labels;
+  std::string features_file;
+  std::string labels_file;  // the same for CSV
+  // CSV: the line that each example starts at. Empty for IDX.
+  std::vector<int64_t> lines;
+
+  int64_t size() const { return features.count; }
+  bool has_labels() const { return labels.count > 0; }
+  // Where an example is, for messages: "record 17" or "line 18".
+  std::string Place(int64_t example) const;
+};
+
+enum class Split { kTrain, kTest };
+
+// Reads the files of one split. NOT_FOUND for a missing file; DATA_LOSS (file, offset or line,
+// expected, got) for wrong bytes and for images and labels that differ in number; INVALID_ARGUMENT
+// where `data` names no file, or not exactly one format.
+absl::StatusOr<ExampleTable> ReadExamples(const DataDef& data, Split split);
+
+}  // namespace lockstep

@@ -1,0 +1,14 @@
+// Whether examples fit a model's input.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/tensor/shape.h"
+
+namespace lockstep {
+
+// Equal shapes fit, and so do examples that lack the model's single channel: [28,28] for
+// [28,28,1]. INVALID_ARGUMENT naming the file and both shapes otherwise.
+absl::Status CheckExamplesFit(absl::string_view file, const Shape& examples, const Shape& input);
+
+}  // namespace lockstep

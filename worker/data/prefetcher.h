@@ -1,0 +1,62 @@
+// Prepares the batches of coming steps on a thread of its own, in a fixed set of buffers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/data/batch.h"
+
+namespace lockstep::worker {
+
+// One consumer at a time; destroyed by the consumer.
+class Prefetcher {
+ public:
+  // Writes the batches of a step. Called on the prefetcher's thread only.
+  using Fill = std::function<void(int64_t step, std::vector<Batch>* batches)>;
+  // Makes one buffer. Called in the constructor.
+  using Make = std::function<std::vector<Batch>()>;
+
+  // Keeps `ahead` >= 1 steps ready beside the one in use, from step 0 on, and none beyond
+  // `last_step`.
+  Prefetcher(int64_t ahead, int64_t last_step, const Make& make, Fill fill);
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+  // Waits for the batch being filled, no longer.
+  ~Prefetcher();
+
+  // Blocks until the batches of the step are ready, 0 <= step <= last_step. They stay valid until
+  // the next call. A step that is not the coming one restarts the work there.
+  const std::vector<Batch>* Get(int64_t step);
+
+ private:
+  struct Slot {
+    int64_t step = -1;
+    std::vector<Batch> batches;
+  };
+
+  void Run();
+  bool MayFill() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Puts slots that the consumer has passed by back to the free ones, and aims at `step`.
+  void Advance(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const int64_t last_step_;
+  const Fill fill_;
+  std::vector<Slot> slots_;  // a slot's content belongs to whoever took it out of the lists below
+
+  absl::Mutex mutex_;
+  std::vector<Slot*> free_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Slot*> ready_ ABSL_GUARDED_BY(mutex_);     // in ascending order of steps
+  Slot* in_use_ ABSL_GUARDED_BY(mutex_) = nullptr;       // the consumer's
+  Slot* filling_ ABSL_GUARDED_BY(mutex_) = nullptr;      // the thread's
+  bool filling_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // not overtaken by a restart
+  int64_t next_step_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::thread thread_;
+};
+
+}  // namespace lockstep::worker
