@@ -1,0 +1,51 @@
+// Messages in gRPC's byte buffers. Tensor bytes are never copied here: a sender's slices point into
+// its tensors, a receiver's spans into the slices that gRPC read from the socket.
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/wire/message_splitter.h"
+
+namespace lockstep::wire {
+
+// A slice over `bytes`, which `owner` keeps alive and unchanged. The slice holds the owner until
+// gRPC no longer looks at it: that can be after the call has ended, when it was cancelled.
+grpc::Slice Share(Bytes bytes, std::shared_ptr<const void> owner);
+
+// A message without payload.
+grpc::ByteBuffer Encode(const google::protobuf::MessageLite& message);
+// The payload field of `header` must be empty. Short spans are copied into one slice, since a slice
+// costs more than their bytes; all others are shared.
+grpc::ByteBuffer Encode(const google::protobuf::MessageLite& header, std::span<const Bytes> payload,
+                        const std::shared_ptr<const void>& owner);
+
+// INVALID_ARGUMENT when the buffer does not hold such a message.
+absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message);
+
+// The payload of a received message, with the memory it lies in.
+class ReceivedPayload {
+ public:
+  const std::vector<Bytes>& spans() const { return spans_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  friend absl::StatusOr<ReceivedPayload> DecodeWithPayload(const grpc::ByteBuffer&,
+                                                           google::protobuf::MessageLite*);
+  // Short slices hold their bytes themselves: the vector may move, its elements may not.
+  std::vector<grpc::Slice> slices_;
+  std::vector<Bytes> spans_;
+  uint64_t bytes_ = 0;
+};
+
+// Parses all but the payload into `header`. INVALID_ARGUMENT as above.
+absl::StatusOr<ReceivedPayload> DecodeWithPayload(const grpc::ByteBuffer& buffer,
+                                                  google::protobuf::MessageLite* header);
+
+}  // namespace lockstep::wire

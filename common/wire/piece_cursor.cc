@@ -1,0 +1,52 @@
+#include "common/wire/piece_cursor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep::wire {
+
+PieceCursor::PieceCursor(std::span<const std::span<const std::byte>> pieces) : pieces_(pieces) {
+  for (const auto& piece : pieces) size_ += piece.size();
+}
+
+template <typename Take>
+bool PieceCursor::ForEach(uint64_t size, Take take) {
+  if (size > remaining()) return false;
+  position_ += size;
+  while (size > 0) {
+    const std::span<const std::byte> rest = pieces_[piece_].subspan(offset_);
+    const auto stretch = rest.first(std::min<uint64_t>(size, rest.size()));
+    if (!stretch.empty()) take(stretch);
+    size -= stretch.size();
+    offset_ += stretch.size();
+    if (offset_ == pieces_[piece_].size()) {
+      ++piece_;
+      offset_ = 0;
+    }
+  }
+  return true;
+}
+
+bool PieceCursor::ReadByte(std::byte* byte) {
+  return ForEach(1, [byte](std::span<const std::byte> stretch) { *byte = stretch[0]; });
+}
+
+bool PieceCursor::Copy(uint64_t size, std::string* to) {
+  return ForEach(size, [to](std::span<const std::byte> stretch) {
+    to->append(reinterpret_cast<const char*>(stretch.data()), stretch.size());
+  });
+}
+
+bool PieceCursor::CopyTo(std::span<std::byte> to) {
+  std::byte* next = to.data();
+  return ForEach(to.size(), [&next](std::span<const std::byte> stretch) {
+    std::memcpy(next, stretch.data(), stretch.size());
+    next += stretch.size();
+  });
+}
+
+bool PieceCursor::Share(uint64_t size, std::vector<std::span<const std::byte>>* to) {
+  return ForEach(size, [to](std::span<const std::byte> stretch) { to->push_back(stretch); });
+}
+
+}  // namespace lockstep::wire

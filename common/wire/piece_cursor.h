@@ -1,0 +1,40 @@
+// Reads bytes that lie in several pieces of memory as if they lay in one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::wire {
+
+// Looks at the pieces, which must stay. A read that wants more than remains fails and moves
+// nothing.
+class PieceCursor {
+ public:
+  explicit PieceCursor(std::span<const std::span<const std::byte>> pieces);
+
+  uint64_t position() const { return position_; }
+  uint64_t remaining() const { return size_ - position_; }
+
+  bool ReadByte(std::byte* byte);
+  bool Copy(uint64_t size, std::string* to);
+  // As Copy, into memory of `size` bytes.
+  bool CopyTo(std::span<std::byte> to);
+  // Appends the next `size` bytes as spans into the pieces.
+  bool Share(uint64_t size, std::vector<std::span<const std::byte>>* to);
+
+ private:
+  // Calls `take` with every stretch of the next `size` bytes.
+  template <typename Take>
+  bool ForEach(uint64_t size, Take take);
+
+  std::span<const std::span<const std::byte>> pieces_;
+  size_t piece_ = 0;
+  size_t offset_ = 0;  // in pieces_[piece_]
+  uint64_t position_ = 0;
+  uint64_t size_ = 0;
+};
+
+}  // namespace lockstep::wire
