@@ -1,0 +1,71 @@
+# Builds with Bazel. Sourced by ./lockstep.
+# shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
+
+bin=$root/bazel-bin
+daemons=(//ps:ps //worker:worker //chief:chief //worker:predict //deploy/cli:cli)
+
+# A Bazel server that was not there before is stopped again: nothing stays behind, and training
+# gets its memory.
+server_pid_file() { echo "$(readlink "$root/bazel-out" | sed 's|/execroot/.*||')/server/server.pid.txt"; }
+note_bazel_server() {
+  local pid
+  pid=$(cat "$(server_pid_file)" 2>/dev/null || true)
+  [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null || at_exit+=(stop_bazel_server)
+}
+stop_bazel_server() { bazel_command shutdown >/dev/null 2>&1; }
+
+bazel_command() {
+  local startup=(--max_idle_secs=60)
+  # Without a home Bazel has no place of its own.
+  [ -w "${HOME:-/nowhere}" ] || startup+=("--output_user_root=${TMPDIR:-/var/tmp}/lockstep-bazel-$(id -u)")
+  (cd "$root" && exec bazel "${startup[@]}" "$@")
+}
+
+bazel_progress() {
+  tail -c 4000 "$1" | grep -aE '^\[[0-9,]+ / [0-9,]+\]' | tail -n 1 | sed -E 's/^\[([0-9,]+) \/ ([0-9,]+)\] */\1 of \2  /'
+}
+
+# Lines of a Bazel log that a reader needs: no progress, no chatter.
+bazel_output() { grep -avE '^(\[[0-9,]+ / [0-9,]+\]|INFO:|Loading:|Analyzing:|DEBUG:|WARNING: Running Bazel server needs)' "$1"; }
+
+# run_bazel LABEL LOG COMMAND ARGS...
+run_bazel() {
+  local label=$1 log=$2
+  shift 2
+  run_job "$label" "$log" bazel_progress bazel_command "$@" --jobs="$(nproc)" --curses=no --color=no \
+    --show_progress_rate_limit=0.5 --nosandbox_debug
+}
+
+binary_of() { local label=${1#//}; echo "$bin/${label/://}"; }
+
+# What the daemons are made of, and how the binaries looked after the last build: when neither has
+# changed there is nothing to do, and Bazel need not start.
+fingerprint() {
+  local target
+  for target in "${daemons[@]}"; do stat -L -c '%n %y %s' "$(binary_of "$target")" 2>/dev/null || echo absent; done
+}
+up_to_date() {
+  [ -f "$cache/built" ] && [ "$(fingerprint)" = "$(cat "$cache/built")" ] &&
+    [ -z "$(find "$root"/{WORKSPACE,BUILD.bazel,.bazelrc,proto,common,ps,worker,chief,deploy} "$root"/*.bazelrc -newer "$cache/built" -print -quit 2>/dev/null)" ]
+}
+
+build_daemons() {
+  ! up_to_date || return 0
+  local started status=0
+  started=$(date --iso-8601=ns)
+  note_bazel_server
+  run_bazel "building" "$cache/build.log" build "${daemons[@]}" || status=$?
+  stop_new_server
+  if ((status != 0)); then
+    bazel_output "$cache/build.log" >&2
+    die 70 "the build failed. Remedy: see the lines above; the whole log is $cache/build.log"
+  fi
+  fingerprint >"$cache/built"
+  touch -d "$started" "$cache/built"
+}
+
+stop_new_server() {
+  local function
+  for function in "${at_exit[@]}"; do "$function" || true; done
+  at_exit=()
+}

@@ -1,0 +1,45 @@
+# Runs the tests and adds up their cases. Sourced by ./lockstep.
+# shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
+
+# count_cases LABEL STATUS: prints "passed failed" of one test, from the line with which each test
+# binary closes its log. A test that did not get so far, or that failed after it, counts as one failed.
+count_cases() {
+  local label=${1#//} status=$2 log
+  local -a logs
+  mapfile -t logs < <(find -L "$root/bazel-testlogs/${label/://}" -name test.log 2>/dev/null)
+  for log in "${logs[@]}"; do grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1; done |
+    awk -v ok="$([ "$status" = PASSED ] && echo 1)" '
+      { passed += $1; failed += $3 }
+      END {
+        if (!ok && failed == 0) failed = 1
+        if (ok && NR == 0) passed = 1
+        print passed + 0, failed + 0
+      }'
+}
+
+# Reads Bazel's summary ("//a:b_test  (cached) PASSED in 0.1s") and prints the closing line.
+print_count() {
+  sed -nE 's/^(\/\/[^ ]+) +(\(cached\) )?(PASSED|FLAKY|FAILED TO BUILD|FAILED|TIMEOUT|NO STATUS|INCOMPLETE).*/\1 \3/p' "$1" |
+    while read -r label status; do
+      case $status in
+        PASSED | FLAKY*) count_cases "$label" PASSED ;;
+        # Its log, if any, is of an earlier run.
+        "FAILED TO BUILD" | "NO STATUS") echo 0 1 ;;
+        *) count_cases "$label" FAILED ;;
+      esac
+    done | awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }'
+}
+
+# run_tests [BAZEL OPTIONS AND TARGETS]
+run_tests() {
+  local argument has_target='' status=0 count=0
+  for argument; do [[ $argument == -* ]] || has_target=1; done
+  [ -n "$has_target" ] || set -- "$@" //...
+  note_bazel_server
+  run_bazel "testing" "$cache/test.log" test --keep_going --test_summary=short "$@" || status=$?
+  stop_new_server
+  bazel_output "$cache/test.log"
+  print_count "$cache/test.log" || count=1
+  # Bazel's 4: there is no test among the targets.
+  ((status == 0 && count == 0)) || exit 1
+}
