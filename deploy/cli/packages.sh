@@ -6,7 +6,7 @@ missing_packages() {
   local group wanted installed
   wanted=$(for group; do awk -v g="$group" '$1 == g { print $2 }' "$root/deploy/packages.txt"; done | sort -u)
   # shellcheck disable=SC2086  # one word per package
-  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
+  installed=$({ dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || true; } |
     awk '$1 == "installed" { print $2 }' | sort -u)
   comm -23 <(echo "$wanted") <(echo "$installed")
 }
