@@ -1,10 +1,13 @@
 // A checkpoint on disk:
 //   <root>/ckpt-<step>/shard-<k>-of-<n>.safetensors   written by each ps
 //   <root>/ckpt-<step>/manifest.json                  written last, by the chief: the checkpoint
-//   exists with it <root>/LATEST                                     name of the newest complete
-//   checkpoint
+//                                                     exists with it
+//   <root>/LATEST                                     name of the newest complete checkpoint
 // Every file appears by temp + fsync + rename + fsync of the folder. Tensor names: "<variable>",
-// "<variable>/<slot>", "optimizer/<scalar>".
+// "<variable>/<slot>", "optimizer/<scalar>". docs/checkpoint.md describes the files for users.
+//
+// Writers: each ps its own shard file, one chief the rest. Functions are thread-safe for different
+// folders.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/safetensors_file.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep {
@@ -51,38 +55,55 @@ struct NamedTensor {
 absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, uint32_t num_shards,
                                      const std::vector<NamedTensor>& tensors);
 
-// Writes manifest.json into <root>/ckpt-<step>, then LATEST, then deletes all but the newest
-// `keep_last` complete checkpoints (0: keeps all) and incomplete ones older than this one. Returns
-// the checkpoint's folder.
+// Writes manifest.json into <root>/ckpt-<step>, then LATEST, then deletes what is no longer needed:
+// of the complete checkpoints up to this step all but the newest `keep_last` (0: keeps all), the
+// incomplete ones before it, and files in its folder that the manifest does not name. Returns the
+// checkpoint's folder. FAILED_PRECONDITION when a shard file is not there with its size. What could
+// not be deleted is no error: each gets a line in `warnings`.
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Manifest& manifest,
-                                             int keep_last);
+                                             int keep_last,
+                                             std::vector<std::string>* warnings = nullptr);
 
 // The folder that shards of this step write into: <root>/ckpt-<step>.
 std::string CheckpointFolder(const std::string& root, int64_t step);
 
-// `path` is a checkpoint folder, or a root whose newest complete checkpoint is meant. NOT_FOUND
-// names what was looked for; DATA_LOSS what is wrong with a manifest.
-absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path);
+// `path` is a checkpoint folder, or a root whose newest complete checkpoint is meant: the one that
+// LATEST names, or where that is broken the one of the highest step that is not; `warnings` gets a
+// line for each that was skipped. What is returned was read whole and its checksums are right.
+// NOT_FOUND names what was looked for; DATA_LOSS what is wrong where all that is there is broken.
+absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
+                                              std::vector<std::string>* warnings = nullptr);
+// NOT_FOUND where there is none; DATA_LOSS naming the file and what is wrong with it.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
 // Reads tensors by name into memory of the caller's: dtype and shape must match the record
 // (INVALID_ARGUMENT naming the tensor), the CRC must be right (DATA_LOSS naming file and tensor).
-// NOT_FOUND: a name that is not there.
+// NOT_FOUND: a name that is not there. Movable; const calls are thread-safe.
 class CheckpointReader {
  public:
+  // DATA_LOSS naming the file for a shard that is missing or does not fit the manifest.
   static absl::StatusOr<CheckpointReader> Open(const std::string& folder);
   const Manifest& manifest() const { return manifest_; }
   bool Has(const std::string& name) const { return index_.contains(name); }
   absl::StatusOr<Tensor> Read(const std::string& name) const;
   absl::Status ReadInto(const std::string& name, MutableTensorView value) const;
 
+  // Reads everything and compares the checksums.
+  absl::Status Verify() const;
+
  private:
   struct Place {
-    size_t shard;
-    size_t tensor;
+    size_t file;   // index into files_
+    size_t entry;  // index into its entries
+    uint32_t crc32c;
   };
+  absl::StatusOr<const Place*> Find(const std::string& name) const;
+  absl::Status CheckCrc(const Place& place, uint32_t got) const;
+  absl::Status AddShard(const ShardFile& shard);
+
   std::string folder_;
   Manifest manifest_;
+  std::vector<SafetensorsFile> files_;
   std::map<std::string, Place> index_;
 };
 

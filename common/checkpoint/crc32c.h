@@ -1,0 +1,15 @@
+// CRC32C (Castagnoli), the checksum of tensors in a checkpoint.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace lockstep {
+
+// The checksum of what `crc` is the checksum of, followed by `bytes`. 0 is that of nothing.
+uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> bytes);
+
+inline uint32_t Crc32c(std::span<const std::byte> bytes) { return ExtendCrc32c(0, bytes); }
+
+}  // namespace lockstep

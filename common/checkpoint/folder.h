@@ -1,0 +1,25 @@
+// Names inside a checkpoint root.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+inline constexpr char kLatestFile[] = "LATEST";
+
+// "ckpt-<step>".
+std::string CheckpointName(int64_t step);
+
+// The step in such a name; nullopt for any other name ("ckpt-007" too: a step has one name).
+std::optional<int64_t> ParseCheckpointName(absl::string_view name);
+
+// Steps that have a folder in `root`, complete or not, the highest first.
+absl::StatusOr<std::vector<int64_t>> ListCheckpoints(const std::string& root);
+
+}  // namespace lockstep

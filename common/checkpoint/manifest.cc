@@ -1,0 +1,239 @@
+#include "common/checkpoint/manifest.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/crc32c.h"
+#include "common/checkpoint/strict_json.h"
+#include "common/fs/path.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kFormat[] = "lockstep-checkpoint";
+constexpr uint64_t kFormatVersion = 1;
+constexpr char kChecksum[] = "manifest_crc32c";
+constexpr int kDepth = 6;  // manifest, shards, shard, tensors, tensor, shape
+
+// The text whose checksum a manifest carries: compact, keys sorted. Text that is not UTF-8 loses
+// its wrong bytes rather than the checkpoint.
+std::string Canonical(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+uint32_t ChecksumOf(const Json& json) {
+  const std::string text = Canonical(json);
+  return Crc32c(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+// Reads the fields of one object; the first problem is kept, and what is read after it is of no
+// use.
+class Fields {
+ public:
+  Fields(const Json& json, absl::string_view where) : json_(json), where_(where) {
+    if (!json_.is_object()) Wrong("not an object");
+  }
+
+  void Read(const char* name, std::string& value) {
+    if (const Json* field = Find(name)) {
+      if (!field->is_string()) return Wrong(absl::StrCat(name, " is not a string"));
+      value = field->get<std::string>();
+    }
+  }
+
+  template <typename Integer>
+  requires std::is_integral_v<Integer>
+  void Read(const char* name, Integer& value) {
+    if (const Json* field = Find(name)) {
+      constexpr uint64_t kMax = std::numeric_limits<Integer>::max();
+      if (!field->is_number_unsigned() || field->get<uint64_t>() > kMax)
+        return Wrong(absl::StrCat(name, " is not a whole number of 0 to ", kMax));
+      value = static_cast<Integer>(field->get<uint64_t>());
+    }
+  }
+
+  void ReadShape(const char* name, Shape& value) {
+    if (const Json* field = Find(name)) {
+      auto shape = ShapeFromJson(*field);
+      if (!shape.ok()) return Wrong(shape.status().message());
+      value = *std::move(shape);
+    }
+  }
+
+  // Calls `read(element, place)` for each element, until one is not OK.
+  template <typename ReadElement>
+  void ReadList(const char* name, ReadElement read) {
+    if (const Json* field = Find(name)) {
+      if (!field->is_array()) return Wrong(absl::StrCat(name, " is not a list"));
+      size_t index = 0;
+      for (const Json& element : *field) {
+        status_ = read(element, absl::StrCat(where_, name, "[", index++, "]."));
+        if (!status_.ok()) return;
+      }
+    }
+  }
+
+  void Wrong(absl::string_view what) {
+    if (status_.ok()) status_ = absl::DataLossError(absl::StrCat(where_, what));
+  }
+
+  // Call last: a field that nobody asked for is one too many.
+  absl::Status Finish() {
+    if (status_.ok() && json_.size() != asked_for_.size()) {
+      for (const auto& item : json_.items()) {
+        if (!asked_for_.contains(item.key()))
+          Wrong(absl::StrCat("unknown field '", absl::CEscape(item.key().substr(0, 80)), "'"));
+      }
+    }
+    return status_;
+  }
+
+ private:
+  const Json* Find(const char* name) {
+    if (!status_.ok()) return nullptr;
+    asked_for_.insert(name);
+    const auto found = json_.find(name);
+    if (found != json_.end()) return &*found;
+    Wrong(absl::StrCat(name, " is missing"));
+    return nullptr;
+  }
+
+  const Json& json_;
+  const std::string where_;  // "shards[0]." or ""
+  std::set<std::string> asked_for_;
+  absl::Status status_;
+};
+
+absl::StatusOr<TensorRecord> DecodeTensor(const Json& json, const std::string& where) {
+  TensorRecord tensor;
+  std::string dtype;
+  Fields fields(json, where);
+  fields.Read("name", tensor.name);
+  fields.Read("dtype", dtype);
+  fields.Read("crc32c", tensor.crc32c);
+  fields.ReadShape("shape", tensor.shape);
+  LOCKSTEP_RETURN_IF_ERROR(fields.Finish());
+  const auto parsed = ParseDType(dtype);
+  if (!parsed.has_value())
+    return absl::DataLossError(
+        absl::StrCat(where, "dtype '", absl::CEscape(dtype), "' is unknown"));
+  tensor.dtype = *parsed;
+  return tensor;
+}
+
+absl::StatusOr<ShardFile> DecodeShard(const Json& json, const std::string& where) {
+  ShardFile shard;
+  Fields fields(json, where);
+  fields.Read("file", shard.file);
+  fields.Read("bytes", shard.bytes);
+  fields.ReadList("tensors", [&](const Json& element, const std::string& place) -> absl::Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(shard.tensors.emplace_back(), DecodeTensor(element, place));
+    return absl::OkStatus();
+  });
+  LOCKSTEP_RETURN_IF_ERROR(fields.Finish());
+  if (!IsEntryName(shard.file)) {
+    return absl::DataLossError(absl::StrCat(where, "file '", absl::CEscape(shard.file),
+                                            "' is not a name inside the folder"));
+  }
+  return shard;
+}
+
+absl::Status CheckNoneTwice(const Manifest& manifest) {
+  std::set<absl::string_view> files, tensors;
+  for (const ShardFile& shard : manifest.shards) {
+    if (!files.insert(shard.file).second)
+      return absl::DataLossError(absl::StrCat("file '", shard.file, "' comes twice"));
+    for (const TensorRecord& tensor : shard.tensors) {
+      if (!tensors.insert(tensor.name).second)
+        return absl::DataLossError(
+            absl::StrCat("tensor '", absl::CEscape(tensor.name), "' comes twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodeManifest(const Manifest& manifest) {
+  Json shards = Json::array();
+  for (const ShardFile& shard : manifest.shards) {
+    Json tensors = Json::array();
+    for (const TensorRecord& tensor : shard.tensors) {
+      const auto dims = tensor.shape.dims();
+      tensors.push_back({{"name", tensor.name},
+                         {"dtype", std::string(Name(tensor.dtype))},
+                         {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
+                         {"crc32c", tensor.crc32c}});
+    }
+    shards.push_back(
+        {{"file", shard.file}, {"bytes", shard.bytes}, {"tensors", std::move(tensors)}});
+  }
+  Json json = {{"format", kFormat},
+               {"format_version", kFormatVersion},
+               {"step", manifest.step},
+               {"epoch", manifest.epoch},
+               {"seed", manifest.seed},
+               {"lockstep_version", manifest.lockstep_version},
+               {"optimizer", manifest.optimizer},
+               {"model", manifest.model},
+               {"job", manifest.job},
+               {"cluster", manifest.cluster},
+               {"shards", std::move(shards)}};
+  // Through the text once: what could not be written as it was must not count in the checksum.
+  json = Json::parse(Canonical(json), nullptr, false);
+  json[kChecksum] = ChecksumOf(json);
+  return json.dump(2) + "\n";
+}
+
+absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
+  LOCKSTEP_ASSIGN_OR_RETURN(Json json, ParseStrictJson(text, kDepth));
+  if (!json.is_object()) return absl::DataLossError("not an object");
+  const auto checksum = json.find(kChecksum);
+  if (checksum == json.end() || !checksum->is_number_unsigned())
+    return absl::DataLossError(absl::StrCat(kChecksum, " is missing"));
+  const uint64_t expected = checksum->get<uint64_t>();
+  json.erase(checksum);
+  const uint32_t got = ChecksumOf(json);
+  if (got != expected) {
+    return absl::DataLossError(
+        absl::StrCat("damaged or edited: CRC32C ", got, ", expected ", expected));
+  }
+
+  Manifest manifest;
+  std::string format;
+  uint64_t version = 0;
+  Fields fields(json, "");
+  fields.Read("format", format);
+  fields.Read("format_version", version);
+  if (!format.empty() && format != kFormat) fields.Wrong("format is not lockstep-checkpoint");
+  if (format == kFormat && version > kFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("format_version ", version,
+                                                      ", this build reads up to ", kFormatVersion,
+                                                      ". Remedy: use a newer Lockstep"));
+  }
+  fields.Read("step", manifest.step);
+  fields.Read("epoch", manifest.epoch);
+  fields.Read("seed", manifest.seed);
+  fields.Read("lockstep_version", manifest.lockstep_version);
+  fields.Read("optimizer", manifest.optimizer);
+  fields.Read("model", manifest.model);
+  fields.Read("job", manifest.job);
+  fields.Read("cluster", manifest.cluster);
+  fields.ReadList("shards", [&](const Json& element, const std::string& place) -> absl::Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(manifest.shards.emplace_back(), DecodeShard(element, place));
+    return absl::OkStatus();
+  });
+  LOCKSTEP_RETURN_IF_ERROR(fields.Finish());
+  LOCKSTEP_RETURN_IF_ERROR(CheckNoneTwice(manifest));
+  return manifest;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+#include "common/checkpoint/safetensors_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/crc32c.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kPiece = size_t{1} << 20;  // stays in the cache between read and checksum
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(InputFile file, std::vector<SafetensorsEntry> entries,
+                                 uint64_t data_begin)
+    : file_(std::move(file)), entries_(std::move(entries)), data_begin_(data_begin) {}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+  const auto wrong = [&](absl::string_view what) {
+    return absl::DataLossError(absl::StrCat(path, ": not a safetensors file: ", what));
+  };
+  if (file.size() < kSafetensorsLengthBytes) {
+    return wrong(
+        absl::StrCat(file.size(), " bytes long, expected at least ", kSafetensorsLengthBytes));
+  }
+  uint64_t json_size = 0;
+  LOCKSTEP_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(&json_size, 1))));
+  if (json_size > kLargestSafetensorsHeader) {
+    return wrong(absl::StrCat("header of ", json_size, " bytes, the format allows ",
+                              kLargestSafetensorsHeader));
+  }
+  const uint64_t rest = file.size() - kSafetensorsLengthBytes;
+  if (json_size > rest)
+    return wrong(absl::StrCat("header of ", json_size, " bytes, the file has ", rest));
+  std::string json(json_size, '\0');
+  LOCKSTEP_RETURN_IF_ERROR(file.ReadAt(
+      kSafetensorsLengthBytes, std::as_writable_bytes(std::span(json.data(), json.size()))));
+  auto entries = DecodeSafetensorsHeader(json, rest - json_size);
+  if (!entries.ok()) return wrong(entries.status().message());
+  return SafetensorsFile(std::move(file), *std::move(entries), kSafetensorsLengthBytes + json_size);
+}
+
+absl::StatusOr<uint32_t> SafetensorsFile::Read(const SafetensorsEntry& entry,
+                                               std::span<std::byte> value) const {
+  LOCKSTEP_CHECK(value.size() == entry.end - entry.begin);
+  uint32_t crc = 0;
+  uint64_t offset = data_begin_ + entry.begin;
+  while (!value.empty()) {
+    const auto piece = value.first(std::min(value.size(), kPiece));
+    LOCKSTEP_RETURN_IF_ERROR(file_.ReadAt(offset, piece));
+    crc = ExtendCrc32c(crc, piece);
+    offset += piece.size();
+    value = value.subspan(piece.size());
+  }
+  return crc;
+}
+
+absl::StatusOr<uint32_t> SafetensorsFile::Checksum(const SafetensorsEntry& entry) const {
+  std::vector<std::byte> buffer(std::min<uint64_t>(entry.end - entry.begin, kPiece));
+  uint32_t crc = 0;
+  for (uint64_t at = entry.begin; at < entry.end;) {
+    const auto piece = std::span(buffer).first(std::min<uint64_t>(entry.end - at, buffer.size()));
+    LOCKSTEP_RETURN_IF_ERROR(file_.ReadAt(data_begin_ + at, piece));
+    crc = ExtendCrc32c(crc, piece);
+    at += piece.size();
+  }
+  return crc;
+}
+
+}  // namespace lockstep

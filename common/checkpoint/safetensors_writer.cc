@@ -1,0 +1,114 @@
+#include "common/checkpoint/safetensors_writer.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/crc32c.h"
+#include "common/checkpoint/safetensors_header.h"
+#include "common/fs/atomic_file.h"
+#include "common/fs/path.h"
+
+namespace lockstep {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+constexpr size_t kPiece = size_t{1} << 20;  // stays in the cache between checksum and write
+
+// Position in the order of the format's own library, which sorts its dtypes from the last to the
+// first.
+int Rank(DType dtype) {
+  switch (dtype) {
+    case DType::kInt64:
+      return 0;
+    case DType::kFloat64:
+      return 1;
+    case DType::kFloat32:
+      return 2;
+    case DType::kInt32:
+      return 3;
+    case DType::kBFloat16:
+      return 4;
+    case DType::kFloat16:
+      return 5;
+    case DType::kUInt8:
+      return 6;
+  }
+  LOCKSTEP_CHECK(false);
+}
+
+absl::Status CheckNames(const std::vector<const NamedTensor*>& sorted) {
+  const std::string* before = nullptr;
+  std::vector<const std::string*> names;
+  for (const NamedTensor* tensor : sorted) names.push_back(&tensor->name);
+  std::sort(names.begin(), names.end(), [](const auto* a, const auto* b) { return *a < *b; });
+  for (const std::string* name : names) {
+    const bool printable = std::all_of(name->begin(), name->end(), absl::ascii_isprint);
+    if (!printable || name->empty() || name->size() > kLongestTensorName ||
+        *name == kSafetensorsMetadata) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", absl::CEscape(name->substr(0, 80)), "' cannot name a tensor"));
+    }
+    if (before != nullptr && *before == *name)
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", *name, "' is given twice"));
+    before = name;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> AppendTensor(AtomicFile& file, std::span<const std::byte> bytes) {
+  uint32_t crc = 0;
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kPiece));
+    crc = ExtendCrc32c(crc, piece);
+    LOCKSTEP_RETURN_IF_ERROR(file.Append(piece));
+    bytes = bytes.subspan(piece.size());
+  }
+  return crc;
+}
+
+}  // namespace
+
+absl::StatusOr<ShardFile> WriteSafetensors(const std::string& path,
+                                           const std::vector<NamedTensor>& tensors) {
+  std::vector<const NamedTensor*> sorted;
+  for (const NamedTensor& tensor : tensors) sorted.push_back(&tensor);
+  LOCKSTEP_RETURN_IF_ERROR(CheckNames(sorted));
+  std::sort(sorted.begin(), sorted.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    const int rank_a = Rank(a->value.dtype), rank_b = Rank(b->value.dtype);
+    return rank_a != rank_b ? rank_a < rank_b : a->name < b->name;
+  });
+
+  std::vector<SafetensorsEntry> entries;
+  uint64_t end = 0;
+  for (const NamedTensor* tensor : sorted) {
+    const uint64_t begin = end;
+    end += tensor->value.num_bytes();
+    entries.push_back({tensor->name, tensor->value.dtype, tensor->value.shape, begin, end});
+  }
+  const std::string json = EncodeSafetensorsHeader(entries);
+  if (json.size() > kLargestSafetensorsHeader) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": a header of ", json.size(),
+                                                   " bytes, the format allows ",
+                                                   kLargestSafetensorsHeader));
+  }
+  const uint64_t json_size = json.size();
+
+  LOCKSTEP_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  LOCKSTEP_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(&json_size, 1))));
+  LOCKSTEP_RETURN_IF_ERROR(file.Append(json));
+  ShardFile record{NameOf(path), kSafetensorsLengthBytes + json_size + end, {}};
+  for (const NamedTensor* tensor : sorted) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, AppendTensor(file, tensor->value.bytes()));
+    record.tensors.push_back({tensor->name, tensor->value.dtype, tensor->value.shape, crc});
+  }
+  LOCKSTEP_RETURN_IF_ERROR(file.Commit());
+  return record;
+}
+
+}  // namespace lockstep

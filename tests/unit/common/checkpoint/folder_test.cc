@@ -1,0 +1,230 @@
+#include "common/checkpoint/folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/fs/folder.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/common/checkpoint/example_checkpoint.h"
+
+namespace lockstep {
+namespace {
+
+using test::TemporaryFolder;
+using test::WriteExample;
+
+std::vector<int64_t> Steps(const TemporaryFolder& root) { return *ListCheckpoints(root.path()); }
+
+TEST_CASE("a checkpoint's folder has one name per step") {
+  CHECK(CheckpointName(120) == "ckpt-120");
+  CHECK(ParseCheckpointName("ckpt-120") == 120);
+  CHECK(ParseCheckpointName("ckpt-0") == 0);
+  for (const char* name : {"", "ckpt-", "ckpt-01", "ckpt--1", "ckpt-+1", "ckpt-1 ", "ckpt- 1",
+                           "ckpt-1x", "ckpt-99999999999999999999", "CKPT-1", "xckpt-1"}) {
+    CAPTURE(name);
+    CHECK_FALSE(ParseCheckpointName(name).has_value());
+  }
+}
+
+TEST_CASE("a committed checkpoint has its shards, its manifest and LATEST, and nothing else") {
+  const TemporaryFolder root;
+  const auto folder = WriteExample(root.Path("deep/er"), 7);
+  REQUIRE(folder.ok());
+  CHECK(*folder == root.Path("deep/er/ckpt-7"));
+  CHECK(*ListFolder(root.Path("deep/er")) == std::vector<std::string>{"LATEST", "ckpt-7"});
+  CHECK(*ListFolder(*folder) == std::vector<std::string>{"manifest.json",
+                                                         "shard-0-of-2.safetensors",
+                                                         "shard-1-of-2.safetensors"});
+  CHECK(root.Read("deep/er/LATEST") == "ckpt-7\n");
+}
+
+TEST_CASE("the newest checkpoints are kept, as many as asked for") {
+  const TemporaryFolder root;
+  for (const int64_t step : {1, 2, 10, 9}) REQUIRE(WriteExample(root.path(), step).ok());
+  CHECK(Steps(root) == std::vector<int64_t>{10, 9, 2, 1});
+  REQUIRE(WriteExample(root.path(), 11, 3).ok());
+  CHECK(Steps(root) == std::vector<int64_t>{11, 10, 9});
+  REQUIRE(WriteExample(root.path(), 12, 1).ok());
+  CHECK(Steps(root) == std::vector<int64_t>{12});
+}
+
+TEST_CASE("unfinished checkpoints before the new one go and later ones of another run stay") {
+  const TemporaryFolder root;
+  root.Write("ckpt-3/shard-0-of-2.safetensors", "half");
+  root.Write("ckpt-9/shard-0-of-2.safetensors", "half");
+  root.Write("ckpt-x/note", "not ours");
+  REQUIRE(WriteExample(root.path(), 8).ok());
+  REQUIRE(WriteExample(root.path(), 5, 1).ok());
+  CHECK(Steps(root) == std::vector<int64_t>{9, 8, 5});
+  CHECK(root.Read("ckpt-x/note") == "not ours");
+  CHECK(root.Read("LATEST") == "ckpt-5\n");
+}
+
+TEST_CASE("shards that the manifest does not name leave its folder") {
+  const TemporaryFolder root;
+  root.Write("ckpt-5/shard-2-of-3.safetensors", "of an earlier attempt");
+  root.Write("ckpt-5/.lockstep-tmp-0-manifest.json", "of a crash");
+  root.Write("ckpt-5/README", "of a user");
+  REQUIRE(WriteExample(root.path(), 5).ok());
+  CHECK(*ListFolder(root.Path("ckpt-5")) == std::vector<std::string>{"README", "manifest.json",
+                                                                     "shard-0-of-2.safetensors",
+                                                                     "shard-1-of-2.safetensors"});
+}
+
+TEST_CASE("deleting an old checkpoint that is a symbolic link spares what it points to") {
+  const TemporaryFolder root;
+  REQUIRE(WriteExample(root.Path("archive"), 1).ok());
+  std::filesystem::create_directory(root.Path("run"));
+  REQUIRE(::symlink("../archive/ckpt-1/shard-0-of-2.safetensors", root.Path("run/s").c_str()) == 0);
+  REQUIRE(::symlink("../archive", root.Path("run/ckpt-1").c_str()) == 0);
+  REQUIRE(WriteExample(root.Path("run"), 2, 1).ok());
+  CHECK(*ListCheckpoints(root.Path("run")) == std::vector<int64_t>{2});
+  CHECK(ResolveCheckpoint(root.Path("archive")).ok());
+}
+
+TEST_CASE("a shard that is missing or of another size stops the commit") {
+  const TemporaryFolder root;
+  REQUIRE(WriteExample(root.path(), 1).ok());
+  Manifest manifest = *ReadManifest(root.Path("ckpt-1"));
+  manifest.step = 2;
+  const absl::Status missing = CommitCheckpoint(root.path(), manifest, 1).status();
+  CHECK(missing.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(absl::StrContains(missing.message(), "Remedy"));
+  root.Write("ckpt-2/shard-0-of-2.safetensors", "short");
+  CHECK(CommitCheckpoint(root.path(), manifest, 1).status().code() ==
+        absl::StatusCode::kFailedPrecondition);
+  CHECK(root.Read("LATEST") == "ckpt-1\n");
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1"));
+}
+
+TEST_CASE("the newest complete checkpoint is found from its root, a given one as itself") {
+  const TemporaryFolder root;
+  REQUIRE(WriteExample(root.path(), 5).ok());
+  REQUIRE(WriteExample(root.path(), 10).ok());
+  std::vector<std::string> warnings;
+  CHECK(*ResolveCheckpoint(root.path(), &warnings) == root.Path("ckpt-10"));
+  CHECK(*ResolveCheckpoint(root.Path("ckpt-5"), &warnings) == root.Path("ckpt-5"));
+  CHECK(warnings.empty());
+}
+
+TEST_CASE("LATEST decides, so that a run that went back is not overtaken by what it left") {
+  const TemporaryFolder root;
+  for (const int64_t step : {5, 10, 6}) REQUIRE(WriteExample(root.path(), step).ok());
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-6"));
+  std::filesystem::remove(root.Path("LATEST"));
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-10"));
+}
+
+TEST_CASE("a LATEST of wrong content is reported and the highest step taken") {
+  for (const char* content : {"", "ckpt-99\n", "../../etc\n", "ckpt-5/../ckpt-5", "\xff\xfe"}) {
+    CAPTURE(content);
+    const TemporaryFolder root;
+    REQUIRE(WriteExample(root.path(), 5).ok());
+    root.Write("LATEST", content);
+    std::vector<std::string> warnings;
+    CHECK(*ResolveCheckpoint(root.path(), &warnings) == root.Path("ckpt-5"));
+    CHECK(warnings.size() == 1);
+  }
+}
+
+TEST_CASE("a broken checkpoint is skipped with the reason and the next older one used") {
+  struct Row {
+    const char* damage;
+    std::function<void(const TemporaryFolder&)> apply;
+  };
+  const Row rows[] = {
+      {"no such file",
+       [](const auto& root) {
+         std::filesystem::remove(root.Path("ckpt-9/shard-1-of-2.safetensors"));
+       }},
+      {"not a safetensors file",
+       [](const auto& root) {
+         std::filesystem::resize_file(root.Path("ckpt-9/shard-1-of-2.safetensors"), 60);
+       }},
+      {"not a safetensors file",
+       [](const auto& root) { root.Write("ckpt-9/shard-0-of-2.safetensors", ""); }},
+      {"CRC32C",
+       [](const auto& root) {
+         std::string bytes = root.Read("ckpt-9/shard-0-of-2.safetensors");
+         bytes.back() ^= 1;
+         root.Write("ckpt-9/shard-0-of-2.safetensors", bytes);
+       }},
+      {"manifest.json",
+       [](const auto& root) { std::filesystem::remove(root.Path("ckpt-9/manifest.json")); }},
+      {"manifest.json: not JSON at byte",
+       [](const auto& root) { root.Write("ckpt-9/manifest.json", ""); }},
+      {"not in the manifest",
+       [](const auto& root) {
+         std::filesystem::copy_file(root.Path("ckpt-8/shard-0-of-2.safetensors"),
+                                    root.Path("ckpt-9/shard-1-of-2.safetensors"),
+                                    std::filesystem::copy_options::overwrite_existing);
+       }},
+      {"damaged",
+       [](const auto& root) {
+         std::filesystem::copy_file(root.Path("ckpt-8/shard-1-of-2.safetensors"),
+                                    root.Path("ckpt-9/shard-1-of-2.safetensors"),
+                                    std::filesystem::copy_options::overwrite_existing);
+       }},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.damage);
+    const TemporaryFolder root;
+    REQUIRE(WriteExample(root.path(), 8).ok());
+    REQUIRE(WriteExample(root.path(), 9).ok());
+    row.apply(root);
+    std::vector<std::string> warnings;
+    const auto resolved = ResolveCheckpoint(root.path(), &warnings);
+    REQUIRE(resolved.ok());
+    CHECK(*resolved == root.Path("ckpt-8"));
+    REQUIRE(warnings.size() == 1);
+    CHECK_THAT(warnings[0], Catch::StartsWith("skipped " + root.Path("ckpt-9") + ": "));
+    CHECK_THAT(warnings[0], Catch::Contains(row.damage, Catch::CaseSensitive::No) ||
+                                Catch::Contains("the manifest says"));
+  }
+}
+
+TEST_CASE("what is not there is NOT_FOUND and what is broken alone is DATA_LOSS") {
+  const TemporaryFolder root;
+  CHECK(ResolveCheckpoint(root.Path("no")).status().code() == absl::StatusCode::kNotFound);
+  const absl::Status empty = ResolveCheckpoint(root.path()).status();
+  CHECK(empty.code() == absl::StatusCode::kNotFound);
+  CHECK(absl::StrContains(empty.message(), root.path()));
+  root.Write("ckpt-1/shard-0-of-1.safetensors", "unfinished");
+  CHECK(ResolveCheckpoint(root.path()).status().code() == absl::StatusCode::kNotFound);
+  CHECK(ResolveCheckpoint(root.Path("ckpt-1")).status().code() == absl::StatusCode::kNotFound);
+  root.Write("ckpt-2/manifest.json", "{");
+  const absl::Status broken = ResolveCheckpoint(root.path()).status();
+  CHECK(broken.code() == absl::StatusCode::kDataLoss);
+  CHECK(absl::StrContains(broken.message(), "ckpt-2/manifest.json: not JSON at byte"));
+  CHECK(ResolveCheckpoint(root.Path("ckpt-2")).status().code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("a crash at any point of a save leaves a checkpoint that can be used") {
+  const TemporaryFolder root;
+  REQUIRE(WriteExample(root.path(), 1).ok());
+  // After the shards, before the manifest.
+  REQUIRE(WriteExample(root.Path("other"), 2).ok());
+  std::filesystem::create_directory(root.Path("ckpt-2"));
+  for (const char* shard : {"shard-0-of-2.safetensors", "shard-1-of-2.safetensors"}) {
+    std::filesystem::copy_file(root.Path(std::string("other/ckpt-2/") + shard),
+                               root.Path(std::string("ckpt-2/") + shard));
+    CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1"));
+  }
+  // After the manifest, before LATEST: LATEST still names one that is there.
+  std::filesystem::copy_file(root.Path("other/ckpt-2/manifest.json"),
+                             root.Path("ckpt-2/manifest.json"));
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1"));
+  CHECK(*ResolveCheckpoint(root.Path("ckpt-2")) == root.Path("ckpt-2"));
+  // After LATEST, while the old one is being deleted: its manifest goes first.
+  root.Write("LATEST", "ckpt-2\n");
+  std::filesystem::remove(root.Path("ckpt-1/manifest.json"));
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-2"));
+}
+
+}  // namespace
+}  // namespace lockstep
