@@ -36,19 +36,17 @@ absl::Status Malformed(const PieceCursor& cursor, absl::string_view what) {
       absl::StrCat("tensor message: ", what, " at byte ", cursor.position()));
 }
 
-absl::StatusOr<uint64_t> ReadVarint(PieceCursor* cursor, uint64_t limit) {
+// At most `max_bytes` bytes; bits beyond the 64th are dropped.
+absl::StatusOr<uint64_t> ReadVarint(PieceCursor* cursor, int max_bytes = 10) {
   uint64_t value = 0;
-  for (int shift = 0; shift < 64; shift += 7) {
+  for (int i = 0; i < max_bytes; ++i) {
     std::byte byte;
     if (!cursor->ReadByte(&byte)) return Malformed(*cursor, "truncated number");
     const auto bits = static_cast<uint64_t>(byte);
-    value |= (bits & 0x7f) << shift;
-    if (bits < 0x80) {
-      if (value > limit) break;
-      return value;
-    }
+    value |= (bits & 0x7f) << (7 * i);
+    if (bits < 0x80) return value;
   }
-  return Malformed(*cursor, "number out of range");
+  return Malformed(*cursor, "number too long");
 }
 
 struct Tag {
@@ -57,9 +55,9 @@ struct Tag {
 };
 
 absl::StatusOr<Tag> ReadTag(PieceCursor* cursor) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t tag,
-                            ReadVarint(cursor, std::numeric_limits<uint32_t>::max()));
-  const Tag result{static_cast<uint32_t>(tag >> 3), static_cast<uint32_t>(tag & 7)};
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t number, ReadVarint(cursor, 5));
+  const auto tag = static_cast<uint32_t>(number);  // as the generated parser does
+  const Tag result{tag >> 3, tag & 7};
   if (result.field == 0) return Malformed(*cursor, "field number 0");
   return result;
 }
@@ -70,8 +68,9 @@ absl::Status CopyBytes(PieceCursor* cursor, uint64_t size, std::string* header) 
 }
 
 absl::StatusOr<uint64_t> ReadSize(PieceCursor* cursor) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t size, ReadVarint(cursor, kMaxSize));
-  if (size > cursor->remaining()) return Malformed(*cursor, "field longer than the message");
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t size, ReadVarint(cursor, 5));
+  if (size > kMaxSize || size > cursor->remaining())
+    return Malformed(*cursor, "field longer than the message");
   return size;
 }
 
@@ -93,8 +92,7 @@ absl::Status CopyField(Tag tag, int depth, PieceCursor* cursor, std::string* hea
   AppendVarint(uint64_t{tag.field} << 3 | tag.type, header);
   switch (tag.type) {
     case kVarint: {
-      LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t value,
-                                ReadVarint(cursor, std::numeric_limits<uint64_t>::max()));
+      LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t value, ReadVarint(cursor));
       AppendVarint(value, header);
       return absl::OkStatus();
     }
