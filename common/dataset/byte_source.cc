@@ -1,18 +1,18 @@
 #include "common/dataset/byte_source.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cerrno>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/fs/fs_error.h"
 
 namespace lockstep {
 namespace {
@@ -23,25 +23,13 @@ constexpr int kGzipWindowBits = 15 + 16;
 // inflate counts in 32 bits.
 constexpr size_t kLargestInflate = size_t{1} << 30;
 
-absl::Status CannotRead(const std::string& path, int error) {
-  const std::string message = absl::StrCat(path, ": cannot be read: ", std::strerror(error), ".");
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(absl::StrCat(
-          message,
-          " Remedy: correct the path in the job file (a relative path starts at the folder"
-          " of the job file), or create the file."));
-    case EACCES:
-    case EPERM:
-      return absl::PermissionDeniedError(
-          absl::StrCat(message, " Remedy: let the user who runs this task read the file."));
-    case EISDIR:
-      return absl::InvalidArgumentError(
-          absl::StrCat(message, " Remedy: name a file in the folder."));
-    default:
-      return WithExitCode(absl::UnavailableError(message), ExitCode::kIoError);
-  }
+absl::Status CannotRead(const std::string& path, absl::string_view action) {
+  const absl::Status error = ReadError(path, action, errno);
+  const std::string message =
+      absl::StrCat(error.message(),
+                   ". Remedy: correct the path in the job file (a relative path starts at the job "
+                   "file's folder), or let this user read the file.");
+  return WithExitCode(absl::Status(error.code(), message), ExitCodeFor(error));
 }
 
 }  // namespace
@@ -51,15 +39,13 @@ void ByteSource::EndInflate::operator()(z_stream_s* stream) const {
   delete stream;
 }
 
-ByteSource::ByteSource(std::string path, int fd)
-    : path_(std::move(path)), fd_(fd), buffer_(kBufferSize) {}
-
-ByteSource::~ByteSource() { close(fd_); }
+ByteSource::ByteSource(std::string path, FileDescriptor file)
+    : path_(std::move(path)), file_(std::move(file)), buffer_(kBufferSize) {}
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return CannotRead(path, errno);
-  std::unique_ptr<ByteSource> source(new ByteSource(path, fd));
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return CannotRead(path, "open");
+  std::unique_ptr<ByteSource> source(new ByteSource(path, std::move(file)));
   LOCKSTEP_RETURN_IF_ERROR(source->DetectGzip());
   return source;
 }
@@ -83,7 +69,8 @@ absl::Status ByteSource::DetectGzip() {
 
 std::optional<int64_t> ByteSource::size() const {
   struct stat info;
-  if (compressed() || fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (compressed() || ::fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return std::nullopt;
   return info.st_size;
 }
 
@@ -95,12 +82,12 @@ absl::StatusOr<size_t> ByteSource::Read(absl::Span<std::byte> out) {
 
 absl::StatusOr<size_t> ByteSource::ReadFile(std::byte* out, size_t size) {
   while (true) {
-    const ssize_t got = read(fd_, out, size);
+    const ssize_t got = ::read(file_.get(), out, size);
     if (got >= 0) {
       file_offset_ += got;
       return static_cast<size_t>(got);
     }
-    if (errno != EINTR) return CannotRead(path_, errno);
+    if (errno != EINTR) return CannotRead(path_, "read");
   }
 }
 

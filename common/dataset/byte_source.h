@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/fs/file_descriptor.h"
 
 struct z_stream_s;
 
@@ -19,11 +20,10 @@ namespace lockstep {
 // Not thread-safe.
 class ByteSource {
  public:
-  // NOT_FOUND, PERMISSION_DENIED, or INVALID_ARGUMENT for a folder, each naming the path.
+  // Errors as ReadError of common/fs, with the remedy.
   static absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& path);
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
-  ~ByteSource();
 
   // Fills `out`; returns fewer bytes only where the data end. DATA_LOSS for a broken gzip stream
   // (cut off, wrong checksum, bytes behind its end).
@@ -37,7 +37,7 @@ class ByteSource {
   std::optional<int64_t> size() const;
 
  private:
-  ByteSource(std::string path, int fd);
+  ByteSource(std::string path, FileDescriptor file);
   absl::Status DetectGzip();
   // Reads at least one byte into the empty buffer, or none at the end of the file.
   absl::Status FillBuffer();
@@ -54,7 +54,7 @@ class ByteSource {
   };
 
   const std::string path_;
-  const int fd_;
+  const FileDescriptor file_;
   std::vector<std::byte> buffer_;  // of the file as it is stored; [begin_, end_) is unread
   size_t begin_ = 0;
   size_t end_ = 0;

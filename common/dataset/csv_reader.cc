@@ -5,10 +5,14 @@
 #include <limits>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep {
@@ -21,6 +25,21 @@ constexpr size_t kMostColumnsNamed = 20;
 std::string Quoted(absl::string_view text) {
   const bool cut = text.size() > kLongestQuote;
   return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kLongestQuote)), cut ? "...\"" : "\"");
+}
+
+// As people write numbers: an optional sign, spaces around it. Not NaN, not hexadecimal, and no
+// dependence on the locale. Too small a number is 0.
+std::optional<double> ParseNumber(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  if (absl::ConsumePrefix(&text, "+") && absl::StartsWith(text, "-")) return std::nullopt;
+  // from_chars takes hexadecimal numbers in any format.
+  if (text.find_first_of("xX") != absl::string_view::npos) return std::nullopt;
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto result = absl::from_chars(text.data(), end, number);
+  if (result.ptr != end || result.ec == std::errc::invalid_argument) return std::nullopt;
+  if (!(std::abs(number) <= std::numeric_limits<float>::max())) return std::nullopt;
+  return number;
 }
 
 bool IsCount(absl::string_view text) {
@@ -61,8 +80,7 @@ absl::Status CsvReader::RefuseNumericHeader() const {
   absl::flat_hash_set<absl::string_view> names;
   bool suspicious = false;
   for (const std::string& column : columns_) {
-    double number;
-    if (!absl::SimpleAtod(column, &number)) return absl::OkStatus();
+    if (!ParseNumber(column)) return absl::OkStatus();
     suspicious |= !IsCount(column) || !names.insert(column).second;
   }
   if (!suspicious) return absl::OkStatus();
@@ -120,10 +138,7 @@ absl::StatusOr<bool> CsvReader::Next() {
 
 absl::StatusOr<double> CsvReader::Number(size_t column) const {
   const absl::string_view text = scanner_.field(column);
-  double number = 0;
-  if (absl::SimpleAtod(text, &number) && std::abs(number) <= std::numeric_limits<float>::max()) {
-    return number;
-  }
+  if (const auto number = ParseNumber(text)) return *number;
   const bool comma = text.find(',') != absl::string_view::npos;
   return absl::DataLossError(absl::StrCat(
       scanner_.path(), ": line ", line(), ": column ", Quoted(columns_[column]),

@@ -1,0 +1,205 @@
+#include "common/dataset/example_table.h"
+
+#include <catch2/catch.hpp>
+
+#include "common/dataset/fit.h"
+#include "common/dataset/measure.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/common/dataset/file_bytes.h"
+
+namespace lockstep {
+namespace {
+
+using test::CountingIdx;
+using test::Gzip;
+using test::Idx;
+using test::TemporaryFolder;
+
+class Files {
+ public:
+  Files() {
+    auto* idx = data.mutable_idx();
+    idx->set_train_images(folder.Write("train-images", CountingIdx({6, 2, 2})));
+    idx->set_train_labels(folder.Write("train-labels", CountingIdx({6})));
+    idx->set_test_images(folder.Write("test-images", Gzip(CountingIdx({3, 2, 2}))));
+    idx->set_test_labels(folder.Write("test-labels", Gzip(CountingIdx({3}))));
+  }
+
+  DataDef Csv(const std::string& train, const std::string& test) const {
+    DataDef csv;
+    csv.mutable_csv()->set_train(folder.Write("train.csv", train));
+    csv.mutable_csv()->set_test(folder.Write("test.csv", test));
+    csv.mutable_csv()->set_label_column("label");
+    return csv;
+  }
+
+  TemporaryFolder folder;
+  DataDef data;
+};
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TEST_CASE("Measuring and reading agree on the number of examples") {
+  Files files;
+  const auto sizes = MeasureDataset(files.data);
+  REQUIRE(sizes.ok());
+  CHECK(sizes->train == 6);
+  CHECK(sizes->test == 3);
+  CHECK(sizes->example_shape == Shape({2, 2}));
+  const auto train = ReadExamples(files.data, Split::kTrain);
+  REQUIRE(train.ok());
+  CHECK(train->size() == 6);
+  CHECK(train->has_labels());
+  CHECK(train->Place(4) == "record 4");
+  CHECK(ReadExamples(files.data, Split::kTest)->size() == 3);
+}
+
+TEST_CASE("CSV examples are measured and remember their lines") {
+  Files files;
+  const DataDef data = files.Csv("x,label,y\n1,0,2\n\n3,1,4\n", "x,label,y\n5,1,6\n");
+  const auto sizes = MeasureDataset(data);
+  INFO(sizes.status().ToString());
+  REQUIRE(sizes.ok());
+  CHECK(sizes->train == 2);
+  CHECK(sizes->test == 1);
+  CHECK(sizes->example_shape == Shape({2}));
+  const auto train = ReadExamples(data, Split::kTrain);
+  REQUIRE(train.ok());
+  CHECK(train->size() == 2);
+  CHECK(train->Place(1) == "line 4");
+  CHECK(train->features.shape == Shape({2}));
+  CHECK(train->features.bytes.size() == 16);
+  CHECK(train->labels.bytes.size() == 16);
+}
+
+TEST_CASE("Test data are optional, and so are labels to predict with") {
+  Files files;
+  files.data.mutable_idx()->clear_test_labels();
+  const auto unlabelled = ReadExamples(files.data, Split::kTest);
+  REQUIRE(unlabelled.ok());
+  CHECK_FALSE(unlabelled->has_labels());
+  files.data.mutable_idx()->clear_test_images();
+  const auto sizes = MeasureDataset(files.data);
+  REQUIRE(sizes.ok());
+  CHECK(sizes->test == 0);
+  CHECK_THAT(Message(ReadExamples(files.data, Split::kTest).status()),
+             Catch::StartsWith("data.idx.test_images: not set"));
+
+  DataDef csv = files.Csv("x,label\n1,2\n", "x,y\n1,2\n");
+  csv.mutable_csv()->clear_label_column();
+  const auto features_only = ReadExamples(csv, Split::kTest);
+  REQUIRE(features_only.ok());
+  CHECK_FALSE(features_only->has_labels());
+  CHECK(features_only->features.shape == Shape({2}));
+}
+
+TEST_CASE("What a job names wrongly is refused by field or file") {
+  Files files;
+  struct Case {
+    const char* name;
+    std::function<void(DataDef&)> change;
+    absl::StatusCode code;
+    std::string message;
+  };
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  const auto lost = absl::StatusCode::kDataLoss;
+  const auto not_found = absl::StatusCode::kNotFound;
+  const auto write = [&](const std::string& bytes) { return files.folder.Write("other", bytes); };
+  const Case cases[] = {
+      {"nothing", [](DataDef& d) { d.clear_idx(); }, invalid, "data: expected exactly one"},
+      {"both", [](DataDef& d) { d.mutable_csv(); }, invalid, "got both"},
+      {"no images", [](DataDef& d) { d.mutable_idx()->clear_train_images(); }, invalid,
+       "data.idx.train_images: not set"},
+      {"no labels", [](DataDef& d) { d.mutable_idx()->clear_train_labels(); }, invalid,
+       "data.idx.train_labels: not set"},
+      {"test labels without images", [](DataDef& d) { d.mutable_idx()->clear_test_images(); },
+       invalid, "data.idx.test_images: not set"},
+      {"test images without labels", [](DataDef& d) { d.mutable_idx()->clear_test_labels(); },
+       invalid, "data.idx.test_labels: not set"},
+      {"missing images", [](DataDef& d) { d.mutable_idx()->set_train_images("/nowhere/images"); },
+       not_found, "/nowhere/images: "},
+      {"missing test labels",
+       [](DataDef& d) { d.mutable_idx()->set_test_labels("/nowhere/labels"); }, not_found,
+       "/nowhere/labels: "},
+      {"fewer labels",
+       [&](DataDef& d) { d.mutable_idx()->set_train_labels(write(CountingIdx({5}))); }, lost,
+       "expected 6 labels, one for each record of " + files.data.idx().train_images() + ", got 5"},
+      {"more labels",
+       [&](DataDef& d) { d.mutable_idx()->set_train_labels(write(Gzip(CountingIdx({7})))); }, lost,
+       "got 7"},
+      {"other test shape",
+       [&](DataDef& d) {
+         d.mutable_idx()->set_test_images(write(CountingIdx({3, 4})));
+       },
+       invalid, "shape [2,2] as in " + files.data.idx().train_images() + ", got [4]"},
+      {"no training file",
+       [&](DataDef& d) {
+         d = files.Csv("", "");
+         d.mutable_csv()->clear_train();
+       },
+       invalid, "data.csv.train: not set"},
+      {"no label column",
+       [&](DataDef& d) {
+         d = files.Csv("x,label\n1,2\n", "x,label\n1,2\n");
+         d.mutable_csv()->clear_label_column();
+       },
+       invalid, "data.csv.label_column: not set"},
+      {"a header alone", [&](DataDef& d) { d = files.Csv("x,label\n", "x,label\n1,2\n"); }, lost,
+       "train.csv: line 2: expected at least one example"},
+      {"an empty test file", [&](DataDef& d) { d = files.Csv("x,label\n1,2\n", ""); }, lost,
+       "test.csv: line 1"},
+      {"columns in another order",
+       [&](DataDef& d) { d = files.Csv("x,y,label\n1,2,0\n", "y,x,label\n1,2,0\n"); }, invalid,
+       "got \"y\" in the place of \"x\""},
+      {"another number of columns",
+       [&](DataDef& d) { d = files.Csv("x,y,label\n1,2,0\n", "x,label\n1,2\n"); }, invalid,
+       "shape [2]"},
+      {"a bad row in the test file",
+       [&](DataDef& d) { d = files.Csv("x,label\n1,2\n", "x,label\n1,2\n1\n"); }, lost,
+       "test.csv: line 3"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    DataDef data = files.data;
+    c.change(data);
+    const auto status = MeasureDataset(data).status();
+    INFO(status.ToString());
+    CHECK(status.code() == c.code);
+    CHECK_THAT(Message(status), Catch::Contains(c.message) && Catch::Contains("Remedy: "));
+  }
+}
+
+TEST_CASE("Reading finds what measuring cannot") {
+  Files files;
+  const std::string bytes = CountingIdx({6, 2, 2});
+  files.data.mutable_idx()->set_train_images(
+      files.folder.Write("cut", Gzip(bytes.substr(0, bytes.size() - 1))));
+  CHECK(MeasureDataset(files.data).ok());
+  CHECK(ReadExamples(files.data, Split::kTrain).status().code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("Examples fit an input of their shape, or one that adds a single channel") {
+  CHECK(CheckExamplesFit("f", Shape({28, 28}), Shape({28, 28})).ok());
+  CHECK(CheckExamplesFit("f", Shape({28, 28}), Shape({28, 28, 1})).ok());
+  CHECK(CheckExamplesFit("f", Shape({28, 28, 3}), Shape({28, 28, 3})).ok());
+  CHECK(CheckExamplesFit("f", Shape(), Shape({1})).ok());
+  const std::pair<Shape, Shape> wrong[] = {
+      {Shape({28, 28}), Shape({28, 28, 3})},
+      {Shape({28, 28, 1}), Shape({28, 28})},
+      {Shape({28, 28}), Shape({784})},
+      {Shape({28, 28}), Shape({28, 27, 1})},
+      {Shape({28, 28}), Shape({1, 28, 28})},
+      {Shape({28}), Shape({28, 1, 1})},
+      {Shape({1}), Shape()},
+  };
+  for (const auto& [examples, input] : wrong) {
+    const auto status = CheckExamplesFit("file", examples, input);
+    CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+    CHECK_THAT(Message(status), Catch::StartsWith("file: ") &&
+                                    Catch::Contains(examples.ToString()) &&
+                                    Catch::Contains(input.ToString()));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
