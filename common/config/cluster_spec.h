@@ -1,0 +1,44 @@
+// Who is in the cluster: the same on every task, however each of them was told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace lockstep {
+
+enum class Role { kPs, kWorker, kChief };
+
+// "ps", "worker", "chief".
+absl::string_view Name(Role role);
+
+// Addresses are in the form of Address::ToString. A spec from ReadClusterFile or ReadTfConfig has
+// passed ValidateCluster.
+struct ClusterSpec {
+  std::vector<std::string> ps;  // by task index
+  std::vector<std::string> workers;
+  std::string chief;
+
+  // One line per task ("ps 0 host:port"), chief first. Two specs that mean the same cluster have
+  // the same text: tasks compare it before they work together.
+  std::string Canonical() const;
+
+  // 1 for the chief.
+  int Count(Role role) const;
+  // `index` is below Count(role).
+  const std::string& AddressOf(Role role, int index) const;
+};
+
+// INVALID_ARGUMENT naming the entry: at least one ps, one worker and a chief, each address
+// "host:port", none twice. Rewrites the addresses in their canonical form.
+absl::Status ValidateCluster(ClusterSpec* spec);
+
+// Where two canonical texts differ: "worker 1 is a:1 in ours and b:1 in theirs", the first entries
+// of them. Either text may come from a peer and hold anything. Empty when they are equal.
+std::string DescribeDifference(absl::string_view canonical_a, absl::string_view canonical_b,
+                               absl::string_view name_a = "ours",
+                               absl::string_view name_b = "theirs");
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#include "common/config/job.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_defaults.h"
+#include "common/config/job_rules.h"
+#include "common/config/text_proto.h"
+#include "common/fs/path.h"
+
+namespace lockstep {
+namespace {
+
+absl::StatusOr<std::string> AbsoluteFolderOf(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(FolderOf(path), error);
+  if (error) {
+    return absl::NotFoundError(
+        absl::StrCat(path, ": the working directory is gone: ", error.message()));
+  }
+  return absolute.lexically_normal().string();
+}
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedJob> LoadJob(const std::string& path) {
+  LoadedJob loaded;
+  LOCKSTEP_RETURN_IF_ERROR(ReadTextProto(path, &loaded.job));
+  LOCKSTEP_RETURN_IF_ERROR(InFile(path, CheckJob(loaded.job)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string folder, AbsoluteFolderOf(path));
+  MakePathsAbsolute(folder, &loaded.job);
+  FillJobDefaults(path, &loaded.job);
+  LOCKSTEP_RETURN_IF_ERROR(ReadTextProto(loaded.job.model(), &loaded.model));
+  LOCKSTEP_RETURN_IF_ERROR(InFile(path, CheckJobAgainstModel(loaded.job, loaded.model)));
+  return loaded;
+}
+
+}  // namespace lockstep

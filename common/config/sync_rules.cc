@@ -1,0 +1,84 @@
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/job.h"
+#include "common/config/job_rules.h"
+#include "common/config/rule.h"
+
+namespace lockstep {
+namespace {
+
+// Stands for replicas_to_aggregate, as in TensorFlow.
+constexpr int64_t kDefaultTokens = -1;
+
+absl::Status FillReplicas(SyncDef* sync, int64_t num_workers) {
+  if (!sync->has_replicas_to_aggregate()) sync->set_replicas_to_aggregate(num_workers);
+  const int64_t needed = sync->replicas_to_aggregate();
+  if (sync->token_policy() == FIFO || needed <= num_workers) return absl::OkStatus();
+  return Broken(
+      "sync.replicas_to_aggregate",
+      absl::StrCat("expected at most ", num_workers, ", the number of workers, got ", needed),
+      "lower it, or add workers to the cluster spec");
+}
+
+// TensorFlow's rule: with fewer tokens the first step could never close.
+absl::Status FillTokens(SyncDef* sync, int64_t num_workers) {
+  if (sync->token_policy() != FIFO) return absl::OkStatus();
+  const int64_t needed = sync->replicas_to_aggregate();
+  if (!sync->has_init_tokens() || sync->init_tokens() == kDefaultTokens) {
+    sync->set_init_tokens(needed);
+  }
+  if (sync->init_tokens() >= needed - num_workers) return absl::OkStatus();
+  return Broken("sync.init_tokens",
+                absl::StrCat("too few tokens: expected at least ", needed - num_workers,
+                             ", replicas_to_aggregate less the ", num_workers, " workers, got ",
+                             sync->init_tokens()),
+                "raise it, or leave it out");
+}
+
+absl::Status FillBatch(JobDef* job, int64_t num_workers) {
+  const int64_t towers = num_workers * std::max<int64_t>(1, job->towers());
+  if (job->global_batch() == 0) {
+    job->set_global_batch(towers * job->batch_per_tower());
+    return absl::OkStatus();
+  }
+  if (job->global_batch() % towers != 0) {
+    return Broken("global_batch",
+                  absl::StrCat("expected a multiple of ", towers, " (", num_workers, " workers of ",
+                               towers / num_workers, " towers), got ", job->global_batch()),
+                  absl::StrCat("use ", (job->global_batch() / towers + 1) * towers));
+  }
+  job->set_batch_per_tower(job->global_batch() / towers);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckSync(const SyncDef& sync) {
+  if (!TokenPolicy_IsValid(sync.token_policy())) {
+    return OutOfRange("sync.token_policy", "PER_REPLICA or FIFO", sync.token_policy());
+  }
+  if (!QuorumPolicy_IsValid(sync.quorum_policy())) {
+    return OutOfRange("sync.quorum_policy", "WAIT", sync.quorum_policy());
+  }
+  if (sync.has_replicas_to_aggregate()) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        CheckCount("sync.replicas_to_aggregate", sync.replicas_to_aggregate(), 1));
+  }
+  if (!sync.has_init_tokens()) return absl::OkStatus();
+  if (sync.token_policy() != FIFO) {
+    return Broken("sync.init_tokens", "only FIFO has tokens to begin with",
+                  "remove it, or set token_policy: FIFO");
+  }
+  return CheckCount("sync.init_tokens", sync.init_tokens(), kDefaultTokens);
+}
+
+absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckCount("workers", num_workers, 1, 65536));
+  LOCKSTEP_RETURN_IF_ERROR(FillReplicas(job->mutable_sync(), num_workers));
+  LOCKSTEP_RETURN_IF_ERROR(FillTokens(job->mutable_sync(), num_workers));
+  return FillBatch(job, num_workers);
+}
+
+}  // namespace lockstep
