@@ -59,6 +59,8 @@ class PsData {
                     Done<PushReply> done) = 0;
   virtual void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) = 0;
   virtual void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) = 0;
+  // Ends what is in flight, and every later call at once, with CANCELLED: for a worker that stops.
+  virtual void Cancel() = 0;
 };
 
 struct ClientOptions {
