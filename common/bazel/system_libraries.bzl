@@ -25,6 +25,7 @@ _PKG_CONFIG = {
 _PLAIN = {
     "catch2": ("catch2/catch.hpp", [], "catch2"),
     "onednn": ("dnnl.hpp", ["-ldnnl", "-lgomp"], "libdnnl-dev"),
+    "grpc_channelz": ("grpcpp/ext/channelz_service_plugin.h", ["-lgrpcpp_channelz"], "libgrpc++-dev"),
     "grpc_reflection": ("grpcpp/ext/proto_server_reflection_plugin.h", ["-lgrpc++_reflection"], "libgrpc++-dev"),
 }
 

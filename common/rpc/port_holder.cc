@@ -1,0 +1,37 @@
+#include "common/rpc/port_holder.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/channel.h"
+#include "proto/status.grpc.pb.h"
+
+namespace lockstep::rpc {
+
+absl::Status DescribePortHolder(const std::string& address, const std::string& owner) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+  ProcessStatus holder;
+  const auto stub = StatusService::NewStub(MakeChannel(address));
+  if (!stub->GetStatus(&context, GetStatusRequest(), &holder).ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        "address ", address, " of ", owner,
+        " is in use by a process that is no task of Lockstep's. Remedy: end it, or give ", owner,
+        " another port in the cluster spec"));
+  }
+  const std::string name = absl::StrCat(holder.role(), " ", holder.task());
+  const std::string where = absl::StrCat("pid ", holder.pid(), " on host ", holder.host());
+  if (name == owner) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(owner, " is already running as ", where, " at ", address,
+                     ". Remedy: give this process another --task_index, or end that one"));
+  }
+  return absl::UnavailableError(absl::StrCat("address ", address, " of ", owner, " is in use by ",
+                                             name, ", ", where, ". Remedy: end it, or give ", owner,
+                                             " another port in the cluster spec"));
+}
+
+}  // namespace lockstep::rpc

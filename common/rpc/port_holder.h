@@ -1,0 +1,15 @@
+// Who has the port that this process wants.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace lockstep::rpc {
+
+// Asks the process that listens on `address` for half a second. FAILED_PRECONDITION when it is
+// `owner` ("worker 1") itself: the same task was started twice. UNAVAILABLE otherwise, saying what
+// is known about it.
+absl::Status DescribePortHolder(const std::string& address, const std::string& owner);
+
+}  // namespace lockstep::rpc

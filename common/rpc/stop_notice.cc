@@ -1,0 +1,71 @@
+#include "common/rpc/stop_notice.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+}  // namespace
+
+StopNotice::StopNotice() {
+  const sigset_t signals = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  watcher_ = std::thread([this] { WatchSignals(); });
+}
+
+StopNotice::~StopNotice() {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  pthread_kill(watcher_.native_handle(), SIGTERM);
+  watcher_.join();
+}
+
+void StopNotice::WatchSignals() {
+  const sigset_t signals = StopSignals();
+  bool signalled = false;
+  while (true) {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    {
+      absl::MutexLock lock(&mutex_);
+      if (closing_) return;
+    }
+    Stop(signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kTerminated);
+    if (signalled) _exit(static_cast<int>(Wait()));
+    signalled = true;
+  }
+}
+
+void StopNotice::Stop(ExitCode code) {
+  absl::MutexLock lock(&mutex_);
+  if (stopped_) return;
+  stopped_ = true;
+  code_ = code;
+}
+
+bool StopNotice::stopped() const { return WaitFor(absl::ZeroDuration()); }
+
+bool StopNotice::WaitFor(absl::Duration timeout) const {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&stopped_), timeout);
+}
+
+ExitCode StopNotice::Wait() const {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&stopped_));
+  return code_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+// How a daemon is told to end: by SIGINT, by SIGTERM, or by itself.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/exit_code.h"
+
+namespace lockstep {
+
+// Make one at the start of main, before any other thread: the signals are blocked in the thread
+// that makes it and in those that it starts later. Thread-safe.
+//
+// The first signal stops with 130 (SIGINT) or 143 (SIGTERM); a second one while the process is
+// still ending ends it at once with the same code.
+class StopNotice {
+ public:
+  StopNotice();
+  ~StopNotice();
+  StopNotice(const StopNotice&) = delete;
+  StopNotice& operator=(const StopNotice&) = delete;
+
+  // Asks the process to end. The first call's code counts.
+  void Stop(ExitCode code);
+  bool stopped() const;
+  // True when stopped, now or within `timeout`.
+  bool WaitFor(absl::Duration timeout) const;
+  // Waits; what main should return.
+  ExitCode Wait() const;
+
+ private:
+  void WatchSignals();
+
+  mutable absl::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  ExitCode code_ ABSL_GUARDED_BY(mutex_) = ExitCode::kDone;
+  std::thread watcher_;
+};
+
+}  // namespace lockstep
