@@ -11,14 +11,16 @@ missing_packages() {
   comm -23 <(echo "$wanted") <(echo "$installed")
 }
 
-# apt-get mixes its status lines ("pmstatus:g++:42.0:Unpacking g++") into the log.
+# apt-get's status lines ("pmstatus:g++:42.0:Unpacking g++") go into the log among the others. They
+# need a descriptor of their own: apt-get closes it for the programs that it starts.
 apt_progress() {
   tail -c 4000 "$1" | grep -aE '^(dl|pm)status:' | tail -n 1 | awk -F: '{ printf "%d %%  %s", $3, $4 }'
 }
 
 apt_get() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
-    -o APT::Status-Fd=1 -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-unsafe-io "$@"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c 'exec apt-get "$@" 3>&1' apt-get -q -y \
+    -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=3 -o Dpkg::Use-Pty=0 \
+    -o Dpkg::Options::=--force-unsafe-io "$@"
 }
 
 install_packages() {
@@ -46,7 +48,7 @@ ensure_packages() {
   [ -z "$(dpkg --audit 2>/dev/null)" ] || "${as_root[@]}" dpkg --configure -a >"$cache/apt.log" 2>&1 || true
   # Package lists are fetched only where there are none, or where they name files long gone.
   if ! install_packages "${missing[@]}" && ! { update_lists && install_packages "${missing[@]}"; }; then
-    grep -avE '^(dl|pm)status:' "$cache/apt.log" | tail -n 15 >&2
+    grep -avE '^(dl|pm)(status|error):' "$cache/apt.log" | tail -n 15 >&2
     ! grep -qE 'Unable to locate package|no installation candidate' "$cache/apt.log" ||
       die 78 "apt-get does not know a package. Remedy: use Debian 12 with its main archive in /etc/apt/sources.list"
     die 138 "apt-get failed. Remedy: see the lines above (all of them: $cache/apt.log), then try again"
