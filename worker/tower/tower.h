@@ -21,12 +21,13 @@ struct TowerOptions {
 // Not thread-safe: one call at a time. Steady-state calls allocate nothing.
 class Tower {
  public:
+  // INVALID_ARGUMENT for options that make no sense; RESOURCE_EXHAUSTED where memory is short.
   static absl::StatusOr<std::unique_ptr<Tower>> Create(const ModelGraph& graph,
                                                        const TowerOptions& options);
   virtual ~Tower() = default;
 
   // Called on the computing thread as soon as the gradient of variable i (index into
-  // graph.variables()) is final.
+  // graph.variables()) is final: once for each variable, from the last to the first.
   using GradientReady = std::function<void(int variable)>;
 
   // One training pass. `variables[i]` is the value of graph.variables()[i]; `gradients[i]` receives

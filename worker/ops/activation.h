@@ -1,0 +1,15 @@
+// Functions of one element.
+#pragma once
+
+#include "worker/ops/op.h"
+
+namespace lockstep::worker {
+
+enum class ActivationKind { kRelu, kTanh, kSigmoid };
+
+struct ActivationOptions : OpOptions {
+  ActivationKind kind = ActivationKind::kRelu;
+  int64_t elements = 1;  // per example
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,18 @@
+// Convolution (cross-correlation, as everywhere in this field). Variables: kernel [height, width,
+// channels, filters], bias [filters].
+#pragma once
+
+#include "worker/ops/op.h"
+#include "worker/ops/window.h"
+
+namespace lockstep::worker {
+
+struct Conv2DOptions : OpOptions {
+  ImageShape input;
+  ImageShape output;  // its channels are the filters
+  Window window;
+  bool bias = true;
+  bool relu = false;  // the result is cut off at 0
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,123 @@
+#include <vector>
+
+#include "worker/ops/cpu/layouts.h"
+#include "worker/ops/cpu/ops.h"
+
+namespace lockstep::worker::cpu {
+namespace {
+
+enum Variable { kGamma, kBeta, kMovingMean, kMovingVariance };
+
+class BatchNormOp : public Op {
+ public:
+  BatchNormOp(OneDnn* onednn, const BatchNormOptions& options)
+      : options_(options), mean_(options.channels), variance_(options.channels) {
+    using Forward = dnnl::batch_normalization_forward;
+    using Backward = dnnl::batch_normalization_backward;
+    using Flags = dnnl::normalization_flags;
+    const Desc data = ImageDesc(options.batch, {options.positions, 1, options.channels});
+    const Desc channels = FloatDesc({options.channels}, Tag::x);
+    Flags flags = Flags::use_scale | Flags::use_shift;
+    if (options.relu) flags |= Flags::fuse_norm_relu;
+    const dnnl::engine& engine = onednn->engine();
+
+    const Forward::primitive_desc inference({dnnl::prop_kind::forward_inference, data,
+                                             options.epsilon, flags | Flags::use_global_stats},
+                                            Primitive::Attributes(), engine);
+    inference_ = Primitive(onednn, inference,
+                           {{DNNL_ARG_SRC, data},
+                            {DNNL_ARG_MEAN, channels},
+                            {DNNL_ARG_VARIANCE, channels},
+                            {DNNL_ARG_SCALE, channels},
+                            {DNNL_ARG_SHIFT, channels},
+                            {DNNL_ARG_DST, data}});
+    if (!options.training) return;
+    const Forward::primitive_desc training(
+        {dnnl::prop_kind::forward_training, data, options.epsilon, flags}, Primitive::Attributes(),
+        engine);
+    // Which elements the relu has cut off.
+    const Desc cut_off = training.workspace_desc();
+    cut_off_ = dnnl::memory(cut_off, engine);
+    training_ = Primitive(onednn, training,
+                          {{DNNL_ARG_SRC, data},
+                           {DNNL_ARG_MEAN, channels},
+                           {DNNL_ARG_VARIANCE, channels},
+                           {DNNL_ARG_SCALE, channels},
+                           {DNNL_ARG_SHIFT, channels},
+                           {DNNL_ARG_DST, data},
+                           {DNNL_ARG_WORKSPACE, cut_off}});
+    training_.Bind(DNNL_ARG_WORKSPACE, cut_off_.get_data_handle());
+    training_.Bind(DNNL_ARG_MEAN, mean_.data());
+    training_.Bind(DNNL_ARG_VARIANCE, variance_.data());
+
+    // Gradients of gamma and beta come with that of the input, so that one is always computed.
+    const Backward::primitive_desc backward(
+        {dnnl::prop_kind::backward, data, data, options.epsilon, flags}, Primitive::Attributes(),
+        engine, training);
+    backward_ = Primitive(onednn, backward,
+                          {{DNNL_ARG_SRC, data},
+                           {DNNL_ARG_MEAN, channels},
+                           {DNNL_ARG_VARIANCE, channels},
+                           {DNNL_ARG_SCALE, channels},
+                           {DNNL_ARG_DIFF_DST, data},
+                           {DNNL_ARG_WORKSPACE, cut_off},
+                           {DNNL_ARG_DIFF_SRC, data},
+                           {DNNL_ARG_DIFF_SCALE, channels},
+                           {DNNL_ARG_DIFF_SHIFT, channels}});
+    backward_.Bind(DNNL_ARG_WORKSPACE, cut_off_.get_data_handle());
+    backward_.Bind(DNNL_ARG_MEAN, mean_.data());
+    backward_.Bind(DNNL_ARG_VARIANCE, variance_.data());
+  }
+
+  void Forward(const ForwardArgs& args) override {
+    Primitive& forward = args.mode == Mode::kTraining ? training_ : inference_;
+    if (args.mode == Mode::kInference) {
+      forward.Bind(DNNL_ARG_MEAN, args.variables[kMovingMean].data);
+      forward.Bind(DNNL_ARG_VARIANCE, args.variables[kMovingVariance].data);
+    }
+    forward.Bind(DNNL_ARG_SRC, args.inputs[0].data);
+    forward.Bind(DNNL_ARG_SCALE, args.variables[kGamma].data);
+    forward.Bind(DNNL_ARG_SHIFT, args.variables[kBeta].data);
+    forward.Bind(DNNL_ARG_DST, args.output.data);
+    forward.Run();
+  }
+
+  void Backward(const BackwardArgs& args) override {
+    Update(mean_, args.variables[kMovingMean], args.variable_gradients[kMovingMean]);
+    Update(variance_, args.variables[kMovingVariance], args.variable_gradients[kMovingVariance]);
+    backward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
+    backward_.Bind(DNNL_ARG_SCALE, args.variables[kGamma].data);
+    backward_.Bind(DNNL_ARG_DIFF_DST, args.output_gradient.data);
+    // Each element of the gradient is read before it is written.
+    backward_.Bind(DNNL_ARG_DIFF_SRC, options_.input_gradient ? args.input_gradients[0].data
+                                                              : args.output_gradient.data);
+    backward_.Bind(DNNL_ARG_DIFF_SCALE, args.variable_gradients[kGamma].data);
+    backward_.Bind(DNNL_ARG_DIFF_SHIFT, args.variable_gradients[kBeta].data);
+    backward_.Run();
+  }
+
+ private:
+  void Update(const std::vector<float>& batch, TensorView old, MutableTensorView updated) const {
+    const std::span<const float> from = old.as<float>();
+    const std::span<float> to = updated.as<float>();
+    for (int64_t c = 0; c < options_.channels; ++c) {
+      to[c] = options_.momentum * from[c] + (1 - options_.momentum) * batch[c];
+    }
+  }
+
+  const BatchNormOptions options_;
+  std::vector<float> mean_;  // of the last batch
+  std::vector<float> variance_;
+  dnnl::memory cut_off_;
+  Primitive inference_;
+  Primitive training_;
+  Primitive backward_;
+};
+
+}  // namespace
+
+std::unique_ptr<Op> MakeBatchNorm(OneDnn* onednn, const BatchNormOptions& options) {
+  return std::make_unique<BatchNormOp>(onednn, options);
+}
+
+}  // namespace lockstep::worker::cpu

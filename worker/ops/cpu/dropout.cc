@@ -1,0 +1,65 @@
+#include <cstring>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/parallel.h"
+
+namespace lockstep::worker::cpu {
+namespace {
+
+constexpr int64_t kPerBlock = 4;  // numbers that one call of the generator gives
+
+class DropoutOp : public Op {
+ public:
+  explicit DropoutOp(const DropoutOptions& options)
+      : options_(options),
+        elements_(options.batch * options.elements),
+        scale_(1 / (1 - options.rate)),
+        kept_(options.training ? (elements_ + kPerBlock - 1) / kPerBlock * kPerBlock : 0) {}
+
+  void Forward(const ForwardArgs& args) override {
+    const float* const x = args.inputs[0].as<float>().data();
+    float* const y = args.output.as<float>().data();
+    if (args.mode == Mode::kInference) {
+      std::memcpy(y, x, elements_ * sizeof(float));
+      return;
+    }
+    const Philox generator(args.random_key, options_.name);
+    ParallelFor(kept_.size() / kPerBlock, kElementGrain / kPerBlock / 4,
+                [&](int, int64_t begin, int64_t end) {
+                  for (int64_t block = begin; block < end; ++block) {
+                    const Philox::Block numbers = generator.At(block);
+                    for (int i = 0; i < kPerBlock; ++i) {
+                      kept_[block * kPerBlock + i] = UniformFloat(numbers[i]) >= options_.rate;
+                    }
+                  }
+                });
+    Apply(x, y);
+  }
+
+  void Backward(const BackwardArgs& args) override {
+    if (!options_.input_gradient) return;
+    Apply(args.output_gradient.as<float>().data(), args.input_gradients[0].as<float>().data());
+  }
+
+ private:
+  void Apply(const float* from, float* to) const {
+    ParallelFor(elements_, kElementGrain, [&](int, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = kept_[i] ? from[i] * scale_ : 0.0f;
+    });
+  }
+
+  const DropoutOptions options_;
+  const int64_t elements_;
+  const float scale_;
+  std::vector<uint8_t> kept_;
+};
+
+}  // namespace
+
+std::unique_ptr<Op> MakeDropout(const DropoutOptions& options) {
+  return std::make_unique<DropoutOp>(options);
+}
+
+}  // namespace lockstep::worker::cpu

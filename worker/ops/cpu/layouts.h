@@ -1,0 +1,28 @@
+// The layouts and attributes that several ops describe their primitives with.
+#pragma once
+
+#include <array>
+
+#include "worker/ops/cpu/onednn.h"
+#include "worker/ops/window.h"
+
+namespace lockstep::worker::cpu {
+
+inline Dims Pair(const std::array<int64_t, 2>& values) { return {values[0], values[1]}; }
+
+inline Desc ImageDesc(int64_t batch, const ImageShape& image) {
+  return FloatDesc({batch, image.channels, image.height, image.width}, Tag::nhwc);
+}
+
+// A primitive whose result is cut off at 0 before it is written, if `relu`.
+inline dnnl::primitive_attr WithRelu(bool relu) {
+  dnnl::primitive_attr attributes = Primitive::Attributes();
+  if (relu) {
+    dnnl::post_ops after;
+    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    attributes.set_post_ops(after);
+  }
+  return attributes;
+}
+
+}  // namespace lockstep::worker::cpu

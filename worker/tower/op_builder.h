@@ -1,0 +1,21 @@
+// From a layer of the model to the op that computes it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/model/graph.h"
+#include "worker/ops/op_factory.h"
+#include "worker/tower/schedule.h"
+
+namespace lockstep::worker {
+
+// `options.input_gradient` is set by this function. An error names the layer.
+absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Schedule& schedule,
+                                            const ScheduledOp& op, OpOptions options,
+                                            OpFactory& factory);
+
+absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int64_t batch,
+                                                OpFactory& factory);
+
+}  // namespace lockstep::worker

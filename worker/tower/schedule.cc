@@ -1,0 +1,72 @@
+#include "worker/tower/schedule.h"
+
+namespace lockstep::worker {
+namespace {
+
+bool CanFoldRelu(const LayerDef& layer) {
+  return layer.has_dense() || layer.has_conv2d() || layer.has_batch_norm();
+}
+
+// The only reader of each node, or -1 where there are none or several.
+std::vector<int> OnlyReaders(const std::vector<ModelNode>& nodes) {
+  std::vector<int> count(nodes.size());
+  std::vector<int> reader(nodes.size(), -1);
+  for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
+    for (int input : nodes[node].inputs) {
+      ++count[input];
+      reader[input] = node;
+    }
+  }
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    if (count[node] != 1) reader[node] = -1;
+  }
+  return reader;
+}
+
+}  // namespace
+
+Schedule MakeSchedule(const ModelGraph& graph) {
+  const std::vector<ModelNode>& nodes = graph.nodes();
+  const std::vector<int> only_reader = OnlyReaders(nodes);
+  std::vector<bool> folded(nodes.size());
+  std::vector<ValueId> value(nodes.size());
+  Schedule schedule;
+  schedule.wants_gradient.assign(nodes.size(), false);
+  for (int node = 1; node < static_cast<int>(nodes.size()); ++node) {
+    const ModelNode& layer = nodes[node];
+    if (folded[node]) continue;
+    if (node == graph.loss_node()) {
+      schedule.scores_node = layer.inputs[0];
+      schedule.scores = value[schedule.scores_node];
+      continue;
+    }
+    if (layer.layer.has_flatten()) {
+      value[node] = value[layer.inputs[0]];
+      continue;
+    }
+    ScheduledOp op;
+    op.node = node;
+    op.input_nodes = layer.inputs;
+    op.output = node;
+    const int reader = only_reader[node];
+    if (CanFoldRelu(layer.layer) && reader >= 0 && nodes[reader].layer.has_relu()) {
+      op.relu = true;
+      op.output = reader;
+      folded[reader] = true;
+    }
+    value[node] = value[op.output] = op.output;
+    bool wants_gradient = false;
+    for (int variable : layer.variables) {
+      wants_gradient = wants_gradient || graph.variables()[variable].trainable;
+    }
+    for (int input : layer.inputs) {
+      op.inputs.push_back(value[input]);
+      wants_gradient = wants_gradient || schedule.wants_gradient[value[input]];
+    }
+    schedule.wants_gradient[op.output] = wants_gradient;
+    schedule.ops.push_back(std::move(op));
+  }
+  return schedule;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,37 @@
+// In which order the ops of a model run, what each reads and writes, and which gradients anybody
+// needs. Depends on the graph alone: no memory, no device.
+#pragma once
+
+#include <vector>
+
+#include "common/model/graph.h"
+
+namespace lockstep::worker {
+
+// An index of a node: the tensor that the node's layer puts out. A flatten has none of its own: it
+// is another view of its input's.
+using ValueId = int;
+
+struct ScheduledOp {
+  int node = 0;
+  // A relu that nobody but it reads was folded in: `output` is then the relu's value.
+  bool relu = false;
+  std::vector<ValueId> inputs;  // in the order of the layer's
+  // Node of each input whose shape the op sees: a flatten where `inputs` names what it flattens.
+  std::vector<int> input_nodes;
+  ValueId output = 0;
+};
+
+struct Schedule {
+  // In the order of execution. Node numbers ascend, so a backward pass in the opposite order
+  // finishes variables from the last to the first.
+  std::vector<ScheduledOp> ops;
+  ValueId scores = 0;   // what the loss reads
+  int scores_node = 0;  // the node whose shape it sees
+  // By value: whether a trainable variable comes before it, so that its gradient is needed.
+  std::vector<bool> wants_gradient;
+};
+
+Schedule MakeSchedule(const ModelGraph& graph);
+
+}  // namespace lockstep::worker
