@@ -1,14 +1,12 @@
 // StatusService for a process: asks `collect` for its state on every call.
 #pragma once
 
+#include <grpcpp/impl/service_type.h>
+
 #include <functional>
 #include <memory>
 
 #include "proto/status.pb.h"
-
-namespace grpc {
-class Service;
-}
 
 namespace lockstep {
 

@@ -1,0 +1,76 @@
+// One job on one worker, from the chief's registration reply to the end: opens the data, builds the
+// towers, trains and evaluates, and keeps the chief informed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "common/client/chief_client.h"
+#include "common/client/ps_client.h"
+#include "common/model/graph.h"
+#include "proto/chief.pb.h"
+#include "proto/status.pb.h"
+#include "worker/data/pipeline.h"
+#include "worker/evaluate/evaluator.h"
+#include "worker/service/heartbeat.h"
+#include "worker/step/progress.h"
+#include "worker/step/training_loop.h"
+#include "worker/tower/tower_group.h"
+
+namespace lockstep::worker {
+
+struct JobRunOptions {
+  RegisterTaskReply registration;
+  uint32_t worker = 0;
+  uint64_t incarnation = 0;
+  std::vector<std::string> ps_addresses;
+  int threads = 1;                               // of this process's computation, over all towers
+  absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
+};
+
+class JobRun {
+ public:
+  // `chief` outlives the run. An error of the data or the model is told to the chief, so that the
+  // job ends with it.
+  static absl::StatusOr<std::unique_ptr<JobRun>> Create(JobRunOptions options, ChiefClient* chief);
+  // Ends the threads; waits for the peers' calls in flight.
+  ~JobRun();
+
+  // Blocks until the chief says that the job is over (OK) or failed, until training here cannot go
+  // on, or until `stop` is notified (CANCELLED).
+  absl::Status Run(const absl::Notification* stop);
+
+  // Thread-safe, also while Run runs.
+  void FillStatus(ProcessStatus* status) const;
+
+ private:
+  JobRun(JobRunOptions options, ChiefClient* chief);
+  absl::Status Prepare();
+  void ReportFailure(const absl::Status& failure);
+  void EndWith(absl::Status status);
+  bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }
+
+  const JobRunOptions options_;
+  ChiefClient* const chief_;
+  Progress progress_;
+
+  // Made by Prepare, constant afterwards.
+  ModelGraph graph_;
+  std::vector<std::unique_ptr<PsData>> shards_;
+  std::vector<PsData*> shard_pointers_;
+  std::unique_ptr<Pipeline> data_;
+  std::unique_ptr<TestSet> test_set_;  // null: the job has no test files
+  std::unique_ptr<TowerGroup> towers_;
+  std::unique_ptr<TrainingLoop> training_;
+
+  mutable absl::Mutex mutex_;
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,155 @@
+// The worker: registers with the chief, computes gradients on its towers, exits when the job is
+// over.
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/version.h"
+#include "common/client/chief_client.h"
+#include "common/config/flags.h"
+#include "common/config/task.h"
+#include "common/log/log.h"
+#include "common/rpc/process.h"
+#include "common/rpc/server.h"
+#include "common/rpc/stop_notice.h"
+#include "common/status/status_service.h"
+#include "worker/service/job_run.h"
+#include "worker/service/registration.h"
+
+ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
+ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
+          "which worker of the spec this is; default: TF_CONFIG's task");
+ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this process may use");
+ABSL_FLAG(double, start_timeout, 120, "seconds to wait for the chief, and for peers that are away");
+ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
+ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
+
+namespace lockstep::worker {
+namespace {
+
+constexpr char kUsage[] =
+    "worker --cluster=FILE --task_index=N\n"
+    "\n"
+    "A Lockstep worker. It takes the job, the model and its share of the data from the chief, "
+    "computes gradients and\n"
+    "pushes them to the parameter servers. The chief may be started before or after it.\n";
+
+// What the status service shows: the run while there is one.
+class Status {
+ public:
+  void SetRun(const JobRun* run) {
+    absl::MutexLock lock(&mutex_);
+    run_ = run;
+  }
+  void Fill(ProcessStatus* status) const {
+    absl::MutexLock lock(&mutex_);
+    if (run_ != nullptr) {
+      run_->FillStatus(status);
+    } else {
+      status->set_state("starting");
+      status->set_waiting_for("the chief");
+    }
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  const JobRun* run_ ABSL_GUARDED_BY(mutex_) = nullptr;  // outlives its time here
+};
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// The process's last line and its exit code. Silent where somebody asked for the end.
+int PrintFailure(const std::string& who, const absl::Status& status) {
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), std::string(status.message()).c_str());
+  }
+  return static_cast<int>(ExitCodeFor(status));
+}
+
+absl::Status Run(const TaskConfig& task, Status* status, const absl::Notification* stop) {
+  const Incarnation incarnation = NewIncarnation();
+  const std::string who = absl::StrCat("worker ", task.index);
+  const auto status_service =
+      MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
+                        [&](ProcessStatus* out) { status->Fill(out); });
+  ServerOptions serving;
+  serving.address = task.address();
+  serving.insecure = absl::GetFlag(FLAGS_insecure);
+  serving.owner = who;
+  serving.services = {status_service.get()};
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
+
+  const std::unique_ptr<ChiefClient> chief =
+      MakeChiefClient({.address = task.cluster.chief, .name = "chief"});
+  RegisterTaskRequest request;
+  request.set_worker(task.index);
+  request.set_incarnation(incarnation.value());
+  request.set_cluster(task.cluster.Canonical());
+  request.set_version(kVersion);
+  request.set_host(HostName());
+  request.set_pid(getpid());
+  RegistrationOptions registration;
+  registration.chief_name = absl::StrCat("chief (", task.cluster.chief, ")");
+  registration.start_timeout = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  LOCKSTEP_ASSIGN_OR_RETURN(RegisterTaskReply reply,
+                            Register(chief.get(), request, registration, stop));
+  log::Info(absl::StrCat("joined job \"", reply.job().name(), "\" at step ", reply.start_step()));
+
+  JobRunOptions options;
+  options.registration = std::move(reply);
+  options.worker = task.index;
+  options.incarnation = incarnation.value();
+  options.ps_addresses = task.cluster.ps;
+  options.patience = registration.start_timeout;
+  const int threads = absl::GetFlag(FLAGS_threads);
+  options.threads = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<JobRun> run,
+                            JobRun::Create(std::move(options), chief.get()));
+  server->SetReady(true);
+  status->SetRun(run.get());
+  const absl::Status end = run->Run(stop);
+  status->SetRun(nullptr);
+  server->Shutdown(absl::ZeroDuration());
+  return end;
+}
+
+int Main(int argc, char** argv) {
+  TuneHeap();
+  StopNotice notice;
+  if (const FlagsResult flags = HandleFlags("worker", kUsage, argc, argv); flags.exit) {
+    return static_cast<int>(flags.code);
+  }
+  const absl::StatusOr<TaskConfig> task =
+      LoadTask(Role::kWorker, absl::GetFlag(FLAGS_cluster), absl::GetFlag(FLAGS_task_index));
+  if (!task.ok()) return PrintFailure("worker", task.status());
+  const std::string who = absl::StrCat("worker ", task->index);
+  if (absl::Status log = log::Init(who, absl::GetFlag(FLAGS_log_level)); !log.ok()) {
+    return PrintFailure(who, WithExitCode(log, ExitCode::kUsage));
+  }
+  Status status;
+  absl::Notification stop;
+  std::thread work([&] {
+    const absl::Status end = Run(*task, &status, &stop);
+    notice.Stop(static_cast<ExitCode>(PrintFailure(who, end)));
+  });
+  const ExitCode code = notice.Wait();
+  stop.Notify();
+  work.join();
+  return static_cast<int>(code);
+}
+
+}  // namespace
+}  // namespace lockstep::worker
+
+int main(int argc, char** argv) { return lockstep::worker::Main(argc, argv); }
