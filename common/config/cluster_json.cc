@@ -29,6 +29,19 @@ std::string Quoted(absl::string_view text) {
   return absl::StrCat("\"", absl::CHexEscape(text.substr(0, 300)), "\"");
 }
 
+// "unexpected string literal; expected ']'" out of the library's longer message.
+std::string ParserWords(absl::string_view what) {
+  constexpr absl::string_view kBefore = " - ";
+  constexpr size_t kMaxLength = 200;
+  const size_t start = what.find(kBefore);
+  if (start != absl::string_view::npos) what.remove_prefix(start + kBefore.size());
+  std::string words(what.substr(0, kMaxLength));
+  for (char& c : words) {
+    if (!absl::ascii_isprint(c)) c = '?';
+  }
+  return words;
+}
+
 // The value, where a key that is written twice in one object is an error: JSON leaves open which
 // one counts, and half of a cluster would silently be lost.
 absl::StatusOr<json> ParseJson(absl::string_view text) {
@@ -48,12 +61,9 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
     if (!twice.empty()) return Invalid("the key ", twice, " is given twice");
     return value;
   } catch (const json::parse_error& error) {
-    const size_t offset = error.byte == 0 ? 0 : error.byte - 1;
-    const bool at_end = offset >= text.size();
-    return Invalid(LineAndColumn(text, offset), ": not JSON: ",
-                   at_end ? "the text ends too early"
-                          : absl::StrCat("unexpected ", Quoted(text.substr(offset, 1))),
-                   ". Remedy: check brackets, quotes and commas near this place");
+    return Invalid(LineAndColumn(text, error.byte == 0 ? 0 : error.byte - 1),
+                   ": not JSON: ", ParserWords(error.what()),
+                   ". Remedy: check brackets, quotes and commas here");
   } catch (const json::exception& error) {
     return Invalid("not JSON: ", absl::CHexEscape(error.what()));
   }

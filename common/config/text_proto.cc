@@ -1,6 +1,8 @@
 #include "common/config/text_proto.h"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -29,19 +31,23 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   std::optional<Mistake> mistake;
 };
 
-// The tokenizer lets a tab stand for up to eight columns; editors and compilers count bytes.
-int ByteColumn(const std::string& text, int line, int tokenizer_column) {
+// "3:14": line and column, counted from 1. The tokenizer counts columns from 0, lets a tab stand
+// for up to eight of them, and stands behind a name when it finds that the name is wrong; editors
+// count bytes, and users look for the name.
+std::string PlaceOf(absl::string_view line_text, const FirstError::Mistake& mistake,
+                    const std::string& culprit) {
   constexpr int kTabStop = 8;
-  const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  if (line < 0 || static_cast<size_t>(line) >= lines.size()) return tokenizer_column;
   int wide = 0;
-  int column = 0;
-  for (char c : lines[line]) {
-    if (wide >= tokenizer_column) break;
-    wide += c == '\t' ? kTabStop - wide % kTabStop : 1;
+  size_t column = 0;
+  while (column < line_text.size() && wide < mistake.column) {
+    wide += line_text[column] == '\t' ? kTabStop - wide % kTabStop : 1;
     ++column;
   }
-  return column;
+  if (!culprit.empty()) {
+    const size_t begin = line_text.substr(0, column + culprit.size()).rfind(culprit);
+    if (begin != absl::string_view::npos) column = begin;
+  }
+  return absl::StrCat(mistake.line + 1, ":", column + 1);
 }
 
 }  // namespace
@@ -52,13 +58,13 @@ absl::Status ParseTextProto(absl::string_view source, const std::string& text,
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   if (parser.ParseFromString(text, message)) return absl::OkStatus();
-  const FirstError::Mistake mistake =
-      errors.mistake.value_or(FirstError::Mistake{0, 0, "not a text proto"});
-  const int line = std::max(0, mistake.line);
-  const int column = ByteColumn(text, line, std::max(0, mistake.column));
-  return absl::InvalidArgumentError(
-      absl::StrCat(source, ":", line + 1, ":", column + 1, ": ",
-                   ExplainTextProtoError(*message->GetDescriptor(), mistake.message)));
+  FirstError::Mistake mistake =
+      errors.mistake.value_or(FirstError::Mistake{0, 0, "it is no text proto"});
+  const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
+  mistake.line = std::clamp<int>(mistake.line, 0, static_cast<int>(lines.size()) - 1);
+  const TextProtoMistake told = ExplainTextProtoError(*message->GetDescriptor(), mistake.message);
+  return absl::InvalidArgumentError(absl::StrCat(
+      source, ":", PlaceOf(lines[mistake.line], mistake, told.culprit), ": ", told.text));
 }
 
 absl::Status ReadTextProto(const std::string& path, google::protobuf::Message* message) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/base/nearest.h"
 
 namespace lockstep {
@@ -69,35 +70,36 @@ std::string UnknownValue(const std::vector<const Descriptor*>& types, const std:
   return "";
 }
 
-std::string Explain(const Descriptor& root, const std::string& message) {
+TextProtoMistake Explain(const Descriptor& root, const std::string& message) {
   const std::vector<const Descriptor*> types = TypesOf(root);
   const std::vector<std::string> quoted = QuotedParts(message);
-  std::string told;
+  TextProtoMistake mistake;
   if (absl::StrContains(message, "has no field named") && quoted.size() >= 2) {
-    told = UnknownField(types, quoted[0], quoted[1]);
+    mistake = {UnknownField(types, quoted[0], quoted[1]), quoted[1]};
   } else if (absl::StartsWith(message, "Unknown enumeration value of") && quoted.size() >= 2) {
-    told = UnknownValue(types, quoted[0], quoted[1]);
+    mistake = {UnknownValue(types, quoted[0], quoted[1]), quoted[0]};
   } else if (absl::StartsWith(message, "Non-repeated field") && !quoted.empty()) {
-    told = absl::StrCat(quoted[0], ": it is given twice. Remedy: write it once");
+    mistake = {absl::StrCat(quoted[0], ": it is given twice. Remedy: write it once"), quoted[0]};
   } else if (absl::StrContains(message, "is specified along with field") && quoted.size() >= 2) {
-    told = absl::StrCat(quoted[0], ": it excludes ", quoted[1],
-                        ", which is given too. Remedy: ", "keep one of the two");
+    mistake = {absl::StrCat(quoted[0], ": it excludes ", quoted[1],
+                            ", which is given too. Remedy: keep one of the two"),
+               quoted[0]};
   }
-  if (!told.empty()) return told;
-  std::string plain = message;
-  if (absl::EndsWith(plain, ".")) plain.pop_back();
-  return absl::StrCat(plain, ". Remedy: correct the text here; a field is written name: value or ",
-                      "name { ... }");
+  if (!mistake.text.empty()) return mistake;
+  return {absl::StrCat(absl::StripSuffix(message, "."),
+                       ". Remedy: correct the text here; a field is written name: value or ",
+                       "name { ... }"),
+          ""};
 }
 
 }  // namespace
 
-std::string ExplainTextProtoError(const Descriptor& root, const std::string& message) {
-  std::string text = Explain(root, message.substr(0, kMaxLength));
-  for (char& c : text) {
+TextProtoMistake ExplainTextProtoError(const Descriptor& root, const std::string& message) {
+  TextProtoMistake mistake = Explain(root, message.substr(0, kMaxLength));
+  for (char& c : mistake.text) {
     if (absl::ascii_iscntrl(c)) c = ' ';
   }
-  return text;
+  return mistake;
 }
 
 }  // namespace lockstep

@@ -7,9 +7,14 @@
 
 namespace lockstep {
 
-// `message` is what protobuf says about a text of type `root`. The answer has a remedy; a mistake
-// of an unknown kind keeps protobuf's words.
-std::string ExplainTextProtoError(const google::protobuf::Descriptor& root,
-                                  const std::string& message);
+struct TextProtoMistake {
+  std::string text;     // one printable line that ends with the remedy
+  std::string culprit;  // the name or value that is wrong, when it is known
+};
+
+// `message` is what protobuf says about a text of type `root`; a mistake of an unknown kind keeps
+// protobuf's words.
+TextProtoMistake ExplainTextProtoError(const google::protobuf::Descriptor& root,
+                                       const std::string& message);
 
 }  // namespace lockstep

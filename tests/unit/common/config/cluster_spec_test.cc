@@ -1,0 +1,86 @@
+#include "common/config/cluster_spec.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep {
+namespace {
+
+using Catch::Matchers::Contains;
+
+ClusterSpec Spec() { return {{"a:1", "b:2"}, {"w0:1", "w1:2", "w2:3"}, "c:9"}; }
+
+std::string ErrorOf(ClusterSpec spec) {
+  const absl::Status status = ValidateCluster(&spec);
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST_CASE("The canonical text has one line per task and ignores how addresses are spelt") {
+  ClusterSpec spec = Spec();
+  spec.ps[1] = "B:02";
+  REQUIRE(ValidateCluster(&spec).ok());
+  CHECK(spec.Canonical() ==
+        "chief c:9\nps 0 a:1\nps 1 b:2\nworker 0 w0:1\nworker 1 w1:2\nworker 2 w2:3\n");
+  CHECK(spec.AddressOf(Role::kWorker, 2) == "w2:3");
+  CHECK(spec.AddressOf(Role::kChief, 0) == "c:9");
+  CHECK(spec.Count(Role::kPs) == 2);
+}
+
+TEST_CASE("Every role must be there") {
+  ClusterSpec spec = Spec();
+  spec.ps.clear();
+  CHECK_THAT(ErrorOf(spec), Contains("there is no ps"));
+  spec = Spec();
+  spec.workers.clear();
+  CHECK_THAT(ErrorOf(spec), Contains("there is no worker"));
+  spec = Spec();
+  spec.chief.clear();
+  CHECK_THAT(ErrorOf(spec),
+             Contains("there is no chief. Remedy: name one, \"chief\": [\"host:port\"]"));
+}
+
+TEST_CASE("Two tasks with one address are both named") {
+  ClusterSpec spec = Spec();
+  spec.workers[1] = "A:1";
+  CHECK_THAT(ErrorOf(spec), Contains("ps 0 and worker 1 have the same address a:1"));
+  spec = Spec();
+  spec.chief = "w2:3";
+  CHECK_THAT(ErrorOf(spec), Contains("chief and worker 2 have the same address"));
+}
+
+TEST_CASE("A bad address is named by its task") {
+  ClusterSpec spec = Spec();
+  spec.workers[2] = "w2";
+  CHECK_THAT(ErrorOf(spec), Contains("worker 2: expected \"host:port\", got \"w2\""));
+}
+
+TEST_CASE("The difference between two clusters names the entries") {
+  const std::string a = Spec().Canonical();
+  CHECK(DescribeDifference(a, a).empty());
+  ClusterSpec other = Spec();
+  other.workers[1] = "x:2";
+  CHECK(DescribeDifference(a, other.Canonical(), "the chief's", "worker 0's") ==
+        "worker 1 is w1:2 in the chief's and x:2 in worker 0's");
+  other = Spec();
+  other.ps.pop_back();
+  other.workers.push_back("y:4");
+  CHECK(DescribeDifference(a, other.Canonical()) ==
+        "ps 1 (b:2) is only in ours; worker 3 (y:4) is only in theirs");
+  other = {{"p:1"}, {"q:1", "r:1", "s:1"}, "t:1"};
+  CHECK_THAT(DescribeDifference(a, other.Canonical()), Contains("; and 3 more"));
+}
+
+TEST_CASE("The difference from a hostile text is short and printable") {
+  const std::string a = Spec().Canonical();
+  for (const std::string& hostile :
+       {std::string(), std::string("\n\n"), std::string(100000, 'x'), std::string("ps 0\r\x1b[2J"),
+        std::string(5000, ' '), a + a, std::string("ps 0 \0", 6)}) {
+    const std::string text = DescribeDifference(a, hostile);
+    CHECK_FALSE(text.empty());
+    CHECK(text.size() < 3000);
+    for (char c : text) CHECK((c >= ' ' && c != 127));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,233 @@
+#include <google/protobuf/text_format.h>
+
+#include <catch2/catch.hpp>
+
+#include "common/base/exit_code.h"
+#include "common/config/job.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr char kModel[] = R"(
+    input_shape: [8, 8, 1]
+    layers { name: "flat" flatten {} }
+    layers { name: "fc" dense { units: 10 } }
+    layers { name: "loss" softmax_cross_entropy {} })";
+
+const char kModelPath[] = "model: 'model.textproto' ";
+const char kData[] = "data { idx { train_images: 'a' train_labels: 'b' } } ";
+const char kBatch[] = "global_batch: 12 ";
+const char kOptimizer[] = "optimizer { sgd {} learning_rate { base: 0.1 } } ";
+const char kStop[] = "max_steps: 5 ";
+
+absl::StatusOr<LoadedJob> Load(const std::string& job) {
+  test::TemporaryFolder folder;
+  folder.Write("model.textproto", kModel);
+  return LoadJob(folder.Write("job.textproto", job));
+}
+
+// The error of a sound job with one part replaced.
+std::string ErrorOf(const std::string& job) {
+  const auto loaded = Load(job);
+  REQUIRE_FALSE(loaded.ok());
+  CHECK(ExitCodeFor(loaded.status()) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(loaded.status().message()), Contains("job.textproto: "));
+  CHECK_THAT(std::string(loaded.status().message()), Contains("Remedy: "));
+  return std::string(loaded.status().message());
+}
+
+std::string WithData(const std::string& data) {
+  return ErrorOf(std::string(kModelPath) + kBatch + kOptimizer + kStop + "data {" + data + "}");
+}
+
+std::string WithOptimizer(const std::string& optimizer) {
+  return ErrorOf(std::string(kModelPath) + kData + kBatch + kStop + "optimizer {" + optimizer +
+                 "}");
+}
+
+std::string With(const std::string& field) {
+  return ErrorOf(std::string(kModelPath) + kData + kBatch + kOptimizer + kStop + field);
+}
+
+TEST_CASE("A job without one of its parts names the part") {
+  REQUIRE(Load(std::string(kModelPath) + kData + kBatch + kOptimizer + kStop).ok());
+  CHECK_THAT(ErrorOf(std::string(kData) + kBatch + kOptimizer + kStop),
+             Contains("model: it is missing"));
+  CHECK_THAT(ErrorOf(std::string(kModelPath) + kBatch + kOptimizer + kStop),
+             Contains("data: expected one of idx and csv, got none"));
+  CHECK_THAT(ErrorOf(std::string(kModelPath) + kData + kOptimizer + kStop),
+             Contains("global_batch: expected one of global_batch and batch_per_tower, got none"));
+  CHECK_THAT(ErrorOf(std::string(kModelPath) + kData + kBatch + kStop),
+             Contains("optimizer: it is missing"));
+  CHECK_THAT(ErrorOf(std::string(kModelPath) + kData + kBatch + kOptimizer),
+             Contains("max_steps: expected one of max_steps and data_epochs, got none"));
+}
+
+TEST_CASE("Fields that exclude each other, and numbers out of range, are refused") {
+  struct Case {
+    const char* field;
+    const char* error;
+  };
+  for (const Case& c : {
+           Case{"batch_per_tower: 4", "expected one of global_batch and batch_per_tower, got both"},
+           Case{"data_epochs: 2", "expected one of max_steps and data_epochs, got both"},
+           Case{"towers: -1", "towers: expected a number from 0 to 256, got -1"},
+           Case{"evaluation { every_steps: 5 }", "evaluation.every_steps: there is no test set"},
+           Case{"evaluation { every_steps: -5 }", "evaluation.every_steps: expected"},
+           Case{"evaluation { batch: -1 }", "evaluation.batch: expected"},
+           Case{"checkpoint { every_steps: 5 }", "checkpoint.folder: it is missing"},
+           Case{"checkpoint { folder: 'c' keep_last: -1 }", "checkpoint.keep_last: expected"},
+           Case{"checkpoint { folder: 'c\\000d' }", "checkpoint.folder: there is a NUL"},
+           Case{"local { ps: 1 }", "local.workers: expected a number from 1"},
+           Case{"local { workers: 1 }", "local.ps: expected a number from 1"},
+           Case{"sync { replicas_to_aggregate: 0 }",
+                "sync.replicas_to_aggregate: expected a number from 1"},
+           Case{"sync { replicas_to_aggregate: -2 }", "sync.replicas_to_aggregate: expected"},
+           Case{"sync { token_policy: 7 }",
+                "sync.token_policy: expected PER_REPLICA or FIFO, got 7"},
+           Case{"sync { quorum_policy: 9 }", "sync.quorum_policy: expected"},
+           Case{"sync { init_tokens: 2 }", "sync.init_tokens: only FIFO"},
+           Case{"sync { token_policy: FIFO init_tokens: -2 }", "sync.init_tokens: expected"},
+       }) {
+    CAPTURE(c.field);
+    CHECK_THAT(With(c.field), Contains(c.error));
+  }
+  const std::string parts = std::string(kModelPath) + kData + kOptimizer;
+  CHECK_THAT(ErrorOf(parts + kStop + "global_batch: -1"), Contains("global_batch: expected"));
+  CHECK_THAT(ErrorOf(parts + kStop + "batch_per_tower: -1"), Contains("batch_per_tower: expected"));
+  CHECK_THAT(ErrorOf(parts + kBatch + "max_steps: -1"), Contains("max_steps: expected a positive"));
+  for (const char* epochs : {"-1", "nan", "inf"}) {
+    CHECK_THAT(ErrorOf(parts + kBatch + "data_epochs: " + epochs),
+               Contains("data_epochs: expected a positive number"));
+  }
+}
+
+TEST_CASE("Data files come in one format, whole") {
+  const std::string idx = "idx { train_images: 'a' train_labels: 'b' } ";
+  CHECK_THAT(WithData(idx + "csv { train: 'c' label_column: '0' }"), Contains("csv, got both"));
+  CHECK_THAT(WithData("idx { train_images: 'a' }"),
+             Contains("data.idx.train_labels: it is missing"));
+  CHECK_THAT(WithData("idx { train_images: 'a' train_labels: 'b' test_images: 'c' }"),
+             Contains("data.idx.test_labels: it is missing"));
+  CHECK_THAT(WithData("csv { label_column: 'y' }"), Contains("data.csv.train: it is missing"));
+  CHECK_THAT(WithData("csv { train: 'c' }"), Contains("data.csv.label_column: it is missing"));
+  CHECK_THAT(WithData("csv { train: 'c' label_column: 'y' no_header: true }"),
+             Contains("a file without a header has no column \"y\""));
+  CHECK_THAT(WithData(idx + "scale: inf"), Contains("data.scale: expected a finite number"));
+  CHECK_THAT(WithData(idx + "offset: nan"), Contains("data.offset: expected a finite number"));
+  CHECK_THAT(WithData(idx + "shuffle_buffer: 9 no_shuffle: true"), Contains("keep one of the two"));
+  CHECK_THAT(WithData(idx + "prefetch: 100000"), Contains("data.prefetch: expected"));
+  CHECK_THAT(WithData(idx + "num_classes: -1"), Contains("data.num_classes: expected"));
+  CHECK_THAT(WithData(idx + "augmentation { shift: -1 }"), Contains("data.augmentation.shift"));
+  CHECK_THAT(WithData(idx + "augmentation { shift: 8 }"),
+             Contains("expected less than the image [8,8,1] is wide, got 8"));
+}
+
+TEST_CASE("Optimizers and learning rates are checked") {
+  struct Case {
+    const char* optimizer;
+    const char* error;
+  };
+  for (const Case& c : {
+           Case{"learning_rate { base: 1 }", "optimizer: it has no kind"},
+           Case{"sgd {}", "optimizer.learning_rate.base: expected a positive number, got 0"},
+           Case{"sgd {} learning_rate { base: -1 }", "learning_rate.base: expected a positive"},
+           Case{"sgd {} learning_rate { base: nan }", "learning_rate.base: expected a positive"},
+           Case{"sgd {} learning_rate { base: 1e39 }", "learning_rate.base: expected a positive"},
+           Case{"momentum { momentum: 1 } learning_rate { base: 1 }",
+                "optimizer.momentum.momentum"},
+           Case{"adam { beta1: 1.5 } learning_rate { base: 1 }", "optimizer.adam.beta1: expected"},
+           Case{"adam { beta2: -1 } learning_rate { base: 1 }", "optimizer.adam.beta2: expected"},
+           Case{"adam { epsilon: -1 } learning_rate { base: 1 }", "optimizer.adam.epsilon"},
+           Case{"sgd {} learning_rate { base: 1 exponential { decay_steps: 5 } }", "decay_rate"},
+           Case{"sgd {} learning_rate { base: 1 exponential { decay_rate: 0.5 } }", "decay_steps"},
+           Case{"sgd {} learning_rate { base: 1 cosine { } }", "cosine.decay_steps"},
+           Case{"sgd {} learning_rate { base: 1 cosine { decay_steps: 9 alpha: 2 } }", "alpha"},
+           Case{"sgd {} learning_rate { piecewise { boundaries: [5] values: [1] } }",
+                "expected one more than the 1 boundaries, got 1"},
+           Case{"sgd {} learning_rate { piecewise { boundaries: [5, 5] values: [1, 1, 1] } }",
+                "expected ascending steps from 0 on, got 5 after 5"},
+           Case{"sgd {} learning_rate { piecewise { boundaries: [-5] values: [1, 1] } }",
+                "expected ascending steps from 0 on, got -5."},
+           Case{"sgd {} learning_rate { piecewise { boundaries: [5] values: [1, 0] } }",
+                "piecewise.values: expected a positive number"},
+           Case{"sgd {} learning_rate { base: 1 piecewise { values: [1] } }",
+                "learning_rate.base: piecewise.values replace it"},
+       }) {
+    CAPTURE(c.optimizer);
+    CHECK_THAT(WithOptimizer(c.optimizer), Contains(c.error));
+  }
+}
+
+// A job with this sync { ... }, as far as ValidateJob looks at it.
+JobDef Synchronous(const std::string& sync) {
+  JobDef job;
+  REQUIRE(
+      google::protobuf::TextFormat::ParseFromString("global_batch: 12 sync {" + sync + "}", &job));
+  return job;
+}
+
+TEST_CASE("The number of workers completes the job") {
+  JobDef job = Synchronous("");
+  job.set_towers(2);
+  for (int call = 0; call < 2; ++call) {  // again changes nothing
+    REQUIRE(ValidateJob(&job, 3).ok());
+    CHECK(job.sync().replicas_to_aggregate() == 3);
+    CHECK_FALSE(job.sync().has_init_tokens());
+    CHECK(job.global_batch() == 12);
+    CHECK(job.batch_per_tower() == 2);
+  }
+  JobDef per_tower;
+  per_tower.set_batch_per_tower(5);
+  REQUIRE(ValidateJob(&per_tower, 3).ok());
+  CHECK(per_tower.global_batch() == 15);
+}
+
+TEST_CASE("A batch that cannot be split evenly is refused with one that can") {
+  JobDef job = Synchronous("");
+  const absl::Status status = ValidateJob(&job, 5);
+  CHECK_THAT(std::string(status.message()),
+             Contains("global_batch: expected a multiple of 5 (5 workers of 1 towers), got 12. "
+                      "Remedy: use 15"));
+  CHECK_FALSE(ValidateJob(&job, 0).ok());
+}
+
+TEST_CASE("Per replica, no step may need more replicas than there are") {
+  JobDef job = Synchronous("replicas_to_aggregate: 4");
+  CHECK(ValidateJob(&job, 4).ok());
+  const absl::Status status = ValidateJob(&job, 3);
+  CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
+  CHECK_THAT(
+      std::string(status.message()),
+      Contains("sync.replicas_to_aggregate: expected at most 3, the number of workers, got 4"));
+}
+
+TEST_CASE("With a token queue TensorFlow's rule holds") {
+  // A, total, tokens given, tokens in the end (0: refused). A - total <= tokens; default A.
+  struct Case {
+    int needed, workers, given, expected;
+  };
+  for (const Case& c : {Case{4, 3, -1, 4}, Case{4, 3, 1, 1}, Case{4, 3, 0, -9}, Case{6, 3, 2, -9},
+                        Case{6, 3, 3, 3}, Case{2, 3, 0, 0}, Case{2, 3, -1, 2}, Case{3, 3, 0, 0}}) {
+    CAPTURE(c.needed, c.workers, c.given);
+    JobDef job =
+        Synchronous("token_policy: FIFO replicas_to_aggregate: " + std::to_string(c.needed) +
+                    " init_tokens: " + std::to_string(c.given));
+    const absl::Status status = ValidateJob(&job, c.workers);
+    if (c.expected < 0) {
+      CHECK_THAT(std::string(status.message()), Contains("sync.init_tokens: too few tokens"));
+    } else {
+      REQUIRE(status.ok());
+      CHECK(job.sync().init_tokens() == c.expected);
+    }
+  }
+  JobDef defaults = Synchronous("token_policy: FIFO");
+  REQUIRE(ValidateJob(&defaults, 2).ok());
+  CHECK(defaults.sync().init_tokens() == 2);
+}
+
+}  // namespace
+}  // namespace lockstep
