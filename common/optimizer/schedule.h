@@ -1,0 +1,43 @@
+// Learning-rate schedules as pure functions of the global step, in float32 like TensorFlow's. The
+// update from step s to s + 1 uses the rate at s.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace lockstep {
+
+struct ConstantSchedule {};
+
+// base * decay_rate ^ (step / decay_steps), the exponent rounded down in a staircase.
+struct ExponentialSchedule {
+  float decay_rate = 1;
+  int64_t decay_steps = 1;
+  bool staircase = false;
+};
+
+// values[i] up to and including boundaries[i]; the last value beyond them. The base is not used.
+struct PiecewiseSchedule {
+  std::vector<int64_t> boundaries;  // ascending
+  std::vector<float> values;        // one more than boundaries
+};
+
+// base * ((1 - alpha) * (1 + cos(pi * s / decay_steps)) / 2 + alpha), s = min(step, decay_steps).
+struct CosineSchedule {
+  int64_t decay_steps = 1;
+  float alpha = 0;
+};
+
+struct LearningRateSchedule {
+  float base = 0;
+  std::variant<ConstantSchedule, ExponentialSchedule, PiecewiseSchedule, CosineSchedule> kind;
+};
+
+// decay_steps must be positive and a piecewise schedule have one value more than boundaries
+// (CHECK): whoever reads the job file refuses the rest.
+float LearningRateAt(const LearningRateSchedule& schedule, GlobalStep step);
+
+}  // namespace lockstep

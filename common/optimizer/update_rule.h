@@ -1,0 +1,57 @@
+// How an optimizer changes a variable: TensorFlow's formulas in TensorFlow's order of operations,
+// so that results agree to the last bit in float32. A rule keeps no state: slots and scalars belong
+// to the caller. Thread-safe.
+//
+// A new rule is one file: a MakeX(options) function that returns an implementation of UpdateRule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep {
+
+// A tensor that the rule keeps per variable, of the variable's dtype and shape.
+struct SlotSpec {
+  std::string name;  // "momentum"; in checkpoints "<variable>/<name>"
+  float initial_value = 0;
+};
+
+// A number that the rule keeps once for all variables; in checkpoints "optimizer/<name>".
+struct ScalarSpec {
+  std::string name;
+  float initial_value = 0;
+};
+
+// One application to one variable, or to the same range of elements of its tensors: every rule
+// works element by element. float32 or float64, one dtype and one number of elements throughout.
+struct Update {
+  TensorView old_value;
+  TensorView gradient;
+  MutableTensorView new_value;                // may be the old value's memory
+  absl::Span<const MutableTensorView> slots;  // in the order of UpdateRule::slots
+  float learning_rate = 0;
+  absl::Span<const float> scalars;  // in the order of UpdateRule::scalars
+};
+
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+
+  // "sgd", "momentum", "adam".
+  virtual absl::string_view name() const = 0;
+  virtual absl::Span<const SlotSpec> slots() const { return {}; }
+  virtual absl::Span<const ScalarSpec> scalars() const { return {}; }
+
+  virtual void Apply(const Update& update) const = 0;
+  // Once per step, after all variables have been updated.
+  virtual void AdvanceScalars(absl::Span<float> /*scalars*/) const {}
+};
+
+// The initial values of the rule's scalars.
+std::vector<float> InitialScalars(const UpdateRule& rule);
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+#include "ps/ledger/push_ledger.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::ps {
+
+absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep local_step) {
+  Worker& worker = workers_[key.worker];
+  if (worker.incarnation != key.incarnation) {
+    worker = Worker{};
+    worker.incarnation = key.incarnation;
+  }
+  if (key.push_seq > worker.newest) {
+    Entry& entry = worker.entries[key.push_seq.value() % kWindow];
+    entry.push_seq = key.push_seq;
+    entry.local_step = local_step;
+    entry.verdicts.assign(num_variables_, Verdict::kPending);
+    worker.newest = key.push_seq;
+    return Age::kNewest;
+  }
+  const Entry* entry = EntryOf(key);
+  if (entry != nullptr && entry->local_step != local_step) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "push ", key.push_seq.value(), " of worker ", key.worker.value(), " was stamped ",
+        entry->local_step.value(), " before and ", local_step.value(), " now"));
+  }
+  return key.push_seq == worker.newest ? Age::kNewest : Age::kOld;
+}
+
+Verdict PushLedger::Find(const PushKey& key, size_t variable) const {
+  const Entry* entry = EntryOf(key);
+  if (entry == nullptr) return Verdict::kStale;
+  const Verdict verdict = entry->verdicts[variable];
+  const bool is_over = key.push_seq != workers_.at(key.worker).newest;
+  return verdict == Verdict::kPending && is_over ? Verdict::kStale : verdict;
+}
+
+void PushLedger::Record(const PushKey& key, size_t variable, Verdict verdict) {
+  const auto worker = workers_.find(key.worker);
+  if (worker == workers_.end() || worker->second.incarnation != key.incarnation) return;
+  Entry& entry = worker->second.entries[key.push_seq.value() % kWindow];
+  if (entry.push_seq != key.push_seq) return;
+  if (entry.verdicts[variable] == Verdict::kPending) entry.verdicts[variable] = verdict;
+}
+
+std::optional<GlobalStep> PushLedger::NewestStamp(WorkerIndex worker,
+                                                  Incarnation incarnation) const {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end() || found->second.incarnation != incarnation) return std::nullopt;
+  return found->second.entries[found->second.newest.value() % kWindow].local_step;
+}
+
+const PushLedger::Entry* PushLedger::EntryOf(const PushKey& key) const {
+  const auto worker = workers_.find(key.worker);
+  if (worker == workers_.end() || worker->second.incarnation != key.incarnation) return nullptr;
+  const Entry& entry = worker->second.entries[key.push_seq.value() % kWindow];
+  return entry.push_seq == key.push_seq ? &entry : nullptr;
+}
+
+}  // namespace lockstep::ps

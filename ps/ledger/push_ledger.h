@@ -1,0 +1,70 @@
+// What every push was told, so that a repeated message gets the same answer and changes nothing.
+// The key is (worker, incarnation, push_seq) and the variable; a worker makes one push after
+// another, so the newest few are remembered and older ones are over.
+//
+// Not thread-safe.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "ps/ledger/verdict.h"
+
+namespace lockstep::ps {
+
+struct PushKey {
+  WorkerIndex worker;
+  Incarnation incarnation;
+  PushSeq push_seq;
+
+  friend bool operator==(const PushKey&, const PushKey&) = default;
+};
+
+class PushLedger {
+ public:
+  // Pushes of one incarnation that are remembered.
+  static constexpr int kWindow = 4;
+
+  enum class Age {
+    kNewest,  // undecided variables of this push can still count
+    kOld,     // a newer push began: what is undecided never counts
+  };
+
+  explicit PushLedger(size_t num_variables) : num_variables_(num_variables) {}
+
+  // Notes that a message of the push was seen. Another incarnation than the last one of this worker
+  // starts afresh. INVALID_ARGUMENT: the push had another stamp before.
+  absl::StatusOr<Age> Open(const PushKey& key, GlobalStep local_step);
+
+  // kPending while undecided. kStale for an old push that left a variable undecided or is no longer
+  // remembered: it never counts.
+  Verdict Find(const PushKey& key, size_t variable) const;
+  // Decides a variable of an open push; a decided one keeps its verdict.
+  void Record(const PushKey& key, size_t variable, Verdict verdict);
+
+  // Stamp of the newest push of this incarnation; nullopt when it never pushed.
+  std::optional<GlobalStep> NewestStamp(WorkerIndex worker, Incarnation incarnation) const;
+
+ private:
+  struct Entry {
+    PushSeq push_seq;  // 0: unused, pushes are counted from 1
+    GlobalStep local_step;
+    std::vector<Verdict> verdicts;
+  };
+  struct Worker {
+    Incarnation incarnation;
+    PushSeq newest;
+    std::array<Entry, kWindow> entries;  // push_seq modulo kWindow
+  };
+
+  const Entry* EntryOf(const PushKey& key) const;
+
+  const size_t num_variables_;
+  absl::flat_hash_map<WorkerIndex, Worker> workers_;
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,103 @@
+#include "ps/step/step_machine.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "ps/accumulator/staleness.h"
+
+namespace lockstep::ps {
+namespace {
+
+bool SumsBefore(const HeldGradient& a, const HeldGradient& b) {
+  return std::tie(a.worker, a.push_seq) < std::tie(b.worker, b.push_seq);
+}
+
+void Renew(std::optional<GrantTerms>* terms, const GrantTerms& newer) {
+  GrantTerms merged = newer;
+  if (terms->has_value()) {
+    merged.keep_values |= (*terms)->keep_values;
+    merged.keep_slots |= (*terms)->keep_slots;
+  }
+  *terms = merged;
+}
+
+}  // namespace
+
+StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule)
+    : rule_(rule), step_(start), variables_(num_variables), open_(num_variables) {
+  for (VariableStep& variable : variables_) variable.step = start;
+}
+
+bool StepMachine::IsCounted(size_t variable, WorkerIndex worker) const {
+  if (rule_ != CountRule::kOncePerReplica) return false;
+  const std::vector<HeldGradient>& held = variables_[variable].held;
+  return std::any_of(held.begin(), held.end(),
+                     [worker](const HeldGradient& gradient) { return gradient.worker == worker; });
+}
+
+void StepMachine::Hold(size_t variable, HeldGradient gradient) {
+  LOCKSTEP_CHECK(!IsStale(gradient.local_step, StepOf(variable)));
+  LOCKSTEP_CHECK(!IsCounted(variable, gradient.worker));
+  std::vector<HeldGradient>& held = variables_[variable].held;
+  const auto place = std::upper_bound(held.begin(), held.end(), gradient, SumsBefore);
+  held.insert(place, std::move(gradient));
+}
+
+absl::StatusOr<StepMachine::Granted> StepMachine::Grant(GlobalStep step, const GrantTerms& terms) {
+  if (terms.required == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("grant of step ", step.value(), ": required must be positive, got 0"));
+  }
+  if (step < step_) return Granted::kOver;
+  if (step == step_) {
+    Renew(&current_, terms);
+    return Granted::kCurrent;
+  }
+  if (step == step_.next()) {
+    Renew(&next_, terms);
+    return Granted::kNext;
+  }
+  return absl::FailedPreconditionError(absl::StrCat("grant of step ", step.value(),
+                                                    ": the shard is at step ", step_.value(),
+                                                    " and takes grants for this and the next one"));
+}
+
+void StepMachine::Revoke() {
+  current_.reset();
+  next_.reset();
+}
+
+std::optional<Closing> StepMachine::TryClose(size_t variable) {
+  VariableStep& entry = variables_[variable];
+  if (!current_.has_value() || IsTaken(variable)) return std::nullopt;
+  if (entry.held.size() < current_->required) return std::nullopt;
+  Closing closing{variable, step_, current_->required, current_->learning_rate,
+                  std::exchange(entry.held, {})};
+  entry.step = step_.next();
+  return closing;
+}
+
+std::vector<Closing> StepMachine::CloseReady() {
+  std::vector<Closing> ready;
+  for (size_t variable = 0; variable < variables_.size(); ++variable) {
+    if (std::optional<Closing> closing = TryClose(variable)) ready.push_back(std::move(*closing));
+  }
+  return ready;
+}
+
+void StepMachine::Published(size_t variable) {
+  LOCKSTEP_CHECK(IsTaken(variable) && open_ > 0);
+  --open_;
+}
+
+void StepMachine::Advance() {
+  LOCKSTEP_CHECK(IsComplete());
+  step_ = step_.next();
+  open_ = variables_.size();
+  current_ = std::exchange(next_, std::nullopt);
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,106 @@
+// One step of one shard after another: which gradients are held for it, what the chief has granted,
+// which variables have closed. The arithmetic is in close_variable.h.
+//
+// A gradient counts when its variable has arrived whole and is fresh. It is held until the step's
+// grant asks for no more than there are; then everything held is taken, in the order (worker,
+// push_seq), whatever the order of arrival. A late grant may find more than it requires: all of
+// them are averaged, as TensorFlow does when its chief is late.
+//
+// A stamp above the variable's step is fresh by TensorFlow's rule and counts for the step at hand.
+// Among peers that follow the protocol there is none: a stamp is a token, a token s + 1 is made
+// after every shard has closed s, and surplus tokens (FIFO) carry steps that are over.
+//
+// Variables close independently. Each then belongs to the thread that asked to close it until it
+// reports Published; the step is over when all have. Pure; not thread-safe.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep::ps {
+
+struct HeldGradient {
+  WorkerIndex worker;
+  PushSeq push_seq;
+  GlobalStep local_step;
+  Tensor value;
+};
+
+// What the chief ordered for a step.
+struct GrantTerms {
+  uint32_t required = 1;  // gradients per variable
+  float learning_rate = 0;
+  bool keep_values = false;
+  bool keep_slots = false;
+  bool commit = false;
+  bool last = false;
+};
+
+// A variable whose gradients have been taken: to be summed, applied and published.
+struct Closing {
+  size_t variable = 0;
+  GlobalStep step;
+  uint32_t required = 1;
+  float learning_rate = 0;
+  std::vector<HeldGradient> gradients;  // in the order of summation
+};
+
+enum class CountRule {
+  kEveryGradient,   // TensorFlow's: one replica may count twice
+  kOncePerReplica,  // once per step and variable, whichever incarnation sent it
+};
+
+class StepMachine {
+ public:
+  StepMachine(size_t num_variables, GlobalStep start, CountRule rule);
+
+  // First step that is not over.
+  GlobalStep shard_step() const { return step_; }
+  // Gradients stamped lower are stale for this variable.
+  GlobalStep StepOf(size_t variable) const { return variables_[variable].step; }
+  // Whether the replica has been counted in the variable's step and cannot be again.
+  bool IsCounted(size_t variable, WorkerIndex worker) const;
+  // A whole gradient that is fresh and not counted yet (CHECK).
+  void Hold(size_t variable, HeldGradient gradient);
+  const std::vector<HeldGradient>& Held(size_t variable) const { return variables_[variable].held; }
+  // Has been taken in the step at hand; its update may still be under way.
+  bool IsTaken(size_t variable) const { return StepOf(variable) > step_; }
+
+  enum class Granted { kOver, kCurrent, kNext };
+  // Grants may be given for the step at hand and the one after it; given again, the newer terms
+  // hold (what has been asked to be kept stays so). INVALID_ARGUMENT: nothing required.
+  // FAILED_PRECONDITION: a step further ahead.
+  absl::StatusOr<Granted> Grant(GlobalStep step, const GrantTerms& terms);
+  // Withdraws the grants; what has been taken stays taken.
+  void Revoke();
+  const std::optional<GrantTerms>& terms() const { return current_; }
+
+  // Takes the variable's gradients when the grant is there and they suffice.
+  std::optional<Closing> TryClose(size_t variable);
+  // The same for all variables.
+  std::vector<Closing> CloseReady();
+  // The variable's new version is readable.
+  void Published(size_t variable);
+  bool IsComplete() const { return current_.has_value() && open_ == 0; }
+  // Goes on to the next step, for which a grant may have come already. IsComplete (CHECK).
+  void Advance();
+
+ private:
+  struct VariableStep {
+    GlobalStep step;
+    std::vector<HeldGradient> held;
+  };
+
+  const CountRule rule_;
+  GlobalStep step_;
+  std::vector<VariableStep> variables_;
+  size_t open_;  // variables not yet published in this step
+  std::optional<GrantTerms> current_;
+  std::optional<GrantTerms> next_;
+};
+
+}  // namespace lockstep::ps

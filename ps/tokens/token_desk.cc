@@ -1,0 +1,127 @@
+#include "ps/tokens/token_desk.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::ps {
+namespace {
+
+absl::Status Replaced() { return absl::CancelledError("the call was issued again"); }
+
+absl::Status NotLive(WorkerIndex worker) {
+  return absl::AbortedError(
+      absl::StrCat("worker ", worker.value(), " is no longer in the view: register again"));
+}
+
+}  // namespace
+
+TokenDesk::Answers TokenDesk::Dequeue(const DequeueKey& key, DequeueCall call,
+                                      std::optional<GlobalStep> newest_push) {
+  Answers answers;
+  Replica& replica = ReplicaOf(key.worker, key.incarnation, &answers);
+  if (key.dequeue_seq < replica.newest) {
+    answers.push_back(
+        {call, absl::FailedPreconditionError(absl::StrCat(
+                   "dequeue ", key.dequeue_seq.value(), " of worker ", key.worker.value(),
+                   " is over: its newest is ", replica.newest.value()))});
+    return answers;
+  }
+  const bool is_repeated = key.dequeue_seq == replica.newest;
+  if (is_repeated && replica.handout.has_value()) {
+    answers.push_back({call, *replica.handout});
+    return answers;
+  }
+  if (replica.call.has_value()) {
+    answers.push_back({*replica.call, Replaced()});
+    if (is_repeated) {
+      replica.call = call;  // keeps its place among those who wait
+      return answers;
+    }
+    policy_->Withdraw(key.worker);
+  }
+  replica.newest = key.dequeue_seq;
+  replica.handout.reset();
+  replica.call = call;
+  if (finished_) {
+    Deliver({{key.worker, GlobalStep(), true}}, &answers);
+  } else {
+    Deliver(policy_->Request(key.worker, newest_push), &answers);
+  }
+  return answers;
+}
+
+TokenDesk::Answers TokenDesk::SetView(
+    absl::Span<const std::pair<WorkerIndex, Incarnation>> members) {
+  Answers answers;
+  for (auto& [worker, replica] : replicas_) {
+    const std::pair<WorkerIndex, Incarnation> self(worker, replica.incarnation);
+    const bool is_live = std::find(members.begin(), members.end(), self) != members.end();
+    if (is_live || !replica.call.has_value()) continue;
+    answers.push_back({*replica.call, NotLive(worker)});
+    policy_->Withdraw(worker);
+    replica.call.reset();
+  }
+  return answers;
+}
+
+TokenDesk::Answers TokenDesk::Commit(GlobalStep step) {
+  Answers answers;
+  Deliver(policy_->Commit(step), &answers);
+  return answers;
+}
+
+TokenDesk::Answers TokenDesk::Close() {
+  Answers answers;
+  Deliver(policy_->Close(), &answers);
+  return answers;
+}
+
+TokenDesk::Answers TokenDesk::Finish() {
+  finished_ = true;
+  Answers answers;
+  for (auto& [worker, replica] : replicas_) {
+    if (replica.call.has_value()) Deliver({{worker, GlobalStep(), true}}, &answers);
+  }
+  return answers;
+}
+
+TokenDesk::Answers TokenDesk::Drop(const absl::Status& status) {
+  Answers answers;
+  for (auto& [worker, replica] : replicas_) {
+    if (!replica.call.has_value()) continue;
+    answers.push_back({*replica.call, status});
+    policy_->Withdraw(worker);
+    replica.call.reset();
+  }
+  return answers;
+}
+
+int TokenDesk::num_waiting() const {
+  return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [](const auto& entry) {
+    return entry.second.call.has_value();
+  }));
+}
+
+TokenDesk::Replica& TokenDesk::ReplicaOf(WorkerIndex worker, Incarnation incarnation,
+                                         Answers* answers) {
+  const auto [entry, is_new] = replicas_.try_emplace(worker, Replica{incarnation});
+  Replica& replica = entry->second;
+  if (!is_new && replica.incarnation != incarnation) {
+    if (replica.call.has_value()) answers->push_back({*replica.call, NotLive(worker)});
+    policy_->Succeed(worker);
+    replica = Replica{incarnation};
+  }
+  return replica;
+}
+
+void TokenDesk::Deliver(const Handouts& handouts, Answers* answers) {
+  for (const Handout& handout : handouts) {
+    Replica& replica = replicas_.at(handout.worker);
+    answers->push_back({*replica.call, handout});
+    replica.handout = handout;
+    replica.call.reset();
+  }
+}
+
+}  // namespace lockstep::ps

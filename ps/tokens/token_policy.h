@@ -1,0 +1,64 @@
+// How tokens are made and handed out. A token is the permission to go on, stamped with a step: the
+// stamp of the worker's next gradient.
+//
+// A policy knows replicas only by their index; repeated calls and incarnations are the token desk's
+// business. Pure; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+
+namespace lockstep::ps {
+
+struct Handout {
+  WorkerIndex worker;
+  GlobalStep step;    // of the token; meaningless with `done`
+  bool done = false;  // there are no more tokens
+};
+using Handouts = std::vector<Handout>;
+
+class TokenPolicy {
+ public:
+  virtual ~TokenPolicy() = default;
+
+  // The worker wants a token; it does not wait for one yet. `newest_push` is the stamp of the
+  // newest gradient that this incarnation sent, where that is known.
+  virtual Handouts Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) = 0;
+  // The worker no longer waits. It has received nothing.
+  virtual void Withdraw(WorkerIndex worker) = 0;
+  // A new incarnation takes the place of this replica, which no longer waits.
+  virtual void Succeed(WorkerIndex worker) = 0;
+  // The global step has moved to `step`.
+  virtual Handouts Commit(GlobalStep step) = 0;
+  // No tokens are made any more. Who waits in vain is told so.
+  virtual Handouts Close() = 0;
+};
+
+// PER_REPLICA: every replica has one token. At each commit it becomes the new global step, whether
+// it was spent or not, so no replica is ever handed a token that is stale already, nor one for a
+// step into which it has pushed. Before the first commit nobody has one: workers start with the
+// stamp `start`, without a token. The token of a dead replica waits for its successor.
+std::unique_ptr<TokenPolicy> MakePerReplicaTokens(GlobalStep start);
+
+// FIFO: TensorFlow's token queue to the letter. `initial` tokens stamped `start`, then
+// `tokens_per_step` at each commit; whoever asks first is served first, and one worker may take
+// several of one step. Closed, it hands out what is left.
+std::unique_ptr<TokenPolicy> MakeFifoTokens(GlobalStep start, int64_t initial,
+                                            int64_t tokens_per_step);
+
+// TensorFlow's numbers for a FIFO queue: max(total, A) tokens per step, and A at the start unless
+// told otherwise (-1 or less than nothing asked for means none). INVALID_ARGUMENT: fewer initial
+// tokens than A - total, with which the first step could never close.
+struct FifoCounts {
+  int64_t initial = 0;
+  int64_t per_step = 0;
+};
+absl::StatusOr<FifoCounts> CountFifoTokens(int64_t total_num_replicas,
+                                           int64_t replicas_to_aggregate, int64_t init_tokens);
+
+}  // namespace lockstep::ps

@@ -1,0 +1,44 @@
+// Versions that outlive the steps after them: values for evaluation, with slots and scalars for a
+// checkpoint, kept by number until they are released.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "common/base/ids.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep::ps {
+
+// All variables of a shard at one version, in the shard's order.
+struct Snapshot {
+  std::vector<std::shared_ptr<const Tensor>> values;
+  bool has_slots = false;
+  std::vector<std::vector<Tensor>> slots;  // copies, per variable; empty without has_slots
+  std::vector<float> scalars;              // of the update rule
+};
+
+// Not thread-safe; a snapshot that was handed out stays whole after its release.
+class SnapshotStore {
+ public:
+  void Keep(GlobalStep version, std::shared_ptr<const Snapshot> snapshot) {
+    snapshots_[version] = std::move(snapshot);
+  }
+  // nullptr when it is not kept.
+  std::shared_ptr<const Snapshot> Find(GlobalStep version) const {
+    const auto found = snapshots_.find(version);
+    return found == snapshots_.end() ? nullptr : found->second;
+  }
+  // Returns what was kept, to be let go outside a lock; nullptr when it was not.
+  [[nodiscard]] std::shared_ptr<const Snapshot> Release(GlobalStep version) {
+    auto snapshot = Find(version);
+    snapshots_.erase(version);
+    return snapshot;
+  }
+
+ private:
+  absl::btree_map<GlobalStep, std::shared_ptr<const Snapshot>> snapshots_;
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,64 @@
+// A variable: its values by version, and its slots.
+//
+// Readable are the newest version and the one before it: version s stays until step s is committed,
+// and a gradient stamped s + 1, without which nothing after s + 1 is written, proves that it is.
+// A value is a shared, unchanging tensor; the next one is written into a buffer beside it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/tensor/tensor.h"
+#include "ps/variable/buffer_recycler.h"
+
+namespace lockstep::ps {
+
+// One thread at a time makes the next value (TakeBuffer, slots, Publish). Publish and the reading
+// of versions are guarded by the owner's lock; the thread that makes the next value reads the
+// newest one without it, because nobody else publishes.
+class Variable {
+ public:
+  Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
+           std::vector<Tensor> slots);
+
+  // Constant.
+  const std::string& name() const { return name_; }
+  bool trainable() const { return trainable_; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  size_t num_bytes() const { return num_bytes_; }
+
+  GlobalStep newest_version() const { return version_; }
+  const std::shared_ptr<const Tensor>& newest() const { return value_; }
+  // nullptr when it is not readable (any more, or yet).
+  std::shared_ptr<const Tensor> At(GlobalStep version) const;
+  // Makes the version before the newest unreadable, and returns it, to be let go outside the lock.
+  [[nodiscard]] std::shared_ptr<const Tensor> DropPrevious();
+  // `value` becomes the newest version, one above.
+  void Publish(std::shared_ptr<const Tensor> value);
+
+  std::unique_ptr<Tensor> TakeBuffer() { return recycler_->Take(); }
+  std::shared_ptr<const Tensor> Share(std::unique_ptr<Tensor> value) {
+    return recycler_->Share(std::move(value));
+  }
+  absl::Span<const MutableTensorView> slots() const { return slot_views_; }
+
+ private:
+  const std::string name_;
+  const bool trainable_;
+  const DType dtype_;
+  const Shape shape_;
+  const size_t num_bytes_;
+  const std::shared_ptr<BufferRecycler> recycler_;
+  std::vector<Tensor> slots_;
+  std::vector<MutableTensorView> slot_views_;
+
+  GlobalStep version_;
+  std::shared_ptr<const Tensor> value_;
+  std::shared_ptr<const Tensor> previous_;  // of version_ - 1, or null
+};
+
+}  // namespace lockstep::ps
