@@ -1,0 +1,98 @@
+#include "worker/evaluate/data_argument.h"
+
+#include <zlib.h>
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/worker/evaluate/fakes.h"
+
+namespace lockstep::worker {
+namespace {
+
+using lockstep::test::TemporaryFolder;
+
+const std::string kIdx("\0\0\x08\x01\0\0\0\x01\x07", 9);
+
+// A model of two inputs whose job reads CSV with the label in column "y".
+TrainedModel CsvModel() {
+  TrainedModel model;
+  model.graph = test::MakeGraph(
+      "input_shape: 2 layers { name: 'd' dense { units: 3 } } "
+      "layers { name: 'loss' softmax_cross_entropy {} }");
+  model.job.mutable_data()->mutable_csv()->set_train("/train.csv");
+  model.job.mutable_data()->mutable_csv()->set_test("/test.csv");
+  model.job.mutable_data()->mutable_csv()->set_label_column("y");
+  model.job.mutable_data()->set_offset(3);
+  model.job.mutable_data()->set_scale(0.5);
+  return model;
+}
+
+TEST_CASE("IDX images come alone or with their labels and keep the job's scaling") {
+  const TemporaryFolder folder;
+  const std::string images = folder.Write("images", kIdx);
+  const TrainedModel model = CsvModel();
+  const auto alone = DataFromArgument(images, model);
+  REQUIRE(alone.ok());
+  CHECK_FALSE(alone->has_csv());
+  CHECK(alone->idx().test_images() == images);
+  CHECK(alone->idx().test_labels().empty());
+  CHECK(alone->offset() == 3);
+  CHECK(alone->scale() == 0.5);
+  const auto both = DataFromArgument(images + ",labels,with comma", model);
+  REQUIRE(both.ok());
+  CHECK(both->idx().test_labels() == "labels,with comma");
+}
+
+TEST_CASE("IDX is recognised through gzip") {
+  const TemporaryFolder folder;
+  const std::string path = folder.Path("images.gz");
+  const gzFile file = gzopen(path.c_str(), "wb");
+  REQUIRE(gzwrite(file, kIdx.data(), kIdx.size()) == static_cast<int>(kIdx.size()));
+  REQUIRE(gzclose(file) == Z_OK);
+  CHECK(DataFromArgument(path, CsvModel())->has_idx());
+}
+
+TEST_CASE("a CSV file has the job's label column, or none when the inputs are all there is") {
+  const TemporaryFolder folder;
+  const TrainedModel model = CsvModel();
+  const std::string with = folder.Write("with.csv", "a,y,b\n1,0,2\n");
+  const auto labelled = DataFromArgument(with, model);
+  REQUIRE(labelled.ok());
+  CHECK(labelled->csv().test() == with);
+  CHECK(labelled->csv().train().empty());
+  CHECK(labelled->csv().label_column() == "y");
+  const auto bare = DataFromArgument(folder.Write("bare.csv", "a,b\n1,2\n"), model);
+  REQUIRE(bare.ok());
+  CHECK(bare->csv().label_column().empty());
+  CHECK(bare->offset() == 3);
+}
+
+TEST_CASE("a CSV file without a header is read as the job's was") {
+  const TemporaryFolder folder;
+  TrainedModel model = CsvModel();
+  model.job.mutable_data()->mutable_csv()->set_no_header(true);
+  model.job.mutable_data()->mutable_csv()->set_label_column("0");
+  CHECK(DataFromArgument(folder.Write("with.csv", "0,1,2\n"), model)->csv().label_column() == "0");
+  CHECK(DataFromArgument(folder.Write("bare.csv", "1,2\n"), model)->csv().label_column().empty());
+}
+
+TEST_CASE("files that cannot be what is asked for are refused") {
+  const TemporaryFolder folder;
+  TrainedModel model = CsvModel();
+  CHECK(DataFromArgument(folder.Path("no"), model).status().code() == absl::StatusCode::kNotFound);
+  const std::string csv = folder.Write("a.csv", "a,b\n1,2\n");
+  const absl::Status labels = DataFromArgument(csv + ",labels", model).status();
+  CHECK(labels.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(absl::StrContains(labels.message(), "Remedy"));
+  CHECK_FALSE(DataFromArgument(folder.Write("empty", ""), model).ok());
+  model.job.mutable_data()->clear_csv();
+  const absl::Status columns =
+      DataFromArgument(folder.Write("wide.csv", "a,b,c\n1,2,3\n"), model).status();
+  CHECK(columns.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(absl::StrContains(columns.message(), "3 columns, the model takes 2"));
+}
+
+}  // namespace
+}  // namespace lockstep::worker

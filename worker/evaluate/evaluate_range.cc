@@ -1,0 +1,25 @@
+#include "worker/evaluate/evaluate_range.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<Tower::Evaluation> EvaluateRange(Tower* tower, const TestSet& test_set,
+                                                std::span<const TensorView> variables,
+                                                int64_t begin, int64_t end, int64_t batch) {
+  LOCKSTEP_CHECK(batch > 0);
+  Tower::Evaluation sum;
+  for (int64_t at = begin; at < end; at += batch) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Batch examples, test_set.Read(at, std::min(end, at + batch)));
+    const Tower::Evaluation part = tower->Evaluate(examples, variables);
+    sum.examples += part.examples;
+    sum.correct += part.correct;
+    sum.loss_sum += part.loss_sum;
+  }
+  return sum;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,39 @@
+// What a model says about examples, and how it is shown.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/data/pipeline.h"
+#include "worker/evaluate/trained_model.h"
+#include "worker/tower/tower.h"
+
+namespace lockstep::worker {
+
+struct Prediction {
+  int64_t index = 0;  // of the example
+  // A classifier: the most probable class (the lowest of equals), how probable it is, and the true
+  // class where it is known.
+  int64_t label = 0;
+  float probability = 0;
+  std::optional<int64_t> true_label;
+  // A regression: the outputs, and the true ones where they are known.
+  std::vector<float> outputs;
+  std::vector<float> true_outputs;
+};
+
+// "17  3  0.9981", then the true class and "wrong" where it is another; for a regression the
+// outputs, then "true" and the true ones.
+std::string ToLine(const Prediction& prediction);
+
+// Predicts the examples [0, end), `batch` at a time, and calls `each` for every one in order.
+absl::Status PredictRange(Tower* tower, const TrainedModel& model, const TestSet& examples,
+                          int64_t end, int64_t batch,
+                          const std::function<void(const Prediction&)>& each);
+
+}  // namespace lockstep::worker

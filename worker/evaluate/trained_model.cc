@@ -1,0 +1,56 @@
+#include "worker/evaluate/trained_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
+#include "common/config/text_proto.h"
+#include "common/fs/path.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<std::vector<Tensor>> LoadVariables(const CheckpointReader& checkpoint,
+                                                  const ModelGraph& graph) {
+  std::vector<Tensor> values;
+  for (const ModelVariable& variable : graph.variables()) {
+    Tensor& value = values.emplace_back(variable.dtype, variable.shape);
+    if (variable.name == ModelGraph::kLossVariable && !checkpoint.Has(variable.name)) {
+      value.FillZero();
+      continue;
+    }
+    const absl::Status status = checkpoint.ReadInto(variable.name, value.view());
+    if (absl::IsNotFound(status) || absl::IsInvalidArgument(status)) {
+      return absl::DataLossError(
+          absl::StrCat(status.message(), ", which the model of its manifest needs"));
+    }
+    LOCKSTEP_RETURN_IF_ERROR(status);
+  }
+  return values;
+}
+
+absl::StatusOr<TrainedModel> TrainedModel::Load(const std::string& folder) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, CheckpointReader::Open(folder));
+  const Manifest& manifest = checkpoint.manifest();
+  const std::string file = JoinPath(folder, kManifestFile);
+  TrainedModel model;
+  model.step = manifest.step;
+  ModelDef def;
+  LOCKSTEP_RETURN_IF_ERROR(ParseTextProto(absl::StrCat(file, ": model"), manifest.model, &def));
+  LOCKSTEP_RETURN_IF_ERROR(ParseTextProto(absl::StrCat(file, ": job"), manifest.job, &model.job));
+  auto graph = ModelGraph::Build(def);
+  if (!graph.ok()) {
+    return absl::Status(graph.status().code(),
+                        absl::StrCat(file, ": model: ", graph.status().message()));
+  }
+  model.graph = *std::move(graph);
+  LOCKSTEP_ASSIGN_OR_RETURN(model.variables, LoadVariables(checkpoint, model.graph));
+  for (const Tensor& value : model.variables) model.views.push_back(value.view());
+  return model;
+}
+
+ExampleSpec TrainedModel::example_spec() const {
+  return {graph.input_shape(), graph.is_classifier(), graph.num_outputs()};
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,174 @@
+// Uses a trained model without a cluster: predicts examples, or measures the model on labelled
+// ones.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/config/flags.h"
+#include "common/fs/atomic_file.h"
+#include "worker/evaluate/data_argument.h"
+#include "worker/evaluate/evaluate_range.h"
+#include "worker/evaluate/prediction.h"
+#include "worker/evaluate/trained_model.h"
+
+ABSL_FLAG(std::string, checkpoint, "", "checkpoint folder, or a folder of them: then the newest");
+ABSL_FLAG(std::string, data, "",
+          "FILE[,LABELS]: IDX images with IDX labels or without, or a CSV file with the job's "
+          "label column or without (default of evaluate: the job's own test files)");
+ABSL_FLAG(int64_t, limit, 0, "only the first N examples; 0: all");
+ABSL_FLAG(int, threads, 0, "threads that compute; 0: all CPUs that this process may use");
+ABSL_FLAG(std::string, json, "", "also write the results to this file");
+
+namespace lockstep::worker {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kBatch = 256;
+constexpr char kUsage[] =
+    "predict|evaluate --checkpoint=DIR [--data=FILES]\n"
+    "\n"
+    "predict   prints a line per example: its index, the class and how probable it is, then the\n"
+    "          true class where the files have labels; for a regression the outputs\n"
+    "evaluate  prints the accuracy and the mean loss on examples with labels\n"
+    "\n"
+    "The model, the scaling of its inputs and the label column come from the checkpoint.\n";
+
+absl::Status UsageError(absl::string_view message) {
+  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
+absl::Status CheckFlags(bool evaluate) {
+  if (absl::GetFlag(FLAGS_checkpoint).empty())
+    return UsageError("--checkpoint: not set. Remedy: --checkpoint=DIR names what to load");
+  if (absl::GetFlag(FLAGS_data).empty() && !evaluate)
+    return UsageError("--data: not set. Remedy: --data=FILE names the examples to predict");
+  if (absl::GetFlag(FLAGS_limit) < 0) return UsageError("--limit: expected 0 or more");
+  if (absl::GetFlag(FLAGS_threads) < 0) return UsageError("--threads: expected 0 or more");
+  return absl::OkStatus();
+}
+
+struct Session {
+  std::string folder;
+  TrainedModel model;
+  std::unique_ptr<TestSet> examples;
+  std::unique_ptr<Tower> tower;
+  int64_t count = 0;  // examples to use
+};
+
+absl::StatusOr<Session> Open() {
+  Session session;
+  std::vector<std::string> warnings;
+  auto folder = ResolveCheckpoint(absl::GetFlag(FLAGS_checkpoint), &warnings);
+  for (const std::string& warning : warnings) absl::FPrintF(stderr, "warning: %s\n", warning);
+  if (!folder.ok()) return folder.status();
+  session.folder = *std::move(folder);
+  LOCKSTEP_ASSIGN_OR_RETURN(session.model, TrainedModel::Load(session.folder));
+
+  DataDef data = session.model.job.data();
+  const std::string argument = absl::GetFlag(FLAGS_data);
+  if (!argument.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(data, DataFromArgument(argument, session.model));
+  } else if (data.idx().test_images().empty() && data.csv().test().empty()) {
+    return UsageError("--data: not set, and the job names no test files. Remedy: --data=FILE");
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(session.examples, TestSet::Open(data, session.model.example_spec()));
+  const int64_t limit = absl::GetFlag(FLAGS_limit);
+  session.count = session.examples->num_examples();
+  if (limit > 0) session.count = std::min(session.count, limit);
+  int threads = absl::GetFlag(FLAGS_threads);
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      session.tower, Tower::Create(session.model.graph, {.batch = std::min(kBatch, session.count),
+                                                         .threads = threads,
+                                                         .training = false}));
+  return session;
+}
+
+Json ToJson(const Prediction& prediction) {
+  if (!prediction.outputs.empty()) {
+    Json json = {{"index", prediction.index}, {"outputs", prediction.outputs}};
+    if (!prediction.true_outputs.empty()) json["true_outputs"] = prediction.true_outputs;
+    return json;
+  }
+  Json json = {{"index", prediction.index},
+               {"class", prediction.label},
+               {"probability", prediction.probability}};
+  if (prediction.true_label.has_value()) json["label"] = *prediction.true_label;
+  return json;
+}
+
+absl::Status Predict(Session& session, Json& json) {
+  Json& all = json["predictions"] = Json::array();
+  const bool keep = !absl::GetFlag(FLAGS_json).empty();
+  return PredictRange(session.tower.get(), session.model, *session.examples, session.count, kBatch,
+                      [&](const Prediction& prediction) {
+                        std::printf("%s\n", ToLine(prediction).c_str());
+                        if (keep) all.push_back(ToJson(prediction));
+                      });
+}
+
+absl::Status Measure(Session& session, Json& json) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Tower::Evaluation result,
+                            EvaluateRange(session.tower.get(), *session.examples,
+                                          session.model.views, 0, session.count, kBatch));
+  const double loss = result.loss_sum / static_cast<double>(result.examples);
+  json["loss"] = loss;
+  if (session.model.graph.is_classifier()) {
+    const double accuracy =
+        static_cast<double>(result.correct) / static_cast<double>(result.examples);
+    json["correct"] = result.correct;
+    json["accuracy"] = accuracy;
+    absl::PrintF("accuracy %.4f (%d of %d)  ", accuracy, result.correct, result.examples);
+  }
+  absl::PrintF("loss %.6g  step %d  %s\n", loss, session.model.step, session.folder);
+  return absl::OkStatus();
+}
+
+absl::Status Run(bool evaluate) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckFlags(evaluate));
+  LOCKSTEP_ASSIGN_OR_RETURN(Session session, Open());
+  if (evaluate && !session.examples->has_labels()) {
+    return absl::InvalidArgumentError(
+        "--data: no labels, so there is nothing to measure. Remedy: --data=IMAGES,LABELS, or a "
+        "CSV file with the label column");
+  }
+  Json json = {
+      {"checkpoint", session.folder}, {"step", session.model.step}, {"examples", session.count}};
+  if (!evaluate) LOCKSTEP_RETURN_IF_ERROR(Predict(session, json));
+  if (session.examples->has_labels()) LOCKSTEP_RETURN_IF_ERROR(Measure(session, json));
+  const std::string file = absl::GetFlag(FLAGS_json);
+  if (file.empty()) return absl::OkStatus();
+  return WriteFileAtomically(file, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+int Main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const bool evaluate = mode == "evaluate";
+  const bool named = evaluate || mode == "predict";
+  const std::string program = named ? mode : "predict";
+  if (const FlagsResult flags =
+          HandleFlags(program, kUsage, named ? argc - 1 : argc, named ? argv + 1 : argv);
+      flags.exit) {
+    return static_cast<int>(flags.code);
+  }
+  const absl::Status status = Run(evaluate);
+  if (!status.ok()) absl::FPrintF(stderr, "%s: %s\n", program, status.message());
+  return static_cast<int>(ExitCodeFor(status));
+}
+
+}  // namespace
+}  // namespace lockstep::worker
+
+int main(int argc, char** argv) { return lockstep::worker::Main(argc, argv); }
