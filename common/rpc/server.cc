@@ -53,8 +53,12 @@ void SetPolicy(grpc::ServerBuilder* builder) {
 
 class GrpcServer final : public Server {
  public:
-  GrpcServer(std::unique_ptr<grpc::Server> server, CompletionQueues queues, int port)
-      : queues_(std::move(queues)), server_(std::move(server)), port_(port) {
+  GrpcServer(std::unique_ptr<grpc::Server> server, CompletionQueues queues, int port,
+             std::function<void()> quiesce_queues)
+      : queues_(std::move(queues)),
+        server_(std::move(server)),
+        port_(port),
+        quiesce_queues_(std::move(quiesce_queues)) {
     SetReady(false);
   }
   ~GrpcServer() override { Shutdown(absl::ZeroDuration()); }
@@ -68,6 +72,7 @@ class GrpcServer final : public Server {
     absl::call_once(shutdown_, [this, grace] {
       server_->GetHealthCheckService()->Shutdown();
       server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+      if (quiesce_queues_) quiesce_queues_();
       for (const auto& queue : queues_) queue->Shutdown();
     });
   }
@@ -76,6 +81,7 @@ class GrpcServer final : public Server {
   CompletionQueues queues_;  // must outlive the server
   std::unique_ptr<grpc::Server> server_;
   const int port_;
+  const std::function<void()> quiesce_queues_;
   absl::once_flag shutdown_;
 };
 
@@ -114,7 +120,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     return absl::UnavailableError(
         absl::StrCat(options.owner, " cannot listen on ", options.address));
   }
-  return std::make_unique<GrpcServer>(std::move(server), std::move(queues), port);
+  return std::make_unique<GrpcServer>(std::move(server), std::move(queues), port,
+                                      options.quiesce_queues);
 }
 
 }  // namespace lockstep

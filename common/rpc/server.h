@@ -2,6 +2,7 @@
 // reflection and orderly shutdown are the same everywhere.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,13 @@ struct ServerOptions {
   bool insecure = false;  // allow an address that is not loopback
   std::string owner;      // "worker 1": named in errors, and compared with whoever holds the port
   std::vector<grpc::Service*> services;  // not owned; outlive the server
-  int completion_queues = 0;             // for services with raw methods; polled by the caller
+
+  // For services with raw methods: queues that the caller polls, from Start until each is empty
+  // after Shutdown.
+  int completion_queues = 0;
+  // Called by Shutdown when every call was ended: returns when no thread will start anything on the
+  // queues any more. They close next.
+  std::function<void()> quiesce_queues;
 };
 
 // Thread-safe after Start.

@@ -50,21 +50,14 @@ void StopNotice::WatchSignals() {
 
 void StopNotice::Stop(ExitCode code) {
   absl::MutexLock lock(&mutex_);
-  if (stopped_) return;
-  stopped_ = true;
+  if (stopped_.HasBeenNotified()) return;
   code_ = code;
-}
-
-bool StopNotice::stopped() const { return WaitFor(absl::ZeroDuration()); }
-
-bool StopNotice::WaitFor(absl::Duration timeout) const {
-  absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(&stopped_), timeout);
+  stopped_.Notify();
 }
 
 ExitCode StopNotice::Wait() const {
+  stopped_.WaitForNotification();
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&stopped_));
   return code_;
 }
 

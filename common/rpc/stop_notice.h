@@ -1,12 +1,11 @@
 // How a daemon is told to end: by SIGINT, by SIGTERM, or by itself.
 #pragma once
 
-#include <functional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
 
 namespace lockstep {
@@ -25,19 +24,18 @@ class StopNotice {
 
   // Asks the process to end. The first call's code counts.
   void Stop(ExitCode code);
-  bool stopped() const;
-  // True when stopped, now or within `timeout`.
-  bool WaitFor(absl::Duration timeout) const;
-  // Waits; what main should return.
+  // Notified when the process is asked to end. Lives as long as this object.
+  const absl::Notification* notification() const { return &stopped_; }
+  // Waits for it; what main should return.
   ExitCode Wait() const;
 
  private:
   void WatchSignals();
 
   mutable absl::Mutex mutex_;
-  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   ExitCode code_ ABSL_GUARDED_BY(mutex_) = ExitCode::kDone;
+  absl::Notification stopped_;
   std::thread watcher_;
 };
 

@@ -1,0 +1,60 @@
+// Calls with ordinary messages on gRPC's own threads: everything but tensors.
+#pragma once
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/client/call_set.h"
+#include "common/client/peer.h"
+#include "common/client/ps_client.h"
+#include "common/rpc/grpc_status.h"
+
+namespace lockstep {
+
+// Thread-safe. Destruction cancels what is in flight and waits for its callbacks.
+class ControlCalls {
+ public:
+  explicit ControlCalls(const ClientOptions& options) : options_(options) {}
+
+  // `method` is a member of `Async`, the callback interface of a generated stub.
+  template <typename Async, typename Request, typename Reply>
+  void Start(Async* stub,
+             void (Async::*method)(grpc::ClientContext*, const Request*, Reply*,
+                                   std::function<void(grpc::Status)>),
+             absl::string_view name, const Request& request, absl::Duration deadline,
+             Done<Reply> done) {
+    struct InFlight {
+      grpc::ClientContext context;
+      Request request;
+      Reply reply;
+      Done<Reply> done;
+    };
+    auto call = std::make_shared<InFlight>();
+    if (!calls_.Enter(&call->context)) return done(CallsCancelled(options_));
+    call->request = request;
+    call->done = std::move(done);
+    call->context.set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+    (stub->*method)(&call->context, &call->request, &call->reply,
+                    [this, call, name, deadline](const grpc::Status& status) {
+                      if (status.ok()) {
+                        call->done(std::move(call->reply));
+                      } else {
+                        call->done(NamePeer(options_, name, deadline, rpc::FromGrpc(status)));
+                      }
+                      call->done = nullptr;  // what it holds goes before the call counts as ended
+                      calls_.Leave(&call->context);
+                    });
+  }
+
+ private:
+  const ClientOptions options_;
+  CallSet calls_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+#include "common/client/peer.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+
+absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
+                      const absl::Status& status) {
+  const std::string who = absl::StrCat(peer.name, " (", peer.address, ")");
+  const absl::string_view call = method.substr(method.rfind('/') + 1);
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      return absl::UnavailableError(absl::StrCat(who, " is not available: ", status.message()));
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::DeadlineExceededError(
+          absl::StrCat(who, " did not answer ", call, " within ", absl::FormatDuration(deadline)));
+    case absl::StatusCode::kUnimplemented:
+      return absl::UnimplementedError(
+          absl::StrCat(who, " does not serve ", call, ": another process listens at this address"));
+    default:
+      return absl::Status(status.code(), absl::StrCat(who, ": ", status.message()));
+  }
+}
+
+absl::Status CallsCancelled(const ClientOptions& peer) {
+  return absl::CancelledError(absl::StrCat("calls to ", peer.name, " were cancelled"));
+}
+
+}  // namespace lockstep

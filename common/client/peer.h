@@ -1,0 +1,21 @@
+// The task at the other end of a client's channel, as errors name it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep {
+
+// The status of a failed call with the peer named: "ps 1 (host:port) is not reachable: ...".
+// `method` is a path, "/lockstep.ParameterServer/Push".
+absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
+                      const absl::Status& status);
+
+// For calls that a cancelled client refuses.
+absl::Status CallsCancelled(const ClientOptions& peer);
+
+}  // namespace lockstep

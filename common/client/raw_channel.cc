@@ -1,0 +1,102 @@
+#include "common/client/raw_channel.h"
+
+#include <grpcpp/channel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "common/client/peer.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/grpc_status.h"
+#include "common/wire/byte_buffer.h"
+
+namespace lockstep {
+namespace {
+
+// How often an ended call is looked at whose payload the transport still holds: rare, and over when
+// the connection has written or dropped it.
+constexpr absl::Duration kHoldCheck = absl::Milliseconds(5);
+
+gpr_timespec After(absl::Duration delay) {
+  return gpr_time_from_millis(absl::ToInt64Milliseconds(delay), GPR_TIMESPAN);
+}
+
+}  // namespace
+
+struct RawChannel::InFlight {
+  std::string method;
+  absl::Duration deadline;
+  Callback done;
+  // Shared with every slice over the payload: alone again when gRPC has let go of all of them.
+  std::shared_ptr<const void> hold = std::make_shared<char>();
+  grpc::ClientContext context;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+
+  bool PayloadReleased() const {
+    if (hold.use_count() > 1) return false;
+    std::atomic_thread_fence(std::memory_order_acquire);  // the last look happened before
+    return true;
+  }
+};
+
+RawChannel::RawChannel(const ClientOptions& options)
+    : options_(options), stub_(rpc::MakeChannel(options.address)) {
+  poller_ = std::thread([this] { Poll(); });
+}
+
+RawChannel::~RawChannel() {
+  calls_.CancelAndWait();
+  queue_.Shutdown();
+  poller_.join();
+}
+
+void RawChannel::Call(const std::string& method, const google::protobuf::MessageLite& header,
+                      std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
+                      Callback done) {
+  auto call = std::make_unique<InFlight>();
+  if (!calls_.Enter(&call->context)) {
+    done(CallsCancelled(options_));
+    return;
+  }
+  call->method = method;
+  call->deadline = deadline;
+  call->done = std::move(done);
+  call->context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), After(deadline)));
+  call->reader = stub_.PrepareUnaryCall(&call->context, method,
+                                        wire::Encode(header, payload, call->hold), &queue_);
+  call->reader->StartCall();
+  InFlight* tag = call.release();
+  tag->reader->Finish(&tag->reply, &tag->status, tag);
+}
+
+void RawChannel::Poll() {
+  std::vector<std::unique_ptr<InFlight>> held;
+  while (true) {
+    void* tag = nullptr;
+    bool ok = false;
+    const gpr_timespec until = held.empty()
+                                   ? gpr_inf_future(GPR_CLOCK_MONOTONIC)
+                                   : gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), After(kHoldCheck));
+    const auto next = queue_.AsyncNext(&tag, &ok, until);
+    if (next == grpc::CompletionQueue::SHUTDOWN) return;
+    if (next == grpc::CompletionQueue::GOT_EVENT) held.emplace_back(static_cast<InFlight*>(tag));
+    for (auto& call : held)
+      if (call->PayloadReleased()) Finish(std::move(call));
+    held.erase(std::remove(held.begin(), held.end(), nullptr), held.end());
+  }
+}
+
+void RawChannel::Finish(std::unique_ptr<InFlight> call) {
+  if (call->status.ok()) {
+    call->done(std::move(call->reply));
+  } else {
+    call->done(NamePeer(options_, call->method, call->deadline, rpc::FromGrpc(call->status)));
+  }
+  call->done = nullptr;  // what it holds goes before the call counts as ended
+  calls_.Leave(&call->context);
+}
+
+}  // namespace lockstep
