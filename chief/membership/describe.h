@@ -1,0 +1,27 @@
+// Membership in words, for status and log.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "chief/membership/membership.h"
+
+namespace lockstep::chief {
+
+// "live", "lost", "absent".
+absl::string_view Name(MemberState state);
+
+// "12.3 s".
+std::string Seconds(absl::Duration duration);
+
+// "worker 1 (host:port) was lost 12.0 s ago", "worker 0 (host:port) waits for a token, last heard
+// of 0.3 s ago".
+std::string DescribeMember(const Membership& membership, WorkerIndex worker, absl::Duration now);
+
+// Those that are not live, joined by "; ". Empty when all are.
+std::string DescribeMissing(const Membership& membership, absl::Duration now);
+
+// All of them.
+std::string DescribeAll(const Membership& membership, absl::Duration now);
+
+}  // namespace lockstep::chief

@@ -1,0 +1,101 @@
+#include "chief/membership/membership.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::chief {
+namespace {
+
+// Between two calls of Expire; what is beyond was a pause of this process.
+constexpr absl::Duration kLongestTick = absl::Seconds(1);
+// More processes than this for one index are not told apart.
+constexpr size_t kMaxContenders = 16;
+
+}  // namespace
+
+Membership::Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now)
+    : lease_(lease), slots_(addresses.size()), last_expire_(now) {
+  for (std::string& address : addresses) {
+    members_.emplace_back().address = std::move(address);
+  }
+}
+
+absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation incarnation,
+                                               const std::string& host, int64_t pid,
+                                               absl::Duration now) {
+  if (worker.value() >= members_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no worker ", worker.value(),
+                                                   ", the cluster has ", members_.size(),
+                                                   ". Remedy: correct --task_index"));
+  }
+  MemberRecord& member = members_[worker.value()];
+  auto& contenders = slots_[worker.value()].contenders;
+  if (member.state == MemberState::kLive && member.incarnation != incarnation) {
+    if (contenders.size() >= kMaxContenders) contenders.clear();
+    const absl::Duration first_asked = contenders.try_emplace(incarnation, now).first->second;
+    if (member.last_heard <= first_asked) return Admission::kContended;
+    return absl::AlreadyExistsError(absl::StrCat(
+        "worker ", worker.value(), " is running already: host ", member.host, ", pid ", member.pid,
+        ". Remedy: give this process another --task_index, or end that one"));
+  }
+  if (member.state != MemberState::kLive) {
+    contenders.clear();
+    member.state = MemberState::kLive;
+    member.incarnation = incarnation;
+    member.report = WorkerReport();
+    ++changes_;
+  }
+  member.host = host;
+  member.pid = pid;
+  member.last_heard = now;
+  return Admission::kAdmitted;
+}
+
+absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
+                                   absl::Duration now) {
+  if (worker.value() >= members_.size()) {
+    return absl::AbortedError(absl::StrCat("there is no worker ", worker.value()));
+  }
+  MemberRecord& member = members_[worker.value()];
+  if (member.state != MemberState::kLive || member.incarnation != incarnation) {
+    return absl::AbortedError(absl::StrCat(
+        "worker ", worker.value(),
+        member.state == MemberState::kLive
+            ? absl::StrCat(" is now another process: host ", member.host, ", pid ", member.pid)
+            : std::string(" was silent for longer than its lease and counts as lost"),
+        ". Remedy: start it anew"));
+  }
+  member.report = std::move(report);
+  member.last_heard = now;
+  return absl::OkStatus();
+}
+
+std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
+  const absl::Duration pause = now - last_expire_;
+  last_expire_ = now;
+  std::vector<WorkerIndex> lost;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    MemberRecord& member = members_[i];
+    if (member.state != MemberState::kLive) continue;
+    if (pause > kLongestTick) member.last_heard = std::min(now, member.last_heard + pause);
+    if (now - member.last_heard <= lease_) continue;
+    member.state = MemberState::kLost;
+    member.lost_since = now;
+    lost.push_back(WorkerIndex(static_cast<uint32_t>(i)));
+    ++changes_;
+  }
+  return lost;
+}
+
+std::vector<LiveMember> Membership::Live() const {
+  std::vector<LiveMember> live;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].state != MemberState::kLive) continue;
+    live.push_back({WorkerIndex(static_cast<uint32_t>(i)), members_[i].incarnation});
+  }
+  return live;
+}
+
+}  // namespace lockstep::chief

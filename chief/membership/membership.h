@@ -1,0 +1,88 @@
+// Which workers are there: who registered, under which incarnation, when last heard of. A worker
+// that is silent for longer than the lease is lost; its successor comes with a new incarnation.
+// Pure: time is an argument and never goes back. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace lockstep::chief {
+
+// What a worker says about itself with each heartbeat.
+struct WorkerReport {
+  GlobalStep local_step;
+  std::string waiting_for;  // empty: computing
+  uint64_t examples = 0;
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+};
+
+enum class MemberState { kAbsent, kLive, kLost };
+
+struct MemberRecord {
+  std::string address;
+  MemberState state = MemberState::kAbsent;
+  Incarnation incarnation;
+  std::string host;
+  int64_t pid = 0;
+  absl::Duration last_heard;  // registration or heartbeat
+  absl::Duration lost_since;  // kLost
+  WorkerReport report;        // of the last heartbeat of this incarnation
+};
+
+struct LiveMember {
+  WorkerIndex worker;
+  Incarnation incarnation;
+  friend bool operator==(const LiveMember&, const LiveMember&) = default;
+};
+
+enum class Admission {
+  kAdmitted,   // now, or already before
+  kContended,  // the holder of the index is silent, and its lease not over: ask again
+};
+
+class Membership {
+ public:
+  // `addresses` by worker index.
+  Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now);
+
+  // A process asks to be worker `worker`; it asks again until its job begins, and that counts as a
+  // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index was heard of after
+  // the newcomer first asked. INVALID_ARGUMENT for an index outside the cluster.
+  absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
+                                     const std::string& host, int64_t pid, absl::Duration now);
+
+  // ABORTED when this incarnation is not (or no longer) the live holder of the index.
+  absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
+                         absl::Duration now);
+
+  // Takes out those whose lease has ended; returns them. Call it often: time in which it was not
+  // called for more than a second was no time to be heard in, and counts against nobody.
+  std::vector<WorkerIndex> Expire(absl::Duration now);
+
+  std::vector<LiveMember> Live() const;
+  // The number of times that the answer of Live changed.
+  uint64_t changes() const { return changes_; }
+  const std::vector<MemberRecord>& members() const { return members_; }
+
+ private:
+  struct Slot {
+    // Processes that want a held index, and when they first asked.
+    std::map<Incarnation, absl::Duration> contenders;
+  };
+
+  const absl::Duration lease_;
+  std::vector<MemberRecord> members_;
+  std::vector<Slot> slots_;
+  uint64_t changes_ = 0;
+  absl::Duration last_expire_;
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,108 @@
+// One step after another: keeps the grants of the current and the next step parked at every shard,
+// commits a step at the step shard when all shards have closed it, and repeats what was lost.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "chief/loop/executor.h"
+#include "chief/sync/retry.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep::chief {
+
+// What of a version must stay readable until it is released.
+struct Keep {
+  bool values = false;
+  bool slots = false;
+};
+
+struct StepLoopOptions {
+  Command command;
+  GlobalStep start;  // committed already
+  GlobalStep end;    // after the start
+  uint32_t required = 1;
+  uint32_t loss_variable = 0;  // id of the statistic
+  // Both are functions of their argument alone: a grant may be issued twice.
+  std::function<float(GlobalStep)> learning_rate;
+  std::function<Keep(GlobalStep version)> keep;
+  std::vector<std::string> shard_names;          // "ps 1 (host:port)"
+  absl::Duration patience = absl::Seconds(120);  // with a shard that cannot be reached
+};
+
+struct CommittedStep {
+  GlobalStep global_step;  // after the commit
+  float loss = 0;          // mean over what was accepted; NaN when the shard did not tell
+};
+
+struct ShardProgress {
+  GlobalStep step;  // first one that is not known to be closed
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  absl::Status problem;  // why it cannot be reached; OK when it can
+  absl::Duration problem_since;
+};
+
+class StepLoop {
+ public:
+  // `shards`, `executor` and `clock` outlive the loop, and so do the calls in flight: destroy the
+  // loop after the executor has ended.
+  // `on_commit` is called for every step in order; `on_end` once: OK after the last commit, or why
+  // there will be none: ABORTED for a newer chief, UNAVAILABLE for a shard that was lost.
+  StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Executor* executor,
+           const Clock* clock, std::function<void(const CommittedStep&)> on_commit,
+           std::function<void(absl::Status)> on_end);
+
+  void Start();
+  // Repeats what is due. Several times a second.
+  void Tick();
+  // No further calls, no further callbacks.
+  void Stop() { ended_ = true; }
+
+  GlobalStep global_step() const { return global_step_; }
+  const std::vector<ShardProgress>& shards() const { return progress_; }
+
+ private:
+  struct Grant {
+    GlobalStep step;
+    bool closed = false;
+    Retry retry;
+  };
+
+  void OpenGrants();
+  void SendGrant(size_t shard, GlobalStep step);
+  void OnGrant(size_t shard, GlobalStep step, absl::StatusOr<GrantReply> reply);
+  void SendCommit();
+  void OnCommit(GlobalStep step, absl::StatusOr<CommitStepReply> reply);
+  void Advance();
+  bool AllClosed() const;
+  Grant* Find(size_t shard, GlobalStep step);
+  // Whether the call may be made again.
+  bool Survives(size_t shard, const absl::Status& error);
+  void End(absl::Status status);
+  bool single_shard() const { return shards_.size() == 1; }
+
+  const StepLoopOptions options_;
+  const std::vector<PsControl*> shards_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  const std::function<void(const CommittedStep&)> on_commit_;
+  const std::function<void(absl::Status)> on_end_;
+
+  GlobalStep global_step_;
+  std::vector<ShardProgress> progress_;
+  std::vector<std::vector<Grant>> grants_;  // by shard: of global_step_ and the next, in order
+  std::vector<float> losses_;               // of these steps, in order
+  Retry commit_;
+  bool ended_ = false;
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,162 @@
+#include "chief/membership/membership.h"
+
+#include <catch2/catch.hpp>
+
+#include "chief/membership/describe.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(5);
+const WorkerIndex kW0(0), kW1(1);
+const Incarnation kFirst(11), kSecond(22), kThird(33);
+
+absl::Duration At(double seconds) { return absl::Seconds(seconds); }
+
+struct Fixture {
+  Membership membership{{"a:1", "b:2"}, kLease, At(0)};
+
+  absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation, double now) {
+    return membership.Register(worker, incarnation, "host", 42, At(now));
+  }
+  absl::Status Beat(WorkerIndex worker, Incarnation incarnation, double now) {
+    return membership.Heartbeat(worker, incarnation, {}, At(now));
+  }
+  // Time passes with Expire called often, as it is.
+  std::vector<WorkerIndex> Pass(double from, double to) {
+    std::vector<WorkerIndex> lost;
+    for (double now = from; now <= to; now += 0.5) {
+      for (WorkerIndex worker : membership.Expire(At(now))) lost.push_back(worker);
+    }
+    return lost;
+  }
+};
+
+TEST_CASE("a worker is absent, registers and is live under its incarnation") {
+  Fixture f;
+  CHECK(f.membership.Live().empty());
+  CHECK(f.membership.changes() == 0);
+  CHECK(f.Register(kW1, kFirst, 1).value() == Admission::kAdmitted);
+  CHECK(f.membership.Live() == std::vector<LiveMember>{{kW1, kFirst}});
+  CHECK(f.membership.changes() == 1);
+  CHECK(f.Register(kW1, kFirst, 2).value() == Admission::kAdmitted);
+  CHECK(f.membership.changes() == 1);
+}
+
+TEST_CASE("an index outside the cluster is refused") {
+  Fixture f;
+  CHECK(f.Register(WorkerIndex(2), kFirst, 0).status().code() ==
+        absl::StatusCode::kInvalidArgument);
+  CHECK(f.Beat(WorkerIndex(2), kFirst, 0).code() == absl::StatusCode::kAborted);
+}
+
+TEST_CASE("a worker is lost when it is silent for longer than the lease, not before") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  CHECK(f.Pass(0.5, 5).empty());
+  CHECK(f.Pass(5.5, 5.5) == std::vector<WorkerIndex>{kW0});
+  CHECK(f.membership.members()[0].state == MemberState::kLost);
+  CHECK(f.membership.changes() == 2);
+  CHECK(f.Pass(6, 20).empty());
+}
+
+TEST_CASE("heartbeats keep the lease and bring the report") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  for (double now = 1; now < 30; ++now) {
+    REQUIRE(f.membership
+                .Heartbeat(kW0, kFirst, {GlobalStep(static_cast<int64_t>(now)), "a token", 7, 5, 2},
+                           At(now))
+                .ok());
+    CHECK(f.membership.Expire(At(now)).empty());
+  }
+  const MemberRecord& member = f.membership.members()[0];
+  CHECK(member.report.local_step == GlobalStep(29));
+  CHECK(member.report.stale == 2);
+  CHECK(member.last_heard == At(29));
+}
+
+TEST_CASE("a lost worker that comes back is fenced, and its successor is admitted") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  REQUIRE(f.Pass(0.5, 6).size() == 1);
+  CHECK(f.Beat(kW0, kFirst, 6).code() == absl::StatusCode::kAborted);
+  CHECK(f.Register(kW0, kSecond, 7).value() == Admission::kAdmitted);
+  CHECK(f.membership.Live() == std::vector<LiveMember>{{kW0, kSecond}});
+  CHECK(f.membership.changes() == 3);
+  CHECK(f.Beat(kW0, kFirst, 8).code() == absl::StatusCode::kAborted);
+  CHECK(f.Beat(kW0, kSecond, 8).ok());
+}
+
+TEST_CASE("a successor has none of its predecessor's report") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  REQUIRE(f.membership.Heartbeat(kW0, kFirst, {GlobalStep(9), "x", 7, 5, 2}, At(1)).ok());
+  REQUIRE(f.Pass(1.5, 7).size() == 1);
+  REQUIRE(f.Register(kW0, kSecond, 8).ok());
+  CHECK(f.membership.members()[0].report.examples == 0);
+}
+
+TEST_CASE("a second process of a worker that is alive is refused, naming host and pid") {
+  Fixture f;
+  REQUIRE(f.membership.Register(kW0, kFirst, "node7", 4711, At(0)).ok());
+  CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
+  CHECK(f.Register(kW0, kSecond, 1.5).value() == Admission::kContended);
+  REQUIRE(f.Beat(kW0, kFirst, 2).ok());
+  const absl::Status refused = f.Register(kW0, kSecond, 3).status();
+  CHECK(refused.code() == absl::StatusCode::kAlreadyExists);
+  CHECK(std::string(refused.message()).find("node7") != std::string::npos);
+  CHECK(std::string(refused.message()).find("4711") != std::string::npos);
+  CHECK(f.membership.Live() == std::vector<LiveMember>{{kW0, kFirst}});
+}
+
+TEST_CASE("the successor of a process that died a moment ago waits for the lease to end") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
+  CHECK(f.Register(kW0, kThird, 2).value() == Admission::kContended);
+  CHECK(f.Register(kW0, kSecond, 4).value() == Admission::kContended);
+  CHECK(f.Pass(0.5, 5).empty());
+  CHECK(f.Pass(5.5, 6).size() == 1);
+  CHECK(f.Register(kW0, kSecond, 6).value() == Admission::kAdmitted);
+  CHECK(f.Register(kW0, kThird, 7).value() == Admission::kContended);
+}
+
+TEST_CASE("asking to register again counts as a heartbeat, also against a newcomer") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
+  REQUIRE(f.Register(kW0, kFirst, 2).ok());
+  CHECK(f.Register(kW0, kSecond, 3).status().code() == absl::StatusCode::kAlreadyExists);
+  CHECK(f.Pass(3, 6.5).empty());
+}
+
+TEST_CASE("a pause of the chief itself costs nobody the lease") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  CHECK(f.Pass(0.5, 1).empty());
+  CHECK(f.membership.Expire(At(60)).empty());
+  CHECK(f.membership.Expire(At(60.5)).empty());
+  REQUIRE(f.Beat(kW0, kFirst, 61).ok());
+  CHECK(f.Pass(61, 66).empty());
+  CHECK(f.Pass(66.5, 67).size() == 1);
+}
+
+TEST_CASE("the words say who is missing since when and what the others wait for") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  REQUIRE(f.membership.Heartbeat(kW0, kFirst, {GlobalStep(3), "a token", 0, 0, 0}, At(1)).ok());
+  CHECK(DescribeMissing(f.membership, At(2)) == "worker 1 (b:2) has not registered");
+  CHECK(DescribeMember(f.membership, kW0, At(1.5)) ==
+        "worker 0 (a:1) waits for a token, last heard of 0.5 s ago");
+  REQUIRE(f.membership.Heartbeat(kW0, kFirst, {GlobalStep(3), "", 0, 0, 0}, At(2)).ok());
+  CHECK(DescribeMember(f.membership, kW0, At(2)) ==
+        "worker 0 (a:1) computes step 3, last heard of 0.0 s ago");
+  REQUIRE(f.Pass(2.5, 8).size() == 1);
+  CHECK(DescribeMissing(f.membership, At(20)) ==
+        "worker 0 (a:1) was lost 12.0 s ago; worker 1 (b:2) has not registered");
+  CHECK(DescribeAll(f.membership, At(20)) == DescribeMissing(f.membership, At(20)));
+}
+
+}  // namespace
+}  // namespace lockstep::chief
