@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kLongestQuote = 40;
 constexpr size_t kMostColumnsNamed = 20;
+constexpr size_t kMostExactDigits = 15;  // that a double holds
 
 // For one line of an error message, whatever the file holds.
 std::string Quoted(absl::string_view text) {
@@ -27,9 +28,18 @@ std::string Quoted(absl::string_view text) {
   return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kLongestQuote)), cut ? "...\"" : "\"");
 }
 
+bool IsCount(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
 // As people write numbers: an optional sign, spaces around it. Not NaN, not hexadecimal, and no
 // dependence on the locale. Too small a number is 0.
 std::optional<double> ParseNumber(absl::string_view text) {
+  if (text.size() <= kMostExactDigits && IsCount(text)) {
+    int64_t number = 0;
+    for (char digit : text) number = number * 10 + (digit - '0');
+    return static_cast<double>(number);
+  }
   text = absl::StripAsciiWhitespace(text);
   if (absl::ConsumePrefix(&text, "+") && absl::StartsWith(text, "-")) return std::nullopt;
   // from_chars takes hexadecimal numbers in any format.
@@ -40,10 +50,6 @@ std::optional<double> ParseNumber(absl::string_view text) {
   if (result.ptr != end || result.ec == std::errc::invalid_argument) return std::nullopt;
   if (!(std::abs(number) <= std::numeric_limits<float>::max())) return std::nullopt;
   return number;
-}
-
-bool IsCount(absl::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
 }  // namespace

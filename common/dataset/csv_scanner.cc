@@ -1,7 +1,5 @@
 #include "common/dataset/csv_scanner.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
@@ -29,108 +27,108 @@ absl::string_view CsvScanner::field(size_t index) const {
 }
 
 absl::StatusOr<bool> CsvScanner::Next() {
-  if (!started_) LOCKSTEP_RETURN_IF_ERROR(SkipByteOrderMark());
+  if (!started_) SkipByteOrderMark();
   started_ = true;
   text_.clear();
   ends_.clear();
-  while (true) {
+  bool quoted = false;
+  do {
     line_ = next_line_;
-    LOCKSTEP_ASSIGN_OR_RETURN(const int first, Peek());
-    if (first == kEnd) return false;
-    LOCKSTEP_RETURN_IF_ERROR(first == '"' ? ScanQuoted() : ScanPlain());
-    while (Take() == ',') {
-      LOCKSTEP_ASSIGN_OR_RETURN(const int next, Peek());
-      LOCKSTEP_RETURN_IF_ERROR(next == '"' ? ScanQuoted() : ScanPlain());
-    }
-    const bool empty_line = first != '"' && num_fields() == 1 && text_.empty();
-    if (!empty_line) return true;
     ends_.clear();
-  }
+    if (Peek() == kEnd) break;
+    quoted = Peek() == '"';
+    do {
+      ScanField();
+    } while (status_.ok() && Take() == ',');
+  } while (status_.ok() && !quoted && text_.empty() && num_fields() == 1);
+  if (!status_.ok()) return status_;
+  return num_fields() > 0;
 }
 
-absl::StatusOr<int> CsvScanner::Peek() {
-  if (begin_ == end_) {
-    begin_ = 0;
-    LOCKSTEP_ASSIGN_OR_RETURN(end_, source_->Read(absl::MakeSpan(buffer_)));
-    if (end_ == 0) return kEnd;
-  }
-  return std::to_integer<int>(buffer_[begin_]);
+int CsvScanner::Peek() {
+  if (begin_ == end_ && !Fill()) return kEnd;
+  return static_cast<unsigned char>(buffer_[begin_]);
 }
 
-// Always follows a Peek. Counts lines.
+bool CsvScanner::Fill() {
+  begin_ = 0;
+  end_ = 0;
+  if (!status_.ok()) return false;
+  const auto bytes = absl::MakeSpan(reinterpret_cast<std::byte*>(buffer_.data()), buffer_.size());
+  const auto got = source_->Read(bytes);
+  if (got.ok()) {
+    end_ = *got;
+  } else {
+    status_ = got.status();
+  }
+  return end_ > 0;
+}
+
 int CsvScanner::Take() {
-  if (begin_ == end_) return kEnd;
-  const int c = std::to_integer<int>(buffer_[begin_++]);
+  const int c = Peek();
+  if (c == kEnd) return kEnd;
+  ++begin_;
   if (c == '\n') ++next_line_;
   return c;
 }
 
-absl::Status CsvScanner::SkipByteOrderMark() {
-  // A file of text that begins with part of a mark is no CSV file of numbers either way.
+void CsvScanner::SkipByteOrderMark() {
+  // A file that begins with part of a mark is no file of numbers either way.
   for (int expected : kByteOrderMark) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const int c, Peek());
-    if (c != expected) break;
+    if (Peek() != expected) return;
     Take();
   }
-  return absl::OkStatus();
 }
 
-absl::Status CsvScanner::ScanPlain() {
+void CsvScanner::ScanField() {
+  if (Peek() == '"') {
+    ScanQuoted();
+  } else {
+    ScanPlain();
+  }
+  if (text_.size() + ends_.size() > kLargestRecord) Fail("the record is longer than 16 MiB");
+  ends_.push_back(text_.size());
+}
+
+void CsvScanner::ScanPlain() {
   const size_t begin = text_.size();
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const int c, Peek());
-    if (c == ',' || c == '\n' || c == kEnd) break;
-    const absl::string_view rest = Buffered();
-    LOCKSTEP_RETURN_IF_ERROR(Append(rest.substr(0, rest.find_first_of(",\n"))));
+  int next = Peek();
+  while (next != ',' && next != '\n' && next != kEnd && text_.size() <= kLargestRecord) {
+    const char* from = buffer_.data() + begin_;
+    const char* to = from;
+    while (to != buffer_.data() + end_ && *to != ',' && *to != '\n') ++to;
+    text_.append(from, to);
+    begin_ = to - buffer_.data();
+    next = Peek();
   }
   // The CR of CRLF; at the end of a file the LF may be missing.
-  LOCKSTEP_ASSIGN_OR_RETURN(const int after, Peek());
-  if (after != ',' && text_.size() > begin && text_.back() == '\r') text_.pop_back();
-  ends_.push_back(text_.size());
-  return absl::OkStatus();
+  if (next != ',' && text_.size() > begin && text_.back() == '\r') text_.pop_back();
 }
 
-absl::Status CsvScanner::ScanQuoted() {
+void CsvScanner::ScanQuoted() {
   Take();
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const int c, Peek());
-    if (c == kEnd) return Error("the quote of a field is not closed");
+  while (text_.size() <= kLargestRecord) {
+    const int c = Take();
+    if (c == kEnd) return Fail("the quote of a field is not closed");
     if (c == '"') {
+      if (Peek() != '"') break;
       Take();
-      LOCKSTEP_ASSIGN_OR_RETURN(const int next, Peek());
-      if (next != '"') break;
     }
-    LOCKSTEP_RETURN_IF_ERROR(Append(Buffered().substr(0, 1)));
+    text_ += static_cast<char>(c);
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(int next, Peek());
-  if (next == '\r') {
-    Take();
-    LOCKSTEP_ASSIGN_OR_RETURN(next, Peek());
-    if (next == ',') return Error("text after a closing quote");
+  const bool carriage_return = Peek() == '\r';
+  if (carriage_return) Take();
+  const int next = Peek();
+  if (next != '\n' && next != kEnd && (next != ',' || carriage_return)) {
+    Fail("text after a closing quote");
   }
-  if (next != ',' && next != '\n' && next != kEnd) return Error("text after a closing quote");
-  ends_.push_back(text_.size());
-  return absl::OkStatus();
 }
 
-absl::string_view CsvScanner::Buffered() const {
-  return {reinterpret_cast<const char*>(buffer_.data()) + begin_, end_ - begin_};
-}
-
-absl::Status CsvScanner::Append(absl::string_view bytes) {
-  if (text_.size() + bytes.size() > kLargestRecord) {
-    return Error("the record is longer than 16 MiB");
-  }
-  text_.append(bytes.data(), bytes.size());
-  next_line_ += std::count(bytes.begin(), bytes.end(), '\n');
-  begin_ += bytes.size();
-  return absl::OkStatus();
-}
-
-absl::Status CsvScanner::Error(absl::string_view what) const {
-  return absl::DataLossError(absl::StrCat(path(), ": line ", line_, ": ", what,
-                                          ". Remedy: write comma-separated numbers, one example on"
-                                          " a line."));
+void CsvScanner::Fail(absl::string_view what) {
+  if (!status_.ok()) return;
+  status_ = absl::DataLossError(absl::StrCat(path(), ": line ", line_, ": ", what,
+                                             ". Remedy: write comma-separated numbers, one example"
+                                             " on each line."));
 }
 
 }  // namespace lockstep

@@ -32,22 +32,24 @@ class CsvScanner {
 
  private:
   explicit CsvScanner(std::unique_ptr<ByteSource> source);
-  // The next byte, not yet taken; -1 at the end of the file.
-  absl::StatusOr<int> Peek();
+  // The next byte, not yet taken; -1 at the end of the file and after an error of reading.
+  int Peek();
+  // The same, taken; counts lines.
   int Take();
-  absl::Status SkipByteOrderMark();
-  absl::Status ScanPlain();
-  absl::Status ScanQuoted();
-  // Takes the bytes, which are the next of Buffered(), into the field.
-  absl::Status Append(absl::string_view bytes);
-  absl::string_view Buffered() const;
-  absl::Status Error(absl::string_view what) const;
+  bool Fill();
+  void SkipByteOrderMark();
+  void ScanField();
+  void ScanPlain();
+  void ScanQuoted();
+  // Keeps the first error.
+  void Fail(absl::string_view what);
 
   std::unique_ptr<ByteSource> source_;
-  std::vector<std::byte> buffer_;
+  std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
   bool started_ = false;
+  absl::Status status_;
   int64_t next_line_ = 1;
   int64_t line_ = 0;
   std::string text_;          // the fields of the record, one after the other
