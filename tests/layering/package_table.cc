@@ -104,6 +104,18 @@ std::optional<std::string> PackageTable::PackageOf(const std::string& path) cons
   return folder;
 }
 
+std::set<std::string> PackageTable::Reachable(const std::string& package) const {
+  std::set<std::string> reached;
+  std::vector<std::string> next = {package, "common/base"};
+  while (!next.empty()) {
+    const std::string name = next.back();
+    next.pop_back();
+    if (!reached.insert(name).second || !rows_.contains(name)) continue;
+    for (const std::string& named : rows_.at(name).may_include) next.push_back(named);
+  }
+  return reached;
+}
+
 std::optional<std::string> PackageTable::LibraryOf(const std::string& header) const {
   for (const Library& library : libraries_) {
     for (const std::string& pattern : library.patterns)

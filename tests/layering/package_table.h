@@ -33,6 +33,10 @@ class PackageTable {
   // A line "<path>:<line>: ..." for each include of the source that its row does not allow.
   std::vector<std::string> Violations(const Source& source) const;
 
+  // The packages and libraries that can be in a program whose main is in `package`: what the rows
+  // name, followed to the end, and common/base.
+  std::set<std::string> Reachable(const std::string& package) const;
+
   // The package whose row covers a file; nullopt: no row does.
   std::optional<std::string> PackageOf(const std::string& path) const;
 

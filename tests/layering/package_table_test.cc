@@ -87,6 +87,16 @@ TEST_CASE("each thing that a row does not name is seen, with file and line") {
   }
 }
 
+TEST_CASE("what a program can hold is what the rows name, followed to the end") {
+  std::vector<std::string> mistakes;
+  const PackageTable table = PackageTable::Parse(kTable, &mistakes);
+  CHECK(table.Reachable("worker/step") == std::set<std::string>{"common/base", "common/client",
+                                                                "common/tensor", "grpc", "proto",
+                                                                "worker/step"});
+  CHECK(table.Reachable("ps/step") ==
+        std::set<std::string>{"common/base", "common/tensor", "ps/step"});
+}
+
 TEST_CASE("a folder without a row may hold no sources, below a package neither") {
   CHECK(Check("worker/new/a.cc", "").size() == 1);
   CHECK(Check("worker/step/sub/a.cc", "").size() == 1);
