@@ -59,6 +59,7 @@ class BatchNormOp : public Op {
                            {DNNL_ARG_MEAN, channels},
                            {DNNL_ARG_VARIANCE, channels},
                            {DNNL_ARG_SCALE, channels},
+                           {DNNL_ARG_SHIFT, channels},
                            {DNNL_ARG_DIFF_DST, data},
                            {DNNL_ARG_WORKSPACE, cut_off},
                            {DNNL_ARG_DIFF_SRC, data},
@@ -87,6 +88,7 @@ class BatchNormOp : public Op {
     Update(variance_, args.variables[kMovingVariance], args.variable_gradients[kMovingVariance]);
     backward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     backward_.Bind(DNNL_ARG_SCALE, args.variables[kGamma].data);
+    backward_.Bind(DNNL_ARG_SHIFT, args.variables[kBeta].data);
     backward_.Bind(DNNL_ARG_DIFF_DST, args.output_gradient.data);
     // Each element of the gradient is read before it is written.
     backward_.Bind(DNNL_ARG_DIFF_SRC, options_.input_gradient ? args.input_gradients[0].data

@@ -1,0 +1,55 @@
+// What each layer computes, written straight from its definition.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/reference/array.h"
+
+namespace lockstep::reference {
+
+// x [n, in] W [in, units] + b [units]; b may be empty.
+Array Dense(const Array& x, const Array& kernel, const Array& bias);
+
+// Along one dimension of an image.
+struct Sliding {
+  int64_t window = 1;
+  int64_t stride = 1;
+  int64_t pad_before = 0;
+  int64_t output = 1;
+
+  // TensorFlow's SAME: ceil(input / stride) positions, the odd zero at the end.
+  static Sliding Same(int64_t input, int64_t window, int64_t stride);
+  static Sliding Valid(int64_t input, int64_t window, int64_t stride);
+};
+
+// x [n, h, w, in], kernel [kh, kw, in, filters], bias [filters] or empty.
+Array Conv2D(const Array& x, const Array& kernel, const Array& bias, const Sliding& vertical,
+             const Sliding& horizontal);
+
+Array MaxPool(const Array& x, const Sliding& vertical, const Sliding& horizontal);
+// Pixels outside of the image are not counted.
+Array AveragePool(const Array& x, const Sliding& vertical, const Sliding& horizontal);
+
+Array Relu(Array x);
+Array Tanh(Array x);
+Array Sigmoid(Array x);
+
+// Mean and biased variance over all dimensions but the last.
+struct Moments {
+  Array mean;
+  Array variance;
+};
+Moments MomentsOf(const Array& x);
+Array Normalise(Array x, const Moments& moments, const Array& gamma, const Array& beta,
+                double epsilon);
+
+Array Add(const std::vector<Array>& terms);
+Array Concatenate(const std::vector<Array>& parts);  // along the last dimension
+
+Array Softmax(Array scores);  // of each row
+// Means over the rows.
+double SoftmaxCrossEntropy(const Array& scores, const std::vector<int32_t>& labels);
+double L2Loss(const Array& outputs, const Array& targets);
+
+}  // namespace lockstep::reference

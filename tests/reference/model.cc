@@ -1,0 +1,94 @@
+#include "tests/reference/model.h"
+
+#include "common/base/check.h"
+#include "tests/reference/layers.h"
+
+namespace lockstep::reference {
+namespace {
+
+Sliding SlidingOf(Padding padding, int64_t input, int64_t window, int64_t stride) {
+  return padding == SAME ? Sliding::Same(input, window, stride)
+                         : Sliding::Valid(input, window, stride);
+}
+
+Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
+            const std::vector<Array>& variables, bool training) {
+  const LayerDef& layer = node.layer;
+  const Array& x = inputs[0];
+  const auto slide = [&x](const auto& window, const auto& def, int axis) {
+    return SlidingOf(def.padding(), x.dims[axis + 1], window.Get(axis), def.strides(axis));
+  };
+  const auto bias = [&] { return variables.size() == 2 ? variables[1] : Array(); };
+  switch (layer.kind_case()) {
+    case LayerDef::kDense:
+      return Dense(x, variables[0], bias());
+    case LayerDef::kConv2D: {
+      const lockstep::Conv2D& def = layer.conv2d();
+      return Conv2D(x, variables[0], bias(), slide(def.kernel(), def, 0),
+                    slide(def.kernel(), def, 1));
+    }
+    case LayerDef::kMaxPool: {
+      const Pool& def = layer.max_pool();
+      return MaxPool(x, slide(def.window(), def, 0), slide(def.window(), def, 1));
+    }
+    case LayerDef::kAveragePool: {
+      const Pool& def = layer.average_pool();
+      return AveragePool(x, slide(def.window(), def, 0), slide(def.window(), def, 1));
+    }
+    case LayerDef::kRelu:
+      return Relu(x);
+    case LayerDef::kTanh:
+      return Tanh(x);
+    case LayerDef::kSigmoid:
+      return Sigmoid(x);
+    case LayerDef::kBatchNorm: {
+      const Moments moments = training ? MomentsOf(x) : Moments{variables[2], variables[3]};
+      return Normalise(x, moments, variables[0], variables[1], layer.batch_norm().epsilon());
+    }
+    case LayerDef::kFlatten: {
+      Array flat = x;
+      flat.dims = {x.dims[0], x.size() / x.dims[0]};
+      return flat;
+    }
+    case LayerDef::kAdd:
+      return Add(inputs);
+    case LayerDef::kConcatenate:
+      return Concatenate(inputs);
+    case LayerDef::kDropout:
+      return x;
+    case LayerDef::kSoftmaxCrossEntropy:
+    case LayerDef::kL2Loss:
+    case LayerDef::KIND_NOT_SET:
+      break;
+  }
+  LOCKSTEP_CHECK(!"a layer with an output");
+  return {};
+}
+
+}  // namespace
+
+Array Scores(const ModelGraph& graph, const std::vector<Array>& variables, const Array& features,
+             bool training) {
+  std::vector<Array> values = {features};
+  for (size_t i = 1; i < graph.nodes().size(); ++i) {
+    const ModelNode& node = graph.nodes()[i];
+    values.emplace_back();
+    if (static_cast<int>(i) == graph.loss_node()) continue;
+    std::vector<Array> inputs;
+    for (int input : node.inputs) inputs.push_back(values[input]);
+    std::vector<Array> own;
+    for (int variable : node.variables) own.push_back(variables[variable]);
+    values.back() = Apply(node, inputs, own, training);
+  }
+  return values[graph.nodes()[graph.loss_node()].inputs[0]];
+}
+
+double MeanLoss(const ModelGraph& graph, const std::vector<Array>& variables,
+                const worker::Batch& batch, bool training) {
+  const Array scores = Scores(graph, variables, ToArray(batch.features.view()), training);
+  if (!graph.is_classifier()) return L2Loss(scores, ToArray(batch.labels.view()));
+  const std::span<const int32_t> labels = batch.labels.as<int32_t>();
+  return SoftmaxCrossEntropy(scores, std::vector<int32_t>(labels.begin(), labels.end()));
+}
+
+}  // namespace lockstep::reference

@@ -1,0 +1,20 @@
+// A whole model in double precision: the graph walked layer by layer.
+#pragma once
+
+#include <vector>
+
+#include "common/model/graph.h"
+#include "tests/reference/array.h"
+#include "worker/data/batch.h"
+
+namespace lockstep::reference {
+
+// The scores of the model for `features`; `variables` are in the order of graph.variables().
+// `training`: batch norm takes the moments of the batch. Dropout does nothing here.
+Array Scores(const ModelGraph& graph, const std::vector<Array>& variables, const Array& features,
+             bool training);
+
+double MeanLoss(const ModelGraph& graph, const std::vector<Array>& variables,
+                const worker::Batch& batch, bool training);
+
+}  // namespace lockstep::reference

@@ -1,0 +1,203 @@
+// Batch norm and the pools.
+#include <catch2/catch.hpp>
+
+#include "tests/reference/layers.h"
+#include "tests/unit/worker/ops/op_check.h"
+
+namespace lockstep::worker {
+namespace {
+
+using reference::Array;
+using reference::Sliding;
+
+constexpr float kEpsilon = 0.001f;
+constexpr float kMomentum = 0.9f;
+
+std::unique_ptr<Op> Made(OpFactory::Made<Op> op) {
+  REQUIRE(op.ok());
+  return *std::move(op);
+}
+
+// gamma, beta, moving_mean, moving_variance.
+std::vector<Array> Statistics(int64_t channels) {
+  std::vector<Array> variables;
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
+    variables.push_back(Array::Random({channels}, name));
+  }
+  for (double& variance : variables[3].values) variance = 1.5 + variance;
+  return variables;
+}
+
+void CheckBatchNorm(std::vector<int64_t> dims, bool relu) {
+  INFO("rank " << dims.size() << ", batch " << dims[0] << ", channels " << dims.back() << ", relu "
+               << relu);
+  TestOps ops(2);
+  Array x = Array::Random(dims, "x");
+  // Off centre: the variance must not be computed as a difference of large numbers.
+  for (double& value : x.values) value = value * 2 + 3;
+  const int64_t channels = dims.back();
+  const BatchNormOptions options{{.batch = dims[0]}, x.rows() / dims[0], channels,
+                                 kMomentum,          kEpsilon,           relu};
+  const std::unique_ptr<Op> op = Made(ops->MakeBatchNorm(options));
+  const std::vector<Array> variables = Statistics(channels);
+  const auto cut = [&](Array y) { return relu ? reference::Relu(std::move(y)) : y; };
+  CheckOp(*op, {x}, variables, 2, [&](const std::vector<Array>& in, const std::vector<Array>& v) {
+    return cut(reference::Normalise(in[0], reference::MomentsOf(in[0]), v[0], v[1], kEpsilon));
+  });
+
+  OpRun run({x}, variables, dims);
+  run.Forward(*op, Mode::kTraining);
+  run.Backward(*op, Array::Random(dims, "gradient"));
+  const reference::Moments moments = reference::MomentsOf(x);
+  for (int statistic : {2, 3}) {
+    Array wanted = variables[statistic];
+    const Array& batch = statistic == 2 ? moments.mean : moments.variance;
+    for (int64_t c = 0; c < channels; ++c) {
+      wanted.values[c] = kMomentum * wanted.values[c] + (1 - kMomentum) * batch.values[c];
+    }
+    CHECK(reference::Distance(reference::ToArray(run.variable_gradients[statistic].view()),
+                              wanted) < 1e-6);
+  }
+
+  const Array wanted = cut(
+      reference::Normalise(x, {variables[2], variables[3]}, variables[0], variables[1], kEpsilon));
+  CHECK(reference::Distance(run.Forward(*op, Mode::kInference), wanted) < 1e-5);
+  BatchNormOptions forward_only = options;
+  forward_only.training = false;
+  CHECK(reference::Distance(run.Forward(*Made(ops->MakeBatchNorm(forward_only)), Mode::kInference),
+                            wanted) < 1e-5);
+}
+
+struct PoolCase {
+  int64_t batch, height, width, channels;
+  std::array<int64_t, 2> window = {2, 2};
+  std::array<int64_t, 2> stride = {2, 2};
+  bool same = false;
+};
+
+Sliding SlidingOf(const PoolCase& c, int axis) {
+  const int64_t input = axis == 0 ? c.height : c.width;
+  return c.same ? Sliding::Same(input, c.window[axis], c.stride[axis])
+                : Sliding::Valid(input, c.window[axis], c.stride[axis]);
+}
+
+PoolOptions OptionsOf(const PoolCase& c, PoolKind kind) {
+  PoolOptions options;
+  options.batch = c.batch;
+  options.kind = kind;
+  options.input = {c.height, c.width, c.channels};
+  options.output = {SlidingOf(c, 0).output, SlidingOf(c, 1).output, c.channels};
+  options.window.extent = c.window;
+  options.window.stride = c.stride;
+  for (int axis : {0, 1}) {
+    const Sliding sliding = SlidingOf(c, axis);
+    const int64_t input = axis == 0 ? c.height : c.width;
+    options.window.pad_before[axis] = sliding.pad_before;
+    options.window.pad_after[axis] = std::max<int64_t>(
+        0, (sliding.output - 1) * c.stride[axis] + c.window[axis] - input - sliding.pad_before);
+  }
+  return options;
+}
+
+void CheckPools(const PoolCase& c) {
+  INFO("batch " << c.batch << ", " << c.height << "x" << c.width << "x" << c.channels << ", window "
+                << c.window[0] << "x" << c.window[1] << ", stride " << c.stride[0] << "x"
+                << c.stride[1] << (c.same ? ", SAME" : ", VALID"));
+  TestOps ops(2);
+  for (PoolKind kind : {PoolKind::kMax, PoolKind::kAverage}) {
+    const std::unique_ptr<Op> op = Made(ops->MakePool(OptionsOf(c, kind)));
+    CheckOp(*op, {Array::Random({c.batch, c.height, c.width, c.channels}, "x")}, {}, 0,
+            [&](const std::vector<Array>& x, const std::vector<Array>&) {
+              return kind == PoolKind::kMax
+                         ? reference::MaxPool(x[0], SlidingOf(c, 0), SlidingOf(c, 1))
+                         : reference::AveragePool(x[0], SlidingOf(c, 0), SlidingOf(c, 1));
+            });
+  }
+}
+
+TEST_CASE("batch norm agrees with its reference in training and inference") {
+  for (bool relu : {false, true}) {
+    CheckBatchNorm({6, 5}, relu);
+    CheckBatchNorm({1, 4, 3, 7}, relu);
+    CheckBatchNorm({3, 5, 4, 16}, relu);
+    CheckBatchNorm({4, 9, 9, 33}, relu);
+  }
+}
+
+TEST_CASE("batch norm of a constant channel puts out beta") {
+  TestOps ops(1);
+  Array x({4, 2});
+  std::fill(x.values.begin(), x.values.end(), 7.0);
+  const std::vector<Array> variables = Statistics(2);
+  OpRun run({x}, variables, x.dims);
+  const std::unique_ptr<Op> op =
+      Made(ops->MakeBatchNorm({{.batch = 4}, 1, 2, kMomentum, kEpsilon}));
+  const Array y = run.Forward(*op, Mode::kTraining);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    CHECK(y.values[i] == Approx(variables[1].values[i % 2]).margin(1e-5));
+  }
+}
+
+TEST_CASE("pools agree with their references, forward and backward") {
+  CheckPools({.batch = 2, .height = 8, .width = 8, .channels = 16});
+  CheckPools({.batch = 3, .height = 7, .width = 5, .channels = 3});
+  CheckPools({.batch = 1, .height = 1, .width = 1, .channels = 1, .window = {1, 1}});
+  for (bool same : {false, true}) {
+    // Windows that overlap, and windows with pixels between them.
+    CheckPools({.batch = 2,
+                .height = 7,
+                .width = 8,
+                .channels = 5,
+                .window = {3, 2},
+                .stride = {1, 1},
+                .same = same});
+    CheckPools({.batch = 2,
+                .height = 8,
+                .width = 9,
+                .channels = 17,
+                .window = {3, 3},
+                .stride = {2, 2},
+                .same = same});
+    CheckPools({.batch = 2,
+                .height = 9,
+                .width = 7,
+                .channels = 4,
+                .window = {2, 1},
+                .stride = {3, 4},
+                .same = same});
+  }
+  CheckPools({.batch = 2,
+              .height = 3,
+              .width = 2,
+              .channels = 2,
+              .window = {5, 4},
+              .stride = {2, 2},
+              .same = true});
+}
+
+TEST_CASE("a maximum of padding and negative numbers is the negative number") {
+  TestOps ops(1);
+  const PoolCase c{.batch = 1, .height = 3, .width = 3, .channels = 1, .same = true};
+  Array x({1, 3, 3, 1});
+  for (int64_t i = 0; i < 9; ++i) x.values[i] = -1.0 - static_cast<double>(i);
+  OpRun run({x}, {}, {1, 2, 2, 1});
+  const std::unique_ptr<Op> op = Made(ops->MakePool(OptionsOf(c, PoolKind::kMax)));
+  CHECK(run.Forward(*op, Mode::kTraining).values == std::vector<double>{-1, -3, -7, -9});
+}
+
+TEST_CASE("of equal maxima the first takes the gradient") {
+  TestOps ops(1);
+  const PoolCase c{.batch = 1, .height = 2, .width = 2, .channels = 3};
+  Array x({1, 2, 2, 3});
+  OpRun run({x}, {}, {1, 1, 1, 3});
+  const std::unique_ptr<Op> op = Made(ops->MakePool(OptionsOf(c, PoolKind::kMax)));
+  run.Forward(*op, Mode::kTraining);
+  Array gradient({1, 1, 1, 3});
+  gradient.values = {1, 2, 3};
+  run.Backward(*op, gradient);
+  CHECK(reference::ToArray(run.input_gradients[0].view()).values ==
+        std::vector<double>{1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+}  // namespace
+}  // namespace lockstep::worker

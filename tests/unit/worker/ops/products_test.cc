@@ -1,0 +1,213 @@
+// Dense and convolution: what is a product of the input with a kernel.
+#include <catch2/catch.hpp>
+
+#include "tests/reference/layers.h"
+#include "tests/unit/worker/ops/op_check.h"
+
+namespace lockstep::worker {
+namespace {
+
+using reference::Array;
+using reference::Sliding;
+
+std::unique_ptr<Op> Made(OpFactory::Made<Op> op) {
+  REQUIRE(op.ok());
+  return *std::move(op);
+}
+
+void CheckDense(int threads, DenseOptions options) {
+  INFO("batch " << options.batch << ", " << options.inputs << " -> " << options.units << ", bias "
+                << options.bias << ", relu " << options.relu << ", threads " << threads);
+  TestOps ops(threads);
+  const std::unique_ptr<Op> op = Made(ops->MakeDense(options));
+  std::vector<Array> variables = {Array::Random({options.inputs, options.units}, "kernel")};
+  if (options.bias) variables.push_back(Array::Random({options.units}, "bias"));
+  CheckOp(*op, {Array::Random({options.batch, options.inputs}, "x")}, variables, variables.size(),
+          [&](const std::vector<Array>& x, const std::vector<Array>& v) {
+            const Array y = reference::Dense(x[0], v[0], options.bias ? v[1] : Array());
+            return options.relu ? reference::Relu(y) : y;
+          });
+}
+
+struct ConvCase {
+  int64_t batch, height, width, channels, filters;
+  std::array<int64_t, 2> kernel = {3, 3};
+  std::array<int64_t, 2> stride = {1, 1};
+  bool same = true;
+  bool bias = true;
+  bool relu = false;
+};
+
+Sliding SlidingOf(const ConvCase& c, int axis) {
+  const int64_t input = axis == 0 ? c.height : c.width;
+  return c.same ? Sliding::Same(input, c.kernel[axis], c.stride[axis])
+                : Sliding::Valid(input, c.kernel[axis], c.stride[axis]);
+}
+
+Conv2DOptions OptionsOf(const ConvCase& c) {
+  Conv2DOptions options;
+  options.batch = c.batch;
+  options.input = {c.height, c.width, c.channels};
+  options.window.extent = c.kernel;
+  options.window.stride = c.stride;
+  for (int axis : {0, 1}) {
+    const Sliding sliding = SlidingOf(c, axis);
+    const int64_t input = axis == 0 ? c.height : c.width;
+    options.window.pad_before[axis] = sliding.pad_before;
+    options.window.pad_after[axis] =
+        c.same ? std::max<int64_t>(0, (sliding.output - 1) * c.stride[axis] + c.kernel[axis] -
+                                          input - sliding.pad_before)
+               : 0;
+  }
+  options.output = {SlidingOf(c, 0).output, SlidingOf(c, 1).output, c.filters};
+  options.bias = c.bias;
+  options.relu = c.relu;
+  return options;
+}
+
+void CheckConv(int threads, const ConvCase& c) {
+  INFO("batch " << c.batch << ", " << c.height << "x" << c.width << "x" << c.channels << " -> "
+                << c.filters << ", kernel " << c.kernel[0] << "x" << c.kernel[1] << ", stride "
+                << c.stride[0] << "x" << c.stride[1] << (c.same ? ", SAME" : ", VALID") << ", bias "
+                << c.bias << ", relu " << c.relu << ", threads " << threads);
+  TestOps ops(threads);
+  const std::unique_ptr<Op> op = Made(ops->MakeConv2D(OptionsOf(c)));
+  std::vector<Array> variables = {
+      Array::Random({c.kernel[0], c.kernel[1], c.channels, c.filters}, "kernel")};
+  if (c.bias) variables.push_back(Array::Random({c.filters}, "bias"));
+  CheckOp(*op, {Array::Random({c.batch, c.height, c.width, c.channels}, "x")}, variables,
+          variables.size(), [&](const std::vector<Array>& x, const std::vector<Array>& v) {
+            const Array y = reference::Conv2D(x[0], v[0], c.bias ? v[1] : Array(), SlidingOf(c, 0),
+                                              SlidingOf(c, 1));
+            return c.relu ? reference::Relu(y) : y;
+          });
+}
+
+TEST_CASE("dense agrees with its reference, forward and backward") {
+  for (int threads : {1, 2}) {
+    for (bool relu : {false, true}) {
+      for (bool bias : {false, true}) {
+        CheckDense(threads, {{.batch = 1}, 1, 1, bias, relu});
+        CheckDense(threads, {{.batch = 3}, 5, 7, bias, relu});
+        CheckDense(threads, {{.batch = 17}, 33, 10, bias, relu});
+        CheckDense(threads, {{.batch = 32}, 100, 65, bias, relu});
+      }
+    }
+  }
+}
+
+TEST_CASE("conv2d agrees with its reference forward and backward") {
+  for (int threads : {1, 2}) {
+    for (bool relu : {false, true}) {
+      CheckConv(threads,
+                {.batch = 2, .height = 8, .width = 8, .channels = 1, .filters = 32, .relu = relu});
+      CheckConv(threads,
+                {.batch = 3, .height = 6, .width = 5, .channels = 16, .filters = 32, .relu = relu});
+      CheckConv(threads, {.batch = 1,
+                          .height = 7,
+                          .width = 9,
+                          .channels = 3,
+                          .filters = 5,
+                          .kernel = {5, 5},
+                          .relu = relu});
+    }
+    for (bool bias : {false, true}) {
+      CheckConv(threads,
+                {.batch = 2, .height = 5, .width = 6, .channels = 17, .filters = 33, .bias = bias});
+    }
+  }
+}
+
+TEST_CASE("conv2d agrees with its reference for odd windows, strides and paddings") {
+  for (bool same : {false, true}) {
+    // Even kernels: the odd zero of SAME is at the end.
+    CheckConv(2, {.batch = 2,
+                  .height = 6,
+                  .width = 7,
+                  .channels = 2,
+                  .filters = 3,
+                  .kernel = {2, 4},
+                  .same = same});
+    CheckConv(2, {.batch = 2,
+                  .height = 9,
+                  .width = 8,
+                  .channels = 16,
+                  .filters = 16,
+                  .kernel = {4, 2},
+                  .same = same});
+    CheckConv(2, {.batch = 2,
+                  .height = 7,
+                  .width = 8,
+                  .channels = 3,
+                  .filters = 4,
+                  .stride = {2, 3},
+                  .same = same});
+    CheckConv(2, {.batch = 1,
+                  .height = 8,
+                  .width = 8,
+                  .channels = 16,
+                  .filters = 32,
+                  .stride = {2, 2},
+                  .same = same});
+    // Pixels that no window touches.
+    CheckConv(2, {.batch = 1,
+                  .height = 8,
+                  .width = 7,
+                  .channels = 2,
+                  .filters = 3,
+                  .kernel = {1, 1},
+                  .stride = {3, 4},
+                  .same = same});
+    CheckConv(2, {.batch = 2,
+                  .height = 5,
+                  .width = 5,
+                  .channels = 32,
+                  .filters = 16,
+                  .kernel = {1, 1},
+                  .same = same});
+  }
+  // A window larger than the image, and an image that is one window.
+  CheckConv(2,
+            {.batch = 2, .height = 3, .width = 2, .channels = 2, .filters = 3, .kernel = {7, 5}});
+  CheckConv(2, {.batch = 2,
+                .height = 4,
+                .width = 5,
+                .channels = 3,
+                .filters = 2,
+                .kernel = {4, 5},
+                .same = false});
+}
+
+TEST_CASE("a first layer leaves the gradient of its input alone") {
+  TestOps ops(1);
+  DenseOptions dense{{.batch = 2, .input_gradient = false}, 3, 4};
+  OpRun dense_run({Array::Random({2, 3}, "x")},
+                  {Array::Random({3, 4}, "kernel"), Array::Random({4}, "bias")}, {2, 4});
+  const std::unique_ptr<Op> first = Made(ops->MakeDense(dense));
+  dense_run.Forward(*first, Mode::kTraining);
+  dense_run.Backward(*first, Array::Random({2, 4}, "gradient"), /*want_inputs=*/false);
+  CHECK(dense_run.variable_gradients[0].as<float>()[0] != 0);
+
+  const ConvCase c{.batch = 2, .height = 4, .width = 4, .channels = 1, .filters = 8};
+  Conv2DOptions conv = OptionsOf(c);
+  conv.input_gradient = false;
+  OpRun conv_run({Array::Random({2, 4, 4, 1}, "x")},
+                 {Array::Random({3, 3, 1, 8}, "kernel"), Array::Random({8}, "bias")}, {2, 4, 4, 8});
+  const std::unique_ptr<Op> second = Made(ops->MakeConv2D(conv));
+  conv_run.Forward(*second, Mode::kTraining);
+  conv_run.Backward(*second, Array::Random({2, 4, 4, 8}, "gradient"), /*want_inputs=*/false);
+  CHECK(conv_run.variable_gradients[0].as<float>()[0] != 0);
+}
+
+TEST_CASE("a library that refuses a convolution is an error that says which op") {
+  TestOps ops(1);
+  Conv2DOptions options =
+      OptionsOf({.batch = 1, .height = 4, .width = 4, .channels = 1, .filters = 1});
+  options.output.height = 9;
+  const OpFactory::Made<Op> op = ops->MakeConv2D(options);
+  REQUIRE(absl::IsInternal(op.status()));
+  CHECK_THAT(std::string(op.status().message()), Catch::StartsWith("conv2d: oneDNN: "));
+}
+
+}  // namespace
+}  // namespace lockstep::worker
