@@ -1,0 +1,36 @@
+#include "common/client/backoff.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
+
+}  // namespace
+
+void Backoff::Succeeded(absl::Duration now) {
+  last_contact_ = now;
+  pause_ = absl::ZeroDuration();
+  not_before_ = now;
+}
+
+void Backoff::Refused(absl::Duration now) {
+  last_contact_ = now;
+  Pause(now);
+}
+
+bool Backoff::Failed(absl::Duration now) {
+  Pause(now);
+  return now - last_contact_ <= patience_;
+}
+
+// Calls that were in flight together fail together: that is one failure.
+void Backoff::Pause(absl::Duration now) {
+  if (now < not_before_) return;
+  pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
+  not_before_ = now + pause_;
+}
+
+}  // namespace lockstep

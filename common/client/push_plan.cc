@@ -1,0 +1,172 @@
+#include "common/client/push_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+namespace {
+
+// Of a gradient that the ps acknowledges and loses.
+constexpr int kMaxRepeats = 5;
+
+bool OutcomeUnknown(const absl::Status& error) {
+  return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
+}
+
+}  // namespace
+
+PushPlan::PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables,
+                   absl::Duration now)
+    : options_(options),
+      local_step_(local_step),
+      num_variables_(num_variables),
+      backoff_(options.patience) {
+  backoff_.Succeeded(now);
+}
+
+void PushPlan::Add(VariableId variable, TensorView gradient) {
+  LOCKSTEP_CHECK(!AllAdded());
+  const uint64_t size = gradient.num_bytes();
+  const size_t index = variables_.size();
+  variables_.push_back({.of = {variable, std::move(gradient)}});
+  if (size <= options_.bucket_bytes) {
+    AddToBucket(index, size);
+  } else {
+    for (uint64_t offset = 0; offset < size; offset += options_.chunk_bytes) {
+      messages_.push_back(
+          {.state = State::kReady,
+           .pieces = {{index, offset, std::min<uint64_t>(options_.chunk_bytes, size - offset)}}});
+    }
+  }
+  if (AllAdded()) CloseBucket();
+}
+
+void PushPlan::AddToBucket(size_t variable, uint64_t size) {
+  if (bucket_ && bucket_size_ + size > options_.chunk_bytes) CloseBucket();
+  if (!bucket_) {
+    bucket_ = messages_.size();
+    bucket_size_ = 0;
+    messages_.emplace_back();
+  }
+  messages_[*bucket_].pieces.push_back({variable, 0, size});
+  bucket_size_ += size;
+}
+
+void PushPlan::CloseBucket() {
+  if (bucket_) messages_[*bucket_].state = State::kReady;
+  bucket_.reset();
+}
+
+bool PushPlan::HasPending(const Message& message) const {
+  return std::any_of(message.pieces.begin(), message.pieces.end(), [this](const Piece& piece) {
+    return variables_[piece.variable].verdict == PENDING;
+  });
+}
+
+PushPlan::Message* PushPlan::Choose() {
+  for (size_t i = first_open_; i < messages_.size(); ++i) {
+    Message& message = messages_[i];
+    if (message.state == State::kReady && !HasPending(message))
+      message.state = State::kAcknowledged;  // judged already: the rest of it is not wanted
+    if (message.state == State::kAcknowledged && i == first_open_) ++first_open_;
+    if (message.state == State::kReady) return &message;
+  }
+  return nullptr;
+}
+
+std::optional<PushPlan::Outgoing> PushPlan::Next(absl::Duration now) {
+  if (!fatal_.ok() || in_flight_ >= options_.window || now < backoff_.not_before())
+    return std::nullopt;
+  Message* message = Choose();
+  if (message == nullptr) return std::nullopt;
+  if (straggling_ && !message->asked) message->ask = true;
+  message->state = State::kInFlight;
+  ++in_flight_;
+  return Outgoing{.message = static_cast<size_t>(message - messages_.data()),
+                  .ask = message->ask,
+                  .pieces = message->pieces};
+}
+
+void PushPlan::OnReply(size_t index, const PushReply& reply, absl::Duration now) {
+  Message& message = messages_[index];
+  --in_flight_;
+  message.state = State::kReady;
+  if (reply.outcomes_size() != static_cast<int>(message.pieces.size())) {
+    fatal_.Update(absl::InternalError(absl::StrCat("push of ", message.pieces.size(),
+                                                   " pieces was answered with ",
+                                                   reply.outcomes_size(), " outcomes")));
+    return;
+  }
+  backoff_.Succeeded(now);
+  if (GlobalStep(reply.shard_step()) > local_step_) straggling_ = true;
+  for (size_t i = 0; i < message.pieces.size(); ++i) {
+    Verdict& verdict = variables_[message.pieces[i].variable].verdict;
+    if (verdict != PENDING) continue;
+    verdict = reply.outcomes(static_cast<int>(i)).verdict();
+    if (verdict == ACCEPTED) ++summary_.accepted;
+    if (verdict == STALE) ++summary_.stale;
+  }
+  if (message.ask) {
+    message.ask = false;
+    message.asked = true;
+  } else {
+    message.state = State::kAcknowledged;
+  }
+  RepeatLost(now);
+}
+
+void PushPlan::RepeatLost(absl::Duration now) {
+  if (!AllAdded() || in_flight_ > 0 || Choose() != nullptr) return;
+  bool lost = false;
+  for (Message& message : messages_) {
+    if (!HasPending(message)) continue;
+    message.state = State::kReady;
+    message.ask = true;
+    message.asked = false;
+    lost = true;
+  }
+  if (!lost) return;
+  if (++repeats_ > kMaxRepeats) {
+    fatal_.Update(absl::InternalError(absl::StrCat("push of step ", local_step_.value(),
+                                                   ": everything was acknowledged ", repeats_,
+                                                   " times, and still there is no verdict")));
+    return;
+  }
+  first_open_ = 0;
+  backoff_.Refused(now);
+}
+
+void PushPlan::OnError(size_t index, const absl::Status& error, absl::Duration now) {
+  Message& message = messages_[index];
+  --in_flight_;
+  message.state = State::kReady;
+  if (absl::IsResourceExhausted(error)) {
+    backoff_.Refused(now);
+  } else if (!OutcomeUnknown(error)) {
+    fatal_.Update(error);
+  } else if (backoff_.Failed(now)) {
+    message.ask = true;
+    message.asked = false;
+  } else {
+    fatal_.Update(absl::UnavailableError(absl::StrCat(
+        error.message(), " (tried for ", absl::FormatDuration(options_.patience), ")")));
+  }
+}
+
+std::optional<absl::Duration> PushPlan::WakeAt() const {
+  if (!fatal_.ok() || in_flight_ >= options_.window) return std::nullopt;
+  for (size_t i = first_open_; i < messages_.size(); ++i)
+    if (messages_[i].state == State::kReady) return backoff_.not_before();
+  return std::nullopt;
+}
+
+std::optional<absl::StatusOr<PushSummary>> PushPlan::Result() const {
+  if (in_flight_ > 0 || !AllAdded()) return std::nullopt;
+  if (!fatal_.ok()) return fatal_;
+  if (summary_.accepted + summary_.stale < num_variables_) return std::nullopt;
+  return summary_;
+}
+
+}  // namespace lockstep

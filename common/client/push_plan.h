@@ -1,0 +1,98 @@
+// Decides which message of a gradient goes next: cuts and joins variables into messages, keeps the
+// window, remembers verdicts, resolves unknown outcomes. Sends nothing and knows no clock.
+//
+// A message whose outcome is unknown (the ps was not reachable, or did not answer) is asked about
+// before its bytes are sent again; a message that was refused for want of memory is sent again. So
+// is everything of a variable that is still pending when all of it was acknowledged: the ps lost
+// it. When a reply shows that the shard has closed this step, the rest is asked about before it is
+// sent, since it would be dropped.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/client/backoff.h"
+#include "common/client/gradient_pusher.h"
+#include "common/tensor/tensor.h"
+#include "proto/ps.pb.h"
+
+namespace lockstep {
+
+// For one gradient. Thread-compatible. Times are of one monotonic clock.
+class PushPlan {
+ public:
+  struct Piece {
+    size_t variable;  // in the order of Add
+    uint64_t offset;  // in bytes
+    uint64_t size;
+  };
+  struct Outgoing {
+    size_t message;
+    bool ask;  // the header alone
+    std::vector<Piece> pieces;
+  };
+  struct Variable {
+    VariableId id;
+    TensorView gradient;
+  };
+
+  PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables,
+           absl::Duration now);
+
+  // At most num_variables times.
+  void Add(VariableId variable, TensorView gradient);
+  const Variable& variable(size_t index) const { return variables_[index].of; }
+
+  // What to send now. It is in flight until OnReply or OnError.
+  std::optional<Outgoing> Next(absl::Duration now);
+  void OnReply(size_t message, const PushReply& reply, absl::Duration now);
+  void OnError(size_t message, const absl::Status& error, absl::Duration now);
+
+  // When Next should be asked again though nothing has happened; nullopt: no need.
+  std::optional<absl::Duration> WakeAt() const;
+
+  // Set when all is over: every variable was added, nothing is in flight, and all verdicts are
+  // known or an error is final.
+  std::optional<absl::StatusOr<PushSummary>> Result() const;
+
+ private:
+  enum class State { kOpen, kReady, kInFlight, kAcknowledged };
+  struct Message {
+    State state = State::kOpen;
+    bool ask = false;    // before sending
+    bool asked = false;  // and the answer was: pending
+    std::vector<Piece> pieces;
+  };
+  struct Progress {
+    Variable of;
+    Verdict verdict = PENDING;
+  };
+
+  void AddToBucket(size_t variable, uint64_t size);
+  void CloseBucket();
+  bool AllAdded() const { return variables_.size() == num_variables_; }
+  bool HasPending(const Message& message) const;
+  // The message to send next, or nullptr.
+  Message* Choose();
+  void RepeatLost(absl::Duration now);
+
+  const PusherOptions options_;
+  const GlobalStep local_step_;
+  const size_t num_variables_;
+  Backoff backoff_;
+  std::vector<Progress> variables_;
+  std::vector<Message> messages_;
+  std::optional<size_t> bucket_;  // the open message
+  uint64_t bucket_size_ = 0;
+  size_t first_open_ = 0;  // every message before is acknowledged
+  int in_flight_ = 0;
+  bool straggling_ = false;  // the shard has closed this step
+  int repeats_ = 0;          // of everything that was lost
+  PushSummary summary_;
+  absl::Status fatal_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,157 @@
+#include "common/client/variable_puller.h"
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/client/pull_plan.h"
+#include "common/client/pump.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<uint64_t> SizesOf(const std::vector<PullTarget>& targets) {
+  std::vector<uint64_t> sizes;
+  for (const PullTarget& target : targets) sizes.push_back(target.value.num_bytes());
+  return sizes;
+}
+
+}  // namespace
+
+class VariablePuller::Impl {
+ public:
+  Impl(PsData* ps, const PullerOptions& options, std::vector<PullTarget> targets)
+      : ps_(ps),
+        identity_(options.identity),
+        targets_(std::move(targets)),
+        plan_(options, SizesOf(targets_)),
+        pump_([this] { return Step(); }) {}
+
+  ~Impl() {
+    pump_.Close();
+    // Whoever started a fetch is told, even of one that was never completed.
+    Done<GlobalStep> done;
+    {
+      absl::MutexLock lock(&mutex_);
+      done = std::move(done_);
+    }
+    if (done) done(absl::CancelledError("the puller was destroyed"));
+  }
+
+  void Fetch(GlobalStep version, Done<GlobalStep> done) {
+    {
+      absl::MutexLock lock(&mutex_);
+      LOCKSTEP_CHECK(!done_);
+      done_ = std::move(done);
+      plan_.Start(version, Now());
+    }
+    pump_.Run();
+  }
+
+ private:
+  struct Call {
+    size_t index;
+    PullRequest request;
+  };
+
+  static absl::Duration Now() { return Clock::Real()->Monotonic(); }
+
+  // Sends one request, or tells that the fetch is over.
+  bool Step() {
+    std::shared_ptr<Gate::Pass> hold = pump_.Hold();
+    if (!*hold) return false;
+    std::optional<Call> call;
+    Done<GlobalStep> done;
+    std::optional<absl::StatusOr<GlobalStep>> result;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!done_) return false;
+      call = NextCall();
+      if (!call) result = plan_.Result();
+      if (result) done = std::exchange(done_, nullptr);
+    }
+    if (call) Send(*std::move(call), std::move(hold));
+    if (result) done(*std::move(result));
+    return call.has_value();
+  }
+
+  std::optional<Call> NextCall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto outgoing = plan_.Next(Now());
+    if (!outgoing) {
+      if (const auto wake = plan_.WakeAt()) pump_.RunIn(*wake - Now());
+      return std::nullopt;
+    }
+    Call call{.index = outgoing->request};
+    *call.request.mutable_worker() = identity_;
+    call.request.set_version(outgoing->version.value());
+    for (const PullPlan::Piece& piece : plan_.pieces(outgoing->request)) {
+      PullPiece* to = call.request.add_pieces();
+      to->set_variable(targets_[piece.target].variable.value());
+      to->set_offset(piece.offset);
+      to->set_size(piece.size);
+    }
+    return call;
+  }
+
+  void Send(Call call, std::shared_ptr<Gate::Pass> hold) {
+    ps_->Pull(call.request, [this, index = call.index, hold = std::move(hold)](
+                                const absl::StatusOr<std::unique_ptr<PulledValues>>& values) {
+      absl::Status status = values.status();
+      // Nobody else touches the targets of a request in flight.
+      if (status.ok()) status = CopyToTargets(index, **values);
+      {
+        absl::MutexLock lock(&mutex_);
+        if (status.ok()) {
+          plan_.OnReply(index, GlobalStep((*values)->header().version()), Now());
+        } else {
+          plan_.OnError(index, status, Now());
+        }
+      }
+      pump_.Run();
+    });
+  }
+
+  // The pieces of a request never change, so reading them needs no lock.
+  absl::Status CopyToTargets(size_t index,
+                             const PulledValues& values) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const std::vector<PullPlan::Piece>& pieces = plan_.pieces(index);
+    const PullReply& header = values.header();
+    bool matches = header.pieces_size() == static_cast<int>(pieces.size());
+    std::vector<std::span<std::byte>> memory;
+    for (size_t i = 0; matches && i < pieces.size(); ++i) {
+      const PullTarget& target = targets_[pieces[i].target];
+      const PullPiece& piece = header.pieces(static_cast<int>(i));
+      matches = piece.variable() == target.variable.value() && piece.offset() == pieces[i].offset;
+      memory.push_back(target.value.bytes().subspan(pieces[i].offset, pieces[i].size));
+    }
+    if (!matches)
+      return absl::InternalError("pull was answered with pieces that were not asked for");
+    return values.CopyTo(memory);
+  }
+
+  PsData* const ps_;  // outlives the puller
+  const WorkerIdentity identity_;
+  const std::vector<PullTarget> targets_;
+  absl::Mutex mutex_;
+  PullPlan plan_ ABSL_GUARDED_BY(mutex_);
+  Done<GlobalStep> done_ ABSL_GUARDED_BY(mutex_);  // while a fetch is under way
+  Pump pump_;
+};
+
+VariablePuller::VariablePuller(PsData* ps, const PullerOptions& options,
+                               std::vector<PullTarget> targets)
+    : impl_(std::make_unique<Impl>(ps, options, std::move(targets))) {}
+
+VariablePuller::~VariablePuller() = default;
+
+void VariablePuller::Fetch(GlobalStep version, Done<GlobalStep> done) {
+  impl_->Fetch(version, std::move(done));
+}
+
+}  // namespace lockstep
