@@ -116,6 +116,7 @@ void CsvScanner::ScanQuoted() {
     }
     text_ += static_cast<char>(c);
   }
+  if (text_.size() > kLargestRecord) return;
   const bool carriage_return = Peek() == '\r';
   if (carriage_return) Take();
   const int next = Peek();

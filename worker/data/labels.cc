@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
@@ -23,10 +24,10 @@ absl::StatusOr<Tensor> Classes(const ExampleTable& table, int64_t num_classes) {
     for (int64_t i = 0; i < table.size(); ++i) {
       const double label = in[i];
       if (label < 0 || label >= num_classes || label != std::floor(label)) {
-        return absl::DataLossError(
-            absl::StrCat(table.labels_file, ": ", table.Place(i), ": label ", label,
-                         ", expected a whole number from 0 to ", num_classes - 1,
-                         ". Remedy: correct the label, or give the model more outputs."));
+        return absl::DataLossError(absl::StrCat(
+            table.labels_file, ": ", table.Place(i), ": label ", absl::StrFormat("%.15g", label),
+            ", expected a whole number from 0 to ", num_classes - 1,
+            ". Remedy: correct the label, or give the model more outputs."));
       }
       out[i] = static_cast<int32_t>(label);
     }

@@ -9,6 +9,7 @@ namespace lockstep::worker {
 namespace {
 
 constexpr int64_t kDefaultPrefetch = 2;
+constexpr int64_t kMostPrefetch = 1024;
 
 class PrefetchedPipeline final : public Pipeline {
  public:
@@ -38,10 +39,10 @@ class PrefetchedPipeline final : public Pipeline {
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Open(const DataDef& data,
                                                          const ExampleSpec& spec,
                                                          const PipelineOptions& options) {
-  if (data.prefetch() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.prefetch: expected 0 or more batches, got ", data.prefetch(),
-                     ". Remedy: leave it out."));
+  if (data.prefetch() < 0 || data.prefetch() > kMostPrefetch) {
+    return absl::InvalidArgumentError(absl::StrCat("data.prefetch: expected 0 to ", kMostPrefetch,
+                                                   " batches, got ", data.prefetch(),
+                                                   ". Remedy: leave it out."));
   }
   const int64_t ahead = data.prefetch() == 0 ? kDefaultPrefetch : data.prefetch();
   LOCKSTEP_ASSIGN_OR_RETURN(auto batches, ReplicaBatches::Open(data, spec, options));

@@ -3,10 +3,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
 namespace {
+
+// Of one step of one replica: 64 GiB. A batch beyond is a mistake in the job.
+constexpr int64_t kMostElements = int64_t{1} << 34;
 
 absl::StatusOr<ShuffleWindow> WindowOf(const DataDef& data, int64_t num_examples) {
   if (data.shuffle_buffer() < 0) {
@@ -38,12 +42,24 @@ absl::Status CheckShift(int64_t most, const ExampleStore& store) {
       store.input_shape().ToString(), ", got ", most, ". Remedy: shift by less."));
 }
 
+absl::Status CheckMemory(const Slice& slice, const Shape& example) {
+  const auto elements =
+      CheckedMultiply(slice.towers() * slice.batch_per_tower(), example.num_elements());
+  if (elements && *elements <= kMostElements) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "batch per tower: expected at most ",
+      kMostElements / slice.towers() / std::max<int64_t>(example.num_elements(), 1),
+      " examples of shape ", example.ToString(), " for ", slice.towers(), " towers, got ",
+      slice.batch_per_tower(), ". Remedy: use a smaller batch or more workers."));
+}
+
 }  // namespace
 
 absl::StatusOr<ReplicaBatches> ReplicaBatches::Open(const DataDef& data, const ExampleSpec& spec,
                                                     const PipelineOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Slice slice, Slice::Create(options));
   LOCKSTEP_ASSIGN_OR_RETURN(auto store, ExampleStore::Open(data, Split::kTrain, spec));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(slice, store.input_shape()));
   const int64_t num_examples = store.num_examples();
   LOCKSTEP_ASSIGN_OR_RETURN(const ShuffleWindow window, WindowOf(data, num_examples));
   const int64_t shift = data.augmentation().shift();

@@ -50,6 +50,13 @@ TEST_CASE("Orders are repeatable and differ between seeds and between data epoch
   CHECK(Order(0, 3, 100, 100) != Order(3, 0, 100, 100));
 }
 
+TEST_CASE("Orders are those of an explicit buffer, and stay the same from release to release") {
+  // From a separate program: Philox, a list as buffer, drawn from and refilled as tf.data does it.
+  CHECK(Order(42, 0, 10, 10) == std::vector<int64_t>{2, 7, 8, 6, 3, 4, 5, 9, 1, 0});
+  CHECK(Order(42, 3, 10, 10) == std::vector<int64_t>{1, 6, 5, 7, 8, 2, 4, 9, 3, 0});
+  CHECK(Order(42, 1, 3, 12) == std::vector<int64_t>{1, 2, 3, 5, 6, 7, 4, 9, 8, 11, 0, 10});
+}
+
 TEST_CASE("A window of one keeps the order of the file") {
   CHECK(Order(9, 4, 1, 50) == Identity(50));
 }

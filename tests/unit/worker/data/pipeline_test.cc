@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <set>
 
 #include "tests/unit/worker/data/data_files.h"
@@ -225,6 +228,9 @@ TEST_CASE("Pipelines that cannot be are refused with field, expected and got") {
       {[](D d, S, P) { d.set_no_shuffle(true), d.set_shuffle_buffer(3); }, invalid, "at most one"},
       {[](D, S, P p) { p.replica = 1; }, invalid, "replica: expected less than 1"},
       {[](D, S, P p) { p.batch_per_tower = 0; }, invalid, "batch per tower"},
+      {[](D, S, P p) { p.batch_per_tower = int64_t{1} << 40; }, invalid, "at most 1073741824"},
+      {[](D, S, P p) { p.batch_per_tower = int64_t{1} << 60; }, invalid, "got 1152921504606846976"},
+      {[](D d, S, P) { d.set_prefetch(1025); }, invalid, "data.prefetch: expected 0 to 1024"},
       {[](D d, S, P) { d.mutable_idx()->set_train_images("/nowhere"); },
        absl::StatusCode::kNotFound, "/nowhere"},
   };
