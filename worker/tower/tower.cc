@@ -1,7 +1,5 @@
 #include "worker/tower/tower.h"
 
-#include <optional>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -20,12 +18,12 @@ class ModelTower : public Tower {
         options_(options),
         schedule_(MakeSchedule(graph_)),
         device_(options.threads),
-        factory_(cpu::MakeOpFactory(&device_)),
-        predictions_(DType::kFloat32, Shape({options.batch, graph_.num_outputs()})) {}
+        factory_(cpu::MakeOpFactory(&device_)) {}
 
   absl::Status Prepare() {
     device_.MakeCurrent();
     LOCKSTEP_ASSIGN_OR_RETURN(full_, MakePass(options_.batch));
+    predictions_ = Tensor(DType::kFloat32, Shape({options_.batch, graph_.num_outputs()}));
     return absl::OkStatus();
   }
 

@@ -1,0 +1,228 @@
+#include "tests/unit/worker/tower/models.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/philox.h"
+
+namespace lockstep::worker {
+
+using reference::Array;
+
+const char kLeNet[] = R"pb(
+  input_shape: [ 10, 9, 2 ]
+  layers {
+    name: "conv1"
+    conv2d { filters: 4 kernel: 3 }
+  }
+  layers {
+    name: "relu1"
+    relu {}
+  }
+  layers {
+    name: "pool1"
+    max_pool { window: 2 }
+  }
+  layers {
+    name: "conv2"
+    conv2d {
+      filters: 6
+      kernel: [ 3, 2 ]
+      padding: VALID
+    }
+  }
+  layers {
+    name: "relu2"
+    relu {}
+  }
+  layers {
+    name: "pool2"
+    average_pool { window: 2 strides: 1 padding: SAME }
+  }
+  layers {
+    name: "flat"
+    flatten {}
+  }
+  layers {
+    name: "dense1"
+    dense { units: 12 }
+  }
+  layers {
+    name: "tanh"
+    tanh {}
+  }
+  layers {
+    name: "dense2"
+    dense { units: 5 }
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
+const char kResidual[] = R"pb(
+  input_shape: [ 6, 6, 3 ]
+  layers {
+    name: "stem"
+    conv2d { filters: 4 kernel: 3 no_bias: true }
+  }
+  layers {
+    name: "norm"
+    batch_norm {}
+  }
+  layers {
+    name: "relu"
+    relu {}
+  }
+  layers {
+    name: "left"
+    conv2d { filters: 4 kernel: 3 }
+    inputs: "relu"
+  }
+  layers {
+    name: "right"
+    conv2d { filters: 4 kernel: 1 no_bias: true }
+    inputs: "relu"
+  }
+  layers {
+    name: "right_norm"
+    batch_norm { momentum: 0.5 }
+  }
+  layers {
+    name: "left_relu"
+    relu {}
+    inputs: "left"
+  }
+  layers {
+    name: "sum"
+    add {}
+    inputs: [ "left_relu", "right_norm", "relu", "relu" ]
+  }
+  layers {
+    name: "sigmoid"
+    sigmoid {}
+    inputs: "sum"
+  }
+  layers {
+    name: "joined"
+    concatenate {}
+    inputs: [ "sigmoid", "relu", "input", "sum" ]
+  }
+  layers {
+    name: "flat"
+    flatten {}
+  }
+  layers {
+    name: "fc"
+    dense { units: 4 }
+    inputs: "flat"
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
+const char kRegression[] = R"pb(
+  input_shape: [ 4, 4, 3 ]
+  layers {
+    name: "pool"
+    average_pool { window: 2 }
+  }
+  layers {
+    name: "flat"
+    flatten {}
+  }
+  layers {
+    name: "norm"
+    batch_norm {}
+  }
+  layers {
+    name: "fc1"
+    dense { units: 7 }
+  }
+  layers {
+    name: "relu"
+    relu {}
+  }
+  layers {
+    name: "fc2"
+    dense { units: 3 no_bias: true }
+  }
+  layers {
+    name: "loss"
+    l2_loss {}
+  }
+)pb";
+
+ModelGraph GraphOf(const std::string& text) {
+  ModelDef def;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &def));
+  absl::StatusOr<ModelGraph> graph = ModelGraph::Build(def);
+  INFO(graph.status());
+  REQUIRE(graph.ok());
+  return *std::move(graph);
+}
+
+std::vector<Array> VariablesOf(const ModelGraph& graph) {
+  std::vector<Array> variables;
+  for (const ModelVariable& variable : graph.variables()) {
+    const absl::Span<const int64_t> dims = variable.shape.dims();
+    variables.push_back(Array::Random({dims.begin(), dims.end()}, variable.name));
+    for (double& value : variables.back().values) {
+      // Small enough that no layer saturates; floats, so that both sides compute from the same.
+      value =
+          static_cast<float>(value * 0.5 + (absl::EndsWith(variable.name, "variance") ? 1.0 : 0.0));
+    }
+  }
+  return variables;
+}
+
+Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first) {
+  const auto fill = [&](Tensor& tensor, absl::string_view name) {
+    const Philox generator(1, name);
+    const std::span<float> values = tensor.as<float>();
+    const int64_t per_example = tensor.num_elements() / size;
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+      values[i] = 2 * UniformFloat(generator.At(first * per_example + i)[0]) - 1;
+    }
+  };
+  std::vector<int64_t> dims = {size};
+  const absl::Span<const int64_t> example = graph.input_shape().dims();
+  dims.insert(dims.end(), example.begin(), example.end());
+  Batch batch{Tensor(DType::kFloat32, Shape(absl::MakeConstSpan(dims))), Tensor()};
+  fill(batch.features, "features");
+  if (graph.is_classifier()) {
+    batch.labels = Tensor(DType::kInt32, Shape({size}));
+    for (int64_t i = 0; i < size; ++i) {
+      batch.labels.as<int32_t>()[i] = static_cast<int32_t>((first + i) * 3 % graph.num_outputs());
+    }
+  } else {
+    batch.labels = Tensor(DType::kFloat32, Shape({size, graph.num_outputs()}));
+    fill(batch.labels, "labels");
+  }
+  return batch;
+}
+
+Operands::Operands(const ModelGraph& graph) {
+  for (const Array& variable : VariablesOf(graph)) {
+    variables.push_back(reference::ToTensor(variable));
+    gradients.emplace_back(DType::kFloat32, variables.back().shape());
+    std::ranges::fill(gradients.back().as<float>(), std::numeric_limits<float>::quiet_NaN());
+  }
+  for (const Tensor& variable : variables) variable_views.push_back(variable.view());
+  for (Tensor& gradient : gradients) gradient_views.push_back(gradient.view());
+}
+
+bool SameBits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.num_bytes()) == 0;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,41 @@
+// Small models with every kind of layer, and data for them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/model/graph.h"
+#include "tests/reference/array.h"
+#include "worker/data/batch.h"
+
+namespace lockstep::worker {
+
+// From a model file's text; REQUIREs that it is sound.
+ModelGraph GraphOf(const std::string& text);
+
+// conv, pool, conv, pool, dense, dense on 10x9x2 images.
+extern const char kLeNet[];
+// Two branches with batch norm, joined by add, then by concatenate; a value read three times.
+extern const char kResidual[];
+// A chain on 4x4x3 images that begins with what needs no gradient and ends in an L2 loss.
+extern const char kRegression[];
+
+// Fixed values for the variables; a moving variance is positive.
+std::vector<reference::Array> VariablesOf(const ModelGraph& graph);
+
+// `first`: where in an endless series of examples the batch begins.
+Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first = 0);
+
+// Owns what a pass reads and writes.
+struct Operands {
+  explicit Operands(const ModelGraph& graph);
+  std::vector<Tensor> variables;
+  std::vector<Tensor> gradients;
+  std::vector<TensorView> variable_views;
+  std::vector<MutableTensorView> gradient_views;
+};
+
+// Equal to the last bit.
+bool SameBits(const Tensor& a, const Tensor& b);
+
+}  // namespace lockstep::worker

@@ -1,0 +1,142 @@
+#include "worker/tower/tower_group.h"
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "common/base/philox.h"
+#include "tests/unit/worker/tower/models.h"
+
+namespace lockstep::worker {
+namespace {
+
+using reference::Array;
+
+std::unique_ptr<TowerGroup> Made(const ModelGraph& graph, const TowerGroupOptions& options) {
+  absl::StatusOr<std::unique_ptr<TowerGroup>> group = TowerGroup::Create(graph, options);
+  INFO(group.status());
+  REQUIRE(group.ok());
+  REQUIRE((*group)->size() == options.towers);
+  return *std::move(group);
+}
+
+std::vector<Batch> BatchesOf(const ModelGraph& graph, int towers, int64_t per_tower) {
+  std::vector<Batch> batches;
+  for (int t = 0; t < towers; ++t) batches.push_back(BatchOf(graph, per_tower, t * per_tower));
+  return batches;
+}
+
+const Tower::GradientReady kIgnore = [](int) {};
+
+TEST_CASE("towers with parts of a batch do what one tower does with the whole") {
+  const ModelGraph graph = GraphOf(kLeNet);
+  Operands whole(graph);
+  const std::unique_ptr<TowerGroup> one =
+      Made(graph, {.towers = 1, .batch_per_tower = 12, .threads_per_tower = 1});
+  const float loss =
+      one->Train(BatchesOf(graph, 1, 12), whole.variable_views, whole.gradient_views, 1, kIgnore);
+  for (int towers : {2, 3, 4}) {
+    Operands parts(graph);
+    const std::unique_ptr<TowerGroup> group =
+        Made(graph, {.towers = towers, .batch_per_tower = 12 / towers, .threads_per_tower = 1});
+    CHECK(group->Train(BatchesOf(graph, towers, 12 / towers), parts.variable_views,
+                       parts.gradient_views, 1, kIgnore) == Approx(loss).epsilon(1e-6));
+    for (size_t v = 0; v < parts.gradients.size(); ++v) {
+      INFO(graph.variables()[v].name << ", towers " << towers);
+      CHECK(reference::Distance(reference::ToArray(parts.gradients[v].view()),
+                                reference::ToArray(whole.gradients[v].view())) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("the mean over towers is their sum in order, for statistics too") {
+  const ModelGraph graph = GraphOf(kResidual);
+  constexpr int kTowers = 3;
+  const std::unique_ptr<TowerGroup> group =
+      Made(graph, {.towers = kTowers, .batch_per_tower = 4, .threads_per_tower = 2});
+  const std::vector<Batch> batches = BatchesOf(graph, kTowers, 4);
+  const std::unique_ptr<Tower> tower = *Tower::Create(graph, {.batch = 4, .threads = 2});
+  std::vector<Operands> alone;
+  for (int t = 0; t < kTowers; ++t) {
+    alone.emplace_back(graph);
+    tower->Train(batches[t], alone[t].variable_views, alone[t].gradient_views, 1, kIgnore);
+  }
+  // Again and again: the threads keep nothing of the step before.
+  for (int step = 0; step < 20; ++step) {
+    Operands mean(graph);
+    group->Train(batches, mean.variable_views, mean.gradient_views, step, kIgnore);
+    for (size_t v = 0; v < mean.gradients.size(); ++v) {
+      const std::span<const float> got = mean.gradients[v].as<float>();
+      for (size_t i = 0; i < got.size(); ++i) {
+        const float sum = alone[0].gradients[v].as<float>()[i] +
+                          alone[1].gradients[v].as<float>()[i] +
+                          alone[2].gradients[v].as<float>()[i];
+        if (got[i] != sum * (1.0f / kTowers)) FAIL(graph.variables()[v].name << " at " << i);
+      }
+    }
+  }
+}
+
+TEST_CASE("means are announced in order, complete, on the caller's thread") {
+  const ModelGraph graph = GraphOf(kResidual);
+  for (int towers : {1, 2}) {
+    const std::unique_ptr<TowerGroup> group =
+        Made(graph, {.towers = towers, .batch_per_tower = 4, .threads_per_tower = 1});
+    Operands operands(graph);
+    std::vector<int> announced;
+    std::vector<Tensor> at_the_time;
+    bool elsewhere = false;
+    const std::thread::id caller = std::this_thread::get_id();
+    const float loss = group->Train(BatchesOf(graph, towers, 4), operands.variable_views,
+                                    operands.gradient_views, 1, [&](int variable) {
+                                      announced.push_back(variable);
+                                      at_the_time.push_back(operands.gradients[variable].Clone());
+                                      elsewhere = elsewhere || std::this_thread::get_id() != caller;
+                                    });
+    CHECK(!elsewhere);
+    CHECK(operands.gradients.back().as<float>()[0] == loss);
+    REQUIRE(announced.size() == graph.variables().size());
+    for (size_t i = 0; i < announced.size(); ++i) {
+      CHECK(announced[i] == static_cast<int>(announced.size() - 1 - i));
+      CHECK(SameBits(at_the_time[i], operands.gradients[announced[i]]));
+    }
+  }
+}
+
+TEST_CASE("towers drop out independently of one another") {
+  const ModelGraph graph = GraphOf(R"pb(
+    input_shape: [ 64 ]
+    layers {
+      name: "drop"
+      dropout { rate: 0.5 }
+    }
+    layers {
+      name: "fc"
+      dense { units: 4 }
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb");
+  const std::unique_ptr<TowerGroup> group =
+      Made(graph, {.towers = 2, .batch_per_tower = 2, .threads_per_tower = 1});
+  std::vector<Batch> same;
+  for (int t = 0; t < 2; ++t) same.push_back(BatchOf(graph, 2));
+  Operands both(graph);
+  const float mean = group->Train(same, both.variable_views, both.gradient_views, 5, kIgnore);
+  Operands alone(graph);
+  const std::unique_ptr<Tower> tower = *Tower::Create(graph, {.batch = 2});
+  const float first =
+      tower->Train(same[0], alone.variable_views, alone.gradient_views, MixSeeds(5, 0), kIgnore);
+  CHECK(mean != Approx(first).epsilon(1e-6));
+}
+
+TEST_CASE("a group of no towers is refused, and so is a batch of nothing") {
+  const ModelGraph graph = GraphOf(kLeNet);
+  CHECK(absl::IsInvalidArgument(
+      TowerGroup::Create(graph, {.towers = 0, .batch_per_tower = 1}).status()));
+  CHECK(absl::IsInvalidArgument(TowerGroup::Create(graph, {.towers = 2}).status()));
+}
+
+}  // namespace
+}  // namespace lockstep::worker

@@ -1,0 +1,255 @@
+#include "worker/tower/tower.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "tests/reference/differences.h"
+#include "tests/reference/layers.h"
+#include "tests/reference/model.h"
+#include "tests/unit/worker/tower/models.h"
+
+// Memory that cannot be had is an error here, not the end of the process as AddressSanitizer has it.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+
+namespace lockstep::worker {
+namespace {
+
+using reference::Array;
+
+std::unique_ptr<Tower> Made(const ModelGraph& graph, const TowerOptions& options) {
+  absl::StatusOr<std::unique_ptr<Tower>> tower = Tower::Create(graph, options);
+  INFO(tower.status());
+  REQUIRE(tower.ok());
+  return *std::move(tower);
+}
+
+const Tower::GradientReady kIgnore = [](int) {};
+
+// Trains once and compares loss, gradients and new statistics with the reference.
+void CheckTraining(const ModelGraph& graph, Tower& tower, int64_t batch_size) {
+  const Batch batch = BatchOf(graph, batch_size);
+  Operands operands(graph);
+  std::vector<Array> variables = VariablesOf(graph);
+  const auto mean_loss = [&] { return reference::MeanLoss(graph, variables, batch, true); };
+  const float loss =
+      tower.Train(batch, operands.variable_views, operands.gradient_views, 1, kIgnore);
+  CHECK(loss == Approx(mean_loss()).epsilon(1e-5));
+  CHECK(operands.gradients.back().as<float>()[0] == loss);
+  for (size_t v = 0; v < variables.size(); ++v) {
+    if (!graph.variables()[v].trainable) continue;
+    INFO("gradient of " << graph.variables()[v].name << ", batch " << batch_size);
+    Array got(std::vector<int64_t>{0});
+    Array wanted = got;
+    for (int64_t i : reference::SpreadIndices(variables[v].size(), 12)) {
+      got.values.push_back(operands.gradients[v].as<float>()[i]);
+      wanted.values.push_back(reference::Derivative(variables[v].values[i], mean_loss));
+    }
+    CHECK(reference::Distance(got, wanted) < 2e-6);
+    double largest = 0;
+    for (double value : wanted.values) largest = std::max(largest, std::abs(value));
+    CHECK(largest > 1e-4);  // it depends on the variable at all
+  }
+}
+
+TEST_CASE("a tower's loss and gradients are those of the model") {
+  for (const char* text : {kLeNet, kResidual, kRegression}) {
+    const ModelGraph graph = GraphOf(text);
+    INFO(text);
+    for (int threads : {1, 2}) {
+      const std::unique_ptr<Tower> tower = Made(graph, {.batch = 5, .threads = threads});
+      CheckTraining(graph, *tower, 5);
+    }
+  }
+}
+
+TEST_CASE("a tower takes smaller batches than its largest, in any order") {
+  const ModelGraph graph = GraphOf(kResidual);
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 6});
+  for (int64_t size : {6, 2, 5, 6, 5, 1}) CheckTraining(graph, *tower, size);
+}
+
+TEST_CASE("a model that only scores its input has a loss and nothing to train") {
+  const ModelGraph graph = GraphOf(R"pb(
+    input_shape: [ 2, 2 ]
+    layers {
+      name: "flat"
+      flatten {}
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb");
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
+  CheckTraining(graph, *tower, 3);
+}
+
+TEST_CASE("moving statistics follow the batch with their momentum") {
+  const ModelGraph graph = GraphOf(R"pb(
+    input_shape: [ 3 ]
+    layers {
+      name: "norm"
+      batch_norm { momentum: 0.75 }
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb");
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 8});
+  const Batch batch = BatchOf(graph, 8);
+  Operands operands(graph);
+  tower->Train(batch, operands.variable_views, operands.gradient_views, 1, kIgnore);
+  const reference::Moments moments =
+      reference::MomentsOf(reference::ToArray(batch.features.view()));
+  for (int c = 0; c < 3; ++c) {
+    const float mean = operands.variables[2].as<float>()[c];
+    const float variance = operands.variables[3].as<float>()[c];
+    CHECK(operands.gradients[2].as<float>()[c] ==
+          Approx(0.75 * mean + 0.25 * moments.mean.values[c]).margin(1e-6));
+    CHECK(operands.gradients[3].as<float>()[c] ==
+          Approx(0.75 * variance + 0.25 * moments.variance.values[c]).margin(1e-6));
+  }
+}
+
+TEST_CASE("gradients are announced once each, final, from the last variable to the first") {
+  for (const char* text : {kLeNet, kResidual, kRegression}) {
+    const ModelGraph graph = GraphOf(text);
+    const std::unique_ptr<Tower> tower = Made(graph, {.batch = 4});
+    const Batch batch = BatchOf(graph, 4);
+    Operands operands(graph);
+    std::vector<int> announced;
+    std::vector<Tensor> at_the_time;
+    tower->Train(batch, operands.variable_views, operands.gradient_views, 1, [&](int variable) {
+      announced.push_back(variable);
+      at_the_time.push_back(operands.gradients[variable].Clone());
+    });
+    REQUIRE(announced.size() == graph.variables().size());
+    for (size_t i = 0; i < announced.size(); ++i) {
+      CHECK(announced[i] == static_cast<int>(announced.size() - 1 - i));
+      CHECK(SameBits(at_the_time[i], operands.gradients[announced[i]]));
+    }
+  }
+}
+
+TEST_CASE("the same input gives the same bits, run after run and tower after tower") {
+  const ModelGraph graph = GraphOf(kResidual);
+  const Batch batch = BatchOf(graph, 32);
+  Operands first(graph);
+  for (int threads : {1, 2}) {
+    const std::unique_ptr<Tower> tower = Made(graph, {.batch = 32, .threads = threads});
+    tower->Train(batch, first.variable_views, first.gradient_views, 1, kIgnore);
+    for (int run = 0; run < 5; ++run) {
+      const std::unique_ptr<Tower> other = Made(graph, {.batch = 32, .threads = threads});
+      Operands again(graph);
+      Tower& repeated = run % 2 == 0 ? *tower : *other;
+      repeated.Train(batch, again.variable_views, again.gradient_views, 1, kIgnore);
+      for (size_t v = 0; v < first.gradients.size(); ++v) {
+        CHECK(SameBits(first.gradients[v], again.gradients[v]));
+      }
+    }
+  }
+}
+
+TEST_CASE("evaluation takes the moving statistics and counts what is right") {
+  for (const char* text : {kLeNet, kResidual, kRegression}) {
+    const ModelGraph graph = GraphOf(text);
+    INFO(text);
+    const std::vector<Array> variables = VariablesOf(graph);
+    Operands operands(graph);
+    for (bool training : {false, true}) {
+      const std::unique_ptr<Tower> tower = Made(graph, {.batch = 7, .training = training});
+      for (int64_t size : {7, 3, 0}) {
+        const Batch batch = BatchOf(graph, std::max<int64_t>(size, 1));
+        if (size == 0) {
+          const Batch empty{Tensor(DType::kFloat32, Shape({0, 1})), Tensor()};
+          CHECK(tower->Evaluate(empty, operands.variable_views).examples == 0);
+          continue;
+        }
+        const Array scores = reference::Scores(
+            graph, variables, reference::ToArray(batch.features.view()), /*training=*/false);
+        int64_t correct = 0;
+        for (int64_t row = 0; graph.is_classifier() && row < size; ++row) {
+          const auto begin = scores.values.begin() + row * scores.dims.back();
+          const auto largest = std::max_element(begin, begin + scores.dims.back());
+          correct += largest - begin == batch.labels.as<int32_t>()[row];
+        }
+        const Tower::Evaluation evaluation = tower->Evaluate(batch, operands.variable_views);
+        CHECK(evaluation.examples == size);
+        CHECK(evaluation.correct == correct);
+        CHECK(evaluation.loss_sum ==
+              Approx(size * reference::MeanLoss(graph, variables, batch, false)).epsilon(1e-5));
+
+        const TensorView predictions = tower->Predict(batch.features, operands.variable_views);
+        CHECK(predictions.shape == Shape({size, graph.num_outputs()}));
+        CHECK(reference::Distance(reference::ToArray(predictions),
+                                  graph.is_classifier() ? reference::Softmax(scores) : scores) <
+              1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("training and evaluation may take turns") {
+  const ModelGraph graph = GraphOf(kResidual);
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 5});
+  const Batch batch = BatchOf(graph, 5);
+  Operands first(graph);
+  Operands again(graph);
+  tower->Train(batch, first.variable_views, first.gradient_views, 1, kIgnore);
+  tower->Evaluate(BatchOf(graph, 5, 100), first.variable_views);
+  tower->Train(batch, again.variable_views, again.gradient_views, 1, kIgnore);
+  for (size_t v = 0; v < first.gradients.size(); ++v) {
+    CHECK(SameBits(first.gradients[v], again.gradients[v]));
+  }
+}
+
+TEST_CASE("dropout follows the key in training and is gone in evaluation") {
+  const char* const text = R"pb(
+    input_shape: [ 40 ]
+    layers {
+      name: "fc1"
+      dense { units: 50 }
+    }
+    layers {
+      name: "relu"
+      relu {}
+    }
+    layers {
+      name: "drop"
+      dropout { rate: 0.5 }
+    }
+    layers {
+      name: "fc2"
+      dense { units: 4 }
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb";
+  const ModelGraph graph = GraphOf(text);
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 6});
+  const Batch batch = BatchOf(graph, 6);
+  Operands operands(graph);
+  const auto loss = [&](uint64_t key) {
+    return tower->Train(batch, operands.variable_views, operands.gradient_views, key, kIgnore);
+  };
+  const float once = loss(3);
+  CHECK(once == loss(3));
+  CHECK(once != loss(4));
+  CHECK(tower->Evaluate(batch, operands.variable_views).loss_sum ==
+        Approx(6 * reference::MeanLoss(graph, VariablesOf(graph), batch, false)).epsilon(1e-5));
+}
+
+TEST_CASE("options that make no sense are refused") {
+  const ModelGraph graph = GraphOf(kRegression);
+  CHECK(absl::IsInvalidArgument(Tower::Create(graph, {.batch = 0}).status()));
+  CHECK(absl::IsInvalidArgument(Tower::Create(graph, {.batch = 1, .threads = 0}).status()));
+  const absl::Status huge = Tower::Create(graph, {.batch = int64_t{1} << 45}).status();
+  INFO(huge);
+  CHECK(!huge.ok());
+}
+
+}  // namespace
+}  // namespace lockstep::worker
