@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
 
 bin=$root/bazel-bin
-daemons=(//ps:ps //worker:worker //chief:chief //worker:predict //deploy/cli:cli)
+daemons=(//ps:ps //worker:worker //chief:chief)
+tools=(//worker:predict //deploy/cli:up //deploy/cli:demo //deploy/cli:status)
 
 # A Bazel server that was not there before is stopped again: nothing stays behind, and training
 # gets its memory.
@@ -38,23 +39,23 @@ run_bazel() {
 
 binary_of() { local label=${1#//}; echo "$bin/${label/://}"; }
 
-# What the daemons are made of, and how the binaries looked after the last build: when neither has
+# What the binaries are made of, and how the binaries looked after the last build: when neither has
 # changed there is nothing to do, and Bazel need not start.
 fingerprint() {
   local target
-  for target in "${daemons[@]}"; do stat -L -c '%n %y %s' "$(binary_of "$target")" 2>/dev/null || echo absent; done
+  for target in "${daemons[@]}" "${tools[@]}"; do stat -L -c '%n %y %s' "$(binary_of "$target")" 2>/dev/null || echo absent; done
 }
 up_to_date() {
   [ -f "$cache/built" ] && [ "$(fingerprint)" = "$(cat "$cache/built")" ] &&
     [ -z "$(find "$root"/{WORKSPACE,BUILD.bazel,.bazelrc,proto,common,ps,worker,chief,deploy} "$root"/*.bazelrc -newer "$cache/built" -print -quit 2>/dev/null)" ]
 }
 
-build_daemons() {
+build_all() {
   ! up_to_date || return 0
   local started status=0
   started=$(date --iso-8601=ns)
   note_bazel_server
-  run_bazel "building" "$cache/build.log" build "${daemons[@]}" || status=$?
+  run_bazel "building" "$cache/build.log" build "${daemons[@]}" "${tools[@]}" || status=$?
   stop_new_server
   if ((status != 0)); then
     bazel_output "$cache/build.log" >&2

@@ -31,7 +31,7 @@ update_lists() { run_job "package lists" "$cache/apt.log" apt_progress apt_get u
 # ensure_packages GROUP...: installs what is missing, or says how and ends.
 ensure_packages() {
   command -v dpkg-query >/dev/null ||
-    die 78 "this is not a Debian system. Remedy: use Debian 12, or install what deploy/packages.txt names and run 'bazel build //ps //worker //chief //deploy/cli'"
+    die 78 "this is not a Debian system. Remedy: use Debian 12, or install what deploy/packages.txt names and build with bazel"
   local missing
   mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]} > 0)) || return 0

@@ -1,0 +1,96 @@
+// lockstep demo: trains a convolutional network on real images, here and now.
+#include <google/protobuf/text_format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
+#include "common/config/flags.h"
+#include "common/config/job.h"
+#include "common/fs/atomic_file.h"
+#include "common/fs/path.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/finish_command.h"
+#include "deploy/cli/json_output.h"
+#include "deploy/cli/local_run.h"
+#include "deploy/cli/supervisor.h"
+
+ABSL_FLAG(std::string, dataset, "digits",
+          "digits (8x8, shipped) or fashion (28x28, Fashion-MNIST)");
+ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt, "instead of the job's own");
+ABSL_FLAG(std::string, json, "", "write the summary to this file");
+ABSL_FLAG(std::string, run_dir, "", "folder for all output; default: a new one in runs/");
+ABSL_FLAG(std::string, bin_dir, "", "where ps/ps, worker/worker and chief/chief are");
+ABSL_FLAG(std::string, examples_dir, "deploy/examples", "where digits/ and fashion/ are");
+
+namespace lockstep::deploy {
+namespace {
+
+constexpr char kUsage[] =
+    "lockstep demo [--dataset=digits|fashion]\n"
+    "\n"
+    "Trains with 2 parameter servers, 3 workers (2 aggregated per step, 1 backup) and a chief on\n"
+    "free loopback ports, evaluates on held-out images and writes a checkpoint.\n";
+
+// The example's job with its output in the run's folder, as a file for the chief.
+absl::Status WriteJob(const std::string& path, const JobDef& job) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(job, &text);
+  return WriteFileAtomically(path, text);
+}
+
+void ShowWhereabouts(const LocalRunOptions& options, const Summary& summary, Console* console) {
+  console->Line(SummaryText(summary) + "job            " + options.job_path + "\nlogs           " +
+                JoinPath(options.run_dir, "logs"));
+  if (summary.checkpoint.empty()) return;
+  const IdxFiles& files = options.job.job.data().idx();
+  console->Line(
+      absl::StrCat("\nUse the model:\n  ./lockstep predict --checkpoint=", summary.checkpoint,
+                   " --data=", files.test_images(), ",", files.test_labels()));
+}
+
+absl::StatusOr<int> Demo(Console* console) {
+  const std::string dataset = absl::GetFlag(FLAGS_dataset);
+  if (dataset != "digits" && dataset != "fashion") {
+    return WithExitCode(
+        absl::InvalidArgumentError(absl::StrCat("--dataset: expected digits or fashion, got \"",
+                                                dataset, "\". Remedy: --dataset=digits")),
+        ExitCode::kUsage);
+  }
+  LocalRunOptions options;
+  LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(JoinPath(absl::GetFlag(FLAGS_examples_dir),
+                                                          dataset + "/job.textproto")));
+  LOCKSTEP_ASSIGN_OR_RETURN(JsonOutput json, JsonOutput::Create(absl::GetFlag(FLAGS_json)));
+  LOCKSTEP_ASSIGN_OR_RETURN(options.run_dir,
+                            MakeRunFolder(absl::GetFlag(FLAGS_run_dir), "demo-" + dataset));
+  JobDef& job = options.job.job;
+  job.mutable_checkpoint()->set_folder(JoinPath(options.run_dir, "checkpoints"));
+  if (const auto seed = absl::GetFlag(FLAGS_seed)) job.set_seed(*seed);
+  options.job_path = JoinPath(options.run_dir, "job.textproto");
+  LOCKSTEP_RETURN_IF_ERROR(WriteJob(options.job_path, job));
+  options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
+  if (!result.summary) return result.exit_code;
+  ShowWhereabouts(options, *result.summary, console);
+  LOCKSTEP_RETURN_IF_ERROR(json.Write(result.summary->json));
+  return result.exit_code;
+}
+
+}  // namespace
+}  // namespace lockstep::deploy
+
+int main(int argc, char** argv) {
+  lockstep::deploy::Supervisor::BlockSignals();
+  if (const auto flags =
+          lockstep::HandleFlags("lockstep demo", lockstep::deploy::kUsage, argc, argv);
+      flags.exit) {
+    return static_cast<int>(flags.code);
+  }
+  lockstep::deploy::Console console;
+  return lockstep::deploy::FinishCommand("lockstep demo", lockstep::deploy::Demo(&console));
+}

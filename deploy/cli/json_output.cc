@@ -1,0 +1,21 @@
+#include "deploy/cli/json_output.h"
+
+#include "common/base/status_macros.h"
+
+namespace lockstep::deploy {
+
+absl::StatusOr<JsonOutput> JsonOutput::Create(const std::string& path) {
+  JsonOutput output;
+  if (path.empty()) return output;
+  LOCKSTEP_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  output.file_.emplace(std::move(file));
+  return output;
+}
+
+absl::Status JsonOutput::Write(absl::string_view json) {
+  if (!file_) return absl::OkStatus();
+  LOCKSTEP_RETURN_IF_ERROR(file_->Append(json));
+  return file_->Commit();
+}
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,64 @@
+#include "deploy/cli/local_cluster.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "common/fs/path.h"
+
+namespace lockstep::deploy {
+namespace {
+
+std::string LogName(Role role, int index) {
+  if (role == Role::kChief) return "chief.log";
+  return absl::StrCat(Name(role), "-", index, ".log");
+}
+
+Task MakeTask(Role role, int index, const LocalPlan& plan) {
+  const std::string name(Name(role));
+  Task task{.role = role, .index = index};
+  task.command.name = TaskName(role, index);
+  task.command.log_path = JoinPath(plan.run_dir, "logs/" + LogName(role, index));
+  task.command.arguments = {JoinPath(plan.bin_dir, absl::StrCat(name, "/", name)),
+                            "--cluster=" + plan.cluster_path};
+  if (role != Role::kChief) {
+    task.command.arguments.push_back(absl::StrCat("--task_index=", index));
+  }
+  if (!plan.log_level.empty()) task.command.arguments.push_back("--log_level=" + plan.log_level);
+  return task;
+}
+
+}  // namespace
+
+std::string TaskName(Role role, int index) {
+  if (role == Role::kChief) return "chief";
+  return absl::StrCat(Name(role), " ", index);
+}
+
+std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
+  std::vector<Task> tasks;
+  Task chief = MakeTask(Role::kChief, 0, plan);
+  chief.command.arguments.push_back("--job=" + plan.job_path);
+  chief.command.arguments.push_back("--summary=" + plan.summary_path);
+  if (!plan.restore.empty()) chief.command.arguments.push_back("--restore=" + plan.restore);
+  tasks.push_back(std::move(chief));
+  for (int i = 0; i < cluster.Count(Role::kPs); ++i) tasks.push_back(MakeTask(Role::kPs, i, plan));
+  const int workers = cluster.Count(Role::kWorker);
+  for (int i = 0; i < workers; ++i) {
+    Task worker = MakeTask(Role::kWorker, i, plan);
+    worker.command.arguments.push_back(
+        absl::StrCat("--threads=", std::max(1, plan.cores / workers)));
+    // More OpenMP threads than cores spin for one another otherwise.
+    worker.command.environment.push_back("OMP_WAIT_POLICY=passive");
+    tasks.push_back(std::move(worker));
+  }
+  return tasks;
+}
+
+std::string ClusterJsonText(const ClusterSpec& cluster) {
+  const nlohmann::ordered_json json = {
+      {"chief", {cluster.chief}}, {"ps", cluster.ps}, {"worker", cluster.workers}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,38 @@
+// The cluster that `lockstep up` starts on this machine: who is in it and with which commands.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/config/cluster_spec.h"
+#include "deploy/cli/child_process.h"
+
+namespace lockstep::deploy {
+
+struct LocalPlan {
+  std::string bin_dir;  // where ps/ps, worker/worker and chief/chief are
+  std::string run_dir;  // has a folder logs
+  std::string cluster_path;
+  std::string job_path;
+  std::string summary_path;  // the chief writes it
+  std::string restore;       // empty: start anew
+  std::string log_level;
+  int cores = 1;
+};
+
+struct Task {
+  Role role = Role::kWorker;
+  int index = 0;
+  Command command;
+};
+
+// "chief", "ps 0", "worker 2".
+std::string TaskName(Role role, int index);
+
+// The tasks of `cluster`: chief, ps, workers. The workers share the cores.
+std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan);
+
+// The spec as the JSON file that every task reads.
+std::string ClusterJsonText(const ClusterSpec& cluster);
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,136 @@
+#include "deploy/cli/local_run.h"
+
+#include <sched.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+#include "common/fs/atomic_file.h"
+#include "common/fs/folder.h"
+#include "common/fs/path.h"
+#include "deploy/cli/job_progress.h"
+#include "deploy/cli/local_cluster.h"
+#include "deploy/cli/ports.h"
+#include "deploy/cli/status_poller.h"
+#include "deploy/cli/supervisor.h"
+
+namespace lockstep::deploy {
+namespace {
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.lexically_normal().string();
+}
+
+// This program is <bin_dir>/deploy/cli/up.
+std::string BuiltIn() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return self.parent_path().parent_path().parent_path().string();
+}
+
+int UsableCores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+absl::StatusOr<ClusterSpec> ChooseCluster(const LocalCluster& local) {
+  const int ps = local.ps();
+  const int workers = local.workers();
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> addresses,
+                            FreeLoopbackAddresses(1 + ps + workers));
+  return ClusterSpec{.ps = {addresses.begin() + 1, addresses.begin() + 1 + ps},
+                     .workers = {addresses.begin() + 1 + ps, addresses.end()},
+                     .chief = addresses[0]};
+}
+
+absl::Status CheckLocal(const std::string& path, const JobDef& job) {
+  constexpr int kMost = 1000;
+  const LocalCluster& local = job.local();
+  if (local.ps() >= 1 && local.workers() >= 1 && local.ps() + local.workers() <= kMost) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": local: expected at least 1 ps and 1 worker, at most ", kMost, " in all, got ps: ",
+      local.ps(), " workers: ", local.workers(), ". Remedy: write local { ps: 1 workers: 2 }"));
+}
+
+void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const LocalPlan& plan,
+              const SyncDef& sync, Console* console) {
+  console->Line(absl::StrFormat("starting %d ps, %d workers (%d aggregated per step) and a chief",
+                                cluster.Count(Role::kPs), cluster.Count(Role::kWorker),
+                                sync.replicas_to_aggregate()));
+  for (const Task& task : tasks) {
+    console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
+  }
+  console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
+  console->Line(absl::StrCat("state: ./lockstep status ", cluster.chief));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MakeRunFolder(const std::string& run_dir, const std::string& job_name) {
+  std::string path = run_dir;
+  if (path.empty()) {
+    const std::string base =
+        absl::StrCat("runs/", IsEntryName(job_name) ? job_name : "job", "-",
+                     absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()));
+    path = base;
+    for (int again = 2; IsFolder(path); ++again) path = absl::StrCat(base, "-", again);
+  }
+  path = Absolute(path);
+  LOCKSTEP_RETURN_IF_ERROR(MakeFolders(JoinPath(path, "logs")));
+  return path;
+}
+
+absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {
+  JobDef job = options.job.job;
+  LOCKSTEP_RETURN_IF_ERROR(CheckLocal(options.job_path, job));
+  if (absl::Status status = ValidateJob(&job, job.local().workers()); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(options.job_path, ": ", status.message()));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const ClusterSpec cluster, ChooseCluster(job.local()));
+  const LocalPlan plan = {
+      .bin_dir = Absolute(options.bin_dir.empty() ? BuiltIn() : options.bin_dir),
+      .run_dir = options.run_dir,
+      .cluster_path = options.cluster_out.empty() ? JoinPath(options.run_dir, "cluster.json")
+                                                  : Absolute(options.cluster_out),
+      .job_path = Absolute(options.job_path),
+      .summary_path = JoinPath(options.run_dir, "summary.json"),
+      .restore = options.restore.empty() ? "" : Absolute(options.restore),
+      .log_level = options.log_level,
+      .cores = UsableCores(),
+  };
+  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(plan.cluster_path, ClusterJsonText(cluster)));
+  std::error_code ignored;
+  std::filesystem::remove(plan.summary_path, ignored);  // an earlier run's
+
+  const std::vector<Task> tasks = PlanTasks(cluster, plan);
+  ShowPlan(cluster, tasks, plan, job.sync(), console);
+  // Under FIFO one worker may give a step all its gradients.
+  const int workers_needed =
+      job.sync().token_policy() == FIFO ? 1 : job.sync().replicas_to_aggregate();
+  Supervisor supervisor(tasks, workers_needed, console);
+  LOCKSTEP_RETURN_IF_ERROR(supervisor.StartAll());
+
+  LocalRunResult result;
+  StatusPoller poller(cluster.chief);
+  JobProgress progress;
+  result.exit_code = supervisor.Run([&] {
+    const auto status = poller.Latest();
+    if (!status) return;
+    for (const std::string& line : progress.News(*status)) console->Line(line);
+    console->Progress(JobProgress::Line(*status));
+  });
+  if (result.exit_code != 0) return result;
+  LOCKSTEP_ASSIGN_OR_RETURN(result.summary, ReadSummary(plan.summary_path));
+  return result;
+}
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,37 @@
+// One job from start to end on this machine, for `lockstep up` and `lockstep demo`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/config/job.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/summary.h"
+
+namespace lockstep::deploy {
+
+struct LocalRunOptions {
+  std::string job_path;     // given to the chief
+  LoadedJob job;            // what it holds
+  std::string run_dir;      // exists
+  std::string bin_dir;      // empty: where this program was built
+  std::string cluster_out;  // empty: run_dir/cluster.json
+  std::string restore;      // checkpoint to go on from; empty: none
+  std::string log_level;    // of the tasks; empty: theirs
+};
+
+struct LocalRunResult {
+  int exit_code = 0;
+  std::optional<Summary> summary;  // of a job that is done
+};
+
+// Says on `console` what is started and how it goes; returns when no process is left. An error: it
+// could not be started, and nothing runs. Supervisor::BlockSignals comes first.
+absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console);
+
+// Makes the folder of a run: `run_dir`, or when that is empty one under "runs" that is named after
+// the job and the time. Returns its absolute path.
+absl::StatusOr<std::string> MakeRunFolder(const std::string& run_dir, const std::string& job_name);
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,47 @@
+#include "deploy/cli/numbers.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace lockstep::deploy {
+
+std::string WithCommas(uint64_t number) {
+  const std::string digits = absl::StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string BytesText(uint64_t bytes) {
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  double value = bytes / 1024.0;
+  const char* unit = "KiB";
+  for (const char* next : {"MiB", "GiB", "TiB"}) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return absl::StrFormat("%.1f %s", value, unit);
+}
+
+std::string SecondsText(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "?";
+  if (seconds < 9.95) return absl::StrFormat("%.1f s", seconds);
+  const int64_t whole = std::llround(seconds);
+  if (whole < 60) return absl::StrCat(whole, " s");
+  if (whole < 3600) return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
+  return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string RateText(double per_second) {
+  if (!std::isfinite(per_second) || per_second < 0 || per_second > 1e18) return "?";
+  if (per_second >= 1000) return WithCommas(std::llround(per_second));
+  return absl::StrFormat(per_second >= 10 ? "%.1f" : "%.2f", per_second);
+}
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,58 @@
+// Decides, as the tasks of a local run end one after another, whether the run goes on, and what it
+// comes to. Pure: processes, clock and terminal are the supervisor's. Not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/config/cluster_spec.h"
+
+namespace lockstep::deploy {
+
+class RunOutcome {
+ public:
+  struct Member {
+    Role role = Role::kWorker;
+    int index = 0;
+  };
+  enum class Phase {
+    kRunning,
+    kFinishing,    // the chief is done: the others end by themselves
+    kFailing,      // the run cannot succeed any more: whoever is left must be stopped
+    kInterrupted,  // the same, because the user said so
+  };
+
+  // Steps close as long as `workers_needed` workers live.
+  RunOutcome(std::vector<Member> members, int workers_needed);
+
+  // `wait_status` is from waitpid. Returns what to tell the user; empty when all is as it should
+  // be.
+  std::string TaskEnded(size_t task, int wait_status);
+  // The user's signal (SIGINT, SIGTERM, SIGHUP).
+  void Interrupt(int signal);
+  // The tasks that are left had their time after the chief's end. Returns what to tell the user.
+  std::string FinishingTookTooLong();
+
+  Phase phase() const { return phase_; }
+  bool all_ended() const { return alive_ == 0; }
+  bool alive(size_t task) const { return !ended_[task]; }
+  // The task whose end made the run fail.
+  std::optional<size_t> culprit() const { return culprit_; }
+  // Of the run as a whole: the root cause's. Once all have ended.
+  int exit_code() const { return exit_code_; }
+
+ private:
+  std::string Fail(size_t task, int exit_code, std::string why);
+
+  const std::vector<Member> members_;
+  const int workers_needed_;
+  std::vector<bool> ended_;
+  size_t alive_;
+  int workers_alive_ = 0;
+  Phase phase_ = Phase::kRunning;
+  std::optional<size_t> culprit_;
+  int exit_code_ = 0;
+};
+
+}  // namespace lockstep::deploy

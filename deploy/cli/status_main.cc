@@ -1,0 +1,93 @@
+// lockstep status: what a running process says about itself.
+#include <google/protobuf/util/json_util.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
+#include "common/client/status_client.h"
+#include "common/config/address.h"
+#include "common/config/flags.h"
+#include "deploy/cli/finish_command.h"
+#include "deploy/cli/status_table.h"
+
+ABSL_FLAG(std::string, address, "",
+          "host:port of the process; may be given without the flag's name");
+ABSL_FLAG(bool, json, false, "print all of it as JSON");
+ABSL_FLAG(bool, watch, false, "print it again every second, until Ctrl-C or the process ends");
+
+namespace lockstep::deploy {
+namespace {
+
+constexpr char kUsage[] =
+    "lockstep status ADDRESS\n"
+    "\n"
+    "Asks a chief, ps or worker at host:port for its state. The chief knows the whole job.\n";
+
+constexpr absl::Duration kTimeout = absl::Seconds(5);
+constexpr absl::Duration kPeriod = absl::Seconds(1);
+
+absl::StatusOr<std::string> Text(const ProcessStatus& status) {
+  if (!absl::GetFlag(FLAGS_json)) return StatusTable(status);
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  if (!google::protobuf::util::MessageToJsonString(status, &json, options).ok()) {
+    return absl::InternalError("the status cannot be written as JSON");
+  }
+  return json;
+}
+
+absl::StatusOr<int> ShowStatus() {
+  const std::string address = absl::GetFlag(FLAGS_address);
+  if (auto parsed = ParseAddress(address); !parsed.ok()) {
+    return WithExitCode(absl::InvalidArgumentError(absl::StrCat(
+                            parsed.status().message(), ". Remedy: ./lockstep status HOST:PORT")),
+                        ExitCode::kUsage);
+  }
+  const bool watch = absl::GetFlag(FLAGS_watch);
+  for (bool first = true;; first = false) {
+    auto status = FetchStatus(address, kTimeout);
+    if (!status.ok() && !first) return 0;  // it has ended
+    if (!status.ok()) return status.status();
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, Text(*status));
+    if (watch && isatty(STDOUT_FILENO)) std::fputs("\033[H\033[2J", stdout);
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+    if (!watch) return 0;
+    absl::SleepFor(kPeriod);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::deploy
+
+int main(int argc, char** argv) {
+  // The address may come first or last, bare.
+  std::vector<std::string> words(argv, argv + argc);
+  for (size_t i : {size_t{1}, words.size() - 1}) {
+    if (i < 1 || i >= words.size() || absl::StartsWith(words[i], "-")) continue;
+    if (absl::StartsWith(words[i - 1], "--address") && !absl::StrContains(words[i - 1], "=")) break;
+    words[i] = "--address=" + words[i];
+    break;
+  }
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  if (const auto flags =
+          lockstep::HandleFlags("lockstep status", lockstep::deploy::kUsage,
+                                static_cast<int>(arguments.size()), arguments.data());
+      flags.exit) {
+    return static_cast<int>(flags.code);
+  }
+  return lockstep::deploy::FinishCommand("lockstep status", lockstep::deploy::ShowStatus());
+}

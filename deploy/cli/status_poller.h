@@ -1,0 +1,35 @@
+// Asks a process for its status again and again, in a thread of its own, so that the launcher never
+// waits for an answer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/status.pb.h"
+
+namespace lockstep::deploy {
+
+// Thread-safe. Errors are passed over: a process that starts or ends does not answer.
+class StatusPoller {
+ public:
+  explicit StatusPoller(std::string address);
+  // Waits for a question that is under way, at most a second.
+  ~StatusPoller();
+
+  // The last answer; nothing before the first one.
+  std::optional<ProcessStatus> Latest() const;
+
+ private:
+  void Poll();
+
+  const std::string address_;
+  mutable absl::Mutex mutex_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<ProcessStatus> latest_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,146 @@
+#include "deploy/cli/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "deploy/cli/last_lines.h"
+
+namespace lockstep::deploy {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(200);
+// The tasks promise to end within 2 s of the chief's.
+constexpr absl::Duration kFinishGrace = absl::Seconds(10);
+// Others often know why one task failed and say so before they end.
+constexpr absl::Duration kFailGrace = absl::Seconds(1);
+constexpr absl::Duration kStopGrace = absl::Seconds(5);
+constexpr int kLogLines = 8;
+
+sigset_t HandledSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+std::vector<RunOutcome::Member> Members(const std::vector<Task>& tasks) {
+  std::vector<RunOutcome::Member> members;
+  for (const Task& task : tasks) members.push_back({task.role, task.index});
+  return members;
+}
+
+}  // namespace
+
+void Supervisor::BlockSignals() {
+  const sigset_t set = HandledSignals();
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+Supervisor::Supervisor(std::vector<Task> tasks, int workers_needed, Console* console)
+    : tasks_(std::move(tasks)),
+      console_(console),
+      outcome_(Members(tasks_), workers_needed),
+      pids_(tasks_.size()) {
+  const sigset_t set = HandledSignals();
+  signals_ = FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+Supervisor::~Supervisor() {
+  Signal(SIGKILL);
+  for (pid_t pid : pids_) {
+    if (pid != 0) waitpid(pid, nullptr, 0);
+  }
+}
+
+absl::Status Supervisor::StartAll() {
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    absl::StatusOr<pid_t> pid = Start(tasks_[task].command);
+    if (!pid.ok()) {
+      Signal(SIGKILL);
+      return pid.status();
+    }
+    pids_[task] = *pid;
+  }
+  return absl::OkStatus();
+}
+
+int Supervisor::Run(const std::function<void()>& tick) {
+  while (!outcome_.all_ended()) {
+    pollfd ready = {.fd = signals_.get(), .events = POLLIN};
+    poll(&ready, 1, absl::ToInt64Milliseconds(kTick));
+    HandleSignals();
+    Reap();
+    CheckDeadline();
+    tick();
+  }
+  if (outcome_.culprit()) ShowLog(tasks_[*outcome_.culprit()]);
+  return outcome_.exit_code();
+}
+
+void Supervisor::HandleSignals() {
+  signalfd_siginfo info;
+  while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    if (outcome_.phase() == RunOutcome::Phase::kInterrupted) {
+      Signal(SIGKILL);
+      continue;
+    }
+    outcome_.Interrupt(info.ssi_signo);
+    console_->Line("stopping all processes");
+    Signal(SIGTERM);
+    asked_to_stop_ = true;
+    SetDeadline(kStopGrace);
+  }
+}
+
+void Supervisor::Reap() {
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    int wait_status = 0;
+    if (pids_[task] == 0 || waitpid(pids_[task], &wait_status, WNOHANG) != pids_[task]) continue;
+    // Whatever the task started and did not end.
+    kill(-pids_[task], SIGKILL);
+    pids_[task] = 0;
+    const RunOutcome::Phase before = outcome_.phase();
+    const std::string note = outcome_.TaskEnded(task, wait_status);
+    if (!note.empty())
+      console_->Error(absl::StrCat(note, "; log: ", tasks_[task].command.log_path));
+    if (outcome_.phase() == before) continue;
+    SetDeadline(outcome_.phase() == RunOutcome::Phase::kFinishing ? kFinishGrace : kFailGrace);
+  }
+}
+
+void Supervisor::CheckDeadline() {
+  if (Clock::Real()->Monotonic() < deadline_) return;
+  if (outcome_.phase() == RunOutcome::Phase::kFinishing && !outcome_.all_ended()) {
+    console_->Error(outcome_.FinishingTookTooLong());
+  }
+  Signal(asked_to_stop_ ? SIGKILL : SIGTERM);
+  asked_to_stop_ = true;
+  SetDeadline(kStopGrace);
+}
+
+void Supervisor::SetDeadline(absl::Duration grace) {
+  deadline_ = Clock::Real()->Monotonic() + grace;
+}
+
+void Supervisor::Signal(int signal) {
+  for (pid_t pid : pids_) {
+    if (pid != 0) kill(-pid, signal);
+  }
+}
+
+void Supervisor::ShowLog(const Task& task) {
+  console_->Error(absl::StrCat("the last lines of ", task.command.log_path, ":"));
+  for (const std::string& line : LastLines(task.command.log_path, kLogLines)) {
+    console_->Error("  " + line);
+  }
+}
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,58 @@
+// Runs the tasks of a local cluster to their end, and leaves none of them behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/fs/file_descriptor.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/local_cluster.h"
+#include "deploy/cli/run_outcome.h"
+
+namespace lockstep::deploy {
+
+// From the main thread only.
+class Supervisor {
+ public:
+  // Keeps SIGINT, SIGTERM, SIGHUP and SIGCHLD for Run. First thing in main, before any thread.
+  static void BlockSignals();
+
+  // `console` outlives the supervisor.
+  Supervisor(std::vector<Task> tasks, int workers_needed, Console* console);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  // Kills what is left.
+  ~Supervisor();
+
+  // Starts all tasks; an error means that none is left running.
+  absl::Status StartAll();
+
+  // Returns the run's exit code once every task has ended. `tick` is called a few times a second.
+  // A first SIGINT, SIGTERM or SIGHUP asks the tasks to end, and kills them if they take longer
+  // than kStopGrace; a second kills them at once.
+  int Run(const std::function<void()>& tick);
+
+ private:
+  void Reap();
+  void HandleSignals();
+  void CheckDeadline();
+  void SetDeadline(absl::Duration grace);
+  void Signal(int signal);
+  void ShowLog(const Task& task);
+
+  const std::vector<Task> tasks_;
+  Console* const console_;
+  FileDescriptor signals_;
+  RunOutcome outcome_;
+  std::vector<pid_t> pids_;  // by task; 0: not started or gone
+  bool asked_to_stop_ = false;
+  // Monotonic: when patience with the present phase ends.
+  absl::Duration deadline_ = absl::InfiniteDuration();
+};
+
+}  // namespace lockstep::deploy

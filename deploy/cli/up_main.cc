@@ -1,0 +1,72 @@
+// lockstep up: runs a job on a cluster of processes on this machine.
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
+#include "common/config/flags.h"
+#include "common/config/job.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/finish_command.h"
+#include "deploy/cli/json_output.h"
+#include "deploy/cli/local_run.h"
+#include "deploy/cli/supervisor.h"
+
+ABSL_FLAG(std::string, job, "",
+          "job file (text proto); its local { ps: .. workers: .. } is started");
+ABSL_FLAG(std::string, run_dir, "",
+          "folder for logs and cluster.json; default: a new one in runs/");
+ABSL_FLAG(std::string, cluster_out, "", "where to write the cluster spec instead");
+ABSL_FLAG(std::string, restore, "",
+          "go on from this checkpoint, or from the newest in this folder");
+ABSL_FLAG(std::string, json, "", "write the summary to this file");
+ABSL_FLAG(std::string, log_level, "", "of the processes: debug, info, warning or error");
+ABSL_FLAG(std::string, bin_dir, "", "where ps/ps, worker/worker and chief/chief are");
+
+namespace lockstep::deploy {
+namespace {
+
+constexpr char kUsage[] =
+    "lockstep up --job=FILE\n"
+    "\n"
+    "Starts the cluster that the job asks for on free loopback ports, shows its progress and ends\n"
+    "with it. Prints the command of each process, to be copied onto real hosts (docs/deploy.md).\n"
+    "The exit code is that of the process that failed first; 130 after Ctrl-C.\n";
+
+absl::StatusOr<int> Up(Console* console) {
+  LocalRunOptions options;
+  options.job_path = absl::GetFlag(FLAGS_job);
+  if (options.job_path.empty()) {
+    return WithExitCode(
+        absl::InvalidArgumentError("--job: not set. Remedy: --job=FILE names what to train"),
+        ExitCode::kUsage);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(options.job_path));
+  LOCKSTEP_ASSIGN_OR_RETURN(JsonOutput json, JsonOutput::Create(absl::GetFlag(FLAGS_json)));
+  LOCKSTEP_ASSIGN_OR_RETURN(options.run_dir,
+                            MakeRunFolder(absl::GetFlag(FLAGS_run_dir), options.job.job.name()));
+  options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
+  options.cluster_out = absl::GetFlag(FLAGS_cluster_out);
+  options.restore = absl::GetFlag(FLAGS_restore);
+  options.log_level = absl::GetFlag(FLAGS_log_level);
+  LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
+  if (!result.summary) return result.exit_code;
+  console->Line(SummaryText(*result.summary));
+  LOCKSTEP_RETURN_IF_ERROR(json.Write(result.summary->json));
+  return result.exit_code;
+}
+
+}  // namespace
+}  // namespace lockstep::deploy
+
+int main(int argc, char** argv) {
+  lockstep::deploy::Supervisor::BlockSignals();
+  if (const auto flags = lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc, argv);
+      flags.exit) {
+    return static_cast<int>(flags.code);
+  }
+  lockstep::deploy::Console console;
+  return lockstep::deploy::FinishCommand("lockstep up", lockstep::deploy::Up(&console));
+}

@@ -1,0 +1,45 @@
+#include "deploy/cli/summary.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::deploy {
+namespace {
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("a summary is read and told") {
+  const test::TemporaryFolder folder;
+  const auto summary = ReadSummary(
+      folder.Write("s.json", R"({"test_accuracy": 0.98765, "steps": 1200, "train_seconds": 75.2,
+                    "examples_per_second": 1532.4, "accepted": 4800, "stale": 12,
+                    "checkpoint": "/r/ckpt-1200"})"));
+  REQUIRE(summary.ok());
+  CHECK(summary->steps == 1200);
+  const std::string text = SummaryText(*summary);
+  CHECK_THAT(text, Contains("1,200 steps in 1:15, 1,532 examples/s"));
+  CHECK_THAT(text, Contains("4,800 accepted, 12 stale"));
+  CHECK_THAT(text, Contains("98.77 %"));
+  CHECK_THAT(text, Contains("/r/ckpt-1200"));
+}
+
+TEST_CASE("a job without evaluation and checkpoint has neither in its summary") {
+  const test::TemporaryFolder folder;
+  const auto summary = ReadSummary(
+      folder.Write("s.json", R"({"test_accuracy": null, "steps": 3, "checkpoint": ""})"));
+  REQUIRE(summary.ok());
+  CHECK(SummaryText(*summary).find("accuracy") == std::string::npos);
+  CHECK(SummaryText(*summary).find("checkpoint") == std::string::npos);
+}
+
+TEST_CASE("a summary that is missing or malformed is an error with its path") {
+  const test::TemporaryFolder folder;
+  CHECK(ReadSummary(folder.Path("none")).status().code() == absl::StatusCode::kNotFound);
+  const auto malformed = ReadSummary(folder.Write("s.json", "{\"steps\": 3"));
+  CHECK(malformed.status().code() == absl::StatusCode::kDataLoss);
+  CHECK_THAT(std::string(malformed.status().message()), Contains("s.json"));
+}
+
+}  // namespace
+}  // namespace lockstep::deploy
