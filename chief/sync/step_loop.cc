@@ -101,7 +101,10 @@ void StepLoop::OnGrant(size_t shard, GlobalStep step, absl::StatusOr<GrantReply>
   Grant* grant = Find(shard, step);
   if (ended_ || grant == nullptr || grant->closed) return;
   if (!reply.ok()) {
-    if (Survives(shard, reply.status())) {
+    // A grant is parked: its deadline says nothing about the shard.
+    const bool deadline = absl::IsDeadlineExceeded(reply.status());
+    if (deadline) progress_[shard].problem = absl::OkStatus();
+    if (deadline || Survives(shard, reply.status())) {
       grant->retry.Failed(reply.status(), clock_->Monotonic());
       if (grant->retry.IsDue(clock_->Monotonic())) SendGrant(shard, step);
     }
@@ -171,24 +174,19 @@ void StepLoop::Advance() {
 }
 
 bool StepLoop::Survives(size_t shard, const absl::Status& error) {
-  ShardProgress& progress = progress_[shard];
-  if (absl::IsDeadlineExceeded(error)) {
-    progress.problem = absl::OkStatus();
-    return true;
-  }
   if (IsTransient(error)) {
+    ShardProgress& progress = progress_[shard];
     if (progress.problem.ok()) progress.problem_since = clock_->Monotonic();
     progress.problem = error;
     return true;
   }
-  const std::string message = absl::StrCat(options_.shard_names[shard], ": ", error.message());
   if (absl::IsFailedPrecondition(error)) {
     // A ps that was started anew knows neither the job nor its variables.
     End(WithExitCode(
-        absl::FailedPreconditionError(absl::StrCat(message, ". Remedy: ", kStartAgain)),
+        absl::FailedPreconditionError(absl::StrCat(error.message(), ". Remedy: ", kStartAgain)),
         ExitCode::kPeersLost));
   } else {
-    End(absl::Status(error.code(), message));
+    End(error);
   }
   return false;
 }

@@ -1,5 +1,6 @@
 // One step after another: keeps the grants of the current and the next step parked at every shard,
 // commits a step at the step shard when all shards have closed it, and repeats what was lost.
+// PsControl's errors name the shard.
 //
 // Lives on the executor's thread.
 #pragma once

@@ -237,7 +237,7 @@ TEST_CASE("a newer chief ends the loop as fenced, a ps without variables as lost
   fenced.Answer(1, absl::AbortedError("term 8 is newer"));
   CHECK(ExitCodeFor(*fenced.ended) == ExitCode::kFenced);
   Fixture restarted(2);
-  restarted.Answer(1, absl::FailedPreconditionError("no variables"));
+  restarted.Answer(1, absl::FailedPreconditionError("ps 1 (h:1): no variables"));
   CHECK(ExitCodeFor(*restarted.ended) == ExitCode::kPeersLost);
   CHECK(std::string(restarted.ended->message()).find("--restore") != std::string::npos);
 }

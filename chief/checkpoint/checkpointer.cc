@@ -1,0 +1,90 @@
+#include "chief/checkpoint/checkpointer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/log/log.h"
+#include "common/tensor_proto/convert.h"
+
+namespace lockstep::chief {
+
+absl::StatusOr<ShardFile> ToShardFile(const SaveReply& reply) {
+  ShardFile file{.file = reply.file(), .bytes = reply.bytes()};
+  for (const SaveReply::TensorRecord& record : reply.tensors()) {
+    const auto dtype = FromProto(record.dtype());
+    const auto shape =
+        Shape::Create({record.dims().data(), static_cast<size_t>(record.dims_size())});
+    if (!dtype.ok() || !shape.ok()) {
+      const absl::Status& why = dtype.ok() ? shape.status() : dtype.status();
+      return absl::InvalidArgumentError(
+          absl::StrCat(reply.file(), ": tensor ", record.name(), ": ", why.message()));
+    }
+    file.tensors.push_back(
+        {.name = record.name(), .dtype = *dtype, .shape = *shape, .crc32c = record.crc32c()});
+  }
+  return file;
+}
+
+Checkpointer::Checkpointer(CheckpointerOptions options, std::vector<PsControl*> shards,
+                           Executor* executor)
+    : options_(std::move(options)), shards_(std::move(shards)), executor_(executor) {}
+
+Checkpointer::~Checkpointer() {
+  if (disk_.joinable()) disk_.join();
+}
+
+void Checkpointer::Save(GlobalStep version, std::function<void(absl::StatusOr<std::string>)> done) {
+  LOCKSTEP_CHECK(!busy_);
+  busy_ = true;
+  done_ = std::move(done);
+  manifest_ = options_.manifest;
+  manifest_.step = version.value();
+  manifest_.shards.assign(shards_.size(), {});
+  open_ = shards_.size();
+  failure_ = absl::OkStatus();
+  SaveRequest request;
+  *request.mutable_command() = options_.command;
+  request.set_version(version.value());
+  request.set_folder(CheckpointFolder(options_.root, version.value()));
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    shards_[shard]->Save(request,
+                         On<SaveReply>(executor_, [=, this](absl::StatusOr<SaveReply> reply) {
+                           OnShard(shard, std::move(reply));
+                         }));
+  }
+}
+
+void Checkpointer::OnShard(size_t shard, absl::StatusOr<SaveReply> reply) {
+  if (reply.ok()) {
+    absl::StatusOr<ShardFile> file = ToShardFile(*reply);
+    if (file.ok()) {
+      manifest_.shards[shard] = *std::move(file);
+    } else {
+      failure_.Update(file.status());
+    }
+  } else {
+    failure_.Update(reply.status());
+  }
+  if (--open_ > 0) return;
+  failure_.ok() ? Commit() : End(failure_);
+}
+
+void Checkpointer::Commit() {
+  if (disk_.joinable()) disk_.join();
+  disk_ = std::thread([this, manifest = manifest_] {
+    std::vector<std::string> warnings;
+    absl::StatusOr<std::string> folder =
+        CommitCheckpoint(options_.root, manifest, options_.keep_last, &warnings);
+    for (const std::string& warning : warnings) log::Warning(warning);
+    executor_->Post([this, folder = std::move(folder)]() mutable { End(std::move(folder)); });
+  });
+}
+
+void Checkpointer::End(absl::StatusOr<std::string> folder) {
+  busy_ = false;
+  std::exchange(done_, nullptr)(std::move(folder));
+}
+
+}  // namespace lockstep::chief

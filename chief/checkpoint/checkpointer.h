@@ -1,0 +1,62 @@
+// Saves a kept version: every shard writes its file, then the manifest makes the checkpoint exist.
+// Beside training, one at a time.
+//
+// Lives on the executor's thread; the disk is waited for on another.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chief/loop/executor.h"
+#include "common/base/ids.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep::chief {
+
+struct CheckpointerOptions {
+  Command command;
+  std::string root;
+  int keep_last = 3;
+  Manifest manifest;  // without step and shards
+};
+
+class Checkpointer {
+ public:
+  // `shards` and `executor` outlive the calls in flight: destroy the checkpointer after the
+  // executor has ended.
+  Checkpointer(CheckpointerOptions options, std::vector<PsControl*> shards, Executor* executor);
+  // Waits for the disk.
+  ~Checkpointer();
+
+  // Only when not busy. `done` gets the checkpoint's folder, or why there is none; what was there
+  // before is intact. Nothing is tried twice.
+  void Save(GlobalStep version, std::function<void(absl::StatusOr<std::string>)> done);
+  bool busy() const { return busy_; }
+
+ private:
+  void OnShard(size_t shard, absl::StatusOr<SaveReply> reply);
+  void Commit();
+  void End(absl::StatusOr<std::string> folder);
+
+  const CheckpointerOptions options_;
+  const std::vector<PsControl*> shards_;
+  Executor* const executor_;
+
+  bool busy_ = false;
+  // Of the save that runs.
+  std::function<void(absl::StatusOr<std::string>)> done_;
+  Manifest manifest_;
+  size_t open_ = 0;  // shards that have not answered
+  absl::Status failure_;
+  std::thread disk_;
+};
+
+// A shard's answer as the manifest has it. INVALID_ARGUMENT naming the tensor for one that makes no
+// sense.
+absl::StatusOr<ShardFile> ToShardFile(const SaveReply& reply);
+
+}  // namespace lockstep::chief

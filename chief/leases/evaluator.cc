@@ -1,0 +1,45 @@
+#include "chief/leases/evaluator.h"
+
+namespace lockstep::chief {
+
+Evaluator::Evaluator(int64_t examples, int64_t range, absl::Duration patience)
+    : examples_(examples), range_(range), patience_(patience) {}
+
+bool Evaluator::Begin(GlobalStep version, bool must) {
+  if (!running_.has_value()) {
+    Start(version);
+    return true;
+  }
+  if (must) waiting_.push_back(version);
+  return must;
+}
+
+void Evaluator::Start(GlobalStep version) {
+  running_.emplace(version, examples_, range_, next_lease_, patience_);
+}
+
+void Evaluator::Assign(absl::Span<const WorkerIndex> live, absl::Duration now) {
+  if (running_.has_value()) running_->Assign(live, now);
+}
+
+std::optional<Lease> Evaluator::LeaseOf(WorkerIndex worker) const {
+  return running_.has_value() ? running_->LeaseOf(worker) : std::nullopt;
+}
+
+absl::Status Evaluator::Report(const LeaseResult& result) {
+  return running_.has_value() ? running_->Report(result) : absl::OkStatus();
+}
+
+std::optional<EvaluationTotals> Evaluator::TakeFinished() {
+  if (!running_.has_value() || !running_->done()) return std::nullopt;
+  const EvaluationTotals totals = running_->Totals();
+  next_lease_ = running_->next_lease();
+  running_.reset();
+  if (!waiting_.empty()) {
+    Start(waiting_.front());
+    waiting_.pop_front();
+  }
+  return totals;
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,41 @@
+// Evaluations one after another. Pure: time is an argument. Not thread-safe.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "chief/leases/evaluation.h"
+
+namespace lockstep::chief {
+
+class Evaluator {
+ public:
+  // As the arguments of Evaluation.
+  Evaluator(int64_t examples, int64_t range, absl::Duration patience);
+
+  // Whether version `version` will be evaluated: now, or with `must` after the running one. False:
+  // the running one is not done yet, and this one is left out.
+  bool Begin(GlobalStep version, bool must);
+
+  void Assign(absl::Span<const WorkerIndex> live, absl::Duration now);
+  std::optional<Lease> LeaseOf(WorkerIndex worker) const;
+  absl::Status Report(const LeaseResult& result);
+
+  // The evaluation that has ended, once; the next one begins.
+  std::optional<EvaluationTotals> TakeFinished();
+
+  const Evaluation* running() const { return running_.has_value() ? &*running_ : nullptr; }
+
+ private:
+  void Start(GlobalStep version);
+
+  const int64_t examples_;
+  const int64_t range_;
+  const absl::Duration patience_;
+  uint64_t next_lease_ = 1;
+  std::optional<Evaluation> running_;
+  std::deque<GlobalStep> waiting_;
+};
+
+}  // namespace lockstep::chief

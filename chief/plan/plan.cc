@@ -1,0 +1,159 @@
+#include "chief/plan/plan.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/checkpoint/restorable.h"
+#include "chief/plan/learning_rate.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/config/job.h"
+#include "common/dataset/fit.h"
+#include "common/fs/folder.h"
+#include "common/log/log.h"
+#include "common/tensor_proto/convert.h"
+
+namespace lockstep::chief {
+namespace {
+
+// Beyond it nobody means what the job says, and step numbers no longer fit a double.
+constexpr double kMostSteps = 1e15;
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+std::string KindOf(const OptimizerDef& optimizer) {
+  switch (optimizer.kind_case()) {
+    case OptimizerDef::kSgd:
+      return "sgd";
+    case OptimizerDef::kMomentum:
+      return "momentum";
+    case OptimizerDef::kAdam:
+      return "adam";
+    case OptimizerDef::KIND_NOT_SET:
+      break;
+  }
+  return "none";
+}
+
+const std::string& TrainingFile(const DataDef& data) {
+  return data.has_idx() ? data.idx().train_images() : data.csv().train();
+}
+
+absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_examples) {
+  if (job.max_steps() > 0) return GlobalStep(job.max_steps());
+  const double steps = std::ceil(job.data_epochs() * static_cast<double>(training_examples) /
+                                 static_cast<double>(job.global_batch()));
+  if (steps >= 1 && steps <= kMostSteps) return GlobalStep(static_cast<int64_t>(steps));
+  return absl::InvalidArgumentError(
+      absl::StrCat("data_epochs: ", job.data_epochs(), " are too many steps. Remedy: lower it"));
+}
+
+std::vector<VariableSize> Sizes(const ModelGraph& graph) {
+  std::vector<VariableSize> sizes;
+  for (const ModelVariable& variable : graph.variables()) {
+    const int64_t bytes =
+        variable.shape.num_elements() * static_cast<int64_t>(SizeOf(variable.dtype));
+    sizes.push_back({bytes, variable.name == ModelGraph::kLossVariable});
+  }
+  return sizes;
+}
+
+Balance BalanceOf(const ModelGraph& graph, const Placement& placement) {
+  std::vector<ShardIndex> assigned;
+  for (const VariableSpec& spec : placement.variables()) {
+    assigned.push_back(ShardIndex(spec.shard()));
+  }
+  return MeasureBalance(Sizes(graph), assigned, placement.shards());
+}
+
+absl::Status PlanRestore(const RestoreChoice& restore, const std::string& job_file, JobPlan* plan) {
+  const std::string& root =
+      restore.folder.empty() ? plan->job.checkpoint().folder() : restore.folder;
+  if (root.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(job_file,
+                     ": checkpoint.folder: it is missing, so there is nothing to restore "
+                     "from. Remedy: give it, or --restore=FOLDER"));
+  }
+  std::vector<std::string> warnings;
+  LOCKSTEP_ASSIGN_OR_RETURN(plan->restore_from, ResolveCheckpoint(root, &warnings));
+  for (const std::string& warning : warnings) log::Warning(warning);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(plan->restore_from));
+  LOCKSTEP_RETURN_IF_ERROR(
+      InFile(plan->restore_from, CheckRestorable(manifest, plan->placement, plan->optimizer)));
+  plan->start = GlobalStep(manifest.step);
+  plan->epoch = Epoch(manifest.epoch + 1);
+  if (plan->start < plan->max_steps) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(job_file, ": the job ends at step ", plan->max_steps.value(),
+                   " and the checkpoint ", plan->restore_from, " is of step ", manifest.step,
+                   ". Remedy: raise max_steps or data_epochs, or start without --restore"));
+}
+
+}  // namespace
+
+uint32_t JobPlan::needed_workers() const {
+  // Under FIFO one worker may take every token of a step.
+  return job.sync().token_policy() == FIFO ? 1 : required();
+}
+
+int64_t JobPlan::examples_per_step() const {
+  return job.sync().replicas_to_aggregate() * job.towers() * job.batch_per_tower();
+}
+
+Placement Place(const ModelGraph& graph, uint32_t shards) {
+  const std::vector<ShardIndex> assigned = AssignShards(Sizes(graph), shards);
+  Placement placement;
+  placement.set_shards(shards);
+  for (size_t i = 0; i < assigned.size(); ++i) {
+    const ModelVariable& variable = graph.variables()[i];
+    VariableSpec* spec = placement.add_variables();
+    spec->set_id(static_cast<uint32_t>(i));
+    spec->set_name(variable.name);
+    spec->set_dtype(ToProto(variable.dtype));
+    for (int64_t extent : variable.shape.dims()) spec->add_dims(extent);
+    spec->set_shard(assigned[i].value());
+    spec->set_trainable(variable.trainable);
+    *spec->mutable_initializer() = variable.initializer;
+  }
+  return placement;
+}
+
+absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,
+                                 const RestoreChoice& restore) {
+  LOCKSTEP_ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(job_file));
+  LOCKSTEP_RETURN_IF_ERROR(
+      InFile(job_file, ValidateJob(&loaded.job, static_cast<int64_t>(cluster.workers.size()))));
+  JobPlan plan{.cluster = cluster, .job = std::move(loaded.job), .model = std::move(loaded.model)};
+
+  const absl::StatusOr<ModelGraph> graph = ModelGraph::Build(plan.model);
+  if (!graph.ok()) return InFile(plan.job.model(), graph.status());
+  plan.placement = Place(*graph, static_cast<uint32_t>(cluster.ps.size()));
+  plan.balance = BalanceOf(*graph, plan.placement);
+  plan.loss_variable = static_cast<uint32_t>(graph->loss_variable());
+  plan.is_classifier = graph->is_classifier();
+  plan.optimizer = KindOf(plan.job.optimizer());
+  plan.learning_rate = [schedule = ToSchedule(plan.job.optimizer().learning_rate())](
+                           GlobalStep step) { return LearningRateAt(schedule, step); };
+
+  LOCKSTEP_ASSIGN_OR_RETURN(plan.examples, MeasureDataset(plan.job.data()));
+  LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(TrainingFile(plan.job.data()),
+                                            plan.examples.example_shape, graph->input_shape()));
+  const absl::StatusOr<GlobalStep> steps = CountSteps(plan.job, plan.examples.train);
+  if (!steps.ok()) return InFile(job_file, steps.status());
+  plan.max_steps = *steps;
+
+  plan.epoch = Epoch(1);
+  if (restore.wanted) LOCKSTEP_RETURN_IF_ERROR(PlanRestore(restore, job_file, &plan));
+  if (!plan.job.checkpoint().folder().empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.job.checkpoint().folder()));
+  }
+  return plan;
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,59 @@
+// Everything that is decided before the network is touched: the job and the model checked, the
+// variables placed, the number of steps, where to start from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "chief/placement/assign.h"
+#include "common/base/ids.h"
+#include "common/config/cluster_spec.h"
+#include "common/dataset/measure.h"
+#include "common/model/graph.h"
+#include "proto/job.pb.h"
+#include "proto/model.pb.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep::chief {
+
+// What --restore says.
+struct RestoreChoice {
+  bool wanted = false;
+  std::string folder;  // of a checkpoint or of several; empty: the job's own
+};
+
+struct JobPlan {
+  ClusterSpec cluster;
+  JobDef job;  // complete: paths absolute, defaults filled in
+  ModelDef model;
+  Placement placement;
+  Balance balance;
+  uint32_t loss_variable = 0;
+  bool is_classifier = false;
+  DatasetSizes examples;
+  GlobalStep max_steps;
+  std::function<float(GlobalStep)> learning_rate;
+  std::string optimizer;  // kind, as in a manifest
+
+  GlobalStep start;          // 0, or the checkpoint's step
+  Epoch epoch;               // 1, or the one after the checkpoint's
+  std::string restore_from;  // the checkpoint's folder; empty: from the initial values
+
+  // Gradients that a step needs, and the live workers without which it cannot close.
+  uint32_t required() const { return static_cast<uint32_t>(job.sync().replicas_to_aggregate()); }
+  uint32_t needed_workers() const;
+  // Examples whose gradients one step applies.
+  int64_t examples_per_step() const;
+};
+
+// Reads the job file, its model and the sizes of its data. The first thing that is wrong, one line
+// naming file, place and remedy: INVALID_ARGUMENT, NOT_FOUND, DATA_LOSS.
+absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,
+                                 const RestoreChoice& restore);
+
+// Variable ids count in the order of the forward pass; the loss is on shard 0.
+Placement Place(const ModelGraph& graph, uint32_t shards);
+
+}  // namespace lockstep::chief

@@ -1,0 +1,71 @@
+// Makes the shards ready for a chief that starts: reads what each of them is, takes command of all
+// under a new term, and creates the variables. Repeated until every shard has answered.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chief/loop/executor.h"
+#include "chief/sync/shard_calls.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep::chief {
+
+struct BringUpOptions {
+  std::vector<std::string> shard_names;  // "ps 1 (host:port)"
+  std::string cluster;                   // canonical text
+  uint64_t job = 0;                      // for shards that have none yet
+  Epoch epoch;
+  CreateVariablesRequest variables;  // without the command
+};
+
+struct BroughtUp {
+  // Job, term, epoch, cluster; no members. With members it tells them to a shard; the shard's index
+  // is left out.
+  SetViewRequest view;
+  std::vector<int64_t> bytes;  // by shard
+};
+
+// What a shard that is asked says, decided: which job, term and epoch the chief takes. Pure.
+// FAILED_PRECONDITION when the shards belong to different jobs, or when they went on from
+// `start_step` under a chief that is gone.
+absl::StatusOr<SetViewRequest> TakeCommand(const BringUpOptions& options,
+                                           const std::vector<SetViewReply>& views);
+
+class BringUp {
+ public:
+  // As ShardCalls; `on_done` is called once.
+  BringUp(BringUpOptions options, std::vector<PsControl*> shards, Executor* executor,
+          const Clock* clock, std::function<void(absl::StatusOr<BroughtUp>)> on_done);
+
+  void Start();
+  void Tick();
+  // Which shards have not answered, and why. Empty when all have.
+  std::string DescribeWaiting() const;
+
+ private:
+  void SetViews();
+  void Create();
+  std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (BringUp::*next)());
+  void Finish();
+
+  const BringUpOptions options_;
+  const std::vector<PsControl*> shards_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  const std::function<void(absl::StatusOr<BroughtUp>)> on_done_;
+
+  std::vector<SetViewReply> views_;
+  BroughtUp result_;
+  // One after another; all are kept, for answers that come late.
+  std::vector<std::unique_ptr<ShardCalls>> phases_;
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,78 @@
+#include "chief/recovery/view_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::chief {
+
+ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards, Executor* executor,
+                       const Clock* clock, std::function<void()> on_confirmed,
+                       std::function<void(absl::Status)> on_error)
+    : view_(std::move(view)),
+      shards_(std::move(shards)),
+      executor_(executor),
+      clock_(clock),
+      on_confirmed_(std::move(on_confirmed)),
+      on_error_(std::move(on_error)),
+      states_(shards_.size()),
+      views_{{0, {}}} {}
+
+void ViewKeeper::SetMembers(std::vector<LiveMember> members) {
+  const uint64_t number = views_.rbegin()->first + 1;
+  views_[number] = std::move(members);
+  for (size_t shard = 0; shard < shards_.size(); ++shard) Send(shard);
+}
+
+void ViewKeeper::Tick() {
+  for (size_t shard = 0; shard < shards_.size() && !stopped_; ++shard) {
+    if (states_[shard].retry.IsDue(clock_->Monotonic())) Send(shard);
+  }
+}
+
+bool ViewKeeper::IsConfirmed(const LiveMember& member) const {
+  return std::find(confirmed_.begin(), confirmed_.end(), member) != confirmed_.end();
+}
+
+void ViewKeeper::Send(size_t shard) {
+  if (stopped_ || states_[shard].retry.in_flight()) return;
+  states_[shard].retry.Sent();
+  const auto& [number, members] = *views_.rbegin();
+  SetViewRequest request = view_;
+  request.set_shard(static_cast<uint32_t>(shard));
+  for (const LiveMember& member : members) {
+    Member* added = request.add_members();
+    added->set_worker(member.worker.value());
+    added->set_incarnation(member.incarnation.value());
+  }
+  shards_[shard]->SetView(
+      request, On<SetViewReply>(executor_, [=, this, number = number](
+                                               const absl::StatusOr<SetViewReply>& reply) {
+        OnAnswer(shard, number, reply.status());
+      }));
+}
+
+void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::Status& status) {
+  if (stopped_) return;
+  Shard& state = states_[shard];
+  if (!status.ok()) {
+    if (!IsTransient(status)) {
+      stopped_ = true;
+      return on_error_(status);
+    }
+    return state.retry.Failed(status, clock_->Monotonic());
+  }
+  state.retry.Succeeded();
+  state.accepted = view;
+  if (view < views_.rbegin()->first) Send(shard);
+
+  uint64_t everywhere = view;
+  for (const Shard& other : states_) everywhere = std::min(everywhere, other.accepted);
+  // A shard that skipped views has accepted a later one; the newest that none is behind counts.
+  const auto newest = views_.find(everywhere);
+  if (newest == views_.end() || newest == views_.begin()) return;
+  confirmed_ = newest->second;
+  views_.erase(views_.begin(), newest);
+  on_confirmed_();
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,61 @@
+// Tells every shard who the members are, again after every change, and knows which members all
+// shards have accepted: a change of membership counts only then.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "chief/loop/executor.h"
+#include "chief/membership/membership.h"
+#include "chief/sync/retry.h"
+#include "common/base/clock.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep::chief {
+
+class ViewKeeper {
+ public:
+  // `view` comes from BringUp. `on_confirmed` is called when the confirmed members changed;
+  // `on_error` for an error that repeating does not repair. The rest as ShardCalls.
+  ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards, Executor* executor,
+             const Clock* clock, std::function<void()> on_confirmed,
+             std::function<void(absl::Status)> on_error);
+
+  // Replaces what was to be told; a shard that is slow is told the last one only.
+  void SetMembers(std::vector<LiveMember> members);
+  // Repeats what is due. Several times a second.
+  void Tick();
+  void Stop() { stopped_ = true; }
+
+  // Of the newest view that every shard has accepted.
+  const std::vector<LiveMember>& confirmed() const { return confirmed_; }
+  bool IsConfirmed(const LiveMember& member) const;
+
+ private:
+  struct Shard {
+    uint64_t accepted = 0;  // number of the view
+    Retry retry;
+  };
+
+  void Send(size_t shard);
+  void OnAnswer(size_t shard, uint64_t view, const absl::Status& status);
+
+  const SetViewRequest view_;
+  const std::vector<PsControl*> shards_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  const std::function<void()> on_confirmed_;
+  const std::function<void(absl::Status)> on_error_;
+
+  std::vector<Shard> states_;
+  // By number, from the confirmed one to the newest. View 0 has no members.
+  std::map<uint64_t, std::vector<LiveMember>> views_;
+  std::vector<LiveMember> confirmed_;
+  bool stopped_ = false;
+};
+
+}  // namespace lockstep::chief

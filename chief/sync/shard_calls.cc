@@ -1,0 +1,66 @@
+#include "chief/sync/shard_calls.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace lockstep::chief {
+
+ShardCalls::ShardCalls(std::vector<std::string> shard_names, const Clock* clock, Call call,
+                       std::function<void(absl::Status)> done)
+    : shard_names_(std::move(shard_names)),
+      clock_(clock),
+      call_(std::move(call)),
+      done_(std::move(done)),
+      shards_(shard_names_.size()),
+      open_(shard_names_.size()) {}
+
+void ShardCalls::Start() {
+  for (size_t shard = 0; shard < shards_.size(); ++shard) Send(shard);
+}
+
+void ShardCalls::Tick() {
+  for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
+    if (shards_[shard].retry.IsDue(clock_->Monotonic())) Send(shard);
+  }
+}
+
+void ShardCalls::Send(size_t shard) {
+  shards_[shard].retry.Sent();
+  call_(shard, [this, shard](absl::Status status) { OnAnswer(shard, std::move(status)); });
+}
+
+void ShardCalls::OnAnswer(size_t shard, absl::Status status) {
+  Shard& state = shards_[shard];
+  if (ended_ || state.answered) return;
+  if (status.ok()) {
+    state.answered = true;
+    state.retry.Succeeded();
+    state.problem = absl::OkStatus();
+    if (--open_ == 0) End(absl::OkStatus());
+  } else if (IsTransient(status)) {
+    state.retry.Failed(status, clock_->Monotonic());
+    state.problem = std::move(status);
+  } else {
+    End(std::move(status));
+  }
+}
+
+void ShardCalls::End(absl::Status status) {
+  ended_ = true;
+  done_(std::move(status));
+}
+
+std::string ShardCalls::DescribeWaiting() const {
+  std::vector<std::string> parts;
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    const Shard& state = shards_[shard];
+    if (state.answered) continue;
+    parts.push_back(state.problem.ok() ? absl::StrCat(shard_names_[shard], " has not answered yet")
+                                       : std::string(state.problem.message()));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace lockstep::chief

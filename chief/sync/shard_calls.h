@@ -1,0 +1,56 @@
+// The same call to every shard, repeated at each until it answers. Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "chief/sync/retry.h"
+#include "common/base/clock.h"
+
+namespace lockstep::chief {
+
+class ShardCalls {
+ public:
+  // Makes the call to one shard; `answered` is called once, on the executor's thread.
+  using Call = std::function<void(size_t shard, std::function<void(absl::Status)> answered)>;
+
+  // `done` is called once: OK when every shard has answered, or the first error that repeating does
+  // not repair; a call's errors name the shard. `clock` outlives the calls; destroy them after the
+  // executor has ended.
+  ShardCalls(std::vector<std::string> shard_names, const Clock* clock, Call call,
+             std::function<void(absl::Status)> done);
+
+  void Start();
+  // Repeats what is due. Several times a second.
+  void Tick();
+  // No further calls, and `done` is not called any more.
+  void Stop() { ended_ = true; }
+
+  bool ended() const { return ended_; }
+  // The last error of each shard that has not answered, joined by "; ". Empty when all have.
+  std::string DescribeWaiting() const;
+
+ private:
+  struct Shard {
+    bool answered = false;
+    Retry retry;
+    absl::Status problem;
+  };
+
+  void Send(size_t shard);
+  void OnAnswer(size_t shard, absl::Status status);
+  void End(absl::Status status);
+
+  const std::vector<std::string> shard_names_;
+  const Clock* const clock_;
+  const Call call_;
+  const std::function<void(absl::Status)> done_;
+  std::vector<Shard> shards_;
+  size_t open_;
+  bool ended_ = false;
+};
+
+}  // namespace lockstep::chief
