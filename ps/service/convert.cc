@@ -1,0 +1,208 @@
+#include "ps/service/convert.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/tensor_proto/convert.h"
+
+namespace lockstep::ps {
+namespace {
+
+WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
+  return {.job = worker.job(),
+          .epoch = Epoch(worker.epoch()),
+          .worker = WorkerIndex(worker.worker()),
+          .incarnation = Incarnation(worker.incarnation())};
+}
+
+absl::Status InPiece(const lockstep::PushPiece& piece, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("push of variable ", piece.variable(), ": ", status.message()));
+}
+
+absl::StatusOr<PushPiece> FromProto(const lockstep::PushPiece& piece) {
+  const absl::StatusOr<DType> dtype = lockstep::FromProto(piece.dtype());
+  if (!dtype.ok()) return InPiece(piece, dtype.status());
+  absl::StatusOr<Shape> shape =
+      Shape::Create({piece.dims().data(), static_cast<size_t>(piece.dims_size())});
+  if (!shape.ok()) return InPiece(piece, shape.status());
+  return PushPiece{.variable = VariableId(piece.variable()),
+                   .dtype = *dtype,
+                   .shape = *std::move(shape),
+                   .offset = piece.offset(),
+                   .size = piece.size()};
+}
+
+lockstep::Verdict ToProto(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPending:
+      return PENDING;
+    case Verdict::kAccepted:
+      return ACCEPTED;
+    case Verdict::kStale:
+      return STALE;
+  }
+  return PENDING;
+}
+
+}  // namespace
+
+Command FromProto(const lockstep::Command& command) {
+  return {.job = command.job(), .term = Term(command.term())};
+}
+
+View FromProto(const SetViewRequest& request) {
+  View view{.command = FromProto(request.command()),
+            .epoch = Epoch(request.epoch()),
+            .shard = ShardIndex(request.shard())};
+  for (const lockstep::Member& member : request.members()) {
+    view.members.push_back(
+        {.worker = WorkerIndex(member.worker()), .incarnation = Incarnation(member.incarnation())});
+  }
+  return view;
+}
+
+VariablePlan FromProto(const CreateVariablesRequest& request) {
+  return {.command = FromProto(request.command()),
+          .placement = request.placement(),
+          .optimizer = request.optimizer(),
+          .seed = request.seed(),
+          .token_policy = request.token_policy(),
+          .total_num_replicas = request.total_num_replicas(),
+          .replicas_to_aggregate = request.replicas_to_aggregate(),
+          .init_tokens = request.init_tokens(),
+          .restore_from = request.restore_from(),
+          .start_step = GlobalStep(request.start_step())};
+}
+
+GrantOrder FromProto(const GrantRequest& request) {
+  return {.command = FromProto(request.command()),
+          .step = GlobalStep(request.step()),
+          .required = request.required(),
+          .learning_rate = request.learning_rate(),
+          .keep_values = request.keep_values(),
+          .keep_slots = request.keep_slots(),
+          .commit = request.commit(),
+          .last = request.last()};
+}
+
+DequeueOrder FromProto(const DequeueTokenRequest& request) {
+  return {.worker = FromProto(request.worker()), .dequeue_seq = DequeueSeq(request.dequeue_seq())};
+}
+
+PullOrder FromProto(const PullRequest& request) {
+  PullOrder order{.worker = FromProto(request.worker()), .version = GlobalStep(request.version())};
+  for (const lockstep::PullPiece& piece : request.pieces()) {
+    order.pieces.push_back(
+        {.variable = VariableId(piece.variable()), .offset = piece.offset(), .size = piece.size()});
+  }
+  return order;
+}
+
+absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
+  PushOrder order{.worker = FromProto(request.worker()),
+                  .push_seq = PushSeq(request.push_seq()),
+                  .local_step = GlobalStep(request.local_step()),
+                  .ask = request.ask()};
+  for (const lockstep::PushPiece& piece : request.pieces()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(PushPiece converted, FromProto(piece));
+    order.pieces.push_back(std::move(converted));
+  }
+  return order;
+}
+
+SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
+  SetViewReply reply;
+  reply.set_incarnation(incarnation.value());
+  reply.set_shard_step(state.shard_step.value());
+  reply.set_global_step(state.global_step.value());
+  reply.set_has_variables(state.has_variables);
+  reply.set_epoch(state.epoch.value());
+  reply.set_term(state.term.value());
+  reply.set_job(state.job);
+  return reply;
+}
+
+GrantReply ToProto(const ClosedStep& closed) {
+  GrantReply reply;
+  reply.set_step(closed.step.value());
+  reply.set_shard_step(closed.shard_step.value());
+  reply.set_accepted(closed.accepted);
+  reply.set_stale(closed.stale);
+  for (const SmallStatistic& statistic : closed.statistics) {
+    lockstep::SmallStatistic* to = reply.add_statistics();
+    to->set_variable(statistic.variable.value());
+    to->mutable_values()->Add(statistic.values.begin(), statistic.values.end());
+    to->set_count(statistic.count);
+  }
+  return reply;
+}
+
+SaveReply ToProto(const SavedShard& saved) {
+  SaveReply reply;
+  reply.set_file(saved.file);
+  reply.set_bytes(saved.bytes);
+  for (const SavedTensor& tensor : saved.tensors) {
+    SaveReply::TensorRecord* to = reply.add_tensors();
+    to->set_name(tensor.name);
+    to->set_dtype(lockstep::ToProto(tensor.dtype));
+    to->mutable_dims()->Add(tensor.shape.dims().begin(), tensor.shape.dims().end());
+    to->set_crc32c(tensor.crc32c);
+  }
+  return reply;
+}
+
+DequeueTokenReply ToProto(const Token& token) {
+  DequeueTokenReply reply;
+  reply.set_step(token.step.value());
+  reply.set_done(token.done);
+  return reply;
+}
+
+PushReply ToProto(const PushResult& result, const PushOrder& order) {
+  PushReply reply;
+  reply.set_shard_step(result.shard_step.value());
+  for (size_t i = 0; i < result.verdicts.size(); ++i) {
+    PushReply::Outcome* outcome = reply.add_outcomes();
+    outcome->set_variable(order.pieces[i].variable.value());
+    outcome->set_verdict(ToProto(result.verdicts[i]));
+  }
+  return reply;
+}
+
+PullReply ToProto(const PullResult& result) {
+  PullReply reply;
+  reply.set_version(result.version.value());
+  for (const PulledPiece& piece : result.pieces) {
+    lockstep::PullPiece* to = reply.add_pieces();
+    to->set_variable(piece.variable.value());
+    to->set_offset(piece.offset);
+    to->set_size(piece.bytes.size());
+  }
+  return reply;
+}
+
+ShardStatus ToProto(const ShardReport& report) {
+  ShardStatus status;
+  status.set_variables(report.variables);
+  status.set_bytes(report.bytes);
+  status.set_shard_step(report.state.shard_step.value());
+  status.set_accepted(report.accepted);
+  status.set_stale(report.stale);
+  status.set_duplicates(report.duplicates);
+  status.set_rejected(report.rejected);
+  status.set_held_bytes(report.held_bytes);
+  status.set_waiting_pulls(report.waiting_pulls);
+  status.set_waiting_dequeues(report.waiting_dequeues);
+  for (const PendingVariable& pending : report.pending) {
+    VariableStatus* to = status.add_pending();
+    to->set_name(pending.name);
+    to->set_have(pending.have);
+    to->set_required(pending.required);
+    for (WorkerIndex worker : pending.from) to->add_from(worker.value());
+  }
+  return status;
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,30 @@
+// Between the messages of proto/ps.proto and the shard's plain structs.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "proto/ps.pb.h"
+#include "proto/status.pb.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+View FromProto(const SetViewRequest& request);
+VariablePlan FromProto(const CreateVariablesRequest& request);
+GrantOrder FromProto(const GrantRequest& request);
+Command FromProto(const lockstep::Command& command);
+DequeueOrder FromProto(const DequeueTokenRequest& request);
+PullOrder FromProto(const PullRequest& request);
+// Without the payload. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
+absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
+
+SetViewReply ToProto(const ShardState& state, Incarnation incarnation);
+GrantReply ToProto(const ClosedStep& closed);
+SaveReply ToProto(const SavedShard& saved);
+DequeueTokenReply ToProto(const Token& token);
+// The outcome of each piece of `request`.
+PushReply ToProto(const PushResult& result, const PushOrder& order);
+// Without the payload.
+PullReply ToProto(const PullResult& result);
+ShardStatus ToProto(const ShardReport& report);
+
+}  // namespace lockstep::ps

@@ -1,0 +1,98 @@
+#include "ps/service/ps_server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/rpc/server.h"
+#include "common/status/status_service.h"
+#include "ps/service/convert.h"
+#include "ps/service/data_calls.h"
+
+namespace lockstep::ps {
+namespace {
+
+// One polling thread moves and sums about 2 GB/s; more threads than half the cores take them from
+// the workers on the same host.
+int PollingThreads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency() / 2), 1, 4);
+}
+
+class GrpcPsServer final : public PsServer {
+ public:
+  GrpcPsServer(Shard* shard, const PsServerOptions& options)
+      : shard_(shard),
+        service_(shard, options.identity, WithReadiness(options.events)),
+        data_(&service_, shard),
+        status_(MakeStatusService({.role = "ps",
+                                   .task = options.identity.task_index,
+                                   .incarnation = options.identity.incarnation.value()},
+                                  [this](ProcessStatus* status) { Collect(status); })) {}
+  ~GrpcPsServer() override { Shutdown(absl::ZeroDuration()); }
+
+  absl::Status Listen(const PsServerOptions& options) {
+    const int queues = PollingThreads();
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start({.address = options.address,
+                       .insecure = options.insecure,
+                       .owner = absl::StrCat("ps ", options.identity.task_index),
+                       .services = {&service_, status_.get()},
+                       .completion_queues = queues,
+                       .quiesce_queues = [this] { data_.Quiesce(); }});
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    for (int i = 0; i < queues; ++i) data_.Serve(server_->completion_queue(i));
+    listening_.store(true);
+    if (created_.load()) server_->SetReady(true);
+    return absl::OkStatus();
+  }
+
+  int port() const override { return server_->port(); }
+
+  void Shutdown(absl::Duration grace) override {
+    shard_->Stop();
+    if (server_ == nullptr) return;
+    server_->Shutdown(grace);
+    data_.Join();
+  }
+
+ private:
+  // Ready for workers: the variables exist.
+  PsEvents WithReadiness(PsEvents events) {
+    events.created = [this, created = std::move(events.created)] {
+      created_.store(true);
+      if (listening_.load()) server_->SetReady(true);
+      if (created) created();
+    };
+    return events;
+  }
+
+  void Collect(ProcessStatus* status) const {
+    const ShardReport report = shard_->Report();
+    *status->mutable_shard() = ToProto(report);
+    status->set_global_step(report.state.global_step.value());
+    status->set_state(report.state.has_variables ? "training" : "starting");
+    if (!report.state.has_variables) status->set_waiting_for("the chief, to create the variables");
+  }
+
+  Shard* const shard_;
+  std::atomic<bool> listening_ = false;
+  std::atomic<bool> created_ = false;
+  ControlService service_;
+  DataCalls data_;
+  const std::unique_ptr<grpc::Service> status_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PsServer>> PsServer::Start(Shard* shard,
+                                                          const PsServerOptions& options) {
+  auto server = std::make_unique<GrpcPsServer>(shard, options);
+  if (const absl::Status status = server->Listen(options); !status.ok()) return status;
+  return server;
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,34 @@
+// A ps process's server: the shard behind ParameterServer and StatusService.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ps/service/control_service.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps {
+
+struct PsServerOptions {
+  std::string address;  // "host:port"; port 0 picks one
+  bool insecure = false;
+  PsIdentity identity;
+  PsEvents events;
+};
+
+class PsServer {
+ public:
+  // `shard` outlives the server. Errors of Server::Start.
+  static absl::StatusOr<std::unique_ptr<PsServer>> Start(Shard* shard,
+                                                         const PsServerOptions& options);
+  virtual ~PsServer() = default;
+
+  virtual int port() const = 0;
+  // Stops the shard, gives replies `grace` to leave, returns when nothing is in flight. Also done
+  // on destruction, without grace.
+  virtual void Shutdown(absl::Duration grace) = 0;
+};
+
+}  // namespace lockstep::ps

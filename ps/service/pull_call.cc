@@ -1,0 +1,62 @@
+#include "ps/service/pull_call.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/rpc/grpc_status.h"
+#include "common/wire/byte_buffer.h"
+#include "ps/service/control_service.h"
+#include "ps/service/convert.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps {
+namespace {
+
+// The slices of the reply hold the result, which holds the tensors.
+grpc::ByteBuffer Encode(PullResult result) {
+  const auto held = std::make_shared<const PullResult>(std::move(result));
+  std::vector<wire::Bytes> payload;
+  payload.reserve(held->pieces.size());
+  for (const PulledPiece& piece : held->pieces) payload.push_back(piece.bytes);
+  return wire::Encode(ToProto(*held), payload, held);
+}
+
+}  // namespace
+
+void PullCall::Await(const DataPlane& plane) {
+  const auto call = std::make_shared<PullCall>(plane);
+  // Given back only if a call arrives.
+  call->context_.AsyncNotifyWhenDone(call->ended_.tag());
+  plane.service->RequestPull(&call->context_, &call->request_, &call->responder_, plane.queue,
+                             plane.queue, call->arrived_.Expect());
+}
+
+void PullCall::Arrived(bool ok) {
+  if (!ok) return;  // the server stops
+  ended_.Expect();
+  pass_ = plane_.gate->Enter();
+  if (!pass_) return;
+  Await(plane_);
+  if (const absl::Status status = Handle(); !status.ok()) Answer(status);
+}
+
+absl::Status PullCall::Handle() {
+  PullRequest request;
+  LOCKSTEP_RETURN_IF_ERROR(wire::Decode(request_, &request));
+  request_.Clear();
+  plane_.shard->Pull(FromProto(request),
+                     [call = weak_from_this()](absl::StatusOr<PullResult> result) {
+                       if (const auto alive = call.lock()) alive->Answer(std::move(result));
+                     });
+  return absl::OkStatus();
+}
+
+void PullCall::Answer(absl::StatusOr<PullResult> result) {
+  if (result.ok()) {
+    responder_.Finish(Encode(*std::move(result)), grpc::Status::OK, answered_.Expect());
+  } else {
+    responder_.FinishWithError(rpc::ToGrpc(result.status()), answered_.Expect());
+  }
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,42 @@
+// One Pull: handed to the shard on the polling thread, answered when the version exists, on
+// whichever thread made it. A caller that goes away first leaves nothing behind but an expired
+// pointer in the shard.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_unary_call.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ps/service/queue_event.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+class PullCall : public std::enable_shared_from_this<PullCall> {
+ public:
+  explicit PullCall(const DataPlane& plane) : plane_(plane), responder_(&context_) {}
+  static void Await(const DataPlane& plane);
+
+ private:
+  void Arrived(bool ok);
+  absl::Status Handle();
+  void Answer(absl::StatusOr<PullResult> result);
+  void Answered(bool) {}
+  void Ended(bool) {}
+
+  const DataPlane plane_;
+  Gate::Pass pass_;
+  grpc::ServerContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
+  CallEvent<PullCall> arrived_{this, &PullCall::Arrived};
+  CallEvent<PullCall> answered_{this, &PullCall::Answered};
+  // Comes when the call is over for gRPC, answered or cancelled: until then it is kept.
+  CallEvent<PullCall> ended_{this, &PullCall::Ended};
+};
+
+}  // namespace lockstep::ps

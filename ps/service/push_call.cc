@@ -1,0 +1,44 @@
+#include "ps/service/push_call.h"
+
+#include "common/base/status_macros.h"
+#include "common/rpc/grpc_status.h"
+#include "common/wire/byte_buffer.h"
+#include "ps/service/control_service.h"
+#include "ps/service/convert.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps {
+
+void PushCall::Await(const DataPlane& plane) {
+  const auto call = std::make_shared<PushCall>(plane);
+  plane.service->RequestPush(&call->context_, &call->request_, &call->responder_, plane.queue,
+                             plane.queue, call->arrived_.Expect());
+}
+
+void PushCall::Arrived(bool ok) {
+  if (!ok) return;  // the server stops
+  pass_ = plane_.gate->Enter();
+  if (!pass_) return;
+  Await(plane_);
+  const absl::StatusOr<PushReply> reply = Handle();
+  request_.Clear();
+  if (reply.ok()) {
+    responder_.Finish(wire::Encode(*reply), grpc::Status::OK, answered_.Expect());
+  } else {
+    responder_.FinishWithError(rpc::ToGrpc(reply.status()), answered_.Expect());
+  }
+}
+
+absl::StatusOr<PushReply> PushCall::Handle() {
+  PushRequest request;
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::ReceivedPayload payload,
+                            wire::DecodeWithPayload(request_, &request));
+  LOCKSTEP_ASSIGN_OR_RETURN(PushOrder order, FromProto(request));
+  order.payload = payload.spans();
+  LOCKSTEP_ASSIGN_OR_RETURN(const PushResult result, plane_.shard->Push(order));
+  return ToProto(result, order);
+}
+
+void PushCall::Answered(bool) {}
+
+}  // namespace lockstep::ps

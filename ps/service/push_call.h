@@ -1,0 +1,35 @@
+// One Push: decoded, handed to the shard and answered on the polling thread.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_unary_call.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "proto/ps.pb.h"
+#include "ps/service/queue_event.h"
+
+namespace lockstep::ps {
+
+class PushCall : public std::enable_shared_from_this<PushCall> {
+ public:
+  explicit PushCall(const DataPlane& plane) : plane_(plane), responder_(&context_) {}
+  static void Await(const DataPlane& plane);
+
+ private:
+  void Arrived(bool ok);
+  absl::StatusOr<PushReply> Handle();
+  void Answered(bool ok);
+
+  const DataPlane plane_;
+  Gate::Pass pass_;
+  grpc::ServerContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
+  CallEvent<PushCall> arrived_{this, &PushCall::Arrived};
+  CallEvent<PushCall> answered_{this, &PushCall::Answered};
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,54 @@
+// What a completion queue's tags point to.
+#pragma once
+
+#include <grpcpp/completion_queue.h>
+
+#include <memory>
+#include <utility>
+
+#include "common/base/gate.h"
+
+namespace lockstep::ps {
+
+class ControlService;
+class Shard;
+
+// What calls of the data plane work with. All of it outlives them.
+struct DataPlane {
+  ControlService* service;
+  Shard* shard;
+  Gate* gate;
+  grpc::ServerCompletionQueue* queue;
+};
+
+class QueueEvent {
+ public:
+  virtual ~QueueEvent() = default;
+  virtual void Happen(bool ok) = 0;
+};
+
+// An event of `Call`, a member of it. Keeps its call alive from Expect until it has happened.
+template <typename Call>
+class CallEvent final : public QueueEvent {
+ public:
+  CallEvent(Call* call, void (Call::*handler)(bool)) : call_(call), handler_(handler) {}
+
+  // The tag for the queue, which will certainly give it back.
+  void* Expect() {
+    keep_ = call_->shared_from_this();
+    return tag();
+  }
+  void* tag() { return static_cast<QueueEvent*>(this); }
+
+  void Happen(bool ok) override {
+    const std::shared_ptr<Call> keep = std::move(keep_);
+    (call_->*handler_)(ok);
+  }
+
+ private:
+  Call* const call_;  // it contains this
+  void (Call::*const handler_)(bool);
+  std::shared_ptr<Call> keep_;
+};
+
+}  // namespace lockstep::ps

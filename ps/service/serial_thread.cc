@@ -1,0 +1,36 @@
+#include "ps/service/serial_thread.h"
+
+#include <utility>
+
+namespace lockstep::ps {
+
+SerialThread::SerialThread() : thread_([this] { Run(); }) {}
+
+SerialThread::~SerialThread() {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  thread_.join();
+}
+
+void SerialThread::Do(std::function<void()> work) {
+  absl::MutexLock lock(&mutex_);
+  work_.push_back(std::move(work));
+}
+
+void SerialThread::Run() {
+  while (true) {
+    std::function<void()> work;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &SerialThread::HasWorkOrClosing));
+      if (work_.empty()) return;
+      work = std::move(work_.front());
+      work_.pop_front();
+    }
+    work();
+  }
+}
+
+}  // namespace lockstep::ps

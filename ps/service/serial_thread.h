@@ -1,0 +1,33 @@
+// One thread that does one thing after another: for what blocks on a disk.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace lockstep::ps {
+
+// Thread-safe. Destruction does what is left, then returns.
+class SerialThread {
+ public:
+  SerialThread();
+  ~SerialThread();
+
+  void Do(std::function<void()> work);
+
+ private:
+  void Run();
+  bool HasWorkOrClosing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return closing_ || !work_.empty();
+  }
+
+  absl::Mutex mutex_;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace lockstep::ps
