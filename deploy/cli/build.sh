@@ -27,7 +27,7 @@ bazel_progress() {
 }
 
 # Lines of a Bazel log that a reader needs: no progress, no chatter.
-bazel_output() { grep -avE '^(\[[0-9,]+ / [0-9,]+\]|INFO:|Loading:|Analyzing:|DEBUG:|WARNING: Running Bazel server needs)' "$1"; }
+bazel_output() { grep -avE '^(\[[0-9,]+ / [0-9,]+\]|INFO:|Loading:|Analyzing:|DEBUG:|WARNING: Running Bazel server needs|  WARNING: .*Test execution time|There were tests whose specified size)' "$1"; }
 
 # run_bazel LABEL LOG COMMAND ARGS...
 run_bazel() {

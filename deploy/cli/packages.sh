@@ -36,7 +36,7 @@ ensure_packages() {
   mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]} > 0)) || return 0
   say "missing Debian packages: ${missing[*]}"
-  if ((EUID != 0)); then
+  if [ "$(id -u)" != 0 ]; then
     sudo -n true 2>/dev/null || {
       say "installing them needs root. Run this, then the same command again:"
       echo "apt-get install -y --no-install-recommends ${missing[*]}"

@@ -1,0 +1,170 @@
+// `lockstep up` against stand-ins for the daemons: shell scripts that end as the case asks.
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Keeps the path in its command line, by which it is found.
+constexpr char kForever[] = "exec tail -f \"$0\"\n";
+constexpr char kChiefDone[] =
+    "sleep 0.5\n"
+    "for a; do case $a in --summary=*) echo '{\"test_accuracy\": 0.5, \"steps\": 3}' "
+    ">${a#--summary=};; esac; done\n";
+
+struct Scripts {
+  std::string chief = kForever;
+  std::string ps = kForever;
+  std::string worker0 = kForever;
+  std::string worker1 = kForever;
+  std::string worker2 = kForever;
+};
+
+// A job with 2 ps and 3 workers, of which a step needs 2.
+class Launch {
+ public:
+  explicit Launch(const Scripts& scripts) {
+    Script("chief", scripts.chief);
+    Script("ps", scripts.ps);
+    Script("worker", "case \"$*\" in\n*index=0*)\n" + scripts.worker0 + ";;\n*index=1*)\n" +
+                         scripts.worker1 + ";;\n*)\n" + scripts.worker2 + ";;\nesac\n");
+    folder_.Write("model.textproto",
+                  "input_shape: 4 layers { name: 'd' dense { units: 2 } } "
+                  "layers { name: 'loss' softmax_cross_entropy {} }");
+    folder_.Write("job.textproto", R"(
+        model: "model.textproto" global_batch: 6 max_steps: 3
+        data { csv { train: "t.csv" test: "t.csv" label_column: "y" } }
+        optimizer { sgd {} learning_rate { base: 0.1 } }
+        sync { replicas_to_aggregate: 2 } local { ps: 2 workers: 3 })");
+  }
+
+  std::vector<std::string> Command() const {
+    return {Binary("deploy/cli/up"), "--job=" + folder_.Path("job.textproto"),
+            "--bin_dir=" + folder_.path(), "--run_dir=" + folder_.Path("run")};
+  }
+  const TemporaryFolder& folder() const { return folder_; }
+  // Stand-ins, or what they started, that are still there a moment later.
+  bool LeftNothing() const {
+    const absl::Time deadline = absl::Now() + absl::Seconds(5);
+    while (!ProcessesWith(folder_.path()).empty()) {
+      if (absl::Now() > deadline) return false;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return true;
+  }
+
+ private:
+  void Script(const std::string& name, const std::string& body) {
+    const std::string path = folder_.Write(name + "/" + name, "#!/bin/sh\n" + body);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("a run in which every process ends well exits 0 and shows the summary") {
+  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, Contains("trained 3 steps") && Contains("50.00 %"));
+  CHECK_THAT(ended.output, Contains("ps/ps --cluster=") && Contains("--task_index=1"));
+  CHECK_THAT(launch.folder().Read("run/cluster.json"), Contains("\"worker\""));
+  CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("the run ends with the code of the process that failed first, and shows its log") {
+  const Launch launch({.ps = "echo port in use; exit 138\n"});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(ended.exit_code == 138);
+  CHECK_THAT(ended.output, Contains("ended with exit code 138") && Contains("port in use"));
+  CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("a worker killed in mid-run is reported, and the run goes on") {
+  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "kill -9 $$\n", "sleep 0.1\n"});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, Contains("worker 1 ended with signal 9"));
+}
+
+TEST_CASE("processes that outlive the job are stopped, and the run fails") {
+  const Launch launch({.chief = kChiefDone});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(40));
+  CHECK(ended.exit_code == 70);
+  CHECK_THAT(ended.output, Contains("still running: ps 0, ps 1"));
+  CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("Ctrl-C at any moment leaves no process behind and exits 130") {
+  const Launch launch({});
+  std::minstd_rand random(7);
+  for (int round = 0; round < 25; ++round) {
+    Process up(launch.Command());
+    absl::SleepFor(absl::Milliseconds(random() % 120));
+    up.Signal(SIGINT);
+    const std::optional<int> code = up.Wait(absl::Seconds(10));
+    INFO("round " << round << ": " << up.Output());
+    CHECK(code == 130);
+    CHECK(launch.LeftNothing());
+  }
+}
+
+TEST_CASE("processes that ignore SIGTERM are killed after a while, or by a second Ctrl-C") {
+  const std::string stubborn = "trap '' TERM\nwhile :; do sleep 1; done\n";
+  const Launch launch({stubborn, stubborn, stubborn, stubborn, stubborn});
+  {
+    Process up(launch.Command());
+    REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
+    absl::SleepFor(absl::Milliseconds(300));
+    up.Signal(SIGINT);
+    CHECK_FALSE(up.Wait(absl::Seconds(2)));
+    up.Signal(SIGINT);
+    CHECK(up.Wait(absl::Seconds(2)) == 130);
+    CHECK(launch.LeftNothing());
+  }
+  Process up(launch.Command());
+  REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
+  up.Signal(SIGTERM);
+  CHECK(up.Wait(absl::Seconds(10)) == 143);
+  CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("a launcher that is killed takes its processes with it") {
+  const Launch launch({});
+  Process up(launch.Command());
+  REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
+  absl::SleepFor(absl::Milliseconds(300));
+  kill(up.pid(), SIGKILL);
+  CHECK(up.Wait(absl::Seconds(5)) == 137);
+  CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("what cannot start is said before anything runs") {
+  const Launch launch({});
+  std::vector<std::string> command = launch.Command();
+  command[2] = "--bin_dir=" + launch.folder().Path("nowhere");
+  const Ended no_binaries = RunToEnd(command, absl::Seconds(10));
+  CHECK(no_binaries.exit_code == 66);
+  CHECK_THAT(no_binaries.output, Contains("cannot start chief") && Contains("Remedy"));
+
+  launch.folder().Write("job.textproto", "model: 'model.textproto' batch_size: 3");
+  const Ended bad_job = RunToEnd(launch.Command(), absl::Seconds(10));
+  CHECK(bad_job.exit_code == 78);
+  CHECK_THAT(bad_job.output, Contains("job.textproto:1") && Contains("batch_size"));
+  CHECK(RunToEnd({Binary("deploy/cli/up")}, absl::Seconds(10)).exit_code == 64);
+}
+
+}  // namespace
+}  // namespace lockstep::test

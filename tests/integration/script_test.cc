@@ -1,0 +1,248 @@
+// The entry script against stand-ins for the package manager and Bazel, in a tree of its own.
+#include <signal.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
+
+// Every call of a stand-in becomes a line of the file `calls`. `installed` lists packages.
+constexpr char kDpkgQuery[] = R"sh(
+for package; do grep -qxF "$package" "$FAKE/installed" && echo "installed $package"; done; true
+)sh";
+constexpr char kAptGet[] = R"sh(
+echo "apt-get $*" >>"$FAKE/calls"
+case " $* " in
+*" update "*) touch "$FAKE/lists" ;;
+*" install "*)
+  [ -f "$FAKE/lists" ] || { echo "E: Unable to locate package"; exit 100; }
+  echo "pmstatus:g++:42.0:Unpacking g++" >&3
+  for package; do case $package in -*) ;; *) echo "$package" >>"$FAKE/installed" ;; esac; done ;;
+esac
+)sh";
+constexpr char kBazel[] = R"sh(
+case $1 in --*) shift ;; esac
+echo "bazel $1" >>"$FAKE/calls"
+[ "$1" != shutdown ] || exit 0
+cd "$(dirname "$0")/.." || exit 1
+[ ! -f "$FAKE/slow" ] || { echo "[1 / 9] Compiling slow.cc"; exec tail -f "$FAKE/slow"; }
+[ ! -f "$FAKE/broken" ] || { echo "[3 / 9] Compiling a.cc"; echo "a.cc:7:1: error: expected ';'"; exit 1; }
+if [ "$1" = build ]; then
+  for target; do case $target in //*)
+    path=${target#//}; path=bazel-bin/${path%%:*}/${path##*:}
+    mkdir -p "${path%/*}"; printf '#!/bin/sh\necho "ran $0 $*"\n' >"$path"; chmod +x "$path" ;;
+  esac; done
+else
+  cat "$FAKE/results"
+  exit "$(cat "$FAKE/code" 2>/dev/null || echo 0)"
+fi
+)sh";
+
+class Tree {
+ public:
+  Tree() {
+    Copy("lockstep");
+    Copy("deploy/packages.txt");
+    for (const char* name : {"build", "compile_commands", "job", "packages", "test"}) {
+      Copy(std::string("deploy/cli/") + name + ".sh");
+    }
+    folder_.Write("common/base/version.h", "inline constexpr char kVersion[] = \"1.2.3\";\n");
+    Fake("dpkg-query", kDpkgQuery);
+    Fake("dpkg", "");
+    Fake("apt-get", kAptGet);
+    Fake("bazel", kBazel);
+    Fake("id", "echo 0");
+    folder_.Write("installed", "");
+    folder_.Write("calls", "");
+  }
+
+  const TemporaryFolder& folder() const { return folder_; }
+  void Fake(const std::string& name, const std::string& script) const {
+    const std::string path = folder_.Write("fakes/" + name, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  void InstallAll() const {
+    Run({"build"});
+    folder_.Write("calls", "");
+  }
+
+  std::vector<std::string> Command(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> command = {folder_.Path("lockstep")};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return command;
+  }
+  std::vector<std::string> Environment() const {
+    return {"PATH=" + folder_.Path("fakes") + ":/usr/bin:/bin", "FAKE=" + folder_.path(),
+            "HOME=" + folder_.path()};
+  }
+  Ended Run(const std::vector<std::string>& arguments) const {
+    return RunToEnd(Command(arguments), absl::Seconds(30), Environment());
+  }
+  std::vector<std::string> Calls() const {
+    return absl::StrSplit(folder_.Read("calls"), '\n', absl::SkipEmpty());
+  }
+
+ private:
+  void Copy(const std::string& path) const {
+    std::filesystem::create_directories(std::filesystem::path(folder_.Path(path)).parent_path());
+    std::filesystem::copy_file(Binary(path), folder_.Path(path));
+    std::filesystem::permissions(folder_.Path(path), std::filesystem::perms::owner_all);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("the script installs what is missing and builds, and a second run does neither") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  const Ended first = tree.Run({"build"});
+  CHECK(first.exit_code == 0);
+  CHECK_THAT(first.output, Contains("missing Debian packages: bazel-bootstrap"));
+  CHECK_THAT(first.output, Contains("bazel-bin/ps/ps\n"));
+  const auto calls = tree.Calls();
+  REQUIRE(calls.size() == 3);
+  CHECK_THAT(calls[0], Contains("--no-install-recommends") && Contains(" g++ "));
+  CHECK(calls[1] == "bazel build");
+  CHECK(calls[2] == "bazel shutdown");
+
+  tree.folder().Write("calls", "");
+  CHECK(tree.Run({"build"}).exit_code == 0);
+  CHECK(tree.Calls().empty());
+}
+
+TEST_CASE("a changed source is built again") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("common/base/new.cc", "");
+  CHECK(tree.Run({"build"}).exit_code == 0);
+  CHECK(tree.Calls() == std::vector<std::string>{"bazel build", "bazel shutdown"});
+}
+
+TEST_CASE("package lists are fetched when a package is not known, and only then") {
+  const Tree tree;
+  CHECK(tree.Run({"build"}).exit_code == 0);
+  const auto calls = tree.Calls();
+  REQUIRE(calls.size() == 5);
+  CHECK_THAT(calls[0], Contains(" install "));
+  CHECK_THAT(calls[1], EndsWith(" update"));
+  CHECK_THAT(calls[2], Contains(" install "));
+}
+
+TEST_CASE("without root the script prints the one line to run, and stops") {
+  const Tree tree;
+  tree.Fake("id", "echo 1000");
+  tree.Fake("sudo", "exit 1");
+  const Ended ended = tree.Run({"demo"});
+  CHECK(ended.exit_code == 77);
+  CHECK_THAT(ended.output,
+             Contains("\napt-get install -y --no-install-recommends bazel-bootstrap catch2 g++ "));
+  CHECK(tree.Calls().empty());
+}
+
+TEST_CASE("sudo that asks no password is used") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.Fake("id", "echo 1000");
+  tree.Fake("sudo", "shift; echo \"sudo $1\" >>\"$FAKE/calls\"; exec \"$@\"");
+  CHECK(tree.Run({"build"}).exit_code == 0);
+  const auto calls = tree.Calls();
+  CHECK(std::count(calls.begin(), calls.end(), "sudo env") == 1);
+}
+
+TEST_CASE("the fashion demo installs its data set, the digits demo does not") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  const Ended digits = tree.Run({"demo"});
+  CHECK_THAT(digits.output, Contains("deploy/cli/demo --bin_dir=") && !Contains("fashion-mnist"));
+  const Ended fashion = tree.Run({"demo", "--dataset", "fashion"});
+  CHECK_THAT(fashion.output, Contains("missing Debian packages: dataset-fashion-mnist\n"));
+  CHECK_THAT(fashion.output, Contains("--dataset fashion"));
+}
+
+TEST_CASE("a failing installation is shown with its reason") {
+  const Tree tree;
+  tree.Fake("apt-get", "echo 'E: Unable to locate package g++'; exit 100");
+  const Ended unknown = tree.Run({"build"});
+  CHECK(unknown.exit_code == 78);
+  CHECK_THAT(unknown.output, Contains("Unable to locate package g++") && Contains("Remedy"));
+  tree.Fake("apt-get", "echo 'E: Could not resolve host'; exit 100");
+  CHECK(tree.Run({"build"}).exit_code == 138);
+}
+
+TEST_CASE("a failing build shows the compiler's error and not its progress") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("broken", "");
+  const Ended ended = tree.Run({"build"});
+  CHECK(ended.exit_code == 70);
+  CHECK_THAT(ended.output, Contains("a.cc:7:1: error") && !Contains("[3 / 9]"));
+}
+
+TEST_CASE("the closing line of the tests adds up the cases of all binaries") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("bazel-testlogs/a/x_test/test.log", "All passed\n12 passed, 0 failed\n");
+  tree.folder().Write("bazel-testlogs/a/y_test/test.log", "3 passed, 2 failed\n");
+  tree.folder().Write("bazel-testlogs/a/crash_test/test.log", "boom\n");
+  tree.folder().Write("bazel-testlogs/a/leak_test/test.log", "5 passed, 0 failed\nleak\n");
+  tree.folder().Write("bazel-testlogs/a/shards_test/shard_1_of_2/test.log", "1 passed, 0 failed\n");
+  tree.folder().Write("bazel-testlogs/a/shards_test/shard_2_of_2/test.log", "2 passed, 0 failed\n");
+  tree.folder().Write("bazel-testlogs/a/old_test/test.log", "50 passed, 0 failed\n");
+  const std::string good =
+      "//a:x_test            (cached) PASSED in 0.1s\n"
+      "//a:shards_test                PASSED in 0.2s\n"
+      "//a:script_test                PASSED in 0.2s\n";
+  tree.folder().Write("results", good);
+  const Ended passed = tree.Run({"test"});
+  CHECK(passed.exit_code == 0);
+  CHECK_THAT(passed.output, EndsWith("\n16 passed, 0 failed\n"));
+
+  tree.folder().Write("results", good +
+                                     "//a:y_test                FAILED in 0.1s\n"
+                                     "//a:crash_test            TIMEOUT in 60.0s\n"
+                                     "//a:leak_test             FAILED in 0.1s\n"
+                                     "//a:old_test              FAILED TO BUILD\n");
+  tree.folder().Write("code", "3");
+  const Ended failed = tree.Run({"test"});
+  CHECK(failed.exit_code == 1);
+  CHECK_THAT(failed.output, EndsWith("\n24 passed, 5 failed\n"));
+}
+
+TEST_CASE("Ctrl-C in a build ends it, stops the server and exits 130") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("slow", "");
+  Process script(tree.Command({"demo"}), tree.Environment());
+  REQUIRE(script.WaitForOutput("1 of 9", absl::Seconds(20)));
+  script.Signal(SIGINT);
+  CHECK(script.Wait(absl::Seconds(10)) == 130);
+  CHECK(ProcessesWith(tree.folder().path()).empty());
+  CHECK(tree.Calls().back() == "bazel shutdown");
+}
+
+TEST_CASE("help, version and mistakes need no installation") {
+  const Tree tree;
+  CHECK_THAT(tree.Run({}).output, Contains("./lockstep demo"));
+  CHECK(tree.Run({"version"}).output == "lockstep 1.2.3\n");
+  const Ended unknown = tree.Run({"trian"});
+  CHECK(unknown.exit_code == 64);
+  CHECK_THAT(unknown.output, Contains("trian") && Contains("Remedy"));
+  CHECK(tree.Calls().empty());
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,93 @@
+#include "tests/support/process.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/time/clock.h"
+#include "deploy/cli/child_process.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr absl::Duration kPoll = absl::Milliseconds(10);
+
+}  // namespace
+
+std::string Binary(const std::string& path) {
+  return std::string(std::getenv("TEST_SRCDIR")) + "/" + std::getenv("TEST_WORKSPACE") + "/" + path;
+}
+
+Process::Process(std::vector<std::string> arguments, std::vector<std::string> environment) {
+  deploy::Command command = {.name = "the program under test",
+                             .arguments = std::move(arguments),
+                             .environment = std::move(environment),
+                             .log_path = folder_.Path("output")};
+  const absl::StatusOr<pid_t> pid = deploy::Start(command);
+  if (!pid.ok()) {
+    std::fprintf(stderr, "%s\n", pid.status().ToString().c_str());
+    std::abort();
+  }
+  pid_ = *pid;
+}
+
+Process::~Process() {
+  kill(-pid_, SIGKILL);
+  Wait(absl::InfiniteDuration());
+}
+
+void Process::Signal(int signal) const {
+  if (!exit_code_) kill(pid_, signal);
+}
+
+std::optional<int> Process::Wait(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!exit_code_) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      exit_code_ = deploy::ExitCodeOf(status);
+    } else if (absl::Now() >= deadline) {
+      return std::nullopt;
+    } else {
+      absl::SleepFor(kPoll);
+    }
+  }
+  return exit_code_;
+}
+
+bool Process::WaitForOutput(const std::string& text, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    const bool last_look = !running() || absl::Now() >= deadline;
+    if (absl::StrContains(Output(), text)) return true;
+    if (last_look) return false;
+    absl::SleepFor(kPoll);
+  }
+}
+
+Ended RunToEnd(std::vector<std::string> arguments, absl::Duration timeout,
+               std::vector<std::string> environment) {
+  Process process(std::move(arguments), std::move(environment));
+  const std::optional<int> code = process.Wait(timeout);
+  return {code.value_or(-1), process.Output()};
+}
+
+std::vector<pid_t> ProcessesWith(const std::string& text) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid) || pid == getpid()) continue;
+    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
+    const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (absl::StrContains(line, text)) found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace lockstep::test
