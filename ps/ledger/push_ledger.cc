@@ -18,7 +18,7 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
     entry.local_step = local_step;
     entry.verdicts.assign(num_variables_, Verdict::kPending);
     worker.newest = key.push_seq;
-    return Age::kNewest;
+    return Age::kNew;
   }
   const Entry* entry = EntryOf(key);
   if (entry != nullptr && entry->local_step != local_step) {
@@ -26,7 +26,7 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
         "push ", key.push_seq.value(), " of worker ", key.worker.value(), " was stamped ",
         entry->local_step.value(), " before and ", local_step.value(), " now"));
   }
-  return key.push_seq == worker.newest ? Age::kNewest : Age::kOld;
+  return key.push_seq == worker.newest ? Age::kCurrent : Age::kOver;
 }
 
 Verdict PushLedger::Find(const PushKey& key, size_t variable) const {

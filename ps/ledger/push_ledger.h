@@ -30,8 +30,9 @@ class PushLedger {
   static constexpr int kWindow = 4;
 
   enum class Age {
-    kNewest,  // undecided variables of this push can still count
-    kOld,     // a newer push began: what is undecided never counts
+    kNew,      // the first message of a push: the worker has given up its earlier ones
+    kCurrent,  // another message of the worker's newest push
+    kOver,     // a newer push began: what is undecided never counts
   };
 
   explicit PushLedger(size_t num_variables) : num_variables_(num_variables) {}

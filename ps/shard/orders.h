@@ -15,6 +15,7 @@
 #include "common/tensor/tensor.h"
 #include "proto/job.pb.h"
 #include "proto/tensor.pb.h"
+#include "ps/ledger/verdict.h"
 
 namespace lockstep::ps {
 
@@ -119,8 +120,6 @@ struct PushOrder {
   bool ask = false;
   std::vector<std::span<const std::byte>> payload;
 };
-
-enum class Verdict { kPending, kAccepted, kStale };
 
 struct PushResult {
   std::vector<Verdict> verdicts;  // one per piece

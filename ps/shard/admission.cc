@@ -1,0 +1,90 @@
+#include "ps/shard/admission.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::ps {
+
+absl::Status Admission::SetView(const View& view) {
+  if (view.command.job == 0) return absl::InvalidArgumentError("the view names no job");
+  absl::btree_map<WorkerIndex, Incarnation> members;
+  for (const Member& member : view.members) {
+    if (!members.emplace(member.worker, member.incarnation).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the view has worker ", member.worker.value(), " twice"));
+    }
+  }
+  if (job_ != 0) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckJob(view.command.job));
+    LOCKSTEP_RETURN_IF_ERROR(CheckTerm(view.command.term));
+    if (view.shard != shard_) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "this is shard ", shard_.value(), ", the view calls it shard ", view.shard.value()));
+    }
+    if (view.epoch < epoch_) {
+      return absl::AbortedError(absl::StrCat("epoch ", view.epoch.value(),
+                                             " is over: the shard is in epoch ", epoch_.value()));
+    }
+  }
+  job_ = view.command.job;
+  term_ = view.command.term;
+  epoch_ = view.epoch;
+  shard_ = view.shard;
+  members_ = std::move(members);
+  return absl::OkStatus();
+}
+
+absl::Status Admission::CheckCommand(const Command& command) const {
+  if (job_ == 0) return absl::FailedPreconditionError("the shard has no view yet: set it first");
+  LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job));
+  LOCKSTEP_RETURN_IF_ERROR(CheckTerm(command.term));
+  if (command.term > term_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "term ", command.term.value(), " has set no view; the shard is in term ", term_.value()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::CheckWorker(const WorkerIdentity& worker) const {
+  if (job_ == 0) return absl::FailedPreconditionError("the shard has no view yet");
+  LOCKSTEP_RETURN_IF_ERROR(CheckJob(worker.job));
+  if (worker.epoch != epoch_) {
+    return absl::AbortedError(absl::StrCat("worker ", worker.worker.value(), " is in epoch ",
+                                           worker.epoch.value(), ", the shard in epoch ",
+                                           epoch_.value(), ": register again"));
+  }
+  const auto member = members_.find(worker.worker);
+  if (member == members_.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", worker.worker.value(), " is not a member: register first"));
+  }
+  if (member->second != worker.incarnation) {
+    return absl::AbortedError(absl::StrCat("incarnation ", worker.incarnation.value(),
+                                           " of worker ", worker.worker.value(),
+                                           " has been replaced by ", member->second.value()));
+  }
+  return absl::OkStatus();
+}
+
+bool Admission::IsMember(WorkerIndex worker, Incarnation incarnation) const {
+  const auto member = members_.find(worker);
+  return member != members_.end() && member->second == incarnation;
+}
+
+std::vector<std::pair<WorkerIndex, Incarnation>> Admission::members() const {
+  return {members_.begin(), members_.end()};
+}
+
+absl::Status Admission::CheckJob(uint64_t job) const {
+  if (job == job_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the shard serves job ", absl::Hex(job_), ", not job ", absl::Hex(job)));
+}
+
+absl::Status Admission::CheckTerm(Term term) const {
+  if (term >= term_) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat("term ", term.value(), " is over: the shard is in term ", term_.value()));
+}
+
+}  // namespace lockstep::ps

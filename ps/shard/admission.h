@@ -1,0 +1,48 @@
+// Who may speak to the shard: the job it serves, the chief's term, the epoch, and the live workers
+// with their incarnations. An old process can change nothing.
+//
+// Pure; not thread-safe.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/status/status.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+class Admission {
+ public:
+  // The first view decides on job and shard index. FAILED_PRECONDITION: another job, another shard
+  // index than before. ABORTED: an older term or epoch. INVALID_ARGUMENT: no job, a worker twice.
+  absl::Status SetView(const View& view);
+
+  // ABORTED: an older term. FAILED_PRECONDITION: no view yet, another job, or a term without a
+  // view.
+  absl::Status CheckCommand(const Command& command) const;
+  // ABORTED: another epoch or another incarnation. FAILED_PRECONDITION: another job, or not a
+  // member.
+  absl::Status CheckWorker(const WorkerIdentity& worker) const;
+  bool IsMember(WorkerIndex worker, Incarnation incarnation) const;
+
+  // 0 before the first view.
+  uint64_t job() const { return job_; }
+  Term term() const { return term_; }
+  Epoch epoch() const { return epoch_; }
+  ShardIndex shard() const { return shard_; }
+  std::vector<std::pair<WorkerIndex, Incarnation>> members() const;
+
+ private:
+  absl::Status CheckJob(uint64_t job) const;
+  absl::Status CheckTerm(Term term) const;
+
+  uint64_t job_ = 0;
+  Term term_;
+  Epoch epoch_;
+  ShardIndex shard_;
+  absl::btree_map<WorkerIndex, Incarnation> members_;
+};
+
+}  // namespace lockstep::ps

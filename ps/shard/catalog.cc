@@ -1,0 +1,147 @@
+#include "ps/shard/catalog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/tensor_proto/convert.h"
+
+namespace lockstep::ps {
+namespace {
+
+std::string Quoted(const CatalogEntry& entry) {
+  return absl::StrCat("variable \"", entry.name, "\" (", entry.id.value(), ")");
+}
+
+// Whether [offset, offset + size) lies in [0, whole).
+bool IsInside(uint64_t offset, uint64_t size, uint64_t whole) {
+  return offset <= whole && size <= whole - offset;
+}
+
+absl::Status OutOfRange(const CatalogEntry& entry, uint64_t offset, uint64_t size) {
+  return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected bytes in [0, ",
+                                                 entry.num_bytes, "), got ", size,
+                                                 " bytes from offset ", offset));
+}
+
+absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
+  if (piece.dtype != entry.dtype) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected dtype ",
+                                                   Name(entry.dtype), ", got ", Name(piece.dtype)));
+  }
+  if (!(piece.shape == entry.shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected shape ",
+                                                   entry.shape.ToString(), ", got ",
+                                                   piece.shape.ToString()));
+  }
+  if (!IsInside(piece.offset, piece.size, entry.num_bytes)) {
+    return OutOfRange(entry, piece.offset, piece.size);
+  }
+  if (piece.size == 0 && entry.num_bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected bytes, got none"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex shard) {
+  if (shard.value() >= placement.shards()) {
+    return absl::InvalidArgumentError(absl::StrCat("the placement has ", placement.shards(),
+                                                   " shards; this is shard ", shard.value()));
+  }
+  Catalog catalog;
+  catalog.shard_ = shard;
+  absl::flat_hash_set<std::string> names;
+  for (const VariableSpec& spec : placement.variables()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
+    const std::string what = absl::StrCat("variable \"", spec.name(), "\" (", spec.id(), ")");
+    if (spec.id() != catalog.index_of_id_.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": expected id ", catalog.index_of_id_.size()));
+    }
+    if (spec.name().empty() || !names.insert(spec.name()).second) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ": expected a name of its own"));
+    }
+    if (spec.shard() >= placement.shards()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": placed on shard ", spec.shard(), " of ", placement.shards()));
+    }
+    if (type.dtype != DType::kFloat32 && type.dtype != DType::kFloat64) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": expected dtype float32 or float64, got ", Name(type.dtype)));
+    }
+    if (spec.shard() != shard.value()) {
+      catalog.index_of_id_.push_back(kElsewhere);
+      continue;
+    }
+    CatalogEntry entry{VariableId(spec.id()), spec.name(),       type.dtype, type.shape, 0,
+                       spec.trainable(),      spec.initializer()};
+    entry.num_bytes = static_cast<uint64_t>(type.shape.num_elements()) * SizeOf(type.dtype);
+    catalog.num_bytes_ += entry.num_bytes;
+    catalog.index_of_id_.push_back(catalog.entries_.size());
+    catalog.entries_.push_back(std::move(entry));
+  }
+  return catalog;
+}
+
+absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushOrder& order) const {
+  std::vector<size_t> variables;
+  variables.reserve(order.pieces.size());
+  uint64_t expected = 0;
+  for (const PushPiece& piece : order.pieces) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
+    const CatalogEntry& entry = entries_[variable];
+    if (std::find(variables.begin(), variables.end(), variable) != variables.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": twice in one message"));
+    }
+    if (!order.ask) {
+      LOCKSTEP_RETURN_IF_ERROR(CheckPiece(entry, piece));
+      expected += piece.size;
+    }
+    variables.push_back(variable);
+  }
+  uint64_t got = 0;
+  for (const std::span<const std::byte> part : order.payload) got += part.size();
+  if (got == expected) return variables;
+  const std::string where = order.pieces.empty()
+                                ? std::string("a push without pieces")
+                                : absl::StrCat("the message of ", order.pieces.size(),
+                                               " pieces from ", Quoted(entries_[variables[0]]));
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": expected a payload of ", expected, " bytes, got ", got));
+}
+
+absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder& order) const {
+  if (order.pieces.empty()) return absl::InvalidArgumentError("the pull asks for no variable");
+  std::vector<ResolvedPiece> pieces;
+  pieces.reserve(order.pieces.size());
+  for (const PullPiece& piece : order.pieces) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
+    const CatalogEntry& entry = entries_[variable];
+    if (!IsInside(piece.offset, piece.size, entry.num_bytes)) {
+      return OutOfRange(entry, piece.offset, piece.size);
+    }
+    const uint64_t size = piece.size == 0 ? entry.num_bytes - piece.offset : piece.size;
+    pieces.push_back({variable, piece.offset, size});
+  }
+  return pieces;
+}
+
+absl::StatusOr<size_t> Catalog::Find(VariableId id) const {
+  if (id.value() >= index_of_id_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("variable ", id.value(),
+                                                   ": unknown; ids go from 0 to ",
+                                                   index_of_id_.size(), " exclusive"));
+  }
+  const size_t variable = index_of_id_[id.value()];
+  if (variable == kElsewhere) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable ", id.value(), ": lives on another shard than this one (", shard_.value(), ")"));
+  }
+  return variable;
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,62 @@
+// The variables of one shard as a placement declares them: what ids mean, and which pushes and
+// pulls are well formed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+struct CatalogEntry {
+  VariableId id;
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  uint64_t num_bytes = 0;
+  bool trainable = true;
+  Initializer initializer;
+};
+
+// A pull piece with its variable found and its size filled in.
+struct ResolvedPiece {
+  size_t variable = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+
+  friend bool operator==(const ResolvedPiece&, const ResolvedPiece&) = default;
+};
+
+// Constant after Create. Variables are numbered from 0 in the placement's order, others' left out.
+class Catalog {
+ public:
+  // INVALID_ARGUMENT naming the variable: ids that do not count up from 0, a name twice or empty, a
+  // shard that is none, a dtype that variables cannot have.
+  static absl::StatusOr<Catalog> Create(const Placement& placement, ShardIndex shard);
+
+  size_t size() const { return entries_.size(); }
+  const CatalogEntry& operator[](size_t variable) const { return entries_[variable]; }
+  uint64_t num_bytes() const { return num_bytes_; }
+
+  // The variable of each piece. INVALID_ARGUMENT naming the variable, what was expected and what
+  // came: unknown or twice in the message, dtype, shape, range outside the tensor, payload of
+  // another size. Of a message that only asks, the variables alone count.
+  absl::StatusOr<std::vector<size_t>> ResolvePush(const PushOrder& order) const;
+  // INVALID_ARGUMENT: nothing asked for, an unknown variable, a range outside the tensor.
+  absl::StatusOr<std::vector<ResolvedPiece>> ResolvePull(const PullOrder& order) const;
+
+ private:
+  static constexpr size_t kElsewhere = static_cast<size_t>(-1);
+
+  Catalog() = default;
+  absl::StatusOr<size_t> Find(VariableId id) const;
+
+  ShardIndex shard_;
+  std::vector<CatalogEntry> entries_;
+  uint64_t num_bytes_ = 0;
+  std::vector<size_t> index_of_id_;  // kElsewhere for variables of other shards
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,61 @@
+// Memory for gradients that wait for their step, within a budget, and without allocating step by
+// step: buffers that come back are used again.
+//
+// When the budget is short, the variables that close first have precedence. Every worker pushes
+// in the opposite order of the placement, so the last variable of a step is the earliest. A buffer
+// is given only if, beside everything held for later variables, there is room left for `copies`
+// gradients of each earlier one that is still open. So the earliest open variable can always
+// gather `copies` gradients, closes, and makes room for the next: no order of arrival blocks for
+// ever.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "common/base/ids.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep::ps {
+
+// Not thread-safe.
+class HeldBudget {
+ public:
+  struct Kind {
+    DType dtype = DType::kFloat32;
+    Shape shape;
+    uint64_t num_bytes = 0;
+  };
+
+  // `budget` holds at least `copies` of the largest kind (CHECK).
+  HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies);
+
+  // A buffer with any contents, or nullopt when there is no room now. `step_of` tells the step at
+  // which each variable is: what is behind closes first.
+  std::optional<Tensor> Acquire(size_t variable, absl::FunctionRef<GlobalStep(size_t)> step_of);
+  void Release(size_t variable, Tensor buffer);
+
+  uint64_t held_bytes() const { return held_; }
+  uint64_t budget() const { return budget_; }
+
+ private:
+  struct Pool {
+    Kind kind;
+    uint64_t held = 0;          // bytes
+    std::vector<Tensor> spare;  // given back
+  };
+
+  bool HasRoom(size_t variable, absl::FunctionRef<GlobalStep(size_t)> step_of) const;
+  // Frees spare buffers until `bytes` more fit beside what is held.
+  void FreeSpare(uint64_t bytes);
+
+  const uint64_t budget_;
+  const uint32_t copies_;
+  uint64_t largest_ = 0;
+  std::vector<Pool> pools_;
+  uint64_t held_ = 0;
+  uint64_t spare_ = 0;
+};
+
+}  // namespace lockstep::ps

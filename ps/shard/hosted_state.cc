@@ -1,0 +1,181 @@
+#include "ps/shard/hosted_state.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/model/initial_value.h"
+#include "ps/shard/tensor_names.h"
+#include "ps/shard/update_rule_of.h"
+
+namespace lockstep::ps {
+namespace {
+
+constexpr ShardIndex kStepShard(0);
+
+// Where first values come from.
+class Source {
+ public:
+  static absl::StatusOr<Source> Open(const VariablePlan& plan) {
+    Source source(plan.seed);
+    if (!plan.restore_from.empty()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(source.checkpoint_, CheckpointReader::Open(plan.restore_from));
+    }
+    return source;
+  }
+
+  absl::StatusOr<Tensor> Value(const CatalogEntry& entry) const {
+    Tensor value(entry.dtype, entry.shape);
+    if (checkpoint_.has_value()) {
+      LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(entry.name, value.view()));
+    } else {
+      FillInitialValue(entry.initializer, seed_, entry.name, value.view());
+    }
+    return value;
+  }
+
+  absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec) const {
+    Tensor slot(entry.dtype, entry.shape);
+    if (checkpoint_.has_value()) {
+      LOCKSTEP_RETURN_IF_ERROR(
+          checkpoint_->ReadInto(SlotTensorName(entry.name, spec.name), slot.view()));
+    } else if (entry.dtype == DType::kFloat32) {
+      std::ranges::fill(slot.as<float>(), spec.initial_value);
+    } else {
+      std::ranges::fill(slot.as<double>(), spec.initial_value);
+    }
+    return slot;
+  }
+
+  absl::StatusOr<float> Scalar(const ScalarSpec& spec) const {
+    float value = spec.initial_value;
+    if (checkpoint_.has_value()) {
+      LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(
+          ScalarTensorName(spec.name), MutableTensorView{DType::kFloat32, Shape(), &value}));
+    }
+    return value;
+  }
+
+ private:
+  explicit Source(uint64_t seed) : seed_(seed) {}
+
+  uint64_t seed_;
+  std::optional<CheckpointReader> checkpoint_;
+};
+
+absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry& entry,
+                                                             const Source& source,
+                                                             const UpdateRule& rule,
+                                                             GlobalStep version) {
+  LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, source.Value(entry));
+  std::vector<Tensor> slots;
+  if (entry.trainable) {
+    for (const SlotSpec& spec : rule.slots()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, source.Slot(entry, spec));
+      slots.push_back(std::move(slot));
+    }
+  }
+  auto hosted = std::unique_ptr<HostedVariable>(new HostedVariable{
+      Variable(entry.name, entry.trainable, std::move(value), version, std::move(slots)),
+      DenseAccumulator(entry.dtype, PartialShape(entry.shape), Reduction::kMean)});
+  hosted->accumulator.SetGlobalStep(version);
+  return hosted;
+}
+
+// All gradients that can be in hand at once: one per replica, and with a queue as many more as it
+// hands out `tokens` for one step.
+absl::StatusOr<uint64_t> WholeBudget(const VariablePlan& plan, uint64_t bytes, int64_t tokens) {
+  const std::optional<int64_t> copies = CheckedAdd(plan.total_num_replicas, tokens);
+  const std::optional<int64_t> budget =
+      copies ? CheckedMultiply(*copies, static_cast<int64_t>(bytes)) : std::nullopt;
+  if (!budget) return absl::InvalidArgumentError("the held gradients' bytes exceed 64 bits");
+  return static_cast<uint64_t>(*budget);
+}
+
+absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& catalog,
+                                      uint64_t budget, int64_t tokens) {
+  std::vector<HeldBudget::Kind> kinds;
+  size_t largest = 0;
+  for (size_t i = 0; i < catalog.size(); ++i) {
+    kinds.push_back({catalog[i].dtype, catalog[i].shape, catalog[i].num_bytes});
+    if (catalog[i].num_bytes > catalog[largest].num_bytes) largest = i;
+  }
+  if (budget == 0) {
+    LOCKSTEP_ASSIGN_OR_RETURN(budget, WholeBudget(plan, catalog.num_bytes(), tokens));
+  } else if (catalog.size() != 0 &&
+             budget / plan.replicas_to_aggregate < catalog[largest].num_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the budget for held gradients is ", budget, " bytes: expected at least ",
+        plan.replicas_to_aggregate, " gradients (replicas_to_aggregate) of variable \"",
+        catalog[largest].name, "\" with ", catalog[largest].num_bytes, " bytes each"));
+  }
+  return HeldBudget(std::move(kinds), budget, plan.replicas_to_aggregate);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePlan& plan,
+                                                               ShardIndex shard,
+                                                               uint64_t held_bytes_budget) {
+  if (plan.replicas_to_aggregate == 0 || plan.total_num_replicas == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected replicas, got replicas_to_aggregate ", plan.replicas_to_aggregate,
+                     " of total_num_replicas ", plan.total_num_replicas));
+  }
+  const bool is_fifo = plan.token_policy == FIFO;
+  if (!is_fifo && plan.replicas_to_aggregate > plan.total_num_replicas) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("PER_REPLICA cannot aggregate ", plan.replicas_to_aggregate, " of ",
+                     plan.total_num_replicas, " replicas: each counts once per step"));
+  }
+  FifoCounts counts;
+  if (is_fifo) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        counts,
+        CountFifoTokens(plan.total_num_replicas, plan.replicas_to_aggregate, plan.init_tokens));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(Catalog catalog, Catalog::Create(plan.placement, shard));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      HeldBudget budget,
+      MakeBudget(plan, catalog, held_bytes_budget, std::max(counts.initial, counts.per_step)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Source source, Source::Open(plan));
+
+  StepMachine step(catalog.size(), plan.start_step,
+                   is_fifo ? CountRule::kEveryGradient : CountRule::kOncePerReplica);
+  auto state =
+      std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
+  state->plan = Fingerprint(plan);
+  state->num_shards = plan.placement.shards();
+  state->replicas_to_aggregate = plan.replicas_to_aggregate;
+  state->global_step = plan.start_step;
+  LOCKSTEP_ASSIGN_OR_RETURN(state->rule, UpdateRuleOf(plan.optimizer));
+  for (const ScalarSpec& spec : state->rule->scalars()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const float value, source.Scalar(spec));
+    state->scalars.push_back(value);
+  }
+  for (size_t i = 0; i < state->catalog.size(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        auto hosted, MakeVariable(state->catalog[i], source, *state->rule, plan.start_step));
+    state->variables.push_back(std::move(hosted));
+  }
+  if (shard == kStepShard) {
+    state->tokens = std::make_unique<TokenDesk>(
+        is_fifo ? MakeFifoTokens(plan.start_step, counts.initial, counts.per_step)
+                : MakePerReplicaTokens(plan.start_step));
+  }
+  return state;
+}
+
+std::string Fingerprint(const VariablePlan& plan) {
+  OptimizerDef optimizer = plan.optimizer;
+  optimizer.clear_learning_rate();  // comes with each grant
+  return absl::StrCat(plan.placement.SerializeAsString(), "|", optimizer.SerializeAsString(), "|",
+                      plan.seed, "|", plan.token_policy, "|", plan.total_num_replicas, "|",
+                      plan.replicas_to_aggregate);
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,72 @@
+// Everything that a shard hosts in one epoch: its variables and the rooms around them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/optimizer/update_rule.h"
+#include "ps/accumulator/dense_accumulator.h"
+#include "ps/ledger/push_ledger.h"
+#include "ps/shard/catalog.h"
+#include "ps/shard/held_budget.h"
+#include "ps/shard/inbox.h"
+#include "ps/shard/orders.h"
+#include "ps/step/step_machine.h"
+#include "ps/tokens/token_desk.h"
+#include "ps/variable/snapshot.h"
+#include "ps/variable/variable.h"
+
+namespace lockstep::ps {
+
+struct HostedVariable {
+  Variable variable;
+  DenseAccumulator accumulator;
+};
+
+// Guarded by the shard's lock, except for what belongs to the thread that closes a variable (see
+// ps/step) and what is constant.
+struct HostedState {
+  HostedState(Catalog catalog, HeldBudget budget, StepMachine step)
+      : catalog(std::move(catalog)),
+        ledger(this->catalog.size()),
+        budget(std::move(budget)),
+        step(std::move(step)) {}
+
+  // Constant.
+  const Catalog catalog;
+  std::string plan;  // what the variables were created from, to recognise a repetition
+  std::unique_ptr<const UpdateRule> rule;
+  uint32_t num_shards = 1;
+  uint32_t replicas_to_aggregate = 1;
+  std::vector<std::unique_ptr<HostedVariable>> variables;  // in the catalog's order
+
+  // Changes only while no variable is closing.
+  std::vector<float> scalars;
+
+  PushLedger ledger;
+  Inbox inbox;
+  HeldBudget budget;
+  StepMachine step;
+  SnapshotStore snapshots;
+  std::vector<SmallStatistic> statistics;  // of the step at hand
+  ClosedStep last_closed;
+  bool is_completing = false;  // a thread is between the last publication and the next step
+
+  // Step shard; null elsewhere.
+  std::unique_ptr<TokenDesk> tokens;
+  GlobalStep global_step;
+};
+
+// Makes variables and slots, from their initializers or from a checkpoint. Slow: for large
+// variables and disks. INVALID_ARGUMENT naming what is wrong with the plan; the errors of
+// CheckpointReader. `held_bytes_budget` as in ShardOptions.
+absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePlan& plan,
+                                                               ShardIndex shard,
+                                                               uint64_t held_bytes_budget);
+
+// What of a plan decides about the variables; where they start from does not.
+std::string Fingerprint(const VariablePlan& plan);
+
+}  // namespace lockstep::ps

@@ -1,0 +1,35 @@
+#include "ps/shard/inbox.h"
+
+#include "common/base/check.h"
+
+namespace lockstep::ps {
+
+std::shared_ptr<Incoming> Inbox::Find(const PushKey& key, size_t variable) const {
+  const auto found = incoming_.find({key.worker, variable});
+  return found != incoming_.end() && found->second->key == key ? found->second : nullptr;
+}
+
+void Inbox::Add(std::shared_ptr<Incoming> incoming) {
+  const std::pair<WorkerIndex, size_t> place(incoming->key.worker, incoming->variable);
+  const bool is_free = incoming_.emplace(place, std::move(incoming)).second;
+  LOCKSTEP_CHECK(is_free);
+}
+
+void Inbox::Remove(const Incoming& incoming) {
+  incoming_.erase({incoming.key.worker, incoming.variable});
+}
+
+Inbox::Removed Inbox::RemoveIf(absl::FunctionRef<bool(const Incoming&)> condition) {
+  Removed removed;
+  for (auto entry = incoming_.begin(); entry != incoming_.end();) {
+    if (condition(*entry->second)) {
+      removed.push_back(std::move(entry->second));
+      entry = incoming_.erase(entry);
+    } else {
+      ++entry;
+    }
+  }
+  return removed;
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,46 @@
+// Pushes of which not all chunks have come. A worker has at most one per variable: its newest.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/functional/function_ref.h"
+#include "common/tensor/tensor.h"
+#include "ps/ledger/push_ledger.h"
+#include "ps/shard/byte_ranges.h"
+
+namespace lockstep::ps {
+
+// One variable of one push while it comes in. The fields are guarded by the shard's lock, except
+// that a range of the buffer's bytes is written, without the lock, by whoever claimed it.
+struct Incoming {
+  PushKey key;
+  GlobalStep local_step;
+  size_t variable = 0;
+  Tensor buffer;
+  ByteRanges claimed;
+  uint64_t received = 0;   // bytes
+  int writers = 0;         // messages that are being copied
+  bool abandoned = false;  // no longer in the inbox: the last writer gives the buffer back
+};
+
+// Not thread-safe. What is removed is returned, for the caller to give back the buffers.
+class Inbox {
+ public:
+  using Removed = std::vector<std::shared_ptr<Incoming>>;
+
+  // nullptr when nothing of the push has come.
+  std::shared_ptr<Incoming> Find(const PushKey& key, size_t variable) const;
+  // Nothing of this worker's may be there for the variable (CHECK).
+  void Add(std::shared_ptr<Incoming> incoming);
+  void Remove(const Incoming& incoming);
+  Removed RemoveIf(absl::FunctionRef<bool(const Incoming&)> condition);
+
+ private:
+  absl::btree_map<std::pair<WorkerIndex, size_t>, std::shared_ptr<Incoming>> incoming_;
+};
+
+}  // namespace lockstep::ps

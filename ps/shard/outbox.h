@@ -1,0 +1,35 @@
+// What a call under a lock leaves to be done after it: completion callbacks, and memory to let go.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+// Filled under the lock, run once without it, by the same thread.
+class Outbox {
+ public:
+  template <typename T>
+  void Answer(Done<T> done, absl::StatusOr<T> result) {
+    actions_.push_back([done = std::move(done), result = std::move(result)]() mutable {
+      done(std::move(result));
+    });
+  }
+  void LetGo(std::shared_ptr<const void> memory) { memory_.push_back(std::move(memory)); }
+
+  // In the order in which they were put in.
+  void Run() {
+    memory_.clear();
+    for (const auto& action : std::exchange(actions_, {})) action();
+  }
+
+ private:
+  std::vector<std::function<void()>> actions_;
+  std::vector<std::shared_ptr<const void>> memory_;
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "ps/accumulator/staleness.h"
+#include "ps/shard/shard_impl.h"
+#include "ps/step/close_variable.h"
+
+namespace lockstep::ps {
+namespace {
+
+// Statistics up to this size travel with the closed step: the loss among them.
+constexpr int64_t kMaxStatisticElements = 16;
+
+SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t count) {
+  SmallStatistic statistic{entry.id, {}, static_cast<uint32_t>(count)};
+  if (value.dtype() == DType::kFloat32) {
+    const std::span<const float> elements = value.as<float>();
+    statistic.values.assign(elements.begin(), elements.end());
+  } else {
+    for (const double element : value.as<double>()) {
+      statistic.values.push_back(static_cast<float>(element));
+    }
+  }
+  return statistic;
+}
+
+// Of the versions just published, while no variable is closing.
+std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms) {
+  if (!terms.keep_values && !terms.keep_slots) return nullptr;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->has_slots = terms.keep_slots;
+  for (const auto& hosted : state.variables) {
+    snapshot->values.push_back(hosted->variable.newest());
+    snapshot->slots.emplace_back();
+    if (!terms.keep_slots) continue;
+    for (const MutableTensorView& slot : hosted->variable.slots()) {
+      Tensor copy(slot.dtype, slot.shape);
+      Copy(slot, copy.view());
+      snapshot->slots.back().push_back(std::move(copy));
+    }
+  }
+  return snapshot;
+}
+
+bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms) {
+  if (snapshot == nullptr) return !terms.keep_values && !terms.keep_slots;
+  return snapshot->has_slots || !terms.keep_slots;
+}
+
+}  // namespace
+
+void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
+  HostedState* state = nullptr;
+  std::vector<Closing> closings;
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const absl::Status status = ParkGrant(order, &done, &outbox); !status.ok()) {
+      outbox.Answer<ClosedStep>(std::move(done), status);
+    } else {
+      closings = CloseReady(state_.get(), &outbox);
+      if (!closings.empty() || state_->step.IsComplete()) {
+        state = state_.get();
+        ++in_flight_;
+      }
+    }
+  }
+  outbox.Run();
+  if (state != nullptr) Settle(state, std::move(closings));
+}
+
+absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* done,
+                                    Outbox* outbox) {
+  LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(order.command));
+  if (phase_ == Phase::kFinished) return absl::FailedPreconditionError("the job is over");
+  HostedState& state = *state_;
+  if (order.commit && (state.tokens == nullptr || state.num_shards != 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "grant of step ", order.step.value(),
+        " with commit: only where one shard has all variables, not with ", state.num_shards));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const StepMachine::Granted granted,
+      state.step.Grant(order.step, {order.required, order.learning_rate, order.keep_values,
+                                    order.keep_slots, order.commit, order.last}));
+  if (granted == StepMachine::Granted::kOver) {
+    if (order.commit) LOCKSTEP_RETURN_IF_ERROR(Commit(order.step, order.last, outbox));
+    ClosedStep closed{order.step, state.step.shard_step(), accepted_, stale_, {}};
+    if (order.step.next() == state.step.shard_step()) {
+      closed.statistics = state.last_closed.statistics;
+    }
+    outbox->Answer<ClosedStep>(std::move(*done), std::move(closed));
+    return absl::OkStatus();
+  }
+  const auto parked = std::find_if(grants_.begin(), grants_.end(), [&](const ParkedGrant& grant) {
+    return grant.step == order.step;
+  });
+  if (parked == grants_.end()) {
+    grants_.push_back({order.step, std::move(*done)});
+  } else {
+    std::swap(parked->done, *done);
+    outbox->Answer<ClosedStep>(
+        std::move(*done),
+        absl::CancelledError(absl::StrCat("step ", order.step.value(), " was granted again")));
+  }
+  return absl::OkStatus();
+}
+
+void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outbox) {
+  outbox->LetGo(state->variables[closing.variable]->variable.DropPrevious());
+  Inbox::Removed losers = state->inbox.RemoveIf([&](const Incoming& incoming) {
+    return incoming.variable == closing.variable &&
+           IsStale(incoming.local_step, state->step.StepOf(closing.variable));
+  });
+  for (const std::shared_ptr<Incoming>& loser : losers) {
+    Decide(state, loser->key, loser->variable, Verdict::kStale);
+  }
+  Abandon(state, std::move(losers));
+}
+
+std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox) {
+  std::vector<Closing> closings = state->step.CloseReady();
+  for (const Closing& closing : closings) Taken(state, closing, outbox);
+  return closings;
+}
+
+void Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
+  do {
+    for (Closing& closing : closings) ApplyAndPublish(state, std::move(closing));
+    closings.clear();
+  } while (CompleteStep(state, &closings));
+  absl::MutexLock lock(&mutex_);
+  --in_flight_;
+}
+
+void Shard::Impl::ApplyAndPublish(HostedState* state, Closing closing) {
+  HostedVariable& hosted = *state->variables[closing.variable];
+  std::shared_ptr<const Tensor> value = ComputeNextValue(closing, *state->rule, state->scalars,
+                                                         &hosted.variable, &hosted.accumulator);
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    const CatalogEntry& entry = state->catalog[closing.variable];
+    if (!entry.trainable && value->num_elements() <= kMaxStatisticElements) {
+      state->statistics.push_back(Summary(entry, *value, closing.gradients.size()));
+    }
+    hosted.variable.Publish(std::move(value));
+    for (HeldGradient& gradient : closing.gradients) {
+      state->budget.Release(closing.variable, std::move(gradient.value));
+    }
+    state->step.Published(closing.variable);
+    RetryPulls(&outbox);
+  }
+  outbox.Run();
+}
+
+// True when there is more to do: `closings`, or a further step that needs nothing else.
+bool Shard::Impl::CompleteStep(HostedState* state, std::vector<Closing>* closings) {
+  GrantTerms terms;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!state->step.IsComplete() || state->is_completing) return false;
+    state->is_completing = true;
+    terms = *state->step.terms();
+  }
+  while (true) {
+    // Copying takes long; no variable closes meanwhile, because the next step has not begun.
+    std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
+    Outbox outbox;
+    bool has_more = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (state->step.IsComplete() && !Satisfies(snapshot.get(), *state->step.terms())) {
+        terms = *state->step.terms();  // granted again meanwhile, with more to keep
+        continue;
+      }
+      state->is_completing = false;
+      if (state->step.IsComplete()) {  // not withdrawn by a new chief's view
+        GoOn(state, std::move(snapshot), &outbox);
+        *closings = CloseReady(state, &outbox);
+        has_more = !closings->empty() || state->step.IsComplete();
+      }
+    }
+    outbox.Run();
+    return has_more;
+  }
+}
+
+void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox) {
+  const GrantTerms terms = *state->step.terms();
+  const GlobalStep step = state->step.shard_step();
+  state->rule->AdvanceScalars(absl::MakeSpan(state->scalars));
+  if (snapshot != nullptr) {
+    snapshot->scalars = state->scalars;
+    state->snapshots.Keep(step.next(), std::move(snapshot));
+  }
+  state->step.Advance();
+  if (terms.commit) {
+    const absl::Status committed = Commit(step, terms.last, outbox);
+    LOCKSTEP_CHECK(committed.ok());
+  }
+  std::ranges::sort(state->statistics, {}, &SmallStatistic::variable);
+  state->last_closed = {step, state->step.shard_step(), accepted_, stale_,
+                        std::exchange(state->statistics, {})};
+  const auto parked = std::find_if(grants_.begin(), grants_.end(),
+                                   [&](const ParkedGrant& grant) { return grant.step == step; });
+  if (parked == grants_.end()) return;  // withdrawn with its term
+  outbox->Answer<ClosedStep>(std::move(parked->done), state->last_closed);
+  grants_.erase(parked);
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "ps/shard/shard_impl.h"
+
+namespace lockstep::ps {
+namespace {
+
+absl::Status Stopping() { return absl::CancelledError("the parameter server is stopping"); }
+
+}  // namespace
+
+absl::Status Shard::Impl::CheckServing() const {
+  if (phase_ == Phase::kStopped) {
+    return absl::UnavailableError("the parameter server is stopping");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::Impl::CheckHosting() const {
+  if (is_creating_) return absl::UnavailableError("the shard is creating its variables: try again");
+  if (state_ == nullptr) {
+    return absl::FailedPreconditionError("the shard's variables have not been created");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::Impl::AdmitCommand(const Command& command) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(command));
+  return CheckHosting();
+}
+
+absl::Status Shard::Impl::AdmitWorker(const WorkerIdentity& worker) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  LOCKSTEP_RETURN_IF_ERROR(admission_.CheckWorker(worker));
+  return CheckHosting();
+}
+
+ShardState Shard::Impl::StateNow() const {
+  ShardState now{.job = admission_.job(), .term = admission_.term(), .epoch = admission_.epoch()};
+  if (state_ != nullptr) {
+    now.has_variables = true;
+    now.shard_step = state_->step.shard_step();
+    now.global_step = state_->global_step;
+  }
+  return now;
+}
+
+ShardState Shard::Impl::GetView() const {
+  absl::MutexLock lock(&mutex_);
+  return StateNow();
+}
+
+absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
+  Outbox outbox;
+  absl::StatusOr<ShardState> result;
+  {
+    absl::MutexLock lock(&mutex_);
+    const Term term = admission_.term();
+    const Epoch epoch = admission_.epoch();
+    absl::Status status = CheckServing();
+    if (status.ok()) status = admission_.SetView(view);
+    if (!status.ok()) return status;
+
+    if (admission_.epoch() > epoch) EnterEpoch(&outbox);
+    if (admission_.term() > term) {
+      if (state_ != nullptr) state_->step.Revoke();
+      FailGrants(absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term.value(),
+                                                 ": another chief commands")),
+                 &outbox);
+    }
+    const Admission& admission = admission_;
+    pulls_.FailIf(
+        [&](const ParkedPull& pull) {
+          return !admission.IsMember(pull.worker.worker, pull.worker.incarnation);
+        },
+        absl::AbortedError("the worker is no longer a member: register again"), &outbox);
+    if (state_ != nullptr) {
+      Abandon(state_.get(), state_->inbox.RemoveIf([&](const Incoming& incoming) {
+        return !admission.IsMember(incoming.key.worker, incoming.key.incarnation);
+      }));
+      if (state_->tokens != nullptr) Route(state_->tokens->SetView(admission_.members()), &outbox);
+    }
+    result = StateNow();
+  }
+  outbox.Run();
+  return result;
+}
+
+// Another epoch is another state: what belongs to the last one goes, once nobody works on it.
+void Shard::Impl::EnterEpoch(Outbox* outbox) {
+  mutex_.Await(absl::Condition(
+      +[](Impl* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
+        return self->in_flight_ == 0 && !self->is_creating_;
+      },
+      this));
+  if (state_ == nullptr) return;
+  const absl::Status status =
+      absl::AbortedError(absl::StrCat("the shard has entered epoch ", admission_.epoch().value()));
+  FailGrants(status, outbox);
+  pulls_.FailIf([](const ParkedPull&) { return true; }, status, outbox);
+  if (state_->tokens != nullptr) Route(state_->tokens->Drop(status), outbox);
+  outbox->LetGo(std::shared_ptr<HostedState>(std::move(state_)));
+}
+
+void Shard::Impl::FailGrants(const absl::Status& status, Outbox* outbox) {
+  for (ParkedGrant& grant : std::exchange(grants_, {})) {
+    outbox->Answer<ClosedStep>(std::move(grant.done), status);
+  }
+}
+
+absl::StatusOr<int64_t> Shard::Impl::CreateVariables(const VariablePlan& plan) {
+  Epoch epoch;
+  ShardIndex shard;
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+    LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(plan.command));
+    mutex_.Await(absl::Condition(
+        +[](bool* is_creating) { return !*is_creating; }, &is_creating_));
+    if (state_ != nullptr) {
+      if (state_->plan != Fingerprint(plan)) {
+        return absl::FailedPreconditionError(
+            "the shard has been created from another placement, optimizer, seed or number of "
+            "replicas");
+      }
+      return static_cast<int64_t>(state_->catalog.num_bytes());
+    }
+    is_creating_ = true;
+    epoch = admission_.epoch();
+    shard = admission_.shard();
+  }
+  auto created = CreateHostedState(plan, shard, options_.held_bytes_budget);
+  absl::MutexLock lock(&mutex_);
+  is_creating_ = false;
+  if (!created.ok()) return created.status();
+  LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(plan.command));
+  if (admission_.epoch() != epoch) {
+    return absl::AbortedError(
+        absl::StrCat("the shard has entered epoch ", admission_.epoch().value(), " meanwhile"));
+  }
+  state_ = *std::move(created);
+  return static_cast<int64_t>(state_->catalog.num_bytes());
+}
+
+absl::Status Shard::Impl::Finish(const Command& command) {
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+    LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(command));
+    phase_ = Phase::kFinished;
+    const absl::Status status = absl::CancelledError("the job is over");
+    FailGrants(status, &outbox);
+    pulls_.FailIf([](const ParkedPull&) { return true; }, status, &outbox);
+    if (state_ != nullptr && state_->tokens != nullptr) Route(state_->tokens->Finish(), &outbox);
+  }
+  outbox.Run();
+  return absl::OkStatus();
+}
+
+void Shard::Impl::Stop() {
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    phase_ = Phase::kStopped;
+    FailGrants(Stopping(), &outbox);
+    pulls_.FailIf([](const ParkedPull&) { return true; }, Stopping(), &outbox);
+    if (state_ != nullptr && state_->tokens != nullptr) {
+      Route(state_->tokens->Drop(Stopping()), &outbox);
+    }
+  }
+  outbox.Run();
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,143 @@
+// The inside of the shard. One lock guards the books; copying chunks, summing and applying happen
+// without it. The methods are spread over files by what they do:
+//   shard_control.cc   view, creation, end
+//   shard_tokens.cc    commit and tokens
+//   shard_push.cc      what a push goes through until its gradients are held
+//   shard_pull.cc      reading versions
+//   shard_close.cc     from a grant to the closed step
+//   shard_save.cc      kept versions to disk
+//   shard_report.cc    what the shard tells about itself
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "ps/shard/admission.h"
+#include "ps/shard/hosted_state.h"
+#include "ps/shard/outbox.h"
+#include "ps/shard/parked_pulls.h"
+#include "ps/shard/payload_reader.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps {
+
+class Shard::Impl {
+ public:
+  explicit Impl(const ShardOptions& options) : options_(options) {}
+
+  // As in shard.h.
+  ShardState GetView() const;
+  absl::StatusOr<ShardState> SetView(const View& view);
+  absl::StatusOr<int64_t> CreateVariables(const VariablePlan& plan);
+  void Grant(const GrantOrder& order, Done<ClosedStep> done);
+  absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
+  absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
+                                  const std::string& folder);
+  absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);
+  absl::Status Finish(const Command& command);
+  absl::StatusOr<PushResult> Push(const PushOrder& order);
+  void Pull(const PullOrder& order, Done<PullResult> done);
+  void DequeueToken(const DequeueOrder& order, Done<Token> done);
+  void Stop();
+  ShardReport Report() const;
+
+ private:
+  enum class Phase { kServing, kFinished, kStopped };
+
+  struct ParkedGrant {
+    GlobalStep step;
+    Done<ClosedStep> done;
+  };
+
+  // A message on its way through Push.
+  struct PushInHand {
+    HostedState* state = nullptr;  // stays while in_flight_ counts this push
+    PushKey key;
+    std::vector<size_t> variables;  // of the pieces
+    struct Writing {
+      size_t piece;
+      std::shared_ptr<Incoming> incoming;
+      std::vector<CopyRange> ranges;
+    };
+    std::vector<Writing> writings;
+    PushResult result;
+    absl::Status refused;  // the first piece for which there was no room
+  };
+
+  // What a caller of any kind meets first. UNAVAILABLE: stopping, or creating variables.
+  // FAILED_PRECONDITION: there are no variables.
+  absl::Status CheckServing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckHosting() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AdmitCommand(const Command& command) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AdmitWorker(const WorkerIdentity& worker) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ShardState StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Control.
+  void EnterEpoch(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailGrants(const absl::Status& status, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Commit(GlobalStep step, bool last, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Route(TokenDesk::Answers answers, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Push.
+  absl::Status BeginPush(const PushOrder& order, PushInHand* push)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict Judge(const PushOrder& order, size_t variable, PushInHand* push)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict Receive(const PushOrder& order, size_t piece, PushInHand* push)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict Count(HostedState* state, Incoming* incoming, std::vector<Closing>* closings,
+                Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Abandon(HostedState* state, Inbox::Removed removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict Decide(HostedState* state, const PushKey& key, size_t variable, Verdict verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Pull.
+  static std::optional<PullResult> TryPull(const HostedState& state, const ParkedPull& pull);
+  void RetryPulls(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Close.
+  absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A variable's gradients have been taken: what was on its way for that step is lost, and the
+  // version before the newest makes room.
+  void Taken(HostedState* state, const Closing& closing, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Closing> CloseReady(HostedState* state, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Applies and publishes, then completes the step and goes on with the next as long as there is
+  // something to do. Ends the caller's part in in_flight_.
+  void Settle(HostedState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ApplyAndPublish(HostedState* state, Closing closing) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool CompleteStep(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ShardOptions options_;
+
+  mutable absl::Mutex mutex_;
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kServing;
+  Admission admission_ ABSL_GUARDED_BY(mutex_);
+  bool is_creating_ ABSL_GUARDED_BY(mutex_) = false;
+  // Calls that use `state_` without the lock. An epoch ends only when there are none.
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<HostedState> state_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ParkedGrant> grants_ ABSL_GUARDED_BY(mutex_);  // at most one per step
+  ParkedPulls pulls_ ABSL_GUARDED_BY(mutex_);
+  DequeueCall last_dequeue_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<DequeueCall, Done<Token>> dequeues_ ABSL_GUARDED_BY(mutex_);
+  uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t stale_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t duplicates_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t rejected_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,182 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "ps/accumulator/staleness.h"
+#include "ps/shard/shard_impl.h"
+
+namespace lockstep::ps {
+
+absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
+  PushInHand push;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Status begun = BeginPush(order, &push);
+    if (!begun.ok() || !push.refused.ok()) ++rejected_;
+    if (!begun.ok()) return begun;
+    if (push.writings.empty()) {
+      if (!push.refused.ok()) return push.refused;
+      return std::move(push.result);
+    }
+    ++in_flight_;
+  }
+  PayloadReader payload(order.payload);
+  for (const PushInHand::Writing& writing : push.writings) {
+    for (const CopyRange& range : writing.ranges) payload.Copy(range);
+  }
+  std::vector<Closing> closings;
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    EndPush(&push, &closings, &outbox);
+    if (closings.empty()) --in_flight_;
+  }
+  outbox.Run();
+  if (!closings.empty()) Settle(push.state, std::move(closings));
+  if (!push.refused.ok()) return push.refused;
+  return std::move(push.result);
+}
+
+absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
+  LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
+  HostedState& state = *state_;
+  push->state = &state;
+  push->key = {order.worker.worker, order.worker.incarnation, order.push_seq};
+  if (order.push_seq == PushSeq()) {
+    return absl::InvalidArgumentError("push_seq counts from 1, got 0");
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(push->variables, state.catalog.ResolvePush(order));
+  LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,
+                            state.ledger.Open(push->key, order.local_step));
+  if (age == PushLedger::Age::kNew) {
+    Abandon(&state, state.inbox.RemoveIf([&](const Incoming& incoming) {
+      return incoming.key.worker == push->key.worker;
+    }));
+  }
+  for (size_t piece = 0; piece < order.pieces.size(); ++piece) {
+    Verdict verdict = Judge(order, push->variables[piece], push);
+    if (verdict == Verdict::kPending && !order.ask) verdict = Receive(order, piece, push);
+    push->result.verdicts.push_back(verdict);
+  }
+  push->result.shard_step = state.step.shard_step();
+  return absl::OkStatus();
+}
+
+// kPending when the gradient is wanted.
+Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushInHand* push) {
+  HostedState& state = *push->state;
+  const Verdict known = state.ledger.Find(push->key, variable);
+  if (known != Verdict::kPending) {
+    ++duplicates_;
+    return known;
+  }
+  // After the end nothing is counted any more, not even as stale.
+  if (phase_ == Phase::kFinished) return Verdict::kStale;
+  if (IsStale(order.local_step, state.step.StepOf(variable))) {
+    return Decide(&state, push->key, variable, Verdict::kStale);
+  }
+  if (state.step.IsCounted(variable, push->key.worker)) {
+    ++duplicates_;
+    state.ledger.Record(push->key, variable, Verdict::kAccepted);
+    return Verdict::kAccepted;
+  }
+  return Verdict::kPending;
+}
+
+// Claims the bytes that the piece brings and nobody else has brought.
+Verdict Shard::Impl::Receive(const PushOrder& order, size_t piece, PushInHand* push) {
+  HostedState& state = *push->state;
+  const size_t variable = push->variables[piece];
+  std::shared_ptr<Incoming> incoming = state.inbox.Find(push->key, variable);
+  if (incoming == nullptr) {
+    std::optional<Tensor> buffer =
+        state.budget.Acquire(variable, [&state](size_t other) { return state.step.StepOf(other); });
+    if (!buffer.has_value()) {
+      if (push->refused.ok()) {
+        push->refused = absl::ResourceExhaustedError(absl::StrCat(
+            "variable \"", state.catalog[variable].name, "\" of push ", order.push_seq.value(),
+            " of worker ", order.worker.worker.value(), ": no room for ",
+            state.catalog[variable].num_bytes, " bytes; ", state.budget.held_bytes(), " of ",
+            state.budget.budget(), " are held. Retry in 50 ms"));
+      }
+      return Verdict::kPending;
+    }
+    incoming = std::make_shared<Incoming>();
+    incoming->key = push->key;
+    incoming->local_step = order.local_step;
+    incoming->variable = variable;
+    incoming->buffer = *std::move(buffer);
+    state.inbox.Add(incoming);
+  }
+  const PushPiece& header = order.pieces[piece];
+  uint64_t position = 0;  // of the piece in the payload
+  for (size_t before = 0; before < piece; ++before) position += order.pieces[before].size;
+  PushInHand::Writing writing{piece, incoming, {}};
+  for (const ByteRange& range :
+       incoming->claimed.Claim(header.offset, header.offset + header.size)) {
+    writing.ranges.push_back({position + (range.begin - header.offset),
+                              static_cast<std::byte*>(incoming->buffer.data()) + range.begin,
+                              range.end - range.begin});
+  }
+  if (!writing.ranges.empty() || header.size == 0) {
+    ++incoming->writers;
+    push->writings.push_back(std::move(writing));
+  }
+  return Verdict::kPending;
+}
+
+void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox) {
+  HostedState& state = *push->state;
+  for (PushInHand::Writing& writing : push->writings) {
+    Incoming& incoming = *writing.incoming;
+    --incoming.writers;
+    for (const CopyRange& range : writing.ranges) incoming.received += range.size;
+    Verdict& verdict = push->result.verdicts[writing.piece];
+    if (incoming.abandoned) {
+      if (incoming.writers == 0) {
+        state.budget.Release(incoming.variable, std::move(incoming.buffer));
+      }
+      verdict = state.ledger.Find(incoming.key, incoming.variable);
+    } else if (incoming.received == state.catalog[incoming.variable].num_bytes) {
+      verdict = Count(&state, &incoming, closings, outbox);
+    }
+  }
+  push->result.shard_step = state.step.shard_step();
+}
+
+// A variable of a push is whole.
+Verdict Shard::Impl::Count(HostedState* state, Incoming* incoming, std::vector<Closing>* closings,
+                           Outbox* outbox) {
+  state->inbox.Remove(*incoming);
+  const size_t variable = incoming->variable;
+  if (phase_ == Phase::kFinished || state->step.IsCounted(variable, incoming->key.worker)) {
+    state->budget.Release(variable, std::move(incoming->buffer));
+    return phase_ == Phase::kFinished ? Verdict::kStale : Verdict::kAccepted;
+  }
+  state->step.Hold(variable, {incoming->key.worker, incoming->key.push_seq, incoming->local_step,
+                              std::move(incoming->buffer)});
+  const Verdict verdict = Decide(state, incoming->key, variable, Verdict::kAccepted);
+  if (std::optional<Closing> closing = state->step.TryClose(variable)) {
+    Taken(state, *closing, outbox);
+    closings->push_back(*std::move(closing));
+  }
+  return verdict;
+}
+
+void Shard::Impl::Abandon(HostedState* state, Inbox::Removed removed) {
+  for (const std::shared_ptr<Incoming>& incoming : removed) {
+    incoming->abandoned = true;
+    if (incoming->writers == 0) {
+      state->budget.Release(incoming->variable, std::move(incoming->buffer));
+    }
+  }
+}
+
+Verdict Shard::Impl::Decide(HostedState* state, const PushKey& key, size_t variable,
+                            Verdict verdict) {
+  state->ledger.Record(key, variable, verdict);
+  ++(verdict == Verdict::kAccepted ? accepted_ : stale_);
+  return verdict;
+}
+
+}  // namespace lockstep::ps
