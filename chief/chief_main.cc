@@ -1,0 +1,203 @@
+// The chief: reads the job, creates the variables at the parameter servers, lets the workers in,
+// drives the steps, evaluates and saves, and ends everything.
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "chief/loop/event_loop.h"
+#include "chief/plan/plan.h"
+#include "chief/service/chief_service.h"
+#include "chief/service/job_run.h"
+#include "chief/service/summary.h"
+#include "common/base/status_macros.h"
+#include "common/client/ps_client.h"
+#include "common/client/status_client.h"
+#include "common/config/flags.h"
+#include "common/config/task.h"
+#include "common/fs/atomic_file.h"
+#include "common/log/log.h"
+#include "common/rpc/process.h"
+#include "common/rpc/server.h"
+#include "common/rpc/stop_notice.h"
+#include "common/status/status_service.h"
+
+ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
+ABSL_FLAG(std::string, job, "", "job file (text proto)");
+ABSL_FLAG(std::string, restore, "",
+          "go on from a checkpoint: --restore takes the newest of the job's checkpoint folder, "
+          "--restore=FOLDER the one or the newest there");
+ABSL_FLAG(std::string, summary, "", "file for the run's summary (JSON)");
+ABSL_FLAG(bool, record_losses, false,
+          "write the loss of every step into the summary of a long job");
+ABSL_FLAG(double, start_timeout, 120, "seconds to wait for ps and workers that are away");
+ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
+ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
+
+namespace lockstep::chief {
+namespace {
+
+constexpr char kUsage[] =
+    "chief --cluster=FILE --job=FILE\n"
+    "\n"
+    "The Lockstep chief. It reads the job and its model, creates the variables at the parameter "
+    "servers, lets the\n"
+    "workers in and drives the job to its end: training, evaluation, checkpoints.\n";
+
+constexpr char kNewest[] = "latest";
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
+constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
+
+// What the status service shows: as of the last tick.
+class StatusBoard {
+ public:
+  void Set(const ProcessStatus& status) {
+    absl::MutexLock lock(&mutex_);
+    status_ = status;
+  }
+  void Fill(ProcessStatus* status) const {
+    absl::MutexLock lock(&mutex_);
+    status->MergeFrom(status_);
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  ProcessStatus status_ ABSL_GUARDED_BY(mutex_);
+};
+
+RestoreChoice ReadRestoreFlag() {
+  const std::string value = absl::GetFlag(FLAGS_restore);
+  return {.wanted = !value.empty(), .folder = value == kNewest ? "" : value};
+}
+
+uint64_t RandomJobId() {
+  std::random_device random;
+  uint64_t id = 0;
+  while (id == 0) id = (static_cast<uint64_t>(random()) << 32) | random();
+  return id;
+}
+
+absl::Status StopReason(ExitCode code) {
+  return WithExitCode(
+      absl::CancelledError(code == ExitCode::kInterrupted ? "the chief was interrupted"
+                                                          : "the chief was told to end"),
+      code);
+}
+
+absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
+  EventLoop loop;
+  StatusBoard board;
+  std::vector<std::unique_ptr<PsControl>> shards;
+  std::vector<PsControl*> pointers;
+  for (size_t i = 0; i < task.cluster.ps.size(); ++i) {
+    shards.push_back(
+        MakePsControl({.address = task.cluster.ps[i], .name = absl::StrCat("ps ", i)}));
+    pointers.push_back(shards.back().get());
+  }
+  JobRunOptions options;
+  options.job_id = RandomJobId();
+  options.patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  options.record_losses = absl::GetFlag(FLAGS_record_losses);
+  options.fetch_status = [](const std::string& address) {
+    return FetchStatus(address, kStatusTimeout);
+  };
+  std::unique_ptr<Server> server;
+  absl::Status outcome;
+  JobRun run(
+      std::move(plan), options, pointers, &loop, Clock::Real(), [&] { server->SetReady(true); },
+      [&](absl::Status status) {
+        outcome = std::move(status);
+        loop.Quit();
+      });
+
+  const auto chief_service = MakeChiefService(run.worker_calls(), &loop);
+  const auto status_service = MakeStatusService({"chief", 0, NewIncarnation().value()},
+                                                [&](ProcessStatus* status) { board.Fill(status); });
+  ServerOptions serving;
+  serving.address = task.address();
+  serving.insecure = absl::GetFlag(FLAGS_insecure);
+  serving.owner = "chief";
+  serving.services = {chief_service.get(), status_service.get()};
+  LOCKSTEP_ASSIGN_OR_RETURN(server, Server::Start(serving));
+
+  const auto show = [&] {
+    ProcessStatus status;
+    run.FillStatus(&status);
+    board.Set(status);
+  };
+  std::thread signals([&] {
+    notice->notification()->WaitForNotification();
+    const ExitCode code = notice->Wait();
+    loop.Post([&run, code] { run.Stop(StopReason(code)); });
+  });
+  loop.Post([&] {
+    show();
+    run.Start();
+  });
+  loop.Run(kTick, [&] {
+    run.Tick();
+    show();
+  });
+  server->Shutdown(kShutdownGrace);
+  // The calls in flight end here, before what they come back to.
+  shards.clear();
+  notice->Stop(ExitCodeFor(outcome));
+  signals.join();
+
+  const std::string summary = absl::GetFlag(FLAGS_summary);
+  if (outcome.ok() && !summary.empty()) {
+    outcome = WriteFileAtomically(summary, MakeSummary(run.plan(), run.record()));
+  }
+  return outcome;
+}
+
+// The process's last line and its exit code. Silent where somebody asked for the end.
+int PrintFailure(const absl::Status& status) {
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    std::fprintf(stderr, "chief: %s\n", std::string(status.message()).c_str());
+  }
+  return static_cast<int>(ExitCodeFor(status));
+}
+
+absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
+  if (absl::GetFlag(FLAGS_job).empty()) {
+    return WithExitCode(absl::InvalidArgumentError("--job: no job is given. Remedy: --job=FILE"),
+                        ExitCode::kUsage);
+  }
+  return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, ReadRestoreFlag());
+}
+
+int Main(int argc, char** argv) {
+  TuneHeap();
+  StopNotice notice;
+  // A flag with an optional value: without one, the newest checkpoint.
+  std::vector<const char*> arguments(argv, argv + argc);
+  const std::string newest = absl::StrCat("--restore=", kNewest);
+  for (const char*& argument : arguments) {
+    if (absl::string_view(argument) == "--restore") argument = newest.c_str();
+  }
+  if (const FlagsResult flags = HandleFlags("chief", kUsage, argc, arguments.data()); flags.exit) {
+    return static_cast<int>(flags.code);
+  }
+  if (absl::Status log = log::Init("chief", absl::GetFlag(FLAGS_log_level)); !log.ok()) {
+    return PrintFailure(WithExitCode(log, ExitCode::kUsage));
+  }
+  const absl::StatusOr<TaskConfig> task =
+      LoadTask(Role::kChief, absl::GetFlag(FLAGS_cluster), std::nullopt);
+  if (!task.ok()) return PrintFailure(task.status());
+  absl::StatusOr<JobPlan> plan = ReadJob(*task);
+  if (!plan.ok()) return PrintFailure(plan.status());
+  return PrintFailure(Run(*task, *std::move(plan), &notice));
+}
+
+}  // namespace
+}  // namespace lockstep::chief
+
+int main(int argc, char** argv) { return lockstep::chief::Main(argc, argv); }

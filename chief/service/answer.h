@@ -1,0 +1,32 @@
+// The answer that a call waits for: given once, or CANCELLED when it is destroyed without.
+#pragma once
+
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+
+namespace lockstep::chief {
+
+template <typename Reply>
+class Answer {
+ public:
+  using Function = absl::AnyInvocable<void(absl::StatusOr<Reply>)>;
+
+  explicit Answer(Function give) : give_(std::move(give)) {}
+  Answer(Answer&& other) noexcept : give_(std::exchange(other.give_, nullptr)) {}
+  Answer& operator=(Answer&& other) noexcept {
+    std::swap(give_, other.give_);
+    return *this;
+  }
+  ~Answer() {
+    if (give_ != nullptr) give_(absl::CancelledError("the chief is stopping"));
+  }
+
+  void operator()(absl::StatusOr<Reply> reply) { std::exchange(give_, nullptr)(std::move(reply)); }
+
+ private:
+  Function give_;
+};
+
+}  // namespace lockstep::chief

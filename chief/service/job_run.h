@@ -1,0 +1,135 @@
+// One job from its start to its end: brings up the shards, waits for enough workers, drives the
+// steps, evaluates and saves beside them, and tells everybody when it is over.
+//
+// Lives on the executor's thread. Nothing is waited for in silence: log and status name it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "chief/checkpoint/checkpointer.h"
+#include "chief/leases/evaluator.h"
+#include "chief/loop/executor.h"
+#include "chief/membership/membership.h"
+#include "chief/plan/plan.h"
+#include "chief/recovery/bring_up.h"
+#include "chief/recovery/view_keeper.h"
+#include "chief/service/ps_probe.h"
+#include "chief/service/reminder.h"
+#include "chief/service/run_record.h"
+#include "chief/service/worker_calls.h"
+#include "chief/sync/milestones.h"
+#include "chief/sync/snapshots.h"
+#include "chief/sync/step_loop.h"
+#include "common/base/clock.h"
+#include "proto/status.pb.h"
+
+namespace lockstep::chief {
+
+struct JobRunOptions {
+  uint64_t job_id = 0;  // random, not 0
+  // For shards that cannot be reached, and for workers at the start.
+  absl::Duration patience = absl::Seconds(120);
+  absl::Duration lease = absl::Seconds(5);
+  bool record_losses = false;  // those of short jobs always are
+  PsProbe::Fetch fetch_status;
+};
+
+class JobRun {
+ public:
+  // `shards` (in the cluster's order), `executor` and `clock` outlive the run, and so do the calls
+  // in flight: destroy the run after the executor has ended.
+  // `on_ready` is called when training begins, `on_end` once, when everybody was told: OK when the
+  // job is done, or why it failed, with the exit code of ExitCodeFor.
+  JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shards, Executor* executor,
+         const Clock* clock, std::function<void()> on_ready,
+         std::function<void(absl::Status)> on_end);
+
+  void Start();
+  // About ten times a second.
+  void Tick();
+  // Ends the job from outside: everybody is told, then `on_end` gets `why`.
+  void Stop(absl::Status why) { Finish(std::move(why)); }
+
+  WorkerCalls* worker_calls() { return &calls_; }
+  const JobPlan& plan() const { return plan_; }
+  const RunRecord& record() const { return record_; }
+  void FillStatus(ProcessStatus* status) const;
+
+ private:
+  enum class Phase { kBringingUp, kGathering, kTraining, kCompleting, kTelling, kReleasing, kOver };
+
+  // Start.
+  void OnBroughtUp(absl::StatusOr<BroughtUp> shards);
+  void OnMembersChanged();
+  void OnConfirmed();
+  void BeginTraining();
+  std::string StartWaitsFor() const;
+  void WatchStart();
+
+  // Training.
+  Keep KeepAt(GlobalStep version) const;
+  void OnCommit(const CommittedStep& step);
+  void TakeEvaluations();
+  void Save(GlobalStep version);
+  void OnSaved(GlobalStep version, const absl::StatusOr<std::string>& folder);
+  void OnStepsEnded(absl::Status status);
+  void CompleteIfDone();
+  void WatchTraining();
+
+  // End.
+  void Finish(absl::Status outcome);
+  void WatchEnd();
+  void ReleaseShards();
+  void End();
+
+  std::string State(absl::Duration now) const;
+  std::string WaitingFor(absl::Duration now) const;
+  std::string TrainingWaitsFor(absl::Duration now) const;
+
+  const JobPlan plan_;
+  const JobRunOptions options_;
+  const std::vector<PsControl*> shards_;
+  const std::vector<std::string> shard_names_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  const std::function<void()> on_ready_;
+  const std::function<void(absl::Status)> on_end_;
+  const Milestones evaluate_at_;
+  const Milestones save_at_;
+  const absl::Duration started_;
+
+  Phase phase_ = Phase::kBringingUp;
+  RunRecord record_;
+  Membership membership_;
+  std::optional<Evaluator> evaluator_;
+  WorkerCalls calls_;
+  PsProbe probe_;
+  BringUp bring_up_;
+  BroughtUp brought_up_;
+  // From kGathering on.
+  std::optional<ViewKeeper> views_;
+  std::optional<Snapshots> snapshots_;
+  std::optional<Checkpointer> checkpointer_;
+  // From kTraining on.
+  std::optional<StepLoop> steps_;
+  std::optional<GlobalStep> save_next_;  // the end's checkpoint, while another is written
+  absl::Status save_failure_;            // of the end's checkpoint
+
+  Reminder start_reminder_;
+  Reminder stall_reminder_;
+  Reminder progress_line_;
+  GlobalStep reported_step_;
+  std::string pending_at_ps_;  // what the last probe told
+
+  absl::Status outcome_;
+  absl::Duration end_deadline_;
+  size_t unreleased_ = 0;  // shards that have not answered Finish
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,28 @@
+// What happened in this run so far: for the progress line, the status and the summary.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/leases/evaluation.h"
+#include "chief/sync/rate.h"
+#include "common/base/ids.h"
+
+namespace lockstep::chief {
+
+struct RunRecord {
+  GlobalStep start;
+  GlobalStep global_step;
+  float loss = 0;             // of the last step
+  std::vector<float> losses;  // of each step from `start` on, where they are recorded
+  Rate rate;
+  absl::Duration began;  // the first grant
+  absl::Duration last_commit;
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  std::vector<EvaluationTotals> evaluations;
+  std::string checkpoint;  // the last one; empty: none yet
+};
+
+}  // namespace lockstep::chief

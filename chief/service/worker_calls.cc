@@ -1,0 +1,296 @@
+#include "chief/service/worker_calls.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
+#include "common/base/version.h"
+#include "common/config/cluster_spec.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kParkRegistration = absl::Seconds(2);
+constexpr absl::Duration kParkHeartbeat = absl::Seconds(1);
+constexpr int kLargestExitCode = 255;
+
+}  // namespace
+
+WorkerCalls::WorkerCalls(std::string cluster, Membership* membership, Evaluator* evaluator,
+                         const Clock* clock, Hooks hooks)
+    : cluster_(std::move(cluster)),
+      membership_(membership),
+      evaluator_(evaluator),
+      clock_(clock),
+      hooks_(std::move(hooks)) {}
+
+std::string WorkerCalls::NameOf(WorkerIndex worker) const {
+  return absl::StrCat("worker ", worker.value(), " (",
+                      membership_->members()[worker.value()].address, ")");
+}
+
+absl::Status WorkerCalls::CheckNewcomer(const RegisterTaskRequest& request) const {
+  const std::string who = absl::StrCat("worker ", request.worker());
+  if (request.cluster() != cluster_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the cluster specs of ", who, " and of the chief differ: ",
+                     DescribeDifference(cluster_, request.cluster(), "the chief's", "the worker's"),
+                     ". Remedy: give every task the same cluster spec"));
+  }
+  if (request.version() != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(who, " is of version ", request.version(), ", the chief of version ", kVersion,
+                     ". Remedy: install the same version everywhere"));
+  }
+  if (outcome_.has_value()) {
+    return absl::FailedPreconditionError(
+        outcome_->ok() ? "the job is over"
+                       : absl::StrCat("the job has failed: ", outcome_->message()));
+  }
+  return absl::OkStatus();
+}
+
+void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer) {
+  if (absl::Status refused = CheckNewcomer(request); !refused.ok()) {
+    NoteTold(request);
+    log::Warning(absl::StrCat("refused a registration from host ", request.host(), ", pid ",
+                              request.pid(), ": ", refused.message()));
+    return answer(std::move(refused));
+  }
+  auto admitted = TryAdmit(request);
+  if (admitted.has_value()) return answer(*std::move(admitted));
+  registrations_.push_back({request, clock_->Monotonic() + kParkRegistration, std::move(answer)});
+}
+
+// Nothing while there is something to wait for.
+std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
+    const RegisterTaskRequest& request) {
+  const LiveMember member{WorkerIndex(request.worker()), Incarnation(request.incarnation())};
+  const uint64_t changes = membership_->changes();
+  const absl::StatusOr<Admission> admission = membership_->Register(
+      member.worker, member.incarnation, request.host(), request.pid(), clock_->Monotonic());
+  if (!admission.ok()) {
+    log::Warning(absl::StrCat("refused a second worker ", request.worker(), " from host ",
+                              request.host(), ", pid ", request.pid()));
+    return admission.status();
+  }
+  if (membership_->changes() != changes) {
+    log::Info(absl::StrCat(NameOf(member.worker), " has registered: host ", request.host(),
+                           ", pid ", request.pid()));
+    hooks_.members_changed();
+  }
+  if (*admission != Admission::kAdmitted || !job_.has_value() || !hooks_.admitted(member)) {
+    return std::nullopt;
+  }
+  RegisterTaskReply reply = *job_;
+  reply.set_start_step(start_step_().value());
+  return reply;
+}
+
+RegisterTaskReply WorkerCalls::Waiting(const RegisterTaskRequest& request) {
+  RegisterTaskReply reply;
+  const MemberRecord& holder = membership_->members()[request.worker()];
+  if (holder.incarnation.value() != request.incarnation()) {
+    reply.set_waiting_for(absl::StrCat("the lease of the worker ", request.worker(),
+                                       " before this one to end: host ", holder.host, ", pid ",
+                                       holder.pid));
+  } else {
+    reply.set_waiting_for(hooks_.waiting_for());
+  }
+  return reply;
+}
+
+void WorkerCalls::AdmitParked() {
+  if (!job_.has_value()) return;
+  // Admitting may change members, and so come back here: each call is taken out first.
+  std::list<ParkedRegistration> parked = std::move(registrations_);
+  registrations_.clear();
+  for (ParkedRegistration& call : parked) {
+    const LiveMember member{WorkerIndex(call.request.worker()),
+                            Incarnation(call.request.incarnation())};
+    if (hooks_.admitted(member)) {
+      if (auto admitted = TryAdmit(call.request); admitted.has_value()) {
+        call.answer(*std::move(admitted));
+        continue;
+      }
+    }
+    registrations_.push_back(std::move(call));
+  }
+}
+
+void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer) {
+  const WorkerIndex worker(request.worker());
+  if (!job_.has_value() || request.job_id() != job_->job_id()) {
+    return answer(absl::AbortedError(absl::StrCat(
+        "worker ", request.worker(), " belongs to another job. Remedy: start it anew")));
+  }
+  if (absl::Status fenced = membership_->Heartbeat(worker, Incarnation(request.incarnation()),
+                                                   {.local_step = GlobalStep(request.local_step()),
+                                                    .waiting_for = request.waiting_for(),
+                                                    .examples = request.examples(),
+                                                    .accepted = request.accepted(),
+                                                    .stale = request.stale()},
+                                                   clock_->Monotonic());
+      !fenced.ok()) {
+    return answer(std::move(fenced));
+  }
+  Contact& contact = contacts_[worker];
+  if (contact.incarnation.value() != request.incarnation()) {
+    contact = {.incarnation = Incarnation(request.incarnation())};
+  }
+  if (absl::Status wrong = TakeResults(request); !wrong.ok()) return answer(std::move(wrong));
+
+  // One call of a worker is parked at a time.
+  AnswerHeartbeats([&](const ParkedHeartbeat& call) { return call.worker == worker; });
+  heartbeats_.push_back({worker, clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
+  AssignLeases();
+  const bool acknowledge = request.results_size() > 0;
+  AnswerHeartbeats(
+      [&](const ParkedHeartbeat& call) { return acknowledge && call.worker == worker; });
+}
+
+absl::Status WorkerCalls::TakeResults(const HeartbeatRequest& request) {
+  if (evaluator_ == nullptr || request.results_size() == 0) return absl::OkStatus();
+  for (const EvaluationResult& result : request.results()) {
+    LOCKSTEP_RETURN_IF_ERROR(evaluator_->Report({.lease = result.lease(),
+                                                 .examples = result.examples(),
+                                                 .correct = result.correct(),
+                                                 .loss_sum = result.loss_sum()}));
+  }
+  hooks_.result_arrived();
+  return absl::OkStatus();
+}
+
+void WorkerCalls::AssignLeases() {
+  if (evaluator_ != nullptr && !outcome_.has_value()) {
+    std::vector<WorkerIndex> workers;
+    for (const LiveMember& member : membership_->Live()) {
+      if (IsInContact(member.worker)) workers.push_back(member.worker);
+    }
+    evaluator_->Assign(workers, clock_->Monotonic());
+  }
+  AnswerHeartbeats([this](const ParkedHeartbeat& call) { return HasNews(call.worker); });
+}
+
+bool WorkerCalls::IsInContact(WorkerIndex worker) const {
+  const auto found = contacts_.find(worker);
+  const MemberRecord& member = membership_->members()[worker.value()];
+  return found != contacts_.end() && member.state == MemberState::kLive &&
+         found->second.incarnation == member.incarnation;
+}
+
+bool WorkerCalls::HasNews(WorkerIndex worker) const {
+  const Contact& contact = contacts_.at(worker);
+  if (outcome_.has_value()) return !contact.told_end;
+  const std::optional<Lease> lease =
+      evaluator_ == nullptr ? std::nullopt : evaluator_->LeaseOf(worker);
+  return (lease.has_value() ? lease->id : 0) != contact.told_lease;
+}
+
+HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
+  Contact& contact = contacts_.at(worker);
+  HeartbeatReply reply;
+  if (outcome_.has_value()) {
+    contact.told_end = true;
+    if (outcome_->ok()) {
+      reply.set_finish(true);
+    } else {
+      reply.set_fail(std::string(outcome_->message()));
+      reply.set_fail_exit_code(static_cast<int>(ExitCodeFor(*outcome_)));
+    }
+    return reply;
+  }
+  const std::optional<Lease> lease =
+      evaluator_ == nullptr ? std::nullopt : evaluator_->LeaseOf(worker);
+  contact.told_lease = lease.has_value() ? lease->id : 0;
+  if (lease.has_value()) {
+    EvaluationLease* told = reply.add_leases();
+    told->set_id(lease->id);
+    told->set_version(lease->version.value());
+    told->set_begin(lease->begin);
+    told->set_end(lease->end);
+  }
+  return reply;
+}
+
+void WorkerCalls::AnswerHeartbeats(const std::function<bool(const ParkedHeartbeat&)>& wanted) {
+  // An answer may bring the next call: what is answered is taken out first.
+  std::list<ParkedHeartbeat> answered;
+  for (auto call = heartbeats_.begin(); call != heartbeats_.end();) {
+    const auto next = std::next(call);
+    if (wanted(*call)) answered.splice(answered.end(), heartbeats_, call);
+    call = next;
+  }
+  for (ParkedHeartbeat& call : answered) call.answer(MakeReply(call.worker));
+}
+
+void WorkerCalls::ReportError(const ReportErrorRequest& request, Answer<ReportErrorReply> answer) {
+  answer(ReportErrorReply());
+  const WorkerIndex worker(request.worker());
+  if (!job_.has_value() || request.job_id() != job_->job_id() ||
+      worker.value() >= membership_->members().size()) {
+    return;
+  }
+  const MemberRecord& member = membership_->members()[worker.value()];
+  if (member.state != MemberState::kLive || member.incarnation.value() != request.incarnation()) {
+    return;
+  }
+  // It ends by itself.
+  contacts_[worker] = {.incarnation = member.incarnation, .told_end = true};
+  const bool sound = request.exit_code() > 0 && request.exit_code() <= kLargestExitCode;
+  hooks_.worker_failed(
+      WithExitCode(absl::InternalError(absl::StrCat(NameOf(worker), ": ", request.message())),
+                   sound ? static_cast<ExitCode>(request.exit_code()) : ExitCode::kBug));
+}
+
+void WorkerCalls::Begin(RegisterTaskReply job, std::function<GlobalStep()> start_step) {
+  job_ = std::move(job);
+  start_step_ = std::move(start_step);
+  AdmitParked();
+}
+
+void WorkerCalls::End(absl::Status outcome) {
+  outcome_ = std::move(outcome);
+  AnswerHeartbeats([](const ParkedHeartbeat&) { return true; });
+  for (ParkedRegistration& call : std::exchange(registrations_, {})) {
+    NoteTold(call.request);
+    call.answer(CheckNewcomer(call.request));
+  }
+}
+
+// That a worker which had registered knows the end.
+void WorkerCalls::NoteTold(const RegisterTaskRequest& request) {
+  if (!outcome_.has_value()) return;
+  contacts_[WorkerIndex(request.worker())] = {.incarnation = Incarnation(request.incarnation()),
+                                              .told_end = true};
+}
+
+bool WorkerCalls::EverybodyKnows() const {
+  for (const LiveMember& member : membership_->Live()) {
+    if (!IsInContact(member.worker) || !contacts_.at(member.worker).told_end) return false;
+  }
+  return true;
+}
+
+void WorkerCalls::Tick() {
+  const absl::Duration now = clock_->Monotonic();
+  const std::vector<WorkerIndex> lost = membership_->Expire(now);
+  for (WorkerIndex worker : lost) {
+    log::Warning(absl::StrCat(NameOf(worker), " is lost: silent for longer than its lease"));
+  }
+  if (!lost.empty()) hooks_.members_changed();
+  AssignLeases();
+  AnswerHeartbeats([now](const ParkedHeartbeat& call) { return now >= call.until; });
+  std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
+  for (ParkedRegistration& call : parked) {
+    if (now >= call.until) {
+      call.answer(Waiting(call.request));
+    } else {
+      registrations_.push_back(std::move(call));
+    }
+  }
+}
+
+}  // namespace lockstep::chief

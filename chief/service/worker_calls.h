@@ -1,0 +1,105 @@
+// Answers what workers call: admits them to the job, hands out and collects evaluation leases with
+// their heartbeats, tells them the end. Calls are parked here until there is something to say.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "chief/leases/evaluator.h"
+#include "chief/membership/membership.h"
+#include "chief/service/answer.h"
+#include "common/base/clock.h"
+#include "proto/chief.pb.h"
+
+namespace lockstep::chief {
+
+class WorkerCalls {
+ public:
+  struct Hooks {
+    // The live members changed.
+    std::function<void()> members_changed;
+    // Whether every shard knows this member.
+    std::function<bool(const LiveMember&)> admitted;
+    // Why the job does not run yet.
+    std::function<std::string()> waiting_for;
+    // A worker gave up, and the job with it.
+    std::function<void(absl::Status)> worker_failed;
+    // An evaluation may be complete.
+    std::function<void()> result_arrived;
+  };
+
+  // `cluster` is the canonical text. What is pointed to outlives this; without a test set there is
+  // no evaluator.
+  WorkerCalls(std::string cluster, Membership* membership, Evaluator* evaluator, const Clock* clock,
+              Hooks hooks);
+
+  void Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer);
+  void Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer);
+  void ReportError(const ReportErrorRequest& request, Answer<ReportErrorReply> answer);
+
+  // The job runs: what those who register are told. `start_step` fills in the step to start at.
+  void Begin(RegisterTaskReply job, std::function<GlobalStep()> start_step);
+  // The job is over (OK) or failed: everybody is told, now or with the next call.
+  void End(absl::Status outcome);
+  // After End: every live worker has been told.
+  bool EverybodyKnows() const;
+
+  // Answers parked registrations that can go on. After any change of what they wait for.
+  void AdmitParked();
+  // Gives out evaluation leases; whoever got one is told at once.
+  void AssignLeases();
+  // Ends the leases of silent workers, answers what was parked for long. Several times a second.
+  void Tick();
+
+ private:
+  struct ParkedRegistration {
+    RegisterTaskRequest request;
+    absl::Duration until;
+    Answer<RegisterTaskReply> answer;
+  };
+  struct ParkedHeartbeat {
+    WorkerIndex worker;
+    absl::Duration until;
+    Answer<HeartbeatReply> answer;
+  };
+  // Of a worker that has sent heartbeats.
+  struct Contact {
+    Incarnation incarnation;
+    uint64_t told_lease = 0;  // 0: none
+    bool told_end = false;
+  };
+
+  absl::Status CheckNewcomer(const RegisterTaskRequest& request) const;
+  std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(const RegisterTaskRequest& request);
+  RegisterTaskReply Waiting(const RegisterTaskRequest& request);
+  absl::Status TakeResults(const HeartbeatRequest& request);
+  HeartbeatReply MakeReply(WorkerIndex worker);
+  void AnswerHeartbeats(const std::function<bool(const ParkedHeartbeat&)>& wanted);
+  bool HasNews(WorkerIndex worker) const;
+  bool IsInContact(WorkerIndex worker) const;
+  void NoteTold(const RegisterTaskRequest& request);
+  std::string NameOf(WorkerIndex worker) const;
+
+  const std::string cluster_;
+  Membership* const membership_;
+  Evaluator* const evaluator_;
+  const Clock* const clock_;
+  const Hooks hooks_;
+
+  std::optional<RegisterTaskReply> job_;
+  std::function<GlobalStep()> start_step_;
+  std::optional<absl::Status> outcome_;
+  std::list<ParkedRegistration> registrations_;
+  std::list<ParkedHeartbeat> heartbeats_;
+  std::map<WorkerIndex, Contact> contacts_;
+};
+
+}  // namespace lockstep::chief
