@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/flags/commandlineflag.h"
@@ -52,13 +53,16 @@ absl::Status UnknownFlag(absl::string_view name) {
                    nearest.empty() ? ". Remedy: see --help" : " Remedy: see --help"));
 }
 
+template <typename T>
+bool Holds(const absl::CommandLineFlag& flag) {
+  return flag.IsOfType<T>() || flag.IsOfType<std::optional<T>>();
+}
+
 std::string Expected(const absl::CommandLineFlag& flag) {
   if (flag.IsOfType<bool>()) return "true or false";
-  if (flag.IsOfType<int32_t>() || flag.IsOfType<int64_t>() || flag.IsOfType<int>()) {
-    return "a whole number";
-  }
-  if (flag.IsOfType<uint32_t>() || flag.IsOfType<uint64_t>()) return "a whole number from 0 on";
-  if (flag.IsOfType<double>() || flag.IsOfType<float>()) return "a number";
+  if (Holds<int32_t>(flag) || Holds<int64_t>(flag)) return "a whole number";
+  if (Holds<uint32_t>(flag) || Holds<uint64_t>(flag)) return "a whole number from 0 on";
+  if (Holds<double>(flag) || Holds<float>(flag)) return "a number";
   return "another value";
 }
 

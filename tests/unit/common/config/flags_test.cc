@@ -1,6 +1,7 @@
 #include "common/config/flags.h"
 
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -8,6 +9,7 @@
 ABSL_FLAG(std::string, cluster, "", "file with the cluster spec");
 ABSL_FLAG(int32_t, task_index, -1, "index of this task");
 ABSL_FLAG(bool, insecure, false, "serve without TLS");
+ABSL_FLAG(std::optional<int64_t>, limit, std::nullopt, "how many");
 ABSL_FLAG(double, fraction, 0.5, "a share");
 
 namespace lockstep {
@@ -45,6 +47,8 @@ TEST_CASE_METHOD(FlagsFixture, "Flags take their values in every usual form") {
   CHECK(absl::GetFlag(FLAGS_cluster).empty());
   REQUIRE(SetFlags({"--insecure=true"}).ok());
   CHECK(absl::GetFlag(FLAGS_insecure));
+  REQUIRE(SetFlags({"--limit=5"}).ok());
+  CHECK(absl::GetFlag(FLAGS_limit) == 5);
   CHECK(SetFlags({}).ok());
 }
 
@@ -64,6 +68,7 @@ TEST_CASE_METHOD(FlagsFixture, "Bad and missing values name the flag") {
              Contains("--task_index: expected a whole number, got \"two\""));
   CHECK_THAT(ErrorOf({"--task_index="}), Contains("expected a whole number"));
   CHECK_THAT(ErrorOf({"--task_index=99999999999"}), Contains("expected a whole number"));
+  CHECK_THAT(ErrorOf({"--limit=some"}), Contains("expected a whole number"));
   CHECK_THAT(ErrorOf({"--insecure=maybe"}), Contains("expected true or false"));
   CHECK_THAT(ErrorOf({"--fraction=x"}), Contains("expected a number"));
   CHECK_THAT(ErrorOf({"--cluster"}), Contains("--cluster: expected a value, got none"));
