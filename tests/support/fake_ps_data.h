@@ -1,0 +1,37 @@
+// A PsData whose answers the test decides, on the calling thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep {
+
+// Values for a pull, from a flat payload.
+std::unique_ptr<PulledValues> MakePulledValues(PullReply header, std::string payload);
+
+// The handlers must be set before they are needed; they may be called from several threads.
+class FakePsData final : public PsData {
+ public:
+  std::function<absl::StatusOr<PushReply>(const PushRequest& header, const std::string& payload)>
+      on_push;
+  std::function<absl::StatusOr<std::unique_ptr<PulledValues>>(const PullRequest&)> on_pull;
+  std::function<absl::StatusOr<DequeueTokenReply>(const DequeueTokenRequest&)> on_dequeue;
+
+  void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+            Done<PushReply> done) override;
+  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    done(on_pull(request));
+  }
+  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+    done(on_dequeue(request));
+  }
+  void Cancel() override {}
+};
+
+}  // namespace lockstep

@@ -1,0 +1,231 @@
+// Pusher and puller over a ps that loses requests and replies.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "absl/synchronization/notification.h"
+#include "common/client/gradient_pusher.h"
+#include "common/client/variable_puller.h"
+#include "tests/support/fake_ps_data.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<Tensor> RandomTensors(const std::vector<int64_t>& sizes, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Tensor> tensors;
+  for (int64_t size : sizes) {
+    tensors.emplace_back(DType::kUInt8, Shape({size}));
+    for (uint8_t& byte : tensors.back().as<uint8_t>()) byte = static_cast<uint8_t>(random());
+  }
+  return tensors;
+}
+
+std::string BytesOf(const Tensor& tensor) {
+  return std::string(static_cast<const char*>(tensor.data()), tensor.num_bytes());
+}
+
+// Keeps what was pushed, chunk by chunk, and judges a variable when it is whole.
+class Store {
+ public:
+  PushReply Receive(const PushRequest& header, const std::string& payload) {
+    PushReply reply;
+    size_t at = 0;
+    for (const PushPiece& piece : header.pieces()) {
+      auto& chunks = chunks_[piece.variable()];
+      if (!header.ask()) {
+        chunks[piece.offset()] = payload.substr(at, piece.size());
+        at += piece.size();
+      }
+      size_t have = 0;
+      for (const auto& chunk : chunks) have += chunk.second.size();
+      reply.add_outcomes()->set_verdict(have == static_cast<size_t>(piece.dims(0)) ? ACCEPTED
+                                                                                   : PENDING);
+    }
+    CHECK(at == payload.size());
+    return reply;
+  }
+  std::string Value(uint32_t variable) const {
+    std::string value;
+    for (const auto& chunk : chunks_.at(variable)) value += chunk.second;
+    return value;
+  }
+
+ private:
+  std::map<uint32_t, std::map<uint64_t, std::string>> chunks_;
+};
+
+const std::vector<int64_t> kSizes = {5000, 10, 1, 900, 3333, 64, 64, 2000};
+
+TEST_CASE("Every byte of a gradient arrives though requests and replies are lost") {
+  std::mt19937 random(11);
+  Store store;
+  int lost = 0;
+  FakePsData ps;
+  ps.on_push = [&](const PushRequest& header,
+                   const std::string& payload) -> absl::StatusOr<PushReply> {
+    CHECK(header.worker().worker() == 2);
+    CHECK(header.push_seq() == 5);
+    const int fate = lost < 7 ? static_cast<int>(random() % 5) : 4;
+    if (fate < 3) ++lost;
+    if (fate == 0) return absl::UnavailableError("request lost");
+    if (fate == 1) return absl::ResourceExhaustedError("full");
+    PushReply reply = store.Receive(header, payload);
+    if (fate == 2) return absl::DeadlineExceededError("reply lost");
+    return reply;
+  };
+  PusherOptions options;
+  options.identity.set_worker(2);
+  options.chunk_bytes = 512;
+  options.bucket_bytes = 100;
+  const std::vector<Tensor> gradients = RandomTensors(kSizes, 1);
+  absl::StatusOr<PushSummary> summary;
+  absl::Notification over;
+  GradientPusher pusher(&ps, options);
+  pusher.Start(PushSeq(5), GlobalStep(3), static_cast<int>(gradients.size()),
+               [&](absl::StatusOr<PushSummary> result) {
+                 summary = std::move(result);
+                 over.Notify();
+               });
+  for (size_t i = 0; i < gradients.size(); ++i)
+    pusher.Add(VariableId(static_cast<uint32_t>(i)), gradients[i].view());
+  over.WaitForNotification();
+  REQUIRE(summary.ok());
+  CHECK(summary->accepted == gradients.size());
+  CHECK(lost == 7);
+  for (size_t i = 0; i < gradients.size(); ++i)
+    CHECK(store.Value(static_cast<uint32_t>(i)) == BytesOf(gradients[i]));
+}
+
+TEST_CASE("A pusher sends one gradient after another, also from within the callback") {
+  FakePsData ps;
+  int pushes = 0;
+  ps.on_push = [&](const PushRequest& header, const std::string&) -> absl::StatusOr<PushReply> {
+    ++pushes;
+    PushReply reply;
+    for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(STALE);
+    return reply;
+  };
+  GradientPusher pusher(&ps, {});
+  const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({4}));
+  uint32_t stale = 0;
+  std::function<void(uint64_t)> push = [&](uint64_t seq) {
+    pusher.Start(PushSeq(seq), GlobalStep(0), 1, [&, seq](absl::StatusOr<PushSummary> summary) {
+      stale += summary->stale;
+      if (seq < 50) push(seq + 1);
+    });
+    pusher.Add(VariableId(0), gradient.view());
+  };
+  push(1);
+  CHECK(stale == 50);
+  CHECK(pushes == 50);
+}
+
+TEST_CASE("A gradient of no variables is done at once") {
+  FakePsData ps;
+  GradientPusher pusher(&ps, {});
+  bool called = false;
+  pusher.Start(PushSeq(1), GlobalStep(0), 0, [&](absl::StatusOr<PushSummary> summary) {
+    called = true;
+    CHECK(summary.ok());
+  });
+  CHECK(called);
+}
+
+TEST_CASE("A pusher that goes while a gradient is incomplete says so") {
+  FakePsData ps;
+  absl::Status status;
+  {
+    GradientPusher pusher(&ps, {});
+    pusher.Start(PushSeq(1), GlobalStep(0), 2,
+                 [&](absl::StatusOr<PushSummary> summary) { status = summary.status(); });
+  }
+  CHECK(absl::IsCancelled(status));
+}
+
+// Answers pulls from `values`, all of `version`.
+absl::StatusOr<std::unique_ptr<PulledValues>> Serve(const std::vector<Tensor>& values,
+                                                    int64_t version, const PullRequest& request) {
+  PullReply header;
+  header.set_version(version);
+  std::string payload;
+  for (const PullPiece& piece : request.pieces()) {
+    *header.add_pieces() = piece;
+    payload += BytesOf(values[piece.variable()]).substr(piece.offset(), piece.size());
+  }
+  return MakePulledValues(std::move(header), std::move(payload));
+}
+
+struct Fetched {
+  std::vector<Tensor> values;
+  absl::StatusOr<GlobalStep> version = absl::UnknownError("not called");
+};
+
+Fetched Fetch(PsData* ps, GlobalStep version) {
+  Fetched fetched{.values = RandomTensors(kSizes, 99)};
+  std::vector<PullTarget> targets;
+  for (size_t i = 0; i < fetched.values.size(); ++i)
+    targets.push_back({VariableId(static_cast<uint32_t>(i)), fetched.values[i].view()});
+  PullerOptions options;
+  options.chunk_bytes = 700;
+  VariablePuller puller(ps, options, targets);
+  absl::Notification over;
+  puller.Fetch(version, [&](absl::StatusOr<GlobalStep> got) {
+    fetched.version = std::move(got);
+    over.Notify();
+  });
+  over.WaitForNotification();
+  return fetched;
+}
+
+TEST_CASE("All values are fetched though requests are lost") {
+  const std::vector<Tensor> values = RandomTensors(kSizes, 2);
+  std::mt19937 random(12);
+  int lost = 0;
+  FakePsData ps;
+  ps.on_pull = [&](const PullRequest& request) -> absl::StatusOr<std::unique_ptr<PulledValues>> {
+    if (lost < 4 && random() % 2 == 0) {
+      ++lost;
+      return lost % 2 == 0 ? absl::UnavailableError("lost") : absl::DeadlineExceededError("parked");
+    }
+    return Serve(values, request.version(), request);
+  };
+  const Fetched fetched = Fetch(&ps, GlobalStep(4));
+  REQUIRE(fetched.version.ok());
+  CHECK(*fetched.version == GlobalStep(4));
+  CHECK(lost == 4);
+  for (size_t i = 0; i < values.size(); ++i)
+    CHECK(BytesOf(fetched.values[i]) == BytesOf(values[i]));
+}
+
+TEST_CASE("When the version goes while it is fetched, all values are those of the newer one") {
+  const std::vector<Tensor> old_values = RandomTensors(kSizes, 3);
+  const std::vector<Tensor> new_values = RandomTensors(kSizes, 4);
+  int calls = 0;
+  FakePsData ps;
+  ps.on_pull = [&](const PullRequest& request) {
+    return ++calls > 5 ? Serve(new_values, 8, request) : Serve(old_values, 7, request);
+  };
+  const Fetched fetched = Fetch(&ps, GlobalStep(7));
+  REQUIRE(fetched.version.ok());
+  CHECK(*fetched.version == GlobalStep(8));
+  for (size_t i = 0; i < new_values.size(); ++i)
+    CHECK(BytesOf(fetched.values[i]) == BytesOf(new_values[i]));
+}
+
+TEST_CASE("Values that were not asked for are refused") {
+  const std::vector<Tensor> values = RandomTensors(kSizes, 5);
+  FakePsData ps;
+  ps.on_pull = [&](const PullRequest& request) {
+    PullRequest other = request;
+    other.mutable_pieces(0)->set_offset(1);
+    other.mutable_pieces(0)->set_size(1);
+    return Serve(values, request.version(), other);
+  };
+  CHECK(Fetch(&ps, GlobalStep(1)).version.status().code() == absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace lockstep

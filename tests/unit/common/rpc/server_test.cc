@@ -1,0 +1,143 @@
+#include "common/rpc/server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/client/status_client.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/limits.h"
+#include "common/status/status_service.h"
+
+namespace lockstep {
+namespace {
+
+// A server with nothing but a status service, for "`role` `task`".
+struct Running {
+  Running(const std::string& role, uint32_t task)
+      : service(MakeStatusService({.role = role, .task = task, .incarnation = 5}, nullptr)),
+        server(Server::Start({.address = "127.0.0.1:0",
+                              .owner = absl::StrCat(role, " ", task),
+                              .services = {service.get()}})) {
+    REQUIRE(server.ok());
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", (*server)->port()); }
+
+  const std::unique_ptr<grpc::Service> service;
+  absl::StatusOr<std::unique_ptr<Server>> server;
+};
+
+// A unary call with bytes for bodies.
+grpc::Status Call(grpc::Channel* channel, const std::string& method, const std::string& request,
+                  std::string* reply) {
+  grpc::GenericStub stub(std::shared_ptr<grpc::Channel>(channel, [](grpc::Channel*) {}));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  const grpc::Slice slice(request);
+  const grpc::ByteBuffer request_buffer(&slice, 1);
+  grpc::ByteBuffer reply_buffer;
+  absl::Notification over;
+  grpc::Status status;
+  stub.UnaryCall(&context, method, {}, &request_buffer, &reply_buffer,
+                 [&](const grpc::Status& result) {
+                   status = result;
+                   over.Notify();
+                 });
+  over.WaitForNotification();
+  std::vector<grpc::Slice> slices;
+  if (status.ok() && reply_buffer.Dump(&slices).ok())
+    for (const grpc::Slice& part : slices)
+      reply->append(reinterpret_cast<const char*>(part.begin()), part.size());
+  return status;
+}
+
+// The protobuf of grpc.health.v1 written by hand: request { service = 1 }, response { status = 1 }.
+int Health(grpc::Channel* channel, const std::string& service) {
+  const std::string request =
+      service.empty() ? "" : std::string("\x0a") + static_cast<char>(service.size()) + service;
+  std::string reply;
+  REQUIRE(Call(channel, "/grpc.health.v1.Health/Check", request, &reply).ok());
+  REQUIRE(reply.size() == 2);
+  return reply[1];
+}
+
+TEST_CASE("A server tells who it is, whether it lives and whether it is ready") {
+  const Running running("worker", 3);
+  const auto status = FetchStatus(running.address(), absl::Seconds(5));
+  REQUIRE(status.ok());
+  CHECK(status->role() == "worker");
+  CHECK(status->task() == 3);
+  CHECK(status->pid() == getpid());
+
+  const auto channel = rpc::MakeChannel(running.address());
+  constexpr int kServing = 1, kNotServing = 2;
+  CHECK(Health(channel.get(), "") == kServing);
+  CHECK(Health(channel.get(), "ready") == kNotServing);
+  (*running.server)->SetReady(true);
+  CHECK(Health(channel.get(), "ready") == kServing);
+}
+
+TEST_CASE("Reflection and channelz are served") {
+  const Running running("worker", 3);
+  const auto channel = rpc::MakeChannel(running.address());
+  std::string reply;
+  CHECK(Call(channel.get(), "/grpc.channelz.v1.Channelz/GetServers", "", &reply).ok());
+  // A stream; an empty one ends well where the method is known.
+  CHECK(Call(channel.get(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "",
+             &reply)
+            .error_code() != grpc::StatusCode::UNIMPLEMENTED);
+  CHECK(Call(channel.get(), "/lockstep.NoService/NoMethod", "", &reply).error_code() ==
+        grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_CASE("Who holds the port is named, and the same task is told apart") {
+  const Running running("worker", 3);
+  const auto start = [&](const std::string& owner) {
+    return Server::Start({.address = running.address(), .owner = owner}).status();
+  };
+  const absl::Status other = start("ps 0");
+  CHECK(absl::IsUnavailable(other));
+  CHECK(absl::StrContains(other.message(), absl::StrCat("worker 3, pid ", getpid())));
+  CHECK(absl::StrContains(other.message(), running.address()));
+  const absl::Status same = start("worker 3");
+  CHECK(absl::IsFailedPrecondition(same));
+  CHECK(absl::StrContains(same.message(),
+                          absl::StrCat("worker 3 is already running as pid ", getpid())));
+}
+
+TEST_CASE("Other machines are let in only on request") {
+  const absl::Status refused = Server::Start({.address = "0.0.0.0:0", .owner = "ps 0"}).status();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(absl::StrContains(refused.message(), "--insecure"));
+  CHECK(Server::Start({.address = "0.0.0.0:0", .insecure = true, .owner = "ps 0"}).ok());
+}
+
+TEST_CASE("A message over the limit is refused by the receiver") {
+  const Running running("worker", 3);
+  const auto channel = grpc::CreateChannel(running.address(), grpc::InsecureChannelCredentials());
+  std::string reply;
+  const grpc::Status status = Call(channel.get(), "/lockstep.StatusService/GetStatus",
+                                   std::string(rpc::kMaxMessageBytes + 1, '\0'), &reply);
+  CHECK(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_CASE("After a shutdown the port is free, and calls fail as unavailable") {
+  auto running = std::make_unique<Running>("worker", 3);
+  const std::string address = running->address();
+  (*running->server)->Shutdown(absl::Seconds(1));
+  const auto status = FetchStatus(address, absl::Seconds(5));
+  CHECK(absl::IsUnavailable(status.status()));
+  CHECK(absl::StrContains(status.status().message(), address));
+  CHECK(Server::Start({.address = address, .owner = "worker 3"}).ok());
+}
+
+}  // namespace
+}  // namespace lockstep

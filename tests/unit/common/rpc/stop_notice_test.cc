@@ -1,0 +1,66 @@
+#include "common/rpc/stop_notice.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "common/rpc/process.h"
+
+namespace lockstep {
+namespace {
+
+// How a process ends that gets `signals` while it waits, and that takes for ever to clean up if
+// `hangs`.
+int ExitCodeAfter(const std::vector<int>& signals, bool hangs) {
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    StopNotice notice;
+    if (write(ready[1], "r", 1) != 1) _exit(1);
+    const ExitCode code = notice.Wait();
+    if (write(ready[1], "s", 1) != 1) _exit(1);
+    while (hangs) pause();
+    _exit(static_cast<int>(code));
+  }
+  char byte;
+  for (int signal : signals) {
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+    kill(child, signal);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(ready[0]);
+  close(ready[1]);
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST_CASE("Signals end a process with their codes") {
+  CHECK(ExitCodeAfter({SIGTERM}, false) == 143);
+  CHECK(ExitCodeAfter({SIGINT}, false) == 130);
+}
+
+TEST_CASE("A second signal ends a process that hangs, with the first one's code") {
+  CHECK(ExitCodeAfter({SIGINT, SIGTERM}, true) == 130);
+}
+
+TEST_CASE("The first reason to stop counts") {
+  StopNotice notice;
+  CHECK_FALSE(notice.notification()->HasBeenNotified());
+  notice.Stop(ExitCode::kDone);
+  notice.Stop(ExitCode::kPeersLost);
+  CHECK(notice.notification()->HasBeenNotified());
+  CHECK(notice.Wait() == ExitCode::kDone);
+}
+
+TEST_CASE("Incarnations differ and are not zero") {
+  const Incarnation first = NewIncarnation();
+  CHECK(first.value() != 0);
+  CHECK(first != NewIncarnation());
+}
+
+}  // namespace
+}  // namespace lockstep
