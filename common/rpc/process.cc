@@ -27,7 +27,7 @@ void LogCongestionControl() {
   std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
   std::string name;
   if (file >> name && name == "bbr") {
-    log::Warning(
+    log::Info(
         "this machine's TCP congestion control is bbr, which makes connections on one host and in "
         "one rack slower (about half the speed over loopback). Remedy: sysctl -w "
         "net.ipv4.tcp_congestion_control=cubic");

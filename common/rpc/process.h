@@ -12,7 +12,7 @@ Incarnation NewIncarnation();
 // defaults hand their pages back to the kernel each time. First thing in main.
 void TuneHeap();
 
-// Logs a warning when the system's TCP congestion control is known to slow loopback down (bbr
+// Logs when the system's TCP congestion control is known to slow loopback down (bbr
 // halves it). Says what to set; changes nothing.
 void LogCongestionControl();
 

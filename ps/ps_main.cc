@@ -1,0 +1,107 @@
+// The parameter server daemon.
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/exit_code.h"
+#include "common/base/version.h"
+#include "common/config/flags.h"
+#include "common/config/task.h"
+#include "common/log/log.h"
+#include "common/rpc/process.h"
+#include "common/rpc/stop_notice.h"
+#include "ps/service/chief_wait.h"
+#include "ps/service/ps_server.h"
+#include "ps/shard/shard.h"
+
+ABSL_FLAG(std::string, cluster, "",
+          "cluster spec file: JSON or text proto. Default: the environment variable TF_CONFIG");
+ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
+          "which ps of the cluster spec this is, from 0");
+ABSL_FLAG(bool, insecure, false, "listen on an address that other machines can reach, unencrypted");
+ABSL_FLAG(int64_t, start_timeout, 120, "seconds to wait for the chief's first call");
+ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
+
+namespace lockstep::ps {
+namespace {
+
+constexpr char kUsage[] =
+    "ps --cluster=FILE --task_index=N [flags]\n"
+    "Hosts a shard of the model's variables. The chief creates them, workers push gradients and "
+    "pull values; when the job is done the process exits.";
+
+// Replies on their way get this long when the process ends.
+constexpr absl::Duration kGrace = absl::Milliseconds(500);
+
+int Fail(const absl::Status& status) {
+  log::Error(status.message());
+  return static_cast<int>(ExitCodeFor(status));
+}
+
+// Returns when the chief has called, the process is told to stop, or patience is over.
+absl::Status WaitForChief(const std::string& chief, const absl::Notification& called,
+                          const StopNotice& stop) {
+  const Clock* clock = Clock::Real();
+  ChiefWait wait(chief, clock->Monotonic(), absl::Seconds(absl::GetFlag(FLAGS_start_timeout)));
+  while (!called.HasBeenNotified() &&
+         !stop.notification()->WaitForNotificationWithTimeout(absl::Milliseconds(200))) {
+    const absl::Duration now = clock->Monotonic();
+    if (absl::Status status = wait.Check(now); !status.ok() && !called.HasBeenNotified())
+      return status;
+    if (const auto message = wait.Message(now)) log::Warning(*message);
+  }
+  return absl::OkStatus();
+}
+
+int Run(const TaskConfig& task, StopNotice* stop) {
+  absl::Notification called;
+  absl::once_flag first_call;
+  const Incarnation incarnation = NewIncarnation();
+  Shard shard{ShardOptions{}};
+  const auto server = PsServer::Start(
+      &shard, {.address = task.address(),
+               .insecure = absl::GetFlag(FLAGS_insecure),
+               .identity = {.task_index = static_cast<uint32_t>(task.index),
+                            .cluster = task.cluster.Canonical(),
+                            .incarnation = incarnation},
+               .events = {.called_by_chief =
+                              [&] { absl::call_once(first_call, [&called] { called.Notify(); }); },
+                          .created = [] { log::Info("variables created"); },
+                          .finished = [stop] { stop->Stop(ExitCode::kDone); }}});
+  if (!server.ok()) return Fail(server.status());
+  log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", task.address(),
+                         ", cluster spec from ", task.source));
+  LogCongestionControl();
+  if (absl::Status status = WaitForChief(task.cluster.chief, called, *stop); !status.ok())
+    return Fail(status);
+  const ExitCode code = stop->Wait();
+  log::Info(code == ExitCode::kDone ? "the job is done" : "told to stop");
+  (*server)->Shutdown(kGrace);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  const FlagsResult flags = HandleFlags("ps", ps::kUsage, argc, argv);
+  if (flags.exit) return static_cast<int>(flags.code);
+  TuneHeap();
+  StopNotice stop;
+  const std::string level = absl::GetFlag(FLAGS_log_level);
+  if (absl::Status status = log::Init("ps", level); !status.ok()) {
+    std::fprintf(stderr, "ps: %s\n", std::string(status.message()).c_str());
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  const absl::StatusOr<TaskConfig> task =
+      LoadTask(Role::kPs, absl::GetFlag(FLAGS_cluster), absl::GetFlag(FLAGS_task_index));
+  if (!task.ok()) return ps::Fail(task.status());
+  (void)log::Init(absl::StrCat("ps ", task->index), level);  // checked above
+  return ps::Run(*task, &stop);
+}
