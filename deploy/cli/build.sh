@@ -50,17 +50,23 @@ up_to_date() {
     [ -z "$(find "$root"/{WORKSPACE,BUILD.bazel,.bazelrc,proto,common,ps,worker,chief,deploy} "$root"/*.bazelrc -newer "$cache/built" -print -quit 2>/dev/null)" ]
 }
 
-build_all() {
-  ! up_to_date || return 0
-  local started status=0
-  started=$(date --iso-8601=ns)
+# build_targets TARGET...: ends the script when it fails.
+build_targets() {
+  local status=0
   note_bazel_server
-  run_bazel "building" "$cache/build.log" build "${daemons[@]}" "${tools[@]}" || status=$?
+  run_bazel "building" "$cache/build.log" build "$@" || status=$?
   stop_new_server
-  if ((status != 0)); then
+  ((status == 0)) || {
     bazel_output "$cache/build.log" >&2
     die 70 "the build failed. Remedy: see the lines above; the whole log is $cache/build.log"
-  fi
+  }
+}
+
+build_all() {
+  ! up_to_date || return 0
+  local started
+  started=$(date --iso-8601=ns)
+  build_targets "${daemons[@]}" "${tools[@]}"
   fingerprint >"$cache/built"
   touch -d "$started" "$cache/built"
 }

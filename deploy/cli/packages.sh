@@ -30,6 +30,8 @@ update_lists() { run_job "package lists" "$cache/apt.log" apt_progress apt_get u
 
 # ensure_packages GROUP...: installs what is missing, or says how and ends.
 ensure_packages() {
+  mkdir -p "$cache" 2>/dev/null ||
+    die 73 "$cache: cannot create it. Remedy: give yourself the right to write in $root"
   command -v dpkg-query >/dev/null ||
     die 78 "this is not a Debian system. Remedy: use Debian 12, or install what deploy/packages.txt names and build with bazel"
   local missing
