@@ -1,7 +1,7 @@
 #include "tests/layering/package_table.h"
 
 #include <algorithm>
-#include <regex>
+#include <cctype>
 #include <sstream>
 
 namespace lockstep::layering {
@@ -37,14 +37,19 @@ std::string FolderOf(const std::string& path) {
 }  // namespace
 
 std::vector<Include> IncludesOf(const std::string& text) {
-  static const std::regex kInclude(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"].*)re");
   std::vector<Include> includes;
   std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    std::smatch match;
-    if (line.find('#') != std::string::npos && std::regex_match(line, match, kInclude))
-      includes.push_back({match[2], match[1] == "\"", number});
+    std::istringstream words(line);
+    char hash = 0, open = 0;
+    std::string directive, path;
+    // The directive may touch what follows it: #include<x>.
+    if (!(words >> hash) || hash != '#') continue;
+    for (words >> std::ws; std::isalpha(words.peek());) directive += static_cast<char>(words.get());
+    if (directive != "include" || !(words >> open) || (open != '<' && open != '"')) continue;
+    std::getline(words, path, open == '<' ? '>' : '"');
+    includes.push_back({path, open == '"', number});
   }
   return includes;
 }

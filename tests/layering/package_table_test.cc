@@ -105,7 +105,15 @@ TEST_CASE("a folder without a row may hold no sources, below a package neither")
 
 TEST_CASE("includes in comments and texts do not count") {
   CHECK(IncludesOf("// #include <a>\n/* #include <b> */\nx = \"#include <c>\";\n").empty());
-  CHECK(IncludesOf("#include <a>\n#include\t\"b.h\"\n").size() == 2);
+  CHECK(IncludesOf("#\n#define include <a>\n#includes <a>\n#include A_MACRO\n\n").empty());
+  const auto includes = IncludesOf("#include <a>\n  # include\t\"b/c.h\"  // why\n#include<d>");
+  REQUIRE(includes.size() == 3);
+  CHECK(includes[0].path == "a");
+  CHECK_FALSE(includes[0].quoted);
+  CHECK(includes[1].path == "b/c.h");
+  CHECK(includes[1].quoted);
+  CHECK(includes[1].line == 2);
+  CHECK(includes[2].path == "d");
 }
 
 TEST_CASE("a table that makes no sense is seen") {
