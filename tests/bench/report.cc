@@ -1,0 +1,92 @@
+#include "tests/bench/report.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <iomanip>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace lockstep::bench {
+namespace {
+
+// Three significant digits, without exponents.
+std::string Figure(double value) {
+  const int digits =
+      value == 0 ? 0
+                 : std::clamp(2 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 9);
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
+
+std::string ProcessorName() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (!absl::StartsWith(line, "model name")) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+void PrintCells(std::ostream& out, const std::string& row, const std::string& value,
+                const std::string& unit, const std::string& peer_value, const std::string& ratio,
+                const std::string& target, const std::string& met, const std::string& peer) {
+  out << std::left << std::setw(24) << row << std::right << std::setw(10) << value << " "
+      << std::left << std::setw(10) << unit << std::right << std::setw(10) << peer_value
+      << std::setw(8) << ratio << std::setw(8) << target << "  " << std::left << std::setw(4) << met
+      << " " << peer << std::endl;
+}
+
+}  // namespace
+
+void PrintHeading(std::ostream& out) {
+  PrintCells(out, "row", "value", "unit", "peer", "ratio", "target", "met", "compared with");
+}
+
+void PrintRow(std::ostream& out, const std::string& name, const RowResult& result) {
+  const auto optional = [](std::optional<double> value) {
+    return value.has_value() ? Figure(*value) : "-";
+  };
+  PrintCells(out, name, Figure(result.value), result.unit, optional(result.peer_value),
+             optional(result.ratio()), Figure(result.target), result.met() ? "yes" : "no",
+             result.peer);
+  if (!result.note.empty()) out << "    " << result.note << std::endl;
+}
+
+nlohmann::json RowJson(const std::string& name, const RowResult& result) {
+  const auto optional = [](std::optional<double> value) {
+    return value.has_value() ? nlohmann::json(*value) : nlohmann::json();
+  };
+  return {{"row", name},
+          {"value", result.value},
+          {"unit", result.unit},
+          {"peer", result.peer},
+          {"peer_value", optional(result.peer_value)},
+          {"ratio", optional(result.ratio())},
+          {"target", result.target},
+          {"met", result.met()},
+          {"note", result.note}};
+}
+
+nlohmann::json MachineJson() {
+  utsname kernel = {};
+  uname(&kernel);
+  const double pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
+  const double page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  return {{"processor", ProcessorName()},
+          {"cpus", std::thread::hardware_concurrency()},
+          {"memory_gib", std::round(pages * page / (1 << 30) * 10) / 10},
+          {"kernel", absl::StrCat(kernel.sysname, " ", kernel.release)},
+          {"architecture", kernel.machine}};
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,22 @@
+// What the benchmark tells: a table for people, JSON for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+
+#include "tests/bench/row.h"
+
+namespace lockstep::bench {
+
+void PrintHeading(std::ostream& out);
+void PrintRow(std::ostream& out, const std::string& name, const RowResult& result);
+
+// {"row", "value", "unit", "peer", "peer_value", "ratio", "target", "met", "note"}; null where
+// there was no peer.
+nlohmann::json RowJson(const std::string& name, const RowResult& result);
+
+// Processor, number of CPUs, memory, kernel: what figures depend on.
+nlohmann::json MachineJson();
+
+}  // namespace lockstep::bench

@@ -1,0 +1,86 @@
+"""Forward and backward of a chain of layers in PyTorch, as a peer for the benchmark.
+
+Reads one JSON line that describes the network, the batch and the threads, and answers one that says
+what computes. After that each line is a number of steps, answered by the seconds that they took.
+"""
+
+import json
+import os
+import sys
+import time
+
+CONFIG = json.loads(sys.stdin.readline())
+# PyTorch's own number of threads does not bind the library of its matrix products, which reads
+# these when it is loaded.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = str(CONFIG["threads"])
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+def module_of(layer):
+    kind = layer["kind"]
+    if kind == "conv2d":
+        padding = "same" if layer["padding"] == "SAME" else 0
+        return nn.Conv2d(layer["channels"], layer["filters"], layer["kernel"],
+                         stride=layer["strides"], padding=padding)
+    if kind == "max_pool":
+        if layer["padding"] == "SAME":
+            raise ValueError("max_pool: PyTorch has no SAME padding")
+        return nn.MaxPool2d(layer["window"], layer["strides"])
+    if kind == "dense":
+        return nn.Linear(layer["inputs"], layer["units"])
+    if kind == "dropout":
+        return nn.Dropout(layer["rate"])
+    return {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "flatten": nn.Flatten}[kind]()
+
+
+class Trainer:
+    """The network in one memory format."""
+
+    def __init__(self, config, memory_format):
+        torch.manual_seed(1)
+        self.network = nn.Sequential(*[module_of(layer) for layer in config["layers"]])
+        self.network = self.network.to(memory_format=memory_format)
+        height, width, channels = config["input_shape"]
+        batch = config["batch"]
+        features = torch.rand(batch, channels, height, width)
+        self.features = features.contiguous(memory_format=memory_format)
+        self.labels = torch.randint(config["classes"], (batch,))
+        self.loss = nn.CrossEntropyLoss()
+
+    def run(self, steps):
+        start = time.perf_counter()
+        for _ in range(steps):
+            self.network.zero_grad(set_to_none=True)
+            self.loss(self.network(self.features), self.labels).backward()
+        return time.perf_counter() - start
+
+
+def blas_library():
+    """The file that PyTorch's matrix products come from."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            name = os.path.basename(line.strip().split(" ")[-1])
+            if "blas" in name and not name.startswith("libcblas"):
+                return name
+    return "built in"
+
+
+def main():
+    torch.set_num_threads(CONFIG["threads"])
+    formats = {"NCHW": torch.contiguous_format, "NHWC": torch.channels_last}
+    trainers = {name: Trainer(CONFIG, memory_format) for name, memory_format in formats.items()}
+    # At its best: whichever of its two layouts is faster for this network.
+    for trainer in trainers.values():
+        trainer.run(5)
+    seconds = {name: min(trainer.run(10) for _ in range(5)) for name, trainer in trainers.items()}
+    best = min(seconds, key=seconds.get)
+    answer = {"version": torch.__version__, "layout": best, "blas": blas_library()}
+    print(json.dumps(answer), flush=True)
+    for line in sys.stdin:
+        print(trainers[best].run(int(line)), flush=True)
+
+
+main()
