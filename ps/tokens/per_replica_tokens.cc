@@ -11,7 +11,7 @@ class PerReplicaTokens final : public TokenPolicy {
   explicit PerReplicaTokens(GlobalStep start) : start_(start), current_(start) {}
 
   Handouts Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) override {
-    if (closed_) return {{worker, current_, true}};
+    if (closed_) return {{worker, GlobalStep(), true}};
     Replica& replica = ReplicaOf(worker);
     if (newest_push.has_value()) replica.spent = std::max(replica.spent, *newest_push);
     if (replica.spent < current_) {
@@ -44,7 +44,7 @@ class PerReplicaTokens final : public TokenPolicy {
     closed_ = true;
     Handouts handouts;
     for (auto& [worker, replica] : replicas_) {
-      if (replica.waits) handouts.push_back({worker, current_, true});
+      if (replica.waits) handouts.push_back({worker, GlobalStep(), true});
       replica.waits = false;
     }
     return handouts;

@@ -17,8 +17,10 @@ namespace lockstep::ps {
 
 struct Handout {
   WorkerIndex worker;
-  GlobalStep step;    // of the token; meaningless with `done`
+  GlobalStep step;    // of the token; 0 with `done`
   bool done = false;  // there are no more tokens
+
+  friend bool operator==(const Handout&, const Handout&) = default;
 };
 using Handouts = std::vector<Handout>;
 

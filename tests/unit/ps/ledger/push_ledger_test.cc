@@ -1,0 +1,93 @@
+#include "ps/ledger/push_ledger.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::ps {
+namespace {
+
+constexpr size_t kVariables = 2;
+
+PushKey Key(uint32_t worker, uint64_t incarnation, uint64_t push_seq) {
+  return {WorkerIndex(worker), Incarnation(incarnation), PushSeq(push_seq)};
+}
+
+PushLedger::Age Open(PushLedger* ledger, const PushKey& key, int64_t stamp = 0) {
+  const auto age = ledger->Open(key, GlobalStep(stamp));
+  REQUIRE(age.ok());
+  return *age;
+}
+
+TEST_CASE("a repeated push gets the verdict of the first time") {
+  PushLedger ledger(kVariables);
+  const PushKey key = Key(1, 11, 1);
+  CHECK(Open(&ledger, key) == PushLedger::Age::kNew);
+  CHECK(ledger.Find(key, 0) == Verdict::kPending);
+  ledger.Record(key, 0, Verdict::kAccepted);
+  ledger.Record(key, 1, Verdict::kStale);
+  CHECK(Open(&ledger, key) == PushLedger::Age::kCurrent);
+  CHECK(ledger.Find(key, 0) == Verdict::kAccepted);
+  CHECK(ledger.Find(key, 1) == Verdict::kStale);
+  ledger.Record(key, 0, Verdict::kStale);
+  CHECK(ledger.Find(key, 0) == Verdict::kAccepted);
+}
+
+TEST_CASE("what a push left undecided never counts once a newer one began") {
+  PushLedger ledger(kVariables);
+  Open(&ledger, Key(1, 11, 1));
+  ledger.Record(Key(1, 11, 1), 0, Verdict::kAccepted);
+  CHECK(Open(&ledger, Key(1, 11, 2)) == PushLedger::Age::kNew);
+  CHECK(Open(&ledger, Key(1, 11, 1)) == PushLedger::Age::kOver);
+  CHECK(ledger.Find(Key(1, 11, 1), 0) == Verdict::kAccepted);
+  CHECK(ledger.Find(Key(1, 11, 1), 1) == Verdict::kStale);
+  CHECK(ledger.Find(Key(1, 11, 2), 1) == Verdict::kPending);
+}
+
+TEST_CASE("pushes beyond the window are over") {
+  PushLedger ledger(kVariables);
+  for (uint64_t seq = 1; seq <= 10; ++seq) {
+    Open(&ledger, Key(1, 11, seq), static_cast<int64_t>(seq));
+    ledger.Record(Key(1, 11, seq), 0, Verdict::kAccepted);
+  }
+  for (uint64_t seq = 1; seq <= 10; ++seq) {
+    const bool is_remembered = seq > 10 - PushLedger::kWindow;
+    CHECK(ledger.Find(Key(1, 11, seq), 0) ==
+          (is_remembered ? Verdict::kAccepted : Verdict::kStale));
+  }
+  CHECK(Open(&ledger, Key(1, 11, 2), 2) == PushLedger::Age::kOver);
+  ledger.Record(Key(1, 11, 2), 1, Verdict::kAccepted);
+  CHECK(ledger.Find(Key(1, 11, 2), 1) == Verdict::kStale);
+}
+
+TEST_CASE("sequence numbers may jump") {
+  PushLedger ledger(kVariables);
+  Open(&ledger, Key(1, 11, 1));
+  CHECK(Open(&ledger, Key(1, 11, 1 + 3 * PushLedger::kWindow)) == PushLedger::Age::kNew);
+  CHECK(ledger.Find(Key(1, 11, 1), 0) == Verdict::kStale);
+  CHECK(ledger.Find(Key(1, 11, 5), 0) == Verdict::kStale);
+}
+
+TEST_CASE("one push has one stamp") {
+  PushLedger ledger(kVariables);
+  Open(&ledger, Key(1, 11, 1), 7);
+  const auto age = ledger.Open(Key(1, 11, 1), GlobalStep(8));
+  CHECK(age.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(age.status().message() == "push 1 of worker 1 was stamped 7 before and 8 now");
+}
+
+TEST_CASE("workers and incarnations do not know one another's pushes") {
+  PushLedger ledger(kVariables);
+  Open(&ledger, Key(1, 11, 5), 4);
+  ledger.Record(Key(1, 11, 5), 0, Verdict::kAccepted);
+  Open(&ledger, Key(2, 22, 5), 4);
+  CHECK(ledger.Find(Key(2, 22, 5), 0) == Verdict::kPending);
+  CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(11)) == GlobalStep(4));
+  CHECK_FALSE(ledger.NewestStamp(WorkerIndex(1), Incarnation(12)).has_value());
+  // A successor starts afresh.
+  CHECK(Open(&ledger, Key(1, 12, 1), 6) == PushLedger::Age::kNew);
+  CHECK(ledger.Find(Key(1, 12, 1), 0) == Verdict::kPending);
+  CHECK(ledger.Find(Key(1, 11, 5), 0) == Verdict::kStale);
+  CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(12)) == GlobalStep(6));
+}
+
+}  // namespace
+}  // namespace lockstep::ps

@@ -1,0 +1,79 @@
+#include "ps/step/close_variable.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "common/optimizer/momentum.h"
+#include "common/optimizer/sgd.h"
+
+namespace lockstep::ps {
+namespace {
+
+Tensor Of(const std::vector<float>& values) {
+  Tensor tensor(DType::kFloat32, Shape({static_cast<int64_t>(values.size())}));
+  std::ranges::copy(values, tensor.as<float>().begin());
+  return tensor;
+}
+
+std::vector<float> Values(const Tensor& tensor) {
+  return {tensor.as<float>().begin(), tensor.as<float>().end()};
+}
+
+Closing ClosingOf(std::vector<std::vector<float>> gradients, int64_t step, float learning_rate) {
+  Closing closing{0, GlobalStep(step), 1, learning_rate, {}};
+  uint32_t worker = 0;
+  for (const std::vector<float>& gradient : gradients) {
+    closing.gradients.push_back(
+        {WorkerIndex(worker++), PushSeq(1), GlobalStep(step), Of(gradient)});
+  }
+  return closing;
+}
+
+DenseAccumulator AccumulatorOf(const Variable& variable) {
+  return DenseAccumulator(variable.dtype(), PartialShape(variable.shape()), Reduction::kMean);
+}
+
+TEST_CASE("a trained variable moves by the mean of its gradients") {
+  Variable variable("w", true, Of({1, 2}), GlobalStep(0), {});
+  DenseAccumulator accumulator = AccumulatorOf(variable);
+  const auto rule = MakeSgd();
+  const auto next =
+      ComputeNextValue(ClosingOf({{1, 2}, {3, 6}}, 0, 0.5f), *rule, {}, &variable, &accumulator);
+  CHECK(Values(*next) == std::vector<float>{0, 0});
+  CHECK(Values(*variable.newest()) == std::vector<float>{1, 2});
+  CHECK(accumulator.global_step() == GlobalStep(1));
+  CHECK(accumulator.num_accumulated() == 0);
+}
+
+TEST_CASE("slots move with the variable") {
+  std::vector<Tensor> slots;
+  slots.push_back(Of({10}));
+  Variable variable("w", true, Of({1}), GlobalStep(0), std::move(slots));
+  DenseAccumulator accumulator = AccumulatorOf(variable);
+  const auto rule = MakeMomentum({0.5f, false});
+  const auto next = ComputeNextValue(ClosingOf({{1}}, 0, 1.0f), *rule, {}, &variable, &accumulator);
+  CHECK(variable.slots()[0].as<float>()[0] == 6);
+  CHECK(Values(*next) == std::vector<float>{-5});
+}
+
+TEST_CASE("a statistic becomes the mean, whatever the optimizer and the learning rate") {
+  Variable variable("mean", false, Of({100, 100}), GlobalStep(0), {});
+  DenseAccumulator accumulator = AccumulatorOf(variable);
+  const auto rule = MakeMomentum({0.5f, false});
+  const auto next =
+      ComputeNextValue(ClosingOf({{1, 4}, {3, 8}}, 0, 123.0f), *rule, {}, &variable, &accumulator);
+  CHECK(Values(*next) == std::vector<float>{2, 6});
+}
+
+TEST_CASE("more gradients than required are all averaged") {
+  Variable variable("w", true, Of({0}), GlobalStep(4), {});
+  DenseAccumulator accumulator = AccumulatorOf(variable);
+  accumulator.SetGlobalStep(GlobalStep(4));
+  Closing closing = ClosingOf({{3}, {6}, {9}}, 4, 1.0f);
+  closing.required = 2;
+  CHECK(Values(*ComputeNextValue(closing, *MakeSgd(), {}, &variable, &accumulator)) ==
+        std::vector<float>{-6});
+}
+
+}  // namespace
+}  // namespace lockstep::ps

@@ -1,0 +1,178 @@
+#include "ps/step/step_machine.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::ps {
+namespace {
+
+HeldGradient From(uint32_t worker, uint64_t push_seq = 1, int64_t stamp = 0) {
+  return {WorkerIndex(worker), PushSeq(push_seq), GlobalStep(stamp),
+          Tensor::Zeros(DType::kFloat32, Shape({1}))};
+}
+
+GrantTerms Requires(uint32_t required, float learning_rate = 0.5f) {
+  return {.required = required, .learning_rate = learning_rate};
+}
+
+using Order = std::vector<std::pair<uint32_t, uint64_t>>;
+Order OrderOf(const Closing& closing) {
+  Order order;
+  for (const HeldGradient& gradient : closing.gradients) {
+    order.emplace_back(gradient.worker.value(), gradient.push_seq.value());
+  }
+  return order;
+}
+
+StepMachine::Granted Grant(StepMachine* machine, int64_t step, const GrantTerms& terms) {
+  const auto granted = machine->Grant(GlobalStep(step), terms);
+  REQUIRE(granted.ok());
+  return *granted;
+}
+
+TEST_CASE("gradients are summed in the order (worker, push_seq), however they arrive") {
+  StepMachine machine(1, GlobalStep(0), CountRule::kEveryGradient);
+  Grant(&machine, 0, Requires(5));
+  machine.Hold(0, From(2, 1));
+  machine.Hold(0, From(0, 7));
+  machine.Hold(0, From(1, 3));
+  machine.Hold(0, From(0, 5));
+  CHECK_FALSE(machine.TryClose(0).has_value());
+  machine.Hold(0, From(1, 2));
+  const auto closing = machine.TryClose(0);
+  REQUIRE(closing.has_value());
+  CHECK(OrderOf(*closing) == Order{{0, 5}, {0, 7}, {1, 2}, {1, 3}, {2, 1}});
+  CHECK(closing->learning_rate == 0.5f);
+  CHECK(closing->step == GlobalStep(0));
+  CHECK(machine.StepOf(0) == GlobalStep(1));
+}
+
+TEST_CASE("a late grant takes everything that is held") {
+  StepMachine machine(1, GlobalStep(0), CountRule::kEveryGradient);
+  for (uint32_t worker = 0; worker < 3; ++worker) machine.Hold(0, From(worker));
+  CHECK(machine.CloseReady().empty());
+  Grant(&machine, 0, Requires(2));
+  const std::vector<Closing> closings = machine.CloseReady();
+  REQUIRE(closings.size() == 1);
+  CHECK(closings[0].gradients.size() == 3);
+  CHECK(closings[0].required == 2);
+}
+
+TEST_CASE("variables close independently and the step when all have been published") {
+  StepMachine machine(2, GlobalStep(0), CountRule::kOncePerReplica);
+  Grant(&machine, 0, Requires(1));
+  machine.Hold(1, From(0));
+  REQUIRE(machine.TryClose(1).has_value());
+  CHECK(machine.IsTaken(1));
+  CHECK_FALSE(machine.IsTaken(0));
+  machine.Published(1);
+  CHECK_FALSE(machine.IsComplete());
+  machine.Hold(0, From(1));
+  REQUIRE(machine.TryClose(0).has_value());
+  CHECK_FALSE(machine.IsComplete());
+  machine.Published(0);
+  CHECK(machine.IsComplete());
+  machine.Advance();
+  CHECK(machine.shard_step() == GlobalStep(1));
+  CHECK_FALSE(machine.IsComplete());
+}
+
+TEST_CASE("a variable does not close twice in a step") {
+  StepMachine machine(2, GlobalStep(0), CountRule::kEveryGradient);
+  Grant(&machine, 0, Requires(1));
+  Grant(&machine, 1, Requires(1));
+  machine.Hold(0, From(0));
+  REQUIRE(machine.TryClose(0).has_value());
+  machine.Hold(0, From(0, 2, 1));
+  CHECK_FALSE(machine.TryClose(0).has_value());
+  machine.Published(0);
+  machine.Hold(1, From(0));
+  REQUIRE(machine.TryClose(1).has_value());
+  machine.Published(1);
+  machine.Advance();
+  CHECK(machine.CloseReady().size() == 1);
+}
+
+TEST_CASE("grants may be given for this step and the next, and again") {
+  StepMachine machine(1, GlobalStep(3), CountRule::kOncePerReplica);
+  CHECK(Grant(&machine, 2, Requires(1)) == StepMachine::Granted::kOver);
+  CHECK(Grant(&machine, 3, Requires(2)) == StepMachine::Granted::kCurrent);
+  CHECK(Grant(&machine, 4, Requires(1)) == StepMachine::Granted::kNext);
+  CHECK(machine.Grant(GlobalStep(5), Requires(1)).status().code() ==
+        absl::StatusCode::kFailedPrecondition);
+  CHECK(machine.Grant(GlobalStep(3), Requires(0)).status().code() ==
+        absl::StatusCode::kInvalidArgument);
+  machine.Hold(0, From(0, 1, 3));
+  CHECK(machine.CloseReady().empty());
+  CHECK(Grant(&machine, 3, Requires(1, 0.25f)) == StepMachine::Granted::kCurrent);
+  const std::vector<Closing> closings = machine.CloseReady();
+  REQUIRE(closings.size() == 1);
+  CHECK(closings[0].learning_rate == 0.25f);
+  machine.Published(0);
+  machine.Advance();
+  REQUIRE(machine.terms().has_value());
+  CHECK(machine.terms()->required == 1);
+}
+
+TEST_CASE("what a grant asked to keep stays kept when it is given again") {
+  StepMachine machine(1, GlobalStep(0), CountRule::kOncePerReplica);
+  GrantTerms keeping = Requires(1);
+  keeping.keep_slots = true;
+  Grant(&machine, 0, keeping);
+  Grant(&machine, 0, Requires(1));
+  CHECK(machine.terms()->keep_slots);
+  CHECK_FALSE(machine.terms()->keep_values);
+}
+
+TEST_CASE("a withdrawn grant takes nothing more, and what was taken stays taken") {
+  StepMachine machine(2, GlobalStep(0), CountRule::kOncePerReplica);
+  Grant(&machine, 0, Requires(1));
+  machine.Hold(0, From(0));
+  REQUIRE(machine.TryClose(0).has_value());
+  machine.Revoke();
+  machine.Published(0);
+  machine.Hold(1, From(0));
+  CHECK_FALSE(machine.TryClose(1).has_value());
+  Grant(&machine, 0, Requires(1));
+  const std::vector<Closing> closings = machine.CloseReady();
+  REQUIRE(closings.size() == 1);
+  CHECK(closings[0].variable == 1);
+  machine.Published(1);
+  CHECK(machine.IsComplete());
+}
+
+TEST_CASE(
+    "a replica counts once per step under one rule and as often as it likes under the other") {
+  StepMachine once(1, GlobalStep(0), CountRule::kOncePerReplica);
+  once.Hold(0, From(4));
+  CHECK(once.IsCounted(0, WorkerIndex(4)));
+  CHECK_FALSE(once.IsCounted(0, WorkerIndex(5)));
+  Grant(&once, 0, Requires(1));
+  REQUIRE(once.TryClose(0).has_value());
+  CHECK_FALSE(once.IsCounted(0, WorkerIndex(4)));
+
+  StepMachine every(1, GlobalStep(0), CountRule::kEveryGradient);
+  every.Hold(0, From(4));
+  CHECK_FALSE(every.IsCounted(0, WorkerIndex(4)));
+}
+
+TEST_CASE("a gradient from the future counts for the step at hand") {
+  StepMachine machine(1, GlobalStep(0), CountRule::kOncePerReplica);
+  Grant(&machine, 0, Requires(2));
+  machine.Hold(0, From(0, 1, 0));
+  machine.Hold(0, From(1, 9, 9));
+  const auto closing = machine.TryClose(0);
+  REQUIRE(closing.has_value());
+  CHECK(closing->gradients.size() == 2);
+}
+
+TEST_CASE("a shard without variables closes as soon as it is granted") {
+  StepMachine machine(0, GlobalStep(0), CountRule::kOncePerReplica);
+  CHECK_FALSE(machine.IsComplete());
+  Grant(&machine, 0, Requires(2));
+  CHECK(machine.IsComplete());
+  machine.Advance();
+  CHECK(machine.shard_step() == GlobalStep(1));
+}
+
+}  // namespace
+}  // namespace lockstep::ps

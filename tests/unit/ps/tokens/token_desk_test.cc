@@ -1,0 +1,135 @@
+#include "ps/tokens/token_desk.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+namespace lockstep::ps {
+namespace {
+
+// What each call was answered: a step, or one of these.
+constexpr int64_t kDone = -1;
+constexpr int64_t kCancelled = -2;
+constexpr int64_t kAborted = -3;
+constexpr int64_t kRefused = -4;
+using Told = std::map<DequeueCall, int64_t>;
+
+Told Tell(const TokenDesk::Answers& answers) {
+  Told told;
+  for (const TokenDesk::Answer& answer : answers) {
+    int64_t what = 0;
+    if (answer.handout.ok()) {
+      what = answer.handout->done ? kDone : answer.handout->step.value();
+    } else if (absl::IsCancelled(answer.handout.status())) {
+      what = kCancelled;
+    } else {
+      what = absl::IsAborted(answer.handout.status()) ? kAborted : kRefused;
+    }
+    REQUIRE(told.emplace(answer.call, what).second);
+  }
+  return told;
+}
+
+DequeueKey Key(uint32_t worker, uint64_t seq, uint64_t incarnation = 1) {
+  return {WorkerIndex(worker), Incarnation(incarnation), DequeueSeq(seq)};
+}
+
+class Desk {
+ public:
+  explicit Desk(std::unique_ptr<TokenPolicy> policy) : desk(std::move(policy)) {}
+  Told Dequeue(const DequeueKey& key, DequeueCall call) {
+    return Tell(desk.Dequeue(key, call, std::nullopt));
+  }
+  Told Commit(int64_t step) { return Tell(desk.Commit(GlobalStep(step))); }
+
+  TokenDesk desk;
+};
+
+TEST_CASE("the same dequeue again gets the same token, whatever happened since") {
+  Desk desk(MakeFifoTokens(GlobalStep(0), 1, 1));
+  CHECK(desk.Dequeue(Key(0, 1), 100) == Told{{100, 0}});
+  desk.Commit(1);
+  desk.Commit(2);
+  CHECK(desk.Dequeue(Key(0, 1), 101) == Told{{101, 0}});
+  CHECK(desk.Dequeue(Key(0, 2), 102) == Told{{102, 1}});
+  CHECK(desk.Dequeue(Key(0, 2), 103) == Told{{103, 1}});
+  CHECK(desk.Dequeue(Key(0, 1), 104) == Told{{104, kRefused}});
+  CHECK(desk.Dequeue(Key(0, 3), 105) == Told{{105, 2}});
+}
+
+TEST_CASE("a dequeue issued again takes the place of the one that waits, and its place in line") {
+  Desk desk(MakeFifoTokens(GlobalStep(0), 0, 1));
+  CHECK(desk.Dequeue(Key(0, 1), 100).empty());
+  CHECK(desk.Dequeue(Key(1, 1), 200).empty());
+  CHECK(desk.Dequeue(Key(0, 1), 101) == Told{{100, kCancelled}});
+  CHECK(desk.desk.num_waiting() == 2);
+  CHECK(desk.Commit(1) == Told{{101, 1}});
+  CHECK(desk.Commit(2) == Told{{200, 2}});
+}
+
+TEST_CASE("a newer dequeue ends the wait of an older one and goes to the end of the line") {
+  Desk desk(MakeFifoTokens(GlobalStep(0), 0, 1));
+  desk.Dequeue(Key(0, 1), 100);
+  desk.Dequeue(Key(1, 1), 200);
+  CHECK(desk.Dequeue(Key(0, 2), 101) == Told{{100, kCancelled}});
+  CHECK(desk.Commit(1) == Told{{200, 1}});
+  CHECK(desk.Commit(2) == Told{{101, 2}});
+}
+
+TEST_CASE("waiting calls of replicas outside the view are answered and take no token") {
+  Desk desk(MakeFifoTokens(GlobalStep(0), 0, 1));
+  desk.Dequeue(Key(0, 1), 100);
+  desk.Dequeue(Key(1, 1), 200);
+  desk.Dequeue(Key(2, 1), 300);
+  const std::pair<WorkerIndex, Incarnation> members[] = {{WorkerIndex(1), Incarnation(2)},
+                                                         {WorkerIndex(2), Incarnation(1)}};
+  CHECK(Tell(desk.desk.SetView(members)) == Told{{100, kAborted}, {200, kAborted}});
+  CHECK(desk.Commit(1) == Told{{300, 1}});
+  // Back in the view, the replica may ask under the same number.
+  CHECK(desk.Dequeue(Key(0, 1), 101).empty());
+  CHECK(desk.Commit(2) == Told{{101, 2}});
+}
+
+TEST_CASE("a new incarnation starts counting from one and ends its predecessor's wait") {
+  Desk desk(MakePerReplicaTokens(GlobalStep(0)));
+  desk.Commit(1);
+  CHECK(desk.Dequeue(Key(0, 7, 1), 100) == Told{{100, 1}});
+  CHECK(desk.Dequeue(Key(0, 8, 1), 101).empty());
+  CHECK(desk.Dequeue(Key(0, 1, 2), 102) == Told{{101, kAborted}, {102, 1}});
+  CHECK(desk.Dequeue(Key(0, 2, 2), 103).empty());
+  CHECK(desk.Commit(2) == Told{{103, 2}});
+}
+
+TEST_CASE("closed, a desk repeats that all is done") {
+  Desk desk(MakePerReplicaTokens(GlobalStep(0)));
+  desk.Dequeue(Key(0, 1), 100);
+  CHECK(Tell(desk.desk.Close()) == Told{{100, kDone}});
+  CHECK(desk.Dequeue(Key(0, 1), 101) == Told{{101, kDone}});
+  CHECK(desk.Dequeue(Key(0, 2), 102) == Told{{102, kDone}});
+}
+
+TEST_CASE("finished, a desk hands out no token that is left") {
+  Desk desk(MakeFifoTokens(GlobalStep(0), 3, 3));
+  CHECK(desk.Dequeue(Key(0, 1), 100) == Told{{100, 0}});
+  CHECK(Tell(desk.desk.Finish()).empty());
+  CHECK(desk.Dequeue(Key(0, 2), 101) == Told{{101, kDone}});
+  CHECK(desk.Dequeue(Key(0, 1), 102) == Told{{102, kRefused}});
+}
+
+TEST_CASE("finishing answers who waits") {
+  Desk desk(MakeFifoTokens(GlobalStep(0), 0, 3));
+  desk.Dequeue(Key(0, 1), 100);
+  desk.Dequeue(Key(1, 1), 200);
+  CHECK(Tell(desk.desk.Finish()) == Told{{100, kDone}, {200, kDone}});
+  CHECK(desk.desk.num_waiting() == 0);
+}
+
+TEST_CASE("dropping answers who waits with the reason, once") {
+  Desk desk(MakeFifoTokens(GlobalStep(0), 0, 3));
+  desk.Dequeue(Key(0, 1), 100);
+  CHECK(Tell(desk.desk.Drop(absl::CancelledError("stop"))) == Told{{100, kCancelled}});
+  CHECK(Tell(desk.desk.Drop(absl::CancelledError("stop"))).empty());
+  CHECK(desk.Commit(1).empty());
+}
+
+}  // namespace
+}  // namespace lockstep::ps

@@ -1,0 +1,140 @@
+#include "ps/tokens/token_policy.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::ps {
+namespace {
+
+constexpr GlobalStep kStart(10);
+const WorkerIndex kFirst(0);
+const WorkerIndex kSecond(1);
+const WorkerIndex kThird(2);
+
+Handout Gets(WorkerIndex worker, int64_t step) { return {worker, GlobalStep(step), false}; }
+Handout IsDone(WorkerIndex worker) { return {worker, GlobalStep(), true}; }
+
+TEST_CASE("PER_REPLICA hands out nothing before the first commit") {
+  const auto tokens = MakePerReplicaTokens(kStart);
+  CHECK(tokens->Request(kFirst, std::nullopt).empty());
+  CHECK(tokens->Request(kSecond, kStart).empty());
+  CHECK(tokens->Commit(GlobalStep(11)) == Handouts{Gets(kFirst, 11), Gets(kSecond, 11)});
+}
+
+TEST_CASE("PER_REPLICA gives each replica one token per step, of the newest step") {
+  const auto tokens = MakePerReplicaTokens(kStart);
+  tokens->Commit(GlobalStep(11));
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 11)});
+  CHECK(tokens->Request(kFirst, std::nullopt).empty());
+  // The third replica never spent the token of step 11: it becomes the one of 12, then of 13.
+  CHECK(tokens->Commit(GlobalStep(12)) == Handouts{Gets(kFirst, 12)});
+  CHECK(tokens->Commit(GlobalStep(13)).empty());
+  CHECK(tokens->Request(kThird, GlobalStep(10)) == Handouts{Gets(kThird, 13)});
+  CHECK(tokens->Request(kThird, GlobalStep(13)).empty());
+}
+
+TEST_CASE("PER_REPLICA hands out no token for a step into which the replica has pushed") {
+  const auto tokens = MakePerReplicaTokens(kStart);
+  tokens->Commit(GlobalStep(11));
+  CHECK(tokens->Request(kFirst, GlobalStep(11)).empty());
+  CHECK(tokens->Commit(GlobalStep(12)) == Handouts{Gets(kFirst, 12)});
+}
+
+TEST_CASE("PER_REPLICA keeps a dead replica's token for its successor") {
+  const auto tokens = MakePerReplicaTokens(kStart);
+  tokens->Commit(GlobalStep(11));
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 11)});
+  // Its successor was told to start at step 10, which has been committed meanwhile.
+  tokens->Succeed(kFirst);
+  CHECK(tokens->Request(kFirst, GlobalStep(10)) == Handouts{Gets(kFirst, 11)});
+  // And one that started at step 11 and pushed into it gets no second token for it.
+  tokens->Succeed(kFirst);
+  CHECK(tokens->Request(kFirst, GlobalStep(11)).empty());
+}
+
+TEST_CASE("PER_REPLICA does not serve who has withdrawn") {
+  const auto tokens = MakePerReplicaTokens(kStart);
+  CHECK(tokens->Request(kFirst, std::nullopt).empty());
+  tokens->Withdraw(kFirst);
+  CHECK(tokens->Commit(GlobalStep(11)).empty());
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 11)});
+}
+
+TEST_CASE("PER_REPLICA, closed, tells everybody that all is done") {
+  const auto tokens = MakePerReplicaTokens(kStart);
+  tokens->Request(kSecond, std::nullopt);
+  CHECK(tokens->Close() == Handouts{IsDone(kSecond)});
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{IsDone(kFirst)});
+  CHECK(tokens->Close().empty());
+}
+
+TEST_CASE("FIFO hands out the initial tokens, then waits") {
+  const auto tokens = MakeFifoTokens(kStart, 2, 3);
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 10)});
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 10)});
+  CHECK(tokens->Request(kSecond, std::nullopt).empty());
+  CHECK(tokens->Request(kFirst, std::nullopt).empty());
+  CHECK(tokens->Commit(GlobalStep(11)) == Handouts{Gets(kSecond, 11), Gets(kFirst, 11)});
+  CHECK(tokens->Request(kThird, std::nullopt) == Handouts{Gets(kThird, 11)});
+}
+
+TEST_CASE("FIFO leaves old tokens in front of new ones") {
+  const auto tokens = MakeFifoTokens(kStart, 1, 2);
+  tokens->Commit(GlobalStep(11));
+  tokens->Commit(GlobalStep(12));
+  for (const int64_t step : {10, 11, 11, 12, 12}) {
+    CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, step)});
+  }
+}
+
+TEST_CASE("FIFO does not give a token to who has withdrawn, nor loses it") {
+  const auto tokens = MakeFifoTokens(kStart, 0, 1);
+  tokens->Request(kFirst, std::nullopt);
+  tokens->Request(kSecond, std::nullopt);
+  tokens->Withdraw(kFirst);
+  CHECK(tokens->Commit(GlobalStep(11)) == Handouts{Gets(kSecond, 11)});
+  CHECK(tokens->Request(kFirst, std::nullopt).empty());
+  tokens->Succeed(kFirst);
+  CHECK(tokens->Commit(GlobalStep(12)).empty());
+  CHECK(tokens->Request(kThird, std::nullopt) == Handouts{Gets(kThird, 12)});
+}
+
+TEST_CASE("FIFO, closed, drains what is left and takes nothing in") {
+  const auto tokens = MakeFifoTokens(kStart, 2, 2);
+  CHECK(tokens->Close().empty());
+  CHECK(tokens->Commit(GlobalStep(11)).empty());
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 10)});
+  CHECK(tokens->Request(kSecond, std::nullopt) == Handouts{Gets(kSecond, 10)});
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{IsDone(kFirst)});
+}
+
+TEST_CASE("FIFO, closed, ends the waits of those who are blocked") {
+  const auto tokens = MakeFifoTokens(kStart, 0, 2);
+  tokens->Request(kSecond, std::nullopt);
+  tokens->Request(kFirst, std::nullopt);
+  CHECK(tokens->Close() == Handouts{IsDone(kSecond), IsDone(kFirst)});
+}
+
+TEST_CASE("TensorFlow's numbers of tokens") {
+  struct Row {
+    int64_t total, aggregate, init, initial, per_step;
+  };
+  const Row rows[] = {
+      {2, 2, -1, 2, 2}, {3, 2, -1, 2, 3}, {1, 2, -1, 2, 2}, {1, 2, 1, 1, 2},
+      {3, 2, 0, 0, 3},  {2, 2, 0, 0, 2},  {3, 2, 7, 7, 3},  {4, 2, -2, 0, 4},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.total, row.aggregate, row.init);
+    const auto counts = CountFifoTokens(row.total, row.aggregate, row.init);
+    REQUIRE(counts.ok());
+    CHECK(counts->initial == row.initial);
+    CHECK(counts->per_step == row.per_step);
+  }
+  for (const Row& row : {Row{1, 2, 0, 0, 0}, Row{1, 4, 2, 0, 0}, Row{2, 2, -2, 0, 0}}) {
+    CAPTURE(row.total, row.aggregate, row.init);
+    CHECK(CountFifoTokens(row.total, row.aggregate, row.init).status().code() ==
+          absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ps

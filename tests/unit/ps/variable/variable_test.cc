@@ -1,0 +1,116 @@
+#include "ps/variable/variable.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "ps/variable/snapshot.h"
+
+namespace lockstep::ps {
+namespace {
+
+Tensor Of(float value) {
+  Tensor tensor(DType::kFloat32, Shape({4}));
+  std::ranges::fill(tensor.as<float>(), value);
+  return tensor;
+}
+
+float First(const std::shared_ptr<const Tensor>& value) { return value->as<float>()[0]; }
+
+// Publishes the next version as a step does, and returns the memory it is in.
+const void* PublishNext(Variable* variable, float value) {
+  variable->DropPrevious().reset();
+  std::unique_ptr<Tensor> next = variable->TakeBuffer();
+  std::ranges::fill(next->as<float>(), value);
+  const void* memory = next->data();
+  variable->Publish(variable->Share(std::move(next)));
+  return memory;
+}
+
+TEST_CASE("the newest version and the one before it are readable") {
+  Variable variable("v", true, Of(0), GlobalStep(5), {});
+  CHECK(First(variable.At(GlobalStep(5))) == 0);
+  CHECK(variable.At(GlobalStep(4)) == nullptr);
+  CHECK(variable.At(GlobalStep(6)) == nullptr);
+  PublishNext(&variable, 6);
+  CHECK(First(variable.At(GlobalStep(5))) == 0);
+  CHECK(First(variable.At(GlobalStep(6))) == 6);
+  CHECK(First(variable.newest()) == 6);
+  PublishNext(&variable, 7);
+  CHECK(variable.At(GlobalStep(5)) == nullptr);
+  CHECK(First(variable.At(GlobalStep(6))) == 6);
+  CHECK(variable.newest_version() == GlobalStep(7));
+  CHECK(First(variable.DropPrevious()) == 6);
+  CHECK(variable.At(GlobalStep(6)) == nullptr);
+}
+
+TEST_CASE("without readers two buffers take turns") {
+  Variable variable("v", true, Of(0), GlobalStep(0), {});
+  const void* first = variable.newest()->data();
+  const void* second = PublishNext(&variable, 1);
+  CHECK(second != first);
+  for (int step = 2; step < 10; step += 2) {
+    CHECK(PublishNext(&variable, static_cast<float>(step)) == first);
+    CHECK(PublishNext(&variable, static_cast<float>(step + 1)) == second);
+  }
+}
+
+TEST_CASE("a reader keeps its version unchanged, and the next step does not wait for it") {
+  Variable variable("v", true, Of(0), GlobalStep(0), {});
+  const std::shared_ptr<const Tensor> read = variable.newest();
+  for (int step = 1; step < 6; ++step) {
+    CHECK(PublishNext(&variable, static_cast<float>(step)) != read->data());
+  }
+  CHECK(First(read) == 0);
+}
+
+TEST_CASE("a value outlives its variable") {
+  std::shared_ptr<const Tensor> read;
+  {
+    Variable variable("v", true, Of(3), GlobalStep(0), {});
+    read = variable.newest();
+  }
+  CHECK(First(read) == 3);
+}
+
+TEST_CASE("readers on other threads hand buffers back while steps go on") {
+  Variable variable("v", true, Of(0), GlobalStep(0), {});
+  bool all_whole = true;
+  for (int step = 1; step < 200; ++step) {
+    std::shared_ptr<const Tensor> newest = variable.newest();
+    bool is_whole = true;
+    std::thread reader([value = std::move(newest), step, &is_whole]() mutable {
+      for (const float element : value->as<float>()) is_whole &= element == step - 1;
+      value.reset();
+    });
+    PublishNext(&variable, static_cast<float>(step));
+    reader.join();
+    all_whole &= is_whole;
+  }
+  CHECK(all_whole);
+}
+
+TEST_CASE("slots are the variable's own and change in place") {
+  std::vector<Tensor> slots;
+  slots.push_back(Of(1));
+  slots.push_back(Of(2));
+  Variable variable("v", true, Of(0), GlobalStep(0), std::move(slots));
+  REQUIRE(variable.slots().size() == 2);
+  variable.slots()[1].as<float>()[3] = 9;
+  CHECK(variable.slots()[0].as<float>()[3] == 1);
+  CHECK(variable.slots()[1].as<float>()[3] == 9);
+}
+
+TEST_CASE("a snapshot is found by its version until it is released") {
+  SnapshotStore store;
+  const auto snapshot = std::make_shared<Snapshot>();
+  store.Keep(GlobalStep(3), snapshot);
+  CHECK(store.Find(GlobalStep(3)) == snapshot);
+  CHECK(store.Find(GlobalStep(4)) == nullptr);
+  CHECK(store.Release(GlobalStep(3)) == snapshot);
+  CHECK(store.Find(GlobalStep(3)) == nullptr);
+  CHECK(store.Release(GlobalStep(3)) == nullptr);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
