@@ -11,8 +11,8 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);
-    absl::StatusOr<std::vector<ResolvedPiece>> pieces = AdmitWorker(order.worker);
-    if (pieces.status().ok()) pieces = state_->catalog.ResolvePull(order);
+    const absl::Status admitted = AdmitWorker(order.worker);
+    auto pieces = admitted.ok() ? state_->catalog.ResolvePull(order) : admitted;
     if (!pieces.ok()) {
       outbox.Answer<PullResult>(std::move(done), pieces.status());
     } else {
