@@ -1,0 +1,46 @@
+// The answer to an asynchronous call, for tests to look at and to wait for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+
+namespace lockstep {
+
+template <typename T>
+class Answer {
+ public:
+  // The callback to give to one call. What it points to outlives this.
+  std::function<void(absl::StatusOr<T>)> done() {
+    return [state = state_](absl::StatusOr<T> result) {
+      state->result = std::move(result);
+      state->answered.Notify();  // a second answer is a bug, and ends the test
+    };
+  }
+  bool answered() const { return state_->answered.HasBeenNotified(); }
+  absl::StatusOr<T> Wait() {
+    state_->answered.WaitForNotification();
+    return std::move(state_->result);
+  }
+
+ private:
+  struct State {
+    absl::StatusOr<T> result = absl::UnknownError("not answered");
+    absl::Notification answered;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+// Starts a call and waits for its answer: Await<GrantReply>([&](auto done) { ps->Grant(r, done);
+// }).
+template <typename T, typename Start>
+absl::StatusOr<T> Await(Start start) {
+  Answer<T> answer;
+  start(answer.done());
+  return answer.Wait();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,188 @@
+#include "tests/support/in_process_ps.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "ps/service/convert.h"
+#include "tests/support/fake_ps_data.h"
+
+namespace lockstep {
+namespace {
+
+absl::Status Cancelled() { return absl::CancelledError("calls were cancelled"); }
+
+// A callback that hears the first of two answers: the shard's, or the cancellation. The shard may
+// keep it for longer than the client lives.
+template <typename T>
+class FirstAnswer {
+ public:
+  explicit FirstAnswer(Done<T> done) : done_(std::move(done)) {}
+  void operator()(absl::StatusOr<T> result) {
+    Done<T> done;
+    {
+      absl::MutexLock lock(&mutex_);
+      done = std::exchange(done_, nullptr);
+    }
+    if (done) done(std::move(result));
+  }
+
+ private:
+  absl::Mutex mutex_;
+  Done<T> done_ ABSL_GUARDED_BY(mutex_);
+};
+
+class Calls {
+ public:
+  ~Calls() { Cancel(); }
+
+  // Null when the calls were cancelled: then `done` has been told.
+  template <typename T>
+  std::shared_ptr<FirstAnswer<T>> Begin(Done<T> done) {
+    auto answer = std::make_shared<FirstAnswer<T>>(std::move(done));
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!cancelled_) {
+        in_flight_.push_back([answer] { (*answer)(Cancelled()); });
+        return answer;
+      }
+    }
+    (*answer)(Cancelled());
+    return nullptr;
+  }
+
+  void Cancel() {
+    std::vector<std::function<void()>> in_flight;
+    {
+      absl::MutexLock lock(&mutex_);
+      cancelled_ = true;
+      in_flight.swap(in_flight_);
+    }
+    for (const auto& cancel : in_flight) cancel();
+  }
+
+ private:
+  absl::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> in_flight_ ABSL_GUARDED_BY(mutex_);
+};
+
+class InProcessControl final : public PsControl {
+ public:
+  InProcessControl(ps::Shard* shard, Incarnation incarnation)
+      : shard_(shard), incarnation_(incarnation) {}
+
+  void GetView(Done<SetViewReply> done) override {
+    done(ps::ToProto(shard_->GetView(), incarnation_));
+  }
+  void SetView(const SetViewRequest& request, Done<SetViewReply> done) override {
+    const auto state = shard_->SetView(ps::FromProto(request));
+    if (!state.ok()) return done(state.status());
+    done(ps::ToProto(*state, incarnation_));
+  }
+  void CreateVariables(const CreateVariablesRequest& request,
+                       Done<CreateVariablesReply> done) override {
+    const auto bytes = shard_->CreateVariables(ps::FromProto(request));
+    if (!bytes.ok()) return done(bytes.status());
+    CreateVariablesReply reply;
+    reply.set_bytes(*bytes);
+    done(std::move(reply));
+  }
+  void Grant(const GrantRequest& request, Done<GrantReply> done) override {
+    const auto answer = calls_.Begin(std::move(done));
+    if (answer == nullptr) return;
+    shard_->Grant(ps::FromProto(request), [answer](const absl::StatusOr<ps::ClosedStep>& closed) {
+      if (!closed.ok()) return (*answer)(closed.status());
+      (*answer)(ps::ToProto(*closed));
+    });
+  }
+  void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) override {
+    const auto step = shard_->CommitStep(ps::FromProto(request.command()),
+                                         GlobalStep(request.step()), request.last());
+    if (!step.ok()) return done(step.status());
+    CommitStepReply reply;
+    reply.set_global_step(step->value());
+    done(std::move(reply));
+  }
+  void Save(const SaveRequest& request, Done<SaveReply> done) override {
+    const auto saved = shard_->Save(ps::FromProto(request.command()), GlobalStep(request.version()),
+                                    request.folder());
+    if (!saved.ok()) return done(saved.status());
+    done(ps::ToProto(*saved));
+  }
+  void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
+                       Done<ReleaseSnapshotReply> done) override {
+    const absl::Status status =
+        shard_->ReleaseSnapshot(ps::FromProto(request.command()), GlobalStep(request.version()));
+    if (!status.ok()) return done(status);
+    done(ReleaseSnapshotReply());
+  }
+  void Finish(const FinishRequest& request, Done<FinishReply> done) override {
+    const absl::Status status = shard_->Finish(ps::FromProto(request.command()));
+    if (!status.ok()) return done(status);
+    done(FinishReply());
+  }
+
+ private:
+  ps::Shard* const shard_;
+  const Incarnation incarnation_;
+  Calls calls_;
+};
+
+class InProcessData final : public PsData {
+ public:
+  explicit InProcessData(ps::Shard* shard) : shard_(shard) {}
+
+  void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+            Done<PushReply> done) override {
+    const auto answer = calls_.Begin(std::move(done));
+    if (answer == nullptr) return;
+    auto order = ps::FromProto(header);
+    if (!order.ok()) return (*answer)(order.status());
+    order->payload = std::move(payload);
+    const auto result = shard_->Push(*order);
+    if (!result.ok()) return (*answer)(result.status());
+    (*answer)(ps::ToProto(*result, *order));
+  }
+
+  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    const auto answer = calls_.Begin(std::move(done));
+    if (answer == nullptr) return;
+    shard_->Pull(ps::FromProto(request), [answer](const absl::StatusOr<ps::PullResult>& result) {
+      if (!result.ok()) return (*answer)(result.status());
+      std::string payload;
+      for (const ps::PulledPiece& piece : result->pieces) {
+        payload.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
+      }
+      (*answer)(MakePulledValues(ps::ToProto(*result), std::move(payload)));
+    });
+  }
+
+  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+    const auto answer = calls_.Begin(std::move(done));
+    if (answer == nullptr) return;
+    shard_->DequeueToken(ps::FromProto(request), [answer](const absl::StatusOr<ps::Token>& token) {
+      if (!token.ok()) return (*answer)(token.status());
+      (*answer)(ps::ToProto(*token));
+    });
+  }
+
+  void Cancel() override { calls_.Cancel(); }
+
+ private:
+  ps::Shard* const shard_;
+  Calls calls_;
+};
+
+}  // namespace
+
+std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation) {
+  return std::make_unique<InProcessControl>(shard, incarnation);
+}
+
+std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard) {
+  return std::make_unique<InProcessData>(shard);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+// PsControl and PsData by calling a shard directly: no network, no thread of its own. Callbacks
+// come on the thread whose call made them possible. For tests that want the protocol without gRPC.
+#pragma once
+
+#include <memory>
+
+#include "common/base/ids.h"
+#include "common/client/ps_client.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep {
+
+// `shard` outlives them. Their destruction cancels what is parked.
+std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation);
+std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard);
+
+}  // namespace lockstep
