@@ -46,6 +46,7 @@ class BringUp {
           const Clock* clock, std::function<void(absl::StatusOr<BroughtUp>)> on_done);
 
   void Start();
+  // Repeats what is due. Several times a second.
   void Tick();
   // Which shards have not answered, and why. Empty when all have.
   std::string DescribeWaiting() const;

@@ -1,9 +1,9 @@
 // The answer that a call waits for: given once, or CANCELLED when it is destroyed without.
 #pragma once
 
+#include <functional>
 #include <utility>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 
 namespace lockstep::chief {
@@ -11,7 +11,7 @@ namespace lockstep::chief {
 template <typename Reply>
 class Answer {
  public:
-  using Function = absl::AnyInvocable<void(absl::StatusOr<Reply>)>;
+  using Function = std::function<void(absl::StatusOr<Reply>)>;
 
   explicit Answer(Function give) : give_(std::move(give)) {}
   Answer(Answer&& other) noexcept : give_(std::exchange(other.give_, nullptr)) {}

@@ -96,6 +96,7 @@ void JobRun::Start() { bring_up_.Start(); }
 
 void JobRun::Tick() {
   calls_.Tick();
+  bring_up_.Tick();
   if (views_.has_value()) views_->Tick();
   if (steps_.has_value()) steps_->Tick();
   switch (phase_) {
@@ -148,6 +149,7 @@ void JobRun::OnConfirmed() {
 
 std::string JobRun::StartWaitsFor() const {
   if (phase_ == Phase::kBringingUp) return bring_up_.DescribeWaiting();
+  if (phase_ >= Phase::kTraining) return "the ps to accept the new member";
   return absl::StrCat(membership_.Live().size(), " of ", plan_.needed_workers(),
                       " needed workers are there; ",
                       DescribeMissing(membership_, clock_->Monotonic()));
@@ -173,7 +175,7 @@ void JobRun::BeginTraining() {
   log::Info(absl::StrCat("training begins at step ", plan_.start.value(), " of ",
                          plan_.max_steps.value(), " with ", membership_.Live().size(), " workers, ",
                          plan_.required(), " to aggregate",
-                         missing.empty() ? "" : absl::StrCat("; without ", missing)));
+                         missing.empty() ? "" : absl::StrCat("; ", missing)));
   record_.began = record_.last_commit = now;
   record_.rate.Add(plan_.start, now);
   stall_reminder_.Progress(now);

@@ -58,8 +58,8 @@ std::string JobRun::TrainingWaitsFor(absl::Duration now) const {
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     const ShardProgress& progress = steps_->shards()[shard];
     if (!progress.problem.ok()) {
-      absl::StrAppend(&text, "; ", shard_names_[shard], " cannot be reached for ",
-                      Seconds(now - progress.problem_since), ": ", progress.problem.message());
+      absl::StrAppend(&text, "; for ", Seconds(now - progress.problem_since), ": ",
+                      progress.problem.message());
     } else if (progress.step == record_.global_step) {
       absl::StrAppend(&text, "; ", shard_names_[shard], " has not closed the step");
     }

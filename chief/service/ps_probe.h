@@ -37,7 +37,7 @@ class PsProbe {
   std::thread thread_;
 };
 
-// One ps in words; empty when it waits for nothing.
+// One ps in words; empty when it waits for nothing, or does not answer.
 std::string DescribePending(int shard, const absl::StatusOr<ProcessStatus>& status);
 
 }  // namespace lockstep::chief

@@ -1,0 +1,132 @@
+#include "chief/recovery/bring_up.h"
+
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "tests/unit/chief/support/manual_executor.h"
+#include "tests/unit/chief/support/scripted_ps.h"
+
+namespace lockstep::chief {
+namespace {
+
+BringUpOptions Options() {
+  BringUpOptions options;
+  options.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
+  options.cluster = "the cluster";
+  options.job = 77;
+  options.epoch = Epoch(3);
+  options.variables.set_seed(5);
+  options.variables.set_start_step(40);
+  return options;
+}
+
+SetViewReply Seen(uint64_t job, uint64_t term, uint64_t epoch = 0) {
+  SetViewReply reply;
+  reply.set_job(job);
+  reply.set_term(term);
+  reply.set_epoch(epoch);
+  return reply;
+}
+
+struct Fixture {
+  Fixture() { bring_up.Start(); }
+
+  template <typename Request, typename Reply>
+  void Answer(Calls<Request, Reply>* calls, absl::StatusOr<Reply> reply) {
+    calls->Answer(std::move(reply));
+    executor.Run();
+  }
+
+  ScriptedPs a, b;
+  ManualExecutor executor;
+  ManualClock clock;
+  std::optional<absl::StatusOr<BroughtUp>> result;
+  BringUp bring_up{
+      Options(), {&a, &b}, &executor, &clock, [this](absl::StatusOr<BroughtUp> shards) {
+        result = std::move(shards);
+      }};
+};
+
+TEST_CASE("shards are asked, then commanded under the next term, then given their variables") {
+  Fixture f;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  CHECK(f.a.set_view.size() == 0);
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 9)));
+  REQUIRE(f.a.set_view.size() == 1);
+  const SetViewRequest view = f.b.set_view.front();
+  CHECK(view.command().job() == 77);
+  CHECK(view.command().term() == 10);
+  CHECK(view.epoch() == 3);
+  CHECK(view.shard() == 1);
+  CHECK(view.cluster() == "the cluster");
+  CHECK(view.members_size() == 0);
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  CHECK(f.a.create.size() == 0);
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  REQUIRE(f.a.create.size() == 1);
+  CHECK(f.a.create.front().command().term() == 10);
+  CHECK(f.a.create.front().seed() == 5);
+  CHECK(f.a.create.front().start_step() == 40);
+  CreateVariablesReply created;
+  created.set_bytes(100);
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(created));
+  created.set_bytes(50);
+  f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(created));
+  REQUIRE(f.result.has_value());
+  REQUIRE(f.result->ok());
+  CHECK((*f.result)->bytes == std::vector<int64_t>{100, 50});
+  CHECK((*f.result)->view.command().job() == 77);
+}
+
+TEST_CASE("a shard that cannot be reached is named and asked again") {
+  Fixture f;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.Answer(&f.b.get_view,
+           absl::StatusOr<SetViewReply>(absl::UnavailableError("ps 1 (b:2) is not available")));
+  CHECK(f.bring_up.DescribeWaiting() == "ps 1 (b:2) is not available");
+  f.clock.Advance(absl::Seconds(1));
+  f.bring_up.Tick();
+  REQUIRE(f.b.get_view.size() == 1);
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  CHECK(f.a.set_view.size() == 1);
+}
+
+TEST_CASE("a shard that refuses ends it") {
+  Fixture f;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.Answer(&f.b.set_view,
+           absl::StatusOr<SetViewReply>(absl::FailedPreconditionError("ps 1 (b:2): this is ps 2")));
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->status().code() == absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("a job that never began is taken over with its id") {
+  const auto view = TakeCommand(Options(), {Seen(0, 0), Seen(55, 2, 4)});
+  REQUIRE(view.ok());
+  CHECK(view->command().job() == 55);
+  CHECK(view->command().term() == 3);
+  CHECK(view->epoch() == 4);
+}
+
+TEST_CASE("shards with variables are taken over only at the step at which this chief starts") {
+  SetViewReply ready = Seen(55, 2, 3);
+  ready.set_has_variables(true);
+  ready.set_shard_step(40);
+  ready.set_global_step(40);
+  CHECK(TakeCommand(Options(), {ready, ready}).ok());
+  SetViewReply trained = ready;
+  trained.set_shard_step(41);
+  const absl::Status status = TakeCommand(Options(), {ready, trained}).status();
+  CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(std::string(status.message()).find("ps 1 (b:2)") == 0);
+  CHECK(std::string(status.message()).find("Remedy") != std::string::npos);
+}
+
+TEST_CASE("shards of different jobs are not mixed") {
+  CHECK(TakeCommand(Options(), {Seen(55, 2), Seen(56, 2)}).status().code() ==
+        absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace lockstep::chief

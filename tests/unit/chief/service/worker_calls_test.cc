@@ -1,0 +1,327 @@
+#include "chief/service/worker_calls.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+
+#include "common/base/exit_code.h"
+#include "common/base/version.h"
+#include "common/config/cluster_spec.h"
+
+namespace lockstep::chief {
+namespace {
+
+const ClusterSpec kCluster{
+    .ps = {"127.0.0.1:1"}, .workers = {"127.0.0.1:2", "127.0.0.1:3"}, .chief = "127.0.0.1:4"};
+
+// The answer to one call; empty while it is parked.
+template <typename Reply>
+using Reply_ = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
+
+template <typename Reply>
+std::pair<Reply_<Reply>, Answer<Reply>> Expect() {
+  auto got = std::make_shared<std::optional<absl::StatusOr<Reply>>>();
+  return {got, Answer<Reply>([got](absl::StatusOr<Reply> reply) { *got = std::move(reply); })};
+}
+
+struct Fixture {
+  Reply_<RegisterTaskReply> Register(uint32_t worker, uint64_t incarnation,
+                                     const std::string& cluster = kCluster.Canonical(),
+                                     const std::string& version = kVersion) {
+    RegisterTaskRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_cluster(cluster);
+    request.set_version(version);
+    request.set_host("node");
+    request.set_pid(17);
+    auto [got, answer] = Expect<RegisterTaskReply>();
+    calls.Register(request, std::move(answer));
+    return got;
+  }
+  Reply_<HeartbeatReply> Beat(uint32_t worker, uint64_t incarnation,
+                              std::vector<EvaluationResult> results = {}, uint64_t job = 9) {
+    HeartbeatRequest request;
+    request.set_job_id(job);
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_local_step(5);
+    for (EvaluationResult& result : results) *request.add_results() = result;
+    auto [got, answer] = Expect<HeartbeatReply>();
+    calls.Heartbeat(request, std::move(answer));
+    return got;
+  }
+  void Begin() {
+    RegisterTaskReply job;
+    job.set_ready(true);
+    job.set_job_id(9);
+    calls.Begin(job, [] { return GlobalStep(12); });
+  }
+  void Pass(absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock.Advance(absl::Milliseconds(100));
+      calls.Tick();
+    }
+  }
+  // Two workers that train.
+  void Train() {
+    Register(0, 10);
+    Register(1, 20);
+    Begin();
+  }
+
+  ManualClock clock;
+  Membership membership{kCluster.workers, absl::Seconds(5), clock.Monotonic()};
+  Evaluator evaluator{10, 4, absl::Seconds(30)};
+  bool shards_know = true;
+  int changes = 0;
+  int results = 0;
+  std::optional<absl::Status> failure;
+  WorkerCalls calls{kCluster.Canonical(),
+                    &membership,
+                    &evaluator,
+                    &clock,
+                    {.members_changed = [this] { ++changes; },
+                     .admitted = [this](const LiveMember&) { return shards_know; },
+                     .waiting_for = [] { return "worker 1"; },
+                     .worker_failed = [this](absl::Status why) { failure = std::move(why); },
+                     .result_arrived = [this] { ++results; }}};
+};
+
+EvaluationResult Result(uint64_t lease, int64_t examples, int64_t correct) {
+  EvaluationResult result;
+  result.set_lease(lease);
+  result.set_examples(examples);
+  result.set_correct(correct);
+  return result;
+}
+
+TEST_CASE("a registration is parked until the job runs") {
+  Fixture f;
+  const auto reply = f.Register(0, 10);
+  CHECK(f.changes == 1);
+  f.Pass(absl::Seconds(1));
+  CHECK_FALSE(reply->has_value());
+  f.Begin();
+  REQUIRE(reply->has_value());
+  CHECK((**reply)->ready());
+  CHECK((**reply)->job_id() == 9);
+  CHECK((**reply)->start_step() == 12);
+}
+
+TEST_CASE("a registration that waits for long is told what for, and comes again") {
+  Fixture f;
+  const auto first = f.Register(0, 10);
+  f.Pass(absl::Seconds(2.1));
+  REQUIRE(first->has_value());
+  CHECK_FALSE((**first)->ready());
+  CHECK((**first)->waiting_for() == "worker 1");
+  const auto second = f.Register(0, 10);
+  CHECK(f.changes == 1);
+  f.Begin();
+  CHECK((**second)->ready());
+}
+
+TEST_CASE("a worker is admitted when every shard knows it, not before") {
+  Fixture f;
+  f.shards_know = false;
+  f.Begin();
+  const auto reply = f.Register(0, 10);
+  CHECK_FALSE(reply->has_value());
+  f.shards_know = true;
+  f.calls.AdmitParked();
+  CHECK((**reply)->ready());
+}
+
+TEST_CASE("another cluster spec or version is refused, naming the entry") {
+  Fixture f;
+  ClusterSpec other = kCluster;
+  other.workers[1] = "127.0.0.1:33";
+  const auto spec = f.Register(0, 10, other.Canonical());
+  REQUIRE(spec->has_value());
+  CHECK((*spec)->status().code() == absl::StatusCode::kFailedPrecondition);
+  const std::string message((*spec)->status().message());
+  CHECK(message.find("worker 1") != std::string::npos);
+  CHECK(message.find("127.0.0.1:33") != std::string::npos);
+  const auto version = f.Register(0, 10, kCluster.Canonical(), "0.0.1");
+  CHECK((*version)->status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(f.changes == 0);
+}
+
+TEST_CASE("a second process of one index is told to wait, then refused") {
+  Fixture f;
+  f.Train();
+  f.Beat(0, 10);
+  f.clock.Advance(absl::Milliseconds(10));
+  const auto first = f.Register(0, 11);
+  f.Pass(absl::Seconds(1));
+  f.Beat(0, 10);
+  f.Pass(absl::Seconds(1.1));
+  REQUIRE(first->has_value());
+  CHECK_FALSE((**first)->ready());
+  CHECK((**first)->waiting_for().find("pid 17") != std::string::npos);
+  const auto second = f.Register(0, 11);
+  CHECK((*second)->status().code() == absl::StatusCode::kAlreadyExists);
+}
+
+TEST_CASE("a heartbeat is parked for a second and then answered with nothing") {
+  Fixture f;
+  f.Train();
+  const auto reply = f.Beat(0, 10);
+  f.Pass(absl::Milliseconds(900));
+  CHECK_FALSE(reply->has_value());
+  f.Pass(absl::Milliseconds(200));
+  REQUIRE(reply->has_value());
+  CHECK((**reply)->leases_size() == 0);
+  CHECK_FALSE((**reply)->finish());
+}
+
+TEST_CASE("the next heartbeat of a worker ends the parked one") {
+  Fixture f;
+  f.Train();
+  const auto first = f.Beat(0, 10);
+  const auto second = f.Beat(0, 10);
+  CHECK(first->has_value());
+  CHECK_FALSE(second->has_value());
+}
+
+TEST_CASE("a heartbeat of another job, or of a process that was replaced, is fenced") {
+  Fixture f;
+  const auto early = f.Beat(0, 10);
+  CHECK((*early)->status().code() == absl::StatusCode::kAborted);
+  f.Train();
+  const auto job = f.Beat(0, 10, {}, 8);
+  CHECK((*job)->status().code() == absl::StatusCode::kAborted);
+  const auto incarnation = f.Beat(0, 11);
+  CHECK((*incarnation)->status().code() == absl::StatusCode::kAborted);
+  const auto index = f.Beat(7, 10);
+  CHECK((*index)->status().code() == absl::StatusCode::kAborted);
+}
+
+TEST_CASE("an evaluation reaches parked workers at once, and its results are acknowledged") {
+  Fixture f;
+  f.Train();
+  const auto a = f.Beat(0, 10);
+  const auto b = f.Beat(1, 20);
+  REQUIRE(f.evaluator.Begin(GlobalStep(50), false));
+  f.calls.AssignLeases();
+  REQUIRE(a->has_value());
+  REQUIRE((**a)->leases_size() == 1);
+  const EvaluationLease lease = (**a)->leases(0);
+  CHECK(lease.version() == 50);
+  CHECK(lease.end() - lease.begin() == 4);
+  CHECK((**b)->leases(0).begin() != lease.begin());
+  // Without news the next call is parked.
+  const auto parked = f.Beat(0, 10);
+  CHECK_FALSE(parked->has_value());
+  const auto reported = f.Beat(0, 10, {Result(lease.id(), 4, 3)});
+  REQUIRE(reported->has_value());
+  CHECK(f.results == 1);
+  REQUIRE((**reported)->leases_size() == 1);
+  CHECK((**reported)->leases(0).id() != lease.id());
+  // Told twice, counted once, acknowledged again.
+  const auto again = f.Beat(0, 10, {Result(lease.id(), 4, 3)});
+  REQUIRE(again->has_value());
+  CHECK(f.evaluator.running()->ranges_done() == 1);
+}
+
+TEST_CASE("a lease moves when its worker is lost") {
+  Fixture f;
+  f.Train();
+  f.Beat(0, 10);
+  REQUIRE(f.evaluator.Begin(GlobalStep(50), false));
+  f.calls.AssignLeases();
+  CHECK(f.evaluator.LeaseOf(WorkerIndex(0)).has_value());
+  CHECK_FALSE(f.evaluator.LeaseOf(WorkerIndex(1)).has_value());
+  for (int i = 0; i < 6; ++i) {
+    f.Pass(absl::Seconds(1));
+    f.Beat(1, 20);
+  }
+  CHECK(f.membership.members()[0].state == MemberState::kLost);
+  CHECK_FALSE(f.evaluator.LeaseOf(WorkerIndex(0)).has_value());
+  CHECK(f.changes == 3);
+}
+
+TEST_CASE("a result that does not fit its lease is refused") {
+  Fixture f;
+  f.Train();
+  f.Beat(0, 10);
+  REQUIRE(f.evaluator.Begin(GlobalStep(50), false));
+  f.calls.AssignLeases();
+  const auto reply = f.Beat(0, 10, {Result(1, 400, 3)});
+  CHECK((*reply)->status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("the end reaches parked workers at once and the others with their next call") {
+  Fixture f;
+  f.Train();
+  const auto parked = f.Beat(0, 10);
+  f.calls.End(absl::OkStatus());
+  REQUIRE(parked->has_value());
+  CHECK((**parked)->finish());
+  CHECK_FALSE(f.calls.EverybodyKnows());
+  const auto late = f.Beat(1, 20);
+  CHECK((**late)->finish());
+  CHECK(f.calls.EverybodyKnows());
+}
+
+TEST_CASE("a failure is told with its reason and its exit code") {
+  Fixture f;
+  f.Train();
+  f.calls.End(WithExitCode(absl::UnavailableError("ps 1 is gone"), ExitCode::kPeersLost));
+  const auto reply = f.Beat(0, 10);
+  CHECK((**reply)->fail() == "ps 1 is gone");
+  CHECK((**reply)->fail_exit_code() == 138);
+  CHECK_FALSE((**reply)->finish());
+}
+
+TEST_CASE("a failure before the job began reaches those who register") {
+  Fixture f;
+  const auto parked = f.Register(0, 10);
+  f.calls.End(absl::UnavailableError("ps 1 is gone"));
+  REQUIRE(parked->has_value());
+  CHECK((*parked)->status().code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(f.calls.EverybodyKnows());
+  CHECK((*f.Register(1, 20))->status().code() == absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("a worker that gives up ends the job with its message and exit code") {
+  Fixture f;
+  f.Train();
+  ReportErrorRequest request;
+  request.set_job_id(9);
+  request.set_worker(1);
+  request.set_incarnation(20);
+  request.set_message("train.csv: line 7: not a number");
+  request.set_exit_code(65);
+  auto [got, answer] = Expect<ReportErrorReply>();
+  f.calls.ReportError(request, std::move(answer));
+  CHECK(got->has_value());
+  REQUIRE(f.failure.has_value());
+  CHECK(ExitCodeFor(*f.failure) == ExitCode::kCorruptInput);
+  CHECK(f.failure->message() == "worker 1 (127.0.0.1:3): train.csv: line 7: not a number");
+}
+
+TEST_CASE("an error report of a process that was replaced, or of another job, is nobody's") {
+  Fixture f;
+  f.Train();
+  for (const auto& [job, worker, incarnation] :
+       std::vector<std::tuple<uint64_t, uint32_t, uint64_t>>{{8, 1, 20}, {9, 1, 21}, {9, 5, 20}}) {
+    ReportErrorRequest request;
+    request.set_job_id(job);
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    auto [got, answer] = Expect<ReportErrorReply>();
+    f.calls.ReportError(request, std::move(answer));
+  }
+  CHECK_FALSE(f.failure.has_value());
+}
+
+TEST_CASE("an answer that nobody gives is CANCELLED") {
+  auto [got, answer] = Expect<HeartbeatReply>();
+  { const Answer<HeartbeatReply> dropped = std::move(answer); }
+  REQUIRE(got->has_value());
+  CHECK((*got)->status().code() == absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
