@@ -32,7 +32,8 @@ void Evaluator::SetLeases(const google::protobuf::RepeatedPtrField<EvaluationLea
   for (const EvaluationLease& lease : leases) held[lease.id()] = lease;
   absl::MutexLock lock(&mutex_);
   std::erase_if(results_, [&](const auto& entry) { return !held.contains(entry.first); });
-  std::erase_if(held, [&](const auto& entry) {
+  std::erase_if(held, [this](const auto& entry) {
+    mutex_.AssertHeld();
     return entry.first == in_hand_ || results_.contains(entry.first);
   });
   waiting_ = std::move(held);
