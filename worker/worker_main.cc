@@ -77,21 +77,9 @@ int PrintFailure(const std::string& who, const absl::Status& status) {
   return static_cast<int>(ExitCodeFor(status));
 }
 
-absl::Status Run(const TaskConfig& task, Status* status, const absl::Notification* stop) {
-  const Incarnation incarnation = NewIncarnation();
-  const std::string who = absl::StrCat("worker ", task.index);
-  const auto status_service =
-      MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
-                        [&](ProcessStatus* out) { status->Fill(out); });
-  ServerOptions serving;
-  serving.address = task.address();
-  serving.insecure = absl::GetFlag(FLAGS_insecure);
-  serving.owner = who;
-  serving.services = {status_service.get()};
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
-
-  const std::unique_ptr<ChiefClient> chief =
-      MakeChiefClient({.address = task.cluster.chief, .name = "chief"});
+// Registers as a new incarnation and takes part until the job ends.
+absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* chief,
+                  Server* server, Status* status, const absl::Notification* stop) {
   RegisterTaskRequest request;
   request.set_worker(task.index);
   request.set_incarnation(incarnation.value());
@@ -102,8 +90,7 @@ absl::Status Run(const TaskConfig& task, Status* status, const absl::Notificatio
   RegistrationOptions registration;
   registration.chief_name = absl::StrCat("chief (", task.cluster.chief, ")");
   registration.start_timeout = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
-  LOCKSTEP_ASSIGN_OR_RETURN(RegisterTaskReply reply,
-                            Register(chief.get(), request, registration, stop));
+  LOCKSTEP_ASSIGN_OR_RETURN(RegisterTaskReply reply, Register(chief, request, registration, stop));
   log::Info(absl::StrCat("joined job \"", reply.job().name(), "\" at step ", reply.start_step()));
 
   JobRunOptions options;
@@ -115,13 +102,36 @@ absl::Status Run(const TaskConfig& task, Status* status, const absl::Notificatio
   const int threads = absl::GetFlag(FLAGS_threads);
   options.threads = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<JobRun> run,
-                            JobRun::Create(std::move(options), chief.get()));
+                            JobRun::Create(std::move(options), chief));
   server->SetReady(true);
   status->SetRun(run.get());
   const absl::Status end = run->Run(stop);
   status->SetRun(nullptr);
-  server->Shutdown(absl::ZeroDuration());
+  server->SetReady(false);
   return end;
+}
+
+absl::Status Run(const TaskConfig& task, Status* status, const absl::Notification* stop) {
+  Incarnation incarnation = NewIncarnation();
+  const auto status_service =
+      MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
+                        [&](ProcessStatus* out) { status->Fill(out); });
+  ServerOptions serving;
+  serving.address = task.address();
+  serving.insecure = absl::GetFlag(FLAGS_insecure);
+  serving.owner = absl::StrCat("worker ", task.index);
+  serving.services = {status_service.get()};
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
+  const std::unique_ptr<ChiefClient> chief =
+      MakeChiefClient({.address = task.cluster.chief, .name = "chief"});
+  while (true) {
+    const absl::Status end = Join(task, incarnation, chief.get(), server.get(), status, stop);
+    if (!absl::IsAborted(end)) return end;
+    // Given up by the chief, after a pause too long: whatever this incarnation still sent would be
+    // refused. If another worker has the place by now, the chief says so.
+    log::Warning(absl::StrCat(end.message(), "; joining anew"));
+    incarnation = NewIncarnation();
+  }
 }
 
 int Main(int argc, char** argv) {

@@ -1,5 +1,6 @@
 #include "worker/service/job_run.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,8 @@ WorkerIdentity IdentityOf(const JobRunOptions& options) {
   return identity;
 }
 
+int TowersOf(const JobDef& job) { return static_cast<int>(std::max<int64_t>(job.towers(), 1)); }
+
 bool HasTestFiles(const DataDef& data) {
   return data.has_idx() ? !data.idx().test_images().empty() : !data.csv().test().empty();
 }
@@ -29,6 +32,7 @@ bool HasTestFiles(const DataDef& data) {
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Create(JobRunOptions options, ChiefClient* chief) {
   std::unique_ptr<JobRun> run(new JobRun(std::move(options), chief));
+  run->StartHeartbeat();
   if (absl::Status status = run->Prepare(); !status.ok()) {
     run->ReportFailure(status);
     return status;
@@ -37,12 +41,47 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Create(JobRunOptions options, Ch
 }
 
 JobRun::JobRun(JobRunOptions options, ChiefClient* chief)
-    : options_(std::move(options)), chief_(chief) {}
+    : options_(std::move(options)), chief_(chief), identity_(IdentityOf(options_)) {}
 
-JobRun::~JobRun() = default;
+JobRun::~JobRun() {
+  // The evaluator tells the heartbeat of results and the heartbeat asks the evaluator for them: the
+  // evaluator goes first, out of the heartbeat's sight.
+  std::unique_ptr<Evaluator> evaluator;
+  {
+    absl::MutexLock lock(&mutex_);
+    evaluator = std::move(evaluator_);
+  }
+  for (const auto& shard : shards_) shard->Cancel();
+  evaluator.reset();
+  heartbeat_.reset();
+}
+
+void JobRun::StartHeartbeat() {
+  HeartbeatOptions options;
+  options.job_id = identity_.job();
+  options.worker = identity_.worker();
+  options.incarnation = identity_.incarnation();
+  options.patience = options_.patience;
+  heartbeat_ = std::make_unique<Heartbeat>(
+      options, chief_, &progress_,
+      Heartbeat::Callbacks{.results =
+                               [this] {
+                                 absl::MutexLock lock(&mutex_);
+                                 return evaluator_ ? evaluator_->Results()
+                                                   : std::vector<EvaluationResult>();
+                               },
+                           .reply =
+                               [this](const HeartbeatReply& reply) {
+                                 absl::MutexLock lock(&mutex_);
+                                 if (evaluator_) evaluator_->SetLeases(reply.leases());
+                               },
+                           .end = [this](absl::Status status) { EndWith(std::move(status)); }});
+}
 
 absl::Status JobRun::Prepare() {
   const RegisterTaskReply& job = options_.registration;
+  progress_.StartStep(GlobalStep(job.start_step()));
+  progress_.WaitFor("its own data");
   LOCKSTEP_ASSIGN_OR_RETURN(graph_, ModelGraph::Build(job.model()));
   if (static_cast<int>(graph_.variables().size()) != job.placement().variables_size() ||
       job.placement().shards() != options_.ps_addresses.size()) {
@@ -52,86 +91,69 @@ absl::Status JobRun::Prepare() {
                      graph_.variables().size(), " and its cluster spec ",
                      options_.ps_addresses.size(), " ps. Remedy: run the same version everywhere"));
   }
-  const JobDef& def = job.job();
-  const ExampleSpec spec = {graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()};
-  const int64_t towers = std::max<int64_t>(def.towers(), 1);
-  PipelineOptions pipeline;
-  pipeline.seed = def.seed();
-  pipeline.replica = options_.worker;
-  pipeline.num_replicas = job.total_num_replicas();
-  pipeline.batch_per_tower = def.batch_per_tower();
-  pipeline.towers = towers;
-  LOCKSTEP_ASSIGN_OR_RETURN(data_, Pipeline::Open(def.data(), spec, pipeline));
-  if (HasTestFiles(def.data())) {
-    LOCKSTEP_ASSIGN_OR_RETURN(test_set_, TestSet::Open(def.data(), spec));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(OpenData());
   TowerGroupOptions group;
-  group.towers = static_cast<int>(towers);
-  group.batch_per_tower = def.batch_per_tower();
+  group.towers = TowersOf(job.job());
+  group.batch_per_tower = job.job().batch_per_tower();
   group.threads_per_tower = std::max(1, options_.threads / group.towers);
   LOCKSTEP_ASSIGN_OR_RETURN(towers_, TowerGroup::Create(graph_, group));
+  ConnectShards();
+  if (test_set_ != nullptr) StartEvaluator();
+  return absl::OkStatus();
+}
 
+absl::Status JobRun::OpenData() {
+  const JobDef& job = options_.registration.job();
+  const ExampleSpec spec = {graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()};
+  PipelineOptions pipeline;
+  pipeline.seed = job.seed();
+  pipeline.replica = options_.worker;
+  pipeline.num_replicas = options_.registration.total_num_replicas();
+  pipeline.batch_per_tower = job.batch_per_tower();
+  pipeline.towers = TowersOf(job);
+  LOCKSTEP_ASSIGN_OR_RETURN(data_, Pipeline::Open(job.data(), spec, pipeline));
+  if (!HasTestFiles(job.data())) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(test_set_, TestSet::Open(job.data(), spec));
+  if (!test_set_->has_labels()) test_set_.reset();
+  return absl::OkStatus();
+}
+
+void JobRun::ConnectShards() {
   TrainingLoopOptions training;
-  training.identity = IdentityOf(options_);
-  training.placement = job.placement();
-  training.start_step = GlobalStep(job.start_step());
-  training.seed = def.seed();
+  training.identity = identity_;
+  training.placement = options_.registration.placement();
+  training.start_step = GlobalStep(options_.registration.start_step());
+  training.seed = options_.registration.job().seed();
   training.patience = options_.patience;
   for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {
-    training.shard_names.push_back(absl::StrCat("ps ", i, " (", options_.ps_addresses[i], ")"));
-    shards_.push_back(
-        MakePsData({.address = options_.ps_addresses[i], .name = absl::StrCat("ps ", i)}));
+    const std::string& address = options_.ps_addresses[i];
+    training.shard_names.push_back(absl::StrCat("ps ", i, " (", address, ")"));
+    shards_.push_back(MakePsData({.address = address, .name = absl::StrCat("ps ", i)}));
     shard_pointers_.push_back(shards_.back().get());
   }
   training_ = std::make_unique<TrainingLoop>(std::move(training), shard_pointers_, towers_.get(),
                                              data_.get(), &progress_);
-  return absl::OkStatus();
+}
+
+void JobRun::StartEvaluator() {
+  EvaluatorOptions options;
+  options.identity = identity_;
+  options.placement = options_.registration.placement();
+  options.batch = options_.registration.job().evaluation().batch();
+  options.threads = options_.threads;
+  auto evaluator = std::make_unique<Evaluator>(std::move(options), &graph_, shard_pointers_,
+                                               test_set_.get(), [this] { heartbeat_->Kick(); });
+  absl::MutexLock lock(&mutex_);
+  evaluator_ = std::move(evaluator);
 }
 
 absl::Status JobRun::Run(const absl::Notification* stop) {
-  // The evaluator tells the heartbeat, and the heartbeat asks the evaluator: each outlives the
-  // other's calls because the heartbeat goes first and `kick` is empty until it is there.
-  absl::Mutex kick_mutex;
-  std::function<void()> kick;
-  std::unique_ptr<Evaluator> evaluator;
-  if (test_set_ != nullptr) {
-    EvaluatorOptions evaluation;
-    evaluation.identity = IdentityOf(options_);
-    evaluation.placement = options_.registration.placement();
-    evaluation.batch = options_.registration.job().evaluation().batch();
-    evaluation.threads = options_.threads;
-    evaluator = std::make_unique<Evaluator>(std::move(evaluation), &graph_, shard_pointers_,
-                                            test_set_.get(), [&] {
-                                              absl::MutexLock lock(&kick_mutex);
-                                              if (kick) kick();
-                                            });
-  }
-  HeartbeatOptions beat;
-  beat.job_id = options_.registration.job_id();
-  beat.worker = options_.worker;
-  beat.incarnation = options_.incarnation;
-  beat.patience = options_.patience;
-  auto heartbeat = std::make_unique<Heartbeat>(
-      beat, chief_, &progress_,
-      Heartbeat::Callbacks{
-          .results =
-              [&] { return evaluator ? evaluator->Results() : std::vector<EvaluationResult>(); },
-          .reply =
-              [&](const HeartbeatReply& reply) {
-                if (evaluator) evaluator->SetLeases(reply.leases());
-              },
-          .end = [&](absl::Status status) { EndWith(std::move(status)); }});
-  {
-    absl::MutexLock lock(&kick_mutex);
-    kick = [&heartbeat] { heartbeat->Kick(); };
-  }
-  std::thread training([&] {
+  std::thread training([this] {
     const absl::Status status = training_->Run();
     if (status.ok() || absl::IsCancelled(status)) return;
     ReportFailure(status);
     EndWith(status);
   });
-
   absl::Status end;
   while (true) {
     absl::MutexLock lock(&mutex_);
@@ -144,11 +166,6 @@ absl::Status JobRun::Run(const absl::Notification* stop) {
       break;
     }
   }
-  {
-    absl::MutexLock lock(&kick_mutex);
-    kick = nullptr;
-  }
-  heartbeat.reset();
   training_->Stop();
   for (const auto& shard : shards_) shard->Cancel();
   training.join();
@@ -169,8 +186,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   }
   worker->set_accepted(report.accepted);
   worker->set_stale(report.stale);
-  worker->set_towers(
-      static_cast<uint32_t>(std::max<int64_t>(options_.registration.job().towers(), 1)));
+  worker->set_towers(TowersOf(options_.registration.job()));
   worker->set_device("cpu");
   worker->set_loss(report.loss);
 }

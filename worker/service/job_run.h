@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,13 +52,18 @@ class JobRun {
 
  private:
   JobRun(JobRunOptions options, ChiefClient* chief);
+  void StartHeartbeat();
   absl::Status Prepare();
+  absl::Status OpenData();
+  void ConnectShards();
+  void StartEvaluator();
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
   bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }
 
   const JobRunOptions options_;
   ChiefClient* const chief_;
+  const WorkerIdentity identity_;
   Progress progress_;
 
   // Made by Prepare, constant afterwards.
@@ -65,12 +71,16 @@ class JobRun {
   std::vector<std::unique_ptr<PsData>> shards_;
   std::vector<PsData*> shard_pointers_;
   std::unique_ptr<Pipeline> data_;
-  std::unique_ptr<TestSet> test_set_;  // null: the job has no test files
+  std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::unique_ptr<TowerGroup> towers_;
   std::unique_ptr<TrainingLoop> training_;
 
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Evaluator> evaluator_ ABSL_GUARDED_BY(mutex_);
+  // From the first moment, since opening the data may take longer than a lease. Calls into all
+  // above.
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
 }  // namespace lockstep::worker
