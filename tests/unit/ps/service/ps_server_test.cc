@@ -1,0 +1,292 @@
+// What a ps does beyond the interface of its clients: stock clients, other orders of fields, peers
+// that vanish, status and the events of its process.
+#include "ps/service/ps_server.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/client/gradient_pusher.h"
+#include "common/client/status_client.h"
+#include "common/client/variable_puller.h"
+#include "common/rpc/channel.h"
+#include "proto/ps.grpc.pb.h"
+#include "tests/conformance/small_job.h"
+#include "tests/support/await.h"
+
+namespace lockstep::ps {
+namespace {
+
+using Values = std::unique_ptr<PulledValues>;
+
+class RunningPs {
+ public:
+  explicit RunningPs(std::string address = "127.0.0.1:0") {
+    auto server = PsServer::Start(
+        &shard_,
+        {.address = address,
+         .identity = {.task_index = 0, .cluster = kTestCluster, .incarnation = Incarnation(3)},
+         .events = {.called_by_chief = [this] { ++chief_calls; },
+                    .created = [this] { ++created; },
+                    .finished = [this] { ++finished; }}});
+    REQUIRE(server.ok());
+    server_ = *std::move(server);
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", server_->port()); }
+  ClientOptions client() const { return {.address = address(), .name = "ps 0"}; }
+  Shard& shard() { return shard_; }
+  PsServer& server() { return *server_; }
+
+  void BringUp(const std::vector<int64_t>& sizes) {
+    const auto control = MakePsControl(client());
+    REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
+    REQUIRE(Await<CreateVariablesReply>([&](auto done) {
+              control->CreateVariables(Variables(sizes), done);
+            }).ok());
+  }
+
+  std::atomic<int> chief_calls = 0, created = 0, finished = 0;
+
+ private:
+  Shard shard_{ShardOptions{}};
+  std::unique_ptr<PsServer> server_;
+};
+
+std::string Floats(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+}
+
+// A unary call with the given bytes for a body.
+grpc::Status CallRaw(const std::string& address, const std::string& method,
+                     const std::string& request) {
+  grpc::GenericStub stub(rpc::MakeChannel(address));
+  grpc::ClientContext context;
+  const grpc::Slice slice(request);
+  const grpc::ByteBuffer body(&slice, 1);
+  grpc::ByteBuffer reply;
+  absl::Notification over;
+  grpc::Status status;
+  stub.UnaryCall(&context, "/lockstep.ParameterServer/" + method, {}, &body, &reply,
+                 [&](const grpc::Status& result) {
+                   status = result;
+                   over.Notify();
+                 });
+  over.WaitForNotification();
+  return status;
+}
+
+TEST_CASE("A stock client with generated messages pushes and pulls") {
+  RunningPs ps;
+  ps.BringUp({3});
+  const auto stub = ParameterServer::NewStub(rpc::MakeChannel(ps.address()));
+  {
+    grpc::ClientContext context;
+    PushRequest push = PushOf(0, 0, 0, 3, 0, 3);
+    push.set_payload(Floats({1, 2, 3}));
+    PushReply reply;
+    REQUIRE(stub->Push(&context, push, &reply).ok());
+    CHECK(reply.outcomes(0).verdict() == ACCEPTED);
+  }
+  {
+    grpc::ClientContext context;
+    PullReply reply;
+    REQUIRE(stub->Pull(&context, PullOf(0, 0, 0), &reply).ok());
+    CHECK(reply.payload() == Floats({1, 1, 1}));
+    CHECK(reply.pieces(0).size() == 12);
+  }
+}
+
+TEST_CASE("A payload that does not come last, or comes twice, is read like any protobuf field") {
+  RunningPs ps;
+  ps.BringUp({3});
+  PushRequest payload, early;
+  payload.set_payload(Floats({4, 4, 4}));
+  early.set_payload(Floats({9, 9}));
+  const std::string message = early.SerializeAsString() + payload.SerializeAsString() +
+                              PushOf(0, 0, 0, 3, 0, 3).SerializeAsString();
+  CHECK(CallRaw(ps.address(), "Push", message).ok());
+  CHECK(ps.shard().Report().accepted == 1);
+}
+
+TEST_CASE("Bodies that are no messages are refused as invalid") {
+  RunningPs ps;
+  ps.BringUp({3});
+  for (const char* method : {"Push", "Pull"}) {
+    for (const std::string& junk : {std::string("\xff"), std::string(100, '\x7a'),
+                                    std::string("\x7a\xff\xff\xff\xff\x7f", 6)})
+      CHECK(CallRaw(ps.address(), method, junk).error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  }
+}
+
+TEST_CASE(
+    "A chief with another cluster spec, or another index for this ps, is refused with the "
+    "difference") {
+  RunningPs ps;
+  const auto control = MakePsControl(ps.client());
+  const auto refusal = [&](const SetViewRequest& view) {
+    return Await<SetViewReply>([&](auto done) { control->SetView(view, done); }).status();
+  };
+  SetViewRequest view = TwoWorkers();
+  view.set_cluster("chief 0 h:1\nps 0 h:2\nworker 0 other:3\n");
+  CHECK(absl::IsFailedPrecondition(refusal(view)));
+  CHECK(absl::StrContains(refusal(view).message(), "other:3"));
+  CHECK(absl::StrContains(refusal(view).message(), "h:3"));
+  view = TwoWorkers();
+  view.set_shard(1);
+  CHECK(absl::IsFailedPrecondition(refusal(view)));
+  CHECK(absl::StrContains(refusal(view).message(), "this is ps 0, the chief calls it ps 1"));
+}
+
+TEST_CASE("Status and events follow a ps through its life") {
+  RunningPs ps;
+  auto status = FetchStatus(ps.address(), absl::Seconds(5));
+  REQUIRE(status.ok());
+  CHECK(status->role() == "ps");
+  CHECK(status->state() == "starting");
+  CHECK(status->incarnation() == 3);
+  CHECK(ps.chief_calls == 0);
+  ps.BringUp({3, 100});
+  CHECK(ps.chief_calls == 2);
+  CHECK(ps.created == 1);
+  status = FetchStatus(ps.address(), absl::Seconds(5));
+  REQUIRE(status.ok());
+  CHECK(status->state() == "training");
+  CHECK(status->shard().variables() == 2);
+  CHECK(status->shard().bytes() == 412);
+  const auto control = MakePsControl(ps.client());
+  REQUIRE(Await<FinishReply>([&](auto done) { control->Finish(JobIsOver(), done); }).ok());
+  CHECK(ps.finished == 1);
+}
+
+TEST_CASE("Callers that give up leave parked calls that harm nobody") {
+  RunningPs ps;
+  ps.BringUp({3});
+  const auto stub = ParameterServer::NewStub(rpc::MakeChannel(ps.address()));
+  for (int i = 0; i < 5; ++i) {
+    grpc::ClientContext pull_context, token_context, grant_context;
+    const auto soon = std::chrono::system_clock::now() + std::chrono::milliseconds(20);
+    for (grpc::ClientContext* context : {&pull_context, &token_context, &grant_context})
+      context->set_deadline(soon);
+    PullReply values;
+    CHECK(stub->Pull(&pull_context, PullOf(0, 1, 0), &values).error_code() ==
+          grpc::StatusCode::DEADLINE_EXCEEDED);
+    DequeueTokenReply token;
+    CHECK(stub->DequeueToken(&token_context, DequeueOf(0, 1), &token).error_code() ==
+          grpc::StatusCode::DEADLINE_EXCEEDED);
+    GrantReply closed;
+    CHECK(stub->Grant(&grant_context, Granted(0), &closed).error_code() ==
+          grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  const auto data = MakePsData(ps.client());
+  for (uint32_t worker : {0, 1}) {
+    const std::vector<float> gradient = {1, 2, 3};
+    CHECK(Await<PushReply>([&](auto done) {
+            data->Push(PushOf(worker, 0, 0, 3, 0, 3), {BytesOf(gradient)}, done);
+          }).ok());
+  }
+  CHECK(Await<Values>([&](auto done) { data->Pull(PullOf(0, 1, 0), done); }).ok());
+  CHECK(ps.shard().Report().waiting_pulls == 0);
+}
+
+TEST_CASE(
+    "A ps that goes answers what is parked, and its successor is reached through the same client") {
+  auto ps = std::make_unique<RunningPs>();
+  ps->BringUp({3});
+  const std::string address = ps->address();
+  const auto data = MakePsData(ps->client());
+  Answer<Values> pull;
+  Answer<DequeueTokenReply> token;
+  data->Pull(PullOf(0, 1, 0), pull.done());
+  data->DequeueToken(DequeueOf(0, 1), token.done());
+  REQUIRE(Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), done); }).ok());
+  ps->server().Shutdown(absl::Milliseconds(500));
+  CHECK_FALSE(pull.Wait().ok());
+  CHECK_FALSE(token.Wait().ok());
+  ps.reset();
+  const absl::Status gone =
+      Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), done); }).status();
+  CHECK(absl::IsUnavailable(gone));
+  CHECK(absl::StartsWith(gone.message(), absl::StrCat("ps 0 (", address, ") is not available")));
+
+  RunningPs successor(address);
+  successor.BringUp({3});
+  PullerOptions options;
+  options.identity = Worker(0);
+  std::vector<float> value(3);
+  VariablePuller puller(data.get(), options,
+                        {{VariableId(0), {DType::kFloat32, Shape({3}), value.data()}}});
+  const auto version = Await<GlobalStep>([&](auto done) { puller.Fetch(GlobalStep(0), done); });
+  REQUIRE(version.ok());
+  CHECK(value == std::vector<float>{1, 1, 1});
+}
+
+TEST_CASE("A shutdown in the middle of many pushes answers each of them once") {
+  RunningPs ps;
+  ps.BringUp({100000});
+  const auto data = MakePsData(ps.client());
+  const std::vector<float> chunk(1000, 1);
+  std::vector<Answer<PushReply>> answers(100);
+  for (int i = 0; i < 100; ++i) {
+    data->Push(PushOf(0, 0, 0, 100000, 1000 * i, 1000 * (i + 1)), {BytesOf(chunk)},
+               answers[i].done());
+  }
+  REQUIRE(answers[0].Wait().ok());
+  ps.server().Shutdown(absl::ZeroDuration());
+  int accepted = 0;
+  for (int i = 1; i < 100; ++i) accepted += answers[i].Wait().ok();
+  CHECK(accepted <= 99);
+}
+
+TEST_CASE("64 MiB go to a ps and come back bit for bit") {
+  constexpr int64_t kElements = 1 << 22;
+  const std::vector<int64_t> sizes = {kElements, 7, kElements, 1000, kElements, kElements};
+  RunningPs ps;
+  ps.BringUp(sizes);
+  const auto control = MakePsControl(ps.client());
+  const auto data = MakePsData(ps.client());
+  Answer<GrantReply> closed;
+  control->Grant(Granted(0), closed.done());
+  std::vector<Tensor> gradients, values;
+  std::vector<PullTarget> targets;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    gradients.emplace_back(DType::kFloat32, Shape({sizes[i]}));
+    values.emplace_back(DType::kFloat32, Shape({sizes[i]}));
+    float next = static_cast<float>(i);
+    for (float& element : gradients[i].as<float>()) element = next += 0.25f;
+    targets.push_back({VariableId(static_cast<uint32_t>(i)), values[i].view()});
+  }
+  // Two workers send the same: the mean is what each sent.
+  for (uint32_t worker : {0, 1}) {
+    PusherOptions options;
+    options.identity = Worker(worker);
+    GradientPusher pusher(data.get(), options);
+    Answer<PushSummary> pushed;
+    pusher.Start(PushSeq(1), GlobalStep(0), static_cast<int>(sizes.size()), pushed.done());
+    for (size_t i = sizes.size(); i > 0; --i)
+      pusher.Add(VariableId(static_cast<uint32_t>(i - 1)), gradients[i - 1].view());
+    const auto summary = pushed.Wait();
+    REQUIRE(summary.ok());
+    CHECK(summary->accepted == sizes.size());
+  }
+  REQUIRE(closed.Wait().ok());
+  PullerOptions options;
+  options.identity = Worker(0);
+  VariablePuller puller(data.get(), options, targets);
+  REQUIRE(Await<GlobalStep>([&](auto done) { puller.Fetch(GlobalStep(1), done); }).ok());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    int64_t wrong = 0;
+    for (int64_t e = 0; e < sizes[i]; ++e)
+      wrong += values[i].as<float>()[e] != 1 - kLearningRate * gradients[i].as<float>()[e];
+    CHECK(wrong == 0);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ps

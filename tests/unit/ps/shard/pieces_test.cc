@@ -1,0 +1,269 @@
+// The pure pieces of the door, each alone.
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "absl/strings/match.h"
+#include "ps/shard/admission.h"
+#include "ps/shard/byte_ranges.h"
+#include "ps/shard/catalog.h"
+#include "ps/shard/held_budget.h"
+#include "ps/shard/payload_reader.h"
+#include "ps/shard/update_rule_of.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using Ranges = std::vector<ByteRange>;
+
+TEST_CASE("a claim returns what was not claimed before") {
+  ByteRanges ranges;
+  CHECK(ranges.Claim(10, 20) == Ranges{{10, 20}});
+  CHECK(ranges.Claim(10, 20).empty());
+  CHECK(ranges.Claim(12, 18).empty());
+  CHECK(ranges.Claim(5, 12) == Ranges{{5, 10}});
+  CHECK(ranges.Claim(30, 40) == Ranges{{30, 40}});
+  CHECK(ranges.Claim(0, 50) == Ranges{{0, 5}, {20, 30}, {40, 50}});
+  CHECK(ranges.Claim(0, 50).empty());
+  CHECK(ranges.Claim(7, 7).empty());
+  CHECK(ranges.Claim(50, 51) == Ranges{{50, 51}});
+}
+
+TEST_CASE("random claims cover every byte once") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    ByteRanges ranges;
+    std::vector<int> claimed(40);
+    for (int i = 0; i < 30; ++i) {
+      const uint64_t a = random() % 41;
+      const uint64_t b = random() % 41;
+      const uint64_t begin = std::min(a, b);
+      const uint64_t end = std::max(a, b);
+      std::vector<int> expected = claimed;
+      for (uint64_t at = begin; at < end; ++at) expected[at] = 1;
+      for (const ByteRange& range : ranges.Claim(begin, end)) {
+        for (uint64_t at = range.begin; at < range.end; ++at) ++claimed[at];
+      }
+      REQUIRE(claimed == expected);
+    }
+  }
+}
+
+TEST_CASE("a payload is read across its cuts, forward, with gaps") {
+  const std::vector<std::vector<std::byte>> parts = [] {
+    std::vector<std::vector<std::byte>> made;
+    uint8_t next = 0;
+    for (const size_t size : {3, 0, 1, 5, 2}) {
+      made.emplace_back();
+      for (size_t i = 0; i < size; ++i) made.back().push_back(std::byte{next++});
+    }
+    return made;
+  }();
+  const std::vector<std::span<const std::byte>> spans(parts.begin(), parts.end());
+  PayloadReader reader(spans);
+  std::vector<std::byte> out(11);
+  reader.Copy({0, out.data(), 1});
+  reader.Copy({2, out.data() + 2, 3});
+  reader.Copy({5, out.data() + 5, 0});
+  reader.Copy({8, out.data() + 8, 3});
+  for (const size_t at : {0, 2, 3, 4, 8, 9, 10}) CHECK(out[at] == std::byte(at));
+  for (const size_t at : {1, 5, 6, 7}) CHECK(out[at] == std::byte{0});
+}
+
+HeldBudget BudgetOf(std::vector<int64_t> elements, uint64_t floats, uint32_t copies) {
+  std::vector<HeldBudget::Kind> kinds;
+  for (const int64_t size : elements) {
+    kinds.push_back({DType::kFloat32, Shape({size}), static_cast<uint64_t>(size) * 4});
+  }
+  return HeldBudget(std::move(kinds), floats * 4, copies);
+}
+
+constexpr auto kSameStep = [](size_t) { return GlobalStep(0); };
+
+TEST_CASE("a budget is given out to the byte and comes back") {
+  HeldBudget budget = BudgetOf({10}, 20, 2);
+  std::optional<Tensor> first = budget.Acquire(0, kSameStep);
+  std::optional<Tensor> second = budget.Acquire(0, kSameStep);
+  REQUIRE(first.has_value());
+  REQUIRE(second.has_value());
+  CHECK(budget.held_bytes() == 80);
+  CHECK_FALSE(budget.Acquire(0, kSameStep).has_value());
+  const void* memory = first->data();
+  budget.Release(0, *std::move(first));
+  CHECK(budget.held_bytes() == 40);
+  const std::optional<Tensor> third = budget.Acquire(0, kSameStep);
+  REQUIRE(third.has_value());
+  CHECK(third->data() == memory);
+}
+
+TEST_CASE("a later variable leaves room for the earlier ones that are open") {
+  // Variable 2 closes first: pushes go against the placement's order.
+  HeldBudget budget = BudgetOf({4, 8, 10}, 24, 2);
+  REQUIRE(budget.Acquire(0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, kSameStep).has_value());  // 8 held + 2 * 10 would exceed 24
+  CHECK_FALSE(budget.Acquire(1, kSameStep).has_value());
+  REQUIRE(budget.Acquire(2, kSameStep).has_value());
+  REQUIRE(budget.Acquire(2, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(2, kSameStep).has_value());
+}
+
+TEST_CASE("a variable that has closed makes room for those behind it") {
+  HeldBudget budget = BudgetOf({4, 8, 10}, 24, 2);
+  std::vector<GlobalStep> steps(3);
+  const auto step_of = [&](size_t variable) { return steps[variable]; };
+  std::optional<Tensor> held[2];
+  for (auto& buffer : held) buffer = budget.Acquire(2, step_of);
+  CHECK_FALSE(budget.Acquire(1, step_of).has_value());
+  steps[2] = GlobalStep(1);
+  for (auto& buffer : held) budget.Release(2, *std::move(buffer));
+  REQUIRE(budget.Acquire(1, step_of).has_value());
+  REQUIRE(budget.Acquire(0, step_of).has_value());
+  REQUIRE(budget.Acquire(1, step_of).has_value());
+  // Variable 2 is in the next step already: it comes after the others.
+  CHECK_FALSE(budget.Acquire(2, step_of).has_value());
+}
+
+TEST_CASE("with the smallest budget every order of arrival ends") {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    const uint32_t copies = 1 + random() % 3;
+    std::vector<int64_t> sizes(1 + random() % 5);
+    int64_t largest = 0;
+    for (int64_t& size : sizes) largest = std::max(largest, size = 1 + random() % 9);
+    HeldBudget budget = BudgetOf(sizes, copies * largest, copies);
+    std::vector<GlobalStep> steps(sizes.size());
+    const auto step_of = [&](size_t variable) { return steps[variable]; };
+    std::vector<std::vector<Tensor>> held(sizes.size());
+    size_t open = sizes.size();
+    int idle = 0;
+    while (open > 0 && idle < 10000) {
+      const size_t variable = random() % sizes.size();
+      ++idle;
+      if (steps[variable] == GlobalStep(1)) continue;
+      std::optional<Tensor> buffer = budget.Acquire(variable, step_of);
+      if (!buffer.has_value()) continue;
+      held[variable].push_back(*std::move(buffer));
+      if (held[variable].size() < copies) continue;
+      for (Tensor& tensor : held[variable]) budget.Release(variable, std::move(tensor));
+      steps[variable] = GlobalStep(1);
+      --open;
+      idle = 0;
+    }
+    REQUIRE(open == 0);
+    REQUIRE(budget.held_bytes() == 0);
+  }
+}
+
+TEST_CASE("admission follows job, term, epoch and incarnation") {
+  Admission admission;
+  CHECK(absl::IsFailedPrecondition(admission.CheckCommand({7, Term(1)})));
+  CHECK(absl::IsFailedPrecondition(
+      admission.CheckWorker({7, Epoch(1), WorkerIndex(0), Incarnation(100)})));
+  const View view{{7, Term(3)}, Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
+  CHECK(absl::IsInvalidArgument(admission.SetView({})));
+  REQUIRE(admission.SetView(view).ok());
+
+  CHECK(admission.CheckCommand({7, Term(3)}).ok());
+  CHECK(absl::IsAborted(admission.CheckCommand({7, Term(2)})));
+  CHECK(absl::IsFailedPrecondition(admission.CheckCommand({7, Term(4)})));
+  CHECK(absl::IsFailedPrecondition(admission.CheckCommand({8, Term(3)})));
+
+  const WorkerIdentity worker{7, Epoch(5), WorkerIndex(0), Incarnation(100)};
+  CHECK(admission.CheckWorker(worker).ok());
+  for (const Epoch epoch : {Epoch(4), Epoch(6)}) {
+    WorkerIdentity other = worker;
+    other.epoch = epoch;
+    const absl::Status status = admission.CheckWorker(other);
+    CHECK(absl::IsAborted(status));
+    CHECK(absl::StrContains(status.message(), "the shard in epoch 5"));
+  }
+  WorkerIdentity other = worker;
+  other.incarnation = Incarnation(101);
+  CHECK(absl::IsAborted(admission.CheckWorker(other)));
+  other = worker;
+  other.worker = WorkerIndex(1);
+  CHECK(absl::IsFailedPrecondition(admission.CheckWorker(other)));
+  other = worker;
+  other.job = 8;
+  CHECK(absl::IsFailedPrecondition(admission.CheckWorker(other)));
+}
+
+TEST_CASE("a view is refused whole or taken whole") {
+  Admission admission;
+  const View view{{7, Term(3)}, Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
+  REQUIRE(admission.SetView(view).ok());
+  View other = view;
+  other.command.job = 8;
+  CHECK(absl::IsFailedPrecondition(admission.SetView(other)));
+  other = view;
+  other.command.term = Term(2);
+  CHECK(absl::IsAborted(admission.SetView(other)));
+  other = view;
+  other.epoch = Epoch(4);
+  CHECK(absl::IsAborted(admission.SetView(other)));
+  other = view;
+  other.shard = ShardIndex(1);
+  CHECK(absl::IsFailedPrecondition(admission.SetView(other)));
+  other = view;
+  other.command.term = Term(4);
+  other.members.push_back({WorkerIndex(0), Incarnation(101)});
+  CHECK(absl::IsInvalidArgument(admission.SetView(other)));
+  CHECK(admission.term() == Term(3));
+  CHECK(admission.IsMember(WorkerIndex(0), Incarnation(100)));
+  // The last one wins.
+  other = view;
+  other.command.term = Term(4);
+  other.members = {{WorkerIndex(1), Incarnation(200)}};
+  REQUIRE(admission.SetView(other).ok());
+  CHECK_FALSE(admission.IsMember(WorkerIndex(0), Incarnation(100)));
+  CHECK(admission.IsMember(WorkerIndex(1), Incarnation(200)));
+}
+
+TEST_CASE("a catalog takes its shard's part of a placement") {
+  Placement placement = test::PlacementOf({{"a", {2}, 0}, {"b", {3}, 1}, {"c", {}, 0}}, 2);
+  const auto catalog = Catalog::Create(placement, ShardIndex(0));
+  REQUIRE(catalog.ok());
+  REQUIRE(catalog->size() == 2);
+  CHECK((*catalog)[1].name == "c");
+  CHECK((*catalog)[1].id == VariableId(2));
+  CHECK(catalog->num_bytes() == 12);
+}
+
+TEST_CASE("a placement that cannot be hosted is refused, naming the variable") {
+  struct Case {
+    const char* what;
+    std::function<void(Placement*)> spoil;
+  };
+  const Case cases[] = {
+      {"expected id 1", [](Placement* p) { p->mutable_variables(1)->set_id(7); }},
+      {"a name of its own", [](Placement* p) { p->mutable_variables(1)->set_name("a"); }},
+      {"a name of its own", [](Placement* p) { p->mutable_variables(1)->set_name(""); }},
+      {"shard 2 of 2", [](Placement* p) { p->mutable_variables(1)->set_shard(2); }},
+      {"got int64", [](Placement* p) { p->mutable_variables(1)->set_dtype(INT64); }},
+      {"got float16", [](Placement* p) { p->mutable_variables(1)->set_dtype(FLOAT16); }},
+      {"", [](Placement* p) { p->mutable_variables(1)->set_dtype(DATA_TYPE_UNSPECIFIED); }},
+      {"", [](Placement* p) { p->mutable_variables(1)->set_dims(0, -3); }},
+      {"0 shards", [](Placement* p) { p->set_shards(0); }},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.what);
+    Placement placement = test::PlacementOf({{"a", {2}, 0}, {"b", {3}, 1}}, 2);
+    c.spoil(&placement);
+    const absl::Status status = Catalog::Create(placement, ShardIndex(0)).status();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(absl::StrContains(status.message(), c.what));
+  }
+}
+
+TEST_CASE("an optimizer without a kind is refused and unset numbers have their defaults") {
+  OptimizerDef optimizer;
+  CHECK(absl::IsInvalidArgument(UpdateRuleOf(optimizer).status()));
+  optimizer.mutable_adam();
+  const auto adam = UpdateRuleOf(optimizer);
+  REQUIRE(adam.ok());
+  CHECK((*adam)->scalars()[0].initial_value == 0.9f);
+  CHECK((*adam)->scalars()[1].initial_value == 0.999f);
+}
+
+}  // namespace
+}  // namespace lockstep::ps

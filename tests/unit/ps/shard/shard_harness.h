@@ -1,0 +1,189 @@
+// What tests of the shard have in common: small placements, messages with payloads of their own,
+// and a shard with a chief's and a worker's calls in short form.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps::test {
+
+inline constexpr uint64_t kJob = 7;
+
+struct SpecText {
+  std::string name;
+  std::vector<int64_t> dims;
+  uint32_t shard = 0;
+  bool trainable = true;
+  float initial = 0;
+};
+
+inline Placement PlacementOf(const std::vector<SpecText>& texts, uint32_t shards = 1) {
+  Placement placement;
+  placement.set_shards(shards);
+  for (const SpecText& text : texts) {
+    VariableSpec* spec = placement.add_variables();
+    spec->set_id(static_cast<uint32_t>(placement.variables_size() - 1));
+    spec->set_name(text.name);
+    spec->set_dtype(FLOAT32);
+    for (const int64_t dim : text.dims) spec->add_dims(dim);
+    spec->set_shard(text.shard);
+    spec->set_trainable(text.trainable);
+    spec->mutable_initializer()->mutable_constant()->set_value(text.initial);
+  }
+  return placement;
+}
+
+inline VariablePlan PlanOf(Placement placement, uint32_t total, uint32_t aggregate,
+                           TokenPolicy policy = PER_REPLICA) {
+  VariablePlan plan;
+  plan.command = {kJob, Term(1)};
+  plan.placement = std::move(placement);
+  plan.optimizer.mutable_sgd();
+  plan.token_policy = policy;
+  plan.total_num_replicas = total;
+  plan.replicas_to_aggregate = aggregate;
+  return plan;
+}
+
+inline Incarnation FirstIncarnation(uint32_t worker) { return Incarnation(100 + worker); }
+
+inline WorkerIdentity IdentityOf(uint32_t worker) {
+  return {kJob, Epoch(1), WorkerIndex(worker), FirstIncarnation(worker)};
+}
+
+inline View ViewOf(uint32_t workers, uint32_t shard = 0) {
+  View view{{kJob, Term(1)}, Epoch(1), {}, ShardIndex(shard)};
+  for (uint32_t worker = 0; worker < workers; ++worker) {
+    view.members.push_back({WorkerIndex(worker), FirstIncarnation(worker)});
+  }
+  return view;
+}
+
+// A push that owns its payload, cut into spans of `cut` bytes.
+class Message {
+ public:
+  Message(const WorkerIdentity& worker, uint64_t push_seq, int64_t local_step) {
+    order_.worker = worker;
+    order_.push_seq = PushSeq(push_seq);
+    order_.local_step = GlobalStep(local_step);
+  }
+
+  Message& Whole(uint32_t variable, const Shape& shape, const std::vector<float>& values) {
+    return Chunk(variable, shape, values, 0, values.size() * sizeof(float));
+  }
+  Message& Chunk(uint32_t variable, const Shape& shape, const std::vector<float>& values,
+                 uint64_t offset, uint64_t size) {
+    order_.pieces.push_back({VariableId(variable), DType::kFloat32, shape, offset, size});
+    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+    payload_.insert(payload_.end(), bytes + offset, bytes + offset + size);
+    return *this;
+  }
+  Message& Ask(uint32_t variable) {
+    order_.ask = true;
+    order_.pieces.push_back({.variable = VariableId(variable)});
+    return *this;
+  }
+
+  PushOrder& order() { return order_; }
+  std::vector<std::byte>& payload() { return payload_; }
+
+  // The order with its payload; valid while the message is.
+  const PushOrder& Ready(size_t cut = 7) {
+    order_.payload.clear();
+    for (size_t at = 0; at < payload_.size(); at += cut) {
+      order_.payload.emplace_back(payload_.data() + at, std::min(cut, payload_.size() - at));
+    }
+    return order_;
+  }
+
+ private:
+  PushOrder order_;
+  std::vector<std::byte> payload_;
+};
+
+// The answer of a call that may be parked.
+template <typename T>
+class Reply {
+ public:
+  Reply() : result_(std::make_shared<std::optional<absl::StatusOr<T>>>()) {}
+  Done<T> done() const {
+    return [result = result_, calls = calls_](absl::StatusOr<T> answer) {
+      ++*calls;
+      result->emplace(std::move(answer));
+    };
+  }
+  bool IsParked() const { return *calls_ == 0; }
+  int calls() const { return *calls_; }
+  absl::Status status() const { return (*result_)->status(); }
+  const T& operator*() const { return ***result_; }
+  const T* operator->() const { return &***result_; }
+
+ private:
+  std::shared_ptr<std::optional<absl::StatusOr<T>>> result_;
+  std::shared_ptr<int> calls_ = std::make_shared<int>(0);
+};
+
+inline std::vector<float> ValuesOf(const PulledPiece& piece) {
+  std::vector<float> values(piece.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), piece.bytes.data(), piece.bytes.size());
+  return values;
+}
+
+class Harness {
+ public:
+  explicit Harness(const ShardOptions& options = {}) : shard(options) {}
+  Harness(const VariablePlan& plan, const ShardOptions& options = {}) : shard(options) {
+    if (!shard.SetView(ViewOf(plan.total_num_replicas)).ok()) std::abort();
+    if (!shard.CreateVariables(plan).ok()) std::abort();
+  }
+
+  Reply<ClosedStep> Grant(int64_t step, uint32_t required, float learning_rate = 1.0f) {
+    return Grant({.command = {kJob, Term(1)},
+                  .step = GlobalStep(step),
+                  .required = required,
+                  .learning_rate = learning_rate});
+  }
+  Reply<ClosedStep> Grant(const GrantOrder& order) {
+    Reply<ClosedStep> reply;
+    shard.Grant(order, reply.done());
+    return reply;
+  }
+  Reply<PullResult> Pull(uint32_t worker, int64_t version, std::vector<PullPiece> pieces) {
+    Reply<PullResult> reply;
+    shard.Pull({IdentityOf(worker), GlobalStep(version), std::move(pieces)}, reply.done());
+    return reply;
+  }
+  // The values of one variable at a version that is readable now.
+  std::vector<float> Read(int64_t version, uint32_t variable, uint32_t worker = 0) {
+    const auto reply = Pull(worker, version, {{VariableId(variable)}});
+    if (reply.IsParked() || !reply.status().ok() || reply->version != GlobalStep(version)) {
+      return {};
+    }
+    return ValuesOf(reply->pieces[0]);
+  }
+  Reply<Token> Dequeue(uint32_t worker, uint64_t dequeue_seq) {
+    Reply<Token> reply;
+    shard.DequeueToken({IdentityOf(worker), DequeueSeq(dequeue_seq)}, reply.done());
+    return reply;
+  }
+  // A whole gradient of one variable; its verdict.
+  Verdict Push(uint32_t worker, uint64_t push_seq, int64_t stamp, uint32_t variable,
+               const std::vector<float>& gradient) {
+    const auto result =
+        shard.Push(Message(IdentityOf(worker), push_seq, stamp)
+                       .Whole(variable, Shape({static_cast<int64_t>(gradient.size())}), gradient)
+                       .Ready());
+    if (!result.ok()) std::abort();
+    return result->verdicts[0];
+  }
+
+  Shard shard;
+};
+
+}  // namespace lockstep::ps::test
