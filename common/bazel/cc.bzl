@@ -4,17 +4,23 @@ load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_libra
 
 _COPTS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-missing-field-initializers"]
 
+# In every program, for what the sanitizers cannot see in the system's libraries.
+_SANITIZER_DEPS = select({
+    "//tests/support:under_tsan": ["//tests/support:tsan_mutex"],
+    "//conditions:default": [],
+})
+
 def cc_library(name, copts = [], deps = [], **kwargs):
     _cc_library(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"], **kwargs)
 
 def cc_binary(name, copts = [], deps = [], **kwargs):
-    _cc_binary(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"], **kwargs)
+    _cc_binary(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"] + _SANITIZER_DEPS, **kwargs)
 
 def cc_test(name, copts = [], deps = [], size = "small", **kwargs):
     _cc_test(
         name = name,
         copts = _COPTS + copts,
-        deps = deps + ["@system//:absl", "@system//:catch2", "//tests/support:catch_main"],
+        deps = deps + ["@system//:absl", "@system//:catch2", "//tests/support:catch_main"] + _SANITIZER_DEPS,
         size = size,
         **kwargs
     )
