@@ -1,0 +1,210 @@
+// Bad input: each case ends within 10 seconds with its exit code and names the place and the
+// remedy.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/integration/cluster.h"
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr absl::Duration kLimit = absl::Seconds(10);
+
+// The command ends in time with this code, and its output holds all of `words`.
+void CheckEnds(std::vector<std::string> command, int exit_code,
+               const std::vector<std::string>& words, std::vector<std::string> environment = {}) {
+  const Ended ended = RunToEnd(std::move(command), kLimit, std::move(environment));
+  INFO(ended.output);
+  CHECK(ended.exit_code == exit_code);
+  for (const std::string& word : words) CHECK_THAT(ended.output, Contains(word));
+}
+
+// A chief refuses this job by itself.
+void CheckChiefRefuses(const JobText& job, int exit_code, const std::vector<std::string>& words) {
+  const Cluster cluster(1, 3);
+  CheckEnds(cluster.Chief(cluster.WriteJob(job)), exit_code, words);
+}
+
+// The whole cluster ends with this code: what reads the data may be any of its processes.
+void CheckRunFails(const std::string& data, const std::string& model, int exit_code,
+                   const std::vector<std::string>& words) {
+  const Cluster cluster(1, 1);
+  const std::string job =
+      cluster.WriteJob({.data = data, .model = model, .more = "local { ps: 1 workers: 2 }"});
+  CheckEnds({Binary("deploy/cli/up"), "--job=" + job, "--bin_dir=" + Binary(""),
+             "--run_dir=" + cluster.folder().Path("run")},
+            exit_code, words);
+}
+
+TEST_CASE("missing files are named") {
+  Cluster cluster(1, 1);
+  const std::string missing = cluster.folder().Path("missing");
+  CheckEnds({Binary("ps/ps"), "--cluster=" + missing, "--task_index=0"}, 66, {missing});
+  CheckEnds({Binary("worker/worker"), "--cluster=" + missing, "--task_index=0"}, 66, {missing});
+  CheckEnds(cluster.Chief(missing), 66, {missing});
+  CheckRunFails("csv { train: '/no/such/train.csv' label_column: 'y' }",
+                "input_shape: 2 layers { name: 'd' dense { units: 2 } } "
+                "layers { name: 'loss' softmax_cross_entropy {} }",
+                66, {"/no/such/train.csv"});
+}
+
+TEST_CASE("a malformed cluster spec is refused with the place of the mistake") {
+  const Cluster cluster(1, 1);
+  const auto refuse = [&](const std::string& text, const std::vector<std::string>& words) {
+    const std::string path = cluster.folder().Write("bad.json", text);
+    CheckEnds({Binary("ps/ps"), "--cluster=" + path, "--task_index=0"}, 78, words);
+    CheckEnds({Binary("worker/worker"), "--cluster=" + path, "--task_index=0"}, 78, words);
+  };
+  refuse(R"({"ps": ["127.0.0.1:2222"], "worker": [)", {"bad.json:1:"});
+  refuse("", {"bad.json"});
+  refuse(R"({"ps": ["a:1"], "worker": ["a:1"], "chief": ["a:2"]})",
+         {"ps 0 and worker 0", "a:1", "Remedy"});
+  refuse(R"({"ps": ["a:1"], "worker": ["a:99999"], "chief": ["a:2"]})", {"a:99999"});
+}
+
+TEST_CASE("a malformed TF_CONFIG, or one without a chief, is refused") {
+  CheckEnds({Binary("worker/worker")}, 78, {"TF_CONFIG", "1:"}, {"TF_CONFIG={\"cluster\": "});
+  CheckEnds({Binary("worker/worker")}, 78, {"TF_CONFIG", "no chief", "Remedy", "\"chief\""},
+            {R"(TF_CONFIG={"cluster": {"ps": ["a:1"], "worker": ["a:2"]},
+                           "task": {"type": "worker", "index": 0}})"});
+  CheckEnds({Binary("ps/ps")}, 64, {"--cluster", "TF_CONFIG"});
+}
+
+TEST_CASE("a task index outside the spec is refused with the indices that there are") {
+  Cluster cluster(1, 2);
+  CheckEnds(cluster.Worker(2), 78, {"worker 2", "0 to 1"});
+  CheckEnds(cluster.Ps(1), 78, {"ps 1"});
+}
+
+TEST_CASE("an unknown flag is refused and the nearest one named") {
+  for (const char* binary : {"ps/ps", "worker/worker", "chief/chief"}) {
+    CheckEnds({Binary(binary), "--clutser=x"}, 64, {"--clutser", "--cluster"});
+  }
+}
+
+TEST_CASE("help and version of each program are short, complete and no mistake") {
+  for (const char* binary : {"ps/ps", "worker/worker", "chief/chief"}) {
+    CheckEnds({Binary(binary), "--help"}, 0, {"--cluster", "--start_timeout", "--insecure"});
+    CheckEnds({Binary(binary), "--version"}, 0, {"0.1.0"});
+  }
+}
+
+TEST_CASE("two processes with the same role and index do not both run") {
+  Cluster cluster(1, 1);
+  Process first(cluster.Ps(0));
+  REQUIRE(first.WaitForOutput("listening", kLimit));
+  CheckEnds(cluster.Ps(0), 78, {"ps 0", cluster.spec().ps[0]});
+  CHECK(first.running());
+}
+
+TEST_CASE("a port that another program holds is named") {
+  Cluster cluster(1, 1);
+  Process first(cluster.Ps(0));
+  REQUIRE(first.WaitForOutput("listening", kLimit));
+  const std::string spec = cluster.folder().Write(
+      "other.json", absl::StrCat(R"({"ps": ["127.0.0.1:9"], "worker": [")", cluster.spec().ps[0],
+                                 R"("], "chief": ["127.0.0.1:8"]})"));
+  CheckEnds({Binary("worker/worker"), "--cluster=" + spec, "--task_index=0"}, 138,
+            {cluster.spec().ps[0]});
+}
+
+TEST_CASE("an address that is not loopback is served only with --insecure") {
+  const Cluster cluster(1, 1);
+  const std::string spec = cluster.folder().Write(
+      "public.json",
+      R"({"ps": ["0.0.0.0:23456"], "worker": ["127.0.0.1:9"], "chief": ["127.0.0.1:8"]})");
+  CheckEnds({Binary("ps/ps"), "--cluster=" + spec, "--task_index=0"}, 78, {"--insecure"});
+}
+
+TEST_CASE("a worker whose cluster spec differs from the chief's is told the difference") {
+  Cluster cluster(1, 2);
+  Process ps(cluster.Ps(0));
+  Process chief(cluster.Chief(cluster.WriteJob({})));
+  const std::string other = absl::StrReplaceAll(cluster.folder().Read("cluster.json"),
+                                                {{cluster.spec().workers[1], "127.0.0.1:7"}});
+  const std::string spec = cluster.folder().Write("other.json", other);
+  CheckEnds({Binary("worker/worker"), "--cluster=" + spec, "--task_index=0"}, 78,
+            {"worker 1", "127.0.0.1:7", cluster.spec().workers[1]});
+}
+
+TEST_CASE("a host that does not answer is named again and again, until --start_timeout") {
+  Cluster cluster(1, 1);
+  std::vector<std::string> command = cluster.Chief(cluster.WriteJob({}));
+  command.push_back("--start_timeout=11");
+  Process chief(command);
+  const std::string silent = cluster.spec().ps[0];
+  CHECK(chief.WaitForOutput(silent, kLimit));
+  CHECK(chief.Wait(absl::Seconds(25)) == 138);
+  std::string output = chief.Output();
+  int times = 0;
+  for (size_t at = output.find("waiting for"); at != std::string::npos;
+       at = output.find("waiting for", at + 1)) {
+    ++times;
+  }
+  INFO(output);
+  CHECK(times >= 2);
+  CHECK_THAT(output, Contains("Remedy"));
+}
+
+TEST_CASE("an unknown field or layer is refused with line and column") {
+  CheckChiefRefuses({.more = "batch_size: 3"}, 78, {"job.textproto:9:", "batch_size"});
+  CheckChiefRefuses({.model = "input_shape: [8, 8, 1]\nlayers { name: 'c' convolution {} }"}, 78,
+                    {"model.textproto:2:", "convolution"});
+}
+
+TEST_CASE("shapes that do not fit are refused with the layer's name") {
+  CheckChiefRefuses({.model = "input_shape: [8, 8, 1] layers { name: 'd' dense { units: 10 } } "
+                              "layers { name: 'loss' softmax_cross_entropy {} }"},
+                    78, {"model.textproto", "\"d\"", "flatten"});
+}
+
+TEST_CASE("more replicas to aggregate than there are is refused, by the token policy's rule") {
+  CheckChiefRefuses({.sync = "replicas_to_aggregate: 4"}, 78, {"replicas_to_aggregate", "4", "3"});
+  CheckChiefRefuses({.sync = "token_policy: FIFO replicas_to_aggregate: 7 init_tokens: 2"}, 78,
+                    {"init_tokens"});
+}
+
+// A CSV file of the test's own with two features and two classes.
+void CheckCsvRefused(const std::string& rows, int exit_code,
+                     const std::vector<std::string>& words) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("t.csv", "a,b,y\n1,2,0\n3,4,1\n" + rows);
+  CheckRunFails(absl::StrCat("csv { train: '", path, "' label_column: 'y' }"),
+                "input_shape: 2 layers { name: 'd' dense { units: 2 } } "
+                "layers { name: 'loss' softmax_cross_entropy {} }",
+                exit_code, words);
+}
+
+TEST_CASE("a CSV row with too few columns, a word for a number or a wild label is named") {
+  CheckCsvRefused("5,0\n", 65, {"t.csv: line 4:"});
+  CheckCsvRefused("5,many,0\n", 65, {"t.csv: line 4:", "many"});
+  CheckCsvRefused("5,6,2\n", 65, {"t.csv", "label", "2"});
+}
+
+void CheckIdxRefused(const std::string& images, const std::vector<std::string>& words) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("images.idx", images);
+  CheckRunFails(absl::StrCat("idx { train_images: '", path, "' train_labels: '",
+                             Binary("deploy/data/digits/train-labels.idx.gz"), "' }"),
+                "", 65, words);
+}
+
+TEST_CASE("truncated, wrong and empty IDX files are refused") {
+  CheckIdxRefused("", {"images.idx"});
+  CheckIdxRefused("GIF89a and so on", {"images.idx", "magic"});
+  CheckIdxRefused(std::string("\0\0\x08\x03\0\0\x05\x9e\0\0\0\x08\0\0\0\x08half", 20),
+                  {"images.idx"});
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,97 @@
+#include "tests/integration/cluster.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/client/status_client.h"
+#include "deploy/cli/local_cluster.h"
+#include "deploy/cli/ports.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr char kModel[] = R"(
+  input_shape: [8, 8, 1]
+  layers { name: "flatten" flatten {} }
+  layers { name: "hidden" dense { units: 32 } }
+  layers { name: "relu" relu {} }
+  layers { name: "scores" dense { units: 10 } }
+  layers { name: "loss" softmax_cross_entropy {} }
+)";
+
+std::string Digits() {
+  const std::string folder = Binary("deploy/data/digits/");
+  return absl::StrCat("idx { train_images: '", folder, "train-images.idx.gz' train_labels: '",
+                      folder, "train-labels.idx.gz' test_images: '", folder,
+                      "test-images.idx.gz' test_labels: '", folder,
+                      "test-labels.idx.gz' } scale: 0.0625");
+}
+
+}  // namespace
+
+Cluster::Cluster(int ps, int workers) {
+  const auto addresses = deploy::FreeLoopbackAddresses(1 + ps + workers);
+  if (!addresses.ok()) std::abort();
+  spec_ = {.ps = {addresses->begin() + 1, addresses->begin() + 1 + ps},
+           .workers = {addresses->begin() + 1 + ps, addresses->end()},
+           .chief = addresses->front()};
+  folder_.Write("cluster.json", deploy::ClusterJsonText(spec_));
+}
+
+std::string Cluster::WriteJob(const JobText& text) const {
+  folder_.Write("model.textproto", text.model.empty() ? kModel : text.model);
+  return folder_.Write(
+      "job.textproto",
+      absl::StrCat("model: 'model.textproto'\ndata { ", text.data.empty() ? Digits() : text.data,
+                   " }\nglobal_batch: 60\nmax_steps: ", text.max_steps,
+                   "\noptimizer { adam {} learning_rate { base: 0.01 } }\nsync { ", text.sync,
+                   " }\nevaluation { ", text.evaluation, " }\ncheckpoint { ", text.checkpoint,
+                   " }\n", text.more, "\n"));
+}
+
+std::vector<std::string> Cluster::Ps(int index) const {
+  return {Binary("ps/ps"), "--cluster=" + spec_path(), absl::StrCat("--task_index=", index)};
+}
+
+std::vector<std::string> Cluster::Worker(int index) const {
+  return {Binary("worker/worker"), "--cluster=" + spec_path(), absl::StrCat("--task_index=", index),
+          "--threads=1"};
+}
+
+std::vector<std::string> Cluster::Chief(const std::string& job_path) const {
+  return {Binary("chief/chief"), "--cluster=" + spec_path(), "--job=" + job_path,
+          "--summary=" + folder_.Path("summary.json")};
+}
+
+void Cluster::StartAll(const JobText& job) {
+  for (size_t i = 0; i < spec_.ps.size(); ++i) {
+    ps_.push_back(std::make_unique<Process>(Ps(i)));
+  }
+  for (size_t i = 0; i < spec_.workers.size(); ++i) {
+    workers_.push_back(std::make_unique<Process>(Worker(i)));
+  }
+  chief_ = std::make_unique<Process>(Chief(WriteJob(job)));
+}
+
+bool Cluster::WaitForStep(int64_t step, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (absl::Now() < deadline && chief_->running()) {
+    const auto status = FetchStatus(spec_.chief, absl::Seconds(1));
+    if (status.ok() && status->global_step() > step) return true;
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  return false;
+}
+
+std::string Cluster::Logs() {
+  std::string logs = absl::StrCat("chief:\n", chief_->Output());
+  for (size_t i = 0; i < ps_.size(); ++i) absl::StrAppend(&logs, "ps ", i, ":\n", ps(i).Output());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    absl::StrAppend(&logs, "worker ", i, ":\n", worker(i).Output());
+  }
+  return logs;
+}
+
+}  // namespace lockstep::test

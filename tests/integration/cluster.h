@@ -1,0 +1,64 @@
+// A cluster of real processes for one test: cluster spec, job and logs in a folder of its own, free
+// loopback ports. What still runs at the end of the test is killed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/config/cluster_spec.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::test {
+
+// What a test may change of the job that it runs: a small dense network on the digits.
+struct JobText {
+  int max_steps = 60;
+  std::string sync;        // fields of SyncDef
+  std::string checkpoint;  // fields of CheckpointDef
+  std::string evaluation;  // fields of EvaluationDef
+  std::string data;        // fields of DataDef; empty: the digits
+  std::string model;       // the model file; empty: 64 -> 32 -> 10
+  std::string more;        // further fields of JobDef, such as local { }
+};
+
+class Cluster {
+ public:
+  // Writes the spec; starts nothing.
+  Cluster(int ps, int workers);
+
+  const TemporaryFolder& folder() const { return folder_; }
+  ClusterSpec& spec() { return spec_; }
+  std::string spec_path() const { return folder_.Path("cluster.json"); }
+  // Writes job and model files; returns the job's path.
+  std::string WriteJob(const JobText& text) const;
+
+  // Command lines, with --cluster.
+  std::vector<std::string> Ps(int index) const;
+  std::vector<std::string> Worker(int index) const;
+  std::vector<std::string> Chief(const std::string& job_path) const;
+
+  // Starts ps and workers, then a chief with this job.
+  void StartAll(const JobText& job);
+
+  Process& ps(int index) { return *ps_[index]; }
+  Process& worker(int index) { return *workers_[index]; }
+  Process& chief() { return *chief_; }
+  // The chief's summary, as written.
+  std::string Summary() const { return folder_.Read("summary.json"); }
+  // Waits until the chief tells of a step beyond `step`; false after `timeout`, or at its end.
+  bool WaitForStep(int64_t step, absl::Duration timeout);
+  // The processes' output, for a failing test.
+  std::string Logs();
+
+ private:
+  TemporaryFolder folder_;
+  ClusterSpec spec_;
+  std::vector<std::unique_ptr<Process>> ps_;
+  std::vector<std::unique_ptr<Process>> workers_;
+  std::unique_ptr<Process> chief_;
+};
+
+}  // namespace lockstep::test
