@@ -11,6 +11,8 @@ namespace lockstep::deploy {
 namespace {
 
 constexpr absl::Duration kPlainPeriod = absl::Seconds(5);
+// A quick start needs no line of its own.
+constexpr absl::Duration kFirstPlain = absl::Seconds(2);
 
 size_t TerminalWidth() {
   winsize size = {};
@@ -25,7 +27,9 @@ void Print(absl::string_view text, FILE* file = stdout) {
 
 }  // namespace
 
-Console::Console() : is_terminal_(isatty(STDOUT_FILENO) != 0) {}
+Console::Console()
+    : is_terminal_(isatty(STDOUT_FILENO) != 0),
+      next_plain_(Clock::Real()->Monotonic() + kFirstPlain) {}
 
 Console::~Console() {
   if (progress_shown_) Print("\n");

@@ -31,7 +31,7 @@ class Console {
   const bool is_terminal_;
   bool progress_shown_ = false;
   std::string last_progress_;
-  absl::Duration next_plain_ = absl::ZeroDuration();  // monotonic
+  absl::Duration next_plain_;  // monotonic
 };
 
 }  // namespace lockstep::deploy
