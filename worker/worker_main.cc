@@ -2,6 +2,7 @@
 // over.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "common/rpc/server.h"
 #include "common/rpc/stop_notice.h"
 #include "common/status/status_service.h"
+#include "worker/device/cuda/cuda_devices.h"
 #include "worker/service/job_run.h"
 #include "worker/service/registration.h"
 
@@ -63,6 +65,11 @@ class Status {
   const JobRun* run_ ABSL_GUARDED_BY(mutex_) = nullptr;  // outlives its time here
 };
 
+int Threads() {
+  const int threads = absl::GetFlag(FLAGS_threads);
+  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 std::string HostName() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -99,8 +106,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   options.incarnation = incarnation.value();
   options.ps_addresses = task.cluster.ps;
   options.patience = registration.start_timeout;
-  const int threads = absl::GetFlag(FLAGS_threads);
-  options.threads = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+  options.threads = Threads();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<JobRun> run,
                             JobRun::Create(std::move(options), chief));
   server->SetReady(true);
@@ -147,6 +153,8 @@ int Main(int argc, char** argv) {
   if (absl::Status log = log::Init(who, absl::GetFlag(FLAGS_log_level)); !log.ok()) {
     return PrintFailure(who, WithExitCode(log, ExitCode::kUsage));
   }
+  log::Info(absl::StrCat("computes on the CPU with ", Threads(), " threads; ",
+                         Describe(FindCudaDevices())));
   Status status;
   absl::Notification stop;
   std::thread work([&] {

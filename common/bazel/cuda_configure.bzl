@@ -12,10 +12,11 @@ cc_library(name = "cuda", visibility = ["//visibility:public"])
 _FOUND = """load("@rules_cc//cc:defs.bzl", "cc_library")
 cc_library(
     name = "cuda",
-    hdrs = glob(["include/**"]),
+    hdrs = glob(["include/*.h", "include/*.hpp", "include/crt/**"]),
     includes = ["include"],
     defines = ["LOCKSTEP_HAVE_CUDA=1"],
-    linkopts = ["{library}", "-ldl", "-lrt", "-pthread"],
+    srcs = ["libcudart_static.a"],
+    linkopts = ["-ldl", "-lrt", "-pthread"],
     visibility = ["//visibility:public"],
 )
 """
@@ -34,7 +35,8 @@ def _cuda_impl(ctx):
     if found:
         ctx.symlink(home + "/include", "include")
         # Static: a worker built here also starts on a host that has no toolkit.
-        ctx.file("BUILD", _FOUND.format(library = str(ctx.path(home + "/lib64/libcudart_static.a").realpath)))
+        ctx.symlink(home + "/lib64/libcudart_static.a", "libcudart_static.a")
+        ctx.file("BUILD", _FOUND)
     else:
         ctx.file("BUILD", _EMPTY)
     ctx.file("defs.bzl", "HAVE_CUDA = {}\nCUDA_VERSION = {}\n".format(found, _version(ctx, home) if found else 0))
