@@ -1,5 +1,6 @@
 #include "chief/service/job_run.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -190,7 +191,6 @@ void JobRun::BeginTraining() {
   options.loss_variable = plan_.loss_variable;
   options.learning_rate = plan_.learning_rate;
   options.keep = [this](GlobalStep version) { return KeepAt(version); };
-  options.shard_names = shard_names_;
   options.patience = options_.patience;
   steps_.emplace(
       std::move(options), shards_, executor_, clock_,
@@ -224,6 +224,11 @@ void JobRun::OnCommit(const CommittedStep& step) {
   for (const ShardProgress& shard : steps_->shards()) {
     record_.accepted += shard.accepted;
     record_.stale += shard.stale;
+  }
+  if (!std::isfinite(step.loss) && !std::exchange(told_of_loss_, true)) {
+    log::Warning(absl::StrCat("the loss of step ", step.global_step.value() - 1,
+                              " is not a finite number. Remedy: lower the learning rate, check "
+                              "the data"));
   }
   if (stall_reminder_.IsSilent(now)) log::Info("steps go on");
   stall_reminder_.Progress(now);

@@ -125,6 +125,7 @@ class JobRun {
   Reminder stall_reminder_;
   Reminder progress_line_;
   GlobalStep reported_step_;
+  bool told_of_loss_ = false;  // that it is not finite
   std::string pending_at_ps_;  // what the last probe told
 
   absl::Status outcome_;

@@ -105,8 +105,7 @@ RegisterTaskReply WorkerCalls::Waiting(const RegisterTaskRequest& request) {
 void WorkerCalls::AdmitParked() {
   if (!job_.has_value()) return;
   // Admitting may change members, and so come back here: each call is taken out first.
-  std::list<ParkedRegistration> parked = std::move(registrations_);
-  registrations_.clear();
+  std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
   for (ParkedRegistration& call : parked) {
     const LiveMember member{WorkerIndex(call.request.worker()),
                             Incarnation(call.request.incarnation())};
@@ -117,6 +116,18 @@ void WorkerCalls::AdmitParked() {
       }
     }
     registrations_.push_back(std::move(call));
+  }
+}
+
+// Those who waited for a lease to end ask again.
+void WorkerCalls::AdmitSuccessors() {
+  std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
+  for (ParkedRegistration& call : parked) {
+    if (auto admitted = TryAdmit(call.request); admitted.has_value()) {
+      call.answer(*std::move(admitted));
+    } else {
+      registrations_.push_back(std::move(call));
+    }
   }
 }
 
@@ -280,7 +291,10 @@ void WorkerCalls::Tick() {
   for (WorkerIndex worker : lost) {
     log::Warning(absl::StrCat(NameOf(worker), " is lost: silent for longer than its lease"));
   }
-  if (!lost.empty()) hooks_.members_changed();
+  if (!lost.empty()) {
+    hooks_.members_changed();
+    AdmitSuccessors();
+  }
   AssignLeases();
   AnswerHeartbeats([now](const ParkedHeartbeat& call) { return now >= call.until; });
   std::list<ParkedRegistration> parked = std::exchange(registrations_, {});

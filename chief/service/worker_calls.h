@@ -79,6 +79,7 @@ class WorkerCalls {
 
   absl::Status CheckNewcomer(const RegisterTaskRequest& request) const;
   std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(const RegisterTaskRequest& request);
+  void AdmitSuccessors();
   RegisterTaskReply Waiting(const RegisterTaskRequest& request);
   absl::Status TakeResults(const HeartbeatRequest& request);
   HeartbeatReply MakeReply(WorkerIndex worker);

@@ -31,8 +31,7 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       global_step_(options_.start),
       progress_(shards_.size(), ShardProgress{.step = options_.start}),
       grants_(shards_.size()) {
-  LOCKSTEP_CHECK(!shards_.empty() && options_.start < options_.end &&
-                 options_.shard_names.size() == shards_.size());
+  LOCKSTEP_CHECK(!shards_.empty() && options_.start < options_.end);
 }
 
 void StepLoop::Start() { OpenGrants(); }
@@ -42,10 +41,9 @@ void StepLoop::Tick() {
   for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
     const ShardProgress& progress = progress_[shard];
     if (!progress.problem.ok() && now - progress.problem_since >= options_.patience) {
-      return End(absl::UnavailableError(
-          absl::StrCat(options_.shard_names[shard], " has not been reached for ",
-                       absl::ToInt64Seconds(now - progress.problem_since),
-                       " s: ", progress.problem.message(), ". Remedy: ", kStartAgain)));
+      return End(absl::UnavailableError(absl::StrCat(
+          progress.problem.message(), ", for ", absl::ToInt64Seconds(now - progress.problem_since),
+          " s. Remedy: ", kStartAgain)));
     }
     // A copy: sending may answer at once and change the grants.
     const std::vector<Grant> grants = grants_[shard];

@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,7 +34,6 @@ struct StepLoopOptions {
   // Both are functions of their argument alone: a grant may be issued twice.
   std::function<float(GlobalStep)> learning_rate;
   std::function<Keep(GlobalStep version)> keep;
-  std::vector<std::string> shard_names;          // "ps 1 (host:port)"
   absl::Duration patience = absl::Seconds(120);  // with a shard that cannot be reached
 };
 

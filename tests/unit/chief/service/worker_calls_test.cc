@@ -163,6 +163,20 @@ TEST_CASE("a second process of one index is told to wait, then refused") {
   CHECK((*second)->status().code() == absl::StatusCode::kAlreadyExists);
 }
 
+TEST_CASE("a parked successor is let in when the lease before it ends") {
+  Fixture f;
+  f.Train();
+  f.Pass(absl::Seconds(4.5));
+  const auto successor = f.Register(0, 11);
+  CHECK_FALSE(successor->has_value());
+  f.Pass(absl::Seconds(0.7));
+  CHECK(f.membership.members()[0].incarnation == Incarnation(11));
+  CHECK(f.membership.members()[0].state == MemberState::kLive);
+  f.calls.AdmitParked();
+  REQUIRE(successor->has_value());
+  CHECK((**successor)->ready());
+}
+
 TEST_CASE("a heartbeat is parked for a second and then answered with nothing") {
   Fixture f;
   f.Train();

@@ -31,10 +31,7 @@ struct Fixture {
   explicit Fixture(size_t num_shards, int64_t start = 0, int64_t end = 10) : shards(num_shards) {
     std::vector<PsControl*> pointers;
     StepLoopOptions options;
-    for (ScriptedPs& shard : shards) {
-      pointers.push_back(&shard);
-      options.shard_names.push_back(absl::StrCat("ps ", options.shard_names.size(), " (h:1)"));
-    }
+    for (ScriptedPs& shard : shards) pointers.push_back(&shard);
     options.command.set_job(5);
     options.command.set_term(6);
     options.start = GlobalStep(start);
@@ -215,13 +212,14 @@ TEST_CASE("a commit that was lost is repeated") {
 
 TEST_CASE("a shard that stays away ends the loop, with its name") {
   Fixture f(2);
-  f.Answer(1, absl::UnavailableError("connection refused"));
+  f.Answer(1, absl::UnavailableError("ps 1 (h:1) is not available"));
   for (int i = 0; i < 59; ++i) {
     f.Pass(absl::Seconds(1));
     CHECK_FALSE(f.ended.has_value());
     const Steps parked = f.Parked(1);
     const auto again = std::find(parked.begin(), parked.end(), 0);
-    if (again != parked.end()) f.Answer(1, absl::UnavailableError("no"), again - parked.begin());
+    if (again != parked.end())
+      f.Answer(1, absl::UnavailableError("ps 1 (h:1): no"), again - parked.begin());
   }
   f.Pass(absl::Seconds(1));
   REQUIRE(f.ended.has_value());

@@ -1,0 +1,214 @@
+#include "chief/plan/plan.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "chief/plan/learning_rate.h"
+#include "chief/plan/messages.h"
+#include "common/base/exit_code.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/tensor/tensor.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr char kJob[] = R"(
+  model: "model.textproto"
+  data { csv { train: "train.csv" test: "test.csv" label_column: "label" } }
+  global_batch: 4
+  max_steps: 10
+  optimizer { momentum { momentum: 0.9 } learning_rate { base: 0.5 } }
+  sync { replicas_to_aggregate: 1 }
+  checkpoint { folder: "ckpt" }
+)";
+
+constexpr char kModel[] = R"(
+  input_shape: [2]
+  layers { name: "fc" dense { units: 3 } }
+  layers { name: "loss" softmax_cross_entropy {} }
+)";
+
+// A job on disk, with seven training examples and two to test on.
+struct Fixture {
+  Fixture() {
+    Write(kJob);
+    folder.Write("model.textproto", kModel);
+    folder.Write("train.csv", absl::StrCat("a,b,label\n", "1,2,0\n1,2,1\n1,2,2\n1,2,0\n",
+                                           "1,2,1\n1,2,2\n1,2,0\n"));
+    folder.Write("test.csv", "a,b,label\n1,2,0\n1,2,1\n");
+  }
+  void Write(absl::string_view job) { folder.Write("job.textproto", std::string(job)); }
+  absl::StatusOr<JobPlan> Make(RestoreChoice restore = {}) {
+    return MakePlan(folder.Path("job.textproto"), cluster, restore);
+  }
+  absl::Status Fail(const std::string& from, const std::string& to, RestoreChoice restore = {}) {
+    Write(absl::StrReplaceAll(kJob, {{from, to}}));
+    return Make(restore).status();
+  }
+
+  test::TemporaryFolder folder;
+  ClusterSpec cluster{.ps = {"127.0.0.1:1", "127.0.0.1:2"},
+                      .workers = {"127.0.0.1:3", "127.0.0.1:4"},
+                      .chief = "127.0.0.1:5"};
+};
+
+// A checkpoint as the job itself would write it.
+void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step) {
+  Manifest manifest = ToManifest(plan, Epoch(3));
+  manifest.step = step;
+  std::vector<Tensor> values;
+  std::vector<NamedTensor> tensors;
+  values.reserve(plan.placement.variables_size());
+  for (const VariableSpec& variable : plan.placement.variables()) {
+    values.emplace_back(DType::kFloat32,
+                        Shape({variable.dims().data(), static_cast<size_t>(variable.dims_size())}));
+    tensors.push_back({variable.name(), values.back().view()});
+  }
+  const auto file = WriteShard(CheckpointFolder(root, step), 0, 1, tensors);
+  REQUIRE(file.ok());
+  manifest.shards = {*file};
+  REQUIRE(CommitCheckpoint(root, manifest, 3).ok());
+}
+
+bool Mentions(const absl::Status& status, absl::string_view text) {
+  INFO(status.ToString());
+  return absl::StrContains(status.message(), text);
+}
+
+TEST_CASE("a plan has everything that the ps and the workers are told") {
+  Fixture f;
+  const absl::StatusOr<JobPlan> plan = f.Make();
+  REQUIRE(plan.ok());
+  CHECK(plan->examples.train == 7);
+  CHECK(plan->examples.test == 2);
+  CHECK(plan->max_steps == GlobalStep(10));
+  CHECK(plan->start == GlobalStep(0));
+  CHECK(plan->epoch == Epoch(1));
+  CHECK(plan->is_classifier);
+  CHECK(plan->required() == 1);
+  CHECK(plan->examples_per_step() == 2);
+  CHECK(plan->learning_rate(GlobalStep(3)) == 0.5f);
+  CHECK(plan->optimizer == "momentum");
+
+  const Placement& placement = plan->placement;
+  REQUIRE(placement.variables_size() == 3);
+  CHECK(placement.shards() == 2);
+  for (int i = 0; i < 3; ++i) CHECK(placement.variables(i).id() == static_cast<uint32_t>(i));
+  CHECK(placement.variables(0).name() == "fc/kernel");
+  CHECK(placement.variables(0).shard() == 1);
+  CHECK(placement.variables(1).shard() == 0);
+  CHECK(placement.variables(2).name() == ModelGraph::kLossVariable);
+  CHECK(placement.variables(2).shard() == 0);
+  CHECK_FALSE(placement.variables(2).trainable());
+  CHECK(plan->loss_variable == 2);
+  CHECK(plan->balance.max_bytes == 24);
+
+  const CreateVariablesRequest create = ToCreateVariables(*plan);
+  CHECK(create.total_num_replicas() == 2);
+  CHECK(create.replicas_to_aggregate() == 1);
+  CHECK(create.init_tokens() == -1);
+  const RegisterTaskReply registration = ToRegistration(*plan);
+  CHECK(registration.max_steps() == 10);
+  CHECK(registration.job().batch_per_tower() == 2);
+}
+
+TEST_CASE("data epochs become steps, rounded up") {
+  Fixture f;
+  const auto steps = [&](const std::string& epochs) {
+    f.Write(absl::StrReplaceAll(kJob, {{"max_steps: 10", "data_epochs: " + epochs}}));
+    return f.Make()->max_steps.value();
+  };
+  CHECK(steps("1") == 2);
+  CHECK(steps("4") == 7);
+  CHECK(steps("4.01") == 8);
+  CHECK(steps("0.001") == 1);
+  CHECK(Mentions(f.Fail("max_steps: 10", "data_epochs: 1e300"), "data_epochs"));
+}
+
+TEST_CASE("what is wrong is told with file and place before anything starts") {
+  Fixture f;
+  CHECK(Mentions(f.Fail("replicas_to_aggregate: 1", "replicas_to_aggregate: 3"),
+                 "job.textproto: sync.replicas_to_aggregate"));
+  CHECK(Mentions(f.Fail("max_steps: 10", "max_stepz: 10"), "job.textproto:5"));
+  CHECK(ExitCodeFor(f.Fail("train.csv", "absent.csv")) == ExitCode::kInputNotFound);
+  f.Write(kJob);
+  f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"[2]", "[3]"}}));
+  const absl::Status shape = f.Make().status();
+  CHECK(ExitCodeFor(shape) == ExitCode::kBadConfiguration);
+  CHECK(Mentions(shape, "train.csv"));
+  f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"dense", "densse"}}));
+  CHECK(Mentions(f.Make().status(), "model.textproto:3"));
+  f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"units: 3", "units: -3"}}));
+  CHECK(Mentions(f.Make().status(), "model.textproto: layer \"fc\""));
+  f.folder.Write("model.textproto", kModel);
+  f.folder.Write("train.csv", "a,b,label\n1,2,0\n1,x,1\n");
+  const absl::Status number = f.Make().status();
+  CHECK(ExitCodeFor(number) == ExitCode::kCorruptInput);
+  CHECK(Mentions(number, "train.csv"));
+}
+
+TEST_CASE("under FIFO one worker is enough to begin") {
+  Fixture f;
+  f.Write(absl::StrReplaceAll(
+      kJob, {{"replicas_to_aggregate: 1", "replicas_to_aggregate: 2 token_policy: FIFO"}}));
+  const absl::StatusOr<JobPlan> plan = f.Make();
+  REQUIRE(plan.ok());
+  CHECK(plan->needed_workers() == 1);
+  CHECK(ToCreateVariables(*plan).init_tokens() == 2);
+}
+
+TEST_CASE("a restored job starts at the checkpoint's step in the next epoch") {
+  Fixture f;
+  const absl::StatusOr<JobPlan> fresh = f.Make();
+  REQUIRE(fresh.ok());
+  WriteCheckpoint(*fresh, f.folder.Path("ckpt"), 4);
+  WriteCheckpoint(*fresh, f.folder.Path("ckpt"), 6);
+  const absl::StatusOr<JobPlan> newest = f.Make({.wanted = true});
+  REQUIRE(newest.ok());
+  CHECK(newest->start == GlobalStep(6));
+  CHECK(newest->epoch == Epoch(4));
+  CHECK(ToCreateVariables(*newest).restore_from() == newest->restore_from);
+  CHECK(ToCreateVariables(*newest).start_step() == 6);
+  const absl::StatusOr<JobPlan> older =
+      f.Make({.wanted = true, .folder = f.folder.Path("ckpt/ckpt-4")});
+  REQUIRE(older.ok());
+  CHECK(older->start == GlobalStep(4));
+}
+
+TEST_CASE("a restore that cannot be is refused with its reason") {
+  Fixture f;
+  CHECK(ExitCodeFor(f.Make({.wanted = true}).status()) == ExitCode::kInputNotFound);
+  CHECK(Mentions(f.Fail("checkpoint { folder: \"ckpt\" }", "", {.wanted = true}), "--restore="));
+  f.Write(kJob);
+  WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 10);
+  CHECK(Mentions(f.Make({.wanted = true}).status(), "Remedy: raise max_steps"));
+  CHECK(Mentions(f.Fail("momentum { momentum: 0.9 }", "sgd {}", {.wanted = true}), "optimizer"));
+}
+
+TEST_CASE("the learning rate is the schedule's at the step") {
+  const auto rate = [](const LearningRate& def, int64_t step) {
+    return LearningRateAt(ToSchedule(def), GlobalStep(step));
+  };
+  LearningRate def;
+  def.set_base(0.8f);
+  CHECK(rate(def, 100) == 0.8f);
+  def.mutable_exponential()->set_decay_rate(0.5f);
+  def.mutable_exponential()->set_decay_steps(10);
+  def.mutable_exponential()->set_staircase(true);
+  CHECK(rate(def, 19) == Approx(0.4));
+  def.mutable_cosine()->set_decay_steps(10);
+  def.mutable_cosine()->set_alpha(0.25f);
+  CHECK(rate(def, 5) == Approx(0.8 * (0.75 * 0.5 + 0.25)));
+  CHECK(rate(def, 50) == Approx(0.2));
+  def.mutable_piecewise()->add_boundaries(3);
+  def.mutable_piecewise()->add_values(1.0f);
+  def.mutable_piecewise()->add_values(0.1f);
+  CHECK(rate(def, 3) == 1.0f);
+  CHECK(rate(def, 4) == 0.1f);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
