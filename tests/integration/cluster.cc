@@ -21,15 +21,15 @@ constexpr char kModel[] = R"(
   layers { name: "loss" softmax_cross_entropy {} }
 )";
 
-std::string Digits() {
+}  // namespace
+
+std::string DigitsData() {
   const std::string folder = Binary("deploy/data/digits/");
   return absl::StrCat("idx { train_images: '", folder, "train-images.idx.gz' train_labels: '",
                       folder, "train-labels.idx.gz' test_images: '", folder,
                       "test-images.idx.gz' test_labels: '", folder,
                       "test-labels.idx.gz' } scale: 0.0625");
 }
-
-}  // namespace
 
 Cluster::Cluster(int ps, int workers) {
   const auto addresses = deploy::FreeLoopbackAddresses(1 + ps + workers);
@@ -44,11 +44,11 @@ std::string Cluster::WriteJob(const JobText& text) const {
   folder_.Write("model.textproto", text.model.empty() ? kModel : text.model);
   return folder_.Write(
       "job.textproto",
-      absl::StrCat("model: 'model.textproto'\ndata { ", text.data.empty() ? Digits() : text.data,
-                   " }\nglobal_batch: 60\nmax_steps: ", text.max_steps,
-                   "\noptimizer { adam {} learning_rate { base: 0.01 } }\nsync { ", text.sync,
-                   " }\nevaluation { ", text.evaluation, " }\ncheckpoint { ", text.checkpoint,
-                   " }\n", text.more, "\n"));
+      absl::StrCat("model: 'model.textproto'\ndata { ",
+                   text.data.empty() ? DigitsData() : text.data,
+                   " }\nglobal_batch: ", text.global_batch, "\nmax_steps: ", text.max_steps,
+                   "\noptimizer { ", text.optimizer, " }\nsync { ", text.sync, " }\nevaluation { ",
+                   text.evaluation, " }\ncheckpoint { ", text.checkpoint, " }\n", text.more, "\n"));
 }
 
 std::vector<std::string> Cluster::Ps(int index) const {
@@ -65,14 +65,16 @@ std::vector<std::string> Cluster::Chief(const std::string& job_path) const {
           "--summary=" + folder_.Path("summary.json")};
 }
 
-void Cluster::StartAll(const JobText& job) {
+void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief_flags) {
   for (size_t i = 0; i < spec_.ps.size(); ++i) {
     ps_.push_back(std::make_unique<Process>(Ps(i)));
   }
   for (size_t i = 0; i < spec_.workers.size(); ++i) {
     workers_.push_back(std::make_unique<Process>(Worker(i)));
   }
-  chief_ = std::make_unique<Process>(Chief(WriteJob(job)));
+  std::vector<std::string> chief = Chief(WriteJob(job));
+  chief.insert(chief.end(), chief_flags.begin(), chief_flags.end());
+  chief_ = std::make_unique<Process>(std::move(chief));
 }
 
 bool Cluster::WaitForStep(int64_t step, absl::Duration timeout) {

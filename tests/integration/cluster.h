@@ -13,9 +13,14 @@
 
 namespace lockstep::test {
 
+// The fields of DataDef that name the shipped digits.
+std::string DigitsData();
+
 // What a test may change of the job that it runs: a small dense network on the digits.
 struct JobText {
+  int global_batch = 60;
   int max_steps = 60;
+  std::string optimizer = "adam {} learning_rate { base: 0.01 }";
   std::string sync;        // fields of SyncDef
   std::string checkpoint;  // fields of CheckpointDef
   std::string evaluation;  // fields of EvaluationDef
@@ -40,8 +45,8 @@ class Cluster {
   std::vector<std::string> Worker(int index) const;
   std::vector<std::string> Chief(const std::string& job_path) const;
 
-  // Starts ps and workers, then a chief with this job.
-  void StartAll(const JobText& job);
+  // Starts ps and workers, then a chief with this job and these flags besides.
+  void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {});
 
   Process& ps(int index) { return *ps_[index]; }
   Process& worker(int index) { return *workers_[index]; }

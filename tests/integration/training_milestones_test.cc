@@ -1,9 +1,9 @@
 // Evaluations and checkpoints on the way, which training does not wait for.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/integration/training_run.h"
@@ -11,7 +11,7 @@
 namespace lockstep::test {
 namespace {
 
-constexpr char kOptimizer[] = "optimizer { sgd {} learning_rate { base: 0.1 } }\n";
+constexpr char kSgd[] = "sgd {} learning_rate { base: 0.1 }";
 
 std::set<std::string> Names(const std::string& folder) {
   std::set<std::string> names;
@@ -21,78 +21,84 @@ std::set<std::string> Names(const std::string& folder) {
   return names;
 }
 
-// A file of `count` bytes of pixels or labels.
-std::string Idx(const std::string& header, size_t count, int classes) {
-  std::string file = header;
-  for (size_t i = 0; i < count; ++i) file += static_cast<char>(i * 7 % classes);
+// An IDX file of unsigned bytes below `limit`.
+std::string Idx(const std::vector<uint32_t>& extents, int limit) {
+  std::string file = {'\0', '\0', '\x8', static_cast<char>(extents.size())};
+  size_t count = 1;
+  for (const uint32_t extent : extents) {
+    for (const int shift : {24, 16, 8, 0}) file += static_cast<char>(extent >> shift);
+    count *= extent;
+  }
+  for (size_t i = 0; i < count; ++i) file += static_cast<char>(i * 7 % limit);
   return file;
 }
 
-// Test data whose evaluation takes longer than many steps of 24 examples.
-std::string DataWithLargeTestSet(const TemporaryFolder& folder, int examples) {
-  const std::string count = {static_cast<char>(examples >> 24), static_cast<char>(examples >> 16),
-                             static_cast<char>(examples >> 8), static_cast<char>(examples)};
-  const std::string extents("\0\0\0\x8\0\0\0\x8", 8);
-  const std::string images = folder.Write(
-      "images.idx", Idx(std::string("\0\0\x8\x3", 4) + count + extents, examples * 64ul, 17));
-  const std::string labels =
-      folder.Write("labels.idx", Idx(std::string("\0\0\x8\x1", 4) + count, examples, 10));
-  const std::string digits = Binary("deploy/data/digits/");
-  return absl::StrCat("data { idx { train_images: '", digits,
-                      "train-images.idx.gz' train_labels: '", digits,
-                      "train-labels.idx.gz' test_images: '", images, "' test_labels: '", labels,
-                      "' } scale: 0.0625 }\n");
+// The digits, but for a test set that takes longer to evaluate than many steps take.
+std::string DataWithLargeTestSet(const TemporaryFolder& folder, uint32_t examples) {
+  const std::string train = Binary("deploy/data/digits/train-");
+  const std::string images = folder.Write("images.idx", Idx({examples, 8, 8}, 17));
+  const std::string labels = folder.Write("labels.idx", Idx({examples}, 10));
+  return absl::StrCat("idx { train_images: '", train, "images.idx.gz' train_labels: '", train,
+                      "labels.idx.gz' test_images: '", images, "' test_labels: '", labels,
+                      "' } scale: 0.0625");
+}
+
+// What `lockstep evaluate` says about a checkpoint.
+nlohmann::json EvaluateAlone(const std::string& checkpoint) {
+  const TemporaryFolder folder;
+  const Ended ended = RunToEnd({Binary("worker/predict"), "evaluate", "--threads=1",
+                                "--checkpoint=" + checkpoint, "--json=" + folder.Path("json")},
+                               absl::Minutes(1));
+  CAPTURE(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  return nlohmann::json::parse(folder.Read("json"), nullptr, false);
 }
 
 TEST_CASE("the last checkpoints are kept, and LATEST names the newest") {
-  TrainingRun run({.workers = 2,
-                   .ps = 2,
-                   .job = DigitsData() + kOptimizer +
-                          "global_batch: 24 max_steps: 55\n"
-                          "checkpoint { folder: 'saved' every_steps: 10 keep_last: 2 }\n"});
-  const nlohmann::json summary = run.Finish();
-  CHECK(summary["checkpoint"] == run.Path("saved/ckpt-55"));
-  const std::set<std::string> names = Names(run.Path("saved"));
-  REQUIRE(names.size() == 3);
-  CHECK(names.count("LATEST") == 1);
+  const TemporaryFolder saved;
+  Cluster cluster(2, 2);
+  cluster.StartAll({.global_batch = 24,
+                    .max_steps = 55,
+                    .optimizer = kSgd,
+                    .checkpoint = "folder: '" + saved.path() + "' every_steps: 10 keep_last: 2"});
+  CHECK(Finish(cluster)["checkpoint"] == saved.Path("ckpt-55"));
+  const std::set<std::string> names = Names(saved.path());
+  CHECK(names.size() == 3);
   CHECK(names.count("ckpt-55") == 1);
-  std::ifstream latest(run.Path("saved/LATEST"));
-  std::string newest;
-  CHECK(std::getline(latest, newest));
-  CHECK(newest == "ckpt-55");
+  CHECK(saved.Read("LATEST") == "ckpt-55\n");
   for (const std::string& name : names) {
     if (name == "LATEST") continue;
-    CHECK(Names(run.Path("saved/" + name)) == std::set<std::string>{"manifest.json",
-                                                                    "shard-0-of-2.safetensors",
-                                                                    "shard-1-of-2.safetensors"});
+    CHECK(Names(saved.Path(name)) == std::set<std::string>{"manifest.json",
+                                                           "shard-0-of-2.safetensors",
+                                                           "shard-1-of-2.safetensors"});
   }
 }
 
 TEST_CASE("training goes on while the test set is evaluated, and the evaluation sees one version") {
-  const TemporaryFolder data;
-  const std::string job =
-      DataWithLargeTestSet(data, 30'000) + kOptimizer + "global_batch: 24 max_steps: 200\n";
-  TrainingRun run({.workers = 2,
-                   .job = job + "evaluation { every_steps: 10 }\n"
-                                "checkpoint { folder: 'saved' every_steps: 10 keep_last: 99 }\n"});
-  const nlohmann::json summary = run.Finish();
+  const TemporaryFolder folder;
+  JobText job = {.global_batch = 24,
+                 .max_steps = 200,
+                 .optimizer = kSgd,
+                 .evaluation = "not_at_end: true",
+                 .data = DataWithLargeTestSet(folder, 30'000),
+                 .model = kPlainModel};
+  const std::vector<double> undisturbed = LossesOf(1, 2, job);
+  job.evaluation = "every_steps: 10";
+  job.checkpoint = "folder: '" + folder.path() + "' every_steps: 10 keep_last: 99";
+  Cluster cluster(1, 2);
+  cluster.StartAll(job);
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(Losses(summary) == undisturbed);
+
   const nlohmann::json& evaluations = summary["evaluations"];
   REQUIRE(evaluations.size() >= 2);
-  // Steps at which the one before was not done yet have none.
+  // A step that came before the evaluation of an earlier one was done has none.
   CHECK(evaluations.size() < 20);
   CHECK(evaluations.front()["step"] == 10);
   CHECK(evaluations.back()["step"] == 200);
-  CHECK(Losses(summary) == LossesOf({.workers = 2, .job = job}));
-
   for (const nlohmann::json& evaluation : {evaluations.front(), evaluations.back()}) {
-    const std::string saved = absl::StrCat("saved/ckpt-", evaluation["step"].get<int>());
-    const Ended offline =
-        RunToEnd({Binary("worker/predict"), "evaluate", "--threads=1",
-                  "--checkpoint=" + run.Path(saved), "--json=" + data.Path("offline.json")},
-                 absl::Minutes(1));
-    CAPTURE(offline.output);
-    REQUIRE(offline.exit_code == 0);
-    const auto alone = nlohmann::json::parse(data.Read("offline.json"), nullptr, false);
+    const auto alone =
+        EvaluateAlone(folder.Path(absl::StrCat("ckpt-", evaluation["step"].get<int>())));
     CHECK(evaluation["examples"] == 30'000);
     CHECK(evaluation["accuracy"] == alone["accuracy"]);
     CHECK(evaluation["loss"].get<double>() == Approx(alone["loss"].get<double>()).epsilon(1e-6));

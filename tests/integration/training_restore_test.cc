@@ -20,12 +20,14 @@ constexpr char kModel[] = R"(
   layers { name: "scores" dense { units: 10 } }
   layers { name: "loss" softmax_cross_entropy {} })";
 
-std::string Job(int max_steps, const std::string& checkpoints) {
-  return DigitsData("augmentation { shift: 1 }") +
-         "global_batch: 24 seed: 3\nmax_steps: " + std::to_string(max_steps) +
-         "\noptimizer { adam {} learning_rate { base: 0.003 cosine { decay_steps: 60 } } }\n"
-         "checkpoint { folder: '" +
-         checkpoints + "' every_steps: 20 keep_last: 9 }\n";
+JobText Job(int max_steps, const std::string& checkpoints) {
+  return {.global_batch = 24,
+          .max_steps = max_steps,
+          .optimizer = "adam {} learning_rate { base: 0.003 cosine { decay_steps: 60 } }",
+          .checkpoint = "folder: '" + checkpoints + "' every_steps: 20",
+          .data = DigitsData() + " augmentation { shift: 1 }",
+          .model = kModel,
+          .more = "seed: 3"};
 }
 
 std::vector<double> From(const std::vector<double>& losses, int step) {
@@ -33,50 +35,44 @@ std::vector<double> From(const std::vector<double>& losses, int step) {
   return {losses.begin() + step, losses.end()};
 }
 
-TEST_CASE("a restored run gives the losses of the run that went on") {
+nlohmann::json Run(int ps, int workers, const JobText& job,
+                   const std::vector<std::string>& flags = {}) {
+  Cluster cluster(ps, workers);
+  cluster.StartAll(job, flags);
+  return Finish(cluster);
+}
+
+TEST_CASE("a restored run gives the losses of the run that went on, on any number of ps") {
   const int workers = GENERATE(1, 2);
   CAPTURE(workers);
-  TrainingRun first({.workers = workers, .ps = 2, .model = kModel, .job = Job(40, "saved")});
-  const std::vector<double> losses = Losses(first.Finish());
+  const TemporaryFolder saved;
+  const std::vector<double> losses = LossesOf(2, workers, Job(40, saved.path()));
   REQUIRE(losses.size() == 40);
-
   for (const int ps : {2, 1, 3}) {
     CAPTURE(ps);
-    TrainingRun second({.workers = workers,
-                        .ps = ps,
-                        .model = kModel,
-                        .job = Job(40, "saved"),
-                        .restore = first.Path("saved/ckpt-20")});
-    const nlohmann::json summary = second.Finish();
+    const auto summary = Run(ps, workers, Job(40, "again"), {"--restore=" + saved.Path("ckpt-20")});
     CHECK(summary["start_step"] == 20);
     CHECK(Losses(summary) == From(losses, 20));
   }
 }
 
 TEST_CASE("--restore takes the newest checkpoint of the job's folder") {
-  const TemporaryFolder folder;
-  TrainingRun({.model = kModel, .job = Job(40, folder.path())}).Finish();
-  const nlohmann::json longer =
-      TrainingRun({.model = kModel, .job = Job(50, folder.path()), .restore = "latest"}).Finish();
+  const TemporaryFolder saved;
+  Run(1, 1, Job(40, saved.path()));
+  const auto longer = Run(1, 1, Job(50, saved.path()), {"--restore"});
   CHECK(longer["start_step"] == 40);
   CHECK(longer["steps"] == 50);
-  const std::vector<double> whole = LossesOf({.model = kModel, .job = Job(50, "saved")});
-  CHECK(Losses(longer) == From(whole, 40));
+  CHECK(Losses(longer) == From(LossesOf(1, 1, Job(50, "whole")), 40));
 }
 
-TEST_CASE("a run restored with other workers goes on as before") {
-  const auto job = [](const std::string& checkpoints) {
-    return DigitsData() +
-           "global_batch: 24 max_steps: 40\n"
-           "optimizer { adam {} learning_rate { base: 0.003 } }\n"
-           "checkpoint { folder: '" +
-           checkpoints + "' every_steps: 20 }\n";
-  };
-  TrainingRun first({.workers = 2, .job = job("saved")});
-  const std::vector<double> losses = Losses(first.Finish());
-  const std::vector<double> three = LossesOf(
-      {.workers = 3, .ps = 2, .job = job("saved"), .restore = first.Path("saved/ckpt-20")});
-  CHECK(LargestRelativeDifference(From(losses, 20), three) < 1e-4);
+TEST_CASE("a run restored with another number of workers goes on as before") {
+  const TemporaryFolder saved;
+  JobText job = Job(40, saved.path());
+  job.model = kPlainModel;
+  job.data = DigitsData();
+  const std::vector<double> losses = LossesOf(1, 2, job);
+  const std::vector<double> three = LossesOf(2, 3, job, {"--restore=" + saved.Path("ckpt-20")});
+  CHECK(LargestRelativeDifference(From(losses, 20), three) < 1e-5);
 }
 
 }  // namespace
