@@ -2,6 +2,7 @@
 // were measured up to twice as fast as for the blocked one, and nothing large is ever converted.
 // Only the small kernels are, in each pass.
 #include "worker/ops/cpu/bias_gradient.h"
+#include "worker/ops/cpu/conv2d_input_gradient.h"
 #include "worker/ops/cpu/layouts.h"
 #include "worker/ops/cpu/ops.h"
 
@@ -17,16 +18,13 @@ class Conv2DOp : public Op {
         bias_gradient_(options.batch * options.output.height * options.output.width,
                        options.output.channels) {
     using Forward = dnnl::convolution_forward;
-    using BackwardData = dnnl::convolution_backward_data;
     using BackwardWeights = dnnl::convolution_backward_weights;
     constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
     const Window& window = options.window;
     const Desc input = ImageDesc(options.batch, options.input);
     const Desc output = ImageDesc(options.batch, options.output);
-    const Dims kernel_dims = {options.output.channels, options.input.channels, window.extent[0],
-                              window.extent[1]};
-    const Desc plain = FloatDesc(kernel_dims, Tag::hwio);
-    const Desc kernel = FloatDesc(kernel_dims, Tag::any);
+    const Desc plain = FloatDesc(KernelDims(options), Tag::hwio);
+    const Desc kernel = FloatDesc(KernelDims(options), Tag::any);
     const Desc bias = FloatDesc({options.output.channels}, Tag::x);
     const Dims stride = Pair(window.stride);
     const Dims before = Pair(window.pad_before);
@@ -56,14 +54,7 @@ class Conv2DOp : public Op {
                                   {DNNL_ARG_DIFF_WEIGHTS, weights.diff_weights_desc()},
                                   {DNNL_ARG_DIFF_DST, output}});
     if (!options.input_gradient) return;
-    const BackwardData::primitive_desc data(
-        BackwardData::desc(kAlgorithm, input, kernel, output, stride, before, after),
-        Primitive::Attributes(), engine, forward);
-    input_kernel_ = Layout(onednn, plain, data.weights_desc(), Layout::Use::kRead);
-    backward_input_ = Primitive(onednn, data,
-                                {{DNNL_ARG_DIFF_SRC, input},
-                                 {DNNL_ARG_WEIGHTS, data.weights_desc()},
-                                 {DNNL_ARG_DIFF_DST, output}});
+    input_gradient_ = Conv2DInputGradient(onednn, options, forward);
   }
 
   void Forward(const ForwardArgs& args) override {
@@ -87,10 +78,8 @@ class Conv2DOp : public Op {
     kernel_gradient_.Finish(kernel_gradient);
 
     if (!options_.input_gradient) return;
-    backward_input_.Bind(DNNL_ARG_DIFF_SRC, args.input_gradients[0].data);
-    backward_input_.Bind(DNNL_ARG_WEIGHTS, input_kernel_.Convert(args.variables[kKernel].data));
-    backward_input_.Bind(DNNL_ARG_DIFF_DST, gradient);
-    backward_input_.Run();
+    input_gradient_.Run(gradient, args.variables[kKernel].as<float>().data(),
+                        args.input_gradients[0].as<float>().data());
   }
 
  private:
@@ -99,8 +88,7 @@ class Conv2DOp : public Op {
   Primitive forward_;
   Layout kernel_gradient_;
   Primitive backward_kernel_;
-  Layout input_kernel_;
-  Primitive backward_input_;
+  Conv2DInputGradient input_gradient_;
   BiasGradient bias_gradient_;
 };
 

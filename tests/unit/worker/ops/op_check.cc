@@ -15,7 +15,7 @@ using reference::Array;
 // Of the largest magnitude: sums of some hundreds of floats.
 constexpr double kTolerance = 1e-5;
 // Coordinates of each tensor whose derivative is taken.
-constexpr int64_t kCoordinates = 60;
+constexpr int64_t kCoordinates = 24;
 
 Tensor Unset(const Shape& shape) {
   Tensor tensor(DType::kFloat32, shape);

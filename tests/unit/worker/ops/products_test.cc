@@ -166,6 +166,26 @@ TEST_CASE("conv2d agrees with its reference for odd windows, strides and padding
                   .kernel = {1, 1},
                   .same = same});
   }
+  // Many channels, where the gradient of the input goes another way.
+  for (bool same : {false, true}) {
+    CheckConv(2, {.batch = 2,
+                  .height = 6,
+                  .width = 5,
+                  .channels = 32,
+                  .filters = 48,
+                  .kernel = {3, 2},
+                  .same = same,
+                  .relu = true});
+    CheckConv(1, {.batch = 3,
+                  .height = 5,
+                  .width = 7,
+                  .channels = 40,
+                  .filters = 3,
+                  .kernel = {4, 5},
+                  .same = same});
+  }
+  CheckConv(2,
+            {.batch = 1, .height = 2, .width = 3, .channels = 64, .filters = 16, .kernel = {7, 5}});
   // A window larger than the image, and an image that is one window.
   CheckConv(2,
             {.batch = 2, .height = 3, .width = 2, .channels = 2, .filters = 3, .kernel = {7, 5}});
