@@ -28,17 +28,17 @@ struct RawChannel::InFlight {
   std::string method;
   absl::Duration deadline;
   Callback done;
-  // Shared with every slice over the payload: alone again when gRPC has let go of all of them.
-  std::shared_ptr<const void> hold = std::make_shared<char>();
+  // gRPC has let go of every slice over the payload.
+  std::atomic<bool> payload_released = false;
   grpc::ClientContext context;
   grpc::ByteBuffer reply;
   grpc::Status status;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
 
-  bool PayloadReleased() const {
-    if (hold.use_count() > 1) return false;
-    std::atomic_thread_fence(std::memory_order_acquire);  // the last look happened before
-    return true;
+  // What the slices share: the last one to go sets payload_released.
+  std::shared_ptr<const void> Hold() {
+    return {&payload_released,
+            [](std::atomic<bool>* released) { released->store(true, std::memory_order_release); }};
   }
 };
 
@@ -66,7 +66,7 @@ void RawChannel::Call(const std::string& method, const google::protobuf::Message
   call->done = std::move(done);
   call->context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), After(deadline)));
   call->reader = stub_.PrepareUnaryCall(&call->context, method,
-                                        wire::Encode(header, payload, call->hold), &queue_);
+                                        wire::Encode(header, payload, call->Hold()), &queue_);
   call->reader->StartCall();
   InFlight* tag = call.release();
   tag->reader->Finish(&tag->reply, &tag->status, tag);
@@ -84,7 +84,7 @@ void RawChannel::Poll() {
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
     if (next == grpc::CompletionQueue::GOT_EVENT) held.emplace_back(static_cast<InFlight*>(tag));
     for (auto& call : held)
-      if (call->PayloadReleased()) Finish(std::move(call));
+      if (call->payload_released.load(std::memory_order_acquire)) Finish(std::move(call));
     held.erase(std::remove(held.begin(), held.end(), nullptr), held.end());
   }
 }
