@@ -3,6 +3,16 @@
 #include "absl/strings/str_cat.h"
 
 namespace lockstep {
+namespace {
+
+// gRPC wraps the reason in the story of how it looked for a connection.
+absl::string_view Reason(absl::string_view message) {
+  constexpr absl::string_view kStory = "Failed to connect to remote host: ";
+  const size_t story = message.rfind(kStory);
+  return story == absl::string_view::npos ? message : message.substr(story + kStory.size());
+}
+
+}  // namespace
 
 absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
                       const absl::Status& status) {
@@ -10,7 +20,8 @@ absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl:
   const absl::string_view call = method.substr(method.rfind('/') + 1);
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
-      return absl::UnavailableError(absl::StrCat(who, " is not available: ", status.message()));
+      return absl::UnavailableError(
+          absl::StrCat(who, " is not available: ", Reason(status.message())));
     case absl::StatusCode::kDeadlineExceeded:
       return absl::DeadlineExceededError(
           absl::StrCat(who, " did not answer ", call, " within ", absl::FormatDuration(deadline)));
