@@ -1,28 +1,50 @@
-// An executor that works when told, on the test's thread.
+// An executor that works when told, on the test's thread. Post is thread-safe.
 #pragma once
 
 #include <deque>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "chief/loop/executor.h"
 
 namespace lockstep::chief {
 
 class ManualExecutor final : public Executor {
  public:
-  void Post(absl::AnyInvocable<void()> work) override { queue_.push_back(std::move(work)); }
+  void Post(absl::AnyInvocable<void()> work) override {
+    absl::MutexLock lock(&mutex_);
+    queue_.push_back(std::move(work));
+  }
 
   // Until nothing is left.
   void Run() {
-    while (!queue_.empty()) {
-      absl::AnyInvocable<void()> work = std::move(queue_.front());
-      queue_.pop_front();
+    while (true) {
+      absl::AnyInvocable<void()> work;
+      {
+        absl::MutexLock lock(&mutex_);
+        if (queue_.empty()) return;
+        work = std::move(queue_.front());
+        queue_.pop_front();
+      }
       work();
     }
   }
 
+  // Waits until another thread has posted something, and works.
+  void AwaitWork() {
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &ManualExecutor::HasWork));
+    }
+    Run();
+  }
+
  private:
-  std::deque<absl::AnyInvocable<void()>> queue_;
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !queue_.empty(); }
+
+  absl::Mutex mutex_;
+  std::deque<absl::AnyInvocable<void()>> queue_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::chief

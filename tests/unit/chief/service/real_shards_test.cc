@@ -1,0 +1,236 @@
+// A job run over real shards, without a network: what the chief orders is what the shards do.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "chief/service/job_run.h"
+#include "common/base/version.h"
+#include "common/checkpoint/checkpoint.h"
+#include "ps/shard/shard.h"
+#include "tests/support/in_process_ps.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/chief/support/manual_executor.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr uint32_t kShards = 2;
+
+VariableSpec Variable(uint32_t id, const std::string& name, int64_t elements, uint32_t shard,
+                      bool trainable) {
+  VariableSpec spec;
+  spec.set_id(id);
+  spec.set_name(name);
+  spec.set_dtype(FLOAT32);
+  spec.add_dims(elements);
+  spec.set_shard(shard);
+  spec.set_trainable(trainable);
+  spec.mutable_initializer()->mutable_constant()->set_value(8);
+  return spec;
+}
+
+// Gradient descent with rate 1/2 on two variables that begin at 8; one worker, one gradient a step.
+JobPlan Plan(int64_t max_steps, const std::string& root) {
+  JobPlan plan;
+  plan.cluster = {
+      .ps = {"127.0.0.1:1", "127.0.0.1:2"}, .workers = {"127.0.0.1:3"}, .chief = "127.0.0.1:4"};
+  plan.job.set_towers(1);
+  plan.job.set_batch_per_tower(1);
+  plan.job.mutable_sync()->set_replicas_to_aggregate(1);
+  plan.job.mutable_optimizer()->mutable_sgd();
+  plan.job.mutable_checkpoint()->set_folder(root);
+  plan.job.mutable_checkpoint()->set_every_steps(3);
+  plan.placement.set_shards(kShards);
+  *plan.placement.add_variables() = Variable(0, "fc/kernel", 3, 0, true);
+  *plan.placement.add_variables() = Variable(1, "fc/bias", 2, 1, true);
+  *plan.placement.add_variables() = Variable(2, "train/loss", 1, 0, false);
+  plan.loss_variable = 2;
+  plan.optimizer = "sgd";
+  plan.max_steps = GlobalStep(max_steps);
+  plan.epoch = Epoch(1);
+  plan.learning_rate = [](GlobalStep) { return 0.5f; };
+  return plan;
+}
+
+struct Cluster {
+  explicit Cluster(JobPlan plan) {
+    std::vector<PsControl*> pointers;
+    for (uint32_t i = 0; i < kShards; ++i) {
+      shards.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
+      controls.push_back(MakeInProcessControl(shards.back().get(), Incarnation(100 + i)));
+      pointers.push_back(controls.back().get());
+    }
+    run.emplace(
+        std::move(plan), JobRunOptions{.job_id = 9}, pointers, &executor, &clock, [] {},
+        [this](absl::Status status) { ended = std::move(status); });
+    run->Start();
+    executor.Run();
+  }
+  ~Cluster() {
+    controls.clear();
+    for (const auto& shard : shards) shard->Stop();
+  }
+
+  RegisterTaskReply Register() {
+    RegisterTaskRequest request;
+    request.set_incarnation(incarnation.value());
+    request.set_cluster(run->plan().cluster.Canonical());
+    request.set_version(kVersion);
+    RegisterTaskReply got;
+    run->worker_calls()->Register(
+        request, Answer<RegisterTaskReply>([&](absl::StatusOr<RegisterTaskReply> reply) {
+          REQUIRE(reply.ok());
+          got = *reply;
+        }));
+    executor.Run();
+    return got;
+  }
+  ps::WorkerIdentity Identity() const {
+    return {
+        .job = 9, .epoch = run->plan().epoch, .worker = WorkerIndex(0), .incarnation = incarnation};
+  }
+  // A gradient of ones for every variable of the shard; the step's number for the loss.
+  void Push(uint32_t shard, int64_t step) {
+    std::vector<float> payload;
+    ps::PushOrder order{.worker = Identity(),
+                        .push_seq = PushSeq(static_cast<uint64_t>(step + 1)),
+                        .local_step = GlobalStep(step)};
+    for (const VariableSpec& spec : run->plan().placement.variables()) {
+      if (spec.shard() != shard) continue;
+      order.pieces.push_back({.variable = VariableId(spec.id()),
+                              .shape = Shape({spec.dims(0)}),
+                              .size = static_cast<uint64_t>(spec.dims(0)) * sizeof(float)});
+      payload.insert(payload.end(), static_cast<size_t>(spec.dims(0)),
+                     spec.trainable() ? 1.0f : static_cast<float>(step));
+    }
+    order.payload = {std::as_bytes(std::span(payload))};
+    const absl::StatusOr<ps::PushResult> result = shards[shard]->Push(order);
+    INFO(result.status().ToString());
+    REQUIRE(result.ok());
+    executor.Run();
+  }
+  // The answer to the worker's next request for a token; nothing while it is parked.
+  std::shared_ptr<std::optional<ps::Token>> Dequeue() {
+    auto got = std::make_shared<std::optional<ps::Token>>();
+    dequeue_seq = dequeue_seq.next();
+    shards[0]->DequeueToken({.worker = Identity(), .dequeue_seq = dequeue_seq},
+                            [got](const absl::StatusOr<ps::Token>& token) {
+                              if (token.ok()) *got = *token;
+                            });
+    return got;
+  }
+  // The checkpoint's commit comes from a thread of its own.
+  void AwaitCheckpoint(const std::string& folder) {
+    while (run->record().checkpoint != folder) executor.AwaitWork();
+  }
+
+  ManualExecutor executor;
+  ManualClock clock;
+  Incarnation incarnation{10};  // of the worker
+  DequeueSeq dequeue_seq;
+  std::optional<absl::Status> ended;
+  std::vector<std::unique_ptr<ps::Shard>> shards;
+  std::vector<std::unique_ptr<PsControl>> controls;
+  std::optional<JobRun> run;
+};
+
+std::vector<float> Read(const std::string& folder, const std::string& name, int64_t elements) {
+  const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(folder);
+  REQUIRE(reader.ok());
+  std::vector<float> values(static_cast<size_t>(elements));
+  const absl::StatusOr<Tensor> tensor = reader->Read(name);
+  INFO(tensor.status().ToString());
+  REQUIRE(tensor.ok());
+  std::memcpy(values.data(), tensor->view().bytes().data(), values.size() * sizeof(float));
+  return values;
+}
+
+TEST_CASE("real shards train to the end, commit after all have closed, and are saved") {
+  const test::TemporaryFolder root;
+  Cluster cluster(Plan(5, root.path()));
+  const RegisterTaskReply job = cluster.Register();
+  REQUIRE(job.ready());
+  CHECK(job.start_step() == 0);
+  for (int64_t step = 0; step < 5; ++step) {
+    const auto token = cluster.Dequeue();
+    cluster.Push(1, step);
+    CHECK(cluster.run->record().global_step == GlobalStep(step));
+    CHECK_FALSE(token->has_value());
+    cluster.Push(0, step);
+    CHECK(cluster.run->record().global_step == GlobalStep(step + 1));
+    CHECK(cluster.run->record().loss == static_cast<float>(step));
+    REQUIRE(token->has_value());
+    CHECK((*token)->done == (step == 4));
+    if (step < 4) CHECK((*token)->step == GlobalStep(step + 1));
+    if (step == 2) cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 3));
+  }
+  cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 5));
+  CHECK(cluster.run->record().accepted == 15);
+  CHECK(cluster.run->record().stale == 0);
+  CHECK(Read(CheckpointFolder(root.path(), 3), "fc/kernel", 3) == std::vector<float>(3, 6.5f));
+  CHECK(Read(CheckpointFolder(root.path(), 5), "fc/kernel", 3) == std::vector<float>(3, 5.5f));
+  CHECK(Read(CheckpointFolder(root.path(), 5), "fc/bias", 2) == std::vector<float>(2, 5.5f));
+  // The worker does not call any more: its grace passes, then the shards are let go.
+  for (int i = 0; i < 50 && !cluster.ended.has_value(); ++i) {
+    cluster.clock.Advance(absl::Milliseconds(100));
+    cluster.run->Tick();
+    cluster.executor.Run();
+  }
+  REQUIRE(cluster.ended.has_value());
+  CHECK(cluster.ended->ok());
+}
+
+TEST_CASE("real shards go on from a checkpoint as if nothing had happened") {
+  const test::TemporaryFolder root;
+  {
+    Cluster first(Plan(3, root.path()));
+    REQUIRE(first.Register().ready());
+    for (int64_t step = 0; step < 3; ++step) {
+      first.Push(0, step);
+      first.Push(1, step);
+    }
+    first.AwaitCheckpoint(CheckpointFolder(root.path(), 3));
+  }
+  JobPlan plan = Plan(4, root.path());
+  plan.start = GlobalStep(3);
+  plan.epoch = Epoch(2);
+  plan.restore_from = CheckpointFolder(root.path(), 3);
+  Cluster second(plan);
+  const RegisterTaskReply job = second.Register();
+  REQUIRE(job.ready());
+  CHECK(job.start_step() == 3);
+  CHECK(job.epoch() == 2);
+  second.Push(0, 3);
+  second.Push(1, 3);
+  second.AwaitCheckpoint(CheckpointFolder(root.path(), 4));
+  CHECK(Read(CheckpointFolder(root.path(), 4), "fc/bias", 2) == std::vector<float>(2, 6.0f));
+}
+
+TEST_CASE("a successor pushes the uncommitted step to the shard that lacks it") {
+  const test::TemporaryFolder root;
+  Cluster cluster(Plan(5, root.path()));
+  REQUIRE(cluster.Register().ready());
+  cluster.Push(0, 0);
+  // Silent for longer than its lease; its successor registers.
+  for (int i = 0; i < 60; ++i) {
+    cluster.clock.Advance(absl::Milliseconds(100));
+    cluster.run->Tick();
+    cluster.executor.Run();
+  }
+  ProcessStatus status;
+  cluster.run->FillStatus(&status);
+  CHECK(status.job().members(0).state() == "lost");
+  CHECK(cluster.run->record().global_step == GlobalStep(0));
+  cluster.incarnation = Incarnation(11);
+  const RegisterTaskReply again = cluster.Register();
+  REQUIRE(again.ready());
+  CHECK(again.start_step() == 0);
+  cluster.Push(0, 0);
+  cluster.Push(1, 0);
+  CHECK(cluster.run->record().global_step == GlobalStep(1));
+}
+
+}  // namespace
+}  // namespace lockstep::chief
