@@ -23,12 +23,15 @@ struct ShardOptions {
 class Shard {
  public:
   explicit Shard(const ShardOptions& options);
-  ~Shard();  // after Finish or Stop
+  ~Shard();  // no call may be under way; what is parked is answered CANCELLED
 
   ShardState GetView() const;
-  // ABORTED: an older term. FAILED_PRECONDITION: another job, or another shard index than before.
+  // ABORTED: an older term or epoch. FAILED_PRECONDITION: another job, or another shard index than
+  // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, after
+  // waiting for the pushes in hand: not from a completion callback.
   absl::StatusOr<ShardState> SetView(const View& view);
-  // Bytes of this shard's values. Repeatable; what exists is left alone.
+  // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
+  // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE.
   absl::StatusOr<int64_t> CreateVariables(const VariablePlan& plan);
   // Parked until the step is closed; a shard that has closed it already answers at once. The same
   // step again replaces the parked call, which is answered CANCELLED. A grant for the step after
@@ -40,14 +43,19 @@ class Shard {
   absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
                                   const std::string& folder);
   absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);
-  // The job is over: parked calls are answered (tokens with done), later ones refused.
+  // The job is over: parked calls are answered, tokens with done, others CANCELLED. Later grants
+  // are refused; workers that did not know yet come to their end: pushes are dropped as stale,
+  // uncounted, and tokens say done.
   absl::Status Finish(const Command& command);
 
+  // Takes what there is room for, also of a message that is answered RESOURCE_EXHAUSTED because
+  // there was none for the rest; sending it all again is harmless.
   absl::StatusOr<PushResult> Push(const PushOrder& order);
   void Pull(const PullOrder& order, Done<PullResult> done);
   void DequeueToken(const DequeueOrder& order, Done<Token> done);
 
-  // Answers every parked call CANCELLED and refuses new ones. For a process that is told to stop.
+  // Answers every parked call CANCELLED and new ones UNAVAILABLE. For a process that is told to
+  // stop.
   void Stop();
 
   ShardReport Report() const;

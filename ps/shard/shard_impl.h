@@ -90,7 +90,7 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Verdict Judge(const PushOrder& order, size_t variable, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict Receive(const PushOrder& order, size_t piece, PushInHand* push)
+  void Receive(const PushOrder& order, size_t piece, uint64_t position, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -53,10 +53,12 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
       return incoming.key.worker == push->key.worker;
     }));
   }
+  uint64_t position = 0;  // of the piece in the payload
   for (size_t piece = 0; piece < order.pieces.size(); ++piece) {
-    Verdict verdict = Judge(order, push->variables[piece], push);
-    if (verdict == Verdict::kPending && !order.ask) verdict = Receive(order, piece, push);
+    const Verdict verdict = Judge(order, push->variables[piece], push);
     push->result.verdicts.push_back(verdict);
+    if (verdict == Verdict::kPending && !order.ask) Receive(order, piece, position, push);
+    position += order.pieces[piece].size;
   }
   push->result.shard_step = state.step.shard_step();
   return absl::OkStatus();
@@ -84,7 +86,8 @@ Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushInHand* 
 }
 
 // Claims the bytes that the piece brings and nobody else has brought.
-Verdict Shard::Impl::Receive(const PushOrder& order, size_t piece, PushInHand* push) {
+void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t position,
+                          PushInHand* push) {
   HostedState& state = *push->state;
   const size_t variable = push->variables[piece];
   std::shared_ptr<Incoming> incoming = state.inbox.Find(push->key, variable);
@@ -99,7 +102,7 @@ Verdict Shard::Impl::Receive(const PushOrder& order, size_t piece, PushInHand* p
             state.catalog[variable].num_bytes, " bytes; ", state.budget.held_bytes(), " of ",
             state.budget.budget(), " are held. Retry in 50 ms"));
       }
-      return Verdict::kPending;
+      return;
     }
     incoming = std::make_shared<Incoming>();
     incoming->key = push->key;
@@ -109,8 +112,6 @@ Verdict Shard::Impl::Receive(const PushOrder& order, size_t piece, PushInHand* p
     state.inbox.Add(incoming);
   }
   const PushPiece& header = order.pieces[piece];
-  uint64_t position = 0;  // of the piece in the payload
-  for (size_t before = 0; before < piece; ++before) position += order.pieces[before].size;
   PushInHand::Writing writing{piece, incoming, {}};
   for (const ByteRange& range :
        incoming->claimed.Claim(header.offset, header.offset + header.size)) {
@@ -122,7 +123,6 @@ Verdict Shard::Impl::Receive(const PushOrder& order, size_t piece, PushInHand* p
     ++incoming->writers;
     push->writings.push_back(std::move(writing));
   }
-  return Verdict::kPending;
 }
 
 void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox) {

@@ -379,7 +379,7 @@ class Simulation {
 };
 
 TEST_CASE("random clusters do what the model does") {
-  for (uint32_t seed = 0; seed < 400; ++seed) {
+  for (uint32_t seed = 0; seed < 250; ++seed) {
     INFO("seed " << seed);
     Simulation(seed).Run();
   }
