@@ -22,8 +22,10 @@ bazel_command() {
   (cd "$root" && exec bazel "${startup[@]}" "$@")
 }
 
+# "[12 / 120] Compiling a.cc; 9s linux-sandbox ... (2 actions running)" -> "12 of 120  Compiling a.cc"
 bazel_progress() {
-  tail -c 4000 "$1" | grep -aE '^\[[0-9,]+ / [0-9,]+\]' | tail -n 1 | sed -E 's/^\[([0-9,]+) \/ ([0-9,]+)\] */\1 of \2  /'
+  tail -c 4000 "$1" | grep -aE '^\[[0-9,]+ / [0-9,]+\]' | tail -n 1 |
+    sed -E 's|^\[([0-9,]+) / ([0-9,]+)\] *|\1 of \2  |; s/(;| \.\.\.) .*//'
 }
 
 # Lines of a Bazel log that a reader needs: no progress, no chatter.

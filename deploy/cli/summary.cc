@@ -33,6 +33,7 @@ absl::StatusOr<Summary> ReadSummary(const std::string& path) {
   summary.has_test_accuracy = accuracy != json.end() && accuracy->is_number();
   summary.test_accuracy = Number<double>(json, "test_accuracy");
   summary.steps = Number<int64_t>(json, "steps");
+  summary.start_step = Number<int64_t>(json, "start_step");
   summary.train_seconds = Number<double>(json, "train_seconds");
   summary.examples_per_second = Number<double>(json, "examples_per_second");
   summary.accepted = Number<uint64_t>(json, "accepted");
@@ -46,10 +47,15 @@ absl::StatusOr<Summary> ReadSummary(const std::string& path) {
 
 std::string SummaryText(const Summary& summary) {
   std::string text =
-      absl::StrCat("trained ", WithCommas(summary.steps), " steps in ",
-                   SecondsText(summary.train_seconds), ", ", RateText(summary.examples_per_second),
-                   " examples/s; gradients: ", WithCommas(summary.accepted), " accepted, ",
-                   WithCommas(summary.stale), " stale\n");
+      absl::StrCat("trained ", WithCommas(summary.steps - summary.start_step), " steps");
+  if (summary.start_step > 0) {
+    absl::StrAppend(&text, " (", WithCommas(summary.start_step), " to ", WithCommas(summary.steps),
+                    ")");
+  }
+  absl::StrAppend(&text, " in ", SecondsText(summary.train_seconds), ", ",
+                  RateText(summary.examples_per_second),
+                  " examples/s; gradients: ", WithCommas(summary.accepted), " accepted, ",
+                  WithCommas(summary.stale), " stale\n");
   if (summary.has_test_accuracy) {
     absl::StrAppend(&text,
                     absl::StrFormat("test accuracy  %.2f %%\n", 100 * summary.test_accuracy));

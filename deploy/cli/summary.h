@@ -11,7 +11,8 @@ struct Summary {
   std::string json;  // as written
   double test_accuracy = 0;
   bool has_test_accuracy = false;  // the job was evaluated
-  int64_t steps = 0;
+  int64_t steps = 0;               // of the job
+  int64_t start_step = 0;          // those done before this run
   double train_seconds = 0;
   double examples_per_second = 0;
   uint64_t accepted = 0;

@@ -66,6 +66,20 @@ TEST_CASE("without a backup a killed worker is named, by status and log, within 
   CHECK_THAT(waiting_for, Contains("worker 1"));
 }
 
+TEST_CASE("a needed worker that was killed and is started again goes on where the job is") {
+  Cluster cluster(1, 2);
+  cluster.StartAll({.max_steps = 200});
+  REQUIRE(cluster.WaitForStep(20, kWhole));
+  cluster.worker(1).Signal(SIGKILL);
+  REQUIRE(cluster.worker(1).Wait(absl::Seconds(5)) == 137);
+  Process successor(cluster.Worker(1));
+  CHECK(cluster.chief().Wait(kWhole) == 0);
+  const auto code = successor.Wait(kCleanEnd);
+  INFO(cluster.Logs() << "successor:\n" << successor.Output());
+  CHECK(code == 0);
+  CHECK(json::parse(cluster.Summary())["steps"] == 200);
+}
+
 TEST_CASE("each process that is told to end by SIGTERM does so within 5 seconds with code 143") {
   const auto ends = [](auto choose) {
     Cluster cluster(1, 2);

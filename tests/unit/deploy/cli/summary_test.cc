@@ -24,6 +24,14 @@ TEST_CASE("a summary is read and told") {
   CHECK_THAT(text, Contains("/r/ckpt-1200"));
 }
 
+TEST_CASE("the summary of a restored job tells of the steps of this run") {
+  const test::TemporaryFolder folder;
+  const auto summary =
+      ReadSummary(folder.Write("s.json", R"({"steps": 1200, "start_step": 1000})"));
+  REQUIRE(summary.ok());
+  CHECK_THAT(SummaryText(*summary), Contains("trained 200 steps (1,000 to 1,200)"));
+}
+
 TEST_CASE("a job without evaluation and checkpoint has neither in its summary") {
   const test::TemporaryFolder folder;
   const auto summary = ReadSummary(
