@@ -9,8 +9,16 @@
 
 namespace lockstep::chief {
 
-// JSON. Accuracy and loss of the test set are null where it was not evaluated, and accuracy for a
-// regression; so are numbers that are not finite. docs/operations.md lists the fields.
+// One JSON object:
+//   steps, start_step           the global step reached, and the one that this run began at
+//   train_seconds               from the first grant to the last commit
+//   examples_per_second         of those whose gradients were applied
+//   accepted, stale             (replica, variable) pairs
+//   test_accuracy, test_loss    of the last evaluation
+//   evaluations                 of every one: step, examples, accuracy, loss
+//   checkpoint                  folder of the last one
+//   losses                      one per step from start_step on, where they are recorded
+// null: there is none, an accuracy of a regression, a number that is not finite.
 std::string MakeSummary(const JobPlan& plan, const RunRecord& record);
 
 // "step 120 of 600, loss 0.1234, 2345 examples/s, 12 s left".
