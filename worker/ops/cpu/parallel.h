@@ -15,11 +15,11 @@ template <typename Body>
 int ParallelFor(int64_t n, int64_t grain, const Body& body) {
 #if defined(__SANITIZE_THREAD__)
   // The sanitizer cannot see the barriers of OpenMP and would report every loop.
-  const int parts = 1;
+  const int most = 1;
 #else
-  const int parts = static_cast<int>(
-      std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, omp_get_max_threads()));
+  const int most = omp_get_max_threads();
 #endif
+  const int parts = static_cast<int>(std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, most));
   if (parts == 1) {
     body(0, int64_t{0}, n);
     return 1;

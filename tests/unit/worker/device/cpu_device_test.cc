@@ -9,8 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/tensor/tensor.h"
 
-// Memory that cannot be had is an error here, not the end of the process as AddressSanitizer has it.
+// Memory that cannot be had is an error here, not the end of the process as sanitizers have it.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace lockstep::worker {
 namespace {

@@ -8,8 +8,9 @@
 #include "tests/reference/model.h"
 #include "tests/unit/worker/tower/models.h"
 
-// Memory that cannot be had is an error here, not the end of the process as AddressSanitizer has it.
+// Memory that cannot be had is an error here, not the end of the process as sanitizers have it.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace lockstep::worker {
 namespace {
