@@ -25,11 +25,14 @@ bazel_command() {
 # "[12 / 120] Compiling a.cc; 9s linux-sandbox ... (2 actions running)" -> "12 of 120  Compiling a.cc"
 bazel_progress() {
   tail -c 4000 "$1" | grep -aE '^\[[0-9,]+ / [0-9,]+\]' | tail -n 1 |
-    sed -E 's|^\[([0-9,]+) / ([0-9,]+)\] *|\1 of \2  |; s/(;| \.\.\.) .*//'
+    sed -E 's|^\[([0-9,]+) / ([0-9,]+)\] *|\1 of \2  |; s/(;| \.\.\.| \[) ?.*//'
 }
 
 # Lines of a Bazel log that a reader needs: no progress, no chatter.
-bazel_output() { grep -avE '^(\[[0-9,]+ / [0-9,]+\]|INFO:|Loading:|Analyzing:|DEBUG:|WARNING: Running Bazel server needs|  WARNING: .*Test execution time|There were tests whose specified size)' "$1"; }
+bazel_output() {
+  grep -avE -e '^(\[[0-9,]+ / [0-9,]+\]|INFO:|Loading:|Analyzing:|DEBUG:|Starting local Bazel server|    currently loading)' \
+    -e '^(WARNING: Running Bazel server needs|  WARNING: .*Test execution time|There were tests whose specified size)' "$1"
+}
 
 # run_bazel LABEL LOG COMMAND ARGS...
 run_bazel() {

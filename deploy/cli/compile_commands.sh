@@ -14,6 +14,9 @@ write_compile_commands() {
   # An action's command stands between "Command Line: (exec" and a closing ")", a word a line.
   awk -v folder="$root" '
     function flush() {
+      if (file in seen) return  # compiled twice, for programs and for shared libraries
+      seen[file] = 1
+      sub(/ -fno-canonical-system-headers/, "", command)  # unknown to clang
       gsub(/\\/, "\\\\", command); gsub(/"/, "\\\"", command)
       printf "%s{\"directory\":\"%s\",\"file\":\"%s\",\"command\":\"%s\"}", separator, folder, file, command
       separator = ",\n"

@@ -30,11 +30,32 @@ print_count() {
     done | awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }'
 }
 
+# Makes a Python for the tests in which programs of others read our files and call our services, and
+# sets `python`. Without the network it cannot be made: `python` stays empty, and those tests fail.
+python=
+make_python() {
+  local venv=$cache/python wanted=$root/tests/interop/requirements.txt
+  if ! cmp -s "$wanted" "$venv/installed.txt"; then
+    rm -rf "$venv"
+    if ! { run_job "python packages" "$cache/pip.log" true python3 -m venv "$venv" &&
+      run_job "python packages" "$cache/pip.log" true "$venv/bin/pip" --disable-pip-version-check \
+        install --quiet --only-binary=:all: --requirement "$wanted" &&
+      cp "$wanted" "$venv/installed.txt"; }; then
+      tail -n 5 "$cache/pip.log" >&2
+      say "pip cannot install tests/interop/requirements.txt: the tests that need it will fail. Remedy: see the lines above; pip needs a package index"
+      return 0
+    fi
+  fi
+  python=$venv/bin/python3
+}
+
 # run_tests [BAZEL OPTIONS AND TARGETS]
 run_tests() {
   local argument has_target='' status=0 count=0
   for argument; do [[ $argument == -* ]] || has_target=1; done
   [ -n "$has_target" ] || set -- "$@" //...
+  make_python
+  set -- --test_tag_filters=-gpu ${python:+"--test_env=LOCKSTEP_PYTHON=$python"} "$@"
   note_bazel_server
   run_bazel "testing" "$cache/test.log" test --keep_going --test_summary=short "$@" || status=$?
   stop_new_server
