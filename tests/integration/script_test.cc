@@ -38,6 +38,7 @@ case $1 in --*) shift ;; esac
 echo "bazel $1" >>"$FAKE/calls"
 [ "$1" != shutdown ] || exit 0
 cd "$(dirname "$0")/.." || exit 1
+for option; do case $option in --test_env=*) echo "$option" >>"$FAKE/calls" ;; esac; done
 [ ! -f "$FAKE/slow" ] || { echo "[1 / 9] Compiling slow.cc"; exec tail -f "$FAKE/slow"; }
 [ ! -f "$FAKE/broken" ] || { echo "[3 / 9] Compiling a.cc"; echo "a.cc:7:1: error: expected ';'"; exit 1; }
 if [ "$1" = build ]; then
@@ -51,11 +52,21 @@ else
 fi
 )sh";
 
+// `python3 -m venv FOLDER`: a Python that has nothing but pip.
+constexpr char kPython[] = R"sh(
+echo "python3 $1 $2" >>"$FAKE/calls"
+mkdir -p "$3/bin"
+printf '#!/bin/sh\necho "pip" >>"$FAKE/calls"\n[ ! -f "$FAKE/offline" ] || { echo "ERROR: no index"; exit 1; }\n' \
+  >"$3/bin/pip"
+chmod +x "$3/bin/pip"
+)sh";
+
 class Tree {
  public:
   Tree() {
     Copy("lockstep");
     Copy("deploy/packages.txt");
+    Copy("tests/interop/requirements.txt");
     for (const char* name : {"build", "compile_commands", "job", "packages", "test"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
@@ -64,6 +75,7 @@ class Tree {
     Fake("dpkg", "");
     Fake("apt-get", kAptGet);
     Fake("bazel", kBazel);
+    Fake("python3", kPython);
     Fake("id", "echo 0");
     folder_.Write("installed", "");
     folder_.Write("calls", "");
@@ -220,6 +232,36 @@ TEST_CASE("the closing line of the tests adds up the cases of all binaries") {
   const Ended failed = tree.Run({"test"});
   CHECK(failed.exit_code == 1);
   CHECK_THAT(failed.output, EndsWith("\n24 passed, 5 failed\n"));
+}
+
+TEST_CASE("the tests are given a Python with the packages they need, made once") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("results", "//a:script_test                PASSED in 0.2s\n");
+  const std::string given =
+      "--test_env=LOCKSTEP_PYTHON=" + tree.folder().Path(".cache/lockstep/python/bin/python3");
+  CHECK(tree.Run({"test"}).exit_code == 0);
+  const auto calls = tree.Calls();
+  REQUIRE(calls.size() > 3);
+  CHECK(std::vector(calls.begin() + 1, calls.begin() + 5) ==
+        std::vector<std::string>{"python3 -m venv", "pip", "bazel test", given});
+
+  tree.folder().Write("calls", "");
+  CHECK(tree.Run({"test"}).exit_code == 0);
+  CHECK(tree.Calls() == std::vector<std::string>{"bazel test", given, "bazel shutdown"});
+}
+
+TEST_CASE("without a package index the tests run without their Python, after a word about it") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("results", "//a:script_test                PASSED in 0.2s\n");
+  tree.folder().Write("offline", "");
+  const Ended ended = tree.Run({"test"});
+  CHECK_THAT(ended.output, Contains("ERROR: no index") && Contains("Remedy"));
+  const auto calls = tree.Calls();
+  CHECK(std::count(calls.begin(), calls.end(), "bazel test") == 1);
+  CHECK(std::none_of(calls.begin(), calls.end(),
+                     [](const std::string& call) { return call[0] == '-'; }));
 }
 
 TEST_CASE("Ctrl-C in a build ends it, stops the server and exits 130") {

@@ -1,36 +1,28 @@
-"""numpy_forward.py FOLDER: the accuracy of a checkpoint on its job's test images, computed with NumPy alone.
+"""What a checkpoint makes of its job's test images, computed with NumPy alone.
 
-Written from proto/model.proto's comments, in double precision, without our code. Needs numpy, protobuf, safetensors and
-protoc.
+    numpy_forward.py SOURCE_ROOT CHECKPOINT_FOLDER
+
+Prints JSON: {"examples": ..., "correct": ..., "loss": ...}. Written from docs/model.md, in double precision, without our
+code.
 """
 
 import gzip
-import importlib
+import json
 import pathlib
 import struct
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 from google.protobuf import text_format
 
+import protos
 import read_checkpoint
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-
-def load_protos():
-    """The Python modules of model.proto and job.proto, made by protoc."""
-    folder = tempfile.mkdtemp()
-    files = ["proto/tensor.proto", "proto/model.proto", "proto/job.proto"]
-    subprocess.run(["protoc", f"-I{ROOT}", f"--python_out={folder}", *files], check=True, cwd=ROOT)
-    sys.path.insert(0, folder)
-    return importlib.import_module("proto.model_pb2"), importlib.import_module("proto.job_pb2")
-
-
-def parse(manifest):
-    model_pb2, job_pb2 = load_protos()
+def parse(source_root, manifest):
+    with tempfile.TemporaryDirectory() as out:
+        (model_pb2, _), (job_pb2, _) = protos.load(source_root, out, "model", "job")
     model = text_format.Parse(manifest["model"], model_pb2.ModelDef())
     job = text_format.Parse(manifest["job"], job_pb2.JobDef())
     return model_pb2, model, job
@@ -127,22 +119,28 @@ class Forward:
         return np.concatenate(inputs, axis=-1)
 
 
-def scores_of(folder):
+def scores_of(source_root, folder):
     """(scores, labels) of the job's test images."""
     manifest, tensors = read_checkpoint.read(folder)
-    model_pb2, model, job = parse(manifest)
+    model_pb2, model, job = parse(source_root, manifest)
     data = job.data
     images = read_idx(data.idx.test_images).astype(np.float64)
     x = ((images - data.offset) * (data.scale or 1)).reshape(len(images), *model.input_shape)
     forward = Forward(model_pb2, model, tensors)
     scores = np.concatenate([forward.run(x[i:i + 500]) for i in range(0, len(x), 500)])
-    return scores, read_idx(data.idx.test_labels)
+    return scores, read_idx(data.idx.test_labels).astype(np.int64)
+
+
+def cross_entropy(scores, labels):
+    largest = scores.max(axis=1, keepdims=True)
+    log_sum = np.log(np.exp(scores - largest).sum(axis=1)) + largest[:, 0]
+    return float((log_sum - scores[np.arange(len(labels)), labels]).mean())
 
 
 def main():
-    scores, labels = scores_of(sys.argv[1])
+    scores, labels = scores_of(*sys.argv[1:])
     correct = int((scores.argmax(axis=1) == labels).sum())
-    print(f"accuracy {correct / len(labels):.4f} ({correct} of {len(labels)})")
+    print(json.dumps({"examples": len(labels), "correct": correct, "loss": cross_entropy(scores, labels)}))
 
 
 if __name__ == "__main__":
