@@ -5,21 +5,25 @@ bin=$root/bazel-bin
 daemons=(//ps:ps //worker:worker //chief:chief)
 tools=(//worker:predict //deploy/cli:up //deploy/cli:demo //deploy/cli:status)
 
-# A Bazel server that was not there before is stopped again: nothing stays behind, and training
-# gets its memory.
-server_pid_file() { echo "$(readlink "$root/bazel-out" | sed 's|/execroot/.*||')/server/server.pid.txt"; }
-note_bazel_server() {
-  local pid
-  pid=$(cat "$(server_pid_file)" 2>/dev/null || true)
-  [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null || at_exit+=(stop_bazel_server)
+# A Bazel server that we started is stopped again: nothing stays behind, and training gets its memory.
+# It is known by its environment, also while it starts and does not listen yet.
+stop_own_server() {
+  local -a pids
+  local wait
+  for wait in {1..50}; do
+    mapfile -t pids < <(grep -lzxFs -- "LOCKSTEP_RUN=$$" /proc/[0-9]*/environ | tr -dc '0-9\n')
+    ((${#pids[@]} > 0)) || return 0
+    kill "$([ "$wait" -lt 30 ] && echo -TERM || echo -KILL)" "${pids[@]}" 2>/dev/null || true
+    sleep 0.1
+  done
 }
-stop_bazel_server() { bazel_command shutdown >/dev/null 2>&1; }
+at_exit+=(stop_own_server)
 
 bazel_command() {
   local startup=(--max_idle_secs=60)
   # Without a home Bazel has no place of its own.
   [ -w "${HOME:-/nowhere}" ] || startup+=("--output_user_root=${TMPDIR:-/var/tmp}/lockstep-bazel-$(id -u)")
-  (cd "$root" && exec bazel "${startup[@]}" "$@")
+  (cd "$root" && LOCKSTEP_RUN=$$ exec bazel "${startup[@]}" "$@")
 }
 
 # "[12 / 120] Compiling a.cc; 9s linux-sandbox ... (2 actions running)" -> "12 of 120  Compiling a.cc"
@@ -58,9 +62,8 @@ up_to_date() {
 # build_targets TARGET...: ends the script when it fails.
 build_targets() {
   local status=0
-  note_bazel_server
   run_bazel "building" "$cache/build.log" build "$@" || status=$?
-  stop_new_server
+  stop_own_server
   ((status == 0)) || {
     bazel_output "$cache/build.log" >&2
     die 70 "the build failed. Remedy: see the lines above; the whole log is $cache/build.log"
@@ -74,10 +77,4 @@ build_all() {
   build_targets "${daemons[@]}" "${tools[@]}"
   fingerprint >"$cache/built"
   touch -d "$started" "$cache/built"
-}
-
-stop_new_server() {
-  local function
-  for function in "${at_exit[@]}"; do "$function" || true; done
-  at_exit=()
 }

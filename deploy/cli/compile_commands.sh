@@ -2,11 +2,10 @@
 # shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
 
 write_compile_commands() {
-  note_bazel_server
   local status=0
   run_bazel "reading the build" "$cache/aquery.log" aquery 'mnemonic("CppCompile", //...)' --output=text \
     --include_artifacts=false || status=$?
-  stop_new_server
+  stop_own_server
   ((status == 0)) || {
     bazel_output "$cache/aquery.log" >&2
     die 70 "bazel aquery failed"

@@ -56,9 +56,8 @@ run_tests() {
   [ -n "$has_target" ] || set -- "$@" //...
   make_python
   set -- --test_tag_filters=-gpu ${python:+"--test_env=LOCKSTEP_PYTHON=$python"} "$@"
-  note_bazel_server
   run_bazel "testing" "$cache/test.log" test --keep_going --test_summary=short "$@" || status=$?
-  stop_new_server
+  stop_own_server
   bazel_output "$cache/test.log"
   print_count "$cache/test.log" || count=1
   # Bazel's 4: there is no test among the targets.
