@@ -98,6 +98,10 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   registration.chief_name = absl::StrCat("chief (", task.cluster.chief, ")");
   registration.start_timeout = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
   LOCKSTEP_ASSIGN_OR_RETURN(RegisterTaskReply reply, Register(chief, request, registration, stop));
+  if (reply.done()) {
+    log::Info("the job was over before this worker came");
+    return absl::OkStatus();
+  }
   log::Info(absl::StrCat("joined job \"", reply.job().name(), "\" at step ", reply.start_step()));
 
   JobRunOptions options;

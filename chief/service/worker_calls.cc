@@ -44,20 +44,27 @@ absl::Status WorkerCalls::CheckNewcomer(const RegisterTaskRequest& request) cons
         absl::StrCat(who, " is of version ", request.version(), ", the chief of version ", kVersion,
                      ". Remedy: install the same version everywhere"));
   }
-  if (outcome_.has_value()) {
-    return absl::FailedPreconditionError(
-        outcome_->ok() ? "the job is over"
-                       : absl::StrCat("the job has failed: ", outcome_->message()));
-  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
+  if (!outcome_->ok()) {
+    return absl::FailedPreconditionError(absl::StrCat("the job has failed: ", outcome_->message()));
+  }
+  RegisterTaskReply reply;
+  reply.set_done(true);
+  return reply;
 }
 
 void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer) {
   if (absl::Status refused = CheckNewcomer(request); !refused.ok()) {
-    NoteTold(request);
     log::Warning(absl::StrCat("refused a registration from host ", request.host(), ", pid ",
                               request.pid(), ": ", refused.message()));
     return answer(std::move(refused));
+  }
+  if (outcome_.has_value()) {
+    NoteTold(request);
+    return answer(TooLate());
   }
   auto admitted = TryAdmit(request);
   if (admitted.has_value()) return answer(*std::move(admitted));
@@ -267,7 +274,7 @@ void WorkerCalls::End(absl::Status outcome) {
   AnswerHeartbeats([](const ParkedHeartbeat&) { return true; });
   for (ParkedRegistration& call : std::exchange(registrations_, {})) {
     NoteTold(call.request);
-    call.answer(CheckNewcomer(call.request));
+    call.answer(TooLate());
   }
 }
 

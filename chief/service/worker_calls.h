@@ -78,6 +78,8 @@ class WorkerCalls {
   };
 
   absl::Status CheckNewcomer(const RegisterTaskRequest& request) const;
+  // What a worker is told that comes after the end.
+  absl::StatusOr<RegisterTaskReply> TooLate() const;
   std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(const RegisterTaskRequest& request);
   void AdmitSuccessors();
   RegisterTaskReply Waiting(const RegisterTaskRequest& request);

@@ -33,7 +33,7 @@ absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTas
   while (true) {
     const absl::StatusOr<RegisterTaskReply> reply = CallOnce(chief, request);
     if (stop->HasBeenNotified()) return absl::CancelledError("told to stop before the job began");
-    if (reply.ok() && reply->ready()) return reply;
+    if (reply.ok() && (reply->ready() || reply->done())) return reply;
     const bool reached = reply.ok();
     if (!reached && !absl::IsUnavailable(reply.status()) &&
         !absl::IsDeadlineExceeded(reply.status()))

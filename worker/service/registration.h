@@ -18,9 +18,10 @@ struct RegistrationOptions {
   const Clock* clock = Clock::Real();
 };
 
-// Blocks. UNAVAILABLE naming the chief when it was not reached within the start timeout; CANCELLED
-// when `stop` is notified; the chief's refusal as it is (ALREADY_EXISTS: another worker has this
-// index; FAILED_PRECONDITION: the cluster specs differ).
+// Blocks until the reply is ready, or done: the job was over before this worker came. UNAVAILABLE
+// naming the chief when it was not reached within the start timeout; CANCELLED when `stop` is
+// notified; the chief's refusal as it is (ALREADY_EXISTS: another worker has this index;
+// FAILED_PRECONDITION: the cluster specs differ).
 absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTaskRequest& request,
                                            const RegistrationOptions& options,
                                            const absl::Notification* stop);

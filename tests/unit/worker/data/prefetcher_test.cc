@@ -90,7 +90,9 @@ TEST_CASE("Steps that were passed over are skipped without starting again") {
   CHECK(Number(prefetcher.Get(2)) == 2);
   CHECK(Number(prefetcher.Get(3)) == 3);
   CHECK(Number(prefetcher.Get(5)) == 5);
-  CHECK(fills == 6);
+  // Step 4 is passed over before or after its turn; none is filled twice.
+  CHECK(fills >= 5);
+  CHECK(fills <= 6);
 }
 
 TEST_CASE("Nothing is prepared beyond the last step") {

@@ -37,6 +37,18 @@ TEST_CASE("a worker that is not needed yet calls again until the job runs") {
   CHECK(chief.registrations_seen == 3);
 }
 
+TEST_CASE("a worker that comes after the end is told so") {
+  FakeChief chief;
+  RegisterTaskReply over;
+  over.set_done(true);
+  chief.registrations = {over};
+  absl::Notification stop;
+  const auto reply = Register(&chief, {}, {.chief_name = "chief (a:1)"}, &stop);
+  REQUIRE(reply.ok());
+  CHECK(reply->done());
+  CHECK(chief.registrations_seen == 1);
+}
+
 TEST_CASE("a chief that cannot be reached ends the start with its name and the time waited") {
   FakeChief chief;
   chief.registrations = {absl::UnavailableError("connection refused")};
