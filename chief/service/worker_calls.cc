@@ -286,8 +286,16 @@ void WorkerCalls::NoteTold(const RegisterTaskRequest& request) {
 }
 
 bool WorkerCalls::EverybodyKnows() const {
-  for (const LiveMember& member : membership_->Live()) {
-    if (!IsInContact(member.worker) || !contacts_.at(member.worker).told_end) return false;
+  const auto& members = membership_->members();
+  for (size_t i = 0; i < members.size(); ++i) {
+    const WorkerIndex worker(i);
+    // A worker that others kept the job busy without may be on its way here.
+    const bool expected = members[i].state == MemberState::kLive ||
+                          (members[i].state == MemberState::kAbsent && job_.has_value());
+    const auto contact = contacts_.find(worker);
+    const bool told = contact != contacts_.end() && contact->second.told_end &&
+                      (members[i].state == MemberState::kAbsent || IsInContact(worker));
+    if (expected && !told) return false;
   }
   return true;
 }

@@ -49,7 +49,7 @@ class WorkerCalls {
   void Begin(RegisterTaskReply job, std::function<GlobalStep()> start_step);
   // The job is over (OK) or failed: everybody is told, now or with the next call.
   void End(absl::Status outcome);
-  // After End: every live worker has been told.
+  // After End: every live worker has been told, and after Begin also those that never registered.
   bool EverybodyKnows() const;
 
   // Answers parked registrations that can go on. After any change of what they wait for.

@@ -6,13 +6,20 @@ namespace lockstep {
 
 bool CallSet::Enter(grpc::ClientContext* context) {
   absl::MutexLock lock(&mutex_);
-  if (!cancelled_) calls_.insert(context);
-  return !cancelled_;
+  if (cancelled_) return false;
+  calls_.insert(context);
+  ++unfinished_;
+  return true;
 }
 
-void CallSet::Leave(grpc::ClientContext* context) {
+void CallSet::Leave(std::unique_ptr<grpc::ClientContext> context) {
+  {
+    absl::MutexLock lock(&mutex_);
+    calls_.erase(context.get());
+  }
+  context.reset();
   absl::MutexLock lock(&mutex_);
-  calls_.erase(context);
+  --unfinished_;
 }
 
 void CallSet::CancelAll() {
@@ -26,7 +33,7 @@ void CallSet::CancelAndWait() {
   CancelAll();
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(
-      +[](absl::flat_hash_set<grpc::ClientContext*>* calls) { return calls->empty(); }, &calls_));
+      +[](int* unfinished) { return *unfinished == 0; }, &unfinished_));
 }
 
 }  // namespace lockstep

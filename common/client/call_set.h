@@ -1,6 +1,8 @@
 // The calls that a client has in flight: so that they can be cancelled, and waited for.
 #pragma once
 
+#include <memory>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
@@ -19,8 +21,9 @@ class CallSet {
 
   // False after CancelAll: the call must not start.
   [[nodiscard]] bool Enter(grpc::ClientContext* context);
-  // After the call's callback; the context may go.
-  void Leave(grpc::ClientContext* context);
+  // After the call's callback. The context goes before the call counts as ended: a context holds
+  // its channel, and gRPC's thread must not be the one that ends a channel.
+  void Leave(std::unique_ptr<grpc::ClientContext> context);
 
   // Cancels what is in flight and refuses what comes later.
   void CancelAll();
@@ -30,7 +33,8 @@ class CallSet {
  private:
   absl::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);  // to be cancelled
+  int unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lockstep

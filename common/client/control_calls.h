@@ -30,17 +30,17 @@ class ControlCalls {
              absl::string_view name, const Request& request, absl::Duration deadline,
              Done<Reply> done) {
     struct InFlight {
-      grpc::ClientContext context;
+      std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
       Request request;
       Reply reply;
       Done<Reply> done;
     };
     auto call = std::make_shared<InFlight>();
-    if (!calls_.Enter(&call->context)) return done(CallsCancelled(options_));
+    if (!calls_.Enter(call->context.get())) return done(CallsCancelled(options_));
     call->request = request;
     call->done = std::move(done);
-    call->context.set_deadline(absl::ToChronoTime(absl::Now() + deadline));
-    (stub->*method)(&call->context, &call->request, &call->reply,
+    call->context->set_deadline(absl::ToChronoTime(absl::Now() + deadline));
+    (stub->*method)(call->context.get(), &call->request, &call->reply,
                     [this, call, name, deadline](const grpc::Status& status) {
                       if (status.ok()) {
                         call->done(std::move(call->reply));
@@ -48,7 +48,7 @@ class ControlCalls {
                         call->done(NamePeer(options_, name, deadline, rpc::FromGrpc(status)));
                       }
                       call->done = nullptr;  // what it holds goes before the call counts as ended
-                      calls_.Leave(&call->context);
+                      calls_.Leave(std::move(call->context));
                     });
   }
 

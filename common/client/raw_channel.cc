@@ -30,7 +30,7 @@ struct RawChannel::InFlight {
   Callback done;
   // gRPC has let go of every slice over the payload.
   std::atomic<bool> payload_released = false;
-  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
   grpc::ByteBuffer reply;
   grpc::Status status;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
@@ -57,15 +57,15 @@ void RawChannel::Call(const std::string& method, const google::protobuf::Message
                       std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
                       Callback done) {
   auto call = std::make_unique<InFlight>();
-  if (!calls_.Enter(&call->context)) {
+  if (!calls_.Enter(call->context.get())) {
     done(CallsCancelled(options_));
     return;
   }
   call->method = method;
   call->deadline = deadline;
   call->done = std::move(done);
-  call->context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), After(deadline)));
-  call->reader = stub_.PrepareUnaryCall(&call->context, method,
+  call->context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), After(deadline)));
+  call->reader = stub_.PrepareUnaryCall(call->context.get(), method,
                                         wire::Encode(header, payload, call->Hold()), &queue_);
   call->reader->StartCall();
   InFlight* tag = call.release();
@@ -96,7 +96,8 @@ void RawChannel::Finish(std::unique_ptr<InFlight> call) {
     call->done(NamePeer(options_, call->method, call->deadline, rpc::FromGrpc(call->status)));
   }
   call->done = nullptr;  // what it holds goes before the call counts as ended
-  calls_.Leave(&call->context);
+  call->reader.reset();  // lives in the call, which the context may be the last to hold
+  calls_.Leave(std::move(call->context));
 }
 
 }  // namespace lockstep

@@ -156,6 +156,12 @@ TEST_CASE("a job goes from its first worker to its end, and everybody is told") 
   f.Step(0.25f);
   REQUIRE(heartbeat->has_value());
   CHECK((**heartbeat)->finish());
+  // The second worker comes too late to help, and in time to be told.
+  CHECK(f.ps.finishes.size() == 0);
+  const auto late = f.Register(1, 20);
+  REQUIRE(late->has_value());
+  CHECK((**late)->done());
+  f.Pass(absl::Milliseconds(100));
   REQUIRE(f.ps.finishes.size() == 1);
   CHECK_FALSE(f.ended.has_value());
   f.ps.finishes.Answer(FinishReply());
@@ -294,6 +300,7 @@ TEST_CASE("a checkpoint is saved by every shard, and a failure does not stop tra
   CHECK(f.ps.saves.front().version() == 4);
   f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
   f.Settle();
+  f.Pass(absl::Seconds(2));  // for the second worker, who never comes
   f.ps.finishes.Answer(FinishReply());
   f.Settle();
   // A job without its last checkpoint is no success.

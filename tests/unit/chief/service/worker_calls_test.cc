@@ -278,6 +278,17 @@ TEST_CASE("the end reaches parked workers at once and the others with their next
   CHECK(f.calls.EverybodyKnows());
 }
 
+TEST_CASE("a worker that never came is waited for at the end of a job that began without it") {
+  Fixture f;
+  f.Register(0, 10);
+  f.Begin();
+  f.Beat(0, 10);
+  f.calls.End(absl::OkStatus());
+  CHECK_FALSE(f.calls.EverybodyKnows());
+  CHECK((**f.Register(1, 20))->done());
+  CHECK(f.calls.EverybodyKnows());
+}
+
 TEST_CASE("a failure is told with its reason and its exit code") {
   Fixture f;
   f.Train();
