@@ -1,6 +1,7 @@
 """The project's C++ rules: the system's, with our warnings, abseil, and for tests the shared Catch2 main."""
 
 load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_library", _cc_test = "cc_test")
+load("//common/bazel:unity.bzl", "unity_sources")
 
 _COPTS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-missing-field-initializers"]
 
@@ -10,7 +11,8 @@ _SANITIZER_DEPS = select({
     "//conditions:default": [],
 })
 
-def cc_library(name, copts = [], deps = [], **kwargs):
+def cc_library(name, srcs = [], copts = [], deps = [], **kwargs):
+    kwargs.update(unity_sources(name, srcs))
     _cc_library(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"], **kwargs)
 
 def cc_binary(name, copts = [], deps = [], **kwargs):

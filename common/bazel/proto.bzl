@@ -5,6 +5,9 @@ The split keeps gRPC's headers (seconds per translation unit) out of everything 
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
+# Generated code is much to compile, and no tensor passes through it.
+_COPTS = ["-O1"]
+
 def proto_cc(name, src, deps = [], grpc = False):
     """:<name> has the messages; with grpc = True, :<name>_grpc has the service stubs. deps are other proto_cc names."""
     base = src[:-len(".proto")]
@@ -20,6 +23,7 @@ def proto_cc(name, src, deps = [], grpc = False):
     cc_library(
         name = name,
         srcs = [base + ".pb.cc"],
+        copts = _COPTS,
         hdrs = [base + ".pb.h"],
         deps = ["@system//:protobuf"] + [":" + d for d in deps],
         visibility = ["//visibility:public"],
@@ -36,6 +40,7 @@ def proto_cc(name, src, deps = [], grpc = False):
     cc_library(
         name = name + "_grpc",
         srcs = [base + ".grpc.pb.cc"],
+        copts = _COPTS,
         hdrs = [base + ".grpc.pb.h"],
         deps = [":" + name, "@system//:grpc"] + [":" + d for d in deps],
         visibility = ["//visibility:public"],

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 constexpr char kFormat[] = "lockstep-checkpoint";
 constexpr uint64_t kFormatVersion = 1;
 constexpr char kChecksum[] = "manifest_crc32c";
-constexpr int kDepth = 6;  // manifest, shards, shard, tensors, tensor, shape
+constexpr int kManifestDepth = 6;  // manifest, shards, shard, tensors, tensor, shape
 
 // The text whose checksum a manifest carries: compact, keys sorted. Text that is not UTF-8 loses
 // its wrong bytes rather than the checkpoint.
@@ -194,7 +194,7 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
-  LOCKSTEP_ASSIGN_OR_RETURN(Json json, ParseStrictJson(text, kDepth));
+  LOCKSTEP_ASSIGN_OR_RETURN(Json json, ParseStrictJson(text, kManifestDepth));
   if (!json.is_object()) return absl::DataLossError("not an object");
   const auto checksum = json.find(kChecksum);
   if (checksum == json.end() || !checksum->is_number_unsigned())

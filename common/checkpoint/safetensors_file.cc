@@ -9,11 +9,6 @@
 #include "common/checkpoint/crc32c.h"
 
 namespace lockstep {
-namespace {
-
-constexpr size_t kPiece = size_t{1} << 20;  // stays in the cache between read and checksum
-
-}  // namespace
 
 SafetensorsFile::SafetensorsFile(InputFile file, std::vector<SafetensorsEntry> entries,
                                  uint64_t data_begin)
@@ -51,7 +46,7 @@ absl::StatusOr<uint32_t> SafetensorsFile::Read(const SafetensorsEntry& entry,
   uint32_t crc = 0;
   uint64_t offset = data_begin_ + entry.begin;
   while (!value.empty()) {
-    const auto piece = value.first(std::min(value.size(), kPiece));
+    const auto piece = value.first(std::min(value.size(), kChecksumPiece));
     LOCKSTEP_RETURN_IF_ERROR(file_.ReadAt(offset, piece));
     crc = ExtendCrc32c(crc, piece);
     offset += piece.size();
@@ -61,7 +56,7 @@ absl::StatusOr<uint32_t> SafetensorsFile::Read(const SafetensorsEntry& entry,
 }
 
 absl::StatusOr<uint32_t> SafetensorsFile::Checksum(const SafetensorsEntry& entry) const {
-  std::vector<std::byte> buffer(std::min<uint64_t>(entry.end - entry.begin, kPiece));
+  std::vector<std::byte> buffer(std::min<uint64_t>(entry.end - entry.begin, kChecksumPiece));
   uint32_t crc = 0;
   for (uint64_t at = entry.begin; at < entry.end;) {
     const auto piece = std::span(buffer).first(std::min<uint64_t>(entry.end - at, buffer.size()));

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kAlignment = 8;
-constexpr int kDepth = 3;  // header, tensor, shape
+constexpr int kHeaderDepth = 3;  // header, tensor, shape
 
 struct NamedDType {
   absl::string_view name;
@@ -121,7 +121,7 @@ std::string EncodeSafetensorsHeader(const std::vector<SafetensorsEntry>& entries
 absl::StatusOr<std::vector<SafetensorsEntry>> DecodeSafetensorsHeader(absl::string_view json,
                                                                       uint64_t data_bytes) {
   if (json.empty() || json[0] != '{') return absl::DataLossError("header does not begin with '{'");
-  auto parsed = ParseStrictJson(json, kDepth);
+  auto parsed = ParseStrictJson(json, kHeaderDepth);
   if (!parsed.ok()) return absl::DataLossError(absl::StrCat("header: ", parsed.status().message()));
 
   std::vector<SafetensorsEntry> entries;

@@ -18,8 +18,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
-constexpr size_t kPiece = size_t{1} << 20;  // stays in the cache between checksum and write
-
 // Position in the order of the format's own library, which sorts its dtypes from the last to the
 // first.
 int Rank(DType dtype) {
@@ -64,7 +62,7 @@ absl::Status CheckNames(const std::vector<const NamedTensor*>& sorted) {
 absl::StatusOr<uint32_t> AppendTensor(AtomicFile& file, std::span<const std::byte> bytes) {
   uint32_t crc = 0;
   while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), kPiece));
+    const auto piece = bytes.first(std::min(bytes.size(), kChecksumPiece));
     crc = ExtendCrc32c(crc, piece);
     LOCKSTEP_RETURN_IF_ERROR(file.Append(piece));
     bytes = bytes.subspan(piece.size());

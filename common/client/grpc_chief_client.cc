@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-using Async = Chief::StubInterface::async_interface;
+using ChiefAsync = Chief::StubInterface::async_interface;
 
 class GrpcChiefClient final : public ChiefClient {
  public:
@@ -20,16 +20,16 @@ class GrpcChiefClient final : public ChiefClient {
       : stub_(Chief::NewStub(rpc::MakeChannel(options.address))), calls_(options) {}
 
   void RegisterTask(const RegisterTaskRequest& request, Done<RegisterTaskReply> done) override {
-    calls_.Start(stub_->async(), &Async::RegisterTask, "RegisterTask", request,
+    calls_.Start(stub_->async(), &ChiefAsync::RegisterTask, "RegisterTask", request,
                  rpc::kParkedDeadline, std::move(done));
   }
   void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) override {
-    calls_.Start(stub_->async(), &Async::Heartbeat, "Heartbeat", request, rpc::kControlDeadline,
-                 std::move(done));
+    calls_.Start(stub_->async(), &ChiefAsync::Heartbeat, "Heartbeat", request,
+                 rpc::kControlDeadline, std::move(done));
   }
   void ReportError(const ReportErrorRequest& request, Done<ReportErrorReply> done) override {
-    calls_.Start(stub_->async(), &Async::ReportError, "ReportError", request, rpc::kControlDeadline,
-                 std::move(done));
+    calls_.Start(stub_->async(), &ChiefAsync::ReportError, "ReportError", request,
+                 rpc::kControlDeadline, std::move(done));
   }
 
  private:

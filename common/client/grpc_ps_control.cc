@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-using Async = ParameterServer::StubInterface::async_interface;
+using PsAsync = ParameterServer::StubInterface::async_interface;
 
 class GrpcPsControl final : public PsControl {
  public:
@@ -20,37 +20,37 @@ class GrpcPsControl final : public PsControl {
       : stub_(ParameterServer::NewStub(rpc::MakeChannel(options.address))), calls_(options) {}
 
   void GetView(Done<SetViewReply> done) override {
-    calls_.Start(stub_->async(), &Async::GetView, "GetView", GetViewRequest(),
+    calls_.Start(stub_->async(), &PsAsync::GetView, "GetView", GetViewRequest(),
                  rpc::kControlDeadline, std::move(done));
   }
   void SetView(const SetViewRequest& request, Done<SetViewReply> done) override {
-    calls_.Start(stub_->async(), &Async::SetView, "SetView", request, rpc::kControlDeadline,
+    calls_.Start(stub_->async(), &PsAsync::SetView, "SetView", request, rpc::kControlDeadline,
                  std::move(done));
   }
   void CreateVariables(const CreateVariablesRequest& request,
                        Done<CreateVariablesReply> done) override {
-    calls_.Start(stub_->async(), &Async::CreateVariables, "CreateVariables", request,
+    calls_.Start(stub_->async(), &PsAsync::CreateVariables, "CreateVariables", request,
                  rpc::kDiskDeadline, std::move(done));
   }
   void Grant(const GrantRequest& request, Done<GrantReply> done) override {
-    calls_.Start(stub_->async(), &Async::Grant, "Grant", request, rpc::kParkedDeadline,
+    calls_.Start(stub_->async(), &PsAsync::Grant, "Grant", request, rpc::kParkedDeadline,
                  std::move(done));
   }
   void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) override {
-    calls_.Start(stub_->async(), &Async::CommitStep, "CommitStep", request, rpc::kControlDeadline,
+    calls_.Start(stub_->async(), &PsAsync::CommitStep, "CommitStep", request, rpc::kControlDeadline,
                  std::move(done));
   }
   void Save(const SaveRequest& request, Done<SaveReply> done) override {
-    calls_.Start(stub_->async(), &Async::Save, "Save", request, rpc::kDiskDeadline,
+    calls_.Start(stub_->async(), &PsAsync::Save, "Save", request, rpc::kDiskDeadline,
                  std::move(done));
   }
   void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
                        Done<ReleaseSnapshotReply> done) override {
-    calls_.Start(stub_->async(), &Async::ReleaseSnapshot, "ReleaseSnapshot", request,
+    calls_.Start(stub_->async(), &PsAsync::ReleaseSnapshot, "ReleaseSnapshot", request,
                  rpc::kControlDeadline, std::move(done));
   }
   void Finish(const FinishRequest& request, Done<FinishReply> done) override {
-    calls_.Start(stub_->async(), &Async::Finish, "Finish", request, rpc::kControlDeadline,
+    calls_.Start(stub_->async(), &PsAsync::Finish, "Finish", request, rpc::kControlDeadline,
                  std::move(done));
   }
 

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kBufferSize = size_t{1} << 16;
+constexpr size_t kReadBytes = size_t{1} << 16;
 constexpr std::byte kGzipMagic[] = {std::byte{0x1f}, std::byte{0x8b}};
 constexpr int kGzipWindowBits = 15 + 16;
 // inflate counts in 32 bits.
@@ -40,7 +40,7 @@ void ByteSource::EndInflate::operator()(z_stream_s* stream) const {
 }
 
 ByteSource::ByteSource(std::string path, FileDescriptor file)
-    : path_(std::move(path)), file_(std::move(file)), buffer_(kBufferSize) {}
+    : path_(std::move(path)), file_(std::move(file)), buffer_(kReadBytes) {}
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& path) {
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kBufferSize = size_t{1} << 16;
+constexpr size_t kScanBytes = size_t{1} << 16;
 constexpr size_t kLargestRecord = size_t{1} << 24;
 constexpr int kEnd = -1;
 constexpr int kByteOrderMark[] = {0xef, 0xbb, 0xbf};
@@ -14,7 +14,7 @@ constexpr int kByteOrderMark[] = {0xef, 0xbb, 0xbf};
 }  // namespace
 
 CsvScanner::CsvScanner(std::unique_ptr<ByteSource> source)
-    : source_(std::move(source)), buffer_(kBufferSize) {}
+    : source_(std::move(source)), buffer_(kScanBytes) {}
 
 absl::StatusOr<CsvScanner> CsvScanner::Open(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto source, ByteSource::Open(path));

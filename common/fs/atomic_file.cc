@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kMark[] = ".lockstep-tmp-";
-constexpr mode_t kMode = 0640;
+constexpr mode_t kFileMode = 0640;
 constexpr size_t kLargestWrite = size_t{1} << 30;
 
 std::string TemporaryName(absl::string_view name) {
@@ -63,7 +63,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   if (!folder.valid()) return WriteError(folder_path, "open the folder", errno);
   std::string temporary = TemporaryName(name);
   FileDescriptor file(::openat(folder.get(), temporary.c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
   if (!file.valid()) return WriteError(path, "create", errno);
   return AtomicFile(path, std::move(folder), std::move(temporary), std::move(file));
 }

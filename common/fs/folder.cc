@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-constexpr mode_t kMode = 0750;
+constexpr mode_t kFolderMode = 0750;
 
 struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
@@ -83,7 +83,7 @@ absl::Status MakeFolders(const std::string& path) {
   if (IsFolder(path)) return absl::OkStatus();
   const std::string parent = FolderOf(path);
   if (parent != path && parent != ".") LOCKSTEP_RETURN_IF_ERROR(MakeFolders(parent));
-  if (::mkdir(path.c_str(), kMode) == 0) return SyncFolder(parent);
+  if (::mkdir(path.c_str(), kFolderMode) == 0) return SyncFolder(parent);
   const int error = errno;
   if (error == EEXIST) {
     if (IsFolder(path)) return absl::OkStatus();

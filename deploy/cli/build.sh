@@ -62,7 +62,7 @@ up_to_date() {
 # build_targets TARGET...: ends the script when it fails.
 build_targets() {
   local status=0
-  run_bazel "building" "$cache/build.log" build "$@" || status=$?
+  run_bazel "building" "$cache/build.log" build --config=unity "$@" || status=$?
   stop_own_server
   ((status == 0)) || {
     bazel_output "$cache/build.log" >&2

@@ -56,7 +56,7 @@ run_tests() {
   [ -n "$has_target" ] || set -- "$@" //...
   make_python
   set -- --test_tag_filters=-gpu ${python:+"--test_env=LOCKSTEP_PYTHON=$python"} "$@"
-  run_bazel "testing" "$cache/test.log" test --keep_going --test_summary=short "$@" || status=$?
+  run_bazel "testing" "$cache/test.log" test --config=unity --keep_going --test_summary=short "$@" || status=$?
   stop_own_server
   bazel_output "$cache/test.log"
   print_count "$cache/test.log" || count=1

@@ -8,8 +8,8 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr absl::Duration kReportEvery = absl::Seconds(5);
-constexpr absl::Duration kRetryPause = absl::Milliseconds(500);
+constexpr absl::Duration kRemindEvery = absl::Seconds(5);
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(500);
 
 absl::StatusOr<RegisterTaskReply> CallOnce(ChiefClient* chief, const RegisterTaskRequest& request) {
   absl::Notification answered;
@@ -29,7 +29,7 @@ absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTas
                                            const absl::Notification* stop) {
   const absl::Duration start = options.clock->Monotonic();
   absl::Duration last_contact = start;
-  absl::Duration next_report = start + kReportEvery;
+  absl::Duration next_report = start + kRemindEvery;
   while (true) {
     const absl::StatusOr<RegisterTaskReply> reply = CallOnce(chief, request);
     if (stop->HasBeenNotified()) return absl::CancelledError("told to stop before the job began");
@@ -49,14 +49,14 @@ absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTas
                        "--start_timeout sets how long to wait"));
     }
     if (now >= next_report) {
-      next_report = now + kReportEvery;
+      next_report = now + kRemindEvery;
       const std::string seconds = absl::StrCat(absl::ToInt64Seconds(now - start), " s");
       log::Warning(reached ? absl::StrCat("waiting for ", seconds,
                                           " for the job to begin: ", reply->waiting_for())
                            : absl::StrCat("waiting for ", seconds, " for the ", options.chief_name,
                                           ": ", reply.status().message()));
     }
-    if (stop->WaitForNotificationWithTimeout(reached ? absl::ZeroDuration() : kRetryPause)) {
+    if (stop->WaitForNotificationWithTimeout(reached ? absl::ZeroDuration() : kAskAgainAfter)) {
       return absl::CancelledError("told to stop before the job began");
     }
   }

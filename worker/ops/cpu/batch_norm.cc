@@ -6,9 +6,9 @@
 namespace lockstep::worker::cpu {
 namespace {
 
-enum Variable { kGamma, kBeta, kMovingMean, kMovingVariance };
-
 class BatchNormOp : public Op {
+  enum Variable { kGamma, kBeta, kMovingMean, kMovingVariance };
+
  public:
   BatchNormOp(OneDnn* onednn, const BatchNormOptions& options)
       : options_(options), mean_(options.channels), variance_(options.channels) {

@@ -9,9 +9,9 @@
 namespace lockstep::worker::cpu {
 namespace {
 
-enum Variable { kKernel, kBias };
-
 class Conv2DOp : public Op {
+  enum Variable { kKernel, kBias };
+
  public:
   Conv2DOp(OneDnn* onednn, const Conv2DOptions& options)
       : options_(options),

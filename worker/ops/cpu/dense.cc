@@ -7,9 +7,9 @@
 namespace lockstep::worker::cpu {
 namespace {
 
-enum Variable { kKernel, kBias };
-
 class DenseOp : public Op {
+  enum Variable { kKernel, kBias };
+
  public:
   DenseOp(OneDnn* onednn, const DenseOptions& options)
       : options_(options), bias_gradient_(options.batch, options.units) {
