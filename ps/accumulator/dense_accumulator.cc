@@ -1,7 +1,7 @@
 #include "ps/accumulator/dense_accumulator.h"
 
 #include "common/base/check.h"
-#include "ps/accumulator/element_math.h"
+#include "common/tensor/element_math.h"
 
 namespace lockstep::ps {
 namespace {

@@ -20,6 +20,11 @@ class PartialShape {
   explicit PartialShape(const Shape& shape)
       : dims_(std::vector<int64_t>(shape.dims().begin(), shape.dims().end())) {}
 
+  // -1 where it is not known.
+  int rank() const { return dims_.has_value() ? static_cast<int>(dims_->size()) : -1; }
+  // Of a known rank; kUnknown where the extent is not.
+  int64_t dim(int axis) const { return (*dims_)[axis]; }
+
   bool IsCompatibleWith(const Shape& shape) const;
   // "[3,?]"; "<unknown>" where even the rank is.
   std::string ToString() const;

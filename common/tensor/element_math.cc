@@ -1,10 +1,10 @@
-#include "ps/accumulator/element_math.h"
+#include "common/tensor/element_math.h"
 
 #include <bit>
 
 #include "common/base/check.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 // bfloat16 is the upper half of a float: computed in float, rounded to nearest even.
@@ -90,4 +90,25 @@ void DivideBy(MutableTensorView sum, int count) {
   });
 }
 
-}  // namespace lockstep::ps
+void AddRows(DType dtype, size_t width, absl::Span<const RowSum> rows) {
+  Dispatch(dtype, [&]<typename T>() {
+    for (const RowSum& row : rows) {
+      T* to = static_cast<T*>(row.sum);
+      const T* from = static_cast<const T*>(row.term);
+      for (size_t i = 0; i < width; ++i) to[i] = to[i] + from[i];
+    }
+  });
+}
+
+void DivideRows(DType dtype, size_t width, void* rows, absl::Span<const int> counts) {
+  Dispatch(dtype, [&]<typename T>() {
+    T* row = static_cast<T*>(rows);
+    for (const int count : counts) {
+      const T divisor = static_cast<T>(count);
+      for (size_t i = 0; count != 1 && i < width; ++i) row[i] = row[i] / divisor;
+      row += width;
+    }
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// What is pushed to a sparse accumulator and what is taken from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep::ps {
+
+// As it came, sound or not. Does not own.
+struct SparseGradientView {
+  TensorView indices;  // int64 or int32, [n]: the row to which each slice belongs
+  TensorView values;   // [n, ...]
+  // Of the whole gradient, where the sender says it.
+  std::optional<absl::Span<const int64_t>> dense_shape;
+};
+
+struct SparseGradient {
+  std::vector<int64_t> indices;
+  Tensor values;  // [indices.size(), ...]
+  // The declared number of rows, -1 where there is none, and the extents of a slice.
+  std::vector<int64_t> dense_shape;
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,124 @@
+// What tests of the dense accumulator have in common: tensors of any element type from floats and
+// back, and an accumulator with the takes that it has answered.
+#pragma once
+
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ps/accumulator/dense_accumulator.h"
+
+namespace lockstep::ps::test {
+
+using Accumulator = ConditionalAccumulator<TensorView, Tensor>;
+
+inline _Float16 ToHalf(float value) { return static_cast<_Float16>(value); }
+
+inline Tensor Of(const Shape& shape, const std::vector<float>& values,
+                 DType dtype = DType::kFloat32) {
+  Tensor tensor(dtype, shape);
+  for (size_t i = 0; i < values.size(); ++i) {
+    switch (dtype) {
+      case DType::kFloat32:
+        static_cast<float*>(tensor.data())[i] = values[i];
+        break;
+      case DType::kFloat64:
+        static_cast<double*>(tensor.data())[i] = values[i];
+        break;
+      case DType::kFloat16:
+        static_cast<_Float16*>(tensor.data())[i] = ToHalf(values[i]);
+        break;
+      default:  // bfloat16, for values that it has exactly
+        static_cast<uint16_t*>(tensor.data())[i] = std::bit_cast<uint32_t>(values[i]) >> 16;
+    }
+  }
+  return tensor;
+}
+
+inline Tensor Of(float value, DType dtype = DType::kFloat32) {
+  return Of(Shape({1}), {value}, dtype);
+}
+
+inline std::vector<float> Values(const Tensor& tensor) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    switch (tensor.dtype()) {
+      case DType::kFloat32:
+        values.push_back(static_cast<const float*>(tensor.data())[i]);
+        break;
+      case DType::kFloat64:
+        values.push_back(static_cast<float>(static_cast<const double*>(tensor.data())[i]));
+        break;
+      case DType::kFloat16:
+        values.push_back(static_cast<float>(static_cast<const _Float16*>(tensor.data())[i]));
+        break;
+      default:
+        values.push_back(
+            std::bit_cast<float>(uint32_t{static_cast<const uint16_t*>(tensor.data())[i]} << 16));
+    }
+  }
+  return values;
+}
+
+// An accumulator of shape [1] unless told otherwise, and what its takes have returned.
+class DenseFixture {
+ public:
+  explicit DenseFixture(Reduction reduction = Reduction::kMean, DType dtype = DType::kFloat32,
+                        PartialShape shape = PartialShape(Shape({1})))
+      : accumulator(dtype, std::move(shape), reduction), dtype_(dtype) {}
+
+  absl::Status Apply(const Tensor& gradient, int64_t local_step = 0) {
+    auto applied = accumulator.Apply(GlobalStep(local_step), gradient.view());
+    if (!applied.ok()) return applied.status();
+    was_accepted = applied->accepted;
+    Note(std::move(applied->finished));
+    return absl::OkStatus();
+  }
+  void Apply(float gradient, int64_t local_step = 0) {
+    REQUIRE(Apply(Of(gradient, dtype_), local_step).ok());
+  }
+
+  TakeId Start(int required) {
+    const TakeId id(++last_take_);
+    auto finished = accumulator.Take(id, required);
+    REQUIRE(finished.ok());
+    Note(*std::move(finished));
+    return id;
+  }
+  void Cancel(TakeId id) { Note(accumulator.Cancel(id)); }
+
+  // A take that must be satisfied at once.
+  std::vector<float> Take(int required) {
+    const TakeId id = Start(required);
+    REQUIRE(IsFinished(id));
+    return ResultOf(id);
+  }
+
+  bool IsFinished(TakeId id) const { return finished_.contains(id); }
+  absl::Status StatusOf(TakeId id) const { return finished_.at(id).gradient.status(); }
+  std::vector<float> ResultOf(TakeId id) const {
+    REQUIRE(StatusOf(id).ok());
+    return Values(*finished_.at(id).gradient);
+  }
+  int CountOf(TakeId id) const { return finished_.at(id).count; }
+
+  DenseAccumulator accumulator;
+  bool was_accepted = false;
+
+ private:
+  void Note(std::vector<Accumulator::FinishedTake> finished) {
+    for (auto& take : finished) {
+      const TakeId id = take.id;
+      REQUIRE(finished_.emplace(id, std::move(take)).second);
+    }
+  }
+
+  const DType dtype_;
+  uint64_t last_take_ = 0;
+  std::map<TakeId, Accumulator::FinishedTake> finished_;
+};
+
+}  // namespace lockstep::ps::test

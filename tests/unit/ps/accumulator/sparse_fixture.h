@@ -1,0 +1,133 @@
+// What tests of the sparse accumulator have in common: gradients from literals, and an accumulator
+// with the takes that it has answered.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ps/accumulator/sparse_accumulator.h"
+#include "tests/unit/ps/accumulator/dense_fixture.h"
+
+namespace lockstep::ps::test {
+
+using Rows = std::vector<std::pair<int64_t, std::vector<float>>>;
+
+// A gradient that owns what it shows.
+struct SparsePush {
+  Tensor indices;
+  Tensor values;
+  std::optional<std::vector<int64_t>> dense_shape;
+
+  SparseGradientView view() const {
+    SparseGradientView view{indices.view(), values.view(), {}};
+    if (dense_shape.has_value()) view.dense_shape = *dense_shape;
+    return view;
+  }
+};
+
+inline Tensor Indices(const std::vector<int64_t>& indices, std::optional<Shape> shape = {}) {
+  Tensor tensor(DType::kInt64, shape.value_or(Shape({static_cast<int64_t>(indices.size())})));
+  std::copy(indices.begin(), indices.end(), static_cast<int64_t*>(tensor.data()));
+  return tensor;
+}
+
+// Values of the shape [indices..., slice...].
+inline SparsePush PushOf(const std::vector<int64_t>& indices, const Shape& values_shape,
+                         const std::vector<float>& values, DType dtype = DType::kFloat32) {
+  return {Indices(indices), Of(values_shape, values, dtype), {}};
+}
+
+inline SparsePush PushOf(const Rows& rows, DType dtype = DType::kFloat32) {
+  std::vector<int64_t> indices;
+  std::vector<float> values;
+  for (const auto& [index, slice] : rows) {
+    indices.push_back(index);
+    values.insert(values.end(), slice.begin(), slice.end());
+  }
+  const int64_t width = rows.empty() ? 1 : static_cast<int64_t>(rows[0].second.size());
+  return PushOf(indices, Shape({static_cast<int64_t>(rows.size()), width}), values, dtype);
+}
+
+class SparseFixture {
+ public:
+  using Accumulator = ConditionalAccumulator<SparseGradientView, SparseGradient>;
+
+  explicit SparseFixture(PartialShape shape = PartialShape(),
+                         Reduction reduction = Reduction::kMean, DType dtype = DType::kFloat32,
+                         RowMerge merge = RowMerge::kAsPushed)
+      : accumulator(dtype, std::move(shape), reduction, merge), dtype_(dtype) {}
+
+  absl::Status Apply(const SparsePush& push, int64_t local_step = 0) {
+    auto applied = accumulator.Apply(GlobalStep(local_step), push.view());
+    if (!applied.ok()) return applied.status();
+    was_accepted = applied->accepted;
+    Note(std::move(applied->finished));
+    return absl::OkStatus();
+  }
+  void Apply(const Rows& rows, int64_t local_step = 0) {
+    const absl::Status status = Apply(PushOf(rows, dtype_), local_step);
+    INFO(status);
+    REQUIRE(status.ok());
+  }
+  // "" for success.
+  std::string ErrorOf(const SparsePush& push, int64_t local_step = 0) {
+    const absl::Status status = Apply(push, local_step);
+    CHECK((status.ok() || absl::IsInvalidArgument(status)));
+    return std::string(status.message());
+  }
+
+  TakeId Start(int required) {
+    const TakeId id(++last_take_);
+    auto finished = accumulator.Take(id, required);
+    REQUIRE(finished.ok());
+    Note(*std::move(finished));
+    return id;
+  }
+  void Cancel(TakeId id) { Note(accumulator.Cancel(id)); }
+
+  // A take that must be satisfied at once.
+  Rows Take(int required) { return RowsOf(Start(required)); }
+
+  bool IsFinished(TakeId id) const { return finished_.contains(id); }
+  absl::Status StatusOf(TakeId id) const { return finished_.at(id).gradient.status(); }
+  const SparseGradient& ResultOf(TakeId id) const {
+    REQUIRE(IsFinished(id));
+    REQUIRE(StatusOf(id).ok());
+    return *finished_.at(id).gradient;
+  }
+  int CountOf(TakeId id) const { return finished_.at(id).count; }
+  // The slices flattened.
+  Rows RowsOf(TakeId id) const {
+    const SparseGradient& gradient = ResultOf(id);
+    const std::vector<float> values = Values(gradient.values);
+    Rows rows;
+    REQUIRE(gradient.values.shape().dim(0) == static_cast<int64_t>(gradient.indices.size()));
+    for (size_t i = 0; i < gradient.indices.size(); ++i) {
+      const auto begin = values.begin() + i * values.size() / gradient.indices.size();
+      const auto end = values.begin() + (i + 1) * values.size() / gradient.indices.size();
+      rows.emplace_back(gradient.indices[i], std::vector<float>(begin, end));
+    }
+    return rows;
+  }
+
+  SparseAccumulator accumulator;
+  bool was_accepted = false;
+
+ private:
+  void Note(std::vector<Accumulator::FinishedTake> finished) {
+    for (auto& take : finished) {
+      const TakeId id = take.id;
+      REQUIRE(finished_.emplace(id, std::move(take)).second);
+    }
+  }
+
+  const DType dtype_;
+  uint64_t last_take_ = 0;
+  std::map<TakeId, Accumulator::FinishedTake> finished_;
+};
+
+}  // namespace lockstep::ps::test
