@@ -2,13 +2,70 @@
 
 #include <cmath>
 
-#include "common/optimizer/float_dispatch.h"
+#include "common/optimizer/element_loops.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kBeta1Power = 0;
 constexpr int kBeta2Power = 1;
+
+template <typename T>
+struct AdamNumbers {
+  // 1 - beta is taken in T from the rounded beta, as TensorFlow does.
+  AdamNumbers(const AdamOptions& options, float learning_rate, absl::Span<const float> powers)
+      : beta1(options.beta1),
+        beta2(options.beta2),
+        rest1(T{1} - beta1),
+        rest2(T{1} - beta2),
+        epsilon(options.epsilon),
+        alpha(T{learning_rate} * std::sqrt(T{1} - T{powers[kBeta2Power]}) /
+              (T{1} - T{powers[kBeta1Power]})),
+        rate(learning_rate),
+        weight_decay(options.weight_decay) {}
+
+  T beta1;
+  T beta2;
+  T rest1;
+  T rest2;
+  T epsilon;
+  T alpha;
+  T rate;
+  T weight_decay;
+};
+
+template <typename T, bool kDecayWeights>
+T Decayed(T value, const AdamNumbers<T>& with) {
+  if constexpr (!kDecayWeights) return value;
+  return value - value * with.weight_decay * with.rate;
+}
+
+template <typename T, bool kDecayWeights>
+void AdamElements(const AdamNumbers<T>& numbers, const Elements<T>& e) {
+  ForEachElement(e.count, [with = numbers, g = e.gradient, old = e.old_value, w = e.value,
+                           m = e.slots[0], v = e.slots[1]](size_t i) {
+    m[i] += (g[i] - m[i]) * with.rest1;
+    v[i] += (g[i] * g[i] - v[i]) * with.rest2;
+    w[i] = Decayed<T, kDecayWeights>(old[i], with) -
+           (m[i] * with.alpha) / (std::sqrt(v[i]) + with.epsilon);
+  });
+}
+
+// TensorFlow makes the sparse update of whole-tensor operations, which round otherwise.
+template <typename T, bool kDecayWeights, bool kHasGradient>
+void AdamRow(const AdamNumbers<T>& numbers, const Elements<T>& e) {
+  ForEachElement(e.count, [with = numbers, g = e.gradient, w = e.value, m = e.slots[0],
+                           v = e.slots[1]](size_t i) {
+    m[i] *= with.beta1;
+    v[i] *= with.beta2;
+    if constexpr (kHasGradient) {
+      m[i] += g[i] * with.rest1;
+      v[i] += g[i] * g[i] * with.rest2;
+    }
+    w[i] = Decayed<T, kDecayWeights>(w[i], with) -
+           (m[i] * with.alpha) / (std::sqrt(v[i]) + with.epsilon);
+  });
+}
 
 class Adam final : public UpdateRule {
  public:
@@ -19,24 +76,25 @@ class Adam final : public UpdateRule {
   absl::string_view name() const override { return "adam"; }
   absl::Span<const SlotSpec> slots() const override { return slots_; }
   absl::Span<const ScalarSpec> scalars() const override { return scalars_; }
+  bool TouchesOnlyRows() const override { return options_.lazy; }
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      const T* old_value = update.old_value.as<T>().data();
-      const T* gradient = update.gradient.as<T>().data();
-      T* m = update.slots[0].as<T>().data();
-      T* v = update.slots[1].as<T>().data();
-      const std::span<T> value = update.new_value.as<T>();
-      // 1 - beta is taken in T from the rounded beta, as TensorFlow does.
-      const T one_minus_beta1 = T{1} - T{options_.beta1};
-      const T one_minus_beta2 = T{1} - T{options_.beta2};
-      const T epsilon = options_.epsilon;
-      const T alpha = T{update.learning_rate} * std::sqrt(T{1} - T{update.scalars[kBeta2Power]}) /
-                      (T{1} - T{update.scalars[kBeta1Power]});
-      for (size_t i = 0; i < value.size(); ++i) {
-        m[i] += (gradient[i] - m[i]) * one_minus_beta1;
-        v[i] += (gradient[i] * gradient[i] - v[i]) * one_minus_beta2;
-        value[i] = old_value[i] - (m[i] * alpha) / (std::sqrt(v[i]) + epsilon);
+      const AdamNumbers<T> numbers(options_, update.learning_rate, update.scalars);
+      if (options_.weight_decay == 0) {
+        AdamElements<T, false>(numbers, AllElements<T>(update));
+      } else {
+        AdamElements<T, true>(numbers, AllElements<T>(update));
+      }
+    });
+  }
+
+  void ApplyRows(const RowUpdate& update) const override {
+    DispatchFloat(update.value.dtype, [&]<typename T>() {
+      if (options_.weight_decay == 0) {
+        Rows<T, false>(update);
+      } else {
+        Rows<T, true>(update);
       }
     });
   }
@@ -47,8 +105,20 @@ class Adam final : public UpdateRule {
   }
 
  private:
+  template <typename T, bool kDecayWeights>
+  void Rows(const RowUpdate& update) const {
+    const AdamNumbers<T> numbers(options_, update.learning_rate, update.scalars);
+    const auto named = [&](const Elements<T>& row) {
+      AdamRow<T, kDecayWeights, true>(numbers, row);
+    };
+    if (options_.lazy) return ForNamedRows<T>(update, named);
+    ForAllRows<T>(update, /*may_repeat=*/false, named, [&](const Elements<T>& rows) {
+      AdamRow<T, kDecayWeights, false>(numbers, rows);
+    });
+  }
+
   const AdamOptions options_;
-  const std::vector<SlotSpec> slots_ = {{"adam_m", 0}, {"adam_v", 0}};
+  const std::vector<SlotSpec> slots_ = {{"m", 0}, {"v", 0}};
   const std::vector<ScalarSpec> scalars_;
 };
 

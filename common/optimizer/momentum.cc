@@ -1,9 +1,52 @@
 #include "common/optimizer/momentum.h"
 
-#include "common/optimizer/float_dispatch.h"
+#include "common/optimizer/element_loops.h"
 
 namespace lockstep {
 namespace {
+
+template <typename T>
+struct MomentumElements {
+  T rate;
+  T momentum;
+
+  void operator()(const Elements<T>& e) const {
+    ForEachElement(e.count, [rate = rate, momentum = momentum, g = e.gradient, old = e.old_value,
+                             w = e.value, sum = e.slots[0]](size_t i) {
+      sum[i] = sum[i] * momentum + g[i];
+      w[i] = old[i] - sum[i] * rate;
+    });
+  }
+};
+
+template <typename T>
+struct NesterovElements {
+  T rate;
+  T momentum;
+
+  void operator()(const Elements<T>& e) const {
+    ForEachElement(e.count, [rate = rate, momentum = momentum, g = e.gradient, old = e.old_value,
+                             w = e.value, sum = e.slots[0]](size_t i) {
+      sum[i] = sum[i] * momentum + g[i];
+      w[i] = old[i] - (g[i] * rate + sum[i] * momentum * rate);
+    });
+  }
+};
+
+// TensorFlow's sparse kernel multiplies the two constants first.
+template <typename T>
+struct NesterovRow {
+  T rate;
+  T momentum;
+
+  void operator()(const Elements<T>& e) const {
+    ForEachElement(e.count, [rate = rate, momentum = momentum, both = rate * momentum,
+                             g = e.gradient, w = e.value, sum = e.slots[0]](size_t i) {
+      sum[i] = sum[i] * momentum + g[i];
+      w[i] -= g[i] * rate + sum[i] * both;
+    });
+  }
+};
 
 class Momentum final : public UpdateRule {
  public:
@@ -14,22 +57,21 @@ class Momentum final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      const T* old_value = update.old_value.as<T>().data();
-      const T* gradient = update.gradient.as<T>().data();
-      T* sum = update.slots[0].as<T>().data();
-      const std::span<T> value = update.new_value.as<T>();
-      const T rate = update.learning_rate;
-      const T momentum = options_.momentum;
+      const auto all = AllElements<T>(update);
       if (options_.nesterov) {
-        for (size_t i = 0; i < value.size(); ++i) {
-          sum[i] = sum[i] * momentum + gradient[i];
-          value[i] = old_value[i] - (gradient[i] * rate + sum[i] * momentum * rate);
-        }
+        NesterovElements<T>{update.learning_rate, options_.momentum}(all);
       } else {
-        for (size_t i = 0; i < value.size(); ++i) {
-          sum[i] = sum[i] * momentum + gradient[i];
-          value[i] = old_value[i] - sum[i] * rate;
-        }
+        MomentumElements<T>{update.learning_rate, options_.momentum}(all);
+      }
+    });
+  }
+
+  void ApplyRows(const RowUpdate& update) const override {
+    DispatchFloat(update.value.dtype, [&]<typename T>() {
+      if (options_.nesterov) {
+        ForNamedRows<T>(update, NesterovRow<T>{update.learning_rate, options_.momentum});
+      } else {
+        ForNamedRows<T>(update, MomentumElements<T>{update.learning_rate, options_.momentum});
       }
     });
   }

@@ -1,5 +1,5 @@
 // Momentum, slot "momentum": a = a * mu + g, then w -= a * lr, or in Nesterov's form
-// w -= g * lr + a * mu * lr.
+// w -= g * lr + a * mu * lr. Rows that a sparse gradient does not name keep their sum.
 #pragma once
 
 #include <memory>

@@ -9,13 +9,27 @@
 namespace lockstep {
 namespace {
 
+float Quotient(int64_t step, int64_t decay_steps, bool staircase = false) {
+  LOCKSTEP_CHECK(decay_steps > 0);
+  const float quotient = static_cast<float>(step) / static_cast<float>(decay_steps);
+  return staircase ? std::floor(quotient) : quotient;
+}
+
 float Rate(float base, const ConstantSchedule&, GlobalStep) { return base; }
 
 float Rate(float base, const ExponentialSchedule& schedule, GlobalStep step) {
-  LOCKSTEP_CHECK(schedule.decay_steps > 0);
-  float exponent = static_cast<float>(step.value()) / static_cast<float>(schedule.decay_steps);
-  if (schedule.staircase) exponent = std::floor(exponent);
+  const float exponent = Quotient(step.value(), schedule.decay_steps, schedule.staircase);
   return base * std::pow(schedule.decay_rate, exponent);
+}
+
+float Rate(float base, const NaturalExponentialSchedule& schedule, GlobalStep step) {
+  const float exponent = Quotient(step.value(), schedule.decay_steps, schedule.staircase);
+  return base * std::pow(std::exp(-schedule.decay_rate), exponent);
+}
+
+float Rate(float base, const InverseTimeSchedule& schedule, GlobalStep step) {
+  const float done = Quotient(step.value(), schedule.decay_steps, schedule.staircase);
+  return base / (1.0f + schedule.decay_rate * done);
 }
 
 float Rate(float, const PiecewiseSchedule& schedule, GlobalStep step) {
@@ -26,19 +40,35 @@ float Rate(float, const PiecewiseSchedule& schedule, GlobalStep step) {
   return schedule.values[piece - schedule.boundaries.begin()];
 }
 
+float Rate(float base, const PolynomialSchedule& schedule, GlobalStep step) {
+  float done;
+  if (schedule.cycle) {
+    const float cycles = std::max(1.0f, std::ceil(Quotient(step.value(), schedule.decay_steps)));
+    done = static_cast<float>(step.value()) / (static_cast<float>(schedule.decay_steps) * cycles);
+  } else {
+    done = Quotient(std::min(step.value(), schedule.decay_steps), schedule.decay_steps);
+  }
+  return (base - schedule.end) * std::pow(1.0f - done, schedule.power) + schedule.end;
+}
+
 float Rate(float base, const CosineSchedule& schedule, GlobalStep step) {
-  LOCKSTEP_CHECK(schedule.decay_steps > 0);
-  const float done = static_cast<float>(std::min(step.value(), schedule.decay_steps)) /
-                     static_cast<float>(schedule.decay_steps);
+  const float done = Quotient(std::min(step.value(), schedule.decay_steps), schedule.decay_steps);
   const float cosine = 0.5f * (1.0f + std::cos(std::numbers::pi_v<float> * done));
   return base * ((1.0f - schedule.alpha) * cosine + schedule.alpha);
+}
+
+float WarmRateAt(const LearningRateSchedule& schedule, GlobalStep step) {
+  return std::visit([&](const auto& kind) { return Rate(schedule.base, kind, step); },
+                    schedule.kind);
 }
 
 }  // namespace
 
 float LearningRateAt(const LearningRateSchedule& schedule, GlobalStep step) {
-  return std::visit([&](const auto& kind) { return Rate(schedule.base, kind, step); },
-                    schedule.kind);
+  const WarmUp& warm_up = schedule.warm_up;
+  if (warm_up.steps == 0 || step.value() >= warm_up.steps) return WarmRateAt(schedule, step);
+  const float full = WarmRateAt(schedule, GlobalStep(warm_up.steps));
+  return warm_up.start + (full - warm_up.start) * Quotient(step.value() + 1, warm_up.steps);
 }
 
 }  // namespace lockstep

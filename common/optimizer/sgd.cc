@@ -1,21 +1,35 @@
 #include "common/optimizer/sgd.h"
 
-#include "common/optimizer/float_dispatch.h"
+#include "common/optimizer/element_loops.h"
 
 namespace lockstep {
 namespace {
 
+template <typename T>
+struct SgdElements {
+  T rate;
+
+  void operator()(const Elements<T>& e) const {
+    ForEachElement(e.count, [rate = rate, g = e.gradient, old = e.old_value,
+                             w = e.value](size_t i) { w[i] = old[i] - g[i] * rate; });
+  }
+};
+
 class Sgd final : public UpdateRule {
  public:
   absl::string_view name() const override { return "sgd"; }
+  bool TakesRepeatedRows() const override { return true; }
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      const T* old_value = update.old_value.as<T>().data();
-      const T* gradient = update.gradient.as<T>().data();
-      const std::span<T> value = update.new_value.as<T>();
-      const T rate = update.learning_rate;
-      for (size_t i = 0; i < value.size(); ++i) value[i] = old_value[i] - gradient[i] * rate;
+      SgdElements<T>{update.learning_rate}(AllElements<T>(update));
+    });
+  }
+
+  void ApplyRows(const RowUpdate& update) const override {
+    DispatchFloat(update.value.dtype, [&]<typename T>() {
+      ForAllRows<T>(update, /*may_repeat=*/true, SgdElements<T>{update.learning_rate},
+                    [](const Elements<T>&) {});
     });
   }
 };

@@ -1,4 +1,4 @@
-// Gradient descent: w -= g * lr.
+// Gradient descent: w -= g * lr. Repeated rows are subtracted one after the other.
 #pragma once
 
 #include <memory>

@@ -5,6 +5,7 @@
 // A new rule is one file: a MakeX(options) function that returns an implementation of UpdateRule.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ namespace lockstep {
 
 // A tensor that the rule keeps per variable, of the variable's dtype and shape.
 struct SlotSpec {
-  std::string name;  // "momentum"; in checkpoints "<variable>/<name>"
+  std::string name;  // TensorFlow's, "momentum"; in checkpoints "<variable>/<name>"
   float initial_value = 0;
+  bool starts_as_variable = false;  // as the variable's initial value, not as initial_value
 };
 
 // A number that the rule keeps once for all variables; in checkpoints "optimizer/<name>".
@@ -35,6 +37,20 @@ struct Update {
   absl::Span<const MutableTensorView> slots;  // in the order of UpdateRule::slots
   float learning_rate = 0;
   absl::Span<const float> scalars;  // in the order of UpdateRule::scalars
+  int64_t step = 0;                 // the global step that this update ends
+};
+
+// One application of a sparse gradient, in place. A row is all elements of one index of the first
+// dimension; `gradient` has one for each of `rows`. Rows are indices of the variable (CHECK), in
+// ascending order (CHECK). A row comes once (CHECK), except to a rule that TakesRepeatedRows.
+struct RowUpdate {
+  MutableTensorView value;
+  absl::Span<const int64_t> rows;
+  TensorView gradient;
+  absl::Span<const MutableTensorView> slots;
+  float learning_rate = 0;
+  absl::Span<const float> scalars;
+  int64_t step = 0;
 };
 
 class UpdateRule {
@@ -47,6 +63,14 @@ class UpdateRule {
   virtual absl::Span<const ScalarSpec> scalars() const { return {}; }
 
   virtual void Apply(const Update& update) const = 0;
+
+  // TensorFlow's sparse kernel, which rounds in places otherwise than the dense one.
+  virtual void ApplyRows(const RowUpdate& update) const = 0;
+  // Whether ApplyRows leaves every row of value and slots alone that the gradient does not name.
+  virtual bool TouchesOnlyRows() const { return true; }
+  // Whether a row's gradients are applied one after the other, not as their sum.
+  virtual bool TakesRepeatedRows() const { return false; }
+
   // Once per step, after all variables have been updated.
   virtual void AdvanceScalars(absl::Span<float> /*scalars*/) const {}
 };

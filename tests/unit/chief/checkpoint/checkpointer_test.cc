@@ -133,7 +133,7 @@ TEST_CASE("a checkpoint can be restored by a job with the same variables and opt
   manifest.shards = {{"shard-0-of-1.safetensors",
                       100,
                       {{"fc/kernel", DType::kFloat32, Shape({2, 3}), 0},
-                       {"fc/kernel/adam_m", DType::kFloat32, Shape({2, 3}), 0}}}};
+                       {"fc/kernel/m", DType::kFloat32, Shape({2, 3}), 0}}}};
   Placement placement;
   VariableSpec* variable = placement.add_variables();
   variable->set_name("fc/kernel");

@@ -72,5 +72,49 @@ TEST_CASE("cosine decay agrees with TensorFlow and rests at alpha") {
                                                                  {121, 0x1.47ae16p-8f}});
 }
 
+TEST_CASE("polynomial decay rests at its end, or begins again in cycles") {
+  const PolynomialSchedule once{.decay_steps = 10, .end = .001f};
+  CheckAgainst({.base = .05f, .kind = once},
+               {{0, .05f}, {5, .0255f}, {10, .001f}, {15, .001f}, {1000, .001f}});
+  PolynomialSchedule cycle = once;
+  cycle.cycle = true;
+  CheckAgainst({.base = .05f, .kind = cycle},
+               {{0, .05f}, {5, .0255f}, {10, .001f}, {15, .049f * .25f + .001f}, {20, .001f}});
+  PolynomialSchedule root = once;
+  root.power = .5f;
+  CheckAgainst({.base = .05f, .kind = root}, {{5, .049f * std::sqrt(.5f) + .001f}});
+}
+
+TEST_CASE("natural exponential and inverse time decay follow their formulas") {
+  for (const int64_t step : {0, 1, 5, 23}) {
+    CAPTURE(step);
+    const double quotient = static_cast<double>(step) / 4;
+    const GlobalStep at(step);
+    CHECK(LearningRateAt({.base = .1f, .kind = NaturalExponentialSchedule{.5f, 4, false}}, at) ==
+          Approx(.1 * std::exp(-.5 * quotient)).epsilon(1e-6));
+    CHECK(LearningRateAt({.base = .1f, .kind = NaturalExponentialSchedule{.5f, 4, true}}, at) ==
+          Approx(.1 * std::exp(-.5 * std::floor(quotient))).epsilon(1e-6));
+    CHECK(LearningRateAt({.base = .1f, .kind = InverseTimeSchedule{.5f, 4, false}}, at) ==
+          Approx(.1 / (1 + .5 * quotient)).epsilon(1e-6));
+    CHECK(LearningRateAt({.base = .1f, .kind = InverseTimeSchedule{.5f, 4, true}}, at) ==
+          Approx(.1 / (1 + .5 * std::floor(quotient))).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("warm-up rises in equal parts to where the schedule goes on") {
+  CheckAgainst({.base = 1, .kind = ConstantSchedule{}, .warm_up = {.steps = 4}},
+               {{0, .25f}, {1, .5f}, {2, .75f}, {3, 1}, {4, 1}, {100, 1}});
+  CheckAgainst({.base = 1, .kind = ConstantSchedule{}, .warm_up = {.steps = 4, .start = .2f}},
+               {{0, .4f}, {1, .6f}, {3, 1}, {4, 1}});
+  const LearningRateSchedule decay{.base = .1f, .kind = ExponentialSchedule{.5f, 10, false}};
+  LearningRateSchedule warm = decay;
+  warm.warm_up.steps = 5;
+  const float full = LearningRateAt(decay, GlobalStep(5));
+  CheckAgainst(warm, {{0, full * .2f}, {4, full}, {5, full}});
+  for (const int64_t step : {5, 6, 40}) {
+    CHECK(LearningRateAt(warm, GlobalStep(step)) == LearningRateAt(decay, GlobalStep(step)));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

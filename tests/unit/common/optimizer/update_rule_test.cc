@@ -5,55 +5,20 @@
 #include <limits>
 #include <memory>
 
+#include "common/optimizer/adadelta.h"
+#include "common/optimizer/adagrad.h"
 #include "common/optimizer/adam.h"
+#include "common/optimizer/ftrl.h"
 #include "common/optimizer/momentum.h"
+#include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
+#include "tests/unit/common/optimizer/trained.h"
 
 namespace lockstep {
 namespace {
 
-// A variable that is updated step by step, with slots and scalars kept as a parameter server does.
-template <typename T>
-class Trained {
- public:
-  Trained(std::unique_ptr<const UpdateRule> rule, std::vector<T> value)
-      : rule_(std::move(rule)), scalars_(InitialScalars(*rule_)) {
-    const Shape shape({static_cast<int64_t>(value.size())});
-    value_ = Tensor(DTypeOf<T>(), shape);
-    next_ = Tensor(DTypeOf<T>(), shape);
-    std::ranges::copy(value, value_.template as<T>().begin());
-    for (const SlotSpec& spec : rule_->slots()) {
-      slots_.emplace_back(DTypeOf<T>(), shape);
-      std::ranges::fill(slots_.back().template as<T>(), spec.initial_value);
-      views_.push_back(slots_.back().view());
-    }
-  }
-
-  void Step(float learning_rate, const std::vector<T>& gradient) {
-    const TensorView view{DTypeOf<T>(), value_.shape(), gradient.data()};
-    rule_->Apply({value_.view(), view, next_.view(), views_, learning_rate, scalars_});
-    std::swap(value_, next_);
-    rule_->AdvanceScalars(absl::MakeSpan(scalars_));
-  }
-
-  std::vector<T> value() const {
-    const auto elements = value_.template as<T>();
-    return {elements.begin(), elements.end()};
-  }
-  std::vector<T> slot(int index) const {
-    const auto elements = slots_[index].template as<T>();
-    return {elements.begin(), elements.end()};
-  }
-  const std::vector<float>& scalars() const { return scalars_; }
-
- private:
-  const std::unique_ptr<const UpdateRule> rule_;
-  std::vector<float> scalars_;
-  Tensor value_;
-  Tensor next_;
-  std::vector<Tensor> slots_;
-  std::vector<MutableTensorView> views_;
-};
+using test::CheckClose;
+using test::Trained;
 
 std::vector<float> AfterFiveSteps(std::unique_ptr<const UpdateRule> rule, float learning_rate) {
   Trained<float> variable(std::move(rule), {1.0f});
@@ -78,6 +43,70 @@ TEST_CASE("five steps give TensorFlow's values to the last bit") {
         std::vector<float>{.50000155f, .683052421f, .511433184f, .370852649f, .216910467f});
   CHECK(AfterFiveSteps(MakeAdam({.9f, .999f, .1f}), .5f) ==
         std::vector<float>{.984673381f, .996761024f, .97860682f, .963742554f, .94734329f});
+}
+
+// Where TensorFlow divides by an approximated root, the last digit is its own.
+TEST_CASE("five steps give TensorFlow's values where roots are divided by") {
+  CheckClose(AfterFiveSteps(MakeAdagrad({}), .5f),
+             {.849244356f, 1.10744321f, .801257014f, .801257014f, .750489712f});
+  CheckClose(AfterFiveSteps(MakeAdadelta({}), 1),
+             {.999552786f, 1.00012136f, .999436915f, .999436915f, .999288738f});
+  CheckClose(AfterFiveSteps(MakeRmsProp({}), .5f),
+             {.947324634f, 1.05810118f, .884012938f, .884012938f, .85178107f});
+  CheckClose(AfterFiveSteps(MakeRmsProp({.9f, .9f, 1e-3f, false}), .5f),
+             {.94735384f, 1.01068091f, .893704236f, .788425207f, .661468983f});
+  CheckClose(AfterFiveSteps(MakeRmsProp({.9f, .9f, 1e-3f, true}), .5f),
+             {.947350919f, 1.01068366f, .893664718f, .788347661f, .661345124f});
+  CheckClose(
+      AfterFiveSteps(
+          MakeFtrl({.l1_regularization_strength = .01f, .l2_regularization_strength = .1f}), .5f),
+      {-.0684916824f, .116200112f, -.121129058f, -.121129058f, -.163327217f});
+  CheckClose(AfterFiveSteps(MakeFtrl({.l1_regularization_strength = .01f,
+                                      .l2_regularization_strength = .1f,
+                                      .l2_shrinkage_regularization_strength = .1f}),
+                            .5f),
+             {-.300154179f, -.033345513f, -.281974018f, -.234173551f, -.236844942f});
+  CheckClose(AfterFiveSteps(MakeFtrl({.learning_rate_power = -.7f,
+                                      .l1_regularization_strength = .01f,
+                                      .l2_regularization_strength = .1f}),
+                            .5f),
+             {-.0996963605f, .146871567f, -.152111247f, -.152111247f, -.205197081f});
+}
+
+std::vector<float> After(int steps, std::unique_ptr<const UpdateRule> rule, float learning_rate,
+                         const std::vector<float>& start, const std::vector<float>& gradient) {
+  Trained<float> variable(std::move(rule), start);
+  for (int step = 0; step < steps; ++step) variable.Step(learning_rate, gradient);
+  return variable.value();
+}
+
+TEST_CASE("Adagrad and Ftrl give the numbers of TensorFlow's own tests") {
+  CheckClose(After(3, MakeAdagrad({}), 3, {1, 2}, {.1f, .1f}), {-1.60260987f, -.602609873f});
+  CheckClose(After(3, MakeAdagrad({}), 3, {3, 4}, {.01f, .01f}), {2.71567917f, 3.71567917f});
+  const std::vector<float> g0 = {.1f, .2f};
+  const std::vector<float> g1 = {.01f, .02f};
+  CheckClose(After(3, MakeFtrl({}), 3, {0, 0}, g0), {-2.60260963f, -4.29698515f});
+  CheckClose(After(3, MakeFtrl({}), 3, {0, 0}, g1), {-.28432083f, -.56694895f});
+  CheckClose(After(3, MakeFtrl({}), 3, {1, 2}, g0), {-2.55607247f, -3.98729396f});
+  CheckClose(After(3, MakeFtrl({}), 3, {4, 3}, g1), {-.28232238f, -.56096673f});
+  FtrlOptions options{.l1_regularization_strength = .001f};
+  CheckClose(After(10, MakeFtrl(options), 3, {1, 2}, g0), {-7.66718769f, -10.91273689f});
+  CheckClose(After(10, MakeFtrl(options), 3, {4, 3}, g1), {-.93460727f, -1.86147261f});
+  options.l2_regularization_strength = 2;
+  CheckClose(After(10, MakeFtrl(options), 3, {1, 2}, g0), {-.24059935f, -.46829352f});
+  CheckClose(After(10, MakeFtrl(options), 3, {4, 3}, g1), {-.02406147f, -.04830509f});
+  options.l2_shrinkage_regularization_strength = .1f;
+  CheckClose(After(10, MakeFtrl(options), 3, {1, 2}, g0), {-.22578995f, -.44345796f});
+  CheckClose(After(10, MakeFtrl(options), 3, {4, 3}, g1), {-.14378493f, -.13229476f});
+}
+
+TEST_CASE("RMSProp's mean of squares begins at one, and its epsilon is inside the root") {
+  Trained<float> variable(MakeRmsProp({.9f, 0, 1, false}), {1, 2});
+  variable.Step(2, {.1f, .01f});
+  CheckClose(variable.slot(0), {.901f, .90001f});
+  CHECK(variable.value()[0] == Approx(1 - .2f / std::sqrt(.901f + 1)));
+  variable.Step(2, {.1f, .01f});
+  CHECK(variable.slot(0)[0] == Approx(.901f * .9f + .001f));
 }
 
 // The same gradients were given to tf.compat.v1.train optimizers of TensorFlow 2.21.0 on a CPU,
@@ -169,16 +198,53 @@ TEST_CASE("Adam's powers advance once per step, in float32 for every dtype") {
   CHECK(variable.scalars() == std::vector<float>{beta1_power, beta2_power});
 }
 
-TEST_CASE("a rule names itself, its slots and its scalars for checkpoints") {
-  CHECK(MakeSgd()->name() == "sgd");
-  CHECK(MakeSgd()->slots().empty());
-  CHECK(MakeMomentum({})->slots()[0].name == "momentum");
+TEST_CASE("a rule names itself, its slots and its scalars as TensorFlow does") {
+  struct Case {
+    std::unique_ptr<const UpdateRule> rule;
+    std::string name;
+    std::vector<SlotSpec> slots;
+  };
+  Case cases[] = {
+      {MakeSgd(), "sgd", {}},
+      {MakeMomentum({}), "momentum", {{"momentum", 0}}},
+      {MakeAdagrad({.5f}), "adagrad", {{"accumulator", .5f}}},
+      {MakeAdadelta({}), "adadelta", {{"accum", 0}, {"accum_update", 0}}},
+      {MakeRmsProp({}), "rmsprop", {{"rms", 1}, {"momentum", 0}}},
+      {MakeRmsProp({.centered = true}), "rmsprop", {{"rms", 1}, {"momentum", 0}, {"mg", 0}}},
+      {MakeAdam({}), "adam", {{"m", 0}, {"v", 0}}},
+      {MakeFtrl({.initial_accumulator_value = .25f}), "ftrl", {{"accum", .25f}, {"linear", 0}}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    CHECK(c.rule->name() == absl::string_view(c.name));
+    REQUIRE(c.rule->slots().size() == c.slots.size());
+    for (size_t i = 0; i < c.slots.size(); ++i) {
+      CHECK(c.rule->slots()[i].name == c.slots[i].name);
+      CHECK(c.rule->slots()[i].initial_value == c.slots[i].initial_value);
+      CHECK_FALSE(c.rule->slots()[i].starts_as_variable);
+    }
+  }
   const auto adam = MakeAdam({});
-  CHECK(adam->slots().size() == 2);
-  CHECK(adam->slots()[0].name == "adam_m");
-  CHECK(adam->slots()[1].name == "adam_v");
   CHECK(adam->scalars()[0].name == "beta1_power");
   CHECK(adam->scalars()[1].name == "beta2_power");
+}
+
+TEST_CASE("decoupled weight decay takes its part before Adam's step") {
+  for (const float decay : {.0f, .01f, .5f}) {
+    CAPTURE(decay);
+    Trained<float> plain(MakeAdam({}), {2, -3});
+    Trained<float> decayed(MakeAdam({.weight_decay = decay}), {2, -3});
+    plain.Step(.1f, {1, 1});
+    decayed.Step(.1f, {1, 1});
+    CheckClose(decayed.value(),
+               {plain.value()[0] - 2 * decay * .1f, plain.value()[1] + 3 * decay * .1f});
+    CHECK(decayed.slot(0) == plain.slot(0));
+  }
+}
+
+TEST_CASE("Ftrl's beta adds to the strength of l2") {
+  CheckClose(After(4, MakeFtrl({.l2_regularization_strength = .1f, .beta = .3f}), .5f, {1}, {.2f}),
+             After(4, MakeFtrl({.l2_regularization_strength = .4f}), .5f, {1}, {.2f}));
 }
 
 TEST_CASE("the new value may take the old one's place, and an update of a range is that range") {

@@ -113,12 +113,12 @@ TEST_CASE("a checkpoint restores onto any number of shards and goes on to the sa
 
   const auto reader = CheckpointReader::Open(folder);
   REQUIRE(reader.ok());
-  for (const char* name : {"a", "b", "mean", "a/adam_m", "a/adam_v", "b/adam_m", "b/adam_v",
+  for (const char* name : {"a", "b", "mean", "a/m", "a/v", "b/m", "b/v",
                            "optimizer/beta1_power", "optimizer/beta2_power"}) {
     CAPTURE(name);
     CHECK(reader->Has(name));
   }
-  CHECK_FALSE(reader->Has("mean/adam_m"));
+  CHECK_FALSE(reader->Has("mean/m"));
   CHECK(reader->Read("optimizer/beta1_power")->as<float>()[0] == .9f * .9f * .9f * .9f);
 
   Cluster restored(restored_by, folder, 3);

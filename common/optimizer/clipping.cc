@@ -1,0 +1,97 @@
+#include "common/optimizer/clipping.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "common/optimizer/element_loops.h"
+
+namespace lockstep {
+namespace {
+
+// In double, whatever the elements are: so the order of the sum does not show in float32.
+template <typename T>
+double SumOfSquares(std::span<const T> elements) {
+  std::array<double, 8> lanes = {};
+  const size_t whole = elements.size() / lanes.size() * lanes.size();
+  for (size_t i = 0; i < whole; i += lanes.size()) {
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      const double x = elements[i + lane];
+      lanes[lane] += x * x;
+    }
+  }
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  for (size_t i = whole; i < elements.size(); ++i) {
+    const double x = elements[i];
+    sum += x * x;
+  }
+  return sum;
+}
+
+// Sums, root and scale in Norm, float or double.
+template <typename Norm>
+Norm NormOf(absl::Span<const TensorView> tensors) {
+  Norm halves = 0;
+  for (const TensorView& tensor : tensors) {
+    DispatchFloat(tensor.dtype, [&]<typename T>() {
+      halves += static_cast<Norm>(SumOfSquares(tensor.as<T>()) / 2);
+    });
+  }
+  return std::sqrt(halves * 2);
+}
+
+bool IsDouble(absl::Span<const TensorView> tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const TensorView& tensor) { return tensor.dtype == DType::kFloat64; });
+}
+
+template <typename Norm>
+Norm ScaleOf(Norm limit, Norm norm) {
+  if (!std::isfinite(norm)) return std::numeric_limits<Norm>::quiet_NaN();
+  return limit * std::min(1 / norm, 1 / limit);
+}
+
+}  // namespace
+
+void ClipByValue(float least, float most, MutableTensorView tensor) {
+  DispatchFloat(tensor.dtype, [&]<typename T>() {
+    ForEachElement(tensor.num_elements(),
+                   [least = T{least}, most = T{most}, x = tensor.as<T>().data()](size_t i) {
+                     const T below = x[i] > most ? most : x[i];
+                     x[i] = below < least ? least : below;
+                   });
+  });
+}
+
+void ClipByNorm(float limit, MutableTensorView tensor) {
+  DispatchFloat(tensor.dtype, [&]<typename T>() {
+    const T norm = std::sqrt(static_cast<T>(SumOfSquares(std::span<const T>(tensor.as<T>()))));
+    const T divisor = norm <= limit ? T{limit} : norm;  // NaN stays NaN
+    ForEachElement(tensor.num_elements(), [limit = T{limit}, divisor, x = tensor.as<T>().data()](
+                                              size_t i) { x[i] = x[i] * limit / divisor; });
+  });
+}
+
+double GlobalNorm(absl::Span<const TensorView> tensors) {
+  return IsDouble(tensors) ? NormOf<double>(tensors) : NormOf<float>(tensors);
+}
+
+double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors) {
+  const std::vector<TensorView> views(tensors.begin(), tensors.end());
+  const double norm = GlobalNorm(views);
+  const double scale = IsDouble(views) ? ScaleOf<double>(limit, norm)
+                                       : ScaleOf<float>(limit, static_cast<float>(norm));
+  for (const MutableTensorView& tensor : tensors) {
+    DispatchFloat(tensor.dtype, [&]<typename T>() {
+      ForEachElement(
+          tensor.num_elements(),
+          [scale = static_cast<T>(scale), x = tensor.as<T>().data()](size_t i) { x[i] *= scale; });
+    });
+  }
+  return norm;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+// Gradient clipping, TensorFlow's formulas, in place. float32 or float64 tensors (CHECK); of a
+// sparse gradient its values, repeated rows and all.
+#pragma once
+
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep {
+
+// Every element into [least, most]. A NaN stays one.
+void ClipByValue(float least, float most, MutableTensorView tensor);
+
+// Scales the tensor so that its Euclidean norm is at most `limit`. A norm that is not finite leaves
+// no number of use: all elements NaN, or NaN and 0 when there was an infinity.
+void ClipByNorm(float limit, MutableTensorView tensor);
+
+// The norm of all tensors together, as long as one vector. Rounded to float32 unless one of the
+// tensors is float64.
+double GlobalNorm(absl::Span<const TensorView> tensors);
+
+// Scales all tensors by one factor so that their common norm is at most `limit`, and returns the
+// norm from before. Where that is not finite, every element becomes NaN: the error shows.
+double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors);
+
+}  // namespace lockstep

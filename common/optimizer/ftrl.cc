@@ -1,0 +1,122 @@
+#include "common/optimizer/ftrl.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/optimizer/element_loops.h"
+
+namespace lockstep {
+namespace {
+
+constexpr float kRootPower = -0.5f;
+constexpr float kLeastRate = 1e-36f;  // TensorFlow's, where it divides beta
+
+template <typename T>
+struct FtrlNumbers {
+  FtrlNumbers(const FtrlOptions& options, float learning_rate)
+      : rate(learning_rate),
+        exponent(-options.learning_rate_power),
+        l1(options.l1_regularization_strength),
+        twice_l2(T{2} * T{options.l2_regularization_strength +
+                          options.beta / (2.0f * std::max(learning_rate, kLeastRate))}),
+        twice_shrinkage(T{2} * T{options.l2_shrinkage_regularization_strength}) {}
+
+  T rate;
+  T exponent;
+  T l1;
+  T twice_l2;
+  T twice_shrinkage;
+};
+
+// n^-p.
+template <typename T, bool kIsRoot>
+T Power(T n, T exponent) {
+  if constexpr (kIsRoot) return std::sqrt(n);
+  return std::pow(n, exponent);
+}
+
+template <typename T, bool kIsRoot, bool kShrinks>
+void FtrlElements(const FtrlNumbers<T>& numbers, const Elements<T>& e) {
+  ForEachElement(e.count, [with = numbers, g = e.gradient, old = e.old_value, w = e.value,
+                           accum = e.slots[0], linear = e.slots[1]](size_t i) {
+    const T n = accum[i] + g[i] * g[i];
+    const T power = Power<T, kIsRoot>(n, with.exponent);
+    const T pull = kShrinks ? g[i] + with.twice_shrinkage * old[i] : g[i];
+    const T z = linear[i] +
+                (pull - (power - Power<T, kIsRoot>(accum[i], with.exponent)) / with.rate * old[i]);
+    const T moved = ((z > 0 ? with.l1 : -with.l1) - z) / (power / with.rate + with.twice_l2);
+    linear[i] = z;
+    accum[i] = n;
+    w[i] = std::abs(z) > with.l1 ? moved : T{0};
+  });
+}
+
+// TensorFlow's sparse kernel for rows of one element always takes the power, and adds in another
+// order.
+template <typename T, bool kIsRoot, bool kShrinks>
+void FtrlSingle(const FtrlNumbers<T>& with, T g, T& w, T& accum, T& linear) {
+  const T pull = kShrinks ? g + with.twice_shrinkage * w : g;
+  const T n = accum + g * g;
+  const T sigma = (std::pow(n, with.exponent) - std::pow(accum, with.exponent)) / with.rate;
+  const T z = linear + pull - sigma * w;
+  w = (std::clamp(z, -with.l1, with.l1) - z) /
+      (Power<T, kIsRoot>(n, with.exponent) / with.rate + with.twice_l2);
+  linear = z;
+  accum = n;
+}
+
+class Ftrl final : public UpdateRule {
+ public:
+  explicit Ftrl(const FtrlOptions& options)
+      : options_(options), slots_({{"accum", options.initial_accumulator_value}, {"linear", 0}}) {}
+
+  absl::string_view name() const override { return "ftrl"; }
+  absl::Span<const SlotSpec> slots() const override { return slots_; }
+
+  void Apply(const Update& update) const override {
+    Choose(update.old_value.dtype, [&]<typename T, bool kIsRoot, bool kShrinks>() {
+      FtrlElements<T, kIsRoot, kShrinks>(FtrlNumbers<T>(options_, update.learning_rate),
+                                         AllElements<T>(update));
+    });
+  }
+
+  void ApplyRows(const RowUpdate& update) const override {
+    Choose(update.value.dtype, [&]<typename T, bool kIsRoot, bool kShrinks>() {
+      const FtrlNumbers<T> numbers(options_, update.learning_rate);
+      ForNamedRows<T>(update, [&](const Elements<T>& row) {
+        if (row.count == 1) {
+          FtrlSingle<T, kIsRoot, kShrinks>(numbers, *row.gradient, *row.value, *row.slots[0],
+                                           *row.slots[1]);
+        } else {
+          FtrlElements<T, kIsRoot, kShrinks>(numbers, row);
+        }
+      });
+    });
+  }
+
+ private:
+  template <typename Body>
+  void Choose(DType dtype, Body body) const {
+    const bool shrinks = options_.l2_shrinkage_regularization_strength != 0;
+    DispatchFloat(dtype, [&]<typename T>() {
+      if (options_.learning_rate_power == kRootPower) {
+        shrinks ? body.template operator()<T, true, true>()
+                : body.template operator()<T, true, false>();
+      } else {
+        shrinks ? body.template operator()<T, false, true>()
+                : body.template operator()<T, false, false>();
+      }
+    });
+  }
+
+  const FtrlOptions options_;
+  const std::vector<SlotSpec> slots_;
+};
+
+}  // namespace
+
+std::unique_ptr<const UpdateRule> MakeFtrl(const FtrlOptions& options) {
+  return std::make_unique<Ftrl>(options);
+}
+
+}  // namespace lockstep
