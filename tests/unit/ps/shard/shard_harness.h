@@ -14,6 +14,7 @@
 namespace lockstep::ps::test {
 
 inline constexpr uint64_t kJob = 7;
+inline const Command kCommand{kJob, Term(1)};
 
 struct SpecText {
   std::string name;
@@ -42,13 +43,18 @@ inline Placement PlacementOf(const std::vector<SpecText>& texts, uint32_t shards
 inline VariablePlan PlanOf(Placement placement, uint32_t total, uint32_t aggregate,
                            TokenPolicy policy = PER_REPLICA) {
   VariablePlan plan;
-  plan.command = {kJob, Term(1)};
+  plan.command = kCommand;
   plan.placement = std::move(placement);
   plan.optimizer.mutable_sgd();
   plan.token_policy = policy;
   plan.total_num_replicas = total;
   plan.replicas_to_aggregate = aggregate;
   return plan;
+}
+
+inline VariablePlan OneVariable(uint32_t total = 1, uint32_t aggregate = 1,
+                                TokenPolicy policy = PER_REPLICA) {
+  return PlanOf(PlacementOf({{"w", {1}}}), total, aggregate, policy);
 }
 
 inline Incarnation FirstIncarnation(uint32_t worker) { return Incarnation(100 + worker); }
@@ -58,7 +64,7 @@ inline WorkerIdentity IdentityOf(uint32_t worker) {
 }
 
 inline View ViewOf(uint32_t workers, uint32_t shard = 0) {
-  View view{{kJob, Term(1)}, Epoch(1), {}, ShardIndex(shard)};
+  View view{kCommand, Epoch(1), {}, ShardIndex(shard)};
   for (uint32_t worker = 0; worker < workers; ++worker) {
     view.members.push_back({WorkerIndex(worker), FirstIncarnation(worker)});
   }
@@ -144,7 +150,7 @@ class Harness {
   }
 
   Reply<ClosedStep> Grant(int64_t step, uint32_t required, float learning_rate = 1.0f) {
-    return Grant({.command = {kJob, Term(1)},
+    return Grant({.command = kCommand,
                   .step = GlobalStep(step),
                   .required = required,
                   .learning_rate = learning_rate});

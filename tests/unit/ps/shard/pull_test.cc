@@ -1,0 +1,109 @@
+// Which values a pull gets, and when.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::Harness;
+using test::kCommand;
+using test::OneVariable;
+using test::PlacementOf;
+using test::PlanOf;
+
+TEST_CASE("a pull waits for its version and gets exactly it") {
+  Harness h(PlanOf(PlacementOf({{"a", {2}}, {"b", {3}}}), 1, 1));
+  const auto both = h.Pull(0, 1, {{VariableId(1)}, {VariableId(0), 4, 4}});
+  const auto only_b = h.Pull(0, 1, {{VariableId(1), 4, 0}});
+  h.Grant(0, 1, 1.0f);
+  h.Push(0, 1, 0, 1, {1, 2, 3});
+  CHECK(both.IsParked());
+  REQUIRE_FALSE(only_b.IsParked());
+  CHECK(only_b->version == GlobalStep(1));
+  CHECK(test::ValuesOf(only_b->pieces[0]) == std::vector<float>{-2, -3});
+  CHECK(only_b->pieces[0].offset == 4);
+  // Of both variables there is version 0 alone while one of them lags.
+  const auto old = h.Pull(0, 0, {{VariableId(0)}, {VariableId(1)}});
+  REQUIRE_FALSE(old.IsParked());
+  CHECK(old->version == GlobalStep(0));
+  CHECK(test::ValuesOf(old->pieces[1]) == std::vector<float>{0, 0, 0});
+  h.Push(0, 1, 0, 0, {5, 6});
+  REQUIRE_FALSE(both.IsParked());
+  CHECK(test::ValuesOf(both->pieces[0]) == std::vector<float>{-1, -2, -3});
+  CHECK(test::ValuesOf(both->pieces[1]) == std::vector<float>{-6});
+}
+
+TEST_CASE("a version that is kept no longer is answered with the newest, one for all pieces") {
+  Harness h(PlanOf(PlacementOf({{"a", {1}}, {"b", {1}}}), 1, 1));
+  for (int64_t step = 0; step < 3; ++step) {
+    h.Grant(step, 1, 1.0f);
+    h.Push(0, step + 1, step, 1, {1});
+    if (step == 2) break;
+    h.Push(0, step + 1, step, 0, {1});
+  }
+  // b is at version 3, a at 2.
+  const auto pulled = h.Pull(0, 0, {{VariableId(0)}, {VariableId(1)}});
+  REQUIRE_FALSE(pulled.IsParked());
+  CHECK(pulled->version == GlobalStep(2));
+  CHECK(test::ValuesOf(pulled->pieces[0])[0] == -2);
+  CHECK(test::ValuesOf(pulled->pieces[1])[0] == -2);
+  CHECK(h.Pull(0, 1, {{VariableId(1)}})->version == GlobalStep(3));
+}
+
+TEST_CASE("the same pull again replaces the parked one; others stay") {
+  Harness h(OneVariable(2, 1));
+  const auto first = h.Pull(0, 1, {{VariableId(0)}});
+  const auto other_worker = h.Pull(1, 1, {{VariableId(0)}});
+  const auto other_version = h.Pull(0, 2, {{VariableId(0)}});
+  const auto again = h.Pull(0, 1, {{VariableId(0)}});
+  CHECK(absl::IsCancelled(first.status()));
+  CHECK(h.shard.Report().waiting_pulls == 3);
+  h.Grant(0, 1, 1.0f);
+  h.Push(0, 1, 0, 0, {1});
+  CHECK(again.status().ok());
+  CHECK(other_worker.status().ok());
+  CHECK(other_version.IsParked());
+  CHECK(first.calls() == 1);
+}
+
+TEST_CASE("malformed pulls are refused") {
+  Harness h(OneVariable());
+  CHECK(absl::IsInvalidArgument(h.Pull(0, 0, {}).status()));
+  CHECK(absl::IsInvalidArgument(h.Pull(0, 0, {{VariableId(1)}}).status()));
+  CHECK(absl::IsInvalidArgument(h.Pull(0, 0, {{VariableId(0), 5, 0}}).status()));
+  CHECK(absl::IsInvalidArgument(h.Pull(0, 0, {{VariableId(0), 2, 3}}).status()));
+  CHECK(absl::IsInvalidArgument(h.Pull(0, 0, {{VariableId(0), 2, ~uint64_t{0}}}).status()));
+  CHECK(absl::IsFailedPrecondition(h.Pull(3, 0, {{VariableId(0)}}).status()));
+}
+
+TEST_CASE("a reader's values stay as they are while steps go on") {
+  Harness h(OneVariable());
+  const auto read = h.Pull(0, 0, {{VariableId(0)}});
+  for (int64_t step = 0; step < 5; ++step) {
+    h.Grant(step, 1, 1.0f);
+    h.Push(0, step + 1, step, 0, {1});
+  }
+  CHECK(test::ValuesOf(read->pieces[0])[0] == 0);
+  CHECK(h.Read(5, 0)[0] == -5);
+}
+
+TEST_CASE("kept values stay readable under their number until they are released") {
+  Harness h(OneVariable());
+  for (int64_t step = 0; step < 4; ++step) {
+    GrantOrder grant{.command = kCommand,
+                     .step = GlobalStep(step),
+                     .learning_rate = 1.0f,
+                     .keep_values = step == 0};
+    h.Grant(grant);
+    h.Push(0, step + 1, step, 0, {1});
+  }
+  CHECK(h.Read(1, 0)[0] == -1);
+  CHECK(h.Pull(0, 2, {{VariableId(0)}})->version == GlobalStep(4));
+  REQUIRE(h.shard.ReleaseSnapshot(kCommand, GlobalStep(1)).ok());
+  CHECK(h.shard.ReleaseSnapshot(kCommand, GlobalStep(1)).ok());
+  CHECK(h.Pull(0, 1, {{VariableId(0)}})->version == GlobalStep(4));
+}
+
+}  // namespace
+}  // namespace lockstep::ps
