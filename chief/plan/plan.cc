@@ -1,5 +1,6 @@
 #include "chief/plan/plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -27,17 +28,8 @@ absl::Status InFile(const std::string& path, const absl::Status& status) {
 }
 
 std::string KindOf(const OptimizerDef& optimizer) {
-  switch (optimizer.kind_case()) {
-    case OptimizerDef::kSgd:
-      return "sgd";
-    case OptimizerDef::kMomentum:
-      return "momentum";
-    case OptimizerDef::kAdam:
-      return "adam";
-    case OptimizerDef::KIND_NOT_SET:
-      break;
-  }
-  return "none";
+  const auto* kind = OptimizerDef::descriptor()->FindFieldByNumber(optimizer.kind_case());
+  return kind == nullptr ? "none" : kind->name();
 }
 
 const std::string& TrainingFile(const DataDef& data) {
@@ -69,6 +61,17 @@ Balance BalanceOf(const ModelGraph& graph, const Placement& placement) {
     assigned.push_back(ShardIndex(spec.shard()));
   }
   return MeasureBalance(Sizes(graph), assigned, placement.shards());
+}
+
+absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& graph) {
+  for (const std::string& name : averages.only()) {
+    const auto found = std::ranges::find(graph.variables(), name, &ModelVariable::name);
+    if (found != graph.variables().end() && found->trainable) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("optimizer.variable_averages.only: the model trains no variable \"", name,
+                     "\". Remedy: use a name such as \"", graph.variables().front().name, "\""));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PlanRestore(const RestoreChoice& restore, const std::string& job_file, JobPlan* plan) {
@@ -133,6 +136,8 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
 
   const absl::StatusOr<ModelGraph> graph = ModelGraph::Build(plan.model);
   if (!graph.ok()) return InFile(plan.job.model(), graph.status());
+  LOCKSTEP_RETURN_IF_ERROR(
+      InFile(job_file, CheckAveraged(plan.job.optimizer().variable_averages(), *graph)));
   plan.placement = Place(*graph, static_cast<uint32_t>(cluster.ps.size()));
   plan.balance = BalanceOf(*graph, plan.placement);
   plan.loss_variable = static_cast<uint32_t>(graph->loss_variable());

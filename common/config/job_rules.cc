@@ -103,6 +103,10 @@ absl::Status CheckEvaluation(const JobDef& job) {
   const EvaluationDef& evaluation = job.evaluation();
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("evaluation.every_steps", evaluation.every_steps(), 0));
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("evaluation.batch", evaluation.batch(), 0));
+  if (evaluation.use_averages() && !job.optimizer().has_variable_averages()) {
+    return Broken("evaluation.use_averages", "there are none",
+                  "give optimizer.variable_averages, or remove it");
+  }
   const bool has_test_set =
       !job.data().idx().test_images().empty() || !job.data().csv().test().empty();
   if (evaluation.every_steps() > 0 && !has_test_set) {

@@ -28,21 +28,21 @@ class Averaged final : public UpdateRule {
     Update inner = update;
     inner.slots.remove_suffix(1);
     rule_->Apply(inner);
-    UpdateAverage(DecayAfter(update.step), update.new_value, update.slots.back());
+    UpdateAverage(AverageDecay(options_, GlobalStep(update.version)), update.new_value,
+                  update.slots.back());
   }
 
   void ApplyRows(const RowUpdate& update) const override {
     RowUpdate inner = update;
     inner.slots.remove_suffix(1);
     rule_->ApplyRows(inner);
-    UpdateAverage(DecayAfter(update.step), update.value, update.slots.back());
+    UpdateAverage(AverageDecay(options_, GlobalStep(update.version)), update.value,
+                  update.slots.back());
   }
 
   void AdvanceScalars(absl::Span<float> scalars) const override { rule_->AdvanceScalars(scalars); }
 
  private:
-  float DecayAfter(int64_t step) const { return AverageDecay(options_, GlobalStep(step + 1)); }
-
   const std::unique_ptr<const UpdateRule> rule_;
   const MovingAverageOptions options_;
   std::vector<SlotSpec> slots_;

@@ -37,7 +37,7 @@ struct Update {
   absl::Span<const MutableTensorView> slots;  // in the order of UpdateRule::slots
   float learning_rate = 0;
   absl::Span<const float> scalars;  // in the order of UpdateRule::scalars
-  int64_t step = 0;                 // the global step that this update ends
+  int64_t version = 0;              // of the new value: the steps made with this one
 };
 
 // One application of a sparse gradient, in place. A row is all elements of one index of the first
@@ -50,7 +50,7 @@ struct RowUpdate {
   absl::Span<const MutableTensorView> slots;
   float learning_rate = 0;
   absl::Span<const float> scalars;
-  int64_t step = 0;
+  int64_t version = 0;
 };
 
 class UpdateRule {

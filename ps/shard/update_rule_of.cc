@@ -1,14 +1,58 @@
 #include "ps/shard/update_rule_of.h"
 
+#include "common/optimizer/adadelta.h"
+#include "common/optimizer/adagrad.h"
 #include "common/optimizer/adam.h"
+#include "common/optimizer/ftrl.h"
 #include "common/optimizer/momentum.h"
+#include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
 
 namespace lockstep::ps {
 namespace {
 
-// proto3 has no "unset" for these: 0 means the default.
-float OrDefault(float value, float otherwise) { return value == 0 ? otherwise : value; }
+AdagradOptions OptionsOf(const OptimizerDef::Adagrad& adagrad) {
+  AdagradOptions options;
+  if (adagrad.has_initial_accumulator_value()) {
+    options.initial_accumulator_value = adagrad.initial_accumulator_value();
+  }
+  return options;
+}
+
+AdadeltaOptions OptionsOf(const OptimizerDef::Adadelta& adadelta) {
+  AdadeltaOptions options;
+  if (adadelta.has_rho()) options.rho = adadelta.rho();
+  if (adadelta.has_epsilon()) options.epsilon = adadelta.epsilon();
+  return options;
+}
+
+RmsPropOptions OptionsOf(const OptimizerDef::RmsProp& rmsprop) {
+  RmsPropOptions options{.momentum = rmsprop.momentum(), .centered = rmsprop.centered()};
+  if (rmsprop.has_decay()) options.decay = rmsprop.decay();
+  if (rmsprop.has_epsilon()) options.epsilon = rmsprop.epsilon();
+  return options;
+}
+
+AdamOptions OptionsOf(const OptimizerDef::Adam& adam) {
+  AdamOptions options{.lazy = adam.lazy(), .weight_decay = adam.weight_decay()};
+  if (adam.has_beta1()) options.beta1 = adam.beta1();
+  if (adam.has_beta2()) options.beta2 = adam.beta2();
+  if (adam.has_epsilon()) options.epsilon = adam.epsilon();
+  return options;
+}
+
+FtrlOptions OptionsOf(const OptimizerDef::Ftrl& ftrl) {
+  FtrlOptions options{
+      .l1_regularization_strength = ftrl.l1_regularization_strength(),
+      .l2_regularization_strength = ftrl.l2_regularization_strength(),
+      .l2_shrinkage_regularization_strength = ftrl.l2_shrinkage_regularization_strength(),
+      .beta = ftrl.beta()};
+  if (ftrl.has_learning_rate_power()) options.learning_rate_power = ftrl.learning_rate_power();
+  if (ftrl.has_initial_accumulator_value()) {
+    options.initial_accumulator_value = ftrl.initial_accumulator_value();
+  }
+  return options;
+}
 
 }  // namespace
 
@@ -18,16 +62,21 @@ absl::StatusOr<std::unique_ptr<const UpdateRule>> UpdateRuleOf(const OptimizerDe
       return MakeSgd();
     case OptimizerDef::kMomentum:
       return MakeMomentum({optimizer.momentum().momentum(), optimizer.momentum().nesterov()});
-    case OptimizerDef::kAdam: {
-      const AdamOptions defaults;
-      return MakeAdam({OrDefault(optimizer.adam().beta1(), defaults.beta1),
-                       OrDefault(optimizer.adam().beta2(), defaults.beta2),
-                       OrDefault(optimizer.adam().epsilon(), defaults.epsilon)});
-    }
+    case OptimizerDef::kAdagrad:
+      return MakeAdagrad(OptionsOf(optimizer.adagrad()));
+    case OptimizerDef::kAdadelta:
+      return MakeAdadelta(OptionsOf(optimizer.adadelta()));
+    case OptimizerDef::kRmsprop:
+      return MakeRmsProp(OptionsOf(optimizer.rmsprop()));
+    case OptimizerDef::kAdam:
+      return MakeAdam(OptionsOf(optimizer.adam()));
+    case OptimizerDef::kFtrl:
+      return MakeFtrl(OptionsOf(optimizer.ftrl()));
     case OptimizerDef::KIND_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("optimizer: expected one of sgd, momentum, adam, got none");
+  return absl::InvalidArgumentError(
+      "optimizer: expected one of sgd, momentum, adagrad, adadelta, rmsprop, adam, ftrl, got none");
 }
 
 }  // namespace lockstep::ps

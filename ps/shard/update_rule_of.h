@@ -8,8 +8,8 @@
 
 namespace lockstep::ps {
 
-// The rule that a job's optimizer names, unset numbers at their defaults. INVALID_ARGUMENT: no
-// kind.
+// The rule that a job's optimizer names, unset numbers at their defaults. Averages are another
+// matter. INVALID_ARGUMENT: no kind.
 absl::StatusOr<std::unique_ptr<const UpdateRule>> UpdateRuleOf(const OptimizerDef& optimizer);
 
 }  // namespace lockstep::ps

@@ -124,6 +124,7 @@ void JobRun::ConnectShards() {
   training.placement = options_.registration.placement();
   training.start_step = GlobalStep(options_.registration.start_step());
   training.seed = options_.registration.job().seed();
+  training.clipping = options_.registration.job().optimizer().clipping();
   training.patience = options_.patience;
   for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {
     const std::string& address = options_.ps_addresses[i];

@@ -56,6 +56,12 @@ absl::Status TrainingLoop::Run() {
     pushers_.push_back(std::make_unique<GradientPusher>(shard, pusher));
   }
 
+  clipper_ = std::make_unique<GradientClipper>(
+      options_.clipping, options_.placement, [this](int variable) {
+        const VariableSpec& spec = options_.placement.variables(variable);
+        pushers_[spec.shard()]->Add(VariableId(spec.id()), gradients_[variable].view());
+      });
+
   GlobalStep local_step = options_.start_step;
   while (true) {
     progress_->StartStep(local_step);
@@ -105,10 +111,9 @@ absl::Status TrainingLoop::RunStep(GlobalStep local_step) {
   const uint64_t key = MixSeeds(MixSeeds(options_.seed, options_.identity.worker()),
                                 static_cast<uint64_t>(local_step.value()));
   const float loss =
-      towers_->Train(*batches, variables_->values(), gradient_views_, key, [&](int variable) {
-        const VariableSpec& spec = options_.placement.variables(variable);
-        pushers_[spec.shard()]->Add(VariableId(spec.id()), gradients_[variable].view());
-      });
+      towers_->Train(*batches, variables_->values(), gradient_views_, key,
+                     [&](int variable) { clipper_->Ready(variable, gradient_views_[variable]); });
+  clipper_->Finish();
   uint64_t examples = 0;
   for (const Batch& batch : *batches) examples += batch.size();
   progress_->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start), loss);

@@ -16,6 +16,7 @@
 #include "common/client/ps_client.h"
 #include "worker/cache/variable_cache.h"
 #include "worker/data/pipeline.h"
+#include "worker/step/gradient_clipper.h"
 #include "worker/step/progress.h"
 #include "worker/tower/tower_group.h"
 
@@ -26,6 +27,7 @@ struct TrainingLoopOptions {
   Placement placement;
   GlobalStep start_step;
   uint64_t seed = 0;
+  Clipping clipping;
   std::vector<std::string> shard_names;          // "ps 1 (host:port)", for messages
   absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
   const Clock* clock = Clock::Real();
@@ -63,6 +65,7 @@ class TrainingLoop {
   std::vector<MutableTensorView> gradient_views_;
   std::vector<int> variables_per_shard_;
   std::vector<std::unique_ptr<GradientPusher>> pushers_;  // one per shard
+  std::unique_ptr<GradientClipper> clipper_;              // in front of the pushers
   PushSeq push_seq_;
   DequeueSeq dequeue_seq_;
 };

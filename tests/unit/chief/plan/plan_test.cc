@@ -5,7 +5,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "chief/plan/learning_rate.h"
 #include "chief/plan/messages.h"
 #include "common/base/exit_code.h"
 #include "common/checkpoint/checkpoint.h"
@@ -188,26 +187,18 @@ TEST_CASE("a restore that cannot be is refused with its reason") {
   CHECK(Mentions(f.Fail("momentum { momentum: 0.9 }", "sgd {}", {.wanted = true}), "optimizer"));
 }
 
-TEST_CASE("the learning rate is the schedule's at the step") {
-  const auto rate = [](const LearningRate& def, int64_t step) {
-    return LearningRateAt(ToSchedule(def), GlobalStep(step));
+TEST_CASE("averages are of variables that the model trains") {
+  Fixture f;
+  const auto only = [&](const std::string& name) {
+    return f.Fail("base: 0.5 }",
+                  "base: 0.5 } variable_averages { decay: 0.9 only: '" + name + "' }");
   };
-  LearningRate def;
-  def.set_base(0.8f);
-  CHECK(rate(def, 100) == 0.8f);
-  def.mutable_exponential()->set_decay_rate(0.5f);
-  def.mutable_exponential()->set_decay_steps(10);
-  def.mutable_exponential()->set_staircase(true);
-  CHECK(rate(def, 19) == Approx(0.4));
-  def.mutable_cosine()->set_decay_steps(10);
-  def.mutable_cosine()->set_alpha(0.25f);
-  CHECK(rate(def, 5) == Approx(0.8 * (0.75 * 0.5 + 0.25)));
-  CHECK(rate(def, 50) == Approx(0.2));
-  def.mutable_piecewise()->add_boundaries(3);
-  def.mutable_piecewise()->add_values(1.0f);
-  def.mutable_piecewise()->add_values(0.1f);
-  CHECK(rate(def, 3) == 1.0f);
-  CHECK(rate(def, 4) == 0.1f);
+  CHECK(only("fc/bias").ok());
+  const absl::Status unknown = only("fc/none");
+  CHECK(absl::IsInvalidArgument(unknown));
+  CHECK(Mentions(unknown, "job.textproto: optimizer.variable_averages.only"));
+  CHECK(Mentions(unknown, "\"fc/none\". Remedy: use a name such as \"fc/kernel\""));
+  CHECK(Mentions(only(std::string(ModelGraph::kLossVariable)), "trains no variable"));
 }
 
 }  // namespace

@@ -43,11 +43,6 @@ std::string WithData(const std::string& data) {
   return ErrorOf(std::string(kModelPath) + kBatch + kOptimizer + kStop + "data {" + data + "}");
 }
 
-std::string WithOptimizer(const std::string& optimizer) {
-  return ErrorOf(std::string(kModelPath) + kData + kBatch + kStop + "optimizer {" + optimizer +
-                 "}");
-}
-
 std::string With(const std::string& field) {
   return ErrorOf(std::string(kModelPath) + kData + kBatch + kOptimizer + kStop + field);
 }
@@ -78,6 +73,7 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
            Case{"evaluation { every_steps: 5 }", "evaluation.every_steps: there is no test set"},
            Case{"evaluation { every_steps: -5 }", "evaluation.every_steps: expected"},
            Case{"evaluation { batch: -1 }", "evaluation.batch: expected"},
+           Case{"evaluation { use_averages: true }", "evaluation.use_averages: there are none"},
            Case{"checkpoint { every_steps: 5 }", "checkpoint.folder: it is missing"},
            Case{"checkpoint { folder: 'c' keep_last: -1 }", "checkpoint.keep_last: expected"},
            Case{"checkpoint { folder: 'c\\000d' }", "checkpoint.folder: there is a NUL"},
@@ -124,42 +120,6 @@ TEST_CASE("Data files come in one format, whole") {
   CHECK_THAT(WithData(idx + "augmentation { shift: -1 }"), Contains("data.augmentation.shift"));
   CHECK_THAT(WithData(idx + "augmentation { shift: 8 }"),
              Contains("expected less than the image [8,8,1] is wide, got 8"));
-}
-
-TEST_CASE("Optimizers and learning rates are checked") {
-  struct Case {
-    const char* optimizer;
-    const char* error;
-  };
-  for (const Case& c : {
-           Case{"learning_rate { base: 1 }", "optimizer: it has no kind"},
-           Case{"sgd {}", "optimizer.learning_rate.base: expected a positive number, got 0"},
-           Case{"sgd {} learning_rate { base: -1 }", "learning_rate.base: expected a positive"},
-           Case{"sgd {} learning_rate { base: nan }", "learning_rate.base: expected a positive"},
-           Case{"sgd {} learning_rate { base: 1e39 }", "learning_rate.base: expected a positive"},
-           Case{"momentum { momentum: 1 } learning_rate { base: 1 }",
-                "optimizer.momentum.momentum"},
-           Case{"adam { beta1: 1.5 } learning_rate { base: 1 }", "optimizer.adam.beta1: expected"},
-           Case{"adam { beta2: -1 } learning_rate { base: 1 }", "optimizer.adam.beta2: expected"},
-           Case{"adam { epsilon: -1 } learning_rate { base: 1 }", "optimizer.adam.epsilon"},
-           Case{"sgd {} learning_rate { base: 1 exponential { decay_steps: 5 } }", "decay_rate"},
-           Case{"sgd {} learning_rate { base: 1 exponential { decay_rate: 0.5 } }", "decay_steps"},
-           Case{"sgd {} learning_rate { base: 1 cosine { } }", "cosine.decay_steps"},
-           Case{"sgd {} learning_rate { base: 1 cosine { decay_steps: 9 alpha: 2 } }", "alpha"},
-           Case{"sgd {} learning_rate { piecewise { boundaries: [5] values: [1] } }",
-                "expected one more than the 1 boundaries, got 1"},
-           Case{"sgd {} learning_rate { piecewise { boundaries: [5, 5] values: [1, 1, 1] } }",
-                "expected ascending steps from 0 on, got 5 after 5"},
-           Case{"sgd {} learning_rate { piecewise { boundaries: [-5] values: [1, 1] } }",
-                "expected ascending steps from 0 on, got -5."},
-           Case{"sgd {} learning_rate { piecewise { boundaries: [5] values: [1, 0] } }",
-                "piecewise.values: expected a positive number"},
-           Case{"sgd {} learning_rate { base: 1 piecewise { values: [1] } }",
-                "learning_rate.base: piecewise.values replace it"},
-       }) {
-    CAPTURE(c.optimizer);
-    CHECK_THAT(WithOptimizer(c.optimizer), Contains(c.error));
-  }
 }
 
 // A job with this sync { ... }, as far as ValidateJob looks at it.

@@ -48,7 +48,8 @@ class Trained {
 
   void Step(float learning_rate, const std::vector<T>& gradient) {
     const TensorView view{DTypeOf<T>(), value_.shape(), gradient.data()};
-    rule_->Apply({value_.view(), view, next_.view(), views_, learning_rate, scalars_, step_});
+    rule_->Apply(
+        {value_.view(), view, next_.view(), views_, learning_rate, scalars_, version_ + 1});
     std::swap(value_, next_);
     Advance();
   }
@@ -57,7 +58,7 @@ class Trained {
                 const std::vector<T>& gradient) {
     const Shape shape({static_cast<int64_t>(rows.size()), width_});
     const TensorView view{DTypeOf<T>(), shape, gradient.data()};
-    rule_->ApplyRows({value_.view(), rows, view, views_, learning_rate, scalars_, step_});
+    rule_->ApplyRows({value_.view(), rows, view, views_, learning_rate, scalars_, version_ + 1});
     Advance();
   }
 
@@ -72,13 +73,13 @@ class Trained {
   }
   void Advance() {
     rule_->AdvanceScalars(absl::MakeSpan(scalars_));
-    ++step_;
+    ++version_;
   }
 
   const std::unique_ptr<const UpdateRule> rule_;
   const int64_t width_;
   std::vector<float> scalars_;
-  int64_t step_ = 0;
+  int64_t version_ = 0;
   Tensor value_;
   Tensor next_;
   std::vector<Tensor> slots_;
