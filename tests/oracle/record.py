@@ -1,0 +1,115 @@
+"""Records what TensorFlow's own synchronisation ops answer, as scripts to replay.
+
+    record.py FOLDER --seed N [--cases N] [--kinds KIND,KIND...]
+
+Needs requirements.txt. Writes FOLDER/<kind>.jsonl.gz, one script a line; every number in it is TensorFlow's.
+Equal seeds make equal scripts. All scripts have "kind", "name", "seed" and "tensorflow" (its version).
+
+training     One accumulator, one optimizer, one moving average. "log" is a list of
+               push  {local_step, values[, indices], num_accumulated}    num_accumulated: after it
+               apply {aggregate, global_step, learning_rate, variable, average}
+                     take(aggregate), apply, global_step += 1, then the average
+             "learning_rate" of the script is a number or a schedule {"schedule": name, ...}, evaluated at the step
+             before the apply. "averages": {"decay", "num_updates"}; num_updates: global_step limits the decay.
+accumulator  Dense or sparse, MEAN or SUM, float16, float32 or float64. "log":
+               push     {local_step, values, values_shape[, indices, indices_shape][, dense_shape], error}
+               take     {id, num_required, error}                        waits; error only for a bad request
+               set_step {step}
+             error: null or {code, message}. Each with "num_accumulated" and "completed", the takes that have
+             completed since the line before: {id, values[, indices, dense_shape]}, by their ids.
+cluster      SyncReplicasOptimizer on servers: one ps, `total_num_replicas` workers. "log":
+               run {worker, gradients}: the worker starts one step: pushes all, then waits for a token.
+             What holds when everything has settled: "finished": workers whose step has returned, "waiting": those
+             that wait for a token, "local_step" of every worker, "global_step", "variables".
+schedule     {"spec", "values": [[step, learning rate], ...]}
+clipping     {"op", "clip", "tensors", "clipped", "norm"}; "nan", "inf" and "-inf" stand for what JSON cannot write.
+
+What an exact implementation keeps: steps, counts, who waits, indices and error codes are equal; a value differs by at
+most 1e-6 (float64: 1e-12) of the largest magnitude in its tensor, and float16 not at all.
+"""
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import sys
+
+import numpy as np
+
+from recorder.accumulator import record_accumulator
+from recorder.clipping import record_clipping
+from recorder.cluster import record_cluster
+from recorder.optimizers import MAKE
+from recorder.schedules import record_schedule
+from recorder.tf1 import tf
+from recorder.training import record_training
+
+WAYS = {False: "dense", True: "sparse"}
+
+
+def training(rng):
+    for optimizer in MAKE:
+        for sparse, way in WAYS.items():
+            yield f"{optimizer}_{way}", record_training(rng, optimizer, sparse)
+
+
+def accumulator(rng):
+    for sparse, way in WAYS.items():
+        yield way, record_accumulator(rng, sparse)
+
+
+# One case of a kind: some scripts with their names.
+KINDS = {
+    "training": training,
+    "accumulator": accumulator,
+    "cluster": lambda rng: [("fifo", record_cluster(rng))],
+    "schedule": lambda rng: [("rates", record_schedule(rng))],
+    "clipping": lambda rng: [("tensors", record_clipping(rng))],
+}
+
+
+def record(kind, seed, cases):
+    # A stream of its own for each kind, so that leaving one out does not change the others.
+    rng = np.random.default_rng([seed, list(KINDS).index(kind)])
+    for case in range(cases):
+        for name, script in KINDS[kind](rng):
+            yield {"name": f"{kind}_{name}_{case}", "seed": seed, "tensorflow": tf.__version__, **script}
+
+
+def write(path, scripts):
+    """The same scripts make the same file: gzip's header has neither name nor time."""
+    count = 0
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", compresslevel=9, fileobj=file, mtime=0) as packed:
+        for script in scripts:
+            packed.write(json.dumps(script, separators=(",", ":")).encode() + b"\n")
+            count += 1
+    return count
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="Records what TensorFlow answers, as scripts to replay.")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--cases", type=int, default=1, help="of each kind")
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(KINDS))
+    arguments = parser.parse_args()
+    unknown = set(arguments.kinds) - set(KINDS)
+    if unknown:
+        parser.error(f"--kinds: expected some of {', '.join(KINDS)}, got {', '.join(sorted(unknown))}")
+    return arguments
+
+
+def main():
+    arguments = parse()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for kind in arguments.kinds:
+        scripts = record(kind, arguments.seed, arguments.cases)
+        count += write(arguments.folder / f"{kind}.jsonl.gz", scripts)
+    print(f"{count} scripts from TensorFlow {tf.__version__}, seed {arguments.seed}")
+    sys.stdout.flush()
+    os._exit(0)  # servers, and threads that wait in them, do not end
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Asks TensorFlow and writes down its answers."""
