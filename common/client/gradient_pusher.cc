@@ -41,11 +41,11 @@ class GradientPusher::Impl {
     pump_.Run();
   }
 
-  void Add(VariableId variable, TensorView gradient) {
+  void Add(PushPlan::Variable gradient) {
     {
       absl::MutexLock lock(&mutex_);
       LOCKSTEP_CHECK(plan_.has_value());
-      plan_->Add(variable, std::move(gradient));
+      plan_->Add(std::move(gradient));
     }
     pump_.Run();
   }
@@ -93,13 +93,12 @@ class GradientPusher::Impl {
       const PushPlan::Variable& variable = plan_->variable(piece.variable);
       PushPiece* to = call.header.add_pieces();
       to->set_variable(variable.id.value());
-      to->set_dtype(ToProto(variable.gradient.dtype));
-      to->mutable_dims()->Add(variable.gradient.shape.dims().begin(),
-                              variable.gradient.shape.dims().end());
+      to->set_dtype(ToProto(variable.values.dtype));
+      to->mutable_dims()->Add(variable.shape.dims().begin(), variable.shape.dims().end());
       to->set_offset(piece.offset);
       to->set_size(piece.size);
-      if (!outgoing->ask)
-        call.payload.push_back(variable.gradient.bytes().subspan(piece.offset, piece.size));
+      to->set_rows(static_cast<int64_t>(variable.indices.size()));
+      if (!outgoing->ask) variable.AppendBytes(piece.offset, piece.size, &call.payload);
     }
     return call;
   }
@@ -152,7 +151,16 @@ void GradientPusher::Start(PushSeq push_seq, GlobalStep local_step, int num_vari
 }
 
 void GradientPusher::Add(VariableId variable, TensorView gradient) {
-  impl_->Add(variable, std::move(gradient));
+  impl_->Add({.id = variable, .shape = gradient.shape, .values = gradient});
+}
+
+void GradientPusher::AddRows(VariableId variable, const Shape& variable_shape,
+                             const IndexedSlicesView& slices) {
+  impl_->Add({.id = variable,
+              .shape = variable_shape,
+              .values = slices.values,
+              .is_sparse = true,
+              .indices = slices.indices});
 }
 
 }  // namespace lockstep

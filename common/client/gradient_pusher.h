@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/client/ps_client.h"
+#include "common/tensor/indexed_slices.h"
 #include "common/tensor/tensor.h"
 #include "proto/ps.pb.h"
 
@@ -44,6 +45,10 @@ class GradientPusher {
   // With no variables `done` is called at once.
   void Start(PushSeq push_seq, GlobalStep local_step, int num_variables, Done<PushSummary> done);
   void Add(VariableId variable, TensorView gradient);
+  // The gradient of a sparse variable of shape `variable_shape`: slices of some of its rows. The
+  // indices must stay unchanged too. Sorted and merged (indexed_slices.h) it is the smallest, and
+  // counts the same whatever else arrives; other orders are merged as TensorFlow merges them.
+  void AddRows(VariableId variable, const Shape& variable_shape, const IndexedSlicesView& slices);
 
  private:
   class Impl;

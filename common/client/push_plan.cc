@@ -11,6 +11,8 @@ namespace {
 // Of a gradient that the ps acknowledges and loses.
 constexpr int kMaxRepeats = 5;
 
+constexpr uint64_t kCut = sizeof(int64_t);
+
 bool OutcomeUnknown(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
 }
@@ -26,18 +28,34 @@ PushPlan::PushPlan(const PusherOptions& options, GlobalStep local_step, int num_
   backoff_.Succeeded(now);
 }
 
-void PushPlan::Add(VariableId variable, TensorView gradient) {
+void PushPlan::Variable::AppendBytes(uint64_t offset, uint64_t size,
+                                     std::vector<std::span<const std::byte>>* spans) const {
+  const std::span<const std::byte> parts[] = {
+      std::as_bytes(std::span(indices.data(), indices.size())), values.bytes()};
+  for (const std::span<const std::byte> part : parts) {
+    const uint64_t begin = std::min<uint64_t>(offset, part.size());
+    const uint64_t count = std::min<uint64_t>(size, part.size() - begin);
+    if (count > 0) spans->push_back(part.subspan(begin, count));
+    offset -= begin;
+    size -= count;
+  }
+}
+
+void PushPlan::Add(Variable gradient) {
   LOCKSTEP_CHECK(!AllAdded());
   const uint64_t size = gradient.num_bytes();
   const size_t index = variables_.size();
-  variables_.push_back({.of = {variable, std::move(gradient)}});
+  // No chunk of a sparse gradient cuts an index.
+  const uint64_t chunk = gradient.is_sparse
+                             ? std::max<uint64_t>(1, options_.chunk_bytes / kCut) * kCut
+                             : options_.chunk_bytes;
+  variables_.push_back({.of = std::move(gradient)});
   if (size <= options_.bucket_bytes) {
     AddToBucket(index, size);
   } else {
-    for (uint64_t offset = 0; offset < size; offset += options_.chunk_bytes) {
-      messages_.push_back(
-          {.state = State::kReady,
-           .pieces = {{index, offset, std::min<uint64_t>(options_.chunk_bytes, size - offset)}}});
+    for (uint64_t offset = 0; offset < size; offset += chunk) {
+      messages_.push_back({.state = State::kReady,
+                           .pieces = {{index, offset, std::min<uint64_t>(chunk, size - offset)}}});
     }
   }
   if (AllAdded()) CloseBucket();

@@ -8,11 +8,14 @@
 // sent, since it would be dropped.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/client/backoff.h"
 #include "common/client/gradient_pusher.h"
@@ -34,16 +37,25 @@ class PushPlan {
     bool ask;  // the header alone
     std::vector<Piece> pieces;
   };
+  // A gradient. Its bytes are the indices', then the values'.
   struct Variable {
     VariableId id;
-    TensorView gradient;
+    Shape shape;  // the variable's
+    TensorView values;
+    bool is_sparse = false;
+    absl::Span<const int64_t> indices;  // of a sparse gradient
+
+    uint64_t num_bytes() const { return indices.size() * sizeof(int64_t) + values.num_bytes(); }
+    // Bytes [offset, offset + size), in one span or two.
+    void AppendBytes(uint64_t offset, uint64_t size,
+                     std::vector<std::span<const std::byte>>* spans) const;
   };
 
   PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables,
            absl::Duration now);
 
   // At most num_variables times.
-  void Add(VariableId variable, TensorView gradient);
+  void Add(Variable gradient);
   const Variable& variable(size_t index) const { return variables_[index].of; }
 
   // What to send now. It is in flight until OnReply or OnError.

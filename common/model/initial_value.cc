@@ -48,10 +48,10 @@ double TruncatedNormalElement(const Philox& random, uint64_t i) {
 }
 
 template <typename T>
-void Fill(const Initializer& initializer, const Philox& random, const Shape& shape,
+void Fill(const Initializer& initializer, const Philox& random, const Shape& shape, uint64_t first,
           std::span<T> value) {
   const auto each = [&](auto element) {
-    for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<T>(element(i));
+    for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<T>(element(first + i));
   };
   switch (initializer.kind_case()) {
     case Initializer::KIND_NOT_SET:
@@ -76,16 +76,31 @@ void Fill(const Initializer& initializer, const Philox& random, const Shape& sha
   }
 }
 
+// `value` is elements of a variable of shape `shape`, from element `first` on.
+void FillElements(const Initializer& initializer, const Philox& random, const Shape& shape,
+                  uint64_t first, MutableTensorView value) {
+  if (value.dtype == DType::kFloat64) {
+    Fill(initializer, random, shape, first, value.as<double>());
+  } else {
+    Fill(initializer, random, shape, first, value.as<float>());
+  }
+}
+
 }  // namespace
 
 void FillInitialValue(const Initializer& initializer, uint64_t seed, absl::string_view name,
                       MutableTensorView value) {
-  const Philox random(seed, name);
-  if (value.dtype == DType::kFloat64) {
-    Fill(initializer, random, value.shape, value.as<double>());
-  } else {
-    Fill(initializer, random, value.shape, value.as<float>());
-  }
+  FillElements(initializer, Philox(seed, name), value.shape, 0, value);
+}
+
+void FillInitialRows(const Initializer& initializer, uint64_t seed, absl::string_view name,
+                     const Shape& whole, int64_t first_row, MutableTensorView value) {
+  LOCKSTEP_CHECK(whole.rank() > 0 && whole.rank() == value.shape.rank());
+  LOCKSTEP_CHECK(std::ranges::equal(whole.dims().subspan(1), value.shape.dims().subspan(1)));
+  LOCKSTEP_CHECK(first_row >= 0 && first_row <= whole.dim(0) - value.shape.dim(0));
+  int64_t row_elements = 1;
+  for (const int64_t extent : whole.dims().subspan(1)) row_elements *= extent;
+  FillElements(initializer, Philox(seed, name), whole, first_row * row_elements, value);
 }
 
 }  // namespace lockstep

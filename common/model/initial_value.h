@@ -15,4 +15,9 @@ namespace lockstep {
 void FillInitialValue(const Initializer& initializer, uint64_t seed, absl::string_view name,
                       MutableTensorView value);
 
+// Fills `value` with the rows from `first_row` on of the value that FillInitialValue gives a
+// variable of shape `whole`. Row extents agree, and the rows are there (CHECK).
+void FillInitialRows(const Initializer& initializer, uint64_t seed, absl::string_view name,
+                     const Shape& whole, int64_t first_row, MutableTensorView value);
+
 }  // namespace lockstep

@@ -65,7 +65,7 @@ class ConditionalAccumulator {
   absl::StatusOr<std::vector<FinishedTake>> Take(TakeId id, int required) {
     if (required <= 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("num_required must be positive, got ", required));
+          absl::StrCat("Argument num_required must be positive, but was ", required));
     }
     takes_.Add(id, required);
     return Flush();

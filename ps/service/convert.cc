@@ -31,7 +31,8 @@ absl::StatusOr<PushPiece> FromProto(const lockstep::PushPiece& piece) {
                    .dtype = *dtype,
                    .shape = *std::move(shape),
                    .offset = piece.offset(),
-                   .size = piece.size()};
+                   .size = piece.size(),
+                   .rows = piece.rows()};
 }
 
 lockstep::Verdict ToProto(Verdict verdict) {
@@ -73,7 +74,8 @@ VariablePlan FromProto(const CreateVariablesRequest& request) {
           .replicas_to_aggregate = request.replicas_to_aggregate(),
           .init_tokens = request.init_tokens(),
           .restore_from = request.restore_from(),
-          .start_step = GlobalStep(request.start_step())};
+          .start_step = GlobalStep(request.start_step()),
+          .refuse_non_finite = request.non_finite() == REFUSE_NON_FINITE};
 }
 
 GrantOrder FromProto(const GrantRequest& request) {

@@ -6,24 +6,32 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/packed_rows.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep::ps {
 namespace {
 
-std::string Quoted(const CatalogEntry& entry) {
-  return absl::StrCat("variable \"", entry.name, "\" (", entry.id.value(), ")");
-}
+// A sparse gradient is at most as large as one with every row of the variable, or as this: many
+// slices of few rows are nothing unusual.
+constexpr uint64_t kSmallGradient = uint64_t{64} << 20;
 
 // Whether [offset, offset + size) lies in [0, whole).
 bool IsInside(uint64_t offset, uint64_t size, uint64_t whole) {
   return offset <= whole && size <= whole - offset;
 }
 
-absl::Status OutOfRange(const CatalogEntry& entry, uint64_t offset, uint64_t size) {
-  return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected bytes in [0, ",
-                                                 entry.num_bytes, "), got ", size,
-                                                 " bytes from offset ", offset));
+absl::Status OutOfRange(const CatalogEntry& entry, uint64_t whole, uint64_t offset, uint64_t size) {
+  return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected bytes in [0, ", whole,
+                                                 "), got ", size, " bytes from offset ", offset));
+}
+
+// An edge of a piece at `at` bytes.
+absl::Status CheckCut(const CatalogEntry& entry, const PushPiece& piece, uint64_t at) {
+  const uint64_t index_bytes = static_cast<uint64_t>(piece.rows) * kRowIndexBytes;
+  if (at >= index_bytes || at % kRowIndexBytes == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected pieces of whole row ",
+                                                 "indices, got one that is cut at byte ", at));
 }
 
 absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
@@ -36,16 +44,62 @@ absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
                                                    entry.shape.ToString(), ", got ",
                                                    piece.shape.ToString()));
   }
-  if (!IsInside(piece.offset, piece.size, entry.num_bytes)) {
-    return OutOfRange(entry, piece.offset, piece.size);
+  if (!entry.is_sparse && piece.rows != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(entry), ": expected a dense gradient, got ", piece.rows, " rows"));
   }
-  if (piece.size == 0 && entry.num_bytes != 0) {
+  const std::optional<uint64_t> whole = entry.GradientBytes(piece.rows);
+  if (!whole.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(entry), ": expected a sparse gradient that is no larger than all ",
+                     entry.shape.dim(0), " rows, got ", piece.rows, " rows. Merge them"));
+  }
+  if (!IsInside(piece.offset, piece.size, *whole)) {
+    return OutOfRange(entry, *whole, piece.offset, piece.size);
+  }
+  if (piece.size == 0 && *whole != 0) {
     return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected bytes, got none"));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckCut(entry, piece, piece.offset));
+  return CheckCut(entry, piece, piece.offset + piece.size);
+}
+
+// What a placement may not say about a sparse variable or a part.
+absl::Status CheckRows(const VariableSpec& spec, const Shape& shape, const std::string& what) {
+  if (spec.sparse() && (shape.rank() == 0 || !spec.trainable())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": sparse: expected a trained variable with rows, got ",
+                     spec.trainable() ? "a scalar" : "a statistic"));
+  }
+  if (!spec.has_part()) return absl::OkStatus();
+  const RowPart& part = spec.part();
+  if (part.of().empty() || shape.rank() == 0 || part.first_row() < 0 ||
+      part.first_row() > part.num_rows() - shape.dim(0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": expected a part inside the ", part.num_rows(), " rows of \"", part.of(),
+        "\", got shape ", shape.ToString(), " from row ", part.first_row()));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+std::string Quoted(const CatalogEntry& entry) {
+  return absl::StrCat("variable \"", entry.name, "\" (", entry.id.value(), ")");
+}
+
+std::optional<uint64_t> CatalogEntry::GradientBytes(int64_t rows) const {
+  if (!is_sparse) return num_bytes;
+  const std::optional<uint64_t> bytes = PackedBytes(rows, row_bytes);
+  if (!bytes.has_value()) return std::nullopt;
+  return *bytes <= MostGradientBytes() ? bytes : std::nullopt;
+}
+
+uint64_t CatalogEntry::MostGradientBytes() const {
+  if (!is_sparse) return num_bytes;
+  const std::optional<uint64_t> all_rows = PackedBytes(shape.dim(0), row_bytes);
+  return std::max(kSmallGradient, all_rows.value_or(kSmallGradient));
+}
 
 absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex shard) {
   if (shard.value() >= placement.shards()) {
@@ -73,12 +127,14 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
       return absl::InvalidArgumentError(
           absl::StrCat(what, ": expected dtype float32 or float64, got ", Name(type.dtype)));
     }
+    LOCKSTEP_RETURN_IF_ERROR(CheckRows(spec, type.shape, what));
     if (spec.shard() != shard.value()) {
       catalog.index_of_id_.push_back(kElsewhere);
       continue;
     }
-    CatalogEntry entry{VariableId(spec.id()), spec.name(),       type.dtype, type.shape, 0,
-                       spec.trainable(),      spec.initializer()};
+    CatalogEntry entry{VariableId(spec.id()), spec.name(),        type.dtype,    type.shape, 0,
+                       spec.trainable(),      spec.initializer(), spec.sparse(), spec.part()};
+    if (entry.is_sparse) entry.row_bytes = RowBytes(type.dtype, type.shape);
     entry.num_bytes = static_cast<uint64_t>(type.shape.num_elements()) * SizeOf(type.dtype);
     catalog.num_bytes_ += entry.num_bytes;
     catalog.index_of_id_.push_back(catalog.entries_.size());
@@ -122,7 +178,7 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
     const CatalogEntry& entry = entries_[variable];
     if (!IsInside(piece.offset, piece.size, entry.num_bytes)) {
-      return OutOfRange(entry, piece.offset, piece.size);
+      return OutOfRange(entry, entry.num_bytes, piece.offset, piece.size);
     }
     const uint64_t size = piece.size == 0 ? entry.num_bytes - piece.offset : piece.size;
     pieces.push_back({variable, piece.offset, size});

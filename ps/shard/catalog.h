@@ -2,6 +2,7 @@
 // pulls are well formed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,18 @@ struct CatalogEntry {
   uint64_t num_bytes = 0;
   bool trainable = true;
   Initializer initializer;
+  bool is_sparse = false;
+  RowPart part;            // of a part; otherwise `of` is empty
+  uint64_t row_bytes = 0;  // of a sparse variable
+
+  // Bytes of a gradient with `rows` slices, of a dense variable with all its elements. nullopt:
+  // more than the shard takes.
+  std::optional<uint64_t> GradientBytes(int64_t rows) const;
+  uint64_t MostGradientBytes() const;
 };
+
+// `variable "conv1/kernel" (3)`, for messages.
+std::string Quoted(const CatalogEntry& entry);
 
 // A pull piece with its variable found and its size filled in.
 struct ResolvedPiece {
@@ -41,8 +53,9 @@ class Catalog {
   uint64_t num_bytes() const { return num_bytes_; }
 
   // The variable of each piece. INVALID_ARGUMENT naming the variable, what was expected and what
-  // came: unknown or twice in the message, dtype, shape, range outside the tensor, payload of
-  // another size. Of a message that only asks, the variables alone count.
+  // came: unknown or twice in the message, dtype, shape, slices, range outside the gradient, a cut
+  // through an index, payload of another size. Of a message that only asks, the variables alone
+  // count.
   absl::StatusOr<std::vector<size_t>> ResolvePush(const PushOrder& order) const;
   // INVALID_ARGUMENT: nothing asked for, an unknown variable, a range outside the tensor.
   absl::StatusOr<std::vector<ResolvedPiece>> ResolvePull(const PullOrder& order) const;

@@ -10,19 +10,26 @@ namespace lockstep::ps {
 HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies)
     : budget_(budget), copies_(copies) {
   for (Kind& kind : variables) {
-    largest_ = std::max(largest_, kind.num_bytes);
-    pools_.push_back({std::move(kind), 0, {}});
+    Pool pool{std::move(kind)};
+    if (!pool.kind.is_sparse) pool.reserve = pool.kind.num_bytes;
+    largest_ = std::max(largest_, pool.reserve);
+    pools_.push_back(std::move(pool));
   }
   LOCKSTEP_CHECK(budget_ / std::max(copies_, 1u) >= largest_);
 }
 
-std::optional<Tensor> HeldBudget::Acquire(size_t variable,
+std::optional<Tensor> HeldBudget::Acquire(size_t variable, uint64_t bytes,
                                           absl::FunctionRef<GlobalStep(size_t)> step_of) {
-  if (!HasRoom(variable, step_of)) return std::nullopt;
   Pool& pool = pools_[variable];
-  const uint64_t bytes = pool.kind.num_bytes;
+  if (!pool.kind.is_sparse) bytes = pool.kind.num_bytes;
+  pool.reserve = std::max(pool.reserve, bytes);
+  largest_ = std::max(largest_, bytes);
+  if (!HasRoom(variable, bytes, step_of)) return std::nullopt;
   Tensor buffer;
-  if (pool.spare.empty()) {
+  if (pool.kind.is_sparse) {
+    FreeSpare(bytes);
+    buffer = Tensor(DType::kUInt8, Shape({static_cast<int64_t>(bytes)}));
+  } else if (pool.spare.empty()) {
     FreeSpare(bytes);
     buffer = Tensor(pool.kind.dtype, pool.kind.shape);
   } else {
@@ -31,23 +38,28 @@ std::optional<Tensor> HeldBudget::Acquire(size_t variable,
     spare_ -= bytes;
   }
   pool.held += bytes;
+  ++pool.num_held;
   held_ += bytes;
   return buffer;
 }
 
 void HeldBudget::Release(size_t variable, Tensor buffer) {
   Pool& pool = pools_[variable];
-  pool.held -= pool.kind.num_bytes;
-  held_ -= pool.kind.num_bytes;
-  spare_ += pool.kind.num_bytes;
+  const uint64_t bytes = buffer.num_bytes();
+  pool.held -= bytes;
+  --pool.num_held;
+  held_ -= bytes;
+  if (pool.kind.is_sparse) return;
+  spare_ += bytes;
   pool.spare.push_back(std::move(buffer));
 }
 
-bool HeldBudget::HasRoom(size_t variable, absl::FunctionRef<GlobalStep(size_t)> step_of) const {
-  const uint64_t bytes = pools_[variable].kind.num_bytes;
-  if (bytes > budget_ - held_) return false;
-  const uint64_t after = held_ + bytes;
-  if (copies_ * largest_ <= budget_ - after) return true;
+bool HeldBudget::HasRoom(size_t variable, uint64_t bytes,
+                         absl::FunctionRef<GlobalStep(size_t)> step_of) const {
+  const Pool& pool = pools_[variable];
+  const bool fits = held_ <= budget_ && bytes <= budget_ - held_;
+  if (!fits && !pool.kind.is_sparse) return false;
+  if (fits && copies_ * largest_ <= budget_ - held_ - bytes) return true;
 
   // The variables in the order in which they close, latest first; `later` is what is held behind
   // the one at hand.
@@ -58,14 +70,14 @@ bool HeldBudget::HasRoom(size_t variable, absl::FunctionRef<GlobalStep(size_t)> 
   uint64_t later = 0;
   bool is_earlier = false;  // than the variable that asks
   for (const size_t other : order) {
-    if (is_earlier && later + copies_ * pools_[other].kind.num_bytes > budget_) return false;
+    if (is_earlier && (!fits || later + copies_ * pools_[other].reserve > budget_)) return false;
     later += pools_[other].held;
     if (other == variable) {
       later += bytes;
       is_earlier = true;
     }
   }
-  return true;
+  return fits || pool.num_held < copies_;
 }
 
 void HeldBudget::FreeSpare(uint64_t bytes) {

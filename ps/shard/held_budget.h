@@ -7,6 +7,10 @@
 // gradients of each earlier one that is still open. So the earliest open variable can always
 // gather `copies` gradients, closes, and makes room for the next: no order of arrival blocks for
 // ever.
+//
+// How large a sparse gradient will be nobody knows before it comes. Room is left for the largest
+// that the variable has had, and where that was too little, the earliest open variable gets its
+// `copies` beyond the budget.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +26,21 @@ namespace lockstep::ps {
 // Not thread-safe.
 class HeldBudget {
  public:
+  // Of a variable's gradients.
   struct Kind {
     DType dtype = DType::kFloat32;
     Shape shape;
     uint64_t num_bytes = 0;
+    bool is_sparse = false;  // of any size, held as bytes: dtype, shape, num_bytes do not count
   };
 
-  // `budget` holds at least `copies` of the largest kind (CHECK).
+  // `budget` holds at least `copies` of the largest dense kind (CHECK).
   HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies);
 
-  // A buffer with any contents, or nullopt when there is no room now. `step_of` tells the step at
-  // which each variable is: what is behind closes first.
-  std::optional<Tensor> Acquire(size_t variable, absl::FunctionRef<GlobalStep(size_t)> step_of);
+  // A buffer with any contents, or nullopt when there is no room now. `bytes` are those of a sparse
+  // gradient. `step_of` tells the step at which each variable is: what is behind closes first.
+  std::optional<Tensor> Acquire(size_t variable, uint64_t bytes,
+                                absl::FunctionRef<GlobalStep(size_t)> step_of);
   void Release(size_t variable, Tensor buffer);
 
   uint64_t held_bytes() const { return held_; }
@@ -42,17 +49,20 @@ class HeldBudget {
  private:
   struct Pool {
     Kind kind;
-    uint64_t held = 0;          // bytes
+    uint64_t reserve = 0;  // bytes of one gradient, as far as is known
+    uint64_t held = 0;     // bytes
+    uint32_t num_held = 0;
     std::vector<Tensor> spare;  // given back
   };
 
-  bool HasRoom(size_t variable, absl::FunctionRef<GlobalStep(size_t)> step_of) const;
+  bool HasRoom(size_t variable, uint64_t bytes,
+               absl::FunctionRef<GlobalStep(size_t)> step_of) const;
   // Frees spare buffers until `bytes` more fit beside what is held.
   void FreeSpare(uint64_t bytes);
 
   const uint64_t budget_;
   const uint32_t copies_;
-  uint64_t largest_ = 0;
+  uint64_t largest_ = 0;  // reserve
   std::vector<Pool> pools_;
   uint64_t held_ = 0;
   uint64_t spare_ = 0;

@@ -32,8 +32,11 @@ class Source {
     Tensor value(entry.dtype, entry.shape);
     if (checkpoint_.has_value()) {
       LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(entry.name, value.view()));
-    } else {
+    } else if (entry.part.of().empty()) {
       FillInitialValue(entry.initializer, seed_, entry.name, value.view());
+    } else {
+      FillInitialRows(entry.initializer, seed_, entry.part.of(), WholeShape(entry),
+                      entry.part.first_row(), value.view());
     }
     return value;
   }
@@ -63,9 +66,26 @@ class Source {
  private:
   explicit Source(uint64_t seed) : seed_(seed) {}
 
+  static Shape WholeShape(const CatalogEntry& part) {
+    std::vector<int64_t> dims(part.shape.dims().begin(), part.shape.dims().end());
+    dims[0] = part.part.num_rows();
+    return Shape(dims);
+  }
+
   uint64_t seed_;
   std::optional<CheckpointReader> checkpoint_;
 };
+
+std::variant<DenseAccumulator, SparseAccumulator> MakeAccumulator(const CatalogEntry& entry) {
+  using Accumulator = std::variant<DenseAccumulator, SparseAccumulator>;
+  if (entry.is_sparse) {
+    // Without a shape: indices and slices have been checked when they came.
+    return Accumulator(std::in_place_type<SparseAccumulator>, entry.dtype, PartialShape(),
+                       Reduction::kMean);
+  }
+  return Accumulator(std::in_place_type<DenseAccumulator>, entry.dtype, PartialShape(entry.shape),
+                     Reduction::kMean);
+}
 
 absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry& entry,
                                                              const Source& source,
@@ -81,8 +101,9 @@ absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry&
   }
   auto hosted = std::unique_ptr<HostedVariable>(new HostedVariable{
       Variable(entry.name, entry.trainable, std::move(value), version, std::move(slots)),
-      DenseAccumulator(entry.dtype, PartialShape(entry.shape), Reduction::kMean)});
-  hosted->accumulator.SetGlobalStep(version);
+      MakeAccumulator(entry)});
+  std::visit([version](auto& accumulator) { accumulator.SetGlobalStep(version); },
+             hosted->accumulator);
   return hosted;
 }
 
@@ -99,19 +120,22 @@ absl::StatusOr<uint64_t> WholeBudget(const VariablePlan& plan, uint64_t bytes, i
 absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& catalog,
                                       uint64_t budget, int64_t tokens) {
   std::vector<HeldBudget::Kind> kinds;
-  size_t largest = 0;
+  const CatalogEntry* largest = nullptr;  // dense
+  uint64_t whole = 0;
   for (size_t i = 0; i < catalog.size(); ++i) {
-    kinds.push_back({catalog[i].dtype, catalog[i].shape, catalog[i].num_bytes});
-    if (catalog[i].num_bytes > catalog[largest].num_bytes) largest = i;
+    const CatalogEntry& entry = catalog[i];
+    kinds.push_back({entry.dtype, entry.shape, entry.num_bytes, entry.is_sparse});
+    whole += entry.MostGradientBytes();
+    if (entry.is_sparse) continue;
+    if (largest == nullptr || entry.num_bytes > largest->num_bytes) largest = &entry;
   }
   if (budget == 0) {
-    LOCKSTEP_ASSIGN_OR_RETURN(budget, WholeBudget(plan, catalog.num_bytes(), tokens));
-  } else if (catalog.size() != 0 &&
-             budget / plan.replicas_to_aggregate < catalog[largest].num_bytes) {
+    LOCKSTEP_ASSIGN_OR_RETURN(budget, WholeBudget(plan, whole, tokens));
+  } else if (largest != nullptr && budget / plan.replicas_to_aggregate < largest->num_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the budget for held gradients is ", budget, " bytes: expected at least ",
         plan.replicas_to_aggregate, " gradients (replicas_to_aggregate) of variable \"",
-        catalog[largest].name, "\" with ", catalog[largest].num_bytes, " bytes each"));
+        largest->name, "\" with ", largest->num_bytes, " bytes each"));
   }
   return HeldBudget(std::move(kinds), budget, plan.replicas_to_aggregate);
 }
@@ -149,6 +173,7 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
   auto state =
       std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
+  state->refuse_non_finite = plan.refuse_non_finite;
   state->num_shards = plan.placement.shards();
   state->replicas_to_aggregate = plan.replicas_to_aggregate;
   state->global_step = plan.start_step;
@@ -175,7 +200,7 @@ std::string Fingerprint(const VariablePlan& plan) {
   optimizer.clear_learning_rate();  // comes with each grant
   return absl::StrCat(plan.placement.SerializeAsString(), "|", optimizer.SerializeAsString(), "|",
                       plan.seed, "|", plan.token_policy, "|", plan.total_num_replicas, "|",
-                      plan.replicas_to_aggregate);
+                      plan.replicas_to_aggregate, "|", plan.refuse_non_finite);
 }
 
 }  // namespace lockstep::ps

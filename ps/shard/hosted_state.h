@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/optimizer/update_rule.h"
 #include "ps/accumulator/dense_accumulator.h"
+#include "ps/accumulator/sparse_accumulator.h"
 #include "ps/ledger/push_ledger.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/held_budget.h"
@@ -22,20 +24,23 @@ namespace lockstep::ps {
 
 struct HostedVariable {
   Variable variable;
-  DenseAccumulator accumulator;
+  std::variant<DenseAccumulator, SparseAccumulator> accumulator;
 };
 
 // Guarded by the shard's lock, except for what belongs to the thread that closes a variable (see
 // ps/step) and what is constant.
 struct HostedState {
   HostedState(Catalog catalog, HeldBudget budget, StepMachine step)
-      : catalog(std::move(catalog)),
+      : shared_catalog(std::make_shared<const Catalog>(std::move(catalog))),
+        catalog(*shared_catalog),
         ledger(this->catalog.size()),
         budget(std::move(budget)),
         step(std::move(step)) {}
 
   // Constant.
-  const Catalog catalog;
+  const std::shared_ptr<const Catalog> shared_catalog;
+  const Catalog& catalog;
+  bool refuse_non_finite = false;
   std::string plan;  // what the variables were created from, to recognise a repetition
   std::unique_ptr<const UpdateRule> rule;
   uint32_t num_shards = 1;

@@ -22,6 +22,7 @@ struct Incoming {
   size_t variable = 0;
   Tensor buffer;
   ByteRanges claimed;
+  uint64_t num_bytes = 0;  // of the whole gradient
   uint64_t received = 0;   // bytes
   int writers = 0;         // messages that are being copied
   bool abandoned = false;  // no longer in the inbox: the last writer gives the buffer back

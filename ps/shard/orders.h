@@ -63,6 +63,7 @@ struct VariablePlan {
   int64_t init_tokens = -1;
   std::string restore_from;  // checkpoint folder, or empty
   GlobalStep start_step;
+  bool refuse_non_finite = false;
 };
 
 struct GrantOrder {
@@ -109,6 +110,7 @@ struct PushPiece {
   Shape shape;  // of the whole tensor
   uint64_t offset = 0;
   uint64_t size = 0;
+  int64_t rows = 0;  // slices of a sparse gradient
 };
 
 // `payload` is the pieces' bytes in their order, in spans that may be cut anywhere.

@@ -138,16 +138,20 @@ void Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
 
 void Shard::Impl::ApplyAndPublish(HostedState* state, Closing closing) {
   HostedVariable& hosted = *state->variables[closing.variable];
-  std::shared_ptr<const Tensor> value = ComputeNextValue(closing, *state->rule, state->scalars,
-                                                         &hosted.variable, &hosted.accumulator);
+  NextValue next = std::visit(
+      [&](auto& accumulator) {
+        return ComputeNextValue(closing, *state->rule, state->scalars, &hosted.variable,
+                                &accumulator);
+      },
+      hosted.accumulator);
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);
     const CatalogEntry& entry = state->catalog[closing.variable];
-    if (!entry.trainable && value->num_elements() <= kMaxStatisticElements) {
-      state->statistics.push_back(Summary(entry, *value, closing.gradients.size()));
+    if (!entry.trainable && next.value->num_elements() <= kMaxStatisticElements) {
+      state->statistics.push_back(Summary(entry, *next.value, closing.gradients.size()));
     }
-    hosted.variable.Publish(std::move(value));
+    hosted.variable.Publish(std::move(next));
     for (HeldGradient& gradient : closing.gradients) {
       state->budget.Release(closing.variable, std::move(gradient.value));
     }

@@ -56,6 +56,7 @@ class Shard::Impl {
 
   // A message on its way through Push.
   struct PushInHand {
+    std::shared_ptr<const Catalog> catalog;
     HostedState* state = nullptr;  // stays while in_flight_ counts this push
     PushKey key;
     std::vector<size_t> variables;  // of the pieces
@@ -86,8 +87,12 @@ class Shard::Impl {
   void Route(TokenDesk::Answers answers, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Push.
+  // Refuses what is malformed, by looking at the message alone: most of it without the lock.
+  absl::Status CheckPush(const PushOrder& order, PushInHand* push) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginPush(const PushOrder& order, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::Status CheckSameGradient(const HostedState& state, const PushOrder& order,
+                                        const PushInHand& push);
   Verdict Judge(const PushOrder& order, size_t variable, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Receive(const PushOrder& order, size_t piece, uint64_t position, PushInHand* push)

@@ -2,16 +2,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/packed_rows.h"
 #include "ps/accumulator/staleness.h"
+#include "ps/shard/content_check.h"
 #include "ps/shard/shard_impl.h"
 
 namespace lockstep::ps {
 
 absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
   PushInHand push;
+  absl::Status begun = CheckPush(order, &push);
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Status begun = BeginPush(order, &push);
+    if (begun.ok()) begun = BeginPush(order, &push);
     if (!begun.ok() || !push.refused.ok()) ++rejected_;
     if (!begun.ok()) return begun;
     if (push.writings.empty()) {
@@ -37,15 +40,29 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
   return std::move(push.result);
 }
 
-absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
-  LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
-  HostedState& state = *state_;
-  push->state = &state;
+absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushInHand* push) {
+  bool refuse_non_finite = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
+    push->catalog = state_->shared_catalog;
+    refuse_non_finite = state_->refuse_non_finite;
+  }
   push->key = {order.worker.worker, order.worker.incarnation, order.push_seq};
   if (order.push_seq == PushSeq()) {
     return absl::InvalidArgumentError("push_seq counts from 1, got 0");
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(push->variables, state.catalog.ResolvePush(order));
+  LOCKSTEP_ASSIGN_OR_RETURN(push->variables, push->catalog->ResolvePush(order));
+  if (order.ask) return absl::OkStatus();
+  return CheckContents(*push->catalog, push->variables, order, refuse_non_finite);
+}
+
+absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
+  // Again: the view may have changed since. In the same epoch the catalog is the same.
+  LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
+  HostedState& state = *state_;
+  push->state = &state;
+  LOCKSTEP_RETURN_IF_ERROR(CheckSameGradient(state, order, *push));
   LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,
                             state.ledger.Open(push->key, order.local_step));
   if (age == PushLedger::Age::kNew) {
@@ -61,6 +78,24 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
     position += order.pieces[piece].size;
   }
   push->result.shard_step = state.step.shard_step();
+  return absl::OkStatus();
+}
+
+// Chunks of one sparse gradient say the same number of slices.
+absl::Status Shard::Impl::CheckSameGradient(const HostedState& state, const PushOrder& order,
+                                            const PushInHand& push) {
+  for (size_t i = 0; i < order.pieces.size() && !order.ask; ++i) {
+    const CatalogEntry& entry = state.catalog[push.variables[i]];
+    if (!entry.is_sparse) continue;
+    const auto incoming = state.inbox.Find(push.key, push.variables[i]);
+    if (incoming == nullptr || incoming->num_bytes == entry.GradientBytes(order.pieces[i].rows)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        Quoted(entry), ": a chunk of push ", order.push_seq.value(), " of worker ",
+        order.worker.worker.value(), " is of ", order.pieces[i].rows,
+        " rows, an earlier one was of ", incoming->num_bytes / (kRowIndexBytes + entry.row_bytes)));
+  }
   return absl::OkStatus();
 }
 
@@ -92,15 +127,16 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
   const size_t variable = push->variables[piece];
   std::shared_ptr<Incoming> incoming = state.inbox.Find(push->key, variable);
   if (incoming == nullptr) {
-    std::optional<Tensor> buffer =
-        state.budget.Acquire(variable, [&state](size_t other) { return state.step.StepOf(other); });
+    // ResolvePush has seen that there is such a size.
+    const uint64_t bytes = *state.catalog[variable].GradientBytes(order.pieces[piece].rows);
+    std::optional<Tensor> buffer = state.budget.Acquire(
+        variable, bytes, [&state](size_t other) { return state.step.StepOf(other); });
     if (!buffer.has_value()) {
       if (push->refused.ok()) {
         push->refused = absl::ResourceExhaustedError(absl::StrCat(
             "variable \"", state.catalog[variable].name, "\" of push ", order.push_seq.value(),
-            " of worker ", order.worker.worker.value(), ": no room for ",
-            state.catalog[variable].num_bytes, " bytes; ", state.budget.held_bytes(), " of ",
-            state.budget.budget(), " are held. Retry in 50 ms"));
+            " of worker ", order.worker.worker.value(), ": no room for ", bytes, " bytes; ",
+            state.budget.held_bytes(), " of ", state.budget.budget(), " are held. Retry in 50 ms"));
       }
       return;
     }
@@ -109,6 +145,7 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
     incoming->local_step = order.local_step;
     incoming->variable = variable;
     incoming->buffer = *std::move(buffer);
+    incoming->num_bytes = bytes;
     state.inbox.Add(incoming);
   }
   const PushPiece& header = order.pieces[piece];
@@ -137,7 +174,7 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings, Outb
         state.budget.Release(incoming.variable, std::move(incoming.buffer));
       }
       verdict = state.ledger.Find(incoming.key, incoming.variable);
-    } else if (incoming.received == state.catalog[incoming.variable].num_bytes) {
+    } else if (incoming.received == incoming.num_bytes) {
       verdict = Count(&state, &incoming, closings, outbox);
     }
   }

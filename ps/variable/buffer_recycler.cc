@@ -7,28 +7,29 @@ std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape&
 }
 
 BufferRecycler::~BufferRecycler() {
-  for (std::atomic<Tensor*>& place : free_) delete place.load(std::memory_order_acquire);
+  for (std::atomic<ValueBuffer*>& place : free_) delete place.load(std::memory_order_acquire);
 }
 
-std::unique_ptr<Tensor> BufferRecycler::Take() {
-  for (std::atomic<Tensor*>& place : free_) {
-    if (Tensor* buffer = place.exchange(nullptr, std::memory_order_acquire)) {
-      return std::unique_ptr<Tensor>(buffer);
+std::unique_ptr<ValueBuffer> BufferRecycler::Take() {
+  for (std::atomic<ValueBuffer*>& place : free_) {
+    if (ValueBuffer* buffer = place.exchange(nullptr, std::memory_order_acquire)) {
+      return std::unique_ptr<ValueBuffer>(buffer);
     }
   }
-  return std::make_unique<Tensor>(dtype_, shape_);
+  return std::make_unique<ValueBuffer>(ValueBuffer{Tensor(dtype_, shape_), std::nullopt});
 }
 
-std::shared_ptr<const Tensor> BufferRecycler::Share(std::unique_ptr<Tensor> value) {
-  return std::shared_ptr<const Tensor>(value.release(),
-                                       [self = shared_from_this()](Tensor* buffer) {
-                                         self->GiveBack(std::unique_ptr<Tensor>(buffer));
+std::shared_ptr<const Tensor> BufferRecycler::Share(std::unique_ptr<ValueBuffer> value) {
+  ValueBuffer* const buffer = value.release();
+  return std::shared_ptr<const Tensor>(&buffer->tensor,
+                                       [self = shared_from_this(), buffer](const Tensor*) {
+                                         self->GiveBack(std::unique_ptr<ValueBuffer>(buffer));
                                        });
 }
 
-void BufferRecycler::GiveBack(std::unique_ptr<Tensor> buffer) {
-  for (std::atomic<Tensor*>& place : free_) {
-    Tensor* empty = nullptr;
+void BufferRecycler::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
+  for (std::atomic<ValueBuffer*>& place : free_) {
+    ValueBuffer* empty = nullptr;
     if (place.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
       buffer.release();
       return;

@@ -5,10 +5,17 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 
+#include "common/base/ids.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep::ps {
+
+struct ValueBuffer {
+  Tensor tensor;
+  std::optional<GlobalStep> version;  // whose values it holds; otherwise any contents
+};
 
 // Thread-safe; lives as long as any value that it shared.
 class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
@@ -16,20 +23,20 @@ class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
   static std::shared_ptr<BufferRecycler> Create(DType dtype, const Shape& shape);
   ~BufferRecycler();
 
-  // A buffer with any contents.
-  std::unique_ptr<Tensor> Take();
+  // A buffer that nobody reads.
+  std::unique_ptr<ValueBuffer> Take();
   // Makes a buffer readable. It comes back when the last copy of the pointer goes, on whatever
   // thread that is.
-  std::shared_ptr<const Tensor> Share(std::unique_ptr<Tensor> value);
+  std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
 
  private:
   BufferRecycler(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
-  void GiveBack(std::unique_ptr<Tensor> buffer);
+  void GiveBack(std::unique_ptr<ValueBuffer> buffer);
 
   const DType dtype_;
   const Shape shape_;
   // Empty places are null. Two are enough: one version is written while two are readable.
-  std::array<std::atomic<Tensor*>, 2> free_ = {};
+  std::array<std::atomic<ValueBuffer*>, 2> free_ = {};
 };
 
 }  // namespace lockstep::ps

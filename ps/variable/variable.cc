@@ -1,8 +1,22 @@
 #include "ps/variable/variable.h"
 
+#include <cstring>
 #include <utility>
 
 namespace lockstep::ps {
+namespace {
+
+void CopyRows(const Tensor& from, absl::Span<const int64_t> rows, Tensor* to) {
+  if (rows.empty()) return;
+  const size_t row_bytes = from.num_bytes() / static_cast<size_t>(from.shape().dim(0));
+  const auto* source = static_cast<const std::byte*>(from.data());
+  auto* target = static_cast<std::byte*>(to->data());
+  for (const int64_t row : rows) {
+    if (row_bytes > 0) std::memcpy(target + row * row_bytes, source + row * row_bytes, row_bytes);
+  }
+}
+
+}  // namespace
 
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
                    std::vector<Tensor> slots)
@@ -14,7 +28,8 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
       recycler_(BufferRecycler::Create(value.dtype(), value.shape())),
       slots_(std::move(slots)),
       version_(version),
-      value_(recycler_->Share(std::make_unique<Tensor>(std::move(value)))) {
+      value_(
+          recycler_->Share(std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version}))) {
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
@@ -26,9 +41,26 @@ std::shared_ptr<const Tensor> Variable::At(GlobalStep version) const {
 
 std::shared_ptr<const Tensor> Variable::DropPrevious() { return std::exchange(previous_, nullptr); }
 
-void Variable::Publish(std::shared_ptr<const Tensor> value) {
-  previous_ = std::exchange(value_, std::move(value));
+void Variable::Publish(NextValue next) {
+  previous_ = std::exchange(value_, std::move(next.value));
+  changed_rows_ = std::move(next.changed_rows);
   version_ = version_.next();
+}
+
+std::unique_ptr<ValueBuffer> Variable::TakeCopy() {
+  std::unique_ptr<ValueBuffer> copy = recycler_->Take();
+  const bool is_one_behind = copy->version.has_value() && copy->version->next() == version_;
+  if (is_one_behind && changed_rows_.has_value()) {
+    CopyRows(*value_, *changed_rows_, &copy->tensor);
+  } else {
+    Copy(value_->view(), copy->tensor.view());
+  }
+  return copy;
+}
+
+std::shared_ptr<const Tensor> Variable::Share(std::unique_ptr<ValueBuffer> value) {
+  value->version = version_.next();
+  return recycler_->Share(std::move(value));
 }
 
 }  // namespace lockstep::ps

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,16 @@
 
 namespace lockstep::ps {
 
-// One thread at a time makes the next value (TakeBuffer, slots, Publish). Publish and the reading
-// of versions are guarded by the owner's lock; the thread that makes the next value reads the
-// newest one without it, because nobody else publishes.
+// A value made and not yet published.
+struct NextValue {
+  std::shared_ptr<const Tensor> value;
+  // Rows in which it differs from the one before, ascending; nullopt: anywhere.
+  std::optional<std::vector<int64_t>> changed_rows;
+};
+
+// One thread at a time makes the next value (TakeBuffer, TakeCopy, slots, Publish). Publish and the
+// reading of versions are guarded by the owner's lock; the thread that makes the next value reads
+// the newest one without it, because nobody else publishes.
 class Variable {
  public:
   Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
@@ -37,13 +45,16 @@ class Variable {
   std::shared_ptr<const Tensor> At(GlobalStep version) const;
   // Makes the version before the newest unreadable, and returns it, to be let go outside the lock.
   [[nodiscard]] std::shared_ptr<const Tensor> DropPrevious();
-  // `value` becomes the newest version, one above.
-  void Publish(std::shared_ptr<const Tensor> value);
+  // `next` becomes the newest version, one above.
+  void Publish(NextValue next);
 
-  std::unique_ptr<Tensor> TakeBuffer() { return recycler_->Take(); }
-  std::shared_ptr<const Tensor> Share(std::unique_ptr<Tensor> value) {
-    return recycler_->Share(std::move(value));
-  }
+  // With any contents.
+  std::unique_ptr<ValueBuffer> TakeBuffer() { return recycler_->Take(); }
+  // With the newest value, to be changed in place. Where the buffer is that of the version before,
+  // only the rows that changed since are copied: a step costs what it touches.
+  std::unique_ptr<ValueBuffer> TakeCopy();
+  // Of the version after the newest.
+  std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
   absl::Span<const MutableTensorView> slots() const { return slot_views_; }
 
  private:
@@ -59,6 +70,8 @@ class Variable {
   GlobalStep version_;
   std::shared_ptr<const Tensor> value_;
   std::shared_ptr<const Tensor> previous_;  // of version_ - 1, or null
+  // From version_ - 1 to version_, as in NextValue.
+  std::optional<std::vector<int64_t>> changed_rows_;
 };
 
 }  // namespace lockstep::ps

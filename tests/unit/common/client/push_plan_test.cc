@@ -19,7 +19,10 @@ PusherOptions Options() {
 }
 
 // A gradient of `bytes` bytes that nobody reads.
-TensorView OfBytes(int64_t bytes) { return {DType::kUInt8, Shape({bytes}), nullptr}; }
+PushPlan::Variable Dense(uint32_t id, int64_t bytes) {
+  const Shape shape({bytes});
+  return {VariableId(id), shape, TensorView{DType::kUInt8, shape, nullptr}};
+}
 
 class Plan {
  public:
@@ -28,7 +31,7 @@ class Plan {
 
   void AddAll() {
     for (size_t i = 0; i < sizes_.size(); ++i)
-      plan_.Add(VariableId(static_cast<uint32_t>(10 + i)), OfBytes(sizes_[i]));
+      plan_.Add(Dense(static_cast<uint32_t>(10 + i), sizes_[i]));
   }
   std::optional<PushPlan::Outgoing> Next() { return plan_.Next(now_); }
   PushPlan::Outgoing MustSend() {
@@ -94,10 +97,10 @@ TEST_CASE("Large gradients go in chunks, small ones share a message") {
 TEST_CASE("A bucket leaves when it is full, or with the last variable") {
   Plan plan(std::vector<int64_t>(6, 90));
   for (uint32_t i = 0; i < 5; ++i) {
-    plan.plan().Add(VariableId(i), OfBytes(90));
+    plan.plan().Add(Dense(i, 90));
     CHECK(plan.Next().has_value() == (i == 4));  // 4 * 90 fit, the fifth does not
   }
-  plan.plan().Add(VariableId(5), OfBytes(90));
+  plan.plan().Add(Dense(5, 90));
   CHECK(plan.MustSend().pieces.size() == 2);
 }
 
@@ -238,14 +241,14 @@ TEST_CASE("A ps that stays unreachable is given up after the patience") {
 
 TEST_CASE("An error that repeating cannot repair ends the gradient when nothing is in flight") {
   Plan plan({200, 200, 200});
-  plan.plan().Add(VariableId(0), OfBytes(200));
-  plan.plan().Add(VariableId(1), OfBytes(200));
+  plan.plan().Add(Dense(0, 200));
+  plan.plan().Add(Dense(1, 200));
   const auto first = plan.MustSend(), second = plan.MustSend();
   plan.Fail(first, absl::AbortedError("epoch 2"));
   CHECK_FALSE(plan.plan().Result().has_value());
   plan.Reply(second, ACCEPTED);
   CHECK_FALSE(plan.plan().Result().has_value());  // the caller is still adding
-  plan.plan().Add(VariableId(2), OfBytes(200));
+  plan.plan().Add(Dense(2, 200));
   CHECK_FALSE(plan.Next().has_value());
   CHECK(plan.MustEnd().status() == absl::AbortedError("epoch 2"));
 }
@@ -277,6 +280,48 @@ TEST_CASE("A reply that does not fit its message is an error") {
   plan.AddAll();
   plan.ReplyEach(plan.MustSend(), {ACCEPTED, ACCEPTED});
   CHECK(plan.MustEnd().status().code() == absl::StatusCode::kInternal);
+}
+
+TEST_CASE("a sparse gradient is its indices, then its values, and no index is cut") {
+  const std::vector<int64_t> indices(30, 7);
+  const std::vector<float> values(60, 1);
+  PusherOptions options = Options();
+  options.chunk_bytes = 99;  // 96 for a sparse gradient
+  PushPlan plan(options, kStep, 2, kStart);
+  const TensorView slices{DType::kFloat32, Shape({30, 2}), values.data()};
+  const PushPlan::Variable sparse{VariableId(3), Shape({1000, 2}), slices, true, indices};
+  CHECK(sparse.num_bytes() == 30 * 16);
+  plan.Add(sparse);
+  plan.Add({VariableId(4), Shape({1000, 2}), {DType::kFloat32, Shape({0, 2}), nullptr}, true, {}});
+  uint64_t next = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto outgoing = plan.Next(kStart);
+    REQUIRE(outgoing.has_value());
+    REQUIRE(outgoing->pieces.size() == 1);
+    CHECK(outgoing->pieces[0].offset == next);
+    next += outgoing->pieces[0].size;
+    CHECK(next % 8 == 0);
+    PushReply reply;
+    reply.add_outcomes()->set_verdict(i == 4 ? ACCEPTED : PENDING);
+    plan.OnReply(outgoing->message, reply, kStart);
+  }
+  CHECK(next == sparse.num_bytes());
+  const auto empty = plan.Next(kStart);  // counts too
+  REQUIRE(empty.has_value());
+  REQUIRE(empty->pieces.size() == 1);
+  CHECK(empty->pieces[0].size == 0);
+
+  std::vector<std::span<const std::byte>> spans;
+  sparse.AppendBytes(232, 16, &spans);
+  REQUIRE(spans.size() == 2);
+  CHECK(static_cast<const void*>(spans[0].data()) == &indices[29]);
+  CHECK(spans[0].size() == 8);
+  CHECK(static_cast<const void*>(spans[1].data()) == &values[0]);
+  CHECK(spans[1].size() == 8);
+  spans.clear();
+  sparse.AppendBytes(244, 4, &spans);
+  REQUIRE(spans.size() == 1);
+  CHECK(static_cast<const void*>(spans[0].data()) == &values[1]);
 }
 
 }  // namespace

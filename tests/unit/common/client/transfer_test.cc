@@ -99,6 +99,42 @@ TEST_CASE("Every byte of a gradient arrives though requests and replies are lost
     CHECK(store.Value(static_cast<uint32_t>(i)) == BytesOf(gradients[i]));
 }
 
+TEST_CASE("A sparse gradient arrives as indices and values, with the shape of its variable") {
+  std::vector<int64_t> indices(100);
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int64_t>(3 * i);
+  const Tensor values = std::move(RandomTensors({400}, 9)[0]);
+  const TensorView slices{DType::kFloat32, Shape({100, 1}), values.data()};
+  std::string arrived;
+  FakePsData ps;
+  ps.on_push = [&](const PushRequest& header, const std::string& payload) {
+    REQUIRE(header.pieces_size() == 1);
+    CHECK(header.pieces(0).rows() == 100);
+    CHECK(header.pieces(0).dims(0) == 5000);
+    CHECK(header.pieces(0).dims(1) == 1);
+    arrived.resize(std::max<size_t>(arrived.size(), header.pieces(0).offset() + payload.size()));
+    arrived.replace(header.pieces(0).offset(), payload.size(), payload);
+    PushReply reply;
+    reply.add_outcomes()->set_verdict(arrived.size() == 1200 ? ACCEPTED : PENDING);
+    return reply;
+  };
+  PusherOptions options;
+  options.chunk_bytes = 300;
+  options.bucket_bytes = 100;
+  GradientPusher pusher(&ps, options);
+  absl::Notification over;
+  absl::StatusOr<PushSummary> summary;
+  pusher.Start(PushSeq(1), GlobalStep(0), 1, [&](absl::StatusOr<PushSummary> result) {
+    summary = std::move(result);
+    over.Notify();
+  });
+  pusher.AddRows(VariableId(0), Shape({5000, 1}), {indices, slices});
+  over.WaitForNotification();
+  REQUIRE(summary.ok());
+  CHECK(summary->accepted == 1);
+  CHECK(arrived ==
+        std::string(reinterpret_cast<const char*>(indices.data()), 800) + BytesOf(values));
+}
+
 TEST_CASE("A pusher sends one gradient after another, also from within the callback") {
   FakePsData ps;
   int pushes = 0;

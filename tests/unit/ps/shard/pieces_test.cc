@@ -82,16 +82,16 @@ constexpr auto kSameStep = [](size_t) { return GlobalStep(0); };
 
 TEST_CASE("a budget is given out to the byte and comes back") {
   HeldBudget budget = BudgetOf({10}, 20, 2);
-  std::optional<Tensor> first = budget.Acquire(0, kSameStep);
-  std::optional<Tensor> second = budget.Acquire(0, kSameStep);
+  std::optional<Tensor> first = budget.Acquire(0, 0, kSameStep);
+  std::optional<Tensor> second = budget.Acquire(0, 0, kSameStep);
   REQUIRE(first.has_value());
   REQUIRE(second.has_value());
   CHECK(budget.held_bytes() == 80);
-  CHECK_FALSE(budget.Acquire(0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());
   const void* memory = first->data();
   budget.Release(0, *std::move(first));
   CHECK(budget.held_bytes() == 40);
-  const std::optional<Tensor> third = budget.Acquire(0, kSameStep);
+  const std::optional<Tensor> third = budget.Acquire(0, 0, kSameStep);
   REQUIRE(third.has_value());
   CHECK(third->data() == memory);
 }
@@ -99,12 +99,12 @@ TEST_CASE("a budget is given out to the byte and comes back") {
 TEST_CASE("a later variable leaves room for the earlier ones that are open") {
   // Variable 2 closes first: pushes go against the placement's order.
   HeldBudget budget = BudgetOf({4, 8, 10}, 24, 2);
-  REQUIRE(budget.Acquire(0, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(0, kSameStep).has_value());  // 8 held + 2 * 10 would exceed 24
-  CHECK_FALSE(budget.Acquire(1, kSameStep).has_value());
-  REQUIRE(budget.Acquire(2, kSameStep).has_value());
-  REQUIRE(budget.Acquire(2, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(2, kSameStep).has_value());
+  REQUIRE(budget.Acquire(0, 0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());  // 8 held + 2 * 10 would exceed 24
+  CHECK_FALSE(budget.Acquire(1, 0, kSameStep).has_value());
+  REQUIRE(budget.Acquire(2, 0, kSameStep).has_value());
+  REQUIRE(budget.Acquire(2, 0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(2, 0, kSameStep).has_value());
 }
 
 TEST_CASE("a variable that has closed makes room for those behind it") {
@@ -112,15 +112,15 @@ TEST_CASE("a variable that has closed makes room for those behind it") {
   std::vector<GlobalStep> steps(3);
   const auto step_of = [&](size_t variable) { return steps[variable]; };
   std::optional<Tensor> held[2];
-  for (auto& buffer : held) buffer = budget.Acquire(2, step_of);
-  CHECK_FALSE(budget.Acquire(1, step_of).has_value());
+  for (auto& buffer : held) buffer = budget.Acquire(2, 0, step_of);
+  CHECK_FALSE(budget.Acquire(1, 0, step_of).has_value());
   steps[2] = GlobalStep(1);
   for (auto& buffer : held) budget.Release(2, *std::move(buffer));
-  REQUIRE(budget.Acquire(1, step_of).has_value());
-  REQUIRE(budget.Acquire(0, step_of).has_value());
-  REQUIRE(budget.Acquire(1, step_of).has_value());
+  REQUIRE(budget.Acquire(1, 0, step_of).has_value());
+  REQUIRE(budget.Acquire(0, 0, step_of).has_value());
+  REQUIRE(budget.Acquire(1, 0, step_of).has_value());
   // Variable 2 is in the next step already: it comes after the others.
-  CHECK_FALSE(budget.Acquire(2, step_of).has_value());
+  CHECK_FALSE(budget.Acquire(2, 0, step_of).has_value());
 }
 
 TEST_CASE("with the smallest budget every order of arrival ends") {
@@ -140,7 +140,7 @@ TEST_CASE("with the smallest budget every order of arrival ends") {
       const size_t variable = random() % sizes.size();
       ++idle;
       if (steps[variable] == GlobalStep(1)) continue;
-      std::optional<Tensor> buffer = budget.Acquire(variable, step_of);
+      std::optional<Tensor> buffer = budget.Acquire(variable, 0, step_of);
       if (!buffer.has_value()) continue;
       held[variable].push_back(*std::move(buffer));
       if (held[variable].size() < copies) continue;
@@ -263,6 +263,27 @@ TEST_CASE("an optimizer without a kind is refused and unset numbers have their d
   REQUIRE(adam.ok());
   CHECK((*adam)->scalars()[0].initial_value == 0.9f);
   CHECK((*adam)->scalars()[1].initial_value == 0.999f);
+}
+
+TEST_CASE("room is left for the largest sparse gradient seen, and the earliest may exceed it") {
+  // Variable 1 is sparse and the earliest.
+  std::vector<HeldBudget::Kind> kinds = {{DType::kFloat32, Shape({10}), 40}, {.is_sparse = true}};
+  HeldBudget budget(std::move(kinds), 100, 2);
+  std::optional<Tensor> dense = budget.Acquire(0, 0, kSameStep);
+  REQUIRE(dense.has_value());
+  // Nothing was known of variable 1, so variable 0 took its room; now it is known.
+  std::optional<Tensor> first = budget.Acquire(1, 80, kSameStep);
+  REQUIRE(first.has_value());
+  CHECK(first->num_bytes() == 80);
+  CHECK(budget.held_bytes() == 120);
+  CHECK(budget.Acquire(1, 80, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(1, 80, kSameStep).has_value());  // beyond its copies
+  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());
+  budget.Release(0, *std::move(dense));
+  budget.Release(1, *std::move(first));
+  CHECK(budget.held_bytes() == 80);
+  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());  // 2 * 80 are reserved
+  CHECK(budget.Acquire(1, 8, kSameStep).has_value());
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct SpecText {
   uint32_t shard = 0;
   bool trainable = true;
   float initial = 0;
+  bool sparse = false;
 };
 
 inline Placement PlacementOf(const std::vector<SpecText>& texts, uint32_t shards = 1) {
@@ -35,6 +36,7 @@ inline Placement PlacementOf(const std::vector<SpecText>& texts, uint32_t shards
     for (const int64_t dim : text.dims) spec->add_dims(dim);
     spec->set_shard(text.shard);
     spec->set_trainable(text.trainable);
+    spec->set_sparse(text.sparse);
     spec->mutable_initializer()->mutable_constant()->set_value(text.initial);
   }
   return placement;
@@ -88,6 +90,22 @@ class Message {
     order_.pieces.push_back({VariableId(variable), DType::kFloat32, shape, offset, size});
     const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
     payload_.insert(payload_.end(), bytes + offset, bytes + offset + size);
+    return *this;
+  }
+  // Bytes [offset, offset + size) of a sparse gradient, by default all.
+  Message& Rows(uint32_t variable, const Shape& shape, const std::vector<int64_t>& indices,
+                const std::vector<float>& values, uint64_t offset = 0,
+                std::optional<uint64_t> size = {}) {
+    std::vector<std::byte> bytes(indices.size() * 8 + values.size() * 4);
+    if (!indices.empty()) std::memcpy(bytes.data(), indices.data(), indices.size() * 8);
+    if (!values.empty()) {
+      std::memcpy(bytes.data() + indices.size() * 8, values.data(), values.size() * 4);
+    }
+    order_.pieces.push_back({VariableId(variable), DType::kFloat32, shape, offset,
+                             size.value_or(bytes.size() - offset),
+                             static_cast<int64_t>(indices.size())});
+    const auto begin = bytes.begin() + offset;
+    payload_.insert(payload_.end(), begin, begin + order_.pieces.back().size);
     return *this;
   }
   Message& Ask(uint32_t variable) {

@@ -39,7 +39,7 @@ TEST_CASE("a trained variable moves by the mean of its gradients") {
   const auto rule = MakeSgd();
   const auto next =
       ComputeNextValue(ClosingOf({{1, 2}, {3, 6}}, 0, 0.5f), *rule, {}, &variable, &accumulator);
-  CHECK(Values(*next) == std::vector<float>{0, 0});
+  CHECK(Values(*next.value) == std::vector<float>{0, 0});
   CHECK(Values(*variable.newest()) == std::vector<float>{1, 2});
   CHECK(accumulator.global_step() == GlobalStep(1));
   CHECK(accumulator.num_accumulated() == 0);
@@ -53,7 +53,7 @@ TEST_CASE("slots move with the variable") {
   const auto rule = MakeMomentum({0.5f, false});
   const auto next = ComputeNextValue(ClosingOf({{1}}, 0, 1.0f), *rule, {}, &variable, &accumulator);
   CHECK(variable.slots()[0].as<float>()[0] == 6);
-  CHECK(Values(*next) == std::vector<float>{-5});
+  CHECK(Values(*next.value) == std::vector<float>{-5});
 }
 
 TEST_CASE("a statistic becomes the mean, whatever the optimizer and the learning rate") {
@@ -62,7 +62,7 @@ TEST_CASE("a statistic becomes the mean, whatever the optimizer and the learning
   const auto rule = MakeMomentum({0.5f, false});
   const auto next =
       ComputeNextValue(ClosingOf({{1, 4}, {3, 8}}, 0, 123.0f), *rule, {}, &variable, &accumulator);
-  CHECK(Values(*next) == std::vector<float>{2, 6});
+  CHECK(Values(*next.value) == std::vector<float>{2, 6});
 }
 
 TEST_CASE("more gradients than required are all averaged") {
@@ -71,7 +71,7 @@ TEST_CASE("more gradients than required are all averaged") {
   accumulator.SetGlobalStep(GlobalStep(4));
   Closing closing = ClosingOf({{3}, {6}, {9}}, 4, 1.0f);
   closing.required = 2;
-  CHECK(Values(*ComputeNextValue(closing, *MakeSgd(), {}, &variable, &accumulator)) ==
+  CHECK(Values(*ComputeNextValue(closing, *MakeSgd(), {}, &variable, &accumulator).value) ==
         std::vector<float>{-6});
 }
 

@@ -20,11 +20,25 @@ float First(const std::shared_ptr<const Tensor>& value) { return value->as<float
 // Publishes the next version as a step does, and returns the memory it is in.
 const void* PublishNext(Variable* variable, float value) {
   variable->DropPrevious().reset();
-  std::unique_ptr<Tensor> next = variable->TakeBuffer();
-  std::ranges::fill(next->as<float>(), value);
-  const void* memory = next->data();
-  variable->Publish(variable->Share(std::move(next)));
+  std::unique_ptr<ValueBuffer> next = variable->TakeBuffer();
+  std::ranges::fill(next->tensor.as<float>(), value);
+  const void* memory = next->tensor.data();
+  variable->Publish({variable->Share(std::move(next)), std::nullopt});
   return memory;
+}
+
+// Adds 1 to some of 4 rows, and returns the memory that was taken for it.
+const void* AddToRows(Variable* variable, std::vector<int64_t> rows) {
+  variable->DropPrevious().reset();
+  std::unique_ptr<ValueBuffer> next = variable->TakeCopy();
+  for (const int64_t row : rows) next->tensor.as<float>()[row] += 1;
+  const void* memory = next->tensor.data();
+  variable->Publish({variable->Share(std::move(next)), std::move(rows)});
+  return memory;
+}
+
+std::vector<float> Elements(const std::shared_ptr<const Tensor>& value) {
+  return {value->as<float>().begin(), value->as<float>().end()};
 }
 
 TEST_CASE("the newest version and the one before it are readable") {
@@ -62,6 +76,27 @@ TEST_CASE("a reader keeps its version unchanged, and the next step does not wait
     CHECK(PublishNext(&variable, static_cast<float>(step)) != read->data());
   }
   CHECK(First(read) == 0);
+}
+
+TEST_CASE("a copy catches up with the rows that changed, and with everything where it is older") {
+  Variable variable("v", true, Of(0), GlobalStep(0), {});
+  const void* first = variable.newest()->data();
+  const void* second = AddToRows(&variable, {1});
+  CHECK(AddToRows(&variable, {2}) == first);  // was at version 0: row 1 has changed since
+  CHECK(Elements(variable.newest()) == std::vector<float>{0, 1, 1, 0});
+  CHECK(AddToRows(&variable, {}) == second);
+  CHECK(Elements(variable.newest()) == std::vector<float>{0, 1, 1, 0});
+  PublishNext(&variable, 5);
+  AddToRows(&variable, {0});  // everything has changed since
+  CHECK(Elements(variable.newest()) == std::vector<float>{6, 5, 5, 5});
+
+  // While a reader holds the version before, the copy starts elsewhere.
+  const std::shared_ptr<const Tensor> read = variable.At(variable.newest_version());
+  AddToRows(&variable, {1});
+  AddToRows(&variable, {2});
+  AddToRows(&variable, {3});
+  CHECK(Elements(variable.newest()) == std::vector<float>{6, 6, 6, 6});
+  CHECK(Elements(read) == std::vector<float>{6, 5, 5, 5});
 }
 
 TEST_CASE("a value outlives its variable") {

@@ -1,0 +1,92 @@
+#include "ps/shard/content_check.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/packed_rows.h"
+#include "ps/shard/payload_reader.h"
+
+namespace lockstep::ps {
+namespace {
+
+// Calls `check(element, position)` for each of `count` elements that lie in the payload from byte
+// `from` on; position counts from `first`.
+template <typename T>
+absl::Status ForEachElement(PayloadReader* payload, uint64_t from, uint64_t count, uint64_t first,
+                            absl::FunctionRef<absl::Status(T, uint64_t)> check) {
+  std::array<T, 512> block;
+  while (count > 0) {
+    const uint64_t size = std::min<uint64_t>(count, block.size());
+    payload->Copy({from, reinterpret_cast<std::byte*>(block.data()), size * sizeof(T)});
+    for (uint64_t i = 0; i < size; ++i) LOCKSTEP_RETURN_IF_ERROR(check(block[i], first + i));
+    from += size * sizeof(T);
+    first += size;
+    count -= size;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckIndices(const CatalogEntry& entry, uint64_t first, uint64_t count, uint64_t from,
+                          PayloadReader* payload) {
+  const int64_t num_rows = entry.shape.dim(0);
+  return ForEachElement<int64_t>(
+      payload, from, count, first, [&](int64_t row, uint64_t slice) -> absl::Status {
+        if (row >= 0 && row < num_rows) return absl::OkStatus();
+        return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": slice ", slice,
+                                                       ": expected a row in [0, ", num_rows,
+                                                       "), got ", row));
+      });
+}
+
+template <typename T>
+absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end, uint64_t from,
+                         PayloadReader* payload) {
+  if (begin % sizeof(T) != 0 || end % sizeof(T) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(entry), ": expected pieces of whole elements, got bytes [", begin, ", ",
+                     end, ") of the values; this job refuses values that are not finite"));
+  }
+  return ForEachElement<T>(payload, from, (end - begin) / sizeof(T), begin / sizeof(T),
+                           [&](T value, uint64_t element) -> absl::Status {
+                             if (std::isfinite(value)) return absl::OkStatus();
+                             return absl::InvalidArgumentError(absl::StrCat(
+                                 Quoted(entry), ": element ", element,
+                                 " of the gradient: expected a finite ", "value, got ", value));
+                           });
+}
+
+}  // namespace
+
+absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& variables,
+                           const PushOrder& order, bool refuse_non_finite) {
+  PayloadReader payload(order.payload);
+  uint64_t position = 0;  // of the piece in the payload
+  for (size_t i = 0; i < order.pieces.size(); ++i) {
+    const PushPiece& piece = order.pieces[i];
+    const CatalogEntry& entry = catalog[variables[i]];
+    const uint64_t begin = piece.offset;
+    const uint64_t end = piece.offset + piece.size;
+    const uint64_t index_bytes = static_cast<uint64_t>(piece.rows) * kRowIndexBytes;
+    if (begin < index_bytes) {
+      LOCKSTEP_RETURN_IF_ERROR(CheckIndices(entry, begin / kRowIndexBytes,
+                                            (std::min(end, index_bytes) - begin) / kRowIndexBytes,
+                                            position, &payload));
+    }
+    if (refuse_non_finite && end > index_bytes) {
+      const uint64_t first = std::max(begin, index_bytes);
+      const uint64_t from = position + (first - begin);
+      LOCKSTEP_RETURN_IF_ERROR(
+          entry.dtype == DType::kFloat32
+              ? CheckFinite<float>(entry, first - index_bytes, end - index_bytes, from, &payload)
+              : CheckFinite<double>(entry, first - index_bytes, end - index_bytes, from, &payload));
+    }
+    position += piece.size;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::ps
