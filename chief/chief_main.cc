@@ -1,9 +1,7 @@
 // The chief: reads the job, creates the variables at the parameter servers, lets the workers in,
 // drives the steps, evaluates and saves, and ends everything.
-#include <cstdio>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "chief/service/chief_service.h"
 #include "chief/service/job_run.h"
 #include "chief/service/summary.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_client.h"
 #include "common/client/status_client.h"
@@ -77,13 +76,6 @@ RestoreChoice ReadRestoreFlag() {
   return {.wanted = !value.empty(), .folder = value == kNewest ? "" : value};
 }
 
-uint64_t RandomJobId() {
-  std::random_device random;
-  uint64_t id = 0;
-  while (id == 0) id = (static_cast<uint64_t>(random()) << 32) | random();
-  return id;
-}
-
 absl::Status StopReason(ExitCode code) {
   return WithExitCode(
       absl::CancelledError(code == ExitCode::kInterrupted ? "the chief was interrupted"
@@ -102,7 +94,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
     pointers.push_back(shards.back().get());
   }
   JobRunOptions options;
-  options.job_id = RandomJobId();
+  options.job_id = RandomId();
   options.patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
   options.fetch_status = [](const std::string& address) {
@@ -158,18 +150,9 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
   return outcome;
 }
 
-// The process's last line and its exit code. Silent where somebody asked for the end.
-int PrintFailure(const absl::Status& status) {
-  if (!status.ok() && !absl::IsCancelled(status)) {
-    std::fprintf(stderr, "chief: %s\n", std::string(status.message()).c_str());
-  }
-  return static_cast<int>(ExitCodeFor(status));
-}
-
 absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
   if (absl::GetFlag(FLAGS_job).empty()) {
-    return WithExitCode(absl::InvalidArgumentError("--job: no job is given. Remedy: --job=FILE"),
-                        ExitCode::kUsage);
+    return UsageError("--job: no job is given. Remedy: --job=FILE");
   }
   return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, ReadRestoreFlag());
 }
@@ -187,14 +170,17 @@ int Main(int argc, char** argv) {
     return static_cast<int>(flags.code);
   }
   if (absl::Status log = log::Init("chief", absl::GetFlag(FLAGS_log_level)); !log.ok()) {
-    return PrintFailure(WithExitCode(log, ExitCode::kUsage));
+    return PrintFailure("chief", log);
   }
   const absl::StatusOr<TaskConfig> task =
       LoadTask(Role::kChief, absl::GetFlag(FLAGS_cluster), std::nullopt);
-  if (!task.ok()) return PrintFailure(task.status());
+  if (!task.ok()) return PrintFailure("chief", task.status());
   absl::StatusOr<JobPlan> plan = ReadJob(*task);
-  if (!plan.ok()) return PrintFailure(plan.status());
-  return PrintFailure(Run(*task, *std::move(plan), &notice));
+  if (!plan.ok()) return PrintFailure("chief", plan.status());
+  const absl::Status end = Run(*task, *std::move(plan), &notice);
+  // Whoever asked for the end knows of it.
+  if (absl::IsCancelled(end)) return static_cast<int>(ExitCodeFor(end));
+  return PrintFailure("chief", end);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // The parameter server daemon.
-#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -38,11 +37,6 @@ constexpr char kUsage[] =
 // Replies on their way get this long when the process ends.
 constexpr absl::Duration kGrace = absl::Milliseconds(500);
 
-int Fail(const absl::Status& status) {
-  log::Error(status.message());
-  return static_cast<int>(ExitCodeFor(status));
-}
-
 // Returns when the chief has called, the process is told to stop, or patience is over.
 absl::Status WaitForChief(const std::string& chief, const absl::Notification& called,
                           const StopNotice& stop) {
@@ -58,7 +52,7 @@ absl::Status WaitForChief(const std::string& chief, const absl::Notification& ca
   return absl::OkStatus();
 }
 
-int Run(const TaskConfig& task, StopNotice* stop) {
+int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   absl::Notification called;
   absl::once_flag first_call;
   const Incarnation incarnation = NewIncarnation();
@@ -73,12 +67,12 @@ int Run(const TaskConfig& task, StopNotice* stop) {
                               [&] { absl::call_once(first_call, [&called] { called.Notify(); }); },
                           .created = [] { log::Info("variables created"); },
                           .finished = [stop] { stop->Stop(ExitCode::kDone); }}});
-  if (!server.ok()) return Fail(server.status());
+  if (!server.ok()) return PrintFailure(who, server.status());
   log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", task.address(),
                          ", cluster spec from ", task.source));
   LogCongestionControl();
   if (absl::Status status = WaitForChief(task.cluster.chief, called, *stop); !status.ok())
-    return Fail(status);
+    return PrintFailure(who, status);
   const ExitCode code = stop->Wait();
   log::Info(code == ExitCode::kDone ? "the job is done" : "told to stop");
   (*server)->Shutdown(kGrace);
@@ -96,12 +90,12 @@ int main(int argc, char** argv) {
   StopNotice stop;
   const std::string level = absl::GetFlag(FLAGS_log_level);
   if (absl::Status status = log::Init("ps", level); !status.ok()) {
-    std::fprintf(stderr, "ps: %s\n", std::string(status.message()).c_str());
-    return static_cast<int>(ExitCode::kUsage);
+    return PrintFailure("ps", status);
   }
   const absl::StatusOr<TaskConfig> task =
       LoadTask(Role::kPs, absl::GetFlag(FLAGS_cluster), absl::GetFlag(FLAGS_task_index));
-  if (!task.ok()) return ps::Fail(task.status());
-  (void)log::Init(absl::StrCat("ps ", task->index), level);  // checked above
-  return ps::Run(*task, &stop);
+  if (!task.ok()) return PrintFailure("ps", task.status());
+  const std::string who = absl::StrCat("ps ", task->index);
+  (void)log::Init(who, level);  // checked above
+  return ps::Run(who, *task, &stop);
 }

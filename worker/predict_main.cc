@@ -45,10 +45,6 @@ constexpr char kUsage[] =
     "\n"
     "The model, the scaling of its inputs and the label column come from the checkpoint.\n";
 
-absl::Status UsageError(absl::string_view message) {
-  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
-}
-
 absl::Status CheckFlags(bool evaluate) {
   if (absl::GetFlag(FLAGS_checkpoint).empty())
     return UsageError("--checkpoint: not set. Remedy: --checkpoint=DIR names what to load");
@@ -163,9 +159,7 @@ int Main(int argc, char** argv) {
       flags.exit) {
     return static_cast<int>(flags.code);
   }
-  const absl::Status status = Run(evaluate);
-  if (!status.ok()) absl::FPrintF(stderr, "%s: %s\n", program, status.message());
-  return static_cast<int>(ExitCodeFor(status));
+  return PrintFailure(program, Run(evaluate));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <thread>
@@ -11,6 +10,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
@@ -68,20 +68,6 @@ class Status {
 int Threads() {
   const int threads = absl::GetFlag(FLAGS_threads);
   return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-std::string HostName() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-// The process's last line and its exit code. Silent where somebody asked for the end.
-int PrintFailure(const std::string& who, const absl::Status& status) {
-  if (!status.ok() && !absl::IsCancelled(status)) {
-    std::fprintf(stderr, "%s: %s\n", who.c_str(), std::string(status.message()).c_str());
-  }
-  return static_cast<int>(ExitCodeFor(status));
 }
 
 // Registers as a new incarnation and takes part until the job ends.
@@ -155,7 +141,7 @@ int Main(int argc, char** argv) {
   if (!task.ok()) return PrintFailure("worker", task.status());
   const std::string who = absl::StrCat("worker ", task->index);
   if (absl::Status log = log::Init(who, absl::GetFlag(FLAGS_log_level)); !log.ok()) {
-    return PrintFailure(who, WithExitCode(log, ExitCode::kUsage));
+    return PrintFailure(who, log);
   }
   log::Info(absl::StrCat("computes on the CPU with ", Threads(), " threads; ",
                          Describe(FindCudaDevices())));
@@ -163,7 +149,9 @@ int Main(int argc, char** argv) {
   absl::Notification stop;
   std::thread work([&] {
     const absl::Status end = Run(*task, &status, &stop);
-    notice.Stop(static_cast<ExitCode>(PrintFailure(who, end)));
+    // Whoever asked for the end knows of it.
+    if (!absl::IsCancelled(end)) PrintFailure(who, end);
+    notice.Stop(ExitCodeFor(end));
   });
   const ExitCode code = notice.Wait();
   stop.Notify();

@@ -22,11 +22,6 @@ namespace {
 // Beyond it nobody means what the job says, and step numbers no longer fit a double.
 constexpr double kMostSteps = 1e15;
 
-absl::Status InFile(const std::string& path, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-}
-
 std::string KindOf(const OptimizerDef& optimizer) {
   const auto* kind = OptimizerDef::descriptor()->FindFieldByNumber(optimizer.kind_case());
   return kind == nullptr ? "none" : kind->name();
@@ -88,7 +83,7 @@ absl::Status PlanRestore(const RestoreChoice& restore, const std::string& job_fi
   for (const std::string& warning : warnings) log::Warning(warning);
   LOCKSTEP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(plan->restore_from));
   LOCKSTEP_RETURN_IF_ERROR(
-      InFile(plan->restore_from, CheckRestorable(manifest, plan->placement, plan->optimizer)));
+      Annotate(CheckRestorable(manifest, plan->placement, plan->optimizer), plan->restore_from));
   plan->start = GlobalStep(manifest.step);
   plan->epoch = Epoch(manifest.epoch + 1);
   if (plan->start < plan->max_steps) return absl::OkStatus();
@@ -131,13 +126,13 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
                                  const RestoreChoice& restore) {
   LOCKSTEP_ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(job_file));
   LOCKSTEP_RETURN_IF_ERROR(
-      InFile(job_file, ValidateJob(&loaded.job, static_cast<int64_t>(cluster.workers.size()))));
+      Annotate(ValidateJob(&loaded.job, static_cast<int64_t>(cluster.workers.size())), job_file));
   JobPlan plan{.cluster = cluster, .job = std::move(loaded.job), .model = std::move(loaded.model)};
 
   const absl::StatusOr<ModelGraph> graph = ModelGraph::Build(plan.model);
-  if (!graph.ok()) return InFile(plan.job.model(), graph.status());
+  if (!graph.ok()) return Annotate(graph.status(), plan.job.model());
   LOCKSTEP_RETURN_IF_ERROR(
-      InFile(job_file, CheckAveraged(plan.job.optimizer().variable_averages(), *graph)));
+      Annotate(CheckAveraged(plan.job.optimizer().variable_averages(), *graph), job_file));
   plan.placement = Place(*graph, static_cast<uint32_t>(cluster.ps.size()));
   plan.balance = BalanceOf(*graph, plan.placement);
   plan.loss_variable = static_cast<uint32_t>(graph->loss_variable());
@@ -150,7 +145,7 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
   LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(TrainingFile(plan.job.data()),
                                             plan.examples.example_shape, graph->input_shape()));
   const absl::StatusOr<GlobalStep> steps = CountSteps(plan.job, plan.examples.train);
-  if (!steps.ok()) return InFile(job_file, steps.status());
+  if (!steps.ok()) return Annotate(steps.status(), job_file);
   plan.max_steps = *steps;
 
   plan.epoch = Epoch(1);

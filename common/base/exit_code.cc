@@ -1,5 +1,6 @@
 #include "common/base/exit_code.h"
 
+#include <cstdio>
 #include <string>
 
 #include "absl/strings/cord.h"
@@ -48,6 +49,18 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     default:
       return ExitCode::kBug;
   }
+}
+
+absl::Status UsageError(absl::string_view message) {
+  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
+}
+
+int PrintFailure(absl::string_view program, const absl::Status& status) {
+  if (!status.ok()) {
+    const std::string line = absl::StrCat(program, ": ", status.message(), "\n");
+    std::fputs(line.c_str(), stderr);
+  }
+  return static_cast<int>(ExitCodeFor(status));
 }
 
 }  // namespace lockstep

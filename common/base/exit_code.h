@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace lockstep {
 
@@ -31,5 +32,12 @@ ExitCode ExitCodeFor(const absl::Status& status);
 
 // The same status with an exit code of its own. It survives copies, not the wire.
 absl::Status WithExitCode(absl::Status status, ExitCode code);
+
+// INVALID_ARGUMENT with exit code 64: a mistake on the command line.
+absl::Status UsageError(absl::string_view message);
+
+// The last thing that a program does: "<program>: <message>" to stderr, unless the status is a
+// success. Returns the exit code for main.
+int PrintFailure(absl::string_view program, const absl::Status& status);
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
@@ -52,10 +53,7 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   if (absl::IsInvalidArgument(text.status())) return absl::DataLossError(text.status().message());
   if (!text.ok()) return text.status();
   auto manifest = DecodeManifest(*text);
-  if (!manifest.ok()) {
-    return absl::Status(manifest.status().code(),
-                        absl::StrCat(path, ": ", manifest.status().message()));
-  }
+  if (!manifest.ok()) return Annotate(manifest.status(), path);
   return manifest;
 }
 

@@ -1,6 +1,7 @@
 #include "common/client/peer.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 
 namespace lockstep {
 namespace {
@@ -29,7 +30,7 @@ absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl:
       return absl::UnimplementedError(
           absl::StrCat(who, " does not serve ", call, ": another process listens at this address"));
     default:
-      return absl::Status(status.code(), absl::StrCat(who, ": ", status.message()));
+      return Annotate(status, who);
   }
 }
 

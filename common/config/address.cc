@@ -41,12 +41,6 @@ std::string Address::ToString() const {
   return absl::StrCat(ipv6 ? "[" : "", host, ipv6 ? "]:" : ":", port);
 }
 
-bool Address::IsLoopback() const {
-  in_addr ipv4;
-  if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) return ntohl(ipv4.s_addr) >> 24 == 127;
-  return host == "::1" || host == "localhost";
-}
-
 absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos) return Malformed(text, "there is no port");

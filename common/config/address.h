@@ -14,8 +14,6 @@ struct Address {
 
   // "host:port", IPv6 in brackets and in its shortest form.
   std::string ToString() const;
-  // Whether only this machine can reach it: localhost, 127.0.0.0/8, ::1.
-  bool IsLoopback() const;
 };
 
 // INVALID_ARGUMENT saying what is wrong with `text`. Names are not resolved.

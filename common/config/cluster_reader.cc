@@ -4,6 +4,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/config/cluster_json.h"
 #include "common/config/text_file.h"
@@ -16,8 +17,7 @@ namespace {
 // "path: message", or "path:3:14: message" where the message begins with a place.
 absl::Status InSource(absl::string_view source, const absl::Status& status) {
   const bool has_place = absl::ascii_isdigit(status.message()[0]);
-  return absl::Status(status.code(),
-                      absl::StrCat(source, has_place ? ":" : ": ", status.message()));
+  return WithMessage(status, absl::StrCat(source, has_place ? ":" : ": ", status.message()));
 }
 
 absl::StatusOr<ClusterSpec> ParseText(const std::string& path, const std::string& text) {

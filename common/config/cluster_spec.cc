@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/config/address.h"
 
@@ -78,9 +79,7 @@ absl::Status ValidateCluster(ClusterSpec* spec) {
   absl::flat_hash_map<std::string, std::string> holder;
   for (const auto& [task, text] : Entries(*spec)) {
     const absl::StatusOr<Address> address = ParseAddress(*text);
-    if (!address.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(task, ": ", address.status().message()));
-    }
+    if (!address.ok()) return Annotate(address.status(), task);
     *text = address->ToString();
     const auto [other, is_new] = holder.try_emplace(*text, task);
     if (!is_new) {

@@ -22,10 +22,6 @@ namespace {
 constexpr char kHelp[] = "help";
 constexpr char kVersionFlag[] = "version";
 
-absl::Status UsageError(absl::string_view message) {
-  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
-}
-
 std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 300)); }
 
 // The program's own, by name: absl's libraries may bring flags that nobody asked for.

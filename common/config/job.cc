@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_defaults.h"
 #include "common/config/job_rules.h"
@@ -23,22 +24,17 @@ absl::StatusOr<std::string> AbsoluteFolderOf(const std::string& path) {
   return absolute.lexically_normal().string();
 }
 
-absl::Status InFile(const std::string& path, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-}
-
 }  // namespace
 
 absl::StatusOr<LoadedJob> LoadJob(const std::string& path) {
   LoadedJob loaded;
   LOCKSTEP_RETURN_IF_ERROR(ReadTextProto(path, &loaded.job));
-  LOCKSTEP_RETURN_IF_ERROR(InFile(path, CheckJob(loaded.job)));
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckJob(loaded.job), path));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string folder, AbsoluteFolderOf(path));
   MakePathsAbsolute(folder, &loaded.job);
   FillJobDefaults(path, &loaded.job);
   LOCKSTEP_RETURN_IF_ERROR(ReadTextProto(loaded.job.model(), &loaded.model));
-  LOCKSTEP_RETURN_IF_ERROR(InFile(path, CheckJobAgainstModel(loaded.job, loaded.model)));
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckJobAgainstModel(loaded.job, loaded.model), path));
   return loaded;
 }
 

@@ -11,10 +11,6 @@
 namespace lockstep {
 namespace {
 
-absl::Status UsageError(absl::string_view message) {
-  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
-}
-
 absl::Status CheckIndex(const TaskConfig& task, int64_t index) {
   const int count = task.cluster.Count(task.role);
   if (index >= 0 && index < count) return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
@@ -25,11 +26,11 @@ constexpr size_t kLargestInflate = size_t{1} << 30;
 
 absl::Status CannotRead(const std::string& path, absl::string_view action) {
   const absl::Status error = ReadError(path, action, errno);
-  const std::string message =
+  return WithMessage(
+      error,
       absl::StrCat(error.message(),
                    ". Remedy: correct the path in the job file (a relative path starts at the job "
-                   "file's folder), or let this user read the file.");
-  return WithExitCode(absl::Status(error.code(), message), ExitCodeFor(error));
+                   "file's folder), or let this user read the file."));
 }
 
 }  // namespace

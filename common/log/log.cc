@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 
 namespace lockstep::log {
 namespace {
@@ -19,7 +20,7 @@ void Write(spdlog::level::level_enum level, absl::string_view message) {
 absl::Status Init(absl::string_view process, absl::string_view level) {
   const spdlog::level::level_enum parsed = spdlog::level::from_str(std::string(level));
   if (parsed == spdlog::level::off && level != "off") {
-    return absl::InvalidArgumentError(
+    return UsageError(
         absl::StrCat("--log_level: expected debug, info, warning or error, got \"", level, "\""));
   }
   auto logger = std::make_shared<spdlog::logger>(

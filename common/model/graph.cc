@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/annotate.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/model/layer_rules.h"
@@ -59,9 +60,7 @@ absl::StatusOr<Shape> CheckInputShape(const ModelDef& def) {
   }
   const absl::StatusOr<Shape> shape =
       Shape::Create(absl::MakeConstSpan(def.input_shape().data(), def.input_shape_size()));
-  if (!shape.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("input_shape: ", shape.status().message()));
-  }
+  if (!shape.ok()) return Annotate(shape.status(), "input_shape");
   return shape;
 }
 
@@ -179,10 +178,8 @@ absl::StatusOr<ModelGraph> ModelGraph::Build(const ModelDef& def) {
   Builder builder(def);
   LOCKSTEP_RETURN_IF_ERROR(builder.AddInput());
   for (int index = 0; index < def.layers_size(); ++index) {
-    if (absl::Status status = builder.AddLayer(def.layers(index)); !status.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Describe(def.layers(index), index), ": ", status.message()));
-    }
+    const absl::Status added = builder.AddLayer(def.layers(index));
+    if (!added.ok()) return Annotate(added, Describe(def.layers(index), index));
   }
   LOCKSTEP_RETURN_IF_ERROR(builder.CheckWhole());
   ModelGraph graph;

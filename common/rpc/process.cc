@@ -1,20 +1,28 @@
 #include "common/rpc/process.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <random>
-#include <string>
 
 #include "common/log/log.h"
 
 namespace lockstep {
 
-Incarnation NewIncarnation() {
+uint64_t RandomId() {
   std::random_device entropy;
-  uint64_t value = 0;
-  while (value == 0) value = uint64_t{entropy()} << 32 | entropy();
-  return Incarnation(value);
+  uint64_t id = 0;
+  while (id == 0) id = uint64_t{entropy()} << 32 | entropy();
+  return id;
+}
+
+Incarnation NewIncarnation() { return Incarnation(RandomId()); }
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 void TuneHeap() {

@@ -1,12 +1,21 @@
 // What every daemon does when it starts.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "common/base/ids.h"
 
 namespace lockstep {
 
-// Random, never 0; different for each start of each process.
+// Random, never 0.
+uint64_t RandomId();
+
+// Different for each start of each process.
 Incarnation NewIncarnation();
+
+// Of this machine, as it calls itself.
+std::string HostName();
 
 // Keeps freed memory in the process: gRPC reads tensors into many short-lived pieces, and glibc's
 // defaults hand their pages back to the kernel each time. First thing in main.

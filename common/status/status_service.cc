@@ -6,16 +6,11 @@
 
 #include "common/base/clock.h"
 #include "common/base/version.h"
+#include "common/rpc/process.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep {
 namespace {
-
-std::string HostName() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 class CollectedStatusService final : public StatusService::CallbackService {
  public:

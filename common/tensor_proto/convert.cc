@@ -1,6 +1,7 @@
 #include "common/tensor_proto/convert.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 
 namespace lockstep {
 
@@ -50,10 +51,7 @@ absl::StatusOr<VariableType> TypeOf(const VariableSpec& spec) {
   absl::StatusOr<DType> dtype = FromProto(spec.dtype());
   absl::StatusOr<Shape> shape = Shape::Create(spec.dims());
   for (const absl::Status& status : {dtype.status(), shape.status()}) {
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("variable ", spec.name(), ": ", status.message()));
-    }
+    if (!status.ok()) return Annotate(status, absl::StrCat("variable ", spec.name()));
   }
   return VariableType{*dtype, *std::move(shape)};
 }

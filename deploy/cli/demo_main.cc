@@ -57,10 +57,8 @@ void ShowWhereabouts(const LocalRunOptions& options, const Summary& summary, Con
 absl::StatusOr<int> Demo(Console* console) {
   const std::string dataset = absl::GetFlag(FLAGS_dataset);
   if (dataset != "digits" && dataset != "fashion") {
-    return WithExitCode(
-        absl::InvalidArgumentError(absl::StrCat("--dataset: expected digits or fashion, got \"",
-                                                dataset, "\". Remedy: --dataset=digits")),
-        ExitCode::kUsage);
+    return UsageError(absl::StrCat("--dataset: expected digits or fashion, got \"", dataset,
+                                   "\". Remedy: --dataset=digits"));
   }
   LocalRunOptions options;
   LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(JoinPath(absl::GetFlag(FLAGS_examples_dir),

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
@@ -92,9 +93,7 @@ absl::StatusOr<std::string> MakeRunFolder(const std::string& run_dir, const std:
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {
   JobDef job = options.job.job;
   LOCKSTEP_RETURN_IF_ERROR(CheckLocal(options.job_path, job));
-  if (absl::Status status = ValidateJob(&job, job.local().workers()); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(options.job_path, ": ", status.message()));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(ValidateJob(&job, job.local().workers()), options.job_path));
   LOCKSTEP_ASSIGN_OR_RETURN(const ClusterSpec cluster, ChooseCluster(job.local()));
   const LocalPlan plan = {
       .bin_dir = Absolute(options.bin_dir.empty() ? BuiltIn() : options.bin_dir),

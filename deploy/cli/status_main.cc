@@ -51,9 +51,8 @@ absl::StatusOr<std::string> Text(const ProcessStatus& status) {
 absl::StatusOr<int> ShowStatus() {
   const std::string address = absl::GetFlag(FLAGS_address);
   if (auto parsed = ParseAddress(address); !parsed.ok()) {
-    return WithExitCode(absl::InvalidArgumentError(absl::StrCat(
-                            parsed.status().message(), ". Remedy: ./lockstep status HOST:PORT")),
-                        ExitCode::kUsage);
+    return UsageError(
+        absl::StrCat(parsed.status().message(), ". Remedy: ./lockstep status HOST:PORT"));
   }
   const bool watch = absl::GetFlag(FLAGS_watch);
   for (bool first = true;; first = false) {

@@ -39,9 +39,7 @@ absl::StatusOr<int> Up(Console* console) {
   LocalRunOptions options;
   options.job_path = absl::GetFlag(FLAGS_job);
   if (options.job_path.empty()) {
-    return WithExitCode(
-        absl::InvalidArgumentError("--job: not set. Remedy: --job=FILE names what to train"),
-        ExitCode::kUsage);
+    return UsageError("--job: not set. Remedy: --job=FILE names what to train");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(options.job_path));
   LOCKSTEP_ASSIGN_OR_RETURN(JsonOutput json, JsonOutput::Create(absl::GetFlag(FLAGS_json)));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/tensor_proto/convert.h"
 
@@ -17,8 +18,7 @@ WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
 }
 
 absl::Status InPiece(const lockstep::PushPiece& piece, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("push of variable ", piece.variable(), ": ", status.message()));
+  return Annotate(status, absl::StrCat("push of variable ", piece.variable()));
 }
 
 absl::StatusOr<PushPiece> FromProto(const lockstep::PushPiece& piece) {

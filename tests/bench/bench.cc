@@ -12,6 +12,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/annotate.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
@@ -33,10 +34,6 @@ constexpr char kUsage[] =
     "\n"
     "Each row is a figure of Lockstep's and the same figure of a peer, measured in turns. A peer\n"
     "that is not installed is named, and the row is not met.\n";
-
-absl::Status UsageError(absl::string_view message) {
-  return WithExitCode(absl::InvalidArgumentError(message), ExitCode::kUsage);
-}
 
 absl::StatusOr<std::vector<Row>> ChosenRows() {
   const std::vector<std::string> names = absl::GetFlag(FLAGS_rows);
@@ -71,10 +68,7 @@ absl::Status Run() {
   PrintHeading(std::cout);
   for (const Row& row : rows) {
     const absl::StatusOr<RowResult> result = row.run(options);
-    if (!result.ok()) {
-      return absl::Status(result.status().code(),
-                          absl::StrCat(row.name, ": ", result.status().message()));
-    }
+    if (!result.ok()) return Annotate(result.status(), row.name);
     PrintRow(std::cout, row.name, *result);
     json["rows"].push_back(RowJson(row.name, *result));
   }
@@ -87,9 +81,7 @@ int Main(int argc, char** argv) {
   if (const FlagsResult flags = HandleFlags("bench", kUsage, argc, argv); flags.exit) {
     return static_cast<int>(flags.code);
   }
-  const absl::Status status = Run();
-  if (!status.ok()) std::cerr << "bench: " << status.message() << std::endl;
-  return static_cast<int>(ExitCodeFor(status));
+  return PrintFailure("bench", Run());
 }
 
 }  // namespace

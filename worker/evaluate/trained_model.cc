@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_proto.h"
@@ -39,10 +40,7 @@ absl::StatusOr<TrainedModel> TrainedModel::Load(const std::string& folder) {
   LOCKSTEP_RETURN_IF_ERROR(ParseTextProto(absl::StrCat(file, ": model"), manifest.model, &def));
   LOCKSTEP_RETURN_IF_ERROR(ParseTextProto(absl::StrCat(file, ": job"), manifest.job, &model.job));
   auto graph = ModelGraph::Build(def);
-  if (!graph.ok()) {
-    return absl::Status(graph.status().code(),
-                        absl::StrCat(file, ": model: ", graph.status().message()));
-  }
+  if (!graph.ok()) return Annotate(graph.status(), absl::StrCat(file, ": model"));
   model.graph = *std::move(graph);
   LOCKSTEP_ASSIGN_OR_RETURN(model.variables, LoadVariables(checkpoint, model.graph));
   for (const Tensor& value : model.variables) model.views.push_back(value.view());

@@ -1,6 +1,7 @@
 #include "worker/tower/op_builder.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/model/window.h"
 
@@ -118,8 +119,7 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
   }
   MadeOp made = Builder(graph, op, options, factory).Build();
   if (!made.ok()) {
-    return absl::Status(made.status().code(), absl::StrCat("layer \"", graph.nodes()[op.node].name,
-                                                           "\": ", made.status().message()));
+    return Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));
   }
   return made;
 }

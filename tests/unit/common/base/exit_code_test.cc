@@ -46,5 +46,11 @@ TEST_CASE("A code set by hand wins, survives copies and leaves the status as it 
   CHECK(ExitCodeFor(WithExitCode(absl::OkStatus(), ExitCode::kBug)) == ExitCode::kDone);
 }
 
+TEST_CASE("A mistake on the command line ends a program with 64, a success with 0") {
+  CHECK(UsageError("--x: unknown").code() == absl::StatusCode::kInvalidArgument);
+  CHECK(PrintFailure("program", UsageError("--x: unknown")) == 64);
+  CHECK(PrintFailure("program", absl::OkStatus()) == 0);
+}
+
 }  // namespace
 }  // namespace lockstep
