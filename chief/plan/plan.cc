@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/restorable.h"
 #include "chief/plan/learning_rate.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/config/job.h"
