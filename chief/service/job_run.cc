@@ -149,10 +149,14 @@ void JobRun::OnConfirmed() {
 }
 
 std::string JobRun::StartWaitsFor() const {
-  if (phase_ == Phase::kBringingUp) return bring_up_.DescribeWaiting();
+  if (phase_ == Phase::kBringingUp) {
+    const std::string missing = bring_up_.DescribeWaiting();
+    return missing.empty() ? "the ps" : absl::StrCat("the ps: ", missing);
+  }
   if (phase_ >= Phase::kTraining) return "the ps to accept the new member";
-  return absl::StrCat(membership_.Live().size(), " of ", plan_.needed_workers(),
-                      " needed workers are there; ",
+  const size_t here = membership_.Live().size();
+  if (here >= plan_.needed_workers()) return "the ps to accept the workers";
+  return absl::StrCat("enough workers: ", here, " of ", plan_.needed_workers(), " are there; ",
                       DescribeMissing(membership_, clock_->Monotonic()));
 }
 
@@ -160,12 +164,13 @@ void JobRun::WatchStart() {
   const absl::Duration now = clock_->Monotonic();
   if (now - started_ >= options_.patience) {
     return Finish(absl::UnavailableError(
-        absl::StrCat("the job could not start for ", Seconds(now - started_), ": ", StartWaitsFor(),
+        absl::StrCat("the job could not start within ", Seconds(now - started_), ", waiting for ",
+                     StartWaitsFor(),
                      ". Remedy: start what is missing, or correct its address in the cluster spec; "
                      "--start_timeout sets how long to wait")));
   }
   if (start_reminder_.Due(now)) {
-    log::Warning(absl::StrCat("waiting for ", Seconds(now - started_), ": ", StartWaitsFor()));
+    log::Warning(absl::StrCat("waiting for ", Seconds(now - started_), " for ", StartWaitsFor()));
   }
 }
 
@@ -316,7 +321,7 @@ void JobRun::WatchTraining() {
     log::Info(ProgressLine(plan_, record_, now));
   }
   if (!stall_reminder_.Due(now)) return;
-  log::Warning(WaitingFor(now));
+  log::Warning(absl::StrCat("waiting for ", WaitingFor(now)));
   if (!options_.fetch_status || phase_ != Phase::kTraining) return;
   probe_.Start([this](std::string pending) {
     pending_at_ps_ = std::move(pending);

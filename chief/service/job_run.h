@@ -91,6 +91,7 @@ class JobRun {
   std::string State(absl::Duration now) const;
   std::string WaitingFor(absl::Duration now) const;
   std::string TrainingWaitsFor(absl::Duration now) const;
+  std::string CompletingWaitsFor(absl::Duration now) const;
 
   const JobPlan plan_;
   const JobRunOptions options_;

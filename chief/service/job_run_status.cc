@@ -33,33 +33,35 @@ std::string JobRun::WaitingFor(absl::Duration now) const {
     case Phase::kTraining:
       return stall_reminder_.IsSilent(now) ? TrainingWaitsFor(now) : "";
     case Phase::kCompleting:
-      break;
+      return stall_reminder_.IsSilent(now) ? CompletingWaitsFor(now) : "";
     case Phase::kTelling:
     case Phase::kReleasing:
     case Phase::kOver:
       return "";
   }
-  if (!stall_reminder_.IsSilent(now)) return "";
-  std::string text = absl::StrCat("nothing new for ", Seconds(stall_reminder_.Silence(now)));
-  if (checkpointer_->busy()) absl::StrAppend(&text, "; a checkpoint is being written");
-  if (evaluator_.has_value() && evaluator_->running() != nullptr) {
-    const Evaluation& running = *evaluator_->running();
-    absl::StrAppend(&text, "; the evaluation of step ", running.version().value(), " has ",
-                    running.ranges_done(), " of ", running.ranges(), " ranges; ",
-                    DescribeAll(membership_, now));
-  }
-  return text;
+  return "";
+}
+
+std::string JobRun::CompletingWaitsFor(absl::Duration now) const {
+  const std::string duration = absl::StrCat(" for ", Seconds(stall_reminder_.Silence(now)));
+  const Evaluation* running = evaluator_.has_value() ? evaluator_->running() : nullptr;
+  const std::string checkpoint = checkpointer_->busy() ? "the checkpoint to be written" : "";
+  if (running == nullptr) return checkpoint + duration;
+  return absl::StrCat(checkpoint, checkpoint.empty() ? "" : " and ", "the evaluation of step ",
+                      running->version().value(), duration, ": ", running->ranges_done(), " of ",
+                      running->ranges(), " ranges are done; ", DescribeAll(membership_, now));
 }
 
 std::string JobRun::TrainingWaitsFor(absl::Duration now) const {
-  std::string text = absl::StrCat("no step for ", Seconds(stall_reminder_.Silence(now)), ": step ",
-                                  record_.global_step.value(), " needs ", plan_.required(),
-                                  " gradients of each variable; ", DescribeAll(membership_, now));
+  std::string text = absl::StrCat(
+      "step ", record_.global_step.value(), " for ", Seconds(stall_reminder_.Silence(now)),
+      ": it needs ", plan_.required(), plan_.required() == 1 ? " gradient" : " gradients",
+      " of each variable; ", DescribeAll(membership_, now));
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     const ShardProgress& progress = steps_->shards()[shard];
     if (!progress.problem.ok()) {
-      absl::StrAppend(&text, "; for ", Seconds(now - progress.problem_since), ": ",
-                      progress.problem.message());
+      absl::StrAppend(&text, "; ", progress.problem.message(), ", for ",
+                      Seconds(now - progress.problem_since));
     } else if (progress.step == record_.global_step) {
       absl::StrAppend(&text, "; ", shard_names_[shard], " has not closed the step");
     }

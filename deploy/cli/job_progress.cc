@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "deploy/cli/numbers.h"
+#include "deploy/cli/state_text.h"
 
 namespace lockstep::deploy {
 
@@ -20,21 +21,18 @@ std::vector<std::string> JobProgress::News(const ProcessStatus& chief) {
 
 std::string JobProgress::Line(const ProcessStatus& chief) {
   const JobStatus& job = chief.job();
-  const std::string waiting =
-      chief.waiting_for().empty() ? "" : absl::StrCat("waiting for ", chief.waiting_for());
-  if (job.max_steps() == 0) return waiting.empty() ? chief.state() : waiting;
+  if (job.max_steps() == 0) return StateText(chief);
   std::string line =
       absl::StrCat("step ", WithCommas(chief.global_step()), "/", WithCommas(job.max_steps()));
   if (chief.global_step() > 0) {
     absl::StrAppend(&line, absl::StrFormat("  loss %.4f  ", job.loss()),
                     RateText(job.examples_per_second()), " examples/s");
   }
-  if (chief.state() == "training" && job.steps_per_second() > 0) {
+  if (chief.state() != "training") {
+    absl::StrAppend(&line, "  ", StateText(chief));
+  } else if (job.steps_per_second() > 0) {
     absl::StrAppend(&line, "  ETA ", SecondsText(job.eta_seconds()));
-  } else if (chief.state() != "training") {
-    absl::StrAppend(&line, "  ", chief.state());
   }
-  if (!waiting.empty()) absl::StrAppend(&line, "  ", waiting);
   return line;
 }
 

@@ -2,20 +2,17 @@
 
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/cli/numbers.h"
+#include "deploy/cli/state_text.h"
 #include "deploy/cli/text_table.h"
 
 namespace lockstep::deploy {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
-
-// Texts come from the other side: no control character reaches the terminal.
-std::string Shown(const std::string& text) { return absl::Utf8SafeCHexEscape(text); }
 
 std::string JobText(const ProcessStatus& status) {
   const JobStatus& job = status.job();
@@ -87,11 +84,9 @@ std::string WorkerText(const WorkerStatus& worker) {
 
 std::string StatusTable(const ProcessStatus& status) {
   std::string text = absl::StrCat(
-      Shown(status.role()), " ", status.task(), ": ", Shown(status.state()),
-      status.waiting_for().empty() ? "" : ", waiting for " + Shown(status.waiting_for()), "\n",
-      "lockstep ", Shown(status.version()), " on ", Shown(status.host()), ", pid ", status.pid(),
-      ", up ", SecondsText(status.uptime_seconds()), ", step ", WithCommas(status.global_step()),
-      "\n");
+      Shown(status.role()), " ", status.task(), ": ", StateText(status), "\nlockstep ",
+      Shown(status.version()), " on ", Shown(status.host()), ", pid ", status.pid(), ", up ",
+      SecondsText(status.uptime_seconds()), ", step ", WithCommas(status.global_step()), "\n");
   if (status.has_job()) absl::StrAppend(&text, JobText(status));
   if (status.has_shard()) absl::StrAppend(&text, ShardText(status.shard()));
   if (status.has_worker()) absl::StrAppend(&text, WorkerText(status.worker()));

@@ -74,7 +74,7 @@ class GrpcPsServer final : public PsServer {
     *status->mutable_shard() = ToProto(report);
     status->set_global_step(report.state.global_step.value());
     status->set_state(report.state.has_variables ? "training" : "starting");
-    if (!report.state.has_variables) status->set_waiting_for("the chief, to create the variables");
+    if (!report.state.has_variables) status->set_waiting_for("the chief to create the variables");
   }
 
   Shard* const shard_;

@@ -52,7 +52,8 @@ absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTas
       next_report = now + kRemindEvery;
       const std::string seconds = absl::StrCat(absl::ToInt64Seconds(now - start), " s");
       log::Warning(reached ? absl::StrCat("waiting for ", seconds,
-                                          " for the job to begin: ", reply->waiting_for())
+                                          " for the job to begin, which waits for ",
+                                          reply->waiting_for())
                            : absl::StrCat("waiting for ", seconds, " for the ", options.chief_name,
                                           ": ", reply.status().message()));
     }

@@ -25,7 +25,7 @@ TEST_CASE(
   f.Pass(absl::Seconds(2));
   const ProcessStatus status = f.Status();
   CHECK(status.state() == "waiting");
-  CHECK(status.waiting_for().find("step 1 needs 1 gradients") !=
+  CHECK(status.waiting_for().find("step 1 for 11.0 s: it needs 1 gradient of each variable; ") !=
         std::string::npos);
   CHECK(status.waiting_for().find("worker 0 (127.0.0.1:2) was lost") != std::string::npos);
   CHECK(status.waiting_for().find("worker 1 (127.0.0.1:3) has not registered") !=

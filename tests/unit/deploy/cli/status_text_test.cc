@@ -9,6 +9,7 @@ namespace lockstep::deploy {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 ProcessStatus Parse(const char* text) {
   ProcessStatus status;
@@ -34,13 +35,18 @@ TEST_CASE("a training job's progress has step, loss, rate and ETA") {
         "step 1,200/2,000  loss 0.1235  3,840 examples/s  ETA 20 s");
 }
 
-TEST_CASE("a job that waits says for what") {
+TEST_CASE("a job that waits says for what, once") {
   CHECK(JobProgress::Line(Parse("state: 'starting' waiting_for: 'ps 1 (a:3)'")) ==
-        "waiting for ps 1 (a:3)");
+        "starting, waiting for ps 1 (a:3)");
   CHECK(JobProgress::Line(Parse("state: 'starting'")) == "starting");
   ProcessStatus stalled = Parse(kTraining);
-  stalled.set_waiting_for("worker 2");
-  CHECK_THAT(JobProgress::Line(stalled), Contains("waiting for worker 2"));
+  stalled.set_state("waiting");
+  stalled.set_waiting_for("step 1200 for 11.0 s");
+  CHECK(JobProgress::Line(stalled) ==
+        "step 1,200/2,000  loss 0.1235  3,840 examples/s  waiting for step 1200 for 11.0 s");
+  CHECK_THAT(StatusTable(stalled), StartsWith("chief 0: waiting for step 1200 for 11.0 s\n"));
+  stalled.set_state("starting");
+  CHECK_THAT(StatusTable(stalled), StartsWith("chief 0: starting, waiting for step 1200 "));
 }
 
 TEST_CASE("each evaluation is told once") {
