@@ -72,16 +72,16 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
                                                  ": another chief commands")),
                  &outbox);
     }
-    const Admission& admission = admission_;
     pulls_.FailIf(
-        [&](const ParkedPull& pull) {
-          return !admission.IsMember(pull.worker.worker, pull.worker.incarnation);
+        [this](const ParkedPull& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          return !admission_.IsMember(pull.worker.worker, pull.worker.incarnation);
         },
         absl::AbortedError("the worker is no longer a member: register again"), &outbox);
     if (state_ != nullptr) {
-      Abandon(state_.get(), state_->inbox.RemoveIf([&](const Incoming& incoming) {
-        return !admission.IsMember(incoming.key.worker, incoming.key.incarnation);
-      }));
+      const auto has_left = [this](const Incoming& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return !admission_.IsMember(incoming.key.worker, incoming.key.incarnation);
+      };
+      Abandon(state_.get(), state_->inbox.RemoveIf(has_left));
       if (state_->tokens != nullptr) Route(state_->tokens->SetView(admission_.members()), &outbox);
     }
     result = StateNow();
