@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ps/tokens/token_policy.h"
@@ -36,6 +37,11 @@ class FifoTokens final : public TokenPolicy {
     for (const WorkerIndex worker : waiting_) handouts.push_back({worker, GlobalStep(), true});
     waiting_.clear();
     return handouts;
+  }
+
+  Handouts Reopen(GlobalStep step) override {
+    if (!std::exchange(closed_, false)) return {};
+    return Commit(step);
   }
 
  private:

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/btree_map.h"
 #include "ps/tokens/token_policy.h"
@@ -48,6 +49,11 @@ class PerReplicaTokens final : public TokenPolicy {
       replica.waits = false;
     }
     return handouts;
+  }
+
+  Handouts Reopen(GlobalStep step) override {
+    if (!std::exchange(closed_, false)) return {};
+    return Commit(step);
   }
 
  private:

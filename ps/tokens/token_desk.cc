@@ -77,6 +77,12 @@ TokenDesk::Answers TokenDesk::Close() {
   return answers;
 }
 
+TokenDesk::Answers TokenDesk::Reopen(GlobalStep step) {
+  Answers answers;
+  Deliver(policy_->Reopen(step), &answers);
+  return answers;
+}
+
 TokenDesk::Answers TokenDesk::Finish() {
   finished_ = true;
   Answers answers;

@@ -45,6 +45,8 @@ class TokenDesk {
   Answers Commit(GlobalStep step);
   // No further step: who finds no token is told that all is done.
   Answers Close();
+  // Steps follow after all, for another chief that wants more; `step` is the global step.
+  Answers Reopen(GlobalStep step);
   // Everybody is told so, tokens or not, now and later.
   Answers Finish();
   // Answers all waiting calls with `status`.

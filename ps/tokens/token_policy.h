@@ -39,6 +39,9 @@ class TokenPolicy {
   virtual Handouts Commit(GlobalStep step) = 0;
   // No tokens are made any more. Who waits in vain is told so.
   virtual Handouts Close() = 0;
+  // Undoes Close: tokens are made again, beginning with those that the commit of `step` would have
+  // made. Nothing happens when it is not closed.
+  virtual Handouts Reopen(GlobalStep step) = 0;
 };
 
 // PER_REPLICA: every replica has one token. At each commit it becomes the new global step, whether
@@ -54,8 +57,8 @@ std::unique_ptr<TokenPolicy> MakeFifoTokens(GlobalStep start, int64_t initial,
                                             int64_t tokens_per_step);
 
 // TensorFlow's numbers for a FIFO queue: max(total, A) tokens per step, and A at the start unless
-// told otherwise (-1 or less than nothing asked for means none). INVALID_ARGUMENT: fewer initial
-// tokens than A - total, with which the first step could never close.
+// told otherwise (-1 means not told; any other number below 1 is none). INVALID_ARGUMENT: fewer
+// initial tokens than A - total, with which the first step could never close.
 struct FifoCounts {
   int64_t initial = 0;
   int64_t per_step = 0;

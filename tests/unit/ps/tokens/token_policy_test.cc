@@ -136,5 +136,61 @@ TEST_CASE("TensorFlow's numbers of tokens") {
   }
 }
 
+TEST_CASE("a closed queue that is reopened makes the tokens that its last commit did not") {
+  const auto fifo = MakeFifoTokens(kStart, 1, 2);
+  fifo->Commit(GlobalStep(11));
+  CHECK(fifo->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 10)});
+  fifo->Close();
+  CHECK(fifo->Commit(GlobalStep(12)).empty());
+  CHECK(fifo->Reopen(GlobalStep(12)).empty());
+  for (const int64_t step : {11, 11, 12, 12}) {
+    CHECK(fifo->Request(kSecond, std::nullopt) == Handouts{Gets(kSecond, step)});
+  }
+  CHECK(fifo->Request(kSecond, std::nullopt).empty());
+  CHECK(fifo->Reopen(GlobalStep(12)).empty());  // open already: no tokens from nothing
+  CHECK(fifo->Commit(GlobalStep(13)) == Handouts{Gets(kSecond, 13)});
+
+  const auto replicas = MakePerReplicaTokens(kStart);
+  replicas->Commit(GlobalStep(11));
+  CHECK(replicas->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 11)});
+  replicas->Close();
+  CHECK(replicas->Request(kFirst, std::nullopt) == Handouts{IsDone(kFirst)});
+  CHECK(replicas->Reopen(GlobalStep(12)).empty());
+  CHECK(replicas->Request(kFirst, GlobalStep(11)) == Handouts{Gets(kFirst, 12)});
+  CHECK(replicas->Request(kFirst, GlobalStep(11)).empty());
+}
+
+TEST_CASE("a closed queue drains in its order before it says that all is done") {
+  const auto tokens = MakeFifoTokens(kStart, 3, 2);
+  CHECK(tokens->Close().empty());
+  for (int i = 0; i < 3; ++i) {
+    CHECK(tokens->Request(kSecond, std::nullopt) == Handouts{Gets(kSecond, 10)});
+  }
+  CHECK(tokens->Request(kSecond, std::nullopt) == Handouts{IsDone(kSecond)});
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{IsDone(kFirst)});
+}
+
+TEST_CASE("initial tokens are TensorFlow's for every number that can be asked for") {
+  for (int64_t total = 1; total <= 5; ++total) {
+    for (int64_t aggregate = 1; aggregate <= 5; ++aggregate) {
+      for (int64_t asked = -4; asked <= 6; ++asked) {
+        const auto counts = CountFifoTokens(total, aggregate, asked);
+        // get_init_tokens_op of sync_replicas_optimizer.py.
+        const int64_t given = asked == -1 ? aggregate : asked;
+        const bool too_few = asked != -1 && given < aggregate - total;
+        INFO(total << " " << aggregate << " " << asked);
+        REQUIRE(counts.ok() != too_few);
+        if (too_few) {
+          CHECK(absl::IsInvalidArgument(counts.status()));
+          CHECK(counts.status().message().find("too few tokens to finish the first step") == 0);
+          continue;
+        }
+        CHECK(counts->initial == (given > 0 ? given : 0));
+        CHECK(counts->per_step == (total > aggregate ? total : aggregate));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::ps
