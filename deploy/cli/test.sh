@@ -30,27 +30,40 @@ print_count() {
     done | awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }'
 }
 
+# make_venv FOLDER REQUIREMENTS: a virtual environment with the packages that the file names, made once.
+# Fails, showing why, without a package index.
+make_venv() {
+  local venv=$1 wanted=$2
+  ! cmp -s "$wanted" "$venv/installed.txt" || return 0
+  rm -rf "$venv"
+  if ! { run_job "python packages" "$cache/pip.log" true python3 -m venv "$venv" &&
+    run_job "python packages" "$cache/pip.log" true "$venv/bin/pip" --disable-pip-version-check \
+      install --quiet --only-binary=:all: --requirement "$wanted" &&
+    cp "$wanted" "$venv/installed.txt"; }; then
+    tail -n 5 "$cache/pip.log" >&2
+    return 1
+  fi
+}
+
 # Makes a Python for the tests in which programs of others read our files and call our services, and
 # sets `python`. Without the network it cannot be made: `python` stays empty, and those tests fail.
 python=
 make_python() {
-  local venv=$cache/python wanted=$root/tests/interop/requirements.txt
-  if ! cmp -s "$wanted" "$venv/installed.txt"; then
-    rm -rf "$venv"
-    if ! { run_job "python packages" "$cache/pip.log" true python3 -m venv "$venv" &&
-      run_job "python packages" "$cache/pip.log" true "$venv/bin/pip" --disable-pip-version-check \
-        install --quiet --only-binary=:all: --requirement "$wanted" &&
-      cp "$wanted" "$venv/installed.txt"; }; then
-      tail -n 5 "$cache/pip.log" >&2
-      say "pip cannot install tests/interop/requirements.txt: the tests that need it will fail. Remedy: see the lines above; pip needs a package index"
-      return 0
-    fi
+  if make_venv "$cache/python" "$root/tests/interop/requirements.txt"; then
+    python=$cache/python/bin/python3
+  else
+    say "pip cannot install tests/interop/requirements.txt: the tests that need it will fail. Remedy: see the lines above; pip needs a package index"
   fi
-  python=$venv/bin/python3
 }
 
-# run_tests [BAZEL OPTIONS AND TARGETS]
+# run_tests [BAZEL OPTIONS AND TARGETS], or --oracle and what run_oracle takes
 run_tests() {
+  if [[ ${1:-} == --oracle* ]]; then
+    # shellcheck source=deploy/cli/oracle.sh
+    source "$root/deploy/cli/oracle.sh"
+    run_oracle "$@"
+    return
+  fi
   local argument has_target='' status=0 count=0
   for argument; do [[ $argument == -* ]] || has_target=1; done
   [ -n "$has_target" ] || set -- "$@" //...

@@ -67,7 +67,7 @@ class Tree {
     Copy("lockstep");
     Copy("deploy/packages.txt");
     Copy("tests/interop/requirements.txt");
-    for (const char* name : {"build", "compile_commands", "job", "packages", "test"}) {
+    for (const char* name : {"build", "compile_commands", "job", "oracle", "packages", "test"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
     folder_.Write("common/base/version.h", "inline constexpr char kVersion[] = \"1.2.3\";\n");
@@ -262,6 +262,21 @@ TEST_CASE("without a package index the tests run without their Python, after a w
   CHECK(std::count(calls.begin(), calls.end(), "bazel test") == 1);
   CHECK(std::none_of(calls.begin(), calls.end(),
                      [](const std::string& call) { return call[0] == '-'; }));
+}
+
+TEST_CASE("TensorFlow's recorded answers are replayed by a program that is built first") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  const Ended ended = tree.Run({"test", "--oracle", "some/folder"});
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, Contains("tests/oracle/replay some/folder\n"));
+  const auto calls = tree.Calls();
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[1] == "bazel build");
+
+  const Ended unknown = tree.Run({"test", "--oracle", "some/folder", "--through=tin"});
+  CHECK(unknown.exit_code == 64);
+  CHECK_THAT(unknown.output, Contains("--through=tin") && Contains("Remedy"));
 }
 
 TEST_CASE("Ctrl-C in a build ends it, stops the server and exits 130") {

@@ -9,10 +9,11 @@ from .tf1 import DTYPES, session, tf
 
 _CODES = {tf.errors.InvalidArgumentError: "INVALID_ARGUMENT", tf.errors.CancelledError: "CANCELLED"}
 _MOST_WAITING = 3
-# A take has no sign of having been queued, so it gets this long; afterwards the accumulator is looked at until it
-# has been the same twice.
-_PATIENCE = 0.05
-_POLL = 0.01
+# A take says that it is about to be queued, not that it has been: it gets so long in between.
+_PATIENCE = 0.03
+# What has been the same at so many looks in a row, so far apart, will stay so.
+_LOOKS = 4
+_APART = 0.02
 
 
 def _reason(message):
@@ -60,9 +61,15 @@ class _Graph:
             )
         else:
             self.push = accumulator.apply_grad(self.values, local_step=self.local_step)
-        self.take = accumulator.take_grad(self.num_required)
+        self.is_taking = threading.Event()
+        with tf.control_dependencies([tf.numpy_function(self._tell, [], tf.bool)]):
+            self.take = accumulator.take_grad(self.num_required)
         self.set_step = accumulator.set_global_step(self.step)
         self.num_accumulated = accumulator.num_accumulated()
+
+    def _tell(self):
+        self.is_taking.set()
+        return True
 
 
 class _Takes:
@@ -77,7 +84,9 @@ class _Takes:
 
     def start(self, number, num_required):
         self.num_waiting += 1
+        self._ops.is_taking.clear()
         threading.Thread(target=self._run, args=(number, num_required), daemon=True).start()
+        self._ops.is_taking.wait()
         time.sleep(_PATIENCE)
 
     def _run(self, number, num_required):
@@ -123,10 +132,11 @@ class _Recording:
         return int(self._running.run(self._ops.num_accumulated)), self._takes.num_ended()
 
     def _settle(self, line):
-        before, now = None, self._look()
-        while now != before:
-            time.sleep(_POLL)
+        now, equal = self._look(), 1
+        while equal < _LOOKS:
+            time.sleep(_APART)
             before, now = now, self._look()
+            equal = equal + 1 if now == before else 1
         line["num_accumulated"] = now[0]
         line["completed"] = []
         for number, result in self._takes.collect():

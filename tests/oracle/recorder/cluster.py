@@ -39,7 +39,8 @@ def _free_ports(count):
     return ports
 
 
-def _cluster_spec(workers):
+def cluster_spec(workers):
+    """One ps and the workers, on ports of this machine that are free now."""
     addresses = [f"127.0.0.1:{port}" for port in _free_ports(workers + 1)]
     return {"ps": addresses[:1], "worker": addresses[1:]}
 
@@ -73,7 +74,7 @@ class _Worker:
 
 class _Cluster:
     def __init__(self, draw):
-        spec = _cluster_spec(draw.total)
+        spec = cluster_spec(draw.total)
         self._servers = [tf.train.Server(spec, "ps", 0)]
         self._servers += [tf.train.Server(spec, "worker", number) for number in range(draw.total)]
         self.workers = [_Worker(draw, spec, number) for number in range(draw.total)]

@@ -1,0 +1,1 @@
+"""The same network on the same digits, trained by Lockstep and by TensorFlow."""

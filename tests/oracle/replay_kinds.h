@@ -1,0 +1,21 @@
+// One replay per kind of script. Each returns INVALID_ARGUMENT for what we do not have, and throws
+// nlohmann::json::exception for a script that lacks a field.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "absl/status/status.h"
+#include "tests/oracle/comparison.h"
+
+namespace lockstep::oracle {
+
+// An accumulator of ps/accumulator alone.
+absl::Status ReplayAccumulator(const nlohmann::json& script, Comparison* comparison);
+// Accumulator, update rule, moving average: a variable's life on a parameter server.
+absl::Status ReplayTraining(const nlohmann::json& script, Comparison* comparison);
+// Whole shards with the FIFO token policy, both variables on one shard and on two.
+absl::Status ReplayCluster(const nlohmann::json& script, Comparison* comparison);
+absl::Status ReplaySchedule(const nlohmann::json& script, Comparison* comparison);
+absl::Status ReplayClipping(const nlohmann::json& script, Comparison* comparison);
+
+}  // namespace lockstep::oracle

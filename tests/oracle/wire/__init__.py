@@ -1,0 +1,1 @@
+"""Replays scripts through a running parameter server."""
