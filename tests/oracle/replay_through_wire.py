@@ -91,6 +91,8 @@ def replay(protos, cluster, scripts, report):
             REPLAYS[script["kind"]](ps, protos, script, comparison)
         except grpc.RpcError as error:
             comparison.differences.append(f"log entry {comparison.entry}: {error.code().name}: {error.details()}")
+        except (LookupError, grpc.FutureTimeoutError) as error:
+            comparison.differences.append(f"log entry {comparison.entry}: {error!r}")
         epoch = ps.epoch
         ps.close()
         report.add(place, script, comparison)

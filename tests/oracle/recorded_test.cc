@@ -1,0 +1,140 @@
+// What TensorFlow answered, asked of our classes; and whether a wrong answer would be seen.
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <set>
+#include <sstream>
+
+#include "tests/oracle/recorded_scripts.h"
+#include "tests/oracle/replay.h"
+#include "tests/oracle/report.h"
+
+namespace lockstep::oracle {
+namespace {
+
+using nlohmann::json;
+using test::AnsweredTensors;
+using test::Change;
+using test::RecordedScripts;
+
+const std::vector<std::string> kKinds = {"accumulator", "clipping", "cluster", "schedule",
+                                         "training"};
+
+bool Differs(const Script& script) {
+  const absl::StatusOr<Comparison> comparison = Replay(script);
+  if (!comparison.ok()) FAIL(script.place << ": " << comparison.status());
+  return !comparison->differences().empty();
+}
+
+TEST_CASE("our classes answer every recorded script as TensorFlow did") {
+  std::ostringstream text;
+  Report report(&text);
+  for (const std::string& kind : kKinds) {
+    const std::vector<Script> scripts = RecordedScripts(kind);
+    CHECK(scripts.size() >= 20);
+    for (const Script& script : scripts) report.Add(script);
+  }
+  report.Close();
+  INFO(text.str());
+  CHECK(report.failed() == 0);
+  CHECK(report.passed() >= 150);
+}
+
+TEST_CASE("every optimizer, dense and sparse, has been recorded") {
+  std::set<std::string> about;
+  for (const Script& script : RecordedScripts("training")) about.insert(script.about);
+  for (const std::string optimizer : {"sgd", "momentum", "nesterov", "adagrad", "adadelta",
+                                      "rmsprop", "rmsprop_centered", "adam", "ftrl"}) {
+    CHECK(about.contains("training " + optimizer + " dense"));
+    CHECK(about.contains("training " + optimizer + " sparse"));
+  }
+}
+
+// In every script another of its tensors, so that each sort of value has its turn.
+TEST_CASE("a recorded value that is 1e-4 of its tensor's magnitude off is found in every script") {
+  for (const std::string& kind : kKinds) {
+    size_t number = 0;
+    size_t changed = 0;
+    for (Script script : RecordedScripts(kind)) {
+      const auto tensors = AnsweredTensors(script);
+      if (tensors.empty()) continue;  // float16, or nothing was taken
+      const json::json_pointer& at = tensors[number++ % tensors.size()];
+      for (const double share : {1e-4, -1e-4}) {
+        Script other = script;
+        Change(&other.content.at(at), share);
+        INFO(script.place << ": " << at.to_string());
+        CHECK(Differs(other));
+      }
+      ++changed;
+    }
+    INFO(kind);
+    CHECK(changed >= 15);
+  }
+}
+
+// `change` is given entries of the log until it has found something to change.
+template <typename ChangeEntry>
+void CheckFound(const std::string& kind, ChangeEntry change) {
+  for (Script script : RecordedScripts(kind)) {
+    for (json& entry : script.content["log"]) {
+      if (!change(&entry)) continue;
+      INFO(script.place);
+      CHECK(Differs(script));
+      return;
+    }
+  }
+  FAIL("nothing to change in scripts of kind " << kind);
+}
+
+TEST_CASE("a recorded count, step, code or waiting worker that is another one is found") {
+  const auto add_one = [](const char* field) {
+    return [field](json* entry) {
+      if (!entry->contains(field)) return false;
+      (*entry)[field] = (*entry)[field].get<int64_t>() + 1;
+      return true;
+    };
+  };
+  CheckFound("training", add_one("num_accumulated"));
+  CheckFound("training", add_one("global_step"));
+  CheckFound("accumulator", add_one("num_accumulated"));
+  CheckFound("cluster", add_one("global_step"));
+  CheckFound("cluster", [](json* entry) {
+    ++(*entry)["local_step"][0].get_ref<json::number_integer_t&>();
+    return true;
+  });
+  CheckFound("cluster", [](json* entry) {
+    if ((*entry)["waiting"].empty()) return false;
+    (*entry)["waiting"].erase(0);
+    return true;
+  });
+  CheckFound("cluster", [](json* entry) {
+    if ((*entry)["finished"].empty()) return false;
+    (*entry)["finished"].erase(0);
+    return true;
+  });
+  CheckFound("accumulator", [](json* entry) {
+    json& error = (*entry)["error"];
+    if (!error.is_object()) return false;
+    error = nullptr;
+    return true;
+  });
+  CheckFound("accumulator", [](json* entry) {
+    json& completed = (*entry)["completed"];
+    if (completed.empty()) return false;
+    completed.clear();
+    return true;
+  });
+}
+
+TEST_CASE("a recorded index of a sparse gradient that is another one is found") {
+  CheckFound("accumulator", [](json* entry) {
+    for (json& take : (*entry)["completed"]) {
+      if (!take.contains("indices") || take["indices"].empty()) continue;
+      take["indices"][0] = take["indices"][0].get<int64_t>() + 1;
+      return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::oracle
