@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/restorable.h"
-#include "chief/plan/learning_rate.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
@@ -15,6 +14,7 @@
 #include "common/dataset/fit.h"
 #include "common/fs/folder.h"
 #include "common/log/log.h"
+#include "common/optimizer_proto/learning_rate.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep::chief {

@@ -75,7 +75,10 @@ VariablePlan FromProto(const CreateVariablesRequest& request) {
           .init_tokens = request.init_tokens(),
           .restore_from = request.restore_from(),
           .start_step = GlobalStep(request.start_step()),
-          .refuse_non_finite = request.non_finite() == REFUSE_NON_FINITE};
+          .refuse_non_finite = request.non_finite() == REFUSE_NON_FINITE,
+          .asynchronous = request.asynchronous(),
+          .max_staleness =
+              request.has_max_staleness() ? std::optional(request.max_staleness()) : std::nullopt};
 }
 
 GrantOrder FromProto(const GrantRequest& request) {
@@ -94,7 +97,9 @@ DequeueOrder FromProto(const DequeueTokenRequest& request) {
 }
 
 PullOrder FromProto(const PullRequest& request) {
-  PullOrder order{.worker = FromProto(request.worker()), .version = GlobalStep(request.version())};
+  PullOrder order{.worker = FromProto(request.worker()),
+                  .version = GlobalStep(request.version()),
+                  .averages = request.averages()};
   for (const lockstep::PullPiece& piece : request.pieces()) {
     order.pieces.push_back(
         {.variable = VariableId(piece.variable()), .offset = piece.offset(), .size = piece.size()});
@@ -204,6 +209,7 @@ ShardStatus ToProto(const ShardReport& report) {
     to->set_required(pending.required);
     for (WorkerIndex worker : pending.from) to->add_from(worker.value());
   }
+  status.mutable_staleness()->Add(report.staleness.begin(), report.staleness.end());
   return status;
 }
 

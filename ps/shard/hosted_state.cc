@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/model/initial_value.h"
+#include "common/optimizer_proto/learning_rate.h"
 #include "ps/shard/tensor_names.h"
 #include "ps/shard/update_rule_of.h"
 
@@ -41,11 +42,17 @@ class Source {
     return value;
   }
 
-  absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec) const {
+  // `value`: the variable's.
+  absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec,
+                              const Tensor& value) const {
+    const std::string name = SlotTensorName(entry.name, spec.name);
+    // A job may begin to average on its way.
+    if (spec.starts_as_variable && !(checkpoint_.has_value() && checkpoint_->Has(name))) {
+      return value.Clone();
+    }
     Tensor slot(entry.dtype, entry.shape);
     if (checkpoint_.has_value()) {
-      LOCKSTEP_RETURN_IF_ERROR(
-          checkpoint_->ReadInto(SlotTensorName(entry.name, spec.name), slot.view()));
+      LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(name, slot.view()));
     } else if (entry.dtype == DType::kFloat32) {
       std::ranges::fill(slot.as<float>(), spec.initial_value);
     } else {
@@ -90,18 +97,18 @@ std::variant<DenseAccumulator, SparseAccumulator> MakeAccumulator(const CatalogE
 absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry& entry,
                                                              const Source& source,
                                                              const UpdateRule& rule,
-                                                             GlobalStep version) {
+                                                             bool is_averaged, GlobalStep version) {
   LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, source.Value(entry));
   std::vector<Tensor> slots;
   if (entry.trainable) {
     for (const SlotSpec& spec : rule.slots()) {
-      LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, source.Slot(entry, spec));
+      LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, source.Slot(entry, spec, value));
       slots.push_back(std::move(slot));
     }
   }
   auto hosted = std::unique_ptr<HostedVariable>(new HostedVariable{
       Variable(entry.name, entry.trainable, std::move(value), version, std::move(slots)),
-      MakeAccumulator(entry)});
+      MakeAccumulator(entry), &rule, is_averaged});
   std::visit([version](auto& accumulator) { accumulator.SetGlobalStep(version); },
              hosted->accumulator);
   return hosted;
@@ -140,6 +147,21 @@ absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& c
   return HeldBudget(std::move(kinds), budget, plan.replicas_to_aggregate);
 }
 
+CountRule CountRuleOf(const VariablePlan& plan) {
+  if (plan.asynchronous) return CountRule::kOneByOne;
+  return plan.token_policy == FIFO ? CountRule::kEveryGradient : CountRule::kOncePerReplica;
+}
+
+absl::Status CheckAsynchronous(const VariablePlan& plan) {
+  if (!plan.max_staleness.has_value()) return absl::OkStatus();
+  if (!plan.asynchronous) {
+    return absl::InvalidArgumentError("max_staleness: only of an asynchronous job");
+  }
+  if (*plan.max_staleness >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("max_staleness: expected 0 or more, got ", *plan.max_staleness));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePlan& plan,
@@ -150,6 +172,7 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
         absl::StrCat("expected replicas, got replicas_to_aggregate ", plan.replicas_to_aggregate,
                      " of total_num_replicas ", plan.total_num_replicas));
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckAsynchronous(plan));
   const bool is_fifo = plan.token_policy == FIFO;
   if (!is_fifo && plan.replicas_to_aggregate > plan.total_num_replicas) {
     return absl::InvalidArgumentError(
@@ -168,23 +191,31 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
       MakeBudget(plan, catalog, held_bytes_budget, std::max(counts.initial, counts.per_step)));
   LOCKSTEP_ASSIGN_OR_RETURN(const Source source, Source::Open(plan));
 
-  StepMachine step(catalog.size(), plan.start_step,
-                   is_fifo ? CountRule::kEveryGradient : CountRule::kOncePerReplica);
+  StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness);
   auto state =
       std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
   state->refuse_non_finite = plan.refuse_non_finite;
+  if (plan.asynchronous) {
+    state->asynchronous.emplace(
+        AsynchronousState{ToSchedule(plan.optimizer.learning_rate()), StalenessHistogram()});
+  }
   state->num_shards = plan.placement.shards();
   state->replicas_to_aggregate = plan.replicas_to_aggregate;
   state->global_step = plan.start_step;
   LOCKSTEP_ASSIGN_OR_RETURN(state->rule, UpdateRuleOf(plan.optimizer));
+  LOCKSTEP_ASSIGN_OR_RETURN(state->averaged_rule, AveragedRuleOf(plan.optimizer));
   for (const ScalarSpec& spec : state->rule->scalars()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const float value, source.Scalar(spec));
     state->scalars.push_back(value);
   }
   for (size_t i = 0; i < state->catalog.size(); ++i) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        auto hosted, MakeVariable(state->catalog[i], source, *state->rule, plan.start_step));
+    const CatalogEntry& entry = state->catalog[i];
+    const std::string& whole = entry.part.of().empty() ? entry.name : entry.part.of();
+    const bool is_averaged = entry.trainable && IsAveraged(plan.optimizer, whole);
+    const UpdateRule& rule = is_averaged ? *state->averaged_rule : *state->rule;
+    LOCKSTEP_ASSIGN_OR_RETURN(auto hosted,
+                              MakeVariable(entry, source, rule, is_averaged, plan.start_step));
     state->variables.push_back(std::move(hosted));
   }
   if (shard == kStepShard) {
@@ -197,10 +228,12 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
 
 std::string Fingerprint(const VariablePlan& plan) {
   OptimizerDef optimizer = plan.optimizer;
-  optimizer.clear_learning_rate();  // comes with each grant
+  if (!plan.asynchronous) optimizer.clear_learning_rate();  // comes with each grant
+  optimizer.clear_clipping();                               // is the workers'
   return absl::StrCat(plan.placement.SerializeAsString(), "|", optimizer.SerializeAsString(), "|",
                       plan.seed, "|", plan.token_policy, "|", plan.total_num_replicas, "|",
-                      plan.replicas_to_aggregate, "|", plan.refuse_non_finite);
+                      plan.replicas_to_aggregate, "|", plan.refuse_non_finite, "|",
+                      plan.asynchronous, "|", plan.max_staleness.value_or(-1));
 }
 
 }  // namespace lockstep::ps

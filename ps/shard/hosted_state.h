@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/optimizer/schedule.h"
 #include "common/optimizer/update_rule.h"
 #include "ps/accumulator/dense_accumulator.h"
 #include "ps/accumulator/sparse_accumulator.h"
@@ -15,6 +17,7 @@
 #include "ps/shard/held_budget.h"
 #include "ps/shard/inbox.h"
 #include "ps/shard/orders.h"
+#include "ps/shard/staleness_histogram.h"
 #include "ps/step/step_machine.h"
 #include "ps/tokens/token_desk.h"
 #include "ps/variable/snapshot.h"
@@ -22,9 +25,21 @@
 
 namespace lockstep::ps {
 
+struct AsynchronousState {
+  LearningRateSchedule learning_rate;
+  StalenessHistogram staleness;  // guarded by the shard's lock
+};
+
 struct HostedVariable {
   Variable variable;
   std::variant<DenseAccumulator, SparseAccumulator> accumulator;
+  const UpdateRule* rule;  // one of the state's
+  bool is_averaged = false;
+
+  // nullptr without one.
+  const MutableTensorView* average() const {
+    return is_averaged ? &variable.slots().back() : nullptr;
+  }
 };
 
 // Guarded by the shard's lock, except for what belongs to the thread that closes a variable (see
@@ -41,8 +56,10 @@ struct HostedState {
   const std::shared_ptr<const Catalog> shared_catalog;
   const Catalog& catalog;
   bool refuse_non_finite = false;
+  std::optional<AsynchronousState> asynchronous;  // set in an asynchronous job
   std::string plan;  // what the variables were created from, to recognise a repetition
   std::unique_ptr<const UpdateRule> rule;
+  std::unique_ptr<const UpdateRule> averaged_rule;  // of variables with an average; may be null
   uint32_t num_shards = 1;
   uint32_t replicas_to_aggregate = 1;
   std::vector<std::unique_ptr<HostedVariable>> variables;  // in the catalog's order

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +65,8 @@ struct VariablePlan {
   std::string restore_from;  // checkpoint folder, or empty
   GlobalStep start_step;
   bool refuse_non_finite = false;
+  bool asynchronous = false;
+  std::optional<int64_t> max_staleness;
 };
 
 struct GrantOrder {
@@ -138,6 +141,7 @@ struct PullOrder {
   WorkerIdentity worker;
   GlobalStep version;
   std::vector<PullPiece> pieces;
+  bool averages = false;
 };
 
 // Bytes of a published value; `owner` keeps them alive and unchanged.
@@ -182,6 +186,7 @@ struct ShardReport {
   uint32_t waiting_pulls = 0;
   uint32_t waiting_dequeues = 0;
   std::vector<PendingVariable> pending;  // at most 8
+  std::vector<uint64_t> staleness;       // as in proto/status.proto
 };
 
 template <typename T>

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "ps/accumulator/staleness.h"
 #include "ps/shard/shard_impl.h"
 #include "ps/step/close_variable.h"
 
@@ -27,6 +26,14 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
   return statistic;
 }
 
+std::shared_ptr<const Tensor> CopyOfAverage(const HostedVariable& hosted) {
+  const MutableTensorView* average = hosted.average();
+  if (average == nullptr) return nullptr;
+  auto copy = std::make_shared<Tensor>(average->dtype, average->shape);
+  Copy(*average, copy->view());
+  return copy;
+}
+
 // Of the versions just published, while no variable is closing.
 std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms) {
   if (!terms.keep_values && !terms.keep_slots) return nullptr;
@@ -34,6 +41,7 @@ std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerm
   snapshot->has_slots = terms.keep_slots;
   for (const auto& hosted : state.variables) {
     snapshot->values.push_back(hosted->variable.newest());
+    snapshot->averages.push_back(CopyOfAverage(*hosted));
     snapshot->slots.emplace_back();
     if (!terms.keep_slots) continue;
     for (const MutableTensorView& slot : hosted->variable.slots()) {
@@ -82,10 +90,15 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
         "grant of step ", order.step.value(),
         " with commit: only where one shard has all variables, not with ", state.num_shards));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const StepMachine::Granted granted,
-      state.step.Grant(order.step, {order.required, order.learning_rate, order.keep_values,
-                                    order.keep_slots, order.commit, order.last}));
+  StepMachine::Granted granted = StepMachine::Granted::kNext;
+  if (!state.asynchronous.has_value()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        granted,
+        state.step.Grant(order.step, {order.required, order.learning_rate, order.keep_values,
+                                      order.keep_slots, order.commit, order.last}));
+  } else if (order.step < state.step.shard_step()) {
+    granted = StepMachine::Granted::kOver;
+  }
   if (granted == StepMachine::Granted::kOver) {
     if (order.commit) LOCKSTEP_RETURN_IF_ERROR(Commit(order.step, order.last, outbox));
     ClosedStep closed{order.step, state.step.shard_step(), accepted_, stale_, {}};
@@ -95,11 +108,14 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
     outbox->Answer<ClosedStep>(std::move(*done), std::move(closed));
     return absl::OkStatus();
   }
+  // The last step has been committed, and yet there is another one: a chief that came after it.
+  if (state.tokens != nullptr) Route(state.tokens->Reopen(state.global_step), outbox);
   const auto parked = std::find_if(grants_.begin(), grants_.end(), [&](const ParkedGrant& grant) {
     return grant.step == order.step;
   });
   if (parked == grants_.end()) {
-    grants_.push_back({order.step, std::move(*done)});
+    grants_.push_back({order.step, std::move(*done), order.keep_values, order.keep_slots});
+    if (state.asynchronous.has_value()) GrantItself(&state);
   } else {
     std::swap(parked->done, *done);
     outbox->Answer<ClosedStep>(
@@ -109,11 +125,30 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
   return absl::OkStatus();
 }
 
+void Shard::Impl::GrantItself(HostedState* state) {
+  const GlobalStep step = state->step.shard_step();
+  GrantTerms terms{.required = 1,
+                   .learning_rate = LearningRateAt(state->asynchronous->learning_rate, step),
+                   .commit = state->tokens != nullptr};
+  for (const ParkedGrant& grant : grants_) {
+    if (grant.step != step) continue;
+    terms.keep_values |= grant.keep_values;
+    terms.keep_slots |= grant.keep_slots;
+  }
+  const auto granted = state->step.Grant(step, terms);
+  LOCKSTEP_CHECK(granted.ok());
+}
+
 void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outbox) {
+  if (state->asynchronous.has_value()) {
+    for (const HeldGradient& gradient : closing.gradients) {
+      state->asynchronous->staleness.Add(closing.step.value() - gradient.local_step.value());
+    }
+  }
   outbox->LetGo(state->variables[closing.variable]->variable.DropPrevious());
   Inbox::Removed losers = state->inbox.RemoveIf([&](const Incoming& incoming) {
     return incoming.variable == closing.variable &&
-           IsStale(incoming.local_step, state->step.StepOf(closing.variable));
+           state->step.IsStale(closing.variable, incoming.local_step);
   });
   for (const std::shared_ptr<Incoming>& loser : losers) {
     Decide(state, loser->key, loser->variable, Verdict::kStale);
@@ -140,7 +175,7 @@ void Shard::Impl::ApplyAndPublish(HostedState* state, Closing closing) {
   HostedVariable& hosted = *state->variables[closing.variable];
   NextValue next = std::visit(
       [&](auto& accumulator) {
-        return ComputeNextValue(closing, *state->rule, state->scalars, &hosted.variable,
+        return ComputeNextValue(closing, *hosted.rule, state->scalars, &hosted.variable,
                                 &accumulator);
       },
       hosted.accumulator);
@@ -202,6 +237,7 @@ void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, O
     state->snapshots.Keep(step.next(), std::move(snapshot));
   }
   state->step.Advance();
+  if (state->asynchronous.has_value()) GrantItself(state);
   if (terms.commit) {
     const absl::Status committed = Commit(step, terms.last, outbox);
     LOCKSTEP_CHECK(committed.ok());

@@ -67,7 +67,7 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
 
     if (admission_.epoch() > epoch) EnterEpoch(&outbox);
     if (admission_.term() > term) {
-      if (state_ != nullptr) state_->step.Revoke();
+      if (state_ != nullptr && !state_->asynchronous.has_value()) state_->step.Revoke();
       FailGrants(absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term.value(),
                                                  ": another chief commands")),
                  &outbox);
@@ -144,6 +144,7 @@ absl::StatusOr<int64_t> Shard::Impl::CreateVariables(const VariablePlan& plan) {
         absl::StrCat("the shard has entered epoch ", admission_.epoch().value(), " meanwhile"));
   }
   state_ = *std::move(created);
+  if (state_->asynchronous.has_value()) GrantItself(state_.get());
   return static_cast<int64_t>(state_->catalog.num_bytes());
 }
 

@@ -52,6 +52,8 @@ class Shard::Impl {
   struct ParkedGrant {
     GlobalStep step;
     Done<ClosedStep> done;
+    bool keep_values = false;
+    bool keep_slots = false;
   };
 
   // A message on its way through Push.
@@ -112,6 +114,8 @@ class Shard::Impl {
   // Close.
   absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asynchronous: lets the step at hand close with the next gradient.
+  void GrantItself(HostedState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
   void Taken(HostedState* state, const Closing& closing, Outbox* outbox)

@@ -1,11 +1,45 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/shard_impl.h"
 
 namespace lockstep::ps {
+namespace {
+
+// value_of(variable): the tensor to read.
+template <typename ValueOf>
+PullResult Read(const HostedState& state, GlobalStep version,
+                const std::vector<ResolvedPiece>& pieces, ValueOf value_of) {
+  PullResult result{version, {}};
+  result.pieces.reserve(pieces.size());
+  for (const ResolvedPiece& piece : pieces) {
+    std::shared_ptr<const Tensor> value = value_of(piece.variable);
+    const std::span<const std::byte> bytes =
+        value->view().bytes().subspan(piece.offset, piece.size);
+    result.pieces.push_back(
+        {state.catalog[piece.variable].id, piece.offset, bytes, std::move(value)});
+  }
+  return result;
+}
+
+absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep version,
+                                        const std::vector<ResolvedPiece>& pieces) {
+  const auto kept = state.snapshots.Find(version);
+  if (kept == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("averages of version ", version.value(),
+                                                      ": it is not kept; the grant of step ",
+                                                      version.value() - 1, " must ask for that"));
+  }
+  return Read(state, version, pieces, [&](size_t variable) {
+    const auto& average = kept->averages[variable];
+    return average != nullptr ? average : kept->values[variable];
+  });
+}
+
+}  // namespace
 
 void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
   Outbox outbox;
@@ -15,6 +49,8 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
     auto pieces = admitted.ok() ? state_->catalog.ResolvePull(order) : admitted;
     if (!pieces.ok()) {
       outbox.Answer<PullResult>(std::move(done), pieces.status());
+    } else if (order.averages) {
+      outbox.Answer<PullResult>(std::move(done), ReadAverages(*state_, order.version, *pieces));
     } else {
       ParkedPull pull{order.worker, order.version, *std::move(pieces), std::move(done)};
       if (std::optional<PullResult> result = TryPull(*state_, pull)) {
@@ -32,24 +68,14 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
 // One version for all pieces: the one asked for, or, where that is kept no longer, the newest that
 // all of them have.
 std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const ParkedPull& pull) {
-  const auto result_at = [&](GlobalStep version, auto value_of) {
-    PullResult result{version, {}};
-    result.pieces.reserve(pull.pieces.size());
-    for (const ResolvedPiece& piece : pull.pieces) {
-      std::shared_ptr<const Tensor> value = value_of(piece.variable);
-      const std::span<const std::byte> bytes =
-          value->view().bytes().subspan(piece.offset, piece.size);
-      result.pieces.push_back(
-          {state.catalog[piece.variable].id, piece.offset, bytes, std::move(value)});
-    }
-    return result;
-  };
   const auto variable_of = [&](size_t variable) -> const Variable& {
     return state.variables[variable]->variable;
   };
 
-  if (const auto kept = state.snapshots.Find(pull.version)) {
-    return result_at(pull.version, [&](size_t variable) { return kept->values[variable]; });
+  const auto kept = state.snapshots.Find(pull.version);
+  if (kept != nullptr) {
+    return Read(state, pull.version, pull.pieces,
+                [&](size_t variable) { return kept->values[variable]; });
   }
   GlobalStep newest = variable_of(pull.pieces.front().variable).newest_version();
   bool is_kept = true;
@@ -58,9 +84,14 @@ std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const P
     newest = std::min(newest, variable.newest_version());
     is_kept = is_kept && variable.At(pull.version) != nullptr;
   }
+  if (state.asynchronous.has_value()) {
+    return Read(state, newest, pull.pieces,
+                [&](size_t variable) { return variable_of(variable).newest(); });
+  }
   if (pull.version > newest) return std::nullopt;
   const GlobalStep version = is_kept ? pull.version : newest;
-  return result_at(version, [&](size_t variable) { return variable_of(variable).At(version); });
+  return Read(state, version, pull.pieces,
+              [&](size_t variable) { return variable_of(variable).At(version); });
 }
 
 void Shard::Impl::RetryPulls(Outbox* outbox) {

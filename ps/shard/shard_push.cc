@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/packed_rows.h"
-#include "ps/accumulator/staleness.h"
 #include "ps/shard/content_check.h"
 #include "ps/shard/shard_impl.h"
 
@@ -109,7 +108,7 @@ Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushInHand* 
   }
   // After the end nothing is counted any more, not even as stale.
   if (phase_ == Phase::kFinished) return Verdict::kStale;
-  if (IsStale(order.local_step, state.step.StepOf(variable))) {
+  if (state.step.IsStale(variable, order.local_step)) {
     return Decide(&state, push->key, variable, Verdict::kStale);
   }
   if (state.step.IsCounted(variable, push->key.worker)) {

@@ -24,6 +24,7 @@ ShardReport Shard::Impl::Report() const {
   report.variables = static_cast<uint32_t>(state.catalog.size());
   report.bytes = state.catalog.num_bytes();
   report.held_bytes = state.budget.held_bytes();
+  if (state.asynchronous.has_value()) report.staleness = state.asynchronous->staleness.counts();
   if (state.tokens != nullptr) report.waiting_dequeues = state.tokens->num_waiting();
   const uint32_t required =
       state.step.terms().has_value() ? state.step.terms()->required : state.replicas_to_aggregate;

@@ -16,10 +16,11 @@ std::vector<NamedTensor> TensorsOf(const HostedState& state, const Snapshot& sna
   std::vector<NamedTensor> tensors;
   for (size_t i = 0; i < state.catalog.size(); ++i) {
     const std::string& name = state.catalog[i].name;
+    const UpdateRule& rule = *state.variables[i]->rule;
     tensors.push_back({name, snapshot.values[i]->view()});
     for (size_t slot = 0; slot < snapshot.slots[i].size(); ++slot) {
       tensors.push_back(
-          {SlotTensorName(name, state.rule->slots()[slot].name), snapshot.slots[i][slot].view()});
+          {SlotTensorName(name, rule.slots()[slot].name), snapshot.slots[i][slot].view()});
     }
   }
   // Every shard has its own copy, all the same.

@@ -1,10 +1,16 @@
 #include "ps/shard/update_rule_of.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/optimizer/adadelta.h"
 #include "common/optimizer/adagrad.h"
 #include "common/optimizer/adam.h"
 #include "common/optimizer/ftrl.h"
 #include "common/optimizer/momentum.h"
+#include "common/optimizer/moving_average.h"
 #include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
 
@@ -77,6 +83,25 @@ absl::StatusOr<std::unique_ptr<const UpdateRule>> UpdateRuleOf(const OptimizerDe
   }
   return absl::InvalidArgumentError(
       "optimizer: expected one of sgd, momentum, adagrad, adadelta, rmsprop, adam, ftrl, got none");
+}
+
+absl::StatusOr<std::unique_ptr<const UpdateRule>> AveragedRuleOf(const OptimizerDef& optimizer) {
+  if (!optimizer.has_variable_averages()) return nullptr;
+  const VariableAverages& averages = optimizer.variable_averages();
+  if (!(averages.decay() > 0 && averages.decay() < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("optimizer.variable_averages.decay: expected a number between 0 and 1, got ",
+                     averages.decay()));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(auto rule, UpdateRuleOf(optimizer));
+  return MakeAveraged(std::move(rule),
+                      {.decay = averages.decay(), .num_updates = averages.num_updates()});
+}
+
+bool IsAveraged(const OptimizerDef& optimizer, absl::string_view variable) {
+  if (!optimizer.has_variable_averages()) return false;
+  const auto& only = optimizer.variable_averages().only();
+  return only.empty() || std::find(only.begin(), only.end(), variable) != only.end();
 }
 
 }  // namespace lockstep::ps

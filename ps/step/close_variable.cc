@@ -1,5 +1,6 @@
 #include "ps/step/close_variable.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -26,8 +27,9 @@ template <typename Accumulator>
 auto Mean(const Closing& closing, const Variable& variable, Accumulator* accumulator) {
   LOCKSTEP_CHECK(accumulator->global_step() == closing.step);
   for (const HeldGradient& held : closing.gradients) {
-    const auto applied =
-        accumulator->Apply(held.local_step, GradientOf(held, variable, accumulator));
+    // The step machine has judged; asynchronous gradients count whatever their stamp.
+    const auto applied = accumulator->Apply(std::max(held.local_step, closing.step),
+                                            GradientOf(held, variable, accumulator));
     LOCKSTEP_CHECK(applied.ok() && applied->accepted);
   }
   auto taken = accumulator->Take(TakeId(), static_cast<int>(closing.required));

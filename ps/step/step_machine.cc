@@ -26,9 +26,20 @@ void Renew(std::optional<GrantTerms>* terms, const GrantTerms& newer) {
 
 }  // namespace
 
-StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule)
-    : rule_(rule), step_(start), variables_(num_variables), open_(num_variables) {
+StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
+                         std::optional<int64_t> max_staleness)
+    : rule_(rule),
+      max_staleness_(max_staleness),
+      step_(start),
+      variables_(num_variables),
+      open_(num_variables) {
   for (VariableStep& variable : variables_) variable.step = start;
+}
+
+bool StepMachine::IsStale(size_t variable, GlobalStep local_step) const {
+  const GlobalStep step = StepOf(variable);
+  if (rule_ != CountRule::kOneByOne) return ps::IsStale(local_step, step);
+  return max_staleness_.has_value() && local_step.value() < step.value() - *max_staleness_;
 }
 
 bool StepMachine::IsCounted(size_t variable, WorkerIndex worker) const {
@@ -39,10 +50,12 @@ bool StepMachine::IsCounted(size_t variable, WorkerIndex worker) const {
 }
 
 void StepMachine::Hold(size_t variable, HeldGradient gradient) {
-  LOCKSTEP_CHECK(!IsStale(gradient.local_step, StepOf(variable)));
+  LOCKSTEP_CHECK(!IsStale(variable, gradient.local_step));
   LOCKSTEP_CHECK(!IsCounted(variable, gradient.worker));
   std::vector<HeldGradient>& held = variables_[variable].held;
-  const auto place = std::upper_bound(held.begin(), held.end(), gradient, SumsBefore);
+  const auto place = rule_ == CountRule::kOneByOne
+                         ? held.end()
+                         : std::upper_bound(held.begin(), held.end(), gradient, SumsBefore);
   held.insert(place, std::move(gradient));
 }
 
@@ -74,8 +87,13 @@ std::optional<Closing> StepMachine::TryClose(size_t variable) {
   VariableStep& entry = variables_[variable];
   if (!current_.has_value() || IsTaken(variable)) return std::nullopt;
   if (entry.held.size() < current_->required) return std::nullopt;
-  Closing closing{variable, step_, current_->required, current_->learning_rate,
-                  std::exchange(entry.held, {})};
+  Closing closing{variable, step_, current_->required, current_->learning_rate, {}};
+  if (rule_ == CountRule::kOneByOne) {
+    closing.gradients.push_back(std::move(entry.held.front()));
+    entry.held.erase(entry.held.begin());
+  } else {
+    closing.gradients = std::exchange(entry.held, {});
+  }
   entry.step = step_.next();
   return closing;
 }

@@ -52,15 +52,20 @@ struct Closing {
 enum class CountRule {
   kEveryGradient,   // TensorFlow's: one replica may count twice
   kOncePerReplica,  // once per step and variable, whichever incarnation sent it
+  kOneByOne,        // asynchronous: each gradient is a step of its own, in the order of arrival
 };
 
 class StepMachine {
  public:
-  StepMachine(size_t num_variables, GlobalStep start, CountRule rule);
+  // One by one, a gradient is stale when more than `max_staleness` others have been taken since its
+  // stamp; never when that is not given.
+  StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
+              std::optional<int64_t> max_staleness = {});
 
   // First step that is not over.
   GlobalStep shard_step() const { return step_; }
-  // Gradients stamped lower are stale for this variable.
+  bool IsStale(size_t variable, GlobalStep local_step) const;
+  // Where the variable is: gradients that count for it now are of this step.
   GlobalStep StepOf(size_t variable) const { return variables_[variable].step; }
   // Whether the replica has been counted in the variable's step and cannot be again.
   bool IsCounted(size_t variable, WorkerIndex worker) const;
@@ -96,6 +101,7 @@ class StepMachine {
   };
 
   const CountRule rule_;
+  const std::optional<int64_t> max_staleness_;
   GlobalStep step_;
   std::vector<VariableStep> variables_;
   size_t open_;  // variables not yet published in this step

@@ -14,6 +14,8 @@ namespace lockstep::ps {
 // All variables of a shard at one version, in the shard's order.
 struct Snapshot {
   std::vector<std::shared_ptr<const Tensor>> values;
+  // Copies of the moving averages; null for a variable without one.
+  std::vector<std::shared_ptr<const Tensor>> averages;
   bool has_slots = false;
   std::vector<std::vector<Tensor>> slots;  // copies, per variable; empty without has_slots
   std::vector<float> scalars;              // of the update rule

@@ -11,12 +11,10 @@ namespace lockstep::ps {
 namespace {
 
 using lockstep::test::TemporaryFolder;
-using test::kJob;
+using test::kCommand;
 using test::Message;
 using test::PlacementOf;
 using test::PlanOf;
-
-const Command kCommand{kJob, Term(1)};
 
 // Three variables over one or two shards, Adam.
 class Cluster {

@@ -4,9 +4,9 @@
 #include "common/optimizer/schedule.h"
 #include "proto/job.pb.h"
 
-namespace lockstep::chief {
+namespace lockstep {
 
 // `rate` has passed the checks of LoadJob.
 LearningRateSchedule ToSchedule(const LearningRate& rate);
 
-}  // namespace lockstep::chief
+}  // namespace lockstep

@@ -1,6 +1,6 @@
-#include "chief/plan/learning_rate.h"
+#include "common/optimizer_proto/learning_rate.h"
 
-namespace lockstep::chief {
+namespace lockstep {
 namespace {
 
 // Of the three decays that are made of the same numbers.
@@ -52,4 +52,4 @@ LearningRateSchedule ToSchedule(const LearningRate& rate) {
   return schedule;
 }
 
-}  // namespace lockstep::chief
+}  // namespace lockstep

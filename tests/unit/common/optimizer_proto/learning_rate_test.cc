@@ -1,10 +1,10 @@
-#include "chief/plan/learning_rate.h"
+#include "common/optimizer_proto/learning_rate.h"
 
 #include <google/protobuf/text_format.h>
 
 #include <catch2/catch.hpp>
 
-namespace lockstep::chief {
+namespace lockstep {
 namespace {
 
 float RateAt(const std::string& learning_rate, int64_t step) {
@@ -39,4 +39,4 @@ TEST_CASE("a job's warm-up is in front of its schedule") {
 }
 
 }  // namespace
-}  // namespace lockstep::chief
+}  // namespace lockstep

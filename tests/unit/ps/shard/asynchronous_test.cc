@@ -1,0 +1,148 @@
+// An asynchronous job: each push is a step of its own.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::Harness;
+using test::IdentityOf;
+using test::kCommand;
+using test::Message;
+using test::PlacementOf;
+using test::PlanOf;
+
+VariablePlan AsyncPlan(uint32_t workers, std::optional<int64_t> max_staleness = {}) {
+  VariablePlan plan = PlanOf(PlacementOf({{"w", {1}}}), workers, workers);
+  plan.asynchronous = true;
+  plan.max_staleness = max_staleness;
+  plan.optimizer.mutable_learning_rate()->set_base(1);
+  return plan;
+}
+
+TEST_CASE("each push is applied at once, without grant or token, and moves the global step") {
+  Harness f(AsyncPlan(3));
+  for (uint32_t i = 0; i < 9; ++i) {
+    CHECK(f.Push(i % 3, i / 3 + 1, i, 0, {1}) == Verdict::kAccepted);
+    CHECK(f.Read(i + 1, 0) == std::vector<float>{-static_cast<float>(i + 1)});
+    CHECK(f.shard.Report().state.global_step == GlobalStep(i + 1));
+    CHECK(f.shard.Report().state.shard_step == GlobalStep(i + 1));
+  }
+  CHECK(f.shard.Report().accepted == 9);
+  CHECK(f.shard.Report().held_bytes == 0);
+}
+
+TEST_CASE("a pull is answered at once with the newest values, whatever version it names") {
+  Harness f(AsyncPlan(2));
+  f.Push(0, 1, 0, 0, {1});
+  f.Push(1, 1, 0, 0, {2});
+  for (const int64_t version : {0, 1, 2, 1000}) {
+    const auto pulled = f.Pull(0, version, {{VariableId(0)}});
+    REQUIRE_FALSE(pulled.IsParked());
+    CHECK(pulled->version == GlobalStep(2));
+    CHECK(test::ValuesOf(pulled->pieces[0]) == std::vector<float>{-3});
+  }
+}
+
+TEST_CASE("staleness counts the pushes since the stamp, and a bound makes gradients stale") {
+  Harness f(AsyncPlan(2, 2));
+  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  CHECK(f.Push(0, 2, 1, 0, {1}) == Verdict::kAccepted);
+  CHECK(f.Push(1, 1, 0, 0, {1}) == Verdict::kAccepted);  // two others since
+  CHECK(f.Push(0, 3, 0, 0, {1}) == Verdict::kStale);     // three
+  CHECK(f.Push(0, 4, 3, 0, {1}) == Verdict::kAccepted);
+  CHECK(f.Push(1, 2, 3, 0, {1}) == Verdict::kAccepted);  // one
+  CHECK(f.Read(5, 0) == std::vector<float>{-5});
+  CHECK(f.shard.Report().stale == 1);
+  CHECK(f.shard.Report().staleness == std::vector<uint64_t>{3, 1, 1});
+}
+
+TEST_CASE("without a bound nothing is stale") {
+  Harness f(AsyncPlan(2));
+  for (uint64_t seq = 1; seq <= 20; ++seq) {
+    CHECK(f.Push(0, seq, 0, 0, {1}) == Verdict::kAccepted);
+  }
+  // 0, 1, 2-3, 4-7, 8-15, 16-19.
+  CHECK(f.shard.Report().staleness == std::vector<uint64_t>{1, 1, 2, 4, 8, 4});
+}
+
+TEST_CASE("a repeated push is applied once") {
+  Harness f(AsyncPlan(1));
+  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  CHECK(f.Read(1, 0) == std::vector<float>{-1});
+  CHECK(f.shard.Report().duplicates == 1);
+}
+
+TEST_CASE("the learning rate follows the schedule by the number of pushes") {
+  VariablePlan plan = AsyncPlan(1);
+  auto* schedule = plan.optimizer.mutable_learning_rate()->mutable_piecewise();
+  schedule->add_boundaries(1);
+  schedule->add_values(1);
+  schedule->add_values(0.25f);
+  Harness f(plan);
+  for (uint64_t seq = 1; seq <= 4; ++seq) f.Push(0, seq, 0, 0, {1});
+  CHECK(f.Read(4, 0) == std::vector<float>{-2.5});
+}
+
+TEST_CASE("variables of one push may come apart, and one that runs ahead waits for the others") {
+  VariablePlan plan = AsyncPlan(2);
+  plan.placement = PlacementOf({{"a", {1}}, {"b", {1}}});
+  Harness f(plan);
+  f.Push(0, 1, 0, 0, {1});  // a of the first
+  CHECK(f.shard.Report().state.shard_step == GlobalStep(0));
+  f.Push(1, 1, 0, 0, {10});  // a of the second: after b of any
+  f.Push(1, 1, 0, 1, {10});
+  CHECK(f.shard.Report().state.shard_step == GlobalStep(1));
+  f.Push(0, 1, 0, 1, {1});
+  CHECK(f.shard.Report().state.shard_step == GlobalStep(2));
+  CHECK(f.Read(2, 0) == std::vector<float>{-11});
+  CHECK(f.Read(2, 1) == std::vector<float>{-11});
+}
+
+TEST_CASE("sparse gradients are applied at once too, in the order of arrival") {
+  VariablePlan plan = AsyncPlan(2);
+  plan.placement = PlacementOf({{.name = "t", .dims = {3, 1}, .sparse = true}});
+  Harness f(plan);
+  const Shape table({3, 1});
+  for (uint32_t worker : {1, 0}) {
+    REQUIRE(f.shard.Push(Message(IdentityOf(worker), 1, 0).Rows(0, table, {2}, {1}).Ready()).ok());
+  }
+  CHECK(f.Read(2, 0) == std::vector<float>{0, 0, -2});
+}
+
+TEST_CASE("a chief's grant waits for a step and keeps its version") {
+  Harness f(AsyncPlan(1));
+  const auto kept = f.Grant(
+      {.command = kCommand, .step = GlobalStep(1), .keep_values = true, .keep_slots = true});
+  f.Push(0, 1, 0, 0, {1});
+  CHECK(kept.IsParked());
+  f.Push(0, 2, 1, 0, {1});
+  REQUIRE_FALSE(kept.IsParked());
+  CHECK(kept->shard_step == GlobalStep(2));
+  for (uint64_t seq = 3; seq <= 9; ++seq) f.Push(0, seq, 2, 0, {1});
+  const auto pulled = f.Pull(0, 2, {{VariableId(0)}});
+  CHECK(pulled->version == GlobalStep(2));
+  CHECK(test::ValuesOf(pulled->pieces[0]) == std::vector<float>{-2});
+  CHECK_FALSE(f.Grant({.command = kCommand, .step = GlobalStep(3)}).IsParked());
+  // Another chief changes nothing about it.
+  View view = test::ViewOf(1);
+  view.command.term = Term(2);
+  REQUIRE(f.shard.SetView(view).ok());
+  f.Push(0, 10, 9, 0, {1});
+  CHECK(f.Read(10, 0) == std::vector<float>{-10});
+}
+
+TEST_CASE("a bound on staleness belongs to an asynchronous job and is not negative") {
+  for (const bool asynchronous : {false, true}) {
+    VariablePlan plan = AsyncPlan(1, asynchronous ? -1 : 1);
+    plan.asynchronous = asynchronous;
+    Shard shard({});
+    REQUIRE(shard.SetView(test::ViewOf(1)).ok());
+    CHECK(absl::IsInvalidArgument(shard.CreateVariables(plan).status()));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::ps
