@@ -9,9 +9,17 @@
 namespace lockstep {
 namespace {
 
-float Quotient(int64_t step, int64_t decay_steps, bool staircase = false) {
+// TensorFlow's formulas divide by decay_steps, but what it runs does not: its graph optimizer
+// multiplies by the reciprocal, rounded to float32, and multiplies constants with each other first.
+// At a whole multiple of some decay_steps that is just below, or above, a whole number.
+float Reciprocal(int64_t decay_steps) {
   LOCKSTEP_CHECK(decay_steps > 0);
-  const float quotient = static_cast<float>(step) / static_cast<float>(decay_steps);
+  return 1.0f / static_cast<float>(decay_steps);
+}
+
+// step / decay_steps, in that way.
+float Quotient(int64_t step, int64_t decay_steps, bool staircase = false) {
+  const float quotient = static_cast<float>(step) * Reciprocal(decay_steps);
   return staircase ? std::floor(quotient) : quotient;
 }
 
@@ -28,8 +36,11 @@ float Rate(float base, const NaturalExponentialSchedule& schedule, GlobalStep st
 }
 
 float Rate(float base, const InverseTimeSchedule& schedule, GlobalStep step) {
-  const float done = Quotient(step.value(), schedule.decay_steps, schedule.staircase);
-  return base / (1.0f + schedule.decay_rate * done);
+  if (schedule.staircase) {
+    return base / (1.0f + schedule.decay_rate * Quotient(step.value(), schedule.decay_steps, true));
+  }
+  const float per_step = schedule.decay_rate * Reciprocal(schedule.decay_steps);
+  return base / (1.0f + static_cast<float>(step.value()) * per_step);
 }
 
 float Rate(float, const PiecewiseSchedule& schedule, GlobalStep step) {
@@ -52,8 +63,9 @@ float Rate(float base, const PolynomialSchedule& schedule, GlobalStep step) {
 }
 
 float Rate(float base, const CosineSchedule& schedule, GlobalStep step) {
-  const float done = Quotient(std::min(step.value(), schedule.decay_steps), schedule.decay_steps);
-  const float cosine = 0.5f * (1.0f + std::cos(std::numbers::pi_v<float> * done));
+  const float per_step = std::numbers::pi_v<float> * Reciprocal(schedule.decay_steps);
+  const float done = static_cast<float>(std::min(step.value(), schedule.decay_steps));
+  const float cosine = 0.5f * (1.0f + std::cos(done * per_step));
   return base * ((1.0f - schedule.alpha) * cosine + schedule.alpha);
 }
 
@@ -68,7 +80,8 @@ float LearningRateAt(const LearningRateSchedule& schedule, GlobalStep step) {
   const WarmUp& warm_up = schedule.warm_up;
   if (warm_up.steps == 0 || step.value() >= warm_up.steps) return WarmRateAt(schedule, step);
   const float full = WarmRateAt(schedule, GlobalStep(warm_up.steps));
-  return warm_up.start + (full - warm_up.start) * Quotient(step.value() + 1, warm_up.steps);
+  const float share = static_cast<float>(step.value() + 1) / static_cast<float>(warm_up.steps);
+  return warm_up.start + (full - warm_up.start) * share;
 }
 
 }  // namespace lockstep

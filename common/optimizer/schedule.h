@@ -1,5 +1,6 @@
-// Learning-rate schedules as pure functions of the global step, in float32 like TensorFlow's. The
-// update from step s to s + 1 uses the rate at s.
+// Learning-rate schedules as pure functions of the global step, in float32 and as TensorFlow runs
+// them, not only as it writes them: a division by decay_steps is a multiplication by its rounded
+// reciprocal. The update from step s to s + 1 uses the rate at s.
 #pragma once
 
 #include <cstdint>

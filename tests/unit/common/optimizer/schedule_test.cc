@@ -101,6 +101,16 @@ TEST_CASE("natural exponential and inverse time decay follow their formulas") {
   }
 }
 
+// Recorded from TensorFlow 2.21.0: 21 * (1 / 7) and 41 * (1 / 41) are not whole in float32.
+TEST_CASE("a period begins and ends where TensorFlow's rounded reciprocal has it") {
+  const PolynomialSchedule cycle{
+      .decay_steps = 7, .end = 0.0038637868128716946f, .power = 2, .cycle = true};
+  CheckAgainst({.base = 0.4873596429824829f, .kind = cycle},
+               {{20, 0.004960149060934782f}, {21, 0.03408227860927582f}, {22, 0.02606513164937f}});
+  const LearningRateSchedule stairs{.base = .3f, .kind = ExponentialSchedule{.7f, 41, true}};
+  CheckAgainst(stairs, {{40, .3f}, {41, .3f}, {42, .3f * .7f}});
+}
+
 TEST_CASE("warm-up rises in equal parts to where the schedule goes on") {
   CheckAgainst({.base = 1, .kind = ConstantSchedule{}, .warm_up = {.steps = 4}},
                {{0, .25f}, {1, .5f}, {2, .75f}, {3, 1}, {4, 1}, {100, 1}});
