@@ -21,6 +21,7 @@
 #include "common/rpc/server.h"
 #include "common/rpc/stop_notice.h"
 #include "common/status/status_service.h"
+#include "worker/device/cpu/wait_policy.h"
 #include "worker/device/cuda/cuda_devices.h"
 #include "worker/service/job_run.h"
 #include "worker/service/registration.h"
@@ -131,6 +132,7 @@ absl::Status Run(const TaskConfig& task, Status* status, const absl::Notificatio
 }
 
 int Main(int argc, char** argv) {
+  UsePassiveWaiting(argv);
   TuneHeap();
   StopNotice notice;
   if (const FlagsResult flags = HandleFlags("worker", kUsage, argc, argv); flags.exit) {

@@ -48,8 +48,6 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     Task worker = MakeTask(Role::kWorker, i, plan);
     worker.command.arguments.push_back(
         absl::StrCat("--threads=", std::max(1, plan.cores / workers)));
-    // More OpenMP threads than cores spin for one another otherwise.
-    worker.command.environment.push_back("OMP_WAIT_POLICY=passive");
     tasks.push_back(std::move(worker));
   }
   return tasks;

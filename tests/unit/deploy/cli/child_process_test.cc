@@ -114,8 +114,7 @@ TEST_CASE("the planned tasks share the cores and name every file") {
         "/bin/chief/chief --cluster=/run/c.json --job=/job --summary=/run/s.json");
   CHECK(tasks[1].command.ToShell() == "/bin/ps/ps --cluster=/run/c.json --task_index=0");
   CHECK(tasks[4].command.ToShell() ==
-        "OMP_WAIT_POLICY=passive /bin/worker/worker --cluster=/run/c.json --task_index=2 "
-        "--threads=2");
+        "/bin/worker/worker --cluster=/run/c.json --task_index=2 --threads=2");
   CHECK(tasks[4].command.log_path == "/run/logs/worker-2.log");
   plan.cores = 2;
   CHECK_THAT(PlanTasks(cluster, plan)[2].command.ToShell(), Contains("--threads=1"));
