@@ -12,6 +12,8 @@
 namespace lockstep::test {
 namespace {
 
+constexpr absl::Duration kNextLook = absl::Milliseconds(20);
+
 constexpr char kModel[] = R"(
   input_shape: [8, 8, 1]
   layers { name: "flatten" flatten {} }
@@ -79,10 +81,9 @@ void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief
 
 bool Cluster::WaitForStep(int64_t step, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  while (absl::Now() < deadline && chief_->running()) {
+  while (absl::Now() < deadline && !chief_->Wait(kNextLook)) {
     const auto status = FetchStatus(spec_.chief, absl::Seconds(1));
     if (status.ok() && status->global_step() > step) return true;
-    absl::SleepFor(absl::Milliseconds(20));
   }
   return false;
 }

@@ -7,17 +7,18 @@
 #include <random>
 #include <string>
 
-#include "absl/time/clock.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait.h"
 
 namespace lockstep::test {
 namespace {
 
 using Catch::Matchers::Contains;
 
-// Keeps the path in its command line, by which it is found.
+// Keeps the path in its command line, by which it is found, and prints itself.
 constexpr char kForever[] = "exec tail -f \"$0\"\n";
 constexpr char kChiefDone[] =
     "sleep 0.5\n"
@@ -55,12 +56,13 @@ class Launch {
             "--bin_dir=" + folder_.path(), "--run_dir=" + folder_.Path("run")};
   }
   const TemporaryFolder& folder() const { return folder_; }
-  // Stand-ins, or what they started, that are still there a moment later.
-  bool LeftNothing() const {
-    const absl::Time deadline = absl::Now() + absl::Seconds(5);
-    while (!ProcessesWith(folder_.path()).empty()) {
-      if (absl::Now() > deadline) return false;
-      absl::SleepFor(absl::Milliseconds(10));
+  // Whether no stand-in, nor what it started, is there a moment later.
+  bool LeftNothing() const { return WaitForNoneWith(folder_.path(), absl::Seconds(5)); }
+  // Whether each stand-in says `text` in its log.
+  bool AllSay(const std::string& text) const {
+    for (const char* task : {"chief", "ps-0", "ps-1", "worker-0", "worker-1", "worker-2"}) {
+      const std::string log = folder_.Path(absl::StrCat("run/logs/", task, ".log"));
+      if (!WaitForText(log, text, absl::Seconds(10))) return false;
     }
     return true;
   }
@@ -112,7 +114,7 @@ TEST_CASE("Ctrl-C at any moment leaves no process behind and exits 130") {
   std::minstd_rand random(7);
   for (int round = 0; round < 25; ++round) {
     Process up(launch.Command());
-    absl::SleepFor(absl::Milliseconds(random() % 120));
+    CHECK_FALSE(up.Wait(absl::Milliseconds(random() % 120)));
     up.Signal(SIGINT);
     const std::optional<int> code = up.Wait(absl::Seconds(10));
     INFO("round " << round << ": " << up.Output());
@@ -122,12 +124,12 @@ TEST_CASE("Ctrl-C at any moment leaves no process behind and exits 130") {
 }
 
 TEST_CASE("processes that ignore SIGTERM are killed after a while, or by a second Ctrl-C") {
-  const std::string stubborn = "trap '' TERM\nwhile :; do sleep 1; done\n";
+  const std::string stubborn = "trap '' TERM\necho deaf\nwhile :; do sleep 1; done\n";
   const Launch launch({stubborn, stubborn, stubborn, stubborn, stubborn});
   {
     Process up(launch.Command());
     REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
-    absl::SleepFor(absl::Milliseconds(300));
+    REQUIRE(launch.AllSay("deaf"));
     up.Signal(SIGINT);
     CHECK_FALSE(up.Wait(absl::Seconds(2)));
     up.Signal(SIGINT);
@@ -145,7 +147,7 @@ TEST_CASE("a launcher that is killed takes its processes with it") {
   const Launch launch({});
   Process up(launch.Command());
   REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
-  absl::SleepFor(absl::Milliseconds(300));
+  REQUIRE(launch.AllSay(kForever));
   kill(up.pid(), SIGKILL);
   CHECK(up.Wait(absl::Seconds(5)) == 137);
   CHECK(launch.LeftNothing());

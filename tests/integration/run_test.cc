@@ -59,8 +59,8 @@ TEST_CASE("without a backup a killed worker is named, by status and log, within 
   CHECK(cluster.chief().WaitForOutput("worker 1", absl::Seconds(15)));
   const absl::Time deadline = absl::Now() + absl::Seconds(15);
   std::string waiting_for;
-  while (waiting_for.find("worker 1") == std::string::npos && absl::Now() < deadline) {
-    absl::SleepFor(absl::Milliseconds(100));
+  while (waiting_for.find("worker 1") == std::string::npos && absl::Now() < deadline &&
+         !cluster.chief().Wait(absl::Milliseconds(100))) {
     const auto status = FetchStatus(cluster.spec().chief, absl::Seconds(2));
     if (status.ok()) waiting_for = status->waiting_for();
   }
@@ -151,7 +151,7 @@ TEST_CASE("Ctrl-C at any moment of a real run leaves no process behind and exits
         cluster.WriteJob({.max_steps = kForeverSteps, .more = "local { ps: 2 workers: 3 }"});
     Process up({Binary("deploy/cli/up"), "--job=" + job, "--bin_dir=" + Binary(""),
                 "--run_dir=" + cluster.folder().Path("run")});
-    absl::SleepFor(absl::Milliseconds(random() % 3000));
+    CHECK_FALSE(up.Wait(absl::Milliseconds(random() % 3000)));
     up.Signal(SIGINT);
     const auto code = up.Wait(absl::Seconds(10));
     INFO(up.Output());

@@ -12,13 +12,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "deploy/cli/child_process.h"
+#include "tests/support/wait.h"
 
 namespace lockstep::test {
-namespace {
-
-constexpr absl::Duration kPoll = absl::Milliseconds(10);
-
-}  // namespace
 
 std::string Binary(const std::string& path) {
   return std::string(std::getenv("TEST_SRCDIR")) + "/" + std::getenv("TEST_WORKSPACE") + "/" + path;
@@ -35,6 +31,8 @@ Process::Process(std::vector<std::string> arguments, std::vector<std::string> en
     std::abort();
   }
   pid_ = *pid;
+  end_ = OpenProcess(pid_);
+  if (!end_.valid()) std::abort();
 }
 
 Process::~Process() {
@@ -47,27 +45,20 @@ void Process::Signal(int signal) const {
 }
 
 std::optional<int> Process::Wait(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  while (!exit_code_) {
-    int status = 0;
-    if (waitpid(pid_, &status, WNOHANG) == pid_) {
-      exit_code_ = deploy::ExitCodeOf(status);
-    } else if (absl::Now() >= deadline) {
-      return std::nullopt;
-    } else {
-      absl::SleepFor(kPoll);
-    }
-  }
+  if (exit_code_ || !WaitForEnd(end_, absl::Now() + timeout)) return exit_code_;
+  int status = 0;
+  if (waitpid(pid_, &status, 0) == pid_) exit_code_ = deploy::ExitCodeOf(status);
   return exit_code_;
 }
 
 bool Process::WaitForOutput(const std::string& text, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
+  FolderWatch watch(folder_.path());
   while (true) {
     const bool last_look = !running() || absl::Now() >= deadline;
     if (absl::StrContains(Output(), text)) return true;
     if (last_look) return false;
-    absl::SleepFor(kPoll);
+    watch.Wait(end_, deadline);
   }
 }
 
@@ -88,6 +79,19 @@ std::vector<pid_t> ProcessesWith(const std::string& text) {
     if (absl::StrContains(line, text)) found.push_back(pid);
   }
   return found;
+}
+
+bool WaitForNoneWith(const std::string& text, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    const std::vector<pid_t> pids = ProcessesWith(text);
+    if (pids.empty()) return true;
+    if (absl::Now() >= deadline) return false;
+    for (const pid_t pid : pids) {
+      const FileDescriptor process = OpenProcess(pid);
+      if (process.valid() && !WaitForEnd(process, deadline)) return false;
+    }
+  }
 }
 
 }  // namespace lockstep::test

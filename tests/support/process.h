@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/fs/file_descriptor.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::test {
@@ -41,6 +42,7 @@ class Process {
  private:
   TemporaryFolder folder_;
   pid_t pid_ = 0;
+  FileDescriptor end_;  // readable once it has ended
   std::optional<int> exit_code_;
 };
 
@@ -55,5 +57,7 @@ Ended RunToEnd(std::vector<std::string> arguments, absl::Duration timeout,
 
 // Processes that have `text` in their command line, but for this one.
 std::vector<pid_t> ProcessesWith(const std::string& text);
+// Whether the last of them ends before `timeout`.
+bool WaitForNoneWith(const std::string& text, absl::Duration timeout);
 
 }  // namespace lockstep::test
