@@ -6,6 +6,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -289,6 +290,66 @@ TEST_CASE("64 MiB go to a ps and come back bit for bit") {
       wrong += values[i].as<float>()[e] != 1 - kLearningRate * gradients[i].as<float>()[e];
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("Rows go to a ps in chunks, and only they change") {
+  constexpr int64_t kRows = 40000;
+  const Shape table({kRows, 8});
+  RunningPs ps;
+  const auto control = MakePsControl(ps.client());
+  const auto data = MakePsData(ps.client());
+  REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
+  CreateVariablesRequest create = Variables({kRows});
+  create.mutable_placement()->mutable_variables(0)->add_dims(8);
+  create.mutable_placement()->mutable_variables(0)->set_sparse(true);
+  REQUIRE(
+      Await<CreateVariablesReply>([&](auto done) { control->CreateVariables(create, done); }).ok());
+  Answer<GrantReply> closed;
+  control->Grant(Granted(0), closed.done());
+
+  // Both workers touch the even rows, and each the odd rows of its half.
+  std::vector<float> expected(kRows * 8, 1);
+  for (uint32_t worker : {0, 1}) {
+    std::vector<int64_t> indices;
+    for (int64_t row = 0; row < kRows; ++row) {
+      if (row % 2 == 0 || (row >= kRows / 2) == (worker == 1)) indices.push_back(row);
+    }
+    Tensor values(DType::kFloat32, Shape({static_cast<int64_t>(indices.size()), 8}));
+    for (size_t i = 0; i < indices.size() * 8; ++i) {
+      const float gradient = static_cast<float>(indices[i / 8] % 512) + 0.25f * (i % 8);
+      values.as<float>()[i] = gradient;
+      expected[indices[i / 8] * 8 + i % 8] = 1 - kLearningRate * gradient;
+    }
+    PusherOptions options;
+    options.identity = Worker(worker);
+    options.chunk_bytes = 100001;
+    GradientPusher pusher(data.get(), options);
+    Answer<PushSummary> pushed;
+    pusher.Start(PushSeq(1), GlobalStep(0), 1, pushed.done());
+    pusher.AddRows(VariableId(0), table, {indices, values.view()});
+    const auto summary = pushed.Wait();
+    REQUIRE(summary.ok());
+    CHECK(summary->accepted == 1);
+  }
+  REQUIRE(closed.Wait().ok());
+  Tensor values(DType::kFloat32, table);
+  PullerOptions options;
+  options.identity = Worker(0);
+  VariablePuller puller(data.get(), options, {{VariableId(0), values.view()}});
+  REQUIRE(Await<GlobalStep>([&](auto done) { puller.Fetch(GlobalStep(1), done); }).ok());
+  CHECK(std::ranges::equal(values.as<float>(), expected));
+
+  // A row that is none: the sender is told, and the ps goes on.
+  const std::vector<int64_t> bad = {kRows};
+  GradientPusher pusher(data.get(), {.identity = Worker(0)});
+  Answer<PushSummary> pushed;
+  pusher.Start(PushSeq(2), GlobalStep(1), 1, pushed.done());
+  pusher.AddRows(VariableId(0), table, {bad, {DType::kFloat32, Shape({1, 8}), values.data()}});
+  const absl::Status refused = pushed.Wait().status();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(absl::StrContains(refused.message(),
+                          "variable \"v0\" (0): slice 0: expected a row in [0, 40000), got 40000"));
+  CHECK(ps.shard().Report().held_bytes == 0);
 }
 
 }  // namespace
