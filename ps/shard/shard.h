@@ -35,7 +35,8 @@ class Shard {
   absl::StatusOr<int64_t> CreateVariables(const VariablePlan& plan);
   // Parked until the step is closed; a shard that has closed it already answers at once. The same
   // step again replaces the parked call, which is answered CANCELLED. A grant for the step after
-  // the current one waits its turn. With `commit` the tokens go out before `done` is called.
+  // the current one waits its turn. With `commit` the tokens go out before `done` is called. In an
+  // asynchronous job it orders nothing: it waits for any step to be over, and keeps its version.
   void Grant(const GrantOrder& order, Done<ClosedStep> done);
   // Step shard. Repeatable. Returns the global step.
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);

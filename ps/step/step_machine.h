@@ -10,6 +10,10 @@
 // Among peers that follow the protocol there is none: a stamp is a token, a token s + 1 is made
 // after every shard has closed s, and surplus tokens (FIFO) carry steps that are over.
 //
+// In an asynchronous job every gradient is a step of its own, taken in the order of arrival. A
+// variable is then at most one step ahead of the others of the shard: a gradient that comes for it
+// before is held until they have followed.
+//
 // Variables close independently. Each then belongs to the thread that asked to close it until it
 // reports Published; the step is over when all have. Pure; not thread-safe.
 #pragma once
@@ -27,7 +31,7 @@ struct HeldGradient {
   WorkerIndex worker;
   PushSeq push_seq;
   GlobalStep local_step;
-  Tensor value;
+  Tensor value;  // of a sparse variable packed, as bytes: common/tensor/packed_rows.h
 };
 
 // What the chief ordered for a step.

@@ -111,8 +111,8 @@ TEST_CASE("a checkpoint restores onto any number of shards and goes on to the sa
 
   const auto reader = CheckpointReader::Open(folder);
   REQUIRE(reader.ok());
-  for (const char* name : {"a", "b", "mean", "a/m", "a/v", "b/m", "b/v",
-                           "optimizer/beta1_power", "optimizer/beta2_power"}) {
+  for (const char* name : {"a", "b", "mean", "a/m", "a/v", "b/m", "b/v", "optimizer/beta1_power",
+                           "optimizer/beta2_power"}) {
     CAPTURE(name);
     CHECK(reader->Has(name));
   }
