@@ -10,6 +10,9 @@ namespace {
 
 // Between two calls of Expire; what is beyond was a pause of this process.
 constexpr absl::Duration kLongestTick = absl::Seconds(1);
+// A call of a process that has died may still be on its way: what is heard this soon after a
+// newcomer asked first does not say that the holder lives.
+constexpr absl::Duration kOnItsWay = absl::Milliseconds(500);
 // More processes than this for one index are not told apart.
 constexpr size_t kMaxContenders = 16;
 
@@ -35,7 +38,7 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   if (member.state == MemberState::kLive && member.incarnation != incarnation) {
     if (contenders.size() >= kMaxContenders) contenders.clear();
     const absl::Duration first_asked = contenders.try_emplace(incarnation, now).first->second;
-    if (member.last_heard <= first_asked) return Admission::kContended;
+    if (member.last_heard <= first_asked + kOnItsWay) return Admission::kContended;
     return absl::AlreadyExistsError(absl::StrCat(
         "worker ", worker.value(), " is running already: host ", member.host, ", pid ", member.pid,
         ". Remedy: give this process another --task_index, or end that one"));

@@ -54,8 +54,8 @@ class Membership {
   Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now);
 
   // A process asks to be worker `worker`; it asks again until its job begins, and that counts as a
-  // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index was heard of after
-  // the newcomer first asked. INVALID_ARGUMENT for an index outside the cluster.
+  // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index was heard of well
+  // after the newcomer first asked. INVALID_ARGUMENT for an index outside the cluster.
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
                                      const std::string& host, int64_t pid, absl::Duration now);
 

@@ -110,6 +110,16 @@ TEST_CASE("a second process of a worker that is alive is refused, naming host an
   CHECK(f.membership.Live() == std::vector<LiveMember>{{kW0, kFirst}});
 }
 
+TEST_CASE("a call of a dead process that comes late does not turn its successor away") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
+  REQUIRE(f.Beat(kW0, kFirst, 1.4).ok());
+  CHECK(f.Register(kW0, kSecond, 3).value() == Admission::kContended);
+  REQUIRE(f.Beat(kW0, kFirst, 3.1).ok());
+  CHECK(f.Register(kW0, kSecond, 5).status().code() == absl::StatusCode::kAlreadyExists);
+}
+
 TEST_CASE("the successor of a process that died a moment ago waits for the lease to end") {
   Fixture f;
   REQUIRE(f.Register(kW0, kFirst, 0).ok());

@@ -1,0 +1,20 @@
+#include "tests/sim/event_queue.h"
+
+namespace lockstep::sim {
+
+void EventQueue::After(absl::Duration delay, absl::AnyInvocable<void()> event) {
+  events_.emplace(std::make_pair(now_ + delay, planned_++), std::move(event));
+}
+
+bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limit) {
+  const absl::Duration end = now_ + limit;
+  while (!done()) {
+    if (events_.empty() || events_.begin()->first.first > end) return false;
+    auto next = events_.extract(events_.begin());
+    now_ = next.key().first;
+    next.mapped()();
+  }
+  return true;
+}
+
+}  // namespace lockstep::sim

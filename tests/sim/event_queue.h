@@ -1,0 +1,33 @@
+// Simulated time: events in the order of their time, on one thread. The same events in, the same
+// order out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "common/base/clock.h"
+
+namespace lockstep::sim {
+
+class EventQueue final : public Clock {
+ public:
+  absl::Duration Monotonic() const override { return now_; }
+  absl::Time Wall() const override { return absl::UnixEpoch() + now_; }
+
+  // Events of the same time happen in the order in which they were planned.
+  void After(absl::Duration delay, absl::AnyInvocable<void()> event);
+
+  // Lets events happen until `done` holds. False: nothing is left to happen, or `limit` (simulated)
+  // is over.
+  bool RunUntil(const std::function<bool()>& done, absl::Duration limit);
+
+ private:
+  absl::Duration now_ = absl::ZeroDuration();
+  uint64_t planned_ = 0;
+  std::map<std::pair<absl::Duration, uint64_t>, absl::AnyInvocable<void()>> events_;
+};
+
+}  // namespace lockstep::sim

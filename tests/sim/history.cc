@@ -1,0 +1,105 @@
+#include "tests/sim/history.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace lockstep::sim {
+namespace {
+
+class RecordedData final : public PsData {
+ public:
+  RecordedData(PsData* ps, History* history) : ps_(ps), history_(history) {}
+
+  void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+            Done<PushReply> done) override {
+    ps_->Push(header, std::move(payload),
+              [this, header, done = std::move(done)](absl::StatusOr<PushReply> reply) {
+                if (reply.ok()) Note(header, *reply);
+                done(std::move(reply));
+              });
+  }
+  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    ps_->Pull(request,
+              [this, done = std::move(done)](absl::StatusOr<std::unique_ptr<PulledValues>> reply) {
+                if (reply.ok()) Note(**reply);
+                done(std::move(reply));
+              });
+  }
+  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+    ps_->DequeueToken(
+        request, [this, request, done = std::move(done)](absl::StatusOr<DequeueTokenReply> reply) {
+          if (reply.ok()) Note(request, *reply);
+          done(std::move(reply));
+        });
+  }
+  void Cancel() override { ps_->Cancel(); }
+
+ private:
+  void Note(const PushRequest& push, const PushReply& reply) {
+    for (const PushReply::Outcome& outcome : reply.outcomes()) {
+      if (outcome.verdict() == PENDING) continue;
+      if (!judged_.insert({outcome.variable(), push.worker().incarnation(), push.push_seq()})
+               .second)
+        continue;
+      history_->judged.push_back({outcome.variable(), WorkerIndex(push.worker().worker()),
+                                  Incarnation(push.worker().incarnation()),
+                                  PushSeq(push.push_seq()), GlobalStep(push.local_step()),
+                                  outcome.verdict() == ACCEPTED});
+    }
+  }
+  void Note(const PulledValues& values) {
+    std::vector<std::vector<float>> parts;
+    std::vector<std::span<std::byte>> targets;
+    for (const PullPiece& piece : values.header().pieces())
+      parts.emplace_back(piece.size() / sizeof(float));
+    for (auto& part : parts) targets.push_back(std::as_writable_bytes(std::span(part)));
+    if (!values.CopyTo(targets).ok()) return;
+    for (int i = 0; i < values.header().pieces_size(); ++i) {
+      const uint32_t variable = values.header().pieces(i).variable();
+      if (!pulled_.insert({values.header().version(), variable}).second) continue;
+      history_->pulled.push_back(
+          {GlobalStep(values.header().version()), variable, std::move(parts[i])});
+    }
+  }
+  void Note(const DequeueTokenRequest& request, const DequeueTokenReply& reply) {
+    if (reply.done()) return;
+    if (!tokens_.insert({request.worker().incarnation(), request.dequeue_seq()}).second) return;
+    history_->tokens.push_back({WorkerIndex(request.worker().worker()),
+                                Incarnation(request.worker().incarnation()),
+                                GlobalStep(reply.step())});
+  }
+
+  PsData* const ps_;
+  History* const history_;
+  std::set<std::tuple<uint32_t, uint64_t, uint64_t>> judged_;
+  std::set<std::pair<int64_t, uint32_t>> pulled_;
+  std::set<std::pair<uint64_t, uint64_t>> tokens_;
+};
+
+}  // namespace
+
+int History::TokensOf(GlobalStep step) const {
+  return static_cast<int>(std::count_if(
+      tokens.begin(), tokens.end(), [&](const HandedOut& token) { return token.step == step; }));
+}
+
+int History::Pushes(uint32_t variable, GlobalStep stamp) const {
+  return static_cast<int>(std::count_if(judged.begin(), judged.end(), [&](const Judged& push) {
+    return push.variable == variable && push.stamp == stamp;
+  }));
+}
+
+int History::Accepted(uint32_t variable, GlobalStep stamp) const {
+  return static_cast<int>(std::count_if(judged.begin(), judged.end(), [&](const Judged& push) {
+    return push.variable == variable && push.stamp == stamp && push.accepted;
+  }));
+}
+
+std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history) {
+  return std::make_unique<RecordedData>(ps, history);
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,52 @@
+// What happened at the ps of a simulated run, in the order in which it happened there: the truth,
+// whatever the network did to the answers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep::sim {
+
+// One variable of one gradient that was taken or dropped; repeated calls appear once.
+struct Judged {
+  uint32_t variable = 0;
+  WorkerIndex worker;
+  Incarnation incarnation;
+  PushSeq push_seq;
+  GlobalStep stamp;
+  bool accepted = false;
+};
+
+struct HandedOut {
+  WorkerIndex worker;
+  Incarnation incarnation;
+  GlobalStep step;
+};
+
+// Values of a variable that a worker was given.
+struct Pulled {
+  GlobalStep version;
+  uint32_t variable = 0;
+  std::vector<float> values;
+};
+
+struct History {
+  std::vector<Judged> judged;
+  std::vector<HandedOut> tokens;  // those that say "done" are left out
+  std::vector<Pulled> pulled;     // each version of a variable once
+
+  // Tokens of that step.
+  int TokensOf(GlobalStep step) const;
+  // Gradients of the variable with that stamp: all, or those that were accepted.
+  int Pushes(uint32_t variable, GlobalStep stamp) const;
+  int Accepted(uint32_t variable, GlobalStep stamp) const;
+};
+
+// `ps`, with everything written down. Both outlive it.
+std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history);
+
+}  // namespace lockstep::sim

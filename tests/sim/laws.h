@@ -1,0 +1,25 @@
+// What must hold in every run, whatever the network and the workers did.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/sim_cluster.h"
+
+namespace lockstep::sim {
+
+// Each returns what is broken, one line each; empty when the law holds.
+
+// Every value that a worker was given is the one that the accepted gradients make, to the last bit:
+// per step and variable their mean in the order (worker, push_seq), times the rate, subtracted.
+std::vector<std::string> BrokenNumbers(const SimCluster& cluster);
+
+// The laws L1 to L4 of TensorFlow's token queue, for the steps that were committed. A worker that
+// finds its step committed already does not push; so "exactly" there is "at most" here.
+std::vector<std::string> BrokenFifoLaws(const SimCluster& cluster);
+
+// One token per replica and step, no replica twice in a step, at most one gradient per replica and
+// stamp.
+std::vector<std::string> BrokenPerReplicaLaws(const SimCluster& cluster);
+
+}  // namespace lockstep::sim

@@ -1,0 +1,77 @@
+// Many random jobs: nobody waits for ever, and the laws hold. A seed that fails is the case to
+// replay: SimulateOne(seed) does the same again.
+#include "tests/sim/laws.h"
+
+#include <catch2/catch.hpp>
+#include <iostream>
+
+#include "absl/strings/str_join.h"
+#include "common/log/log.h"
+
+namespace lockstep::sim {
+namespace {
+
+constexpr absl::Duration kLimit = absl::Minutes(30);
+constexpr uint64_t kSeeds = 5000;
+
+// A job that TensorFlow's rules allow.
+SimOptions RandomOptions(uint64_t seed, TokenPolicy policy) {
+  Random random(seed ^ 0x5eed);
+  SimOptions options;
+  options.seed = seed;
+  options.token_policy = policy;
+  options.ps = static_cast<uint32_t>(random.Between(1, 3));
+  options.workers = static_cast<uint32_t>(random.Between(1, 5));
+  options.aggregate = static_cast<uint32_t>(
+      random.Between(1, policy == FIFO ? 6 : static_cast<int>(options.workers)));
+  options.steps = random.Between(1, 6);
+  if (policy == FIFO && random.Chance(0.5)) {
+    const int fewest =
+        std::max(0, static_cast<int>(options.aggregate) - static_cast<int>(options.workers));
+    options.init_tokens = random.Between(fewest, static_cast<int>(options.aggregate) + 2);
+  }
+  options.variables.clear();
+  for (int i = random.Between(1, 4); i > 0; --i) options.variables.push_back(random.Between(1, 4));
+  if (random.Chance(0.3)) options.network.loss = 0.05;
+  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
+  if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
+  return options;
+}
+
+// What went wrong; empty when nothing did.
+std::string SimulateOne(uint64_t seed, TokenPolicy policy) {
+  SimCluster cluster(RandomOptions(seed, policy));
+  cluster.StartAll();
+  if (!cluster.RunToEnd(kLimit)) return "somebody waits for ever";
+  std::vector<std::string> broken = BrokenNumbers(cluster);
+  for (const std::string& line :
+       policy == FIFO ? BrokenFifoLaws(cluster) : BrokenPerReplicaLaws(cluster)) {
+    broken.push_back(line);
+  }
+  if (!cluster.end()->ok()) broken.push_back(cluster.end()->ToString());
+  if (cluster.global_step() != GlobalStep(cluster.options().steps))
+    broken.push_back("not all steps were made");
+  for (uint32_t i = 0; i < cluster.options().workers; ++i) {
+    if (!cluster.worker(i).end()->ok()) broken.push_back(cluster.worker(i).end()->ToString());
+  }
+  return absl::StrJoin(broken, "; ");
+}
+
+void CheckSeeds(TokenPolicy policy) {
+  REQUIRE(log::Init("simulation", "error").ok());
+  int broken = 0;
+  for (uint64_t seed = 0; seed < kSeeds && broken < 5; ++seed) {
+    const std::string what = SimulateOne(seed, policy);
+    if (what.empty()) continue;
+    ++broken;
+    std::cerr << "seed " << seed << ": " << what << "\n";
+  }
+  CHECK(broken == 0);
+}
+
+TEST_CASE("the laws of the token queue hold in random jobs") { CheckSeeds(FIFO); }
+
+TEST_CASE("the laws of one token per replica hold in random jobs") { CheckSeeds(PER_REPLICA); }
+
+}  // namespace
+}  // namespace lockstep::sim

@@ -1,0 +1,15 @@
+// A ps at the other end of a simulated network.
+#pragma once
+
+#include <memory>
+
+#include "common/client/ps_client.h"
+#include "tests/sim/network.h"
+
+namespace lockstep::sim {
+
+// What is pointed to outlives them, and so do the calls in flight.
+std::unique_ptr<PsControl> MakeRemoteControl(PsControl* ps, Network* network);
+std::unique_ptr<PsData> MakeRemoteData(PsData* ps, Network* network);
+
+}  // namespace lockstep::sim

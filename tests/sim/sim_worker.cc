@@ -1,0 +1,225 @@
+#include "tests/sim/sim_worker.h"
+
+#include <utility>
+
+#include "common/base/philox.h"
+#include "common/base/version.h"
+
+namespace lockstep::sim {
+namespace {
+
+constexpr size_t kStepShard = 0;
+constexpr absl::Duration kRetryPause = absl::Milliseconds(20);
+constexpr absl::Duration kRegisterPause = absl::Milliseconds(100);
+
+}  // namespace
+
+float GradientOf(WorkerIndex worker, PushSeq push_seq, GlobalStep stamp, uint32_t variable,
+                 int64_t element) {
+  const uint64_t key = MixSeeds(MixSeeds(worker.value(), push_seq.value()),
+                                MixSeeds(static_cast<uint64_t>(stamp.value()), variable));
+  return UniformFloat(static_cast<uint32_t>(MixSeeds(key, static_cast<uint64_t>(element)))) - 0.5f;
+}
+
+SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards,
+                     chief::WorkerCalls* chief, Network* network, EventQueue* events,
+                     Random* random)
+    : options_(std::move(options)),
+      shards_(std::move(shards)),
+      chief_(chief),
+      network_(network),
+      events_(events),
+      random_(random) {}
+
+template <typename T>
+Done<T> SimWorker::Mine(std::function<void(absl::StatusOr<T>)> step) {
+  return
+      [self = shared_from_this(), life = life_, step = std::move(step)](absl::StatusOr<T> result) {
+        if (self->life_ == life && !self->end_.has_value()) step(std::move(result));
+      };
+}
+
+void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
+  events_->After(delay, [self = shared_from_this(), life = life_, step = std::move(step)] {
+    if (self->life_ == life && !self->end_.has_value()) step();
+  });
+}
+
+WorkerIdentity SimWorker::Identity() const {
+  WorkerIdentity identity;
+  identity.set_job(job_.job_id());
+  identity.set_epoch(job_.epoch());
+  identity.set_worker(options_.index.value());
+  identity.set_incarnation(incarnation_);
+  return identity;
+}
+
+void SimWorker::Start() {
+  ++life_;
+  incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
+  end_.reset();
+  push_seq_ = PushSeq();
+  dequeue_seq_ = DequeueSeq();
+  Register();
+}
+
+void SimWorker::End(absl::Status status) {
+  if (!end_.has_value()) end_ = std::move(status);
+}
+
+bool SimWorker::MayRepeat(const absl::Status& error) {
+  if (absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
+      absl::IsResourceExhausted(error)) {
+    return true;
+  }
+  if (absl::IsAborted(error)) {
+    Start();  // given up by the chief after a silence: joins anew
+  } else {
+    End(error);
+  }
+  return false;
+}
+
+void SimWorker::Register() {
+  RegisterTaskRequest request;
+  request.set_worker(options_.index.value());
+  request.set_incarnation(incarnation_);
+  request.set_cluster(options_.cluster);
+  request.set_version(kVersion);
+  network_->Call<RegisterTaskReply>(
+      [chief = chief_, request](Done<RegisterTaskReply> answer) {
+        chief->Register(request, chief::Answer<RegisterTaskReply>(std::move(answer)));
+      },
+      Mine<RegisterTaskReply>([this](absl::StatusOr<RegisterTaskReply> reply) {
+        if (!reply.ok()) {
+          if (MayRepeat(reply.status())) Later(kRegisterPause, [this] { Register(); });
+        } else if (reply->done()) {
+          End(absl::OkStatus());
+        } else if (!reply->ready()) {
+          Register();
+        } else {
+          job_ = *std::move(reply);
+          local_step_ = GlobalStep(job_.start_step());
+          starts_.push_back(local_step_);
+          Beat();
+          PullAll();
+        }
+      }));
+}
+
+void SimWorker::Beat() {
+  HeartbeatRequest request;
+  request.set_job_id(job_.job_id());
+  request.set_worker(options_.index.value());
+  request.set_incarnation(incarnation_);
+  request.set_local_step(local_step_.value());
+  network_->Call<HeartbeatReply>(
+      [chief = chief_, request](Done<HeartbeatReply> answer) {
+        chief->Heartbeat(request, chief::Answer<HeartbeatReply>(std::move(answer)));
+      },
+      Mine<HeartbeatReply>([this](absl::StatusOr<HeartbeatReply> reply) {
+        if (!reply.ok()) {
+          if (MayRepeat(reply.status())) Later(kRetryPause, [this] { Beat(); });
+        } else if (!reply->fail().empty()) {
+          End(absl::InternalError(reply->fail()));
+        } else if (reply->finish()) {
+          End(absl::OkStatus());
+        } else {
+          Beat();
+        }
+      }));
+}
+
+void SimWorker::PullAll() {
+  pending_ = shards_.size();
+  overtaken_ = false;
+  for (size_t shard = 0; shard < shards_.size(); ++shard) Pull(shard);
+}
+
+void SimWorker::Pull(size_t shard) {
+  PullRequest request;
+  *request.mutable_worker() = Identity();
+  request.set_version(local_step_.value());
+  for (const VariableSpec& spec : job_.placement().variables()) {
+    if (spec.shard() == shard && spec.trainable()) request.add_pieces()->set_variable(spec.id());
+  }
+  if (request.pieces_size() == 0) {
+    if (--pending_ == 0) Compute();
+    return;
+  }
+  shards_[shard]->Pull(request,
+                       Mine<std::unique_ptr<PulledValues>>(
+                           [this, shard](absl::StatusOr<std::unique_ptr<PulledValues>> values) {
+                             if (!values.ok()) {
+                               if (MayRepeat(values.status()))
+                                 Later(kRetryPause, [this, shard] { Pull(shard); });
+                               return;
+                             }
+                             overtaken_ |= GlobalStep((*values)->header().version()) > local_step_;
+                             if (--pending_ == 0) Compute();
+                           }));
+}
+
+void SimWorker::Compute() {
+  if (overtaken_) return AskForToken();
+  Later(random_->Between(options_.least_compute, options_.most_compute), [this] {
+    push_seq_ = push_seq_.next();
+    pending_ = shards_.size();
+    for (size_t shard = 0; shard < shards_.size(); ++shard) Push(shard);
+  });
+}
+
+void SimWorker::Push(size_t shard) {
+  PushRequest request;
+  *request.mutable_worker() = Identity();
+  request.set_push_seq(push_seq_.value());
+  request.set_local_step(local_step_.value());
+  std::vector<float> payload;
+  for (const VariableSpec& spec : job_.placement().variables()) {
+    if (spec.shard() != shard) continue;
+    PushPiece* piece = request.add_pieces();
+    piece->set_variable(spec.id());
+    piece->set_dtype(FLOAT32);
+    piece->add_dims(spec.dims(0));
+    piece->set_size(static_cast<uint64_t>(spec.dims(0)) * sizeof(float));
+    for (int64_t i = 0; i < spec.dims(0); ++i)
+      payload.push_back(GradientOf(options_.index, push_seq_, local_step_, spec.id(), i));
+  }
+  if (request.pieces_size() == 0) {
+    if (--pending_ == 0) AskForToken();
+    return;
+  }
+  shards_[shard]->Push(request, {std::as_bytes(std::span(payload))},
+                       Mine<PushReply>([this, shard](absl::StatusOr<PushReply> reply) {
+                         if (!reply.ok()) {
+                           if (MayRepeat(reply.status()))
+                             Later(kRetryPause, [this, shard] { Push(shard); });
+                         } else if (--pending_ == 0) {
+                           AskForToken();
+                         }
+                       }));
+}
+
+void SimWorker::AskForToken() {
+  dequeue_seq_ = dequeue_seq_.next();
+  AskAgain();
+}
+
+void SimWorker::AskAgain() {
+  DequeueTokenRequest request;
+  *request.mutable_worker() = Identity();
+  request.set_dequeue_seq(dequeue_seq_.value());
+  shards_[kStepShard]->DequeueToken(
+      request, Mine<DequeueTokenReply>([this](absl::StatusOr<DequeueTokenReply> token) {
+        if (!token.ok()) {
+          if (MayRepeat(token.status())) Later(kRetryPause, [this] { AskAgain(); });
+        } else if (token->done()) {
+          End(absl::OkStatus());
+        } else {
+          local_step_ = GlobalStep(token->step());
+          PullAll();
+        }
+      }));
+}
+
+}  // namespace lockstep::sim
