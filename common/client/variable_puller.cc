@@ -29,6 +29,7 @@ class VariablePuller::Impl {
   Impl(PsData* ps, const PullerOptions& options, std::vector<PullTarget> targets)
       : ps_(ps),
         identity_(options.identity),
+        averages_(options.averages),
         targets_(std::move(targets)),
         plan_(options, SizesOf(targets_)),
         pump_([this] { return Step(); }) {}
@@ -90,6 +91,7 @@ class VariablePuller::Impl {
     Call call{.index = outgoing->request};
     *call.request.mutable_worker() = identity_;
     call.request.set_version(outgoing->version.value());
+    call.request.set_averages(averages_);
     for (const PullPlan::Piece& piece : plan_.pieces(outgoing->request)) {
       PullPiece* to = call.request.add_pieces();
       to->set_variable(targets_[piece.target].variable.value());
@@ -137,6 +139,7 @@ class VariablePuller::Impl {
 
   PsData* const ps_;  // outlives the puller
   const WorkerIdentity identity_;
+  const bool averages_;
   const std::vector<PullTarget> targets_;
   absl::Mutex mutex_;
   PullPlan plan_ ABSL_GUARDED_BY(mutex_);

@@ -24,6 +24,7 @@ struct PullerOptions {
   size_t chunk_bytes = 1024 * 1024;
   int window = 4;
   absl::Duration patience = absl::Seconds(120);  // as PusherOptions
+  bool averages = false;                         // as PullRequest.averages
 };
 
 class VariablePuller {

@@ -11,7 +11,8 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
-    const Placement& placement, std::span<PsData* const> shards, const WorkerIdentity& identity) {
+    const Placement& placement, std::span<PsData* const> shards, const WorkerIdentity& identity,
+    Contents contents) {
   std::unique_ptr<VariableCache> cache(new VariableCache);
   std::vector<std::vector<PullTarget>> targets(shards.size());
   cache->values_.reserve(placement.variables_size());
@@ -30,6 +31,7 @@ absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
     if (targets[shard].empty()) continue;
     PullerOptions options;
     options.identity = identity;
+    options.averages = contents == kAverages;
     cache->pullers_.push_back(
         std::make_unique<VariablePuller>(shards[shard], options, std::move(targets[shard])));
   }

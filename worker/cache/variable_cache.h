@@ -18,11 +18,15 @@ namespace lockstep::worker {
 // Not thread-safe.
 class VariableCache {
  public:
+  // kAverages: the moving averages of the variables that have one, of versions that are kept.
+  enum Contents { kValues, kAverages };
+
   // `shards[k]` talks to ps k and outlives the cache. INVALID_ARGUMENT: a placement that does not
   // fit the shards.
   static absl::StatusOr<std::unique_ptr<VariableCache>> Create(const Placement& placement,
                                                                std::span<PsData* const> shards,
-                                                               const WorkerIdentity& identity);
+                                                               const WorkerIdentity& identity,
+                                                               Contents contents = kValues);
 
   // Brings every variable to `version`, from all shards at once, and blocks until all are here.
   // Returns the newest version that any shard answered with: higher than asked for when the version

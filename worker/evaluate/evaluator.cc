@@ -79,7 +79,8 @@ void Evaluator::Work() {
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate(const EvaluationLease& lease) {
   if (variables_ == nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(
-        variables_, VariableCache::Create(options_.placement, shards_, options_.identity));
+        variables_,
+        VariableCache::Create(options_.placement, shards_, options_.identity, options_.contents));
     LOCKSTEP_ASSIGN_OR_RETURN(tower_, Tower::Create(*graph_, {.batch = options_.batch,
                                                               .threads = options_.threads,
                                                               .training = false}));

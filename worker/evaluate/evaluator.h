@@ -27,6 +27,7 @@ struct EvaluatorOptions {
   Placement placement;
   int64_t batch = 256;  // examples per forward pass
   int threads = 1;
+  VariableCache::Contents contents = VariableCache::kValues;
 };
 
 // Thread-safe. Works on a thread of its own, with variables and memory of its own, made at the

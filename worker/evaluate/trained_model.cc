@@ -8,11 +8,12 @@
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_proto.h"
 #include "common/fs/path.h"
+#include "common/optimizer/moving_average.h"
 
 namespace lockstep::worker {
 
 absl::StatusOr<std::vector<Tensor>> LoadVariables(const CheckpointReader& checkpoint,
-                                                  const ModelGraph& graph) {
+                                                  const ModelGraph& graph, bool averages) {
   std::vector<Tensor> values;
   for (const ModelVariable& variable : graph.variables()) {
     Tensor& value = values.emplace_back(variable.dtype, variable.shape);
@@ -20,7 +21,10 @@ absl::StatusOr<std::vector<Tensor>> LoadVariables(const CheckpointReader& checkp
       value.FillZero();
       continue;
     }
-    const absl::Status status = checkpoint.ReadInto(variable.name, value.view());
+    const std::string average = absl::StrCat(variable.name, "/", kAverageSlot);
+    const bool take_average = averages && checkpoint.Has(average);
+    const absl::Status status =
+        checkpoint.ReadInto(take_average ? average : variable.name, value.view());
     if (absl::IsNotFound(status) || absl::IsInvalidArgument(status)) {
       return absl::DataLossError(
           absl::StrCat(status.message(), ", which the model of its manifest needs"));
@@ -42,7 +46,8 @@ absl::StatusOr<TrainedModel> TrainedModel::Load(const std::string& folder) {
   auto graph = ModelGraph::Build(def);
   if (!graph.ok()) return Annotate(graph.status(), absl::StrCat(file, ": model"));
   model.graph = *std::move(graph);
-  LOCKSTEP_ASSIGN_OR_RETURN(model.variables, LoadVariables(checkpoint, model.graph));
+  LOCKSTEP_ASSIGN_OR_RETURN(model.variables, LoadVariables(checkpoint, model.graph,
+                                                           model.job.evaluation().use_averages()));
   for (const Tensor& value : model.variables) model.views.push_back(value.view());
   return model;
 }

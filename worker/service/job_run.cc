@@ -140,7 +140,9 @@ void JobRun::StartEvaluator() {
   EvaluatorOptions options;
   options.identity = identity_;
   options.placement = options_.registration.placement();
-  options.batch = options_.registration.job().evaluation().batch();
+  const EvaluationDef& evaluation = options_.registration.job().evaluation();
+  options.batch = evaluation.batch();
+  if (evaluation.use_averages()) options.contents = VariableCache::kAverages;
   options.threads = options_.threads;
   auto evaluator = std::make_unique<Evaluator>(std::move(options), &graph_, shard_pointers_,
                                                test_set_.get(), [this] { heartbeat_->Kick(); });

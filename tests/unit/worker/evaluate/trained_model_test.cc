@@ -22,6 +22,7 @@ struct Contents {
   std::string job = kJob;
   Shape kernel_shape = {2, 3};
   bool bias = true;
+  bool kernel_average = false;
 };
 
 // d/kernel = 1 .. 6, d/bias = 0.5, 0, -0.5.
@@ -29,8 +30,13 @@ std::string WriteModel(const TemporaryFolder& root, const Contents& contents) {
   Tensor kernel(DType::kFloat32, contents.kernel_shape), bias(DType::kFloat32, {3});
   for (size_t i = 0; i < kernel.as<float>().size(); ++i) kernel.as<float>()[i] = i + 1;
   for (size_t i = 0; i < 3; ++i) bias.as<float>()[i] = 0.5f - 0.5f * i;
+  Tensor average;
   std::vector<NamedTensor> tensors = {{"d/kernel", kernel.view()}};
   if (contents.bias) tensors.push_back({"d/bias", bias.view()});
+  if (contents.kernel_average) {
+    average = Tensor::Zeros(DType::kFloat32, contents.kernel_shape);
+    tensors.push_back({"d/kernel/ExponentialMovingAverage", average.view()});
+  }
   Manifest manifest;
   manifest.step = 30;
   manifest.model = contents.model;
@@ -60,6 +66,25 @@ TEST_CASE("a checkpoint alone gives the model, its job and its variables in the 
     if (variables[i].name == "d/kernel") CHECK(model->views[i].as<float>()[5] == 6);
     if (variables[i].name == "d/bias") CHECK(model->views[i].as<float>()[2] == -0.5f);
     if (variables[i].name == "train/loss") CHECK(model->views[i].as<float>()[0] == 0);
+  }
+}
+
+TEST_CASE("a job that evaluates averages gives them in place of the values that have one") {
+  const std::string job = std::string(kJob) + " evaluation { use_averages: true }";
+  for (const bool use : {false, true}) {
+    for (const bool has : {false, true}) {
+      CAPTURE(use, has);
+      const TemporaryFolder root;
+      const auto model =
+          TrainedModel::Load(WriteModel(root, {.job = use ? job : kJob, .kernel_average = has}));
+      REQUIRE(model.ok());
+      const auto& variables = model->graph.variables();
+      for (size_t i = 0; i < variables.size(); ++i) {
+        const float last = model->views[i].as<float>().back();
+        if (variables[i].name == "d/kernel") CHECK(last == (use && has ? 0 : 6));
+        if (variables[i].name == "d/bias") CHECK(last == -0.5f);
+      }
+    }
   }
 }
 
