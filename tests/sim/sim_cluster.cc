@@ -6,25 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "tests/sim/remote_ps.h"
 #include "tests/support/in_process_ps.h"
+#include "tests/support/placed_variable.h"
 
 namespace lockstep::sim {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr uint64_t kJob = 9;
-
-VariableSpec Variable(uint32_t id, const std::string& name, int64_t elements, uint32_t shard,
-                      bool trainable) {
-  VariableSpec spec;
-  spec.set_id(id);
-  spec.set_name(name);
-  spec.set_dtype(FLOAT32);
-  spec.add_dims(elements);
-  spec.set_shard(shard);
-  spec.set_trainable(trainable);
-  spec.mutable_initializer()->mutable_constant()->set_value(kInitialValue);
-  return spec;
-}
 
 chief::JobPlan PlanOf(const SimOptions& options) {
   chief::JobPlan plan;
@@ -43,10 +31,10 @@ chief::JobPlan PlanOf(const SimOptions& options) {
   uint32_t id = 0;
   for (int64_t elements : options.variables) {
     *plan.placement.add_variables() =
-        Variable(id, absl::StrCat("v", id), elements, id % options.ps, true);
+        PlacedVariable(id, absl::StrCat("v", id), elements, id % options.ps, true, kInitialValue);
     ++id;
   }
-  *plan.placement.add_variables() = Variable(id, "train/loss", 1, 0, false);
+  *plan.placement.add_variables() = PlacedVariable(id, "train/loss", 1, 0, false, kInitialValue);
   plan.loss_variable = id;
   plan.optimizer = "sgd";
   plan.max_steps = GlobalStep(options.steps);

@@ -15,9 +15,8 @@
 namespace lockstep::worker {
 
 // Values of graph.variables(), in their order; with `averages`, the moving averages of those that
-// have one. DATA_LOSS naming a variable that the checkpoint
-// lacks or has with another shape. The loss of the last step is no part of the model: zero where it
-// is missing.
+// have one. DATA_LOSS naming a variable that the checkpoint lacks or has with another shape. The
+// loss of the last step is no part of the model: zero where it is missing.
 absl::StatusOr<std::vector<Tensor>> LoadVariables(const CheckpointReader& checkpoint,
                                                   const ModelGraph& graph, bool averages = false);
 

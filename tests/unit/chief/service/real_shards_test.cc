@@ -10,6 +10,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "ps/shard/shard.h"
 #include "tests/support/in_process_ps.h"
+#include "tests/support/placed_variable.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/support/manual_executor.h"
 
@@ -17,19 +18,7 @@ namespace lockstep::chief {
 namespace {
 
 constexpr uint32_t kShards = 2;
-
-VariableSpec Variable(uint32_t id, const std::string& name, int64_t elements, uint32_t shard,
-                      bool trainable) {
-  VariableSpec spec;
-  spec.set_id(id);
-  spec.set_name(name);
-  spec.set_dtype(FLOAT32);
-  spec.add_dims(elements);
-  spec.set_shard(shard);
-  spec.set_trainable(trainable);
-  spec.mutable_initializer()->mutable_constant()->set_value(8);
-  return spec;
-}
+constexpr float kInitialValue = 8;
 
 // Gradient descent with rate 1/2 on two variables that begin at 8; one worker, one gradient a step.
 JobPlan Plan(int64_t max_steps, const std::string& root) {
@@ -43,9 +32,9 @@ JobPlan Plan(int64_t max_steps, const std::string& root) {
   plan.job.mutable_checkpoint()->set_folder(root);
   plan.job.mutable_checkpoint()->set_every_steps(3);
   plan.placement.set_shards(kShards);
-  *plan.placement.add_variables() = Variable(0, "fc/kernel", 3, 0, true);
-  *plan.placement.add_variables() = Variable(1, "fc/bias", 2, 1, true);
-  *plan.placement.add_variables() = Variable(2, "train/loss", 1, 0, false);
+  *plan.placement.add_variables() = PlacedVariable(0, "fc/kernel", 3, 0, true, kInitialValue);
+  *plan.placement.add_variables() = PlacedVariable(1, "fc/bias", 2, 1, true, kInitialValue);
+  *plan.placement.add_variables() = PlacedVariable(2, "train/loss", 1, 0, false, kInitialValue);
   plan.loss_variable = 2;
   plan.optimizer = "sgd";
   plan.max_steps = GlobalStep(max_steps);

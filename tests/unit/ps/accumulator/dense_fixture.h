@@ -5,11 +5,11 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "ps/accumulator/dense_accumulator.h"
+#include "tests/unit/ps/accumulator/take_log.h"
 
 namespace lockstep::ps::test {
 
@@ -74,21 +74,15 @@ class DenseFixture {
     auto applied = accumulator.Apply(GlobalStep(local_step), gradient.view());
     if (!applied.ok()) return applied.status();
     was_accepted = applied->accepted;
-    Note(std::move(applied->finished));
+    takes_.Note(std::move(applied->finished));
     return absl::OkStatus();
   }
   void Apply(float gradient, int64_t local_step = 0) {
     REQUIRE(Apply(Of(gradient, dtype_), local_step).ok());
   }
 
-  TakeId Start(int required) {
-    const TakeId id(++last_take_);
-    auto finished = accumulator.Take(id, required);
-    REQUIRE(finished.ok());
-    Note(*std::move(finished));
-    return id;
-  }
-  void Cancel(TakeId id) { Note(accumulator.Cancel(id)); }
+  TakeId Start(int required) { return takes_.Start(required); }
+  void Cancel(TakeId id) { takes_.Cancel(id); }
 
   // A take that must be satisfied at once.
   std::vector<float> Take(int required) {
@@ -97,28 +91,17 @@ class DenseFixture {
     return ResultOf(id);
   }
 
-  bool IsFinished(TakeId id) const { return finished_.contains(id); }
-  absl::Status StatusOf(TakeId id) const { return finished_.at(id).gradient.status(); }
-  std::vector<float> ResultOf(TakeId id) const {
-    REQUIRE(StatusOf(id).ok());
-    return Values(*finished_.at(id).gradient);
-  }
-  int CountOf(TakeId id) const { return finished_.at(id).count; }
+  bool IsFinished(TakeId id) const { return takes_.IsFinished(id); }
+  absl::Status StatusOf(TakeId id) const { return takes_.StatusOf(id); }
+  std::vector<float> ResultOf(TakeId id) const { return Values(takes_.ResultOf(id)); }
+  int CountOf(TakeId id) const { return takes_.CountOf(id); }
 
   DenseAccumulator accumulator;
   bool was_accepted = false;
 
  private:
-  void Note(std::vector<Accumulator::FinishedTake> finished) {
-    for (auto& take : finished) {
-      const TakeId id = take.id;
-      REQUIRE(finished_.emplace(id, std::move(take)).second);
-    }
-  }
-
   const DType dtype_;
-  uint64_t last_take_ = 0;
-  std::map<TakeId, Accumulator::FinishedTake> finished_;
+  TakeLog<Accumulator> takes_{&accumulator};
 };
 
 }  // namespace lockstep::ps::test

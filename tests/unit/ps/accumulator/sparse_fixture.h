@@ -3,7 +3,6 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "ps/accumulator/sparse_accumulator.h"
 #include "tests/unit/ps/accumulator/dense_fixture.h"
+#include "tests/unit/ps/accumulator/take_log.h"
 
 namespace lockstep::ps::test {
 
@@ -65,7 +65,7 @@ class SparseFixture {
     auto applied = accumulator.Apply(GlobalStep(local_step), push.view());
     if (!applied.ok()) return applied.status();
     was_accepted = applied->accepted;
-    Note(std::move(applied->finished));
+    takes_.Note(std::move(applied->finished));
     return absl::OkStatus();
   }
   void Apply(const Rows& rows, int64_t local_step = 0) {
@@ -80,26 +80,16 @@ class SparseFixture {
     return std::string(status.message());
   }
 
-  TakeId Start(int required) {
-    const TakeId id(++last_take_);
-    auto finished = accumulator.Take(id, required);
-    REQUIRE(finished.ok());
-    Note(*std::move(finished));
-    return id;
-  }
-  void Cancel(TakeId id) { Note(accumulator.Cancel(id)); }
+  TakeId Start(int required) { return takes_.Start(required); }
+  void Cancel(TakeId id) { takes_.Cancel(id); }
 
   // A take that must be satisfied at once.
   Rows Take(int required) { return RowsOf(Start(required)); }
 
-  bool IsFinished(TakeId id) const { return finished_.contains(id); }
-  absl::Status StatusOf(TakeId id) const { return finished_.at(id).gradient.status(); }
-  const SparseGradient& ResultOf(TakeId id) const {
-    REQUIRE(IsFinished(id));
-    REQUIRE(StatusOf(id).ok());
-    return *finished_.at(id).gradient;
-  }
-  int CountOf(TakeId id) const { return finished_.at(id).count; }
+  bool IsFinished(TakeId id) const { return takes_.IsFinished(id); }
+  absl::Status StatusOf(TakeId id) const { return takes_.StatusOf(id); }
+  const SparseGradient& ResultOf(TakeId id) const { return takes_.ResultOf(id); }
+  int CountOf(TakeId id) const { return takes_.CountOf(id); }
   // The slices flattened.
   Rows RowsOf(TakeId id) const {
     const SparseGradient& gradient = ResultOf(id);
@@ -118,16 +108,8 @@ class SparseFixture {
   bool was_accepted = false;
 
  private:
-  void Note(std::vector<Accumulator::FinishedTake> finished) {
-    for (auto& take : finished) {
-      const TakeId id = take.id;
-      REQUIRE(finished_.emplace(id, std::move(take)).second);
-    }
-  }
-
   const DType dtype_;
-  uint64_t last_take_ = 0;
-  std::map<TakeId, Accumulator::FinishedTake> finished_;
+  TakeLog<Accumulator> takes_{&accumulator};
 };
 
 }  // namespace lockstep::ps::test
