@@ -35,6 +35,10 @@ absl::Status CheckCut(const CatalogEntry& entry, const PushPiece& piece, uint64_
 }
 
 absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
+  if (entry.is_frozen) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(entry), ": it is frozen: expected no gradient, got one"));
+  }
   if (piece.dtype != entry.dtype) {
     return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected dtype ",
                                                    Name(entry.dtype), ", got ", Name(piece.dtype)));
@@ -134,6 +138,7 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
     }
     CatalogEntry entry{VariableId(spec.id()), spec.name(),        type.dtype,    type.shape, 0,
                        spec.trainable(),      spec.initializer(), spec.sparse(), spec.part()};
+    entry.is_frozen = spec.frozen();
     if (entry.is_sparse) entry.row_bytes = RowBytes(type.dtype, type.shape);
     entry.num_bytes = static_cast<uint64_t>(type.shape.num_elements()) * SizeOf(type.dtype);
     catalog.num_bytes_ += entry.num_bytes;

@@ -22,6 +22,7 @@ struct CatalogEntry {
   bool is_sparse = false;
   RowPart part;            // of a part; otherwise `of` is empty
   uint64_t row_bytes = 0;  // of a sparse variable
+  bool is_frozen = false;
 
   // Bytes of a gradient with `rows` slices, of a dense variable with all its elements. nullopt:
   // more than the shard takes.

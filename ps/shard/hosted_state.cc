@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry&
                                                              bool is_averaged, GlobalStep version) {
   LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, source.Value(entry));
   std::vector<Tensor> slots;
-  if (entry.trainable) {
+  if (entry.trainable && !entry.is_frozen) {
     for (const SlotSpec& spec : rule.slots()) {
       LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, source.Slot(entry, spec, value));
       slots.push_back(std::move(slot));
@@ -131,6 +131,10 @@ absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& c
   uint64_t whole = 0;
   for (size_t i = 0; i < catalog.size(); ++i) {
     const CatalogEntry& entry = catalog[i];
+    if (entry.is_frozen) {
+      kinds.push_back({});
+      continue;
+    }
     kinds.push_back({entry.dtype, entry.shape, entry.num_bytes, entry.is_sparse});
     whole += entry.MostGradientBytes();
     if (entry.is_sparse) continue;
@@ -212,7 +216,9 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
   for (size_t i = 0; i < state->catalog.size(); ++i) {
     const CatalogEntry& entry = state->catalog[i];
     const std::string& whole = entry.part.of().empty() ? entry.name : entry.part.of();
-    const bool is_averaged = entry.trainable && IsAveraged(plan.optimizer, whole);
+    if (entry.is_frozen) state->step.Freeze(i);
+    const bool is_averaged =
+        entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, whole);
     const UpdateRule& rule = is_averaged ? *state->averaged_rule : *state->rule;
     LOCKSTEP_ASSIGN_OR_RETURN(auto hosted,
                               MakeVariable(entry, source, rule, is_averaged, plan.start_step));

@@ -228,6 +228,17 @@ bool Shard::Impl::CompleteStep(HostedState* state, std::vector<Closing>* closing
   }
 }
 
+// What does not change has every version that the others have.
+void Shard::Impl::PublishFrozen(HostedState* state, Outbox* outbox) {
+  bool any = false;
+  for (size_t i = 0; i < state->catalog.size(); ++i) {
+    if (!state->catalog[i].is_frozen) continue;
+    state->variables[i]->variable.PublishUnchanged();
+    any = true;
+  }
+  if (any) RetryPulls(outbox);
+}
+
 void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox) {
   const GrantTerms terms = *state->step.terms();
   const GlobalStep step = state->step.shard_step();
@@ -237,6 +248,7 @@ void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, O
     state->snapshots.Keep(step.next(), std::move(snapshot));
   }
   state->step.Advance();
+  PublishFrozen(state, outbox);
   if (state->asynchronous.has_value()) GrantItself(state);
   if (terms.commit) {
     const absl::Status committed = Commit(step, terms.last, outbox);

@@ -127,6 +127,7 @@ class Shard::Impl {
   void Settle(HostedState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
   void ApplyAndPublish(HostedState* state, Closing closing) ABSL_LOCKS_EXCLUDED(mutex_);
   bool CompleteStep(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void PublishFrozen(HostedState* state, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

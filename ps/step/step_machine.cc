@@ -32,8 +32,17 @@ StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
       max_staleness_(max_staleness),
       step_(start),
       variables_(num_variables),
+      per_step_(num_variables),
       open_(num_variables) {
   for (VariableStep& variable : variables_) variable.step = start;
+}
+
+void StepMachine::Freeze(size_t variable) {
+  VariableStep& entry = variables_[variable];
+  if (std::exchange(entry.is_frozen, true)) return;
+  entry.step = step_.next();
+  --per_step_;
+  --open_;
 }
 
 bool StepMachine::IsStale(size_t variable, GlobalStep local_step) const {
@@ -114,7 +123,10 @@ void StepMachine::Published(size_t variable) {
 void StepMachine::Advance() {
   LOCKSTEP_CHECK(IsComplete());
   step_ = step_.next();
-  open_ = variables_.size();
+  for (VariableStep& variable : variables_) {
+    if (variable.is_frozen) variable.step = step_.next();
+  }
+  open_ = per_step_;
   current_ = std::exchange(next_, std::nullopt);
 }
 

@@ -66,6 +66,10 @@ class StepMachine {
   StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
               std::optional<int64_t> max_staleness = {});
 
+  // The variable gets no gradients and is not waited for: it counts as taken and published in every
+  // step. Before the first gradient and grant.
+  void Freeze(size_t variable);
+
   // First step that is not over.
   GlobalStep shard_step() const { return step_; }
   bool IsStale(size_t variable, GlobalStep local_step) const;
@@ -102,13 +106,15 @@ class StepMachine {
   struct VariableStep {
     GlobalStep step;
     std::vector<HeldGradient> held;
+    bool is_frozen = false;
   };
 
   const CountRule rule_;
   const std::optional<int64_t> max_staleness_;
   GlobalStep step_;
   std::vector<VariableStep> variables_;
-  size_t open_;  // variables not yet published in this step
+  size_t per_step_;  // variables that are not frozen
+  size_t open_;      // of them, not yet published in this step
   std::optional<GrantTerms> current_;
   std::optional<GrantTerms> next_;
 };

@@ -47,6 +47,11 @@ void Variable::Publish(NextValue next) {
   version_ = version_.next();
 }
 
+void Variable::PublishUnchanged() {
+  previous_ = value_;
+  version_ = version_.next();
+}
+
 std::unique_ptr<ValueBuffer> Variable::TakeCopy() {
   std::unique_ptr<ValueBuffer> copy = recycler_->Take();
   const bool is_one_behind = copy->version.has_value() && copy->version->next() == version_;

@@ -47,6 +47,8 @@ class Variable {
   [[nodiscard]] std::shared_ptr<const Tensor> DropPrevious();
   // `next` becomes the newest version, one above.
   void Publish(NextValue next);
+  // The newest value becomes that of the version above, too.
+  void PublishUnchanged();
 
   // With any contents.
   std::unique_ptr<ValueBuffer> TakeBuffer() { return recycler_->Take(); }

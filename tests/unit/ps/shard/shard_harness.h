@@ -23,6 +23,7 @@ struct SpecText {
   bool trainable = true;
   float initial = 0;
   bool sparse = false;
+  bool frozen = false;
 };
 
 inline Placement PlacementOf(const std::vector<SpecText>& texts, uint32_t shards = 1) {
@@ -37,6 +38,7 @@ inline Placement PlacementOf(const std::vector<SpecText>& texts, uint32_t shards
     spec->set_shard(text.shard);
     spec->set_trainable(text.trainable);
     spec->set_sparse(text.sparse);
+    spec->set_frozen(text.frozen);
     spec->mutable_initializer()->mutable_constant()->set_value(text.initial);
   }
   return placement;

@@ -57,6 +57,24 @@ TEST_CASE("a late grant takes everything that is held") {
   CHECK(closings[0].required == 2);
 }
 
+TEST_CASE("a frozen variable is never waited for") {
+  StepMachine machine(2, GlobalStep(5), CountRule::kOncePerReplica);
+  machine.Freeze(1);
+  machine.Freeze(1);
+  for (int64_t step = 5; step < 8; ++step) {
+    CHECK(machine.IsTaken(1));
+    Grant(&machine, step, Requires(1));
+    CHECK_FALSE(machine.IsComplete());
+    machine.Hold(0, From(0, 1, step));
+    const std::vector<Closing> closings = machine.CloseReady();
+    REQUIRE(closings.size() == 1);
+    CHECK(closings[0].variable == 0);
+    machine.Published(0);
+    REQUIRE(machine.IsComplete());
+    machine.Advance();
+  }
+}
+
 TEST_CASE("variables close independently and the step when all have been published") {
   StepMachine machine(2, GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(1));

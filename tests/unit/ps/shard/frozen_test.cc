@@ -1,0 +1,85 @@
+// Variables without a gradient (TensorFlow's None): steps close without them and leave them as they
+// are.
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::Harness;
+using test::IdentityOf;
+using test::kCommand;
+using test::Message;
+using test::PlacementOf;
+using test::PlanOf;
+
+// "w" is trained, "fixed" is not; both begin at 4.
+VariablePlan HalfFrozen() {
+  return PlanOf(PlacementOf({{"w", {1}, 0, true, 4},
+                             {.name = "fixed", .dims = {1}, .initial = 4, .frozen = true}}),
+                1, 1);
+}
+
+TEST_CASE("a step closes without the frozen variable, which then has the new version too") {
+  Harness harness(HalfFrozen());
+  for (int64_t step = 0; step < 3; ++step) {
+    const auto closed = harness.Grant(step, 1);
+    const auto pull = harness.Pull(0, step + 1, {{VariableId(1)}, {VariableId(0)}});
+    CHECK(pull.IsParked());
+    CHECK(harness.Push(0, static_cast<uint64_t>(step) + 1, step, 0, {1}) == Verdict::kAccepted);
+    REQUIRE_FALSE(closed.IsParked());
+    CHECK(closed->shard_step == GlobalStep(step + 1));
+    REQUIRE_FALSE(pull.IsParked());
+    CHECK(pull->version == GlobalStep(step + 1));
+    CHECK(test::ValuesOf(pull->pieces[0]) == std::vector<float>{4});
+    CHECK(test::ValuesOf(pull->pieces[1]) == std::vector<float>{4 - static_cast<float>(step + 1)});
+  }
+  CHECK(harness.shard.Report().pending.size() == 1);
+}
+
+TEST_CASE("a gradient of a frozen variable is refused by name and changes nothing") {
+  Harness harness(HalfFrozen());
+  const auto closed = harness.Grant(0, 1);
+  const auto refused =
+      harness.shard.Push(Message(IdentityOf(0), 1, 0).Whole(1, Shape({1}), {1}).Ready());
+  CHECK(absl::IsInvalidArgument(refused.status()));
+  CHECK(absl::StrContains(refused.status().message(), "\"fixed\" (1): it is frozen"));
+  CHECK(closed.IsParked());
+  CHECK(harness.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  CHECK(harness.Read(1, 1) == std::vector<float>{4});
+}
+
+TEST_CASE(
+    "a shard whose variables are all frozen closes every step that is granted, and no other") {
+  Harness harness(
+      PlanOf(PlacementOf({{.name = "fixed", .dims = {2}, .initial = 4, .frozen = true}}), 1, 1));
+  CHECK(harness.Pull(0, 1, {{VariableId(0)}}).IsParked());
+  for (int64_t step = 0; step < 3; ++step) {
+    const auto closed = harness.Grant(step, 1);
+    REQUIRE_FALSE(closed.IsParked());
+    CHECK(closed->shard_step == GlobalStep(step + 1));
+    CHECK(harness.Read(step + 1, 0) == std::vector<float>{4, 4});
+  }
+}
+
+TEST_CASE("a frozen variable is saved without slots") {
+  const lockstep::test::TemporaryFolder folder;
+  VariablePlan plan = HalfFrozen();
+  plan.optimizer.mutable_momentum()->set_momentum(.9f);
+  Harness harness(plan);
+  const auto closed = harness.Grant(
+      {.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});
+  CHECK(harness.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  REQUIRE_FALSE(closed.IsParked());
+  const auto saved = harness.shard.Save(kCommand, GlobalStep(1), folder.path());
+  REQUIRE(saved.ok());
+  std::vector<std::string> names;
+  for (const SavedTensor& tensor : saved->tensors) names.push_back(tensor.name);
+  CHECK(names == std::vector<std::string>{"fixed", "w", "w/momentum"});
+}
+
+}  // namespace
+}  // namespace lockstep::ps
