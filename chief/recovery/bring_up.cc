@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace lockstep::chief {
 namespace {
 
 constexpr char kStartAgain[] =
     "start every ps again, and the chief with --restore to go on from a checkpoint";
+// Of a large model the first variables say enough.
+constexpr size_t kMissingNamed = 4;
 
 }  // namespace
 
@@ -59,7 +62,23 @@ void BringUp::Tick() {
 }
 
 std::string BringUp::DescribeWaiting() const {
-  return phases_.empty() ? "" : phases_.back()->DescribeWaiting();
+  if (phases_.empty()) return "";
+  const std::string waiting = phases_.back()->DescribeWaiting();
+  return waiting.empty() ? waiting : absl::StrCat(waiting, DescribeMissing());
+}
+
+std::string BringUp::DescribeMissing() const {
+  std::vector<std::string> missing;
+  for (const VariableSpec& variable : options_.variables.placement().variables()) {
+    if (creating_ == nullptr || creating_->HasAnswered(variable.shard())) continue;
+    missing.push_back(variable.name());
+  }
+  if (missing.empty()) return "";
+  const size_t named = std::min(missing.size(), kMissingNamed);
+  const size_t others = missing.size() - named;
+  missing.resize(named);
+  return absl::StrCat("; not initialised: ", absl::StrJoin(missing, ", "),
+                      others == 0 ? "" : absl::StrCat(" and ", others, " more"));
 }
 
 std::unique_ptr<ShardCalls> BringUp::Calls(ShardCalls::Call call, void (BringUp::*next)()) {
@@ -111,6 +130,7 @@ void BringUp::Create() {
                          }));
       },
       &BringUp::Finish));
+  creating_ = phases_.back().get();
   phases_.back()->Start();
 }
 

@@ -48,7 +48,8 @@ class BringUp {
   void Start();
   // Repeats what is due. Several times a second.
   void Tick();
-  // Which shards have not answered, and why. Empty when all have.
+  // Which shards have not answered, why, and which variables are not initialised for that reason.
+  // Empty when all have.
   std::string DescribeWaiting() const;
 
  private:
@@ -56,6 +57,8 @@ class BringUp {
   void Create();
   std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (BringUp::*next)());
   void Finish();
+  // The variables of shards that have not created theirs. Once there is something to create.
+  std::string DescribeMissing() const;
 
   const BringUpOptions options_;
   const std::vector<PsControl*> shards_;
@@ -67,6 +70,7 @@ class BringUp {
   BroughtUp result_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;
+  const ShardCalls* creating_ = nullptr;  // the last of them
 };
 
 }  // namespace lockstep::chief

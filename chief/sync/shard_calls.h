@@ -30,6 +30,7 @@ class ShardCalls {
   void Stop() { ended_ = true; }
 
   bool ended() const { return ended_; }
+  bool HasAnswered(size_t shard) const { return shards_[shard].answered; }
   // The last error of each shard that has not answered, joined by "; ". Empty when all have.
   std::string DescribeWaiting() const;
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -17,6 +18,11 @@ BringUpOptions Options() {
   options.epoch = Epoch(3);
   options.variables.set_seed(5);
   options.variables.set_start_step(40);
+  for (uint32_t i = 0; i < 7; ++i) {
+    VariableSpec* variable = options.variables.mutable_placement()->add_variables();
+    variable->set_name(absl::StrCat("layer", i));
+    variable->set_shard(i == 0 ? 0 : 1);
+  }
   return options;
 }
 
@@ -89,6 +95,20 @@ TEST_CASE("a shard that cannot be reached is named and asked again") {
   REQUIRE(f.b.get_view.size() == 1);
   f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
   CHECK(f.a.set_view.size() == 1);
+}
+
+TEST_CASE("what waits for variables is told which are not initialised") {
+  Fixture f;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  CHECK(f.bring_up.DescribeWaiting() ==
+        "ps 1 (b:2) has not answered yet; not initialised: layer1, layer2, layer3, layer4 and 2 "
+        "more");
+  f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  CHECK(f.bring_up.DescribeWaiting().empty());
 }
 
 TEST_CASE("a shard that refuses ends it") {
