@@ -9,6 +9,7 @@
 #include "common/base/annotate.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
+#include "common/model/index_columns.h"
 #include "common/model/layer_rules.h"
 
 namespace lockstep {
@@ -85,11 +86,22 @@ class Builder {
     std::vector<Shape> shapes;
     for (int input : node.inputs) shapes.push_back(nodes[input].output);
     LOCKSTEP_ASSIGN_OR_RETURN(InferredLayer inferred, InferLayer(node.layer, shapes));
+    if (layer.has_embedding() && !ColumnsOfExample(nodes, node.inputs[0])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("inputs: expected row indices, columns of the example as it is, got \"",
+                       nodes[node.inputs[0]].name, "\", which is computed. Remedy: take \"", kInput,
+                       "\" or a columns layer of it"));
+    }
+    if (layer.frozen() && inferred.variables.empty()) {
+      return absl::InvalidArgumentError(
+          "frozen: this layer has no variables that could change. Remedy: remove it");
+    }
     node.output = std::move(inferred.output);
     for (LayerVariable& variable : inferred.variables) {
       node.variables.push_back(static_cast<int>(variables.size()));
       variables.push_back({absl::StrCat(node.name, "/", variable.kind), std::move(variable.shape),
-                           DType::kFloat32, variable.trainable, std::move(variable.initializer)});
+                           DType::kFloat32, variable.trainable, std::move(variable.initializer),
+                           variable.sparse, layer.frozen()});
     }
     if (IsLoss(layer)) {
       if (loss_node != 0) {

@@ -29,6 +29,12 @@ Initializer Glorot() {
   return initializer;
 }
 
+Initializer TruncatedNormal(float stddev) {
+  Initializer initializer;
+  initializer.mutable_truncated_normal()->set_stddev(stddev);
+  return initializer;
+}
+
 absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const Initializer& given,
                                                 const Initializer& fallback) {
   switch (given.kind_case()) {

@@ -10,6 +10,7 @@ namespace lockstep {
 Initializer Zeros();
 Initializer Ones();
 Initializer Glorot();
+Initializer TruncatedNormal(float stddev);
 
 // The initializer with defaults filled in; `fallback` where none is given. INVALID_ARGUMENT naming
 // `field` for values that make no number.

@@ -17,6 +17,8 @@ using google::protobuf::RepeatedField;
 
 // Of elements in one tensor. Libraries for CPUs and GPUs index with 32 bits here and there.
 constexpr int64_t kMaxElements = std::numeric_limits<int32_t>::max();
+// Beyond it float32, which examples are made of, does not count one by one.
+constexpr int64_t kMaxRows = 16777216;
 constexpr float kDefaultMomentum = 0.99f;
 constexpr float kDefaultEpsilon = 0.001f;
 
@@ -204,6 +206,44 @@ absl::StatusOr<InferredLayer> InferDropout(const Dropout& def, const Shape& inpu
   return InferredLayer{input};
 }
 
+absl::StatusOr<InferredLayer> InferColumns(const Columns& def, const Shape& input) {
+  const int64_t extent = input.dim(input.rank() - 1);
+  if (def.first() < 0 || def.count() < 1 || def.first() > extent - def.count()) {
+    return Invalid("first, count: expected columns within the ", extent, " of the input ",
+                   input.ToString(), ", at least one, got first ", def.first(), " and count ",
+                   def.count());
+  }
+  std::vector<int64_t> dims(input.dims().begin(), input.dims().end());
+  dims.back() = def.count();
+  return InferredLayer{Shape(absl::MakeConstSpan(dims))};
+}
+
+absl::StatusOr<InferredLayer> InferEmbedding(Embedding& def, const Shape& input) {
+  if (input.rank() != 1) {
+    return Invalid("expected row indices [n], got an input ", input.ToString(),
+                   ". Remedy: write the examples as one row of numbers, input_shape: [n]");
+  }
+  if (def.rows() < 1 || def.rows() > kMaxRows) {
+    return Invalid("rows: expected 1 to ", kMaxRows, ", got ", def.rows());
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const int64_t dim, Positive("dim", def.dim()));
+  if (def.combiner() != Embedding::CONCATENATE && def.combiner() != Embedding::SUM) {
+    return Invalid("combiner: expected CONCATENATE or SUM, got ", static_cast<int>(def.combiner()));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      *def.mutable_initializer(),
+      CompleteInitializer("initializer", def.initializer(),
+                          TruncatedNormal(1 / std::sqrt(static_cast<float>(dim)))));
+  InferredLayer inferred;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      inferred.output,
+      SizedShape("the output", {def.combiner() == Embedding::SUM ? dim : input.dim(0) * dim}));
+  LOCKSTEP_ASSIGN_OR_RETURN(Shape table, SizedShape("the table", {def.rows(), dim}));
+  inferred.variables.push_back(
+      {"table", std::move(table), def.initializer(), /*trainable=*/true, /*sparse=*/true});
+  return inferred;
+}
+
 absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
   LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
   if (input.dim(0) < fewest) {
@@ -256,6 +296,10 @@ absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape
       return InferDropout(layer.dropout(), inputs[0]);
     case LayerDef::kFlatten:
       return InferredLayer{Shape({inputs[0].num_elements()})};
+    case LayerDef::kColumns:
+      return InferColumns(layer.columns(), inputs[0]);
+    case LayerDef::kEmbedding:
+      return InferEmbedding(*layer.mutable_embedding(), inputs[0]);
     case LayerDef::kSoftmaxCrossEntropy:
       return InferLoss(inputs[0], 2);
     case LayerDef::kL2Loss:

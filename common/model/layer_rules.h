@@ -19,6 +19,7 @@ struct LayerVariable {
   Shape shape;
   Initializer initializer;
   bool trainable = true;
+  bool sparse = false;
 };
 
 struct InferredLayer {

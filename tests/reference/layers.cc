@@ -166,6 +166,28 @@ Array Concatenate(const std::vector<Array>& parts) {
   return joined;
 }
 
+Array Columns(const Array& x, int64_t first, int64_t count) {
+  std::vector<int64_t> dims = x.dims;
+  dims.back() = count;
+  Array y(dims);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    y.values[i] = x.values[i / count * x.dims.back() + first + i % count];
+  }
+  return y;
+}
+
+Array Embedding(const Array& indices, const Array& table, bool sum) {
+  const int64_t per_example = indices.dims[1];
+  const int64_t dim = table.dims[1];
+  Array y({indices.dims[0], sum ? dim : per_example * dim});
+  for (int64_t i = 0; i < indices.size(); ++i) {
+    const int64_t row = static_cast<int64_t>(indices.values[i]);
+    const int64_t to = sum ? i / per_example : i;
+    for (int64_t d = 0; d < dim; ++d) y.values[to * dim + d] += table.values[row * dim + d];
+  }
+  return y;
+}
+
 Array Softmax(Array scores) {
   const int64_t classes = scores.dims.back();
   for (int64_t row = 0; row < scores.rows(); ++row) {

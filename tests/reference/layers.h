@@ -47,6 +47,11 @@ Array Normalise(Array x, const Moments& moments, const Array& gamma, const Array
 Array Add(const std::vector<Array>& terms);
 Array Concatenate(const std::vector<Array>& parts);  // along the last dimension
 
+Array Columns(const Array& x, int64_t first, int64_t count);  // of the last dimension
+
+// Rows of `table` [rows, dim] by indices [n, k]: side by side [n, k * dim], or their sum [n, dim].
+Array Embedding(const Array& indices, const Array& table, bool sum);
+
 Array Softmax(Array scores);  // of each row
 // Means over the rows.
 double SoftmaxCrossEntropy(const Array& scores, const std::vector<int32_t>& labels);

@@ -42,7 +42,8 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
     case LayerDef::kSigmoid:
       return Sigmoid(x);
     case LayerDef::kBatchNorm: {
-      const Moments moments = training ? MomentsOf(x) : Moments{variables[2], variables[3]};
+      const Moments moments =
+          training && !layer.frozen() ? MomentsOf(x) : Moments{variables[2], variables[3]};
       return Normalise(x, moments, variables[0], variables[1], layer.batch_norm().epsilon());
     }
     case LayerDef::kFlatten: {
@@ -56,6 +57,10 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
       return Concatenate(inputs);
     case LayerDef::kDropout:
       return x;
+    case LayerDef::kColumns:
+      return Columns(x, layer.columns().first(), layer.columns().count());
+    case LayerDef::kEmbedding:
+      return Embedding(x, variables[0], layer.embedding().combiner() == lockstep::Embedding::SUM);
     case LayerDef::kSoftmaxCrossEntropy:
     case LayerDef::kL2Loss:
     case LayerDef::KIND_NOT_SET:

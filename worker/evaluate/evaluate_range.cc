@@ -8,8 +8,8 @@
 namespace lockstep::worker {
 
 absl::StatusOr<Tower::Evaluation> EvaluateRange(Tower* tower, const TestSet& test_set,
-                                                std::span<const TensorView> variables,
-                                                int64_t begin, int64_t end, int64_t batch) {
+                                                const VariableValues& variables, int64_t begin,
+                                                int64_t end, int64_t batch) {
   LOCKSTEP_CHECK(batch > 0);
   Tower::Evaluation sum;
   for (int64_t at = begin; at < end; at += batch) {

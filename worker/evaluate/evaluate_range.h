@@ -13,7 +13,7 @@ namespace lockstep::worker {
 // The sums over the examples [begin, end) of a test set with labels, `batch` at a time (at most
 // what the tower was made for). Errors are those of TestSet::Read.
 absl::StatusOr<Tower::Evaluation> EvaluateRange(Tower* tower, const TestSet& test_set,
-                                                std::span<const TensorView> variables,
-                                                int64_t begin, int64_t end, int64_t batch);
+                                                const VariableValues& variables, int64_t begin,
+                                                int64_t end, int64_t batch);
 
 }  // namespace lockstep::worker

@@ -94,7 +94,7 @@ absl::StatusOr<EvaluationResult> Evaluator::Evaluate(const EvaluationLease& leas
     }
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const Tower::Evaluation counts,
-                            EvaluateRange(tower_.get(), *test_set_, variables_->values(),
+                            EvaluateRange(tower_.get(), *test_set_, {variables_->values()},
                                           lease.begin(), lease.end(), options_.batch));
   EvaluationResult result;
   result.set_lease(lease.id());

@@ -1,7 +1,8 @@
 // y = gamma (x - mean) / sqrt(variance + epsilon) + beta, per channel. Training takes mean and
 // (biased) variance of the batch, inference the moving ones. Variables: gamma, beta, moving_mean,
 // moving_variance, each [channels]; the last two are statistics, whose new value is
-// momentum * old + (1 - momentum) * of the batch.
+// momentum * old + (1 - momentum) * of the batch. Frozen (no variable_gradients), training takes
+// the moving ones too and there is no new value.
 #pragma once
 
 #include "worker/ops/op.h"

@@ -15,6 +15,9 @@ struct OpOptions {
   int64_t batch = 1;           // examples in each call; another size needs another op
   bool training = true;        // false: Backward and Mode::kTraining are never asked for
   bool input_gradient = true;  // false: nobody needs the gradients of the inputs
+  // False: the variables are frozen. Backward leaves their gradients alone, and statistics are used
+  // as they are.
+  bool variable_gradients = true;
 };
 
 // Made by an OpFactory for fixed shapes, with all memory that it needs beside its operands: a call
@@ -30,6 +33,9 @@ class Op {
     std::span<const TensorView> inputs;     // in the order of the layer's inputs
     std::span<const TensorView> variables;  // in the order of the layer's comment in model.proto
     MutableTensorView output;
+    // Of each variable that is a table: which of its rows it holds, ascending, each once. Empty as
+    // a whole: tables are whole. Need not outlive the call.
+    std::span<const std::span<const int64_t>> rows = {};
   };
   virtual void Forward(const ForwardArgs& args) = 0;
 

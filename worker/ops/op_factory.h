@@ -7,10 +7,12 @@
 #include "worker/ops/activation.h"
 #include "worker/ops/add.h"
 #include "worker/ops/batch_norm.h"
+#include "worker/ops/columns.h"
 #include "worker/ops/concatenate.h"
 #include "worker/ops/conv2d.h"
 #include "worker/ops/dense.h"
 #include "worker/ops/dropout.h"
+#include "worker/ops/embedding.h"
 #include "worker/ops/loss.h"
 #include "worker/ops/op.h"
 #include "worker/ops/pool.h"
@@ -34,6 +36,8 @@ class OpFactory {
   virtual Made<Op> MakeDropout(const DropoutOptions& options) = 0;
   virtual Made<Op> MakeAdd(const AddOptions& options) = 0;
   virtual Made<Op> MakeConcatenate(const ConcatenateOptions& options) = 0;
+  virtual Made<Op> MakeColumns(const ColumnsOptions& options) = 0;
+  virtual Made<Op> MakeEmbedding(const EmbeddingOptions& options) = 0;
   virtual Made<Loss> MakeLoss(const LossOptions& options) = 0;
 };
 

@@ -111,7 +111,7 @@ absl::Status TrainingLoop::RunStep(GlobalStep local_step) {
   const uint64_t key = MixSeeds(MixSeeds(options_.seed, options_.identity.worker()),
                                 static_cast<uint64_t>(local_step.value()));
   const float loss =
-      towers_->Train(*batches, variables_->values(), gradient_views_, key,
+      towers_->Train(*batches, {variables_->values()}, gradient_views_, key,
                      [&](int variable) { clipper_->Ready(variable, gradient_views_[variable]); });
   clipper_->Finish();
   uint64_t examples = 0;

@@ -72,6 +72,15 @@ class Builder {
         return factory_.MakeAdd({options_, Input().num_elements()});
       case LayerDef::kConcatenate:
         return MakeConcatenate();
+      case LayerDef::kColumns:
+        return factory_.MakeColumns({options_, Input().num_elements() / LastDim(Input()),
+                                     LastDim(Input()), layer.columns().first(),
+                                     layer.columns().count()});
+      case LayerDef::kEmbedding:
+        return factory_.MakeEmbedding(
+            {options_, layer.embedding().rows(), layer.embedding().dim(), Input().num_elements(),
+             layer.embedding().combiner() == Embedding::SUM ? EmbeddingCombiner::kSum
+                                                            : EmbeddingCombiner::kConcatenate});
       case LayerDef::kFlatten:
       case LayerDef::kSoftmaxCrossEntropy:
       case LayerDef::kL2Loss:
@@ -117,6 +126,7 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
   for (ValueId input : op.inputs) {
     options.input_gradient = options.input_gradient || schedule.wants_gradient[input];
   }
+  options.variable_gradients = !graph.nodes()[op.node].layer.frozen();
   MadeOp made = Builder(graph, op, options, factory).Build();
   if (!made.ok()) {
     return Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));

@@ -10,7 +10,7 @@
 
 namespace lockstep::worker {
 
-// `options.input_gradient` is set by this function. An error names the layer.
+// Which gradients `options` asks for is set by this function. An error names the layer.
 absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Schedule& schedule,
                                             const ScheduledOp& op, OpOptions options,
                                             OpFactory& factory);

@@ -125,37 +125,38 @@ absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, Op
       LOCKSTEP_ASSIGN_OR_RETURN(contribution.add, factory.MakeAdd({common, elements}));
     }
     step.variable_ids = graph.nodes()[op.node].variables;
-    for (int variable : step.variable_ids) {
-      const Shape& shape = graph.variables()[variable].shape;
-      step.variables.push_back({DType::kFloat32, shape, nullptr});
-      step.variable_gradients.push_back({DType::kFloat32, shape, nullptr});
-    }
+    step.frozen = graph.nodes()[op.node].layer.frozen();
+    step.variables.resize(step.variable_ids.size());
+    step.rows.resize(step.variable_ids.size());
+    step.variable_gradients.resize(step.variable_ids.size());
   }
   LOCKSTEP_ASSIGN_OR_RETURN(loss_, BuildLoss(graph, options_.batch, factory));
   return absl::OkStatus();
 }
 
-TensorView Pass::Forward(Mode mode, TensorView features, std::span<const TensorView> variables,
+TensorView Pass::Forward(Mode mode, TensorView features, const VariableValues& variables,
                          uint64_t random_key) {
+  const bool whole = variables.rows.empty();
   for (Step& step : steps_) {
     for (size_t input : step.feature_inputs) step.inputs[input].data = features.data;
     for (size_t i = 0; i < step.variable_ids.size(); ++i) {
-      step.variables[i].data = variables[step.variable_ids[i]].data;
+      step.variables[i] = variables.views[step.variable_ids[i]];
+      if (!whole) step.rows[i] = variables.rows[step.variable_ids[i]];
     }
-    step.op->Forward({mode, random_key, step.inputs, step.variables, step.output});
+    Op::ForwardArgs args{mode, random_key, step.inputs, step.variables, step.output};
+    if (!whole) args.rows = step.rows;
+    step.op->Forward(args);
   }
   if (scores_are_features_) scores_.data = features.data;
   return scores_;
 }
 
-void Pass::Backward(std::span<const TensorView> variables,
-                    std::span<const MutableTensorView> gradients,
+void Pass::Backward(std::span<const MutableTensorView> gradients,
                     const std::function<void(int variable)>& ready) {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (step->output_gradient.data == nullptr) continue;
     for (size_t i = 0; i < step->variable_ids.size(); ++i) {
-      step->variables[i].data = variables[step->variable_ids[i]].data;
-      step->variable_gradients[i].data = gradients[step->variable_ids[i]].data;
+      step->variable_gradients[i] = gradients[step->variable_ids[i]];
     }
     step->op->Backward({step->inputs, step->variables, step->output, step->output_gradient,
                         step->input_gradients, step->variable_gradients});
@@ -164,6 +165,7 @@ void Pass::Backward(std::span<const TensorView> variables,
                                                step->input_gradients[contribution.input]};
       contribution.add->Forward({Mode::kTraining, 0, terms, {}, contribution.sum});
     }
+    if (step->frozen) continue;
     for (auto id = step->variable_ids.rbegin(); id != step->variable_ids.rend(); ++id) ready(*id);
   }
 }

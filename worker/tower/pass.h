@@ -11,6 +11,7 @@
 #include "worker/device/device.h"
 #include "worker/ops/op_factory.h"
 #include "worker/tower/schedule.h"
+#include "worker/tower/variable_values.h"
 
 namespace lockstep::worker {
 
@@ -34,15 +35,16 @@ class Pass {
 
   // Up to what the loss reads, which is returned and valid until the next call. `features` must
   // stay until Backward is done.
-  TensorView Forward(Mode mode, TensorView features, std::span<const TensorView> variables,
+  TensorView Forward(Mode mode, TensorView features, const VariableValues& variables,
                      uint64_t random_key);
 
   // Where the loss puts its gradient; data null when the model has nothing to train.
   MutableTensorView scores_gradient() const { return scores_gradient_; }
 
-  // After Forward in training mode and with scores_gradient filled in. Calls `ready` with each
-  // variable of the ops, from the last to the first, when its gradient or new value is complete.
-  void Backward(std::span<const TensorView> variables, std::span<const MutableTensorView> gradients,
+  // After Forward in training mode, with the same variables, and with scores_gradient filled in.
+  // Calls `ready` with each variable of the ops that is not frozen, from the last to the first,
+  // when its gradient or new value is complete.
+  void Backward(std::span<const MutableTensorView> gradients,
                 const std::function<void(int variable)>& ready);
 
  private:
@@ -57,7 +59,9 @@ class Pass {
     std::vector<TensorView> inputs;
     std::vector<size_t> feature_inputs;  // which of them are the batch itself
     std::vector<int> variable_ids;
-    std::vector<TensorView> variables;
+    bool frozen = false;
+    std::vector<TensorView> variables;           // of the last Forward
+    std::vector<std::span<const int64_t>> rows;  // that the tables among them hold
     MutableTensorView output;
     MutableTensorView output_gradient;
     std::vector<MutableTensorView> input_gradients;

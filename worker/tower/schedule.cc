@@ -57,7 +57,8 @@ Schedule MakeSchedule(const ModelGraph& graph) {
     value[node] = value[op.output] = op.output;
     bool wants_gradient = false;
     for (int variable : layer.variables) {
-      wants_gradient = wants_gradient || graph.variables()[variable].trainable;
+      const ModelVariable& own = graph.variables()[variable];
+      wants_gradient = wants_gradient || (own.trainable && !own.frozen);
     }
     for (int input : layer.inputs) {
       op.inputs.push_back(value[input]);

@@ -28,7 +28,7 @@ struct Schedule {
   std::vector<ScheduledOp> ops;
   ValueId scores = 0;   // what the loss reads
   int scores_node = 0;  // the node whose shape it sees
-  // By value: whether a trainable variable comes before it, so that its gradient is needed.
+  // By value: whether a variable that is trained comes before it, so that its gradient is needed.
   std::vector<bool> wants_gradient;
 };
 

@@ -27,7 +27,7 @@ class ModelTower : public Tower {
     return absl::OkStatus();
   }
 
-  float Train(const Batch& batch, std::span<const TensorView> variables,
+  float Train(const Batch& batch, const VariableValues& variables,
               std::span<const MutableTensorView> gradients, uint64_t random_key,
               const GradientReady& ready) override {
     LOCKSTEP_CHECK(options_.training);
@@ -38,11 +38,11 @@ class ModelTower : public Tower {
         static_cast<float>(pass.loss().Train(scores, batch.labels.view(), pass.scores_gradient()));
     gradients[graph_.loss_variable()].as<float>()[0] = loss;
     ready(graph_.loss_variable());
-    pass.Backward(variables, gradients, ready);
+    pass.Backward(gradients, ready);
     return loss;
   }
 
-  Evaluation Evaluate(const Batch& batch, std::span<const TensorView> variables) override {
+  Evaluation Evaluate(const Batch& batch, const VariableValues& variables) override {
     if (batch.size() == 0) return {};
     Pass& pass = Begin(batch.size());
     const TensorView scores = pass.Forward(Mode::kInference, batch.features.view(), variables, 0);
@@ -50,7 +50,7 @@ class ModelTower : public Tower {
     return {batch.size(), sums.correct, sums.loss};
   }
 
-  TensorView Predict(const Tensor& features, std::span<const TensorView> variables) override {
+  TensorView Predict(const Tensor& features, const VariableValues& variables) override {
     const int64_t size = features.shape().dim(0);
     MutableTensorView predictions = predictions_.view();
     predictions.shape = Shape({size, graph_.num_outputs()});

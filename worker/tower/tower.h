@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/model/graph.h"
 #include "worker/data/batch.h"
+#include "worker/tower/variable_values.h"
 
 namespace lockstep::worker {
 
@@ -27,14 +28,17 @@ class Tower {
   virtual ~Tower() = default;
 
   // Called on the computing thread as soon as the gradient of variable i (index into
-  // graph.variables()) is final: once for each variable, from the last to the first.
+  // graph.variables()) is final: once for each variable that is not frozen, from the last to the
+  // first.
   using GradientReady = std::function<void(int variable)>;
 
-  // One training pass. `variables[i]` is the value of graph.variables()[i]; `gradients[i]` receives
-  // d loss / d variable for a trainable one, and the new value of a statistic otherwise (batch
-  // norm: momentum * old + (1 - momentum) * batch's; train/loss: the loss). `random_key` seeds
-  // dropout: the same key gives the same masks. Returns the mean loss over the batch.
-  virtual float Train(const Batch& batch, std::span<const TensorView> variables,
+  // One training pass. `gradients[i]` receives d loss / d graph.variables()[i] for a trainable one,
+  // and the new value of a statistic otherwise (batch norm: momentum * old + (1 - momentum) *
+  // batch's; train/loss: the loss). For a sparse one it has the shape of the variable's view and
+  // receives the gradient of those rows, zero for a row that the batch does not look up. For a
+  // frozen one nothing is computed: its data is null. `random_key` seeds dropout: the same key
+  // gives the same masks. Returns the mean loss over the batch.
+  virtual float Train(const Batch& batch, const VariableValues& variables,
                       std::span<const MutableTensorView> gradients, uint64_t random_key,
                       const GradientReady& ready) = 0;
 
@@ -44,10 +48,10 @@ class Tower {
     double loss_sum = 0;
   };
   // Forward in inference mode (moving statistics, no dropout).
-  virtual Evaluation Evaluate(const Batch& batch, std::span<const TensorView> variables) = 0;
+  virtual Evaluation Evaluate(const Batch& batch, const VariableValues& variables) = 0;
   // As Evaluate, without labels: class probabilities (softmax) or outputs, [n, num_outputs]. Valid
   // until the next call.
-  virtual TensorView Predict(const Tensor& features, std::span<const TensorView> variables) = 0;
+  virtual TensorView Predict(const Tensor& features, const VariableValues& variables) = 0;
 };
 
 }  // namespace lockstep::worker

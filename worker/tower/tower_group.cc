@@ -11,7 +11,8 @@ namespace lockstep::worker {
 namespace {
 
 // to = (from[0] + from[1] + ...) / number, element by element in this order.
-void Mean(const std::vector<std::vector<Tensor>>& by_tower, int variable, std::span<float> to) {
+void Mean(const std::vector<std::vector<MutableTensorView>>& by_tower, int variable,
+          std::span<float> to) {
   const float scale = 1.0f / static_cast<float>(by_tower.size());
   std::span<const float> sum = by_tower[0][variable].as<float>();
   for (size_t tower = 1; tower < by_tower.size(); ++tower) {
@@ -41,11 +42,12 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> TowerGroup::Create(const ModelGraph&
 TowerGroup::TowerGroup(std::vector<std::unique_ptr<Tower>> towers, const ModelGraph& graph)
     : towers_(std::move(towers)), finished_(towers_.size()) {
   if (size() == 1) return;
+  for (const ModelVariable& variable : graph.variables()) frozen_.push_back(variable.frozen);
+  memory_.resize(towers_.size());
   gradients_.resize(towers_.size());
-  for (std::vector<Tensor>& gradients : gradients_) {
-    for (const ModelVariable& variable : graph.variables()) {
-      gradients.emplace_back(variable.dtype, variable.shape);
-    }
+  for (int tower = 0; tower < size(); ++tower) {
+    memory_[tower].resize(graph.variables().size());
+    gradients_[tower].resize(graph.variables().size());
   }
   for (int tower = 0; tower < size(); ++tower) {
     threads_.emplace_back([this, tower] { Work(tower); });
@@ -60,11 +62,12 @@ TowerGroup::~TowerGroup() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-float TowerGroup::Train(std::span<const Batch> batches, std::span<const TensorView> variables,
+float TowerGroup::Train(std::span<const Batch> batches, const VariableValues& variables,
                         std::span<const MutableTensorView> gradients, uint64_t random_key,
                         const Tower::GradientReady& ready) {
   LOCKSTEP_CHECK(batches.size() == towers_.size());
   if (size() == 1) return towers_[0]->Train(batches[0], variables, gradients, random_key, ready);
+  FitGradients(gradients);
   {
     absl::MutexLock lock(&mutex_);
     step_ = {batches, variables, random_key};
@@ -72,13 +75,26 @@ float TowerGroup::Train(std::span<const Batch> batches, std::span<const TensorVi
     ++steps_started_;
   }
   // Towers finish variables from the last, which is the loss, to the first.
-  const int num_variables = static_cast<int>(gradients.size());
-  for (int variable = num_variables - 1; variable >= 0; --variable) {
-    WaitForVariables(num_variables - variable);
+  int announced = 0;
+  for (int variable = static_cast<int>(gradients.size()) - 1; variable >= 0; --variable) {
+    if (frozen_[variable]) continue;
+    WaitForVariables(++announced);
     Mean(gradients_, variable, gradients[variable].as<float>());
     ready(variable);
   }
   return gradients.back().as<float>()[0];
+}
+
+void TowerGroup::FitGradients(std::span<const MutableTensorView> wanted) {
+  for (int tower = 0; tower < size(); ++tower) {
+    for (size_t variable = 0; variable < wanted.size(); ++variable) {
+      const MutableTensorView& like = wanted[variable];
+      Tensor& memory = memory_[tower][variable];
+      if (frozen_[variable]) continue;
+      if (memory.num_bytes() < like.num_bytes()) memory = Tensor(like.dtype, like.shape);
+      gradients_[tower][variable] = {like.dtype, like.shape, memory.data()};
+    }
+  }
 }
 
 void TowerGroup::WaitForVariables(int count) {
@@ -90,8 +106,6 @@ void TowerGroup::WaitForVariables(int count) {
 }
 
 void TowerGroup::Work(int tower) {
-  std::vector<MutableTensorView> gradients;
-  for (Tensor& gradient : gradients_[tower]) gradients.push_back(gradient.view());
   for (int64_t done = 0;; ++done) {
     const auto due = [this, done]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return stopping_ || steps_started_ > done;
@@ -105,7 +119,7 @@ void TowerGroup::Work(int tower) {
     }
     // Towers drop out independently.
     const uint64_t key = MixSeeds(step.random_key, static_cast<uint64_t>(tower));
-    towers_[tower]->Train(step.batches[tower], step.variables, gradients, key, [&](int) {
+    towers_[tower]->Train(step.batches[tower], step.variables, gradients_[tower], key, [&](int) {
       absl::MutexLock lock(&mutex_);
       ++finished_[tower];
     });

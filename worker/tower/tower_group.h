@@ -32,9 +32,10 @@ class TowerGroup {
 
   int size() const { return static_cast<int>(towers_.size()); }
 
-  // As Tower::Train, with batches[t] for tower t, all of one size. `gradients` receive the mean
-  // over the towers, summed in their order; `ready` is called on the caller's thread.
-  float Train(std::span<const Batch> batches, std::span<const TensorView> variables,
+  // As Tower::Train, with batches[t] for tower t, all of one size; `variables` have the rows of all
+  // of them. `gradients` receive the mean over the towers, summed in their order; `ready` is called
+  // on the caller's thread.
+  float Train(std::span<const Batch> batches, const VariableValues& variables,
               std::span<const MutableTensorView> gradients, uint64_t random_key,
               const Tower::GradientReady& ready);
 
@@ -42,19 +43,23 @@ class TowerGroup {
   // The arguments of a Train in progress, for the towers' threads.
   struct Step {
     std::span<const Batch> batches;
-    std::span<const TensorView> variables;
+    VariableValues variables;
     uint64_t random_key = 0;
   };
 
   TowerGroup(std::vector<std::unique_ptr<Tower>> towers, const ModelGraph& graph);
   void Work(int tower);
-  // Waits until every tower has finished this many variables.
+  // Gives the towers gradients of these shapes.
+  void FitGradients(std::span<const MutableTensorView> wanted);
+  // Waits until every tower has announced this many variables.
   void WaitForVariables(int count);
 
   const std::vector<std::unique_ptr<Tower>> towers_;
+  std::vector<bool> frozen_;  // by variable
   // By tower and variable; written by the tower's thread, read by the caller's once finished_ says
-  // that a variable is complete.
-  std::vector<std::vector<Tensor>> gradients_;
+  // that a variable is complete. A sparse one grows to the most rows that a step has had.
+  std::vector<std::vector<Tensor>> memory_;
+  std::vector<std::vector<MutableTensorView>> gradients_;  // in memory_
 
   absl::Mutex mutex_;
   int64_t steps_started_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "worker/ops/cpu/layouts.h"
 #include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/parallel.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -11,7 +14,10 @@ class BatchNormOp : public Op {
 
  public:
   BatchNormOp(OneDnn* onednn, const BatchNormOptions& options)
-      : options_(options), mean_(options.channels), variance_(options.channels) {
+      : options_(options),
+        mean_(options.channels),
+        variance_(options.channels),
+        factor_(options.channels) {
     using Forward = dnnl::batch_normalization_forward;
     using Backward = dnnl::batch_normalization_backward;
     using Flags = dnnl::normalization_flags;
@@ -31,7 +37,7 @@ class BatchNormOp : public Op {
                             {DNNL_ARG_SCALE, channels},
                             {DNNL_ARG_SHIFT, channels},
                             {DNNL_ARG_DST, data}});
-    if (!options.training) return;
+    if (!options.training || !options.variable_gradients) return;
     const Forward::primitive_desc training(
         {dnnl::prop_kind::forward_training, data, options.epsilon, flags}, Primitive::Attributes(),
         engine);
@@ -71,8 +77,9 @@ class BatchNormOp : public Op {
   }
 
   void Forward(const ForwardArgs& args) override {
-    Primitive& forward = args.mode == Mode::kTraining ? training_ : inference_;
-    if (args.mode == Mode::kInference) {
+    const bool of_batch = args.mode == Mode::kTraining && options_.variable_gradients;
+    Primitive& forward = of_batch ? training_ : inference_;
+    if (!of_batch) {
       forward.Bind(DNNL_ARG_MEAN, args.variables[kMovingMean].data);
       forward.Bind(DNNL_ARG_VARIANCE, args.variables[kMovingVariance].data);
     }
@@ -84,6 +91,10 @@ class BatchNormOp : public Op {
   }
 
   void Backward(const BackwardArgs& args) override {
+    if (!options_.variable_gradients) {
+      if (options_.input_gradient) BackwardFrozen(args);
+      return;
+    }
     Update(mean_, args.variables[kMovingMean], args.variable_gradients[kMovingMean]);
     Update(variance_, args.variables[kMovingVariance], args.variable_gradients[kMovingVariance]);
     backward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
@@ -99,6 +110,28 @@ class BatchNormOp : public Op {
   }
 
  private:
+  // All that lies between input and output is one factor per channel.
+  void BackwardFrozen(const BackwardArgs& args) {
+    const int64_t channels = options_.channels;
+    const std::span<const float> gamma = args.variables[kGamma].as<float>();
+    const std::span<const float> variance = args.variables[kMovingVariance].as<float>();
+    for (int64_t c = 0; c < channels; ++c) {
+      factor_[c] = gamma[c] / std::sqrt(variance[c] + options_.epsilon);
+    }
+    const float* const y = args.output.as<float>().data();
+    const float* const from = args.output_gradient.as<float>().data();
+    float* const to = args.input_gradients[0].as<float>().data();
+    ParallelFor(options_.batch * options_.positions, std::max<int64_t>(kElementGrain / channels, 1),
+                [&](int, int64_t begin, int64_t end) {
+                  for (int64_t i = begin * channels; i < end * channels; i += channels) {
+                    for (int64_t c = 0; c < channels; ++c) {
+                      const bool cut_off = options_.relu && !(y[i + c] > 0);
+                      to[i + c] = cut_off ? 0.0f : from[i + c] * factor_[c];
+                    }
+                  }
+                });
+  }
+
   void Update(const std::vector<float>& batch, TensorView old, MutableTensorView updated) const {
     const std::span<const float> from = old.as<float>();
     const std::span<float> to = updated.as<float>();
@@ -110,6 +143,7 @@ class BatchNormOp : public Op {
   const BatchNormOptions options_;
   std::vector<float> mean_;  // of the last batch
   std::vector<float> variance_;
+  std::vector<float> factor_;  // of frozen channels, from gradient to gradient
   dnnl::memory cut_off_;
   Primitive inference_;
   Primitive training_;

@@ -45,14 +45,16 @@ class Conv2DOp : public Op {
                           {DNNL_ARG_BIAS, options.bias ? bias : Desc()},
                           {DNNL_ARG_DST, output}});
     if (!options.training) return;
-    const BackwardWeights::primitive_desc weights(
-        BackwardWeights::desc(kAlgorithm, input, kernel, output, stride, before, after),
-        Primitive::Attributes(), engine, forward);
-    kernel_gradient_ = Layout(onednn, plain, weights.diff_weights_desc(), Layout::Use::kWrite);
-    backward_kernel_ = Primitive(onednn, weights,
-                                 {{DNNL_ARG_SRC, input},
-                                  {DNNL_ARG_DIFF_WEIGHTS, weights.diff_weights_desc()},
-                                  {DNNL_ARG_DIFF_DST, output}});
+    if (options.variable_gradients) {
+      const BackwardWeights::primitive_desc weights(
+          BackwardWeights::desc(kAlgorithm, input, kernel, output, stride, before, after),
+          Primitive::Attributes(), engine, forward);
+      kernel_gradient_ = Layout(onednn, plain, weights.diff_weights_desc(), Layout::Use::kWrite);
+      backward_kernel_ = Primitive(onednn, weights,
+                                   {{DNNL_ARG_SRC, input},
+                                    {DNNL_ARG_DIFF_WEIGHTS, weights.diff_weights_desc()},
+                                    {DNNL_ARG_DIFF_DST, output}});
+    }
     if (!options.input_gradient) return;
     input_gradient_ = Conv2DInputGradient(onednn, options, forward);
   }
@@ -68,15 +70,18 @@ class Conv2DOp : public Op {
   void Backward(const BackwardArgs& args) override {
     float* const gradient = args.output_gradient.as<float>().data();
     bias_gradient_.Run(options_.relu ? args.output.as<float>().data() : nullptr, gradient,
-                       options_.bias ? args.variable_gradients[kBias].as<float>().data() : nullptr);
+                       options_.bias && options_.variable_gradients
+                           ? args.variable_gradients[kBias].as<float>().data()
+                           : nullptr);
 
-    void* const kernel_gradient = args.variable_gradients[kKernel].data;
-    backward_kernel_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
-    backward_kernel_.Bind(DNNL_ARG_DIFF_WEIGHTS, kernel_gradient_.Target(kernel_gradient));
-    backward_kernel_.Bind(DNNL_ARG_DIFF_DST, gradient);
-    backward_kernel_.Run();
-    kernel_gradient_.Finish(kernel_gradient);
-
+    if (options_.variable_gradients) {
+      void* const kernel_gradient = args.variable_gradients[kKernel].data;
+      backward_kernel_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
+      backward_kernel_.Bind(DNNL_ARG_DIFF_WEIGHTS, kernel_gradient_.Target(kernel_gradient));
+      backward_kernel_.Bind(DNNL_ARG_DIFF_DST, gradient);
+      backward_kernel_.Run();
+      kernel_gradient_.Finish(kernel_gradient);
+    }
     if (!options_.input_gradient) return;
     input_gradient_.Run(gradient, args.variables[kKernel].as<float>().data(),
                         args.input_gradients[0].as<float>().data());

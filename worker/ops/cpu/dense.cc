@@ -34,11 +34,13 @@ class DenseOp : public Op {
                           {DNNL_ARG_BIAS, options.bias ? bias : Desc()},
                           {DNNL_ARG_DST, output}});
     if (!options.training) return;
-    backward_kernel_ = Primitive(
-        onednn,
-        BackwardWeights::primitive_desc(BackwardWeights::desc(input, kernel, output),
-                                        Primitive::Attributes(), engine, forward),
-        {{DNNL_ARG_SRC, input}, {DNNL_ARG_DIFF_WEIGHTS, kernel}, {DNNL_ARG_DIFF_DST, output}});
+    if (options.variable_gradients) {
+      backward_kernel_ = Primitive(
+          onednn,
+          BackwardWeights::primitive_desc(BackwardWeights::desc(input, kernel, output),
+                                          Primitive::Attributes(), engine, forward),
+          {{DNNL_ARG_SRC, input}, {DNNL_ARG_DIFF_WEIGHTS, kernel}, {DNNL_ARG_DIFF_DST, output}});
+    }
     if (!options.input_gradient) return;
     backward_input_ = Primitive(
         onednn,
@@ -58,13 +60,16 @@ class DenseOp : public Op {
   void Backward(const BackwardArgs& args) override {
     float* const gradient = args.output_gradient.as<float>().data();
     bias_gradient_.Run(options_.relu ? args.output.as<float>().data() : nullptr, gradient,
-                       options_.bias ? args.variable_gradients[kBias].as<float>().data() : nullptr);
+                       options_.bias && options_.variable_gradients
+                           ? args.variable_gradients[kBias].as<float>().data()
+                           : nullptr);
 
-    backward_kernel_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
-    backward_kernel_.Bind(DNNL_ARG_DIFF_WEIGHTS, args.variable_gradients[kKernel].data);
-    backward_kernel_.Bind(DNNL_ARG_DIFF_DST, gradient);
-    backward_kernel_.Run();
-
+    if (options_.variable_gradients) {
+      backward_kernel_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
+      backward_kernel_.Bind(DNNL_ARG_DIFF_WEIGHTS, args.variable_gradients[kKernel].data);
+      backward_kernel_.Bind(DNNL_ARG_DIFF_DST, gradient);
+      backward_kernel_.Run();
+    }
     if (!options_.input_gradient) return;
     backward_input_.Bind(DNNL_ARG_DIFF_SRC, args.input_gradients[0].data);
     backward_input_.Bind(DNNL_ARG_WEIGHTS, args.variables[kKernel].data);

@@ -35,6 +35,12 @@ class CpuOpFactory : public OpFactory {
   Made<Op> MakeConcatenate(const ConcatenateOptions& options) override {
     return CatchErrors<Made<Op>>("concatenate", [&] { return cpu::MakeConcatenate(options); });
   }
+  Made<Op> MakeColumns(const ColumnsOptions& options) override {
+    return CatchErrors<Made<Op>>("columns", [&] { return cpu::MakeColumns(options); });
+  }
+  Made<Op> MakeEmbedding(const EmbeddingOptions& options) override {
+    return CatchErrors<Made<Op>>("embedding", [&] { return cpu::MakeEmbedding(options); });
+  }
   Made<Loss> MakeLoss(const LossOptions& options) override {
     return CatchErrors<Made<Loss>>("loss", [&] { return cpu::MakeLoss(options); });
   }

@@ -17,6 +17,8 @@ std::unique_ptr<Op> MakeBatchNorm(OneDnn* onednn, const BatchNormOptions& option
 std::unique_ptr<Op> MakeDropout(const DropoutOptions& options);
 std::unique_ptr<Op> MakeAdd(const AddOptions& options);
 std::unique_ptr<Op> MakeConcatenate(const ConcatenateOptions& options);
+std::unique_ptr<Op> MakeColumns(const ColumnsOptions& options);
+std::unique_ptr<Op> MakeEmbedding(const EmbeddingOptions& options);
 std::unique_ptr<Loss> MakeLoss(const LossOptions& options);
 
 }  // namespace lockstep::worker::cpu

@@ -83,6 +83,12 @@ TEST_CASE("Numbers out of range are refused with the field's name") {
            Case{"conv2d { filters: 1 kernel: 1 bias_initializer { truncated_normal "
                 "{ stddev: -1 } } }",
                 "bias_initializer.truncated_normal.stddev: expected a positive number"},
+           Case{"columns {}", "expected columns within the 4 of the input [8,8,4], at least one"},
+           Case{"columns { first: -1 count: 2 }", "got first -1 and count 2"},
+           Case{"columns { first: 2 count: 3 }", "got first 2 and count 3"},
+           Case{"columns { first: 1 count: 9223372036854775807 }", "got first 1 and count"},
+           Case{"embedding { rows: 5 dim: 2 }", "row indices [n], got an input [8,8,4]. Remedy"},
+           Case{"frozen: true relu {}", "frozen: this layer has no variables"},
            Case{"add {}", "inputs: expected 2 or more, got 1"},
            Case{"concatenate {}", "inputs: expected 2 or more, got 1"},
            Case{"inputs: ['input', 'input'] relu {}", "inputs: expected 1, got 2"},
@@ -94,6 +100,46 @@ TEST_CASE("Numbers out of range are refused with the field's name") {
   CHECK_THAT(BuildError(With("[9]", "dense {}")), Contains("units: expected 1 to"));
   CHECK_THAT(BuildError(With("[100000]", "dense { units: 100000 }")),
              Contains("the kernel of shape [100000,100000] has more than"));
+}
+
+TEST_CASE("Columns are taken from the last dimension") {
+  CHECK(OutputOf("[9, 7, 5]", "columns { first: 1 count: 3 }") == Shape({9, 7, 3}));
+  CHECK(OutputOf("[5]", "columns { first: 3 count: 2 }") == Shape({2}));
+}
+
+TEST_CASE("An embedding has a sparse table and puts its rows side by side, or adds them") {
+  CHECK(OutputOf("[3]", "embedding { rows: 9 dim: 4 }") == Shape({12}));
+  CHECK(OutputOf("[3]", "embedding { rows: 9 dim: 4 combiner: SUM }") == Shape({4}));
+  const auto graph = BuildText(With("[3]", "embedding { rows: 9 dim: 16 }"));
+  REQUIRE(graph.ok());
+  const ModelVariable& table = graph->variables()[0];
+  CHECK(table.name == "x/table");
+  CHECK(table.shape == Shape({9, 16}));
+  CHECK(table.sparse);
+  CHECK(table.trainable);
+  CHECK(table.initializer.truncated_normal().stddev() == 0.25f);
+  CHECK_FALSE(graph->variables()[graph->loss_variable()].sparse);
+  const auto zeros =
+      BuildText(With("[3]", "embedding { rows: 9 dim: 2 initializer { zeros {} } }"));
+  REQUIRE(zeros.ok());
+  CHECK(zeros->variables()[0].initializer.has_zeros());
+}
+
+TEST_CASE("A table that cannot be is refused with the field's name") {
+  const auto error = [](const std::string& layer) { return BuildError(With("[3]", layer)); };
+  CHECK_THAT(error("embedding { dim: 2 }"), Contains("rows: expected 1 to 16777216, got 0"));
+  CHECK_THAT(error("embedding { rows: 16777217 dim: 2 }"),
+             Contains("rows: expected 1 to 16777216"));
+  CHECK_THAT(error("embedding { rows: 2 }"), Contains("dim: expected 1 to"));
+  CHECK_THAT(error("embedding { rows: 16777216 dim: 128 }"),
+             Contains("the table of shape [16777216,128] has more than"));
+  CHECK_THAT(error("embedding { rows: 1 dim: 2147483647 }"), Contains("the output of shape"));
+  CHECK_THAT(error("embedding { rows: 2 dim: 2 initializer { constant { value: nan } } }"),
+             Contains("initializer.constant.value: expected a finite number"));
+  ModelDef def = ModelFromText(With("[3]", "embedding { rows: 2 dim: 2 }"));
+  def.mutable_layers(0)->mutable_embedding()->set_combiner(static_cast<Embedding::Combiner>(7));
+  CHECK_THAT(std::string(ModelGraph::Build(def).status().message()),
+             Contains("combiner: expected CONCATENATE or SUM, got 7"));
 }
 
 TEST_CASE("Branches that join must fit") {

@@ -58,12 +58,12 @@ class CountingTower final : public Tower {
   explicit CountingTower(int64_t shift = 0, bool classifier = true)
       : shift_(shift), classifier_(classifier) {}
 
-  float Train(const Batch&, std::span<const TensorView>, std::span<const MutableTensorView>,
-              uint64_t, const GradientReady&) override {
+  float Train(const Batch&, const VariableValues&, std::span<const MutableTensorView>, uint64_t,
+              const GradientReady&) override {
     std::abort();
   }
 
-  Evaluation Evaluate(const Batch& batch, std::span<const TensorView>) override {
+  Evaluation Evaluate(const Batch& batch, const VariableValues&) override {
     batches.push_back(batch.size());
     Evaluation result;
     for (int64_t row = 0; row < batch.size(); ++row) {
@@ -75,7 +75,7 @@ class CountingTower final : public Tower {
     return result;
   }
 
-  TensorView Predict(const Tensor& features, std::span<const TensorView>) override {
+  TensorView Predict(const Tensor& features, const VariableValues&) override {
     const int64_t n = features.shape().dim(0);
     batches.push_back(n);
     scores_ = Tensor::Zeros(DType::kFloat32, {n, classifier_ ? 3 : 1});

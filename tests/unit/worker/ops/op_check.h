@@ -33,6 +33,8 @@ struct OpRun {
   // After Forward. `want_inputs`: whether the gradients of the inputs are asked for.
   void Backward(Op& op, const reference::Array& output_gradient, bool want_inputs = true);
 
+  // Which rows the variables hold, where they are tables in part.
+  std::vector<std::span<const int64_t>> rows;
   std::vector<Tensor> inputs;
   std::vector<Tensor> variables;
   Tensor output;
@@ -48,8 +50,8 @@ using ReferenceFunction = std::function<reference::Array(
     const std::vector<reference::Array>& inputs, const std::vector<reference::Array>& variables)>;
 
 // CHECKs output and gradients of `op`, made for training; `differentiated`: how many of the
-// variables, from the first, have gradients.
+// variables, from the first, have gradients; `of_inputs`: whether the inputs have.
 void CheckOp(Op& op, std::vector<reference::Array> inputs, std::vector<reference::Array> variables,
-             size_t differentiated, const ReferenceFunction& reference);
+             size_t differentiated, const ReferenceFunction& reference, bool of_inputs = true);
 
 }  // namespace lockstep::worker

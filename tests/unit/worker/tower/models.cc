@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/philox.h"
+#include "common/model/index_columns.h"
 
 namespace lockstep::worker {
 
@@ -162,6 +163,59 @@ const char kRegression[] = R"pb(
   }
 )pb";
 
+const char kWideAndDeep[] = R"pb(
+  input_shape: [ 7 ]
+  layers {
+    name: "indices"
+    columns { first: 0 count: 3 }
+  }
+  layers {
+    name: "wide"
+    embedding { rows: 11 dim: 4 combiner: SUM }
+  }
+  layers {
+    name: "deep"
+    embedding { rows: 11 dim: 2 }
+    inputs: "indices"
+  }
+  layers {
+    name: "numbers"
+    columns { first: 3 count: 4 }
+    inputs: "input"
+  }
+  layers {
+    name: "joined"
+    concatenate {}
+    inputs: [ "deep", "numbers" ]
+  }
+  layers {
+    name: "hidden"
+    dense { units: 6 }
+  }
+  layers {
+    name: "relu"
+    relu {}
+  }
+  layers {
+    name: "scores"
+    dense { units: 4 }
+  }
+  layers {
+    name: "first_hidden"
+    columns { first: 1 count: 4 }
+    inputs: "relu"
+  }
+  layers {
+    name: "sum"
+    add {}
+    inputs: [ "wide", "scores", "first_hidden" ]
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
 ModelGraph GraphOf(const std::string& text) {
   ModelDef def;
   REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &def));
@@ -199,6 +253,16 @@ Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first) {
   dims.insert(dims.end(), example.begin(), example.end());
   Batch batch{Tensor(DType::kFloat32, Shape(absl::MakeConstSpan(dims))), Tensor()};
   fill(batch.features, "features");
+  for (const IndexColumns& index : IndexColumnsOf(graph)) {
+    const Philox generator(1, "indices");
+    const int64_t width = batch.features.num_elements() / size;
+    for (int64_t i = 0; i < size; ++i) {
+      for (int64_t c = index.columns.first; c < index.columns.first + index.columns.count; ++c) {
+        batch.features.as<float>()[i * width + c] =
+            static_cast<float>(generator.At((first + i) * width + c)[0] % index.rows);
+      }
+    }
+  }
   if (graph.is_classifier()) {
     batch.labels = Tensor(DType::kInt32, Shape({size}));
     for (int64_t i = 0; i < size; ++i) {
@@ -216,9 +280,10 @@ Operands::Operands(const ModelGraph& graph) {
     variables.push_back(reference::ToTensor(variable));
     gradients.emplace_back(DType::kFloat32, variables.back().shape());
     std::ranges::fill(gradients.back().as<float>(), std::numeric_limits<float>::quiet_NaN());
+    gradient_views.push_back(gradients.back().view());
+    if (graph.variables()[gradients.size() - 1].frozen) gradient_views.back().data = nullptr;
   }
   for (const Tensor& variable : variables) variable_views.push_back(variable.view());
-  for (Tensor& gradient : gradients) gradient_views.push_back(gradient.view());
 }
 
 bool SameBits(const Tensor& a, const Tensor& b) {

@@ -20,13 +20,16 @@ extern const char kResidual[];
 // A chain on 4x4x3 images that begins with what needs no gradient and ends in an L2 loss.
 extern const char kRegression[];
 
+// Embeddings of the first three of seven columns, by sum and side by side with the other four.
+extern const char kWideAndDeep[];
+
 // Fixed values for the variables; a moving variance is positive.
 std::vector<reference::Array> VariablesOf(const ModelGraph& graph);
 
-// `first`: where in an endless series of examples the batch begins.
+// `first`: where in an endless series of examples the batch begins. Row indices are sound.
 Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first = 0);
 
-// Owns what a pass reads and writes.
+// Owns what a pass reads and writes. Tables are whole; frozen variables have no gradient.
 struct Operands {
   explicit Operands(const ModelGraph& graph);
   std::vector<Tensor> variables;

@@ -68,6 +68,31 @@ TEST_CASE("gradients are wanted only behind the first variable") {
   CHECK(!schedule.wants_gradient[0]);
 }
 
+TEST_CASE("frozen variables want no gradient, those behind them do") {
+  const ModelGraph graph = GraphOf(R"pb(
+    input_shape: [ 4 ]
+    layers {
+      name: "a"
+      frozen: true
+      dense { units: 3 }
+    }
+    layers {
+      name: "b"
+      dense { units: 3 }
+    }
+    layers {
+      name: "c"
+      frozen: true
+      dense { units: 3 }
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb");
+  CHECK(MakeSchedule(graph).wants_gradient == std::vector<bool>{false, false, true, true, false});
+}
+
 TEST_CASE("buffers alive together never overlap, and memory is used again") {
   // A small exact case: the third fits where the first was.
   const std::vector<BufferLife> chain = {{64, 0, 1}, {64, 1, 2}, {64, 2, 3}};

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "tests/reference/differences.h"
 #include "tests/reference/layers.h"
 #include "tests/reference/model.h"
@@ -33,11 +34,11 @@ void CheckTraining(const ModelGraph& graph, Tower& tower, int64_t batch_size) {
   std::vector<Array> variables = VariablesOf(graph);
   const auto mean_loss = [&] { return reference::MeanLoss(graph, variables, batch, true); };
   const float loss =
-      tower.Train(batch, operands.variable_views, operands.gradient_views, 1, kIgnore);
+      tower.Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore);
   CHECK(loss == Approx(mean_loss()).epsilon(1e-5));
   CHECK(operands.gradients.back().as<float>()[0] == loss);
   for (size_t v = 0; v < variables.size(); ++v) {
-    if (!graph.variables()[v].trainable) continue;
+    if (!graph.variables()[v].trainable || graph.variables()[v].frozen) continue;
     INFO("gradient of " << graph.variables()[v].name << ", batch " << batch_size);
     Array got(std::vector<int64_t>{0});
     Array wanted = got;
@@ -53,7 +54,7 @@ void CheckTraining(const ModelGraph& graph, Tower& tower, int64_t batch_size) {
 }
 
 TEST_CASE("a tower's loss and gradients are those of the model") {
-  for (const char* text : {kLeNet, kResidual, kRegression}) {
+  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep}) {
     const ModelGraph graph = GraphOf(text);
     INFO(text);
     for (int threads : {1, 2}) {
@@ -61,6 +62,56 @@ TEST_CASE("a tower's loss and gradients are those of the model") {
       CheckTraining(graph, *tower, 5);
     }
   }
+}
+
+// A residual network whose left branch and one of whose norms are frozen.
+ModelGraph PartlyFrozen() {
+  std::string text = kResidual;
+  for (const char* name : {"left", "right_norm"}) {
+    const std::string line = absl::StrCat("name: \"", name, "\"");
+    const size_t at = text.find(line);
+    REQUIRE(at != std::string::npos);
+    text.insert(at, "frozen: true ");
+  }
+  return GraphOf(text);
+}
+
+TEST_CASE("a model with frozen layers has the loss and gradients of its other variables") {
+  const ModelGraph graph = PartlyFrozen();
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 5, .threads = 2});
+  CheckTraining(graph, *tower, 5);
+}
+
+TEST_CASE("frozen variables are not announced and their gradients not written") {
+  const ModelGraph graph = PartlyFrozen();
+  Operands operands(graph);
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
+  std::vector<std::string> announced;
+  tower->Train(BatchOf(graph, 3), {operands.variable_views}, operands.gradient_views, 1,
+               [&](int v) { announced.push_back(graph.variables()[v].name); });
+  CHECK(announced == std::vector<std::string>{"train/loss", "fc/bias", "fc/kernel", "right/kernel",
+                                              "norm/moving_variance", "norm/moving_mean",
+                                              "norm/beta", "norm/gamma", "stem/kernel"});
+  for (size_t v = 0; v < graph.variables().size(); ++v) {
+    CHECK(std::isnan(operands.gradients[v].as<float>()[0]) == graph.variables()[v].frozen);
+  }
+}
+
+TEST_CASE("a model that is frozen as a whole has its loss alone") {
+  const ModelGraph graph = GraphOf(R"pb(
+    input_shape: [ 4 ]
+    layers {
+      name: "fc"
+      frozen: true
+      dense { units: 3 }
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb");
+  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
+  CheckTraining(graph, *tower, 3);
 }
 
 TEST_CASE("a tower takes smaller batches than its largest, in any order") {
@@ -100,7 +151,7 @@ TEST_CASE("moving statistics follow the batch with their momentum") {
   const std::unique_ptr<Tower> tower = Made(graph, {.batch = 8});
   const Batch batch = BatchOf(graph, 8);
   Operands operands(graph);
-  tower->Train(batch, operands.variable_views, operands.gradient_views, 1, kIgnore);
+  tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore);
   const reference::Moments moments =
       reference::MomentsOf(reference::ToArray(batch.features.view()));
   for (int c = 0; c < 3; ++c) {
@@ -114,14 +165,14 @@ TEST_CASE("moving statistics follow the batch with their momentum") {
 }
 
 TEST_CASE("gradients are announced once each, final, from the last variable to the first") {
-  for (const char* text : {kLeNet, kResidual, kRegression}) {
+  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep}) {
     const ModelGraph graph = GraphOf(text);
     const std::unique_ptr<Tower> tower = Made(graph, {.batch = 4});
     const Batch batch = BatchOf(graph, 4);
     Operands operands(graph);
     std::vector<int> announced;
     std::vector<Tensor> at_the_time;
-    tower->Train(batch, operands.variable_views, operands.gradient_views, 1, [&](int variable) {
+    tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1, [&](int variable) {
       announced.push_back(variable);
       at_the_time.push_back(operands.gradients[variable].Clone());
     });
@@ -139,12 +190,12 @@ TEST_CASE("the same input gives the same bits, run after run and tower after tow
   Operands first(graph);
   for (int threads : {1, 2}) {
     const std::unique_ptr<Tower> tower = Made(graph, {.batch = 32, .threads = threads});
-    tower->Train(batch, first.variable_views, first.gradient_views, 1, kIgnore);
+    tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore);
     for (int run = 0; run < 5; ++run) {
       const std::unique_ptr<Tower> other = Made(graph, {.batch = 32, .threads = threads});
       Operands again(graph);
       Tower& repeated = run % 2 == 0 ? *tower : *other;
-      repeated.Train(batch, again.variable_views, again.gradient_views, 1, kIgnore);
+      repeated.Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore);
       for (size_t v = 0; v < first.gradients.size(); ++v) {
         CHECK(SameBits(first.gradients[v], again.gradients[v]));
       }
@@ -153,7 +204,7 @@ TEST_CASE("the same input gives the same bits, run after run and tower after tow
 }
 
 TEST_CASE("evaluation takes the moving statistics and counts what is right") {
-  for (const char* text : {kLeNet, kResidual, kRegression}) {
+  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep}) {
     const ModelGraph graph = GraphOf(text);
     INFO(text);
     const std::vector<Array> variables = VariablesOf(graph);
@@ -164,7 +215,7 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
         const Batch batch = BatchOf(graph, std::max<int64_t>(size, 1));
         if (size == 0) {
           const Batch empty{Tensor(DType::kFloat32, Shape({0, 1})), Tensor()};
-          CHECK(tower->Evaluate(empty, operands.variable_views).examples == 0);
+          CHECK(tower->Evaluate(empty, {operands.variable_views}).examples == 0);
           continue;
         }
         const Array scores = reference::Scores(
@@ -175,13 +226,13 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
           const auto largest = std::max_element(begin, begin + scores.dims.back());
           correct += largest - begin == batch.labels.as<int32_t>()[row];
         }
-        const Tower::Evaluation evaluation = tower->Evaluate(batch, operands.variable_views);
+        const Tower::Evaluation evaluation = tower->Evaluate(batch, {operands.variable_views});
         CHECK(evaluation.examples == size);
         CHECK(evaluation.correct == correct);
         CHECK(evaluation.loss_sum ==
               Approx(size * reference::MeanLoss(graph, variables, batch, false)).epsilon(1e-5));
 
-        const TensorView predictions = tower->Predict(batch.features, operands.variable_views);
+        const TensorView predictions = tower->Predict(batch.features, {operands.variable_views});
         CHECK(predictions.shape == Shape({size, graph.num_outputs()}));
         CHECK(reference::Distance(reference::ToArray(predictions),
                                   graph.is_classifier() ? reference::Softmax(scores) : scores) <
@@ -197,9 +248,9 @@ TEST_CASE("training and evaluation may take turns") {
   const Batch batch = BatchOf(graph, 5);
   Operands first(graph);
   Operands again(graph);
-  tower->Train(batch, first.variable_views, first.gradient_views, 1, kIgnore);
-  tower->Evaluate(BatchOf(graph, 5, 100), first.variable_views);
-  tower->Train(batch, again.variable_views, again.gradient_views, 1, kIgnore);
+  tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore);
+  tower->Evaluate(BatchOf(graph, 5, 100), {first.variable_views});
+  tower->Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore);
   for (size_t v = 0; v < first.gradients.size(); ++v) {
     CHECK(SameBits(first.gradients[v], again.gradients[v]));
   }
@@ -234,12 +285,12 @@ TEST_CASE("dropout follows the key in training and is gone in evaluation") {
   const Batch batch = BatchOf(graph, 6);
   Operands operands(graph);
   const auto loss = [&](uint64_t key) {
-    return tower->Train(batch, operands.variable_views, operands.gradient_views, key, kIgnore);
+    return tower->Train(batch, {operands.variable_views}, operands.gradient_views, key, kIgnore);
   };
   const float once = loss(3);
   CHECK(once == loss(3));
   CHECK(once != loss(4));
-  CHECK(tower->Evaluate(batch, operands.variable_views).loss_sum ==
+  CHECK(tower->Evaluate(batch, {operands.variable_views}).loss_sum ==
         Approx(6 * reference::MeanLoss(graph, VariablesOf(graph), batch, false)).epsilon(1e-5));
 }
 

@@ -1,0 +1,33 @@
+// Which columns of an example are row indices, that embeddings look up, and not numbers to compute
+// with.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/model/graph.h"
+
+namespace lockstep {
+
+// Columns [first, first + count) of an example of rank 1.
+struct ColumnRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// The columns that `node` passes on as they are: all of the input, or those of columns layers of
+// it. Nothing where it computes. `nodes` as in ModelGraph, up to `node` at least.
+std::optional<ColumnRange> ColumnsOfExample(absl::Span<const ModelNode> nodes, int node);
+
+struct IndexColumns {
+  int variable = 0;  // the table: an index into ModelGraph::variables()
+  int64_t rows = 0;  // of the table; an index is a whole number in [0, rows)
+  ColumnRange columns;
+};
+
+// One for each embedding, in the order of the graph.
+std::vector<IndexColumns> IndexColumnsOf(const ModelGraph& graph);
+
+}  // namespace lockstep

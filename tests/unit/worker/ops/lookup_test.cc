@@ -1,0 +1,218 @@
+// Embedding and columns, and what frozen layers leave alone.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "tests/reference/layers.h"
+#include "tests/unit/worker/ops/op_check.h"
+
+namespace lockstep::worker {
+namespace {
+
+using reference::Array;
+
+std::unique_ptr<Op> Sound(OpFactory::Made<Op> op) {
+  REQUIRE(op.ok());
+  return *std::move(op);
+}
+
+// Row indices that repeat within an example and between examples.
+Array Indices(int64_t batch, int64_t per_example, int64_t rows) {
+  Array indices = Array::Random({batch, per_example}, "indices");
+  for (double& index : indices.values) index = std::floor((index + 1) / 2 * rows);
+  return indices;
+}
+
+constexpr EmbeddingCombiner kBoth[] = {EmbeddingCombiner::kConcatenate, EmbeddingCombiner::kSum};
+
+Array Looked(const Array& indices, const Array& table, EmbeddingCombiner combiner) {
+  return reference::Embedding(indices, table, combiner == EmbeddingCombiner::kSum);
+}
+
+TEST_CASE("columns agree with their reference, on vectors and on images") {
+  TestOps ops(2);
+  const std::unique_ptr<Op> vectors = Sound(ops->MakeColumns({{.batch = 3}, 1, 7, 2, 4}));
+  CheckOp(*vectors, {Array::Random({3, 7}, "x")}, {}, 0,
+          [](const std::vector<Array>& inputs, const std::vector<Array>&) {
+            return reference::Columns(inputs[0], 2, 4);
+          });
+  // Large enough for two threads; the first and the last column.
+  for (int64_t first : {0, 4}) {
+    const std::unique_ptr<Op> images =
+        Sound(ops->MakeColumns({{.batch = 6}, 40 * 41, 5, first, 1}));
+    CheckOp(*images, {Array::Random({6, 40, 41, 5}, "x")}, {}, 0,
+            [&](const std::vector<Array>& inputs, const std::vector<Array>&) {
+              return reference::Columns(inputs[0], first, 1);
+            });
+  }
+}
+
+TEST_CASE("embeddings agree with their reference, with one row and with many, small and large") {
+  struct Sizes {
+    int64_t batch, indices, rows, dim;
+  };
+  for (const Sizes& s : {Sizes{1, 1, 1, 1}, Sizes{5, 3, 7, 4}, Sizes{600, 9, 1000, 16}}) {
+    for (EmbeddingCombiner combiner : kBoth) {
+      TestOps ops(2);
+      const std::unique_ptr<Op> op =
+          Sound(ops->MakeEmbedding({{.batch = s.batch}, s.rows, s.dim, s.indices, combiner}));
+      CheckOp(
+          *op, {Indices(s.batch, s.indices, s.rows)}, {Array::Random({s.rows, s.dim}, "table")}, 1,
+          [&](const std::vector<Array>& inputs, const std::vector<Array>& variables) {
+            return Looked(inputs[0], variables[0], combiner);
+          },
+          /*of_inputs=*/false);
+    }
+  }
+}
+
+TEST_CASE("a gradient has the rows that were asked for, and zero where nobody looked") {
+  constexpr int64_t kRows = 1000;
+  constexpr int64_t kDim = 5;
+  const Array indices = Indices(20, 4, kRows);
+  const Array table = Array::Random({kRows, kDim}, "table");
+  // What the batch reads, and one row more.
+  std::vector<int64_t> held = {999};
+  for (double index : indices.values) held.push_back(static_cast<int64_t>(index));
+  std::sort(held.begin(), held.end());
+  held.erase(std::unique(held.begin(), held.end()), held.end());
+  Array part({static_cast<int64_t>(held.size()), kDim});
+  for (int64_t i = 0; i < part.size(); ++i) {
+    part.values[i] = table.values[held[i / kDim] * kDim + i % kDim];
+  }
+  for (EmbeddingCombiner combiner : kBoth) {
+    TestOps ops(1);
+    const std::unique_ptr<Op> op =
+        Sound(ops->MakeEmbedding({{.batch = 20}, kRows, kDim, 4, combiner}));
+    const Array wanted = Looked(indices, table, combiner);
+    const Array weights = Array::Random(wanted.dims, "weights");
+    OpRun whole({indices}, {table}, wanted.dims);
+    const Array output = whole.Forward(*op, Mode::kTraining);
+    whole.Backward(*op, weights, false);
+    OpRun some({indices}, {part}, wanted.dims);
+    some.rows = {held};
+    CHECK(some.Forward(*op, Mode::kTraining).values == output.values);
+    some.Backward(*op, weights, false);
+    const std::span<const float> got = some.variable_gradients[0].as<float>();
+    const std::span<const float> all = whole.variable_gradients[0].as<float>();
+    for (int64_t row = 0; row < kRows; ++row) {
+      const auto found = std::lower_bound(held.begin(), held.end(), row);
+      const bool here = found != held.end() && *found == row;
+      for (int64_t d = 0; d < kDim; ++d) {
+        const float is = here ? got[(found - held.begin()) * kDim + d] : 0.0f;
+        if (all[row * kDim + d] != is) FAIL("row " << row);
+      }
+    }
+    CHECK(got[got.size() - 1] == 0.0f);
+  }
+}
+
+TEST_CASE("a row that is looked up twice in an example gets both gradients") {
+  TestOps ops(1);
+  Array indices({1, 3});
+  indices.values = {1, 0, 1};
+  Array gradient({1, 6});
+  std::iota(gradient.values.begin(), gradient.values.end(), 1.0);
+  const std::unique_ptr<Op> op = Sound(ops->MakeEmbedding({{.batch = 1}, 2, 2, 3}));
+  OpRun run({indices}, {Array::Random({2, 2}, "table")}, {1, 6});
+  run.Forward(*op, Mode::kTraining);
+  run.Backward(*op, gradient, false);
+  const std::span<const float> got = run.variable_gradients[0].as<float>();
+  CHECK(std::vector<float>(got.begin(), got.end()) == std::vector<float>{3, 4, 1 + 5, 2 + 6});
+}
+
+TEST_CASE("an embedding's gradient has the same bits on any number of threads") {
+  const Array indices = Indices(500, 8, 40);  // a hundred occurrences of each row
+  const Array table = Array::Random({40, 64}, "table");
+  for (EmbeddingCombiner combiner : kBoth) {
+    std::vector<Tensor> gradients;
+    for (int threads : {1, 2, 4}) {
+      TestOps ops(threads);
+      const std::unique_ptr<Op> op =
+          Sound(ops->MakeEmbedding({{.batch = 500}, 40, 64, 8, combiner}));
+      const Array output = Looked(indices, table, combiner);
+      OpRun run({indices}, {table}, output.dims);
+      run.Forward(*op, Mode::kTraining);
+      run.Backward(*op, Array::Random(output.dims, "weights"), false);
+      gradients.push_back(run.variable_gradients[0].Clone());
+      CHECK(std::memcmp(gradients[0].data(), gradients.back().data(), gradients[0].num_bytes()) ==
+            0);
+    }
+  }
+}
+
+// Runs `make(frozen)`'s op both ways: the same gradient of the input, none of the variables.
+template <typename Make>
+void CheckFrozen(const Make& make, const Array& input, const std::vector<Array>& variables,
+                 const std::vector<int64_t>& output_dims) {
+  const Array weights = Array::Random(output_dims, "weights");
+  OpRun trained({input}, variables, output_dims);
+  OpRun frozen({input}, variables, output_dims);
+  const std::unique_ptr<Op> trained_op = Sound(make(true));
+  const std::unique_ptr<Op> frozen_op = Sound(make(false));
+  CHECK(trained.Forward(*trained_op, Mode::kTraining).values ==
+        frozen.Forward(*frozen_op, Mode::kTraining).values);
+  trained.Backward(*trained_op, weights);
+  frozen.Backward(*frozen_op, weights);
+  CHECK(reference::ToArray(trained.input_gradients[0].view()).values ==
+        reference::ToArray(frozen.input_gradients[0].view()).values);
+  for (const Tensor& gradient : frozen.variable_gradients) {
+    for (float value : gradient.as<float>()) CHECK(std::isnan(value));
+  }
+}
+
+TEST_CASE("a frozen product passes gradients on and computes none of its own") {
+  TestOps ops(2);
+  CheckFrozen(
+      [&](bool trained) {
+        return ops->MakeDense(
+            {{.batch = 3, .variable_gradients = trained}, 4, 5, /*bias=*/true, /*relu=*/true});
+      },
+      Array::Random({3, 4}, "x"), {Array::Random({4, 5}, "w"), Array::Random({5}, "b")}, {3, 5});
+  const Window window{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  CheckFrozen(
+      [&](bool trained) {
+        return ops->MakeConv2D({{.batch = 2, .variable_gradients = trained},
+                                {6, 6, 3},
+                                {6, 6, 4},
+                                window,
+                                /*bias=*/true,
+                                /*relu=*/true});
+      },
+      Array::Random({2, 6, 6, 3}, "x"), {Array::Random({3, 3, 3, 4}, "w"), Array::Random({4}, "b")},
+      {2, 6, 6, 4});
+}
+
+TEST_CASE("a frozen embedding has no gradient") {
+  TestOps ops(1);
+  const std::unique_ptr<Op> op =
+      Sound(ops->MakeEmbedding({{.batch = 2, .variable_gradients = false}, 7, 2, 3}));
+  OpRun run({Indices(2, 3, 7)}, {Array::Random({7, 2}, "table")}, {2, 6});
+  run.Forward(*op, Mode::kTraining);
+  run.Backward(*op, Array::Random({2, 6}, "weights"), false);
+  for (float value : run.variable_gradients[0].as<float>()) CHECK(std::isnan(value));
+}
+
+TEST_CASE("a frozen batch norm normalises with its moving statistics, in training too") {
+  constexpr float kEpsilon = 0.01f;
+  std::vector<Array> variables;
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
+    variables.push_back(Array::Random({3}, name));
+  }
+  for (double& variance : variables[3].values) variance += 1.5;
+  for (bool relu : {false, true}) {
+    TestOps ops(2);
+    const std::unique_ptr<Op> op = Sound(ops->MakeBatchNorm(
+        {{.batch = 4, .variable_gradients = false}, 2000, 3, 0.5f, kEpsilon, relu}));
+    CheckOp(*op, {Array::Random({4, 2000, 3}, "x")}, variables, 0,
+            [&](const std::vector<Array>& inputs, const std::vector<Array>& v) {
+              const Array y = reference::Normalise(inputs[0], {v[2], v[3]}, v[0], v[1], kEpsilon);
+              return relu ? reference::Relu(y) : y;
+            });
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::worker

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "common/base/check.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/parallel.h"
+
+namespace lockstep::worker::cpu {
+namespace {
+
+class EmbeddingOp : public Op {
+ public:
+  explicit EmbeddingOp(const EmbeddingOptions& options)
+      : options_(options), positions_(options.batch * options.indices) {}
+
+  void Forward(const ForwardArgs& args) override {
+    FindPositions(args.inputs[0].as<float>().data(), args.rows);
+    const float* const table = static_cast<const float*>(args.variables[0].data);
+    float* const output = args.output.as<float>().data();
+    ParallelFor(options_.batch, Grain(options_.indices * options_.dim),
+                [&](int, int64_t begin, int64_t end) {
+                  for (int64_t example = begin; example < end; ++example) {
+                    Combine(table, &positions_[example * options_.indices],
+                            output + example * OutputSize());
+                  }
+                });
+  }
+
+  // Each part of the table's rows goes through all occurrences, so that every row is summed in one
+  // order.
+  void Backward(const BackwardArgs& args) override {
+    if (!options_.variable_gradients) return;
+    const int64_t dim = options_.dim;
+    const float* const from = args.output_gradient.as<float>().data();
+    float* const to = static_cast<float*>(args.variable_gradients[0].data);
+    const int64_t occurrences = static_cast<int64_t>(positions_.size());
+    const int64_t repeats = options_.combiner == EmbeddingCombiner::kSum ? options_.indices : 1;
+    ParallelFor(held_rows_, Grain(dim), [&](int, int64_t begin, int64_t end) {
+      std::fill(to + begin * dim, to + end * dim, 0.0f);
+      for (int64_t i = 0; i < occurrences; ++i) {
+        if (positions_[i] < begin || positions_[i] >= end) continue;
+        const float* const gradient = from + i / repeats * dim;
+        float* const row = to + positions_[i] * dim;
+        for (int64_t d = 0; d < dim; ++d) row[d] += gradient[d];
+      }
+    });
+  }
+
+ private:
+  static int64_t Grain(int64_t elements) { return std::max<int64_t>(kElementGrain / elements, 1); }
+
+  int64_t OutputSize() const {
+    return options_.combiner == EmbeddingCombiner::kSum ? options_.dim
+                                                        : options_.indices * options_.dim;
+  }
+
+  // Where in the variable each index of the batch has its row.
+  void FindPositions(const float* indices, std::span<const std::span<const int64_t>> rows) {
+    held_rows_ = rows.empty() ? options_.rows : static_cast<int64_t>(rows[0].size());
+    ParallelFor(positions_.size(), kIndexGrain, [&](int, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = static_cast<int64_t>(indices[i]);
+        positions_[i] =
+            rows.empty() ? row : std::ranges::lower_bound(rows[0], row) - rows[0].begin();
+        LOCKSTEP_CHECK(positions_[i] >= 0 && positions_[i] < held_rows_);
+        LOCKSTEP_CHECK(rows.empty() || rows[0][positions_[i]] == row);
+      }
+    });
+  }
+
+  void Combine(const float* table, const int64_t* positions, float* output) const {
+    const int64_t dim = options_.dim;
+    for (int64_t i = 0; i < options_.indices; ++i) {
+      const float* const row = table + positions[i] * dim;
+      if (options_.combiner == EmbeddingCombiner::kConcatenate || i == 0) {
+        std::memcpy(output + i * dim, row, dim * sizeof(float));
+      } else {
+        for (int64_t d = 0; d < dim; ++d) output[d] += row[d];
+      }
+    }
+  }
+
+  // Searches that are worth a second thread.
+  static constexpr int64_t kIndexGrain = 1024;
+
+  const EmbeddingOptions options_;
+  std::vector<int64_t> positions_;  // of the last Forward; [batch, indices]
+  int64_t held_rows_ = 0;           // of the variable then
+};
+
+}  // namespace
+
+std::unique_ptr<Op> MakeEmbedding(const EmbeddingOptions& options) {
+  return std::make_unique<EmbeddingOp>(options);
+}
+
+}  // namespace lockstep::worker::cpu

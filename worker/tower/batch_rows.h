@@ -1,0 +1,41 @@
+// Which rows of its tables a step needs: those that its batches look up.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/model/graph.h"
+#include "common/model/index_columns.h"
+#include "worker/data/batch.h"
+
+namespace lockstep::worker {
+
+// Not thread-safe. Collect allocates nothing once it has seen as many rows as it ever will.
+class BatchRows {
+ public:
+  explicit BatchRows(const ModelGraph& graph);
+
+  // Finds the rows of the batches of all towers together. Indices are sound: the data's reader has
+  // checked them.
+  void Collect(std::span<const Batch> batches);
+
+  // As VariableValues::rows wants them: by variable of the graph; nothing for one that is no table.
+  // Valid until the next Collect.
+  std::span<const std::span<const int64_t>> rows() const { return rows_; }
+
+  // The most rows of a sparse variable that this many examples can ask for.
+  int64_t MaxRows(int variable, int64_t examples) const;
+
+ private:
+  struct Table {
+    IndexColumns index;
+    std::vector<uint64_t> seen;  // a bit for each row; all 0 between calls
+    std::vector<int64_t> rows;   // ascending
+  };
+
+  std::vector<Table> tables_;
+  std::vector<std::span<const int64_t>> rows_;
+};
+
+}  // namespace lockstep::worker
