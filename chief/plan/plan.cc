@@ -14,6 +14,7 @@
 #include "common/dataset/fit.h"
 #include "common/fs/folder.h"
 #include "common/log/log.h"
+#include "common/model/index_columns.h"
 #include "common/optimizer_proto/learning_rate.h"
 #include "common/tensor_proto/convert.h"
 
@@ -145,6 +146,9 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
   LOCKSTEP_ASSIGN_OR_RETURN(plan.examples, MeasureDataset(plan.job.data()));
   LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(TrainingFile(plan.job.data()),
                                             plan.examples.example_shape, graph->input_shape()));
+  if (!IndexColumnsOf(*graph).empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckIndicesKept(plan.job.data()), job_file));
+  }
   const absl::StatusOr<GlobalStep> steps = CountSteps(plan.job, plan.examples.train);
   if (!steps.ok()) return Annotate(steps.status(), job_file);
   plan.max_steps = *steps;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/csv_reader.h"
@@ -20,6 +21,7 @@ void Append(absl::Span<const T> values, std::vector<std::byte>* bytes) {
 absl::StatusOr<ExampleTable> ReadCsv(const SplitFiles& files) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto reader, CsvReader::Open(files.features, files.csv_format));
   ExampleTable table;
+  table.columns = reader.FeatureNames();
   table.features.type = ElementType::kFloat32;
   table.features.shape = Shape({static_cast<int64_t>(reader.num_features())});
   // Whole numbers stay exact up to 2^53, so that a wrong label is reported as it was written.
@@ -53,6 +55,11 @@ absl::StatusOr<ExampleTable> ReadIdxPair(const SplitFiles& files) {
 
 std::string ExampleTable::Place(int64_t example) const {
   return lines.empty() ? absl::StrCat("record ", example) : absl::StrCat("line ", lines[example]);
+}
+
+std::string ExampleTable::ColumnName(int64_t column) const {
+  return columns.empty() ? absl::StrCat("element ", column)
+                         : absl::StrCat("column \"", absl::CHexEscape(columns[column]), "\"");
 }
 
 absl::StatusOr<ExampleTable> ReadExamples(const DataDef& data, Split split) {

@@ -18,11 +18,15 @@ struct ExampleTable {
   std::string labels_file;  // the same for CSV
   // CSV: the line that each example starts at. Empty for IDX.
   std::vector<int64_t> lines;
+  // CSV: the names of the features, their numbers without a header. Empty for IDX.
+  std::vector<std::string> columns;
 
   int64_t size() const { return features.count; }
   bool has_labels() const { return labels.count > 0; }
   // Where an example is, for messages: "record 17" or "line 18".
   std::string Place(int64_t example) const;
+  // Which element of an example of rank 1 it is, for messages: `column "age"`, or "element 3".
+  std::string ColumnName(int64_t column) const;
 };
 
 enum class Split { kTrain, kTest };

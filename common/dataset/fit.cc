@@ -16,4 +16,14 @@ absl::Status CheckExamplesFit(absl::string_view file, const Shape& examples, con
       input.ToString(), ". Remedy: give the model's input the shape of the examples."));
 }
 
+absl::Status CheckIndicesKept(const DataDef& data) {
+  const bool offset = data.offset() != 0;
+  if (!offset && (data.scale() == 0 || data.scale() == 1)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.", offset ? "offset" : "scale", ": expected ", offset ? "0" : "1",
+                   ", for an embedding takes row indices from the examples as they are, got ",
+                   offset ? data.offset() : data.scale(),
+                   ". Remedy: leave it out, and bring the other columns near 0 in the file."));
+}
+
 }  // namespace lockstep

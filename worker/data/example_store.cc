@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/dataset/fit.h"
 #include "worker/data/labels.h"
+#include "worker/data/row_indices.h"
 
 namespace lockstep::worker {
 namespace {
@@ -39,6 +40,10 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
   LOCKSTEP_ASSIGN_OR_RETURN(store.table_, ReadExamples(data, split));
   LOCKSTEP_RETURN_IF_ERROR(
       CheckExamplesFit(store.table_.features_file, store.table_.features.shape, spec.input_shape));
+  if (!spec.row_indices.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckIndicesKept(data));
+    LOCKSTEP_RETURN_IF_ERROR(CheckRowIndices(store.table_, spec));
+  }
   if (store.table_.has_labels()) {
     LOCKSTEP_ASSIGN_OR_RETURN(store.labels_, MakeLabels(store.table_, spec, data.num_classes()));
     store.table_.labels = Records();

@@ -30,13 +30,20 @@ struct ExampleSpec {
   Shape input_shape;
   bool classifier = true;
   int64_t num_outputs = 0;  // labels are 0 .. num_outputs - 1; or regression targets per example
+  // Columns [first, first + count) of an example of rank 1 must be whole numbers in [0, rows).
+  struct RowIndices {
+    int64_t first = 0;
+    int64_t count = 0;
+    int64_t rows = 0;
+  };
+  std::vector<RowIndices> row_indices;
 };
 
 class Pipeline {
  public:
   // Opens and checks the training files. NOT_FOUND for a missing file; DATA_LOSS (file, offset or
-  // line, expected, got) for wrong bytes, labels out of range; INVALID_ARGUMENT where the files do
-  // not fit the model.
+  // line, expected, got) for wrong bytes, labels or row indices out of range; INVALID_ARGUMENT
+  // where the files do not fit the model, or the job would change row indices.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Open(const DataDef& data,
                                                         const ExampleSpec& spec,
                                                         const PipelineOptions& options);

@@ -9,6 +9,7 @@
 #include "common/config/text_proto.h"
 #include "common/fs/path.h"
 #include "common/optimizer/moving_average.h"
+#include "worker/tower/example_spec.h"
 
 namespace lockstep::worker {
 
@@ -52,8 +53,6 @@ absl::StatusOr<TrainedModel> TrainedModel::Load(const std::string& folder) {
   return model;
 }
 
-ExampleSpec TrainedModel::example_spec() const {
-  return {graph.input_shape(), graph.is_classifier(), graph.num_outputs()};
-}
+ExampleSpec TrainedModel::example_spec() const { return ExampleSpecOf(graph); }
 
 }  // namespace lockstep::worker

@@ -7,6 +7,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
+#include "worker/tower/example_spec.h"
 
 namespace lockstep::worker {
 namespace {
@@ -104,7 +105,7 @@ absl::Status JobRun::Prepare() {
 
 absl::Status JobRun::OpenData() {
   const JobDef& job = options_.registration.job();
-  const ExampleSpec spec = {graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()};
+  const ExampleSpec spec = ExampleSpecOf(graph_);
   PipelineOptions pipeline;
   pipeline.seed = job.seed();
   pipeline.replica = options_.worker;

@@ -114,6 +114,19 @@ TEST_CASE("a plan has everything that the ps and the workers are told") {
   CHECK(registration.job().batch_per_tower() == 2);
 }
 
+TEST_CASE("row indices are left as they are: offset and scale are refused with an embedding") {
+  Fixture f;
+  f.folder.Write("model.textproto", R"(
+    input_shape: [2]
+    layers { name: "e" embedding { rows: 9 dim: 3 combiner: SUM } }
+    layers { name: "loss" softmax_cross_entropy {} }
+  )");
+  CHECK(f.Make().ok());
+  const absl::Status status = f.Fail("data {", "data { scale: 0.5");
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK(Mentions(status, "job.textproto: data.scale: expected 1, for an embedding takes row"));
+}
+
 TEST_CASE("data epochs become steps, rounded up") {
   Fixture f;
   const auto steps = [&](const std::string& epochs) {

@@ -51,6 +51,7 @@ TEST_CASE("Measuring and reading agree on the number of examples") {
   CHECK(train->size() == 6);
   CHECK(train->has_labels());
   CHECK(train->Place(4) == "record 4");
+  CHECK(train->ColumnName(3) == "element 3");
   CHECK(ReadExamples(files.data, Split::kTest)->size() == 3);
 }
 
@@ -67,6 +68,7 @@ TEST_CASE("CSV examples are measured and remember their lines") {
   REQUIRE(train.ok());
   CHECK(train->size() == 2);
   CHECK(train->Place(1) == "line 4");
+  CHECK(train->ColumnName(1) == "column \"y\"");
   CHECK(train->features.shape == Shape({2}));
   CHECK(train->features.bytes.size() == 16);
   CHECK(train->labels.bytes.size() == 16);

@@ -1,0 +1,15 @@
+#include "worker/tower/example_spec.h"
+
+#include "common/model/index_columns.h"
+
+namespace lockstep::worker {
+
+ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
+  ExampleSpec spec{graph.input_shape(), graph.is_classifier(), graph.num_outputs(), {}};
+  for (const IndexColumns& index : IndexColumnsOf(graph)) {
+    spec.row_indices.push_back({index.columns.first, index.columns.count, index.rows});
+  }
+  return spec;
+}
+
+}  // namespace lockstep::worker
