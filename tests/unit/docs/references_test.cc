@@ -50,7 +50,7 @@ std::vector<std::string> Blocks(const std::string& document, const std::string& 
 
 TEST_CASE("The models in the documentation build") {
   const auto blocks = Blocks("model.md", "model");
-  CHECK(blocks.size() == 3);
+  CHECK(blocks.size() == 4);
   for (const std::string& text : blocks) {
     ModelDef def;
     const absl::Status parsed = ParseTextProto("model.md", text, &def);
@@ -117,12 +117,15 @@ TEST_CASE("The errors that the model reference shows are those that come") {
   const auto models = Blocks("model.md", "model");
   const std::string& chain = models[0];
   const std::string& residual = models[1];
+  const std::string& table = models[3];
   for (const std::string& text :
        {With(chain, "units: 10", "unit: 10"),
         With(chain, "layers { name: \"flat\" flatten {} }\n", ""),
         With(residual, "name: \"conv2\" conv2d {", "name: \"conv2\" conv2d { strides: 2"),
         With(chain, "name: \"scores\" dense", "name: \"scores\" inputs: \"flt\" dense"),
-        With(residual, "name: \"relu1\" relu", "name: \"relu1\" inputs: \"conv1\" relu")}) {
+        With(residual, "name: \"relu1\" relu", "name: \"relu1\" inputs: \"conv1\" relu"),
+        With(chain, "name: \"relu\" relu", "name: \"relu\" frozen: true relu"),
+        With(table, "columns { first: 0 count: 2 }", "relu {}")}) {
     const std::string error = ModelError(text);
     INFO(error);
     CHECK(Shows("model.md", error));
