@@ -118,7 +118,7 @@ absl::Status Predict(Session& session, Json& json) {
 absl::Status Measure(Session& session, Json& json) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Tower::Evaluation result,
                             EvaluateRange(session.tower.get(), *session.examples,
-                                          session.model.views, 0, session.count, kBatch));
+                                          {session.model.views}, 0, session.count, kBatch));
   const double loss = result.loss_sum / static_cast<double>(result.examples);
   json["loss"] = loss;
   if (session.model.graph.is_classifier()) {
