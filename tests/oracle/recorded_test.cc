@@ -43,7 +43,8 @@ TEST_CASE("every optimizer, dense and sparse, has been recorded") {
   std::set<std::string> about;
   for (const Script& script : RecordedScripts("training")) about.insert(script.about);
   for (const std::string optimizer : {"sgd", "momentum", "nesterov", "adagrad", "adadelta",
-                                      "rmsprop", "rmsprop_centered", "adam", "ftrl"}) {
+                                      "rmsprop", "rmsprop_centered", "adam", "adamw", "lazy_adam",
+                                      "ftrl"}) {
     CHECK(about.contains("training " + optimizer + " dense"));
     CHECK(about.contains("training " + optimizer + " sparse"));
   }

@@ -27,6 +27,14 @@ std::unique_ptr<const UpdateRule> MakeRmsPropOf(const json& hyper, bool centered
       {Float(hyper, "decay"), Float(hyper, "momentum"), Float(hyper, "epsilon"), centered});
 }
 
+std::unique_ptr<const UpdateRule> MakeAdamOf(const json& hyper, bool lazy) {
+  return MakeAdam({.beta1 = Float(hyper, "beta1"),
+                   .beta2 = Float(hyper, "beta2"),
+                   .epsilon = Float(hyper, "epsilon"),
+                   .lazy = lazy,
+                   .weight_decay = hyper.value("weight_decay", 0.0f)});
+}
+
 std::unique_ptr<const UpdateRule> MakeFtrlOf(const json& hyper) {
   return MakeFtrl({.learning_rate_power = Float(hyper, "learning_rate_power"),
                    .initial_accumulator_value = Float(hyper, "initial_accumulator_value"),
@@ -52,9 +60,8 @@ absl::StatusOr<std::unique_ptr<const UpdateRule>> RuleOf(const std::string& opti
   if (optimizer == "adadelta") return MakeAdadelta({Float(hyper, "rho"), Float(hyper, "epsilon")});
   if (optimizer == "rmsprop") return MakeRmsPropOf(hyper, false);
   if (optimizer == "rmsprop_centered") return MakeRmsPropOf(hyper, true);
-  if (optimizer == "adam") {
-    return MakeAdam({Float(hyper, "beta1"), Float(hyper, "beta2"), Float(hyper, "epsilon")});
-  }
+  if (optimizer == "adam" || optimizer == "adamw") return MakeAdamOf(hyper, false);
+  if (optimizer == "lazy_adam") return MakeAdamOf(hyper, true);
   if (optimizer == "ftrl") return MakeFtrlOf(hyper);
   return absl::InvalidArgumentError(absl::StrCat("no optimizer is called \"", optimizer, "\""));
 }

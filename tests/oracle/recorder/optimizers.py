@@ -3,6 +3,40 @@ from .draw import chance, uniform
 from .tf1 import tf
 
 
+class _DecayingAdam(tf.train.AdamOptimizer):
+    """AdamW, which TensorFlow's version 1 lacks: every weight decays by weight_decay times the rate, then Adam."""
+
+    def __init__(self, rate, weight_decay, **hyper_parameters):
+        super().__init__(rate, **hyper_parameters)
+        self._decay = rate * weight_decay
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        grads_and_vars = list(grads_and_vars)
+        decays = [tf.assign_sub(v, v * tf.cast(self._decay, v.dtype.base_dtype)) for _, v in grads_and_vars]
+        with tf.control_dependencies(decays):
+            return super().apply_gradients(grads_and_vars, global_step, name)
+
+
+class _LazyAdam(tf.train.AdamOptimizer):
+    """Adam of the rows that a sparse gradient names; m and v of the others stay."""
+
+    def _apply_sparse_shared(self, grad, var, indices, scatter_add):
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        powers = [tf.cast(power, var.dtype.base_dtype) for power in self._get_beta_accumulators()]
+        rate, beta1, beta2, epsilon = (
+            tf.cast(number, var.dtype.base_dtype)
+            for number in (self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
+        )
+        alpha = rate * tf.sqrt(1 - powers[1]) / (1 - powers[0])
+        m_rows = beta1 * tf.gather(m, indices) + (1 - beta1) * grad
+        v_rows = beta2 * tf.gather(v, indices) + (1 - beta2) * tf.square(grad)
+        return tf.group(
+            tf.scatter_update(m, indices, m_rows),
+            tf.scatter_update(v, indices, v_rows),
+            scatter_add(var, indices, -alpha * m_rows / (tf.sqrt(v_rows) + epsilon)),
+        )
+
+
 def _nesterov(rate, **hyper_parameters):
     return tf.train.MomentumOptimizer(rate, use_nesterov=True, **hyper_parameters)
 
@@ -20,6 +54,8 @@ MAKE = {
     "rmsprop": tf.train.RMSPropOptimizer,
     "rmsprop_centered": _centered,
     "adam": tf.train.AdamOptimizer,
+    "adamw": _DecayingAdam,
+    "lazy_adam": _LazyAdam,
     "ftrl": tf.train.FtrlOptimizer,
 }
 
@@ -37,11 +73,12 @@ def hyper_parameters(rng, name):
             "momentum": uniform(rng, 0, 0.9),
             "epsilon": uniform(rng, 1e-10, 1e-3),
         }
-    if name == "adam":
+    if name in ("adam", "adamw", "lazy_adam"):
         return {
             "beta1": uniform(rng, 0.5, 0.95),
             "beta2": uniform(rng, 0.9, 0.9999),
             "epsilon": uniform(rng, 1e-8, 1e-3),
+            **({"weight_decay": uniform(rng, 0.01, 0.5)} if name == "adamw" else {}),
         }
     if name == "ftrl":
         return {

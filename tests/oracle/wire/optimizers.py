@@ -8,6 +8,8 @@ def _field(name):
     return {
         "nesterov": ("momentum", {"nesterov": True}),
         "rmsprop_centered": ("rmsprop", {"centered": True}),
+        "adamw": ("adam", {}),
+        "lazy_adam": ("adam", {"lazy": True}),
     }.get(name, (name, {}))
 
 
@@ -22,6 +24,7 @@ def definition(protos, script):
 def first_slots(script, initial):
     """{slot: flat values} of a variable with these initial values."""
     hyper = script["hyper_parameters"]
+    adam = {"m": 0, "v": 0}
     slots = {
         "momentum": {"momentum": 0},
         "nesterov": {"momentum": 0},
@@ -29,7 +32,9 @@ def first_slots(script, initial):
         "adadelta": {"accum": 0, "accum_update": 0},
         "rmsprop": {"rms": 1, "momentum": 0},
         "rmsprop_centered": {"rms": 1, "mg": 0, "momentum": 0},
-        "adam": {"m": 0, "v": 0},
+        "adam": adam,
+        "adamw": adam,
+        "lazy_adam": adam,
         "ftrl": {"accum": hyper.get("initial_accumulator_value"), "linear": 0},
     }.get(script["optimizer"], {})
     filled = {name: [value] * len(initial) for name, value in slots.items()}
@@ -39,7 +44,7 @@ def first_slots(script, initial):
 
 
 def first_scalars(script):
-    if script["optimizer"] != "adam":
+    if script["optimizer"] not in ("adam", "adamw", "lazy_adam"):
         return {}
     hyper = script["hyper_parameters"]
     return {"beta1_power": hyper["beta1"], "beta2_power": hyper["beta2"]}
