@@ -43,17 +43,6 @@ std::string DataWithLargeTestSet(const TemporaryFolder& folder, uint32_t example
                       "' } scale: 0.0625");
 }
 
-// What `lockstep evaluate` says about a checkpoint.
-nlohmann::json EvaluateAlone(const std::string& checkpoint) {
-  const TemporaryFolder folder;
-  const Ended ended = RunToEnd({Binary("worker/predict"), "evaluate", "--threads=1",
-                                "--checkpoint=" + checkpoint, "--json=" + folder.Path("json")},
-                               absl::Minutes(1));
-  CAPTURE(ended.output);
-  REQUIRE(ended.exit_code == 0);
-  return nlohmann::json::parse(folder.Read("json"), nullptr, false);
-}
-
 TEST_CASE("the last checkpoints are kept, and LATEST names the newest") {
   const TemporaryFolder saved;
   Cluster cluster(2, 2);

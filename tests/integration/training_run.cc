@@ -42,6 +42,16 @@ std::vector<double> LossesOf(int ps, int workers, const JobText& job,
   return Losses(Finish(cluster));
 }
 
+nlohmann::json EvaluateAlone(const std::string& checkpoint) {
+  const TemporaryFolder folder;
+  const Ended ended = RunToEnd({Binary("worker/predict"), "evaluate", "--threads=1",
+                                "--checkpoint=" + checkpoint, "--json=" + folder.Path("json")},
+                               absl::Minutes(1));
+  CAPTURE(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  return nlohmann::json::parse(folder.Read("json"), nullptr, false);
+}
+
 double LargestRelativeDifference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double largest = 0;

@@ -31,6 +31,9 @@ std::vector<double> Losses(const nlohmann::json& summary);
 std::vector<double> LossesOf(int ps, int workers, const JobText& job,
                              const std::vector<std::string>& chief_flags = {});
 
+// What `lockstep evaluate` says about a checkpoint.
+nlohmann::json EvaluateAlone(const std::string& checkpoint);
+
 // The largest |a - b| / |a| of two runs of the same length; infinite for other lengths.
 double LargestRelativeDifference(const std::vector<double>& a, const std::vector<double>& b);
 
