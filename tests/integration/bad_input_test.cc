@@ -174,21 +174,32 @@ TEST_CASE("more replicas to aggregate than there are is refused, by the token po
                     {"init_tokens"});
 }
 
+constexpr char kTwoInputs[] =
+    "input_shape: 2 layers { name: 'd' dense { units: 2 } } "
+    "layers { name: 'loss' softmax_cross_entropy {} }";
+
 // A CSV file of the test's own with two features and two classes.
-void CheckCsvRefused(const std::string& rows, int exit_code,
-                     const std::vector<std::string>& words) {
+void CheckCsvRefused(const std::string& rows, int exit_code, const std::vector<std::string>& words,
+                     const std::string& model = kTwoInputs) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("t.csv", "a,b,y\n1,2,0\n3,4,1\n" + rows);
-  CheckRunFails(absl::StrCat("csv { train: '", path, "' label_column: 'y' }"),
-                "input_shape: 2 layers { name: 'd' dense { units: 2 } } "
-                "layers { name: 'loss' softmax_cross_entropy {} }",
-                exit_code, words);
+  CheckRunFails(absl::StrCat("csv { train: '", path, "' label_column: 'y' }"), model, exit_code,
+                words);
 }
 
 TEST_CASE("a CSV row with too few columns, a word for a number or a wild label is named") {
   CheckCsvRefused("5,0\n", 65, {"t.csv: line 4:"});
   CheckCsvRefused("5,many,0\n", 65, {"t.csv: line 4:", "many"});
   CheckCsvRefused("5,6,2\n", 65, {"t.csv", "label", "2"});
+}
+
+TEST_CASE("a row index that is no whole number or beyond the table is named") {
+  const std::string model =
+      "input_shape: 2 layers { name: 'e' embedding { rows: 5 dim: 2 combiner: SUM } } "
+      "layers { name: 'loss' softmax_cross_entropy {} }";
+  CheckCsvRefused("0,5,0\n", 65, {"t.csv: line 4: column \"b\": 5, expected", "from 0 to 4"},
+                  model);
+  CheckCsvRefused("0.5,4,0\n", 65, {"t.csv: line 4: column \"a\": 0.5, expected"}, model);
 }
 
 void CheckIdxRefused(const std::string& images, const std::vector<std::string>& words) {

@@ -123,6 +123,25 @@ TEST_CASE("a row that is looked up twice in an example gets both gradients") {
   CHECK(std::vector<float>(got.begin(), got.end()) == std::vector<float>{3, 4, 1 + 5, 2 + 6});
 }
 
+TEST_CASE("an embedding's gradient is what TensorFlow gave for the same indices") {
+  // TensorFlow 2.21: tf.gradients of embedding_lookup, its values summed by index.
+  TestOps ops(1);
+  Array indices({3, 4});
+  indices.values = {5, 0, 5, 2, 2, 2, 7, 0, 1, 5, 5, 5};
+  Array gradient({3, 4});
+  gradient.values = {1.78862846,    0.436509848,  0.0964974687, -1.86349273,
+                     -0.277388215,  -0.354758978, -0.082741484, -0.62700069,
+                     -0.0438181683, -0.477218032, -1.31386471,  0.884622395};
+  const std::vector<float> wanted = {
+      -0.190490842f, -0.0438181683f, -2.49564004f, 0, 0, 0.978665531f, 0, -0.082741484f};
+  const std::unique_ptr<Op> op = Sound(ops->MakeEmbedding({{.batch = 3}, 8, 1, 4}));
+  OpRun run({indices}, {Array({8, 1})}, {3, 4});
+  run.Forward(*op, Mode::kTraining);
+  run.Backward(*op, gradient, false);
+  const std::span<const float> got = run.variable_gradients[0].as<float>();
+  CHECK(std::vector<float>(got.begin(), got.end()) == wanted);
+}
+
 TEST_CASE("an embedding's gradient has the same bits on any number of threads") {
   const Array indices = Indices(500, 8, 40);  // a hundred occurrences of each row
   const Array table = Array::Random({40, 64}, "table");

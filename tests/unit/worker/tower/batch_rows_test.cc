@@ -5,6 +5,7 @@
 
 #include "common/base/philox.h"
 #include "tests/unit/worker/tower/models.h"
+#include "worker/tower/example_spec.h"
 #include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {
@@ -104,6 +105,20 @@ TEST_CASE("the rows of a step are those of all its batches, ascending, each once
   CHECK(batch_rows.MaxRows(left, 10) == 20);
   CHECK(batch_rows.MaxRows(left, 500) == 1000);
   CHECK(batch_rows.MaxRows(left, int64_t{1} << 62) == 1000);
+}
+
+TEST_CASE("what a model expects of its data tells the columns that are row indices") {
+  const ExampleSpec spec = ExampleSpecOf(GraphOf(kWideAndDeep));
+  CHECK(spec.input_shape == Shape({7}));
+  CHECK(spec.classifier);
+  CHECK(spec.num_outputs == 4);
+  REQUIRE(spec.row_indices.size() == 2);
+  for (const ExampleSpec::RowIndices& indices : spec.row_indices) {
+    CHECK(indices.first == 0);
+    CHECK(indices.count == 3);
+    CHECK(indices.rows == 11);
+  }
+  CHECK(ExampleSpecOf(GraphOf(kRegression)).row_indices.empty());
 }
 
 TEST_CASE("a tower that is given only the rows of its batch computes the same bits") {
