@@ -3,12 +3,18 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "common/config/cluster_reader.h"
 #include "common/config/job.h"
 #include "common/model/graph.h"
+#include "common/model/index_columns.h"
+#include "deploy/data/clicks/click_files.h"
+#include "deploy/data/clicks/click_model.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep {
 namespace {
@@ -48,7 +54,7 @@ int64_t TrainedNumbers(const ModelGraph& graph) {
 }
 
 TEST_CASE("Every example loads and fits the cluster that it asks for") {
-  CHECK(JobNames() == std::set<std::string>{"digits", "fashion", "iris", "residual"});
+  CHECK(JobNames() == std::set<std::string>{"clicks", "digits", "fashion", "iris", "residual"});
   for (const std::string& name : JobNames()) {
     CAPTURE(name);
     LoadedJob loaded = LoadExample(name);
@@ -62,6 +68,7 @@ TEST_CASE("Every example loads and fits the cluster that it asks for") {
 
 TEST_CASE("The data files of the examples are where the jobs say") {
   for (const std::string& name : JobNames()) {
+    if (name == "clicks") continue;  // generated
     const DataDef data = LoadExample(name).job.data();
     for (const std::string& path :
          {data.idx().train_images(), data.idx().train_labels(), data.idx().test_images(),
@@ -75,7 +82,7 @@ TEST_CASE("The data files of the examples are where the jobs say") {
 }
 
 TEST_CASE("The demo has a backup worker and can be split over one to three workers") {
-  for (const char* name : {"digits", "fashion"}) {
+  for (const char* name : {"clicks", "digits", "fashion"}) {
     JobDef job = LoadExample(name).job;
     CHECK(job.sync().replicas_to_aggregate() == 2);
     CHECK(job.local().workers() == 3);
@@ -98,10 +105,34 @@ int64_t StatedNumbers(const LoadedJob& loaded) {
 }
 
 TEST_CASE("The sizes that the examples state are those of their models") {
-  for (const char* name : {"digits", "fashion"}) {
+  for (const char* name : {"clicks", "digits", "fashion"}) {
     CAPTURE(name);
     const LoadedJob loaded = LoadExample(name);
     CHECK(TrainedNumbers(BuildExample(loaded)) == StatedNumbers(loaded));
+  }
+}
+
+TEST_CASE("The tables of the click model have a row for each that its data name") {
+  const std::vector<IndexColumns> tables = IndexColumnsOf(BuildExample(LoadExample("clicks")));
+  REQUIRE(tables.size() == 2);
+  for (const IndexColumns& table : tables) CHECK(table.rows == deploy::ClickModel::num_rows());
+  CHECK(tables[0].columns.count == deploy::Click::kCategorical + 1);
+  CHECK(tables[1].columns.count == deploy::Click::kCategorical);
+}
+
+TEST_CASE("The click example states how well its data can be predicted") {
+  const test::TemporaryFolder folder;
+  const auto figures = deploy::WriteClickFiles(folder.path(), {});
+  REQUIRE(figures.ok());
+  std::ifstream file("deploy/examples/clicks/README.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string readme = text.str();
+  for (const std::string& row : {absl::StrFormat("\"no\" | %.4f |", figures->majority),
+                                 absl::StrFormat("probabilities | %.4f | %.4f |",
+                                                 figures->best_accuracy, figures->best_log_loss)}) {
+    CAPTURE(row);
+    CHECK(absl::StrContains(readme, row));
   }
 }
 
