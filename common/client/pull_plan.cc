@@ -5,41 +5,59 @@
 #include "absl/strings/str_cat.h"
 
 namespace lockstep {
+namespace {
 
-PullPlan::PullPlan(const PullerOptions& options, std::span<const uint64_t> sizes)
-    : options_(options), backoff_(options.patience) {
-  uint64_t in_request = 0;
-  for (size_t target = 0; target < sizes.size(); ++target) {
-    for (uint64_t offset = 0; offset < sizes[target]; offset += options_.chunk_bytes) {
-      const uint64_t size = std::min<uint64_t>(options_.chunk_bytes, sizes[target] - offset);
-      if (requests_.empty() || in_request + size > options_.chunk_bytes) {
-        requests_.emplace_back();
-        in_request = 0;
-      }
-      requests_.back().pieces.push_back({target, offset, size});
-      in_request += size;
-    }
-  }
-}
+// No grant keeps the version before the first step: an asynchronous ps answers with the newest.
+constexpr GlobalStep kNewest(0);
 
-void PullPlan::Start(GlobalStep version, absl::Duration now) {
+}  // namespace
+
+void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, absl::Duration now) {
+  Cut(targets);
   version_ = version;
   filled_ = 0;
   fatal_ = absl::OkStatus();
   backoff_.Succeeded(now);
-  for (Request& request : requests_) request.state = State::kReady;
+}
+
+void PullPlan::Cut(std::span<const Extent> targets) {
+  num_requests_ = 0;
+  Request* request = nullptr;
+  uint64_t in_request = 0;
+  for (size_t target = 0; target < targets.size(); ++target) {
+    const Extent& extent = targets[target];
+    const uint64_t chunk = std::max<uint64_t>(1, options_.chunk_bytes / extent.unit_bytes);
+    for (uint64_t first = 0; first < extent.units; first += chunk) {
+      const uint64_t count = std::min(chunk, extent.units - first);
+      const uint64_t bytes = count * extent.unit_bytes;
+      if (request == nullptr || in_request + bytes > options_.chunk_bytes) {
+        request = AddRequest();
+        in_request = 0;
+      }
+      request->pieces.push_back({target, first, count});
+      in_request += bytes;
+    }
+  }
+}
+
+PullPlan::Request* PullPlan::AddRequest() {
+  if (num_requests_ == requests_.size()) requests_.emplace_back();
+  Request* const request = &requests_[num_requests_++];
+  request->pieces.clear();
+  request->state = State::kReady;
+  return request;
 }
 
 std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {
   if (!fatal_.ok() || in_flight_ >= options_.window || now < backoff_.not_before())
     return std::nullopt;
-  for (size_t i = 0; i < requests_.size(); ++i) {
+  for (size_t i = 0; i < num_requests_; ++i) {
     Request& request = requests_[i];
     if (request.state != State::kReady) continue;
     request.state = State::kInFlight;
-    request.version = version_;
+    request.version = options_.newest ? kNewest : version_;
     ++in_flight_;
-    return Outgoing{i, version_};
+    return Outgoing{i, request.version};
   }
   return std::nullopt;
 }
@@ -49,6 +67,12 @@ void PullPlan::OnReply(size_t index, GlobalStep version, absl::Duration now) {
   --in_flight_;
   backoff_.Succeeded(now);
   request.state = State::kReady;
+  if (options_.newest) {
+    version_ = filled_ == 0 ? version : std::min(version_, version);
+    request.state = State::kFilled;
+    ++filled_;
+    return;
+  }
   if (version < request.version) {
     fatal_.Update(absl::InternalError(absl::StrCat("pull of version ", request.version.value(),
                                                    " was answered with ", version.value())));
@@ -57,8 +81,8 @@ void PullPlan::OnReply(size_t index, GlobalStep version, absl::Duration now) {
   if (version > version_) {
     version_ = version;
     filled_ = 0;
-    for (Request& other : requests_)
-      if (other.state == State::kFilled) other.state = State::kReady;
+    for (size_t i = 0; i < num_requests_; ++i)
+      if (requests_[i].state == State::kFilled) requests_[i].state = State::kReady;
   }
   // An answer to a question of before is out of date: asked again.
   if (version < version_) return;
@@ -84,16 +108,15 @@ void PullPlan::OnError(size_t index, const absl::Status& error, absl::Duration n
 
 std::optional<absl::Duration> PullPlan::WakeAt() const {
   if (!fatal_.ok() || in_flight_ >= options_.window) return std::nullopt;
-  const bool ready = std::any_of(requests_.begin(), requests_.end(), [](const Request& request) {
-    return request.state == State::kReady;
-  });
-  return ready ? std::optional(backoff_.not_before()) : std::nullopt;
+  for (size_t i = 0; i < num_requests_; ++i)
+    if (requests_[i].state == State::kReady) return backoff_.not_before();
+  return std::nullopt;
 }
 
 std::optional<absl::StatusOr<GlobalStep>> PullPlan::Result() const {
   if (in_flight_ > 0) return std::nullopt;
   if (!fatal_.ok()) return fatal_;
-  if (filled_ < requests_.size()) return std::nullopt;
+  if (filled_ < num_requests_) return std::nullopt;
   return version_;
 }
 

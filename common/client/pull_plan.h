@@ -14,27 +14,32 @@
 
 namespace lockstep {
 
-// Thread-compatible. Times are of one monotonic clock.
+// Thread-compatible. Times are of one monotonic clock. One fetch after another allocates nothing
+// once the largest has been made.
 class PullPlan {
  public:
+  // What is to be fetched of a target: bytes, or rows that are never cut.
+  struct Extent {
+    uint64_t units = 0;
+    uint64_t unit_bytes = 1;  // on the wire, both ways
+  };
   struct Piece {
     size_t target;
-    uint64_t offset;  // in bytes
-    uint64_t size;
+    uint64_t first;  // unit
+    uint64_t count;  // of units
   };
   struct Outgoing {
     size_t request;
     GlobalStep version;
   };
 
-  // `sizes`: bytes of each target.
-  PullPlan(const PullerOptions& options, std::span<const uint64_t> sizes);
+  explicit PullPlan(const PullerOptions& options) : options_(options), backoff_(options.patience) {}
 
-  // The same for every fetch.
+  // Not before the last fetch was over. `targets` in their order; of one without units nothing is
+  // fetched.
+  void Start(GlobalStep version, std::span<const Extent> targets, absl::Duration now);
+  // Of the fetch that was started.
   const std::vector<Piece>& pieces(size_t request) const { return requests_[request].pieces; }
-
-  // Not before the last fetch was over.
-  void Start(GlobalStep version, absl::Duration now);
   // What to send now. It is in flight until OnReply or OnError.
   std::optional<Outgoing> Next(absl::Duration now);
   // The values of `version` are in the targets of the request.
@@ -43,7 +48,7 @@ class PullPlan {
 
   // When Next should be asked again though nothing has happened; nullopt: no need.
   std::optional<absl::Duration> WakeAt() const;
-  // Set when nothing is in flight, and all targets have one version or an error is final.
+  // Set when nothing is in flight, and all targets are filled or an error is final.
   std::optional<absl::StatusOr<GlobalStep>> Result() const;
 
  private:
@@ -54,10 +59,14 @@ class PullPlan {
     GlobalStep version;  // asked for, then received
   };
 
+  void Cut(std::span<const Extent> targets);
+  Request* AddRequest();
+
   const PullerOptions options_;
-  std::vector<Request> requests_;
+  std::vector<Request> requests_;  // the first num_requests_ are of this fetch
+  size_t num_requests_ = 0;
   Backoff backoff_;
-  GlobalStep version_;  // that all should have
+  GlobalStep version_;  // that all should have; or the lowest of any
   int in_flight_ = 0;
   size_t filled_ = 0;
   absl::Status fatal_;

@@ -16,10 +16,38 @@
 namespace lockstep {
 namespace {
 
-std::vector<uint64_t> SizesOf(const std::vector<PullTarget>& targets) {
-  std::vector<uint64_t> sizes;
-  for (const PullTarget& target : targets) sizes.push_back(target.value.num_bytes());
-  return sizes;
+PullPlan::Extent ExtentOf(const PullTarget& target) {
+  const uint64_t bytes = target.value.num_bytes();
+  if (!target.rows.has_value() || target.rows->empty()) return {.units = bytes};
+  const uint64_t rows = target.rows->size();
+  return {.units = rows, .unit_bytes = bytes / rows + sizeof(int64_t)};
+}
+
+std::span<const int64_t> RowsOf(const PullTarget& target, const PullPlan::Piece& piece) {
+  return target.rows->subspan(piece.first, piece.count);
+}
+
+std::span<std::byte> MemoryOf(const PullTarget& target, const PullPlan::Piece& piece) {
+  const std::span<std::byte> bytes = target.value.bytes();
+  if (!target.rows.has_value()) return bytes.subspan(piece.first, piece.count);
+  const uint64_t row_bytes = bytes.size() / target.rows->size();
+  return bytes.subspan(piece.first * row_bytes, piece.count * row_bytes);
+}
+
+void Describe(const PullTarget& target, const PullPlan::Piece& piece, PullPiece* to) {
+  to->set_variable(target.variable.value());
+  if (target.rows.has_value()) {
+    const std::span<const int64_t> rows = RowsOf(target, piece);
+    to->mutable_rows()->Add(rows.begin(), rows.end());
+  } else {
+    to->set_offset(piece.first);
+    to->set_size(piece.count);
+  }
+}
+
+bool Answers(const PullPiece& reply, const PullTarget& target, const PullPlan::Piece& piece) {
+  const uint64_t offset = target.rows.has_value() ? 0 : piece.first;
+  return reply.variable() == target.variable.value() && reply.offset() == offset;
 }
 
 }  // namespace
@@ -31,7 +59,7 @@ class VariablePuller::Impl {
         identity_(options.identity),
         averages_(options.averages),
         targets_(std::move(targets)),
-        plan_(options, SizesOf(targets_)),
+        plan_(options),
         pump_([this] { return Step(); }) {}
 
   ~Impl() {
@@ -45,12 +73,23 @@ class VariablePuller::Impl {
     if (done) done(absl::CancelledError("the puller was destroyed"));
   }
 
+  void SetTarget(size_t target, MutableTensorView value,
+                 std::optional<std::span<const int64_t>> rows) {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_CHECK(!done_);
+    LOCKSTEP_CHECK(!rows.has_value() || value.shape.dim(0) == rows->size());
+    targets_[target].value = std::move(value);
+    targets_[target].rows = rows;
+  }
+
   void Fetch(GlobalStep version, Done<GlobalStep> done) {
     {
       absl::MutexLock lock(&mutex_);
       LOCKSTEP_CHECK(!done_);
       done_ = std::move(done);
-      plan_.Start(version, Now());
+      extents_.clear();
+      for (const PullTarget& target : targets_) extents_.push_back(ExtentOf(target));
+      plan_.Start(version, extents_, Now());
     }
     pump_.Run();
   }
@@ -93,10 +132,7 @@ class VariablePuller::Impl {
     call.request.set_version(outgoing->version.value());
     call.request.set_averages(averages_);
     for (const PullPlan::Piece& piece : plan_.pieces(outgoing->request)) {
-      PullPiece* to = call.request.add_pieces();
-      to->set_variable(targets_[piece.target].variable.value());
-      to->set_offset(piece.offset);
-      to->set_size(piece.size);
+      Describe(targets_[piece.target], piece, call.request.add_pieces());
     }
     return call;
   }
@@ -119,7 +155,8 @@ class VariablePuller::Impl {
     });
   }
 
-  // The pieces of a request never change, so reading them needs no lock.
+  // Targets and the pieces of a request stay as they are during a fetch, so reading them needs no
+  // lock.
   absl::Status CopyToTargets(size_t index,
                              const PulledValues& values) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const std::vector<PullPlan::Piece>& pieces = plan_.pieces(index);
@@ -128,9 +165,8 @@ class VariablePuller::Impl {
     std::vector<std::span<std::byte>> memory;
     for (size_t i = 0; matches && i < pieces.size(); ++i) {
       const PullTarget& target = targets_[pieces[i].target];
-      const PullPiece& piece = header.pieces(static_cast<int>(i));
-      matches = piece.variable() == target.variable.value() && piece.offset() == pieces[i].offset;
-      memory.push_back(target.value.bytes().subspan(pieces[i].offset, pieces[i].size));
+      matches = Answers(header.pieces(static_cast<int>(i)), target, pieces[i]);
+      memory.push_back(MemoryOf(target, pieces[i]));
     }
     if (!matches)
       return absl::InternalError("pull was answered with pieces that were not asked for");
@@ -140,8 +176,9 @@ class VariablePuller::Impl {
   PsData* const ps_;  // outlives the puller
   const WorkerIdentity identity_;
   const bool averages_;
-  const std::vector<PullTarget> targets_;
   absl::Mutex mutex_;
+  std::vector<PullTarget> targets_ ABSL_GUARDED_BY(mutex_);  // changed between fetches only
+  std::vector<PullPlan::Extent> extents_ ABSL_GUARDED_BY(mutex_);
   PullPlan plan_ ABSL_GUARDED_BY(mutex_);
   Done<GlobalStep> done_ ABSL_GUARDED_BY(mutex_);  // while a fetch is under way
   Pump pump_;
@@ -152,6 +189,11 @@ VariablePuller::VariablePuller(PsData* ps, const PullerOptions& options,
     : impl_(std::make_unique<Impl>(ps, options, std::move(targets))) {}
 
 VariablePuller::~VariablePuller() = default;
+
+void VariablePuller::SetTarget(size_t target, MutableTensorView value,
+                               std::optional<std::span<const int64_t>> rows) {
+  impl_->SetTarget(target, std::move(value), rows);
+}
 
 void VariablePuller::Fetch(GlobalStep version, Done<GlobalStep> done) {
   impl_->Fetch(version, std::move(done));

@@ -1,8 +1,11 @@
-// Fetches variables of one version from one ps: small ones together, large ones in chunks, a window
-// of requests in flight, repeated when lost. One fetch at a time.
+// Fetches variables of one version from one ps: small ones together, large ones in chunks, whole or
+// by rows, a window of requests in flight, repeated when lost. One fetch at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,7 +19,10 @@ namespace lockstep {
 
 struct PullTarget {
   VariableId variable;
-  MutableTensorView value;  // filled by the fetch
+  // Filled by the fetch; of a target without elements nothing is fetched.
+  MutableTensorView value;
+  // Of a sparse variable: fetches these rows alone, value[i] is row rows[i].
+  std::optional<std::span<const int64_t>> rows = {};
 };
 
 struct PullerOptions {
@@ -25,17 +31,24 @@ struct PullerOptions {
   int window = 4;
   absl::Duration patience = absl::Seconds(120);  // as PusherOptions
   bool averages = false;                         // as PullRequest.averages
+  // Of an asynchronous job: whatever version each ps has now, not one for all targets.
+  bool newest = false;
 };
 
 class VariablePuller {
  public:
-  // `ps` outlives the puller. The targets' memory outlives it too.
+  // `ps` outlives the puller. Memory and rows of the targets stay while a fetch is under way.
   VariablePuller(PsData* ps, const PullerOptions& options, std::vector<PullTarget> targets);
   ~VariablePuller();
 
+  // Other memory or rows for a target of the same variable. Not while a fetch is under way.
+  void SetTarget(size_t target, MutableTensorView value,
+                 std::optional<std::span<const int64_t>> rows = {});
+
   // Fetches all targets in their order at `version`, waiting until it exists. `done` gets the
   // version that all of them have: the one asked for, or a newer one where that is kept no longer
-  // (then every target has that one).
+  // (then every target has that one). With `newest`, nothing is waited for, and `done` gets the
+  // lowest version of any target, or `version` where nothing was to be fetched.
   void Fetch(GlobalStep version, Done<GlobalStep> done);
 
  private:

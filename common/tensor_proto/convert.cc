@@ -1,9 +1,26 @@
 #include "common/tensor_proto/convert.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 
 namespace lockstep {
+namespace {
+
+absl::StatusOr<Shape> WholeShape(const RowPart& part, const Shape& shape) {
+  if (part.of().empty() || shape.rank() == 0 || part.first_row() < 0 ||
+      part.num_rows() < shape.dim(0) || part.first_row() > part.num_rows() - shape.dim(0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a part inside the ", part.num_rows(), " rows of \"", part.of(),
+                     "\", got shape ", shape.ToString(), " from row ", part.first_row()));
+  }
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[0] = part.num_rows();
+  return Shape::Create(dims);
+}
+
+}  // namespace
 
 DataType ToProto(DType dtype) {
   switch (dtype) {
@@ -53,7 +70,9 @@ absl::StatusOr<VariableType> TypeOf(const VariableSpec& spec) {
   for (const absl::Status& status : {dtype.status(), shape.status()}) {
     if (!status.ok()) return Annotate(status, absl::StrCat("variable ", spec.name()));
   }
-  return VariableType{*dtype, *std::move(shape)};
+  absl::StatusOr<Shape> whole = spec.has_part() ? WholeShape(spec.part(), *shape) : *shape;
+  if (!whole.ok()) return Annotate(whole.status(), absl::StrCat("variable ", spec.name()));
+  return VariableType{*dtype, *std::move(shape), *std::move(whole)};
 }
 
 }  // namespace lockstep

@@ -17,9 +17,10 @@ absl::StatusOr<DType> FromProto(DataType dtype);
 struct VariableType {
   DType dtype = DType::kFloat32;
   Shape shape;
+  Shape whole;  // of the variable of which this is a part; `shape` where it is none
 };
 
-// INVALID_ARGUMENT naming the variable.
+// INVALID_ARGUMENT naming the variable; a part must have rows and lie inside the whole.
 absl::StatusOr<VariableType> TypeOf(const VariableSpec& spec);
 
 }  // namespace lockstep

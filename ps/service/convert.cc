@@ -101,8 +101,10 @@ PullOrder FromProto(const PullRequest& request) {
                   .version = GlobalStep(request.version()),
                   .averages = request.averages()};
   for (const lockstep::PullPiece& piece : request.pieces()) {
-    order.pieces.push_back(
-        {.variable = VariableId(piece.variable()), .offset = piece.offset(), .size = piece.size()});
+    order.pieces.push_back({.variable = VariableId(piece.variable()),
+                            .offset = piece.offset(),
+                            .size = piece.size(),
+                            .rows = {piece.rows().begin(), piece.rows().end()}});
   }
   return order;
 }

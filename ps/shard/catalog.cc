@@ -16,6 +16,10 @@ namespace {
 // slices of few rows are nothing unusual.
 constexpr uint64_t kSmallGradient = uint64_t{64} << 20;
 
+// Bytes of the rows that one pull may name: no message is larger (common/rpc/limits.h), and they
+// are copied.
+constexpr uint64_t kMostPulledRowBytes = uint64_t{16} << 20;
+
 // Whether [offset, offset + size) lies in [0, whole).
 bool IsInside(uint64_t offset, uint64_t size, uint64_t whole) {
   return offset <= whole && size <= whole - offset;
@@ -68,20 +72,31 @@ absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
   return CheckCut(entry, piece, piece.offset + piece.size);
 }
 
-// What a placement may not say about a sparse variable or a part.
-absl::Status CheckRows(const VariableSpec& spec, const Shape& shape, const std::string& what) {
+absl::Status CheckPulledRows(const CatalogEntry& entry, const PullPiece& piece) {
+  const auto wrong = [&entry](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": ", what));
+  };
+  if (!entry.is_sparse) {
+    return wrong(absl::StrCat("expected a range of bytes, got ", piece.rows.size(),
+                              " rows: it is not sparse"));
+  }
+  if (piece.offset != 0 || piece.size != 0) {
+    return wrong(absl::StrCat("expected rows or a range of bytes, got ", piece.rows.size(),
+                              " rows and ", piece.size, " bytes from offset ", piece.offset));
+  }
+  const int64_t num_rows = entry.shape.dim(0);
+  for (const int64_t row : piece.rows) {
+    if (row >= 0 && row < num_rows) continue;
+    return wrong(absl::StrCat("expected rows in [0, ", num_rows, "), got ", row));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSparse(const VariableSpec& spec, const Shape& shape, const std::string& what) {
   if (spec.sparse() && (shape.rank() == 0 || !spec.trainable())) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": sparse: expected a trained variable with rows, got ",
                      spec.trainable() ? "a scalar" : "a statistic"));
-  }
-  if (!spec.has_part()) return absl::OkStatus();
-  const RowPart& part = spec.part();
-  if (part.of().empty() || shape.rank() == 0 || part.first_row() < 0 ||
-      part.first_row() > part.num_rows() - shape.dim(0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": expected a part inside the ", part.num_rows(), " rows of \"", part.of(),
-        "\", got shape ", shape.ToString(), " from row ", part.first_row()));
   }
   return absl::OkStatus();
 }
@@ -131,14 +146,21 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
       return absl::InvalidArgumentError(
           absl::StrCat(what, ": expected dtype float32 or float64, got ", Name(type.dtype)));
     }
-    LOCKSTEP_RETURN_IF_ERROR(CheckRows(spec, type.shape, what));
+    LOCKSTEP_RETURN_IF_ERROR(CheckSparse(spec, type.shape, what));
     if (spec.shard() != shard.value()) {
       catalog.index_of_id_.push_back(kElsewhere);
       continue;
     }
-    CatalogEntry entry{VariableId(spec.id()), spec.name(),        type.dtype,    type.shape, 0,
-                       spec.trainable(),      spec.initializer(), spec.sparse(), spec.part()};
-    entry.is_frozen = spec.frozen();
+    CatalogEntry entry{.id = VariableId(spec.id()),
+                       .name = spec.name(),
+                       .dtype = type.dtype,
+                       .shape = type.shape,
+                       .whole = type.whole,
+                       .trainable = spec.trainable(),
+                       .initializer = spec.initializer(),
+                       .is_sparse = spec.sparse(),
+                       .part = spec.part(),
+                       .is_frozen = spec.frozen()};
     if (entry.is_sparse) entry.row_bytes = RowBytes(type.dtype, type.shape);
     entry.num_bytes = static_cast<uint64_t>(type.shape.num_elements()) * SizeOf(type.dtype);
     catalog.num_bytes_ += entry.num_bytes;
@@ -179,14 +201,28 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
   if (order.pieces.empty()) return absl::InvalidArgumentError("the pull asks for no variable");
   std::vector<ResolvedPiece> pieces;
   pieces.reserve(order.pieces.size());
+  uint64_t row_bytes_left = kMostPulledRowBytes;
   for (const PullPiece& piece : order.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
     const CatalogEntry& entry = entries_[variable];
+    if (!piece.rows.empty()) {
+      LOCKSTEP_RETURN_IF_ERROR(CheckPulledRows(entry, piece));
+      if (entry.row_bytes > 0 && piece.rows.size() > row_bytes_left / entry.row_bytes) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            Quoted(entry), ": expected a pull of at most ", kMostPulledRowBytes,
+            " bytes of rows, got ", piece.rows.size(), " rows of ", entry.row_bytes,
+            " bytes where room for ", row_bytes_left, " bytes was left. Pull them in several"));
+      }
+      const uint64_t size = piece.rows.size() * entry.row_bytes;
+      row_bytes_left -= size;
+      pieces.push_back({variable, 0, size, piece.rows});
+      continue;
+    }
     if (!IsInside(piece.offset, piece.size, entry.num_bytes)) {
       return OutOfRange(entry, entry.num_bytes, piece.offset, piece.size);
     }
     const uint64_t size = piece.size == 0 ? entry.num_bytes - piece.offset : piece.size;
-    pieces.push_back({variable, piece.offset, size});
+    pieces.push_back({variable, piece.offset, size, {}});
   }
   return pieces;
 }

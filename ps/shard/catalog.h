@@ -16,6 +16,7 @@ struct CatalogEntry {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
+  Shape whole;  // of the variable of which this is a part; `shape` where it is none
   uint64_t num_bytes = 0;
   bool trainable = true;
   Initializer initializer;
@@ -38,6 +39,7 @@ struct ResolvedPiece {
   size_t variable = 0;
   uint64_t offset = 0;
   uint64_t size = 0;
+  std::vector<int64_t> rows;  // if there are any, the piece is these; the offset is 0
 
   friend bool operator==(const ResolvedPiece&, const ResolvedPiece&) = default;
 };
@@ -58,7 +60,9 @@ class Catalog {
   // through an index, payload of another size. Of a message that only asks, the variables alone
   // count.
   absl::StatusOr<std::vector<size_t>> ResolvePush(const PushOrder& order) const;
-  // INVALID_ARGUMENT: nothing asked for, an unknown variable, a range outside the tensor.
+  // INVALID_ARGUMENT naming the variable, what was expected and what came: nothing asked for, an
+  // unknown variable, a range outside the tensor; rows that it does not have, of a variable that is
+  // not sparse, with a range beside them, or more than fit a message.
   absl::StatusOr<std::vector<ResolvedPiece>> ResolvePull(const PullOrder& order) const;
 
  private:

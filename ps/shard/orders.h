@@ -135,6 +135,8 @@ struct PullPiece {
   VariableId variable;
   uint64_t offset = 0;
   uint64_t size = 0;  // 0: to the end
+  // Of a sparse variable, in place of offset and size.
+  std::vector<int64_t> rows;
 };
 
 struct PullOrder {

@@ -9,7 +9,7 @@ namespace {
 
 bool IsSame(const ParkedPull& a, const ParkedPull& b) {
   return a.worker.worker == b.worker.worker && a.worker.incarnation == b.worker.incarnation &&
-         a.version == b.version && a.pieces == b.pieces;
+         a.version == b.version && *a.pieces == *b.pieces;
 }
 
 }  // namespace

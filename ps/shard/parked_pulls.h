@@ -1,6 +1,7 @@
 // Pulls that wait for their version.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -13,7 +14,7 @@ namespace lockstep::ps {
 struct ParkedPull {
   WorkerIdentity worker;
   GlobalStep version;
-  std::vector<ResolvedPiece> pieces;
+  std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Done<PullResult> done;
 };
 

@@ -108,6 +108,9 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Pull.
+  // Refuses what is malformed, most of it without the lock.
+  absl::StatusOr<std::vector<ResolvedPiece>> CheckPull(const PullOrder& order) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   static std::optional<PullResult> TryPull(const HostedState& state, const ParkedPull& pull);
   void RetryPulls(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

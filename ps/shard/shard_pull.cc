@@ -4,12 +4,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "ps/shard/pulled_rows.h"
 #include "ps/shard/shard_impl.h"
 
 namespace lockstep::ps {
 namespace {
 
-// value_of(variable): the tensor to read.
+// value_of(variable): the tensor to read. Rows are copied out later: a piece that names some gets
+// the whole tensor.
 template <typename ValueOf>
 PullResult Read(const HostedState& state, GlobalStep version,
                 const std::vector<ResolvedPiece>& pieces, ValueOf value_of) {
@@ -17,8 +19,8 @@ PullResult Read(const HostedState& state, GlobalStep version,
   result.pieces.reserve(pieces.size());
   for (const ResolvedPiece& piece : pieces) {
     std::shared_ptr<const Tensor> value = value_of(piece.variable);
-    const std::span<const std::byte> bytes =
-        value->view().bytes().subspan(piece.offset, piece.size);
+    std::span<const std::byte> bytes = value->view().bytes();
+    if (piece.rows.empty()) bytes = bytes.subspan(piece.offset, piece.size);
     result.pieces.push_back(
         {state.catalog[piece.variable].id, piece.offset, bytes, std::move(value)});
   }
@@ -39,30 +41,52 @@ absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep ver
   });
 }
 
+// The thread that answers copies the rows, without the lock.
+Done<PullResult> AfterCopyingRows(std::shared_ptr<const std::vector<ResolvedPiece>> pieces,
+                                  Done<PullResult> done) {
+  return [pieces = std::move(pieces), done = std::move(done)](absl::StatusOr<PullResult> result) {
+    if (result.ok()) CopyOutRows(*pieces, &*result);
+    done(std::move(result));
+  };
+}
+
 }  // namespace
 
 void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
+  auto pieces = CheckPull(order);
+  if (!pieces.ok()) return done(pieces.status());
+  ParkedPull pull{order.worker, order.version,
+                  std::make_shared<const std::vector<ResolvedPiece>>(*std::move(pieces)),
+                  std::move(done)};
+  if (NamesRows(*pull.pieces)) pull.done = AfterCopyingRows(pull.pieces, std::move(pull.done));
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Status admitted = AdmitWorker(order.worker);
-    auto pieces = admitted.ok() ? state_->catalog.ResolvePull(order) : admitted;
-    if (!pieces.ok()) {
-      outbox.Answer<PullResult>(std::move(done), pieces.status());
+    // Again: the view may have changed since. In the same epoch the catalog is the same.
+    if (const absl::Status admitted = AdmitWorker(order.worker); !admitted.ok()) {
+      outbox.Answer<PullResult>(std::move(pull.done), admitted);
     } else if (order.averages) {
-      outbox.Answer<PullResult>(std::move(done), ReadAverages(*state_, order.version, *pieces));
+      outbox.Answer<PullResult>(std::move(pull.done),
+                                ReadAverages(*state_, order.version, *pull.pieces));
+    } else if (std::optional<PullResult> result = TryPull(*state_, pull)) {
+      outbox.Answer<PullResult>(std::move(pull.done), *std::move(result));
+    } else if (phase_ == Phase::kFinished) {
+      outbox.Answer<PullResult>(std::move(pull.done), absl::CancelledError("the job is over"));
     } else {
-      ParkedPull pull{order.worker, order.version, *std::move(pieces), std::move(done)};
-      if (std::optional<PullResult> result = TryPull(*state_, pull)) {
-        outbox.Answer<PullResult>(std::move(pull.done), *std::move(result));
-      } else if (phase_ == Phase::kFinished) {
-        outbox.Answer<PullResult>(std::move(pull.done), absl::CancelledError("the job is over"));
-      } else {
-        pulls_.Park(std::move(pull), &outbox);
-      }
+      pulls_.Park(std::move(pull), &outbox);
     }
   }
   outbox.Run();
+}
+
+absl::StatusOr<std::vector<ResolvedPiece>> Shard::Impl::CheckPull(const PullOrder& order) const {
+  std::shared_ptr<const Catalog> catalog;
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
+    catalog = state_->shared_catalog;
+  }
+  return catalog->ResolvePull(order);
 }
 
 // One version for all pieces: the one asked for, or, where that is kept no longer, the newest that
@@ -74,23 +98,23 @@ std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const P
 
   const auto kept = state.snapshots.Find(pull.version);
   if (kept != nullptr) {
-    return Read(state, pull.version, pull.pieces,
+    return Read(state, pull.version, *pull.pieces,
                 [&](size_t variable) { return kept->values[variable]; });
   }
-  GlobalStep newest = variable_of(pull.pieces.front().variable).newest_version();
+  GlobalStep newest = variable_of(pull.pieces->front().variable).newest_version();
   bool is_kept = true;
-  for (const ResolvedPiece& piece : pull.pieces) {
+  for (const ResolvedPiece& piece : *pull.pieces) {
     const Variable& variable = variable_of(piece.variable);
     newest = std::min(newest, variable.newest_version());
     is_kept = is_kept && variable.At(pull.version) != nullptr;
   }
   if (state.asynchronous.has_value()) {
-    return Read(state, newest, pull.pieces,
+    return Read(state, newest, *pull.pieces,
                 [&](size_t variable) { return variable_of(variable).newest(); });
   }
   if (pull.version > newest) return std::nullopt;
   const GlobalStep version = is_kept ? pull.version : newest;
-  return Read(state, version, pull.pieces,
+  return Read(state, version, *pull.pieces,
               [&](size_t variable) { return variable_of(variable).At(version); });
 }
 

@@ -209,6 +209,48 @@ TEST_CASE("A pull answers with the pieces asked for, in their order") {
   CHECK(absl::IsInvalidArgument((*values)->CopyTo(bad)));
 }
 
+TEST_CASE("A pull of rows brings these rows of a sparse variable, in their order") {
+  Ps ps(false);
+  REQUIRE(ps.SetView(TwoWorkers()).ok());
+  CreateVariablesRequest variables = Variables({1000, 3});
+  variables.mutable_placement()->mutable_variables(0)->set_sparse(true);
+  variables.mutable_placement()->mutable_variables(0)->add_dims(2);
+  REQUIRE(ps.Create(variables).ok());
+  Answer<GrantReply> closed;
+  ps.control()->Grant(Granted(0), closed.done());
+  Answer<Values> parked;
+  ps.data()->Pull(PullRowsOf(1, 1, 0, {999, 7, 7}), parked.done());
+  const std::vector<int64_t> indices = {7, 999};
+  const std::vector<float> slices = {2, 4, 6, 8};
+  for (uint32_t worker : {0, 1}) {
+    REQUIRE(ps.Push(worker, 0, 1, {0, 0, 0}).ok());
+    PushRequest push = PushOf(worker, 0, 0, 1000, 0, 0);
+    push.mutable_pieces(0)->add_dims(2);
+    push.mutable_pieces(0)->set_rows(2);
+    push.mutable_pieces(0)->set_size(32);
+    const auto reply = Await<PushReply>([&](auto done) {
+      ps.data()->Push(push, {std::as_bytes(std::span(indices)), BytesOf(slices)}, done);
+    });
+    REQUIRE(reply.ok());
+  }
+  REQUIRE(closed.Wait().ok());
+  const auto values = parked.Wait();
+  REQUIRE(values.ok());
+  const PullReply& header = (*values)->header();
+  REQUIRE(header.pieces_size() == 1);
+  CHECK(header.version() == 1);
+  CHECK(header.pieces(0).size() == 24);
+  CHECK(header.pieces(0).rows_size() == 0);
+  std::vector<float> rows(6);
+  const std::vector<std::span<std::byte>> targets = {std::as_writable_bytes(std::span(rows))};
+  REQUIRE((*values)->CopyTo(targets).ok());
+  CHECK(rows == std::vector<float>{-2, -3, 0, -1, 0, -1});
+  const absl::Status beyond = ps.Pull(PullRowsOf(0, 1, 0, {1000})).status();
+  CHECK(absl::IsInvalidArgument(beyond));
+  CHECK(absl::StrContains(beyond.message(), "\"v0\""));
+  CHECK(absl::StrContains(beyond.message(), "1000"));
+}
+
 TEST_CASE("What is malformed is refused, naming it") {
   Ps ps;
   const auto code = [&](const PushRequest& push, size_t elements) {

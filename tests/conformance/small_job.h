@@ -102,6 +102,13 @@ inline PullRequest PullOf(uint32_t worker, int64_t version, uint32_t variable) {
   return pull;
 }
 
+inline PullRequest PullRowsOf(uint32_t worker, int64_t version, uint32_t variable,
+                              const std::vector<int64_t>& rows) {
+  PullRequest pull = PullOf(worker, version, variable);
+  pull.mutable_pieces(0)->mutable_rows()->Add(rows.begin(), rows.end());
+  return pull;
+}
+
 inline DequeueTokenRequest DequeueOf(uint32_t worker, uint64_t seq) {
   DequeueTokenRequest dequeue;
   *dequeue.mutable_worker() = Worker(worker);

@@ -173,8 +173,11 @@ class ParameterServer:
         return {name: verdict(outcome.verdict) for name, outcome in zip(gradients, reply.outcomes)}
 
     def pull(self, version, names, worker=0):
-        """{name: values, flat} at the version; waits until there is one."""
-        pieces = [{"variable": self._ids[name]} for name in names]
+        """{name: values, flat} at the version; waits until there is one.
+
+        With {name: rows} in place of names: these rows alone of each variable, which must be sparse."""
+        rows = names if isinstance(names, dict) else {}
+        pieces = [{"variable": self._ids[name], "rows": rows.get(name)} for name in names]
         reply = self._call("Pull", worker=self._identity(worker), version=version, pieces=pieces)
         if reply.version != version:
             raise LookupError(f"version {version} is kept no longer, the newest is {reply.version}")

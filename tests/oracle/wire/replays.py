@@ -53,6 +53,10 @@ def replay_training(ps, protos, script, comparison):
             accumulated, step = 0, step + 1
             comparison.equal("global_step", entry["global_step"], ps.global_step())
             comparison.near("variable", dtype, entry["variable"], ps.pull(step, ["v"])["v"])
+            if script["sparse"]:
+                rows = list(range(script["shape"][0]))[::-1]
+                expected = [entry["variable"][row] for row in rows]
+                comparison.near("rows", dtype, expected, ps.pull(step, {"v": rows})["v"])
             saved = folder / f"ckpt-{step}"
             file = ps.save(step, saved)
             _, average = checkpoint.read(saved / file).get(optimizers.average_of("v"), (None, []))

@@ -7,12 +7,29 @@ namespace {
 
 constexpr absl::Duration kStart = absl::Seconds(50);
 
-PullPlan MakePlan(const std::vector<uint64_t>& sizes) {
-  PullerOptions options;
-  options.chunk_bytes = 100;
-  options.window = 2;
-  options.patience = absl::Seconds(10);
-  return PullPlan(options, sizes);
+// A plan that fetches the same targets over and over.
+class Plan : public PullPlan {
+ public:
+  explicit Plan(std::vector<Extent> targets, bool newest = false)
+      : PullPlan(Options(newest)), targets_(std::move(targets)) {}
+  void Start(GlobalStep version, absl::Duration now) { PullPlan::Start(version, targets_, now); }
+
+ private:
+  static PullerOptions Options(bool newest) {
+    PullerOptions options;
+    options.chunk_bytes = 100;
+    options.window = 2;
+    options.patience = absl::Seconds(10);
+    options.newest = newest;
+    return options;
+  }
+  const std::vector<Extent> targets_;
+};
+
+Plan MakePlan(const std::vector<uint64_t>& sizes, bool newest = false) {
+  std::vector<PullPlan::Extent> targets;
+  for (const uint64_t size : sizes) targets.push_back({.units = size});
+  return Plan(std::move(targets), newest);
 }
 
 PullPlan::Outgoing MustSend(PullPlan* plan, absl::Duration now = kStart) {
@@ -21,34 +38,85 @@ PullPlan::Outgoing MustSend(PullPlan* plan, absl::Duration now = kStart) {
   return *outgoing;
 }
 
-TEST_CASE("Large targets are pulled in chunks, small ones together, empty ones not at all") {
-  PullPlan plan = MakePlan({250, 30, 0, 20, 60, 100});
-  plan.Start(GlobalStep(1), kStart);
-  std::vector<std::vector<std::vector<uint64_t>>> requests;
-  while (const auto outgoing = plan.Next(kStart)) {
+using Requests = std::vector<std::vector<std::vector<uint64_t>>>;
+
+// The requests of a fetch that was started: target, first unit and number of units of each piece.
+Requests Serve(PullPlan* plan, GlobalStep version) {
+  Requests requests;
+  while (const auto outgoing = plan->Next(kStart)) {
     requests.emplace_back();
-    for (const PullPlan::Piece& piece : plan.pieces(outgoing->request))
-      requests.back().push_back({piece.target, piece.offset, piece.size});
-    plan.OnReply(outgoing->request, GlobalStep(1), kStart);
+    for (const PullPlan::Piece& piece : plan->pieces(outgoing->request))
+      requests.back().push_back({piece.target, piece.first, piece.count});
+    plan->OnReply(outgoing->request, version, kStart);
   }
-  using Requests = std::vector<std::vector<std::vector<uint64_t>>>;
-  CHECK(requests == Requests{{{0, 0, 100}},
-                             {{0, 100, 100}},
-                             {{0, 200, 50}, {1, 0, 30}, {3, 0, 20}},
-                             {{4, 0, 60}},
-                             {{5, 0, 100}}});
+  return requests;
+}
+
+TEST_CASE("Large targets are pulled in chunks, small ones together, empty ones not at all") {
+  Plan plan = MakePlan({250, 30, 0, 20, 60, 100});
+  plan.Start(GlobalStep(1), kStart);
+  CHECK(Serve(&plan, GlobalStep(1)) == Requests{{{0, 0, 100}},
+                                                {{0, 100, 100}},
+                                                {{0, 200, 50}, {1, 0, 30}, {3, 0, 20}},
+                                                {{4, 0, 60}},
+                                                {{5, 0, 100}}});
   CHECK(**plan.Result() == GlobalStep(1));
 }
 
+TEST_CASE("Rows are cut into chunks by what they weigh, never in the middle") {
+  // Two and a half rows of 40 bytes to a chunk; a row that is larger than one goes alone.
+  Plan plan({{.units = 5, .unit_bytes = 40}, {.units = 20}, {.units = 2, .unit_bytes = 101}});
+  plan.Start(GlobalStep(1), kStart);
+  CHECK(Serve(&plan, GlobalStep(1)) ==
+        Requests{{{0, 0, 2}}, {{0, 2, 2}}, {{0, 4, 1}, {1, 0, 20}}, {{2, 0, 1}}, {{2, 1, 1}}});
+  CHECK(**plan.Result() == GlobalStep(1));
+}
+
+TEST_CASE("Each fetch is cut anew, with more requests than the one before or fewer") {
+  Plan unused = MakePlan({});
+  PullPlan& plan = unused;
+  for (const uint64_t rows : {3, 0, 7, 1}) {
+    const std::vector<PullPlan::Extent> targets = {{.units = rows, .unit_bytes = 100}};
+    plan.Start(GlobalStep(1), targets, kStart);
+    CHECK(Serve(&plan, GlobalStep(1)).size() == rows);
+    REQUIRE(plan.Result().has_value());
+    CHECK(**plan.Result() == GlobalStep(1));
+  }
+}
+
+TEST_CASE("The newest values may differ in version, and the lowest is told") {
+  Plan plan = MakePlan({100, 100, 100}, /*newest=*/true);
+  plan.Start(GlobalStep(7), kStart);
+  const auto first = MustSend(&plan), second = MustSend(&plan);
+  plan.OnReply(first.request, GlobalStep(12), kStart);
+  plan.OnReply(second.request, GlobalStep(9), kStart);
+  const auto third = MustSend(&plan);
+  // Never a version that a grant keeps: that would not be the newest.
+  for (const auto& outgoing : {first, second, third}) CHECK(outgoing.version == GlobalStep(0));
+  plan.OnReply(third.request, GlobalStep(30), kStart);
+  CHECK(**plan.Result() == GlobalStep(9));
+  // Another fetch knows nothing of this one.
+  plan.Start(GlobalStep(9), kStart);
+  Serve(&plan, GlobalStep(31));
+  CHECK(**plan.Result() == GlobalStep(31));
+}
+
+TEST_CASE("A fetch of nothing has the version given, also of the newest") {
+  Plan plan = MakePlan({0}, /*newest=*/true);
+  plan.Start(GlobalStep(3), kStart);
+  CHECK_FALSE(plan.Next(kStart).has_value());
+  CHECK(**plan.Result() == GlobalStep(3));
+}
+
 TEST_CASE("A fetch of nothing has the version asked for") {
-  PullPlan plan = MakePlan({0});
+  Plan plan = MakePlan({0});
   plan.Start(GlobalStep(3), kStart);
   CHECK_FALSE(plan.Next(kStart).has_value());
   CHECK(**plan.Result() == GlobalStep(3));
 }
 
 TEST_CASE("A newer version makes the whole fetch one of that version") {
-  PullPlan plan = MakePlan({100, 100, 100});
+  Plan plan = MakePlan({100, 100, 100});
   plan.Start(GlobalStep(5), kStart);
   const auto first = MustSend(&plan), second = MustSend(&plan);
   CHECK_FALSE(plan.Next(kStart).has_value());  // window
@@ -68,7 +136,7 @@ TEST_CASE("A newer version makes the whole fetch one of that version") {
 }
 
 TEST_CASE("A plan serves one fetch after another") {
-  PullPlan plan = MakePlan({100, 100});
+  Plan plan = MakePlan({100, 100});
   for (int64_t version : {1, 2, 3}) {
     plan.Start(GlobalStep(version), kStart);
     while (const auto outgoing = plan.Next(kStart)) {
@@ -80,7 +148,7 @@ TEST_CASE("A plan serves one fetch after another") {
 }
 
 TEST_CASE("A parked request that reaches its deadline is issued again at once, for ever") {
-  PullPlan plan = MakePlan({100});
+  Plan plan = MakePlan({100});
   plan.Start(GlobalStep(1), kStart);
   absl::Duration now = kStart;
   for (int i = 0; i < 100; ++i) {
@@ -92,7 +160,7 @@ TEST_CASE("A parked request that reaches its deadline is issued again at once, f
 }
 
 TEST_CASE("An unreachable ps is tried with pauses until patience is over") {
-  PullPlan plan = MakePlan({100});
+  Plan plan = MakePlan({100});
   plan.Start(GlobalStep(1), kStart);
   absl::Duration now = kStart;
   int tries = 0;
@@ -111,7 +179,7 @@ TEST_CASE("An unreachable ps is tried with pauses until patience is over") {
 }
 
 TEST_CASE("A final error waits for what is in flight, and the next fetch starts clean") {
-  PullPlan plan = MakePlan({100, 100});
+  Plan plan = MakePlan({100, 100});
   plan.Start(GlobalStep(1), kStart);
   const auto first = MustSend(&plan), second = MustSend(&plan);
   plan.OnError(first.request, absl::AbortedError("epoch"), kStart);
@@ -124,7 +192,7 @@ TEST_CASE("A final error waits for what is in flight, and the next fetch starts 
 }
 
 TEST_CASE("An older version than asked for is an error") {
-  PullPlan plan = MakePlan({100});
+  Plan plan = MakePlan({100});
   plan.Start(GlobalStep(4), kStart);
   plan.OnReply(MustSend(&plan).request, GlobalStep(3), kStart);
   CHECK(plan.Result()->status().code() == absl::StatusCode::kInternal);

@@ -251,6 +251,76 @@ TEST_CASE("When the version goes while it is fetched, all values are those of th
     CHECK(BytesOf(fetched.values[i]) == BytesOf(new_values[i]));
 }
 
+// A table of 1000 rows of three bytes, row r being {r, r + 1, r + 2} of `version`.
+absl::StatusOr<std::unique_ptr<PulledValues>> ServeRows(int64_t version,
+                                                        const PullRequest& request) {
+  PullReply header;
+  header.set_version(version);
+  std::string payload;
+  for (const PullPiece& piece : request.pieces()) {
+    CHECK(piece.offset() == 0);
+    CHECK(piece.size() == 0);
+    PullPiece* answer = header.add_pieces();
+    answer->set_variable(piece.variable());
+    answer->set_size(static_cast<uint64_t>(piece.rows_size()) * 3);
+    for (const int64_t row : piece.rows()) {
+      for (int i = 0; i < 3; ++i) payload.push_back(static_cast<char>(version + row + i));
+    }
+  }
+  return MakePulledValues(std::move(header), std::move(payload));
+}
+
+TEST_CASE("Rows are fetched alone, other ones each time, and chunk by chunk") {
+  FakePsData ps;
+  int requests = 0;
+  int64_t rows_asked_for = 0;
+  ps.on_pull = [&](const PullRequest& request) -> absl::StatusOr<std::unique_ptr<PulledValues>> {
+    if (++requests % 3 == 0) return absl::UnavailableError("lost");
+    for (const PullPiece& piece : request.pieces()) rows_asked_for += piece.rows_size();
+    return ServeRows(request.version(), request);
+  };
+  PullerOptions options;
+  options.chunk_bytes = 110;  // ten rows with their indices
+  VariablePuller puller(&ps, options, {{VariableId(4), {DType::kUInt8, Shape({0, 3}), nullptr}}});
+  for (const std::vector<int64_t>& rows :
+       {std::vector<int64_t>{5}, {}, {999, 0, 999, 7}, std::vector<int64_t>(25, 17)}) {
+    Tensor values(DType::kUInt8, Shape({static_cast<int64_t>(rows.size()), 3}));
+    puller.SetTarget(0, values.view(), rows);
+    requests = 0;
+    rows_asked_for = 0;
+    absl::Notification over;
+    absl::StatusOr<GlobalStep> version;
+    puller.Fetch(GlobalStep(6), [&](absl::StatusOr<GlobalStep> got) {
+      version = std::move(got);
+      over.Notify();
+    });
+    over.WaitForNotification();
+    REQUIRE(version.ok());
+    CHECK(*version == GlobalStep(6));
+    CHECK(rows_asked_for == static_cast<int64_t>(rows.size()));
+    CHECK(requests == static_cast<int>((rows.size() + 9) / 10 + requests / 3));
+    std::vector<uint8_t> expected;
+    for (const int64_t row : rows) {
+      for (int i = 0; i < 3; ++i) expected.push_back(static_cast<uint8_t>(6 + row + i));
+    }
+    CHECK(BytesOf(values) == std::string(expected.begin(), expected.end()));
+  }
+}
+
+TEST_CASE("Fewer rows than were asked for are refused") {
+  FakePsData ps;
+  ps.on_pull = [](PullRequest request) {
+    request.mutable_pieces(0)->mutable_rows()->RemoveLast();
+    return ServeRows(1, request);
+  };
+  const std::vector<int64_t> rows = {1, 2};
+  Tensor values(DType::kUInt8, Shape({2, 3}));
+  VariablePuller puller(&ps, {}, {{VariableId(4), values.view(), rows}});
+  absl::Status status;
+  puller.Fetch(GlobalStep(1), [&](absl::StatusOr<GlobalStep> got) { status = got.status(); });
+  CHECK_FALSE(status.ok());
+}
+
 TEST_CASE("Values that were not asked for are refused") {
   const std::vector<Tensor> values = RandomTensors(kSizes, 5);
   FakePsData ps;

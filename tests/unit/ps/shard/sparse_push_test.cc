@@ -256,8 +256,12 @@ TEST_CASE("a placement that declares rows where there are none is refused by nam
   part.set_first_row(7);
   part.set_num_rows(10);
   CHECK(error({.name = "t#1", .dims = {4, 2}}, part) ==
-        "variable \"t#1\" (0): expected a part inside the 10 rows of \"t\", got shape [4,2] from "
-        "row 7");
+        "variable t#1: expected a part inside the 10 rows of \"t\", got shape [4,2] from row 7");
+  part.set_first_row(0);
+  part.set_num_rows(INT64_MIN);
+  CHECK(absl::StrContains(error({.name = "t#1", .dims = {4, 2}}, part), "expected a part inside"));
+  part.set_num_rows(INT64_MAX);
+  CHECK(absl::StrContains(error({.name = "t#1", .dims = {4, 2}}, part), "variable t#1: "));
 }
 
 }  // namespace
