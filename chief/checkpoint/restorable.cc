@@ -1,8 +1,10 @@
 #include "chief/checkpoint/restorable.h"
 
-#include "absl/container/flat_hash_map.h"
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/whole_tensors.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep::chief {
@@ -25,22 +27,20 @@ absl::Status CheckRestorable(const Manifest& manifest, const Placement& placemen
                                                    manifest.optimizer, ", the job has ", optimizer,
                                                    kRemedy));
   }
-  absl::flat_hash_map<absl::string_view, const TensorRecord*> saved;
-  for (const ShardFile& shard : manifest.shards) {
-    for (const TensorRecord& tensor : shard.tensors) saved.emplace(tensor.name, &tensor);
-  }
+  const WholeTensors saved(manifest);
   for (const VariableSpec& variable : placement.variables()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(variable));
-    const auto found = saved.find(variable.name());
-    if (found == saved.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the checkpoint has no variable ", variable.name(), ", the model has one", kRemedy));
+    const std::string& name = variable.has_part() ? variable.part().of() : variable.name();
+    const absl::StatusOr<WholeTensor> tensor = saved.Find(name);
+    if (absl::IsNotFound(tensor.status())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the checkpoint has no variable ", name, ", the model has one", kRemedy));
     }
-    const TensorRecord& tensor = *found->second;
-    if (tensor.dtype != type.dtype || !(tensor.shape == type.shape)) {
+    LOCKSTEP_RETURN_IF_ERROR(tensor.status());
+    if (tensor->dtype != type.dtype || !(tensor->shape == type.whole)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "variable ", variable.name(), " is ", Show(type.dtype, type.shape), " in the model and ",
-          Show(tensor.dtype, tensor.shape), " in the checkpoint", kRemedy));
+          "variable ", name, " is ", Show(type.dtype, type.whole), " in the model and ",
+          Show(tensor->dtype, tensor->shape), " in the checkpoint", kRemedy));
     }
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/restorable.h"
+#include "chief/plan/place.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
@@ -16,7 +17,6 @@
 #include "common/log/log.h"
 #include "common/model/index_columns.h"
 #include "common/optimizer_proto/learning_rate.h"
-#include "common/tensor_proto/convert.h"
 
 namespace lockstep::chief {
 namespace {
@@ -40,24 +40,6 @@ absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_exampl
   if (steps >= 1 && steps <= kMostSteps) return GlobalStep(static_cast<int64_t>(steps));
   return absl::InvalidArgumentError(
       absl::StrCat("data_epochs: ", job.data_epochs(), " are too many steps. Remedy: lower it"));
-}
-
-std::vector<VariableSize> Sizes(const ModelGraph& graph) {
-  std::vector<VariableSize> sizes;
-  for (const ModelVariable& variable : graph.variables()) {
-    const int64_t bytes =
-        variable.shape.num_elements() * static_cast<int64_t>(SizeOf(variable.dtype));
-    sizes.push_back({bytes, variable.name == ModelGraph::kLossVariable});
-  }
-  return sizes;
-}
-
-Balance BalanceOf(const ModelGraph& graph, const Placement& placement) {
-  std::vector<ShardIndex> assigned;
-  for (const VariableSpec& spec : placement.variables()) {
-    assigned.push_back(ShardIndex(spec.shard()));
-  }
-  return MeasureBalance(Sizes(graph), assigned, placement.shards());
 }
 
 absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& graph) {
@@ -106,24 +88,6 @@ int64_t JobPlan::examples_per_step() const {
   return job.sync().replicas_to_aggregate() * job.towers() * job.batch_per_tower();
 }
 
-Placement Place(const ModelGraph& graph, uint32_t shards) {
-  const std::vector<ShardIndex> assigned = AssignShards(Sizes(graph), shards);
-  Placement placement;
-  placement.set_shards(shards);
-  for (size_t i = 0; i < assigned.size(); ++i) {
-    const ModelVariable& variable = graph.variables()[i];
-    VariableSpec* spec = placement.add_variables();
-    spec->set_id(static_cast<uint32_t>(i));
-    spec->set_name(variable.name);
-    spec->set_dtype(ToProto(variable.dtype));
-    for (int64_t extent : variable.shape.dims()) spec->add_dims(extent);
-    spec->set_shard(assigned[i].value());
-    spec->set_trainable(variable.trainable);
-    *spec->mutable_initializer() = variable.initializer;
-  }
-  return placement;
-}
-
 absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,
                                  const RestoreChoice& restore) {
   LOCKSTEP_ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(job_file));
@@ -135,9 +99,12 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
   if (!graph.ok()) return Annotate(graph.status(), plan.job.model());
   LOCKSTEP_RETURN_IF_ERROR(
       Annotate(CheckAveraged(plan.job.optimizer().variable_averages(), *graph), job_file));
-  plan.placement = Place(*graph, static_cast<uint32_t>(cluster.ps.size()));
-  plan.balance = BalanceOf(*graph, plan.placement);
-  plan.loss_variable = static_cast<uint32_t>(graph->loss_variable());
+  auto placement =
+      Place(*graph, static_cast<uint32_t>(cluster.ps.size()), plan.job.max_part_bytes());
+  if (!placement.ok()) return Annotate(placement.status(), job_file);
+  plan.placement = *std::move(placement);
+  plan.balance = BalanceOf(plan.placement);
+  plan.loss_variable = plan.placement.variables().rbegin()->id();
   plan.is_classifier = graph->is_classifier();
   plan.optimizer = KindOf(plan.job.optimizer());
   plan.learning_rate = [schedule = ToSchedule(plan.job.optimizer().learning_rate())](

@@ -30,7 +30,7 @@ struct JobPlan {
   ModelDef model;
   Placement placement;
   Balance balance;
-  uint32_t loss_variable = 0;
+  uint32_t loss_variable = 0;  // id
   bool is_classifier = false;
   DatasetSizes examples;
   GlobalStep max_steps;
@@ -52,8 +52,5 @@ struct JobPlan {
 // naming file, place and remedy: INVALID_ARGUMENT, NOT_FOUND, DATA_LOSS.
 absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,
                                  const RestoreChoice& restore);
-
-// Variable ids count in the order of the forward pass; the loss is on shard 0.
-Placement Place(const ModelGraph& graph, uint32_t shards);
 
 }  // namespace lockstep::chief

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/safetensors_file.h"
+#include "common/checkpoint/whole_tensors.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep {
@@ -78,15 +79,21 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
 // Reads tensors by name into memory of the caller's: dtype and shape must match the record
 // (INVALID_ARGUMENT naming the tensor), the CRC must be right (DATA_LOSS naming file and tensor).
-// NOT_FOUND: a name that is not there. Movable; const calls are thread-safe.
+// The name of a variable that is split by rows (whole_tensors.h) reads its parts, one after the
+// other. NOT_FOUND: a name that is not there. Movable; const calls are thread-safe.
 class CheckpointReader {
  public:
   // DATA_LOSS naming the file for a shard that is missing or does not fit the manifest.
   static absl::StatusOr<CheckpointReader> Open(const std::string& folder);
   const Manifest& manifest() const { return manifest_; }
-  bool Has(const std::string& name) const { return index_.contains(name); }
+  bool Has(const std::string& name) const { return wholes_.Has(name); }
   absl::StatusOr<Tensor> Read(const std::string& name) const;
   absl::Status ReadInto(const std::string& name, MutableTensorView value) const;
+  // Rows [first_row, first_row + value's rows) of a tensor of `whole_shape`, which has them
+  // (CHECK), however it is split in the checkpoint. What is cut is not compared with its checksum:
+  // ResolveCheckpoint has done that.
+  absl::Status ReadRows(const std::string& name, const Shape& whole_shape, int64_t first_row,
+                        MutableTensorView value) const;
 
   // Reads everything and compares the checksums.
   absl::Status Verify() const;
@@ -97,12 +104,18 @@ class CheckpointReader {
     size_t entry;  // index into its entries
     uint32_t crc32c;
   };
-  absl::StatusOr<const Place*> Find(const std::string& name) const;
+  absl::StatusOr<WholeTensor> Find(const std::string& name) const;
+  absl::Status CheckType(const std::string& name, const WholeTensor& whole, DType dtype,
+                         const Shape& shape) const;
+  // `value` is rows [first_row, ...) of the whole; a scalar counts as a row.
+  absl::Status ReadParts(const WholeTensor& whole, int64_t first_row,
+                         MutableTensorView value) const;
   absl::Status CheckCrc(const Place& place, uint32_t got) const;
   absl::Status AddShard(const ShardFile& shard);
 
   std::string folder_;
   Manifest manifest_;
+  WholeTensors wholes_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Place> index_;
 };

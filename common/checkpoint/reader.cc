@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/fs/path.h"
@@ -18,6 +20,7 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& folde
   CheckpointReader reader;
   reader.folder_ = folder;
   LOCKSTEP_ASSIGN_OR_RETURN(reader.manifest_, ReadManifest(folder));
+  reader.wholes_ = WholeTensors(reader.manifest_);
   for (const ShardFile& shard : reader.manifest_.shards)
     LOCKSTEP_RETURN_IF_ERROR(reader.AddShard(shard));
   return reader;
@@ -58,12 +61,19 @@ absl::Status CheckpointReader::AddShard(const ShardFile& shard) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const CheckpointReader::Place*> CheckpointReader::Find(
-    const std::string& name) const {
-  const auto place = index_.find(name);
-  if (place == index_.end())
-    return absl::NotFoundError(absl::StrCat(folder_, ": no tensor '", name, "' in it"));
-  return &place->second;
+absl::StatusOr<WholeTensor> CheckpointReader::Find(const std::string& name) const {
+  auto whole = wholes_.Find(name);
+  if (whole.ok()) return whole;
+  return absl::Status(whole.status().code(),
+                      absl::StrCat(folder_, ": ", whole.status().message(), " in it"));
+}
+
+absl::Status CheckpointReader::CheckType(const std::string& name, const WholeTensor& whole,
+                                         DType dtype, const Shape& shape) const {
+  if (whole.dtype == dtype && whole.shape == shape) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(folder_, ": tensor '", name, "' is ",
+                                                 Description(whole.dtype, whole.shape),
+                                                 ", expected ", Description(dtype, shape)));
 }
 
 absl::Status CheckpointReader::CheckCrc(const Place& place, uint32_t got) const {
@@ -75,24 +85,49 @@ absl::Status CheckpointReader::CheckCrc(const Place& place, uint32_t got) const 
 }
 
 absl::StatusOr<Tensor> CheckpointReader::Read(const std::string& name) const {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Place* place, Find(name));
-  const SafetensorsEntry& entry = files_[place->file].entries()[place->entry];
-  Tensor tensor(entry.dtype, entry.shape);
-  LOCKSTEP_RETURN_IF_ERROR(ReadInto(name, tensor.view()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor whole, Find(name));
+  Tensor tensor(whole.dtype, whole.shape);
+  LOCKSTEP_RETURN_IF_ERROR(ReadParts(whole, 0, tensor.view()));
   return tensor;
 }
 
 absl::Status CheckpointReader::ReadInto(const std::string& name, MutableTensorView value) const {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Place* place, Find(name));
-  const SafetensorsFile& file = files_[place->file];
-  const SafetensorsEntry& entry = file.entries()[place->entry];
-  if (entry.dtype != value.dtype || !(entry.shape == value.shape)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(folder_, ": tensor '", name, "' is ", Description(entry.dtype, entry.shape),
-                     ", expected ", Description(value.dtype, value.shape)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor whole, Find(name));
+  LOCKSTEP_RETURN_IF_ERROR(CheckType(name, whole, value.dtype, value.shape));
+  return ReadParts(whole, 0, value);
+}
+
+absl::Status CheckpointReader::ReadRows(const std::string& name, const Shape& whole_shape,
+                                        int64_t first_row, MutableTensorView value) const {
+  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor whole, Find(name));
+  LOCKSTEP_RETURN_IF_ERROR(CheckType(name, whole, value.dtype, whole_shape));
+  return ReadParts(whole, first_row, value);
+}
+
+absl::Status CheckpointReader::ReadParts(const WholeTensor& whole, int64_t first_row,
+                                         MutableTensorView value) const {
+  const bool is_scalar = whole.shape.rank() == 0;
+  const int64_t end_row = first_row + (is_scalar ? 1 : value.shape.dim(0));
+  LOCKSTEP_CHECK(first_row >= 0 && end_row <= (is_scalar ? 1 : whole.shape.dim(0)));
+  for (const TensorPart& part : whole.parts) {
+    const int64_t begin = std::max(first_row, part.first_row);
+    const int64_t end = std::min(end_row, part.first_row + part.num_rows);
+    if (begin >= end) continue;
+    const Place& place = index_.at(part.name);
+    const SafetensorsFile& file = files_[place.file];
+    const SafetensorsEntry& entry = file.entries()[place.entry];
+    const std::span<std::byte> to =
+        is_scalar ? value.bytes() : RowRange(value, begin - first_row, end - begin).bytes();
+    if (end - begin == part.num_rows) {
+      LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, file.Read(entry, to));
+      LOCKSTEP_RETURN_IF_ERROR(CheckCrc(place, crc));
+    } else {
+      const uint64_t row_bytes = to.size() / static_cast<uint64_t>(end - begin);
+      LOCKSTEP_RETURN_IF_ERROR(
+          file.ReadPart(entry, static_cast<uint64_t>(begin - part.first_row) * row_bytes, to));
+    }
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, file.Read(entry, value.bytes()));
-  return CheckCrc(*place, crc);
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointReader::Verify() const {

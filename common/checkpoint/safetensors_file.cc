@@ -55,6 +55,13 @@ absl::StatusOr<uint32_t> SafetensorsFile::Read(const SafetensorsEntry& entry,
   return crc;
 }
 
+absl::Status SafetensorsFile::ReadPart(const SafetensorsEntry& entry, uint64_t offset,
+                                       std::span<std::byte> value) const {
+  const uint64_t size = entry.end - entry.begin;
+  LOCKSTEP_CHECK(offset <= size && value.size() <= size - offset);
+  return file_.ReadAt(data_begin_ + entry.begin + offset, value);
+}
+
 absl::StatusOr<uint32_t> SafetensorsFile::Checksum(const SafetensorsEntry& entry) const {
   std::vector<std::byte> buffer(std::min<uint64_t>(entry.end - entry.begin, kChecksumPiece));
   uint32_t crc = 0;

@@ -12,6 +12,7 @@ constexpr float kScale = 1;
 constexpr int64_t kPrefetch = 2;
 constexpr int64_t kEvaluationBatch = 256;
 constexpr int64_t kKeepLast = 3;
+constexpr int64_t kMaxPartBytes = int64_t{64} << 20;
 constexpr float kBeta1 = 0.9f;
 constexpr float kBeta2 = 0.999f;
 constexpr float kAdamEpsilon = 1e-8f;
@@ -88,6 +89,7 @@ void FillJobDefaults(const std::string& path, JobDef* job) {
     job->set_name(std::filesystem::path(NameOf(path)).stem().string());
   }
   if (job->towers() == 0) job->set_towers(kTowers);
+  if (job->max_part_bytes() == 0) job->set_max_part_bytes(kMaxPartBytes);
   DataDef* data = job->mutable_data();
   if (data->scale() == 0) data->set_scale(kScale);
   if (data->prefetch() == 0) data->set_prefetch(kPrefetch);

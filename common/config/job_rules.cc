@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
@@ -143,6 +144,8 @@ absl::Status CheckJob(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckStop(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckEvaluation(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckCheckpoint(job.checkpoint()));
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckCount("max_part_bytes", job.max_part_bytes(), 0, std::numeric_limits<int64_t>::max()));
   if (!job.has_local()) return absl::OkStatus();
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("local.ps", job.local().ps(), 1, kMaxLocalTasks));
   return CheckCount("local.workers", job.local().workers(), 1, kMaxLocalTasks);

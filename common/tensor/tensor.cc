@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/container/inlined_vector.h"
+
 namespace lockstep {
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
@@ -29,6 +31,23 @@ void Tensor::FillZero() {
 }
 
 void Tensor::Free::operator()(std::byte* memory) const { std::free(memory); }
+
+TensorView RowRange(const TensorView& tensor, int64_t first, int64_t count) {
+  LOCKSTEP_CHECK(tensor.shape.rank() > 0 && first >= 0 && count >= 0);
+  const int64_t rows = tensor.shape.dim(0);
+  LOCKSTEP_CHECK(first <= rows && count <= rows - first);
+  absl::InlinedVector<int64_t, Shape::kMaxRank> dims(tensor.shape.dims().begin(),
+                                                     tensor.shape.dims().end());
+  dims[0] = count;
+  const size_t row_bytes = rows == 0 ? 0 : tensor.num_bytes() / static_cast<size_t>(rows);
+  return {tensor.dtype, Shape(dims),
+          static_cast<const std::byte*>(tensor.data) + static_cast<size_t>(first) * row_bytes};
+}
+
+MutableTensorView RowRange(const MutableTensorView& tensor, int64_t first, int64_t count) {
+  const TensorView range = RowRange(TensorView(tensor), first, count);
+  return {range.dtype, range.shape, const_cast<void*>(range.data)};
+}
 
 void Copy(TensorView from, MutableTensorView to) {
   LOCKSTEP_CHECK(from.dtype == to.dtype && from.num_bytes() == to.num_bytes());

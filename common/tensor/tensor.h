@@ -104,6 +104,10 @@ class Tensor {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
+// Rows [first, first + count) of a tensor with rows, which it must have (CHECK).
+TensorView RowRange(const TensorView& tensor, int64_t first, int64_t count);
+MutableTensorView RowRange(const MutableTensorView& tensor, int64_t first, int64_t count);
+
 // Copies elements; dtype and number of bytes must agree (CHECK).
 void Copy(TensorView from, MutableTensorView to);
 

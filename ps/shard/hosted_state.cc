@@ -18,6 +18,11 @@ namespace {
 
 constexpr ShardIndex kStepShard(0);
 
+// What checkpoints and the job's file call it.
+const std::string& WholeName(const CatalogEntry& entry) {
+  return entry.part.of().empty() ? entry.name : entry.part.of();
+}
+
 // Where first values come from.
 class Source {
  public:
@@ -32,11 +37,11 @@ class Source {
   absl::StatusOr<Tensor> Value(const CatalogEntry& entry) const {
     Tensor value(entry.dtype, entry.shape);
     if (checkpoint_.has_value()) {
-      LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(entry.name, value.view()));
+      LOCKSTEP_RETURN_IF_ERROR(ReadRows(entry, WholeName(entry), value.view()));
     } else if (entry.part.of().empty()) {
       FillInitialValue(entry.initializer, seed_, entry.name, value.view());
     } else {
-      FillInitialRows(entry.initializer, seed_, entry.part.of(), WholeShape(entry),
+      FillInitialRows(entry.initializer, seed_, entry.part.of(), entry.whole,
                       entry.part.first_row(), value.view());
     }
     return value;
@@ -45,14 +50,14 @@ class Source {
   // `value`: the variable's.
   absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec,
                               const Tensor& value) const {
-    const std::string name = SlotTensorName(entry.name, spec.name);
+    const std::string name = SlotTensorName(WholeName(entry), spec.name);
     // A job may begin to average on its way.
     if (spec.starts_as_variable && !(checkpoint_.has_value() && checkpoint_->Has(name))) {
       return value.Clone();
     }
     Tensor slot(entry.dtype, entry.shape);
     if (checkpoint_.has_value()) {
-      LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(name, slot.view()));
+      LOCKSTEP_RETURN_IF_ERROR(ReadRows(entry, name, slot.view()));
     } else if (entry.dtype == DType::kFloat32) {
       std::ranges::fill(slot.as<float>(), spec.initial_value);
     } else {
@@ -73,10 +78,11 @@ class Source {
  private:
   explicit Source(uint64_t seed) : seed_(seed) {}
 
-  static Shape WholeShape(const CatalogEntry& part) {
-    std::vector<int64_t> dims(part.shape.dims().begin(), part.shape.dims().end());
-    dims[0] = part.part.num_rows();
-    return Shape(dims);
+  // The checkpoint may be of other parts than this shard's, or of none.
+  absl::Status ReadRows(const CatalogEntry& entry, const std::string& whole,
+                        MutableTensorView value) const {
+    if (entry.part.of().empty()) return checkpoint_->ReadInto(whole, value);
+    return checkpoint_->ReadRows(whole, entry.whole, entry.part.first_row(), value);
   }
 
   uint64_t seed_;
@@ -215,10 +221,9 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
   }
   for (size_t i = 0; i < state->catalog.size(); ++i) {
     const CatalogEntry& entry = state->catalog[i];
-    const std::string& whole = entry.part.of().empty() ? entry.name : entry.part.of();
     if (entry.is_frozen) state->step.Freeze(i);
     const bool is_averaged =
-        entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, whole);
+        entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, WholeName(entry));
     const UpdateRule& rule = is_averaged ? *state->averaged_rule : *state->rule;
     LOCKSTEP_ASSIGN_OR_RETURN(auto hosted,
                               MakeVariable(entry, source, rule, is_averaged, plan.start_step));

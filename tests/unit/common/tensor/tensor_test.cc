@@ -44,6 +44,20 @@ TEST_CASE("A default-made tensor is empty") {
   CHECK(tensor.Clone().num_elements() == 0);
 }
 
+TEST_CASE("A range of rows looks at the tensor's own memory") {
+  Tensor tensor(DType::kInt32, {3, 2});
+  std::ranges::copy(std::vector<int32_t>{0, 1, 2, 3, 4, 5}, tensor.as<int32_t>().begin());
+  const MutableTensorView rows = RowRange(tensor.view(), 1, 2);
+  CHECK(rows.shape == Shape({2, 2}));
+  CHECK(rows.as<int32_t>()[0] == 2);
+  rows.as<int32_t>()[3] = 50;
+  CHECK(std::as_const(tensor).as<int32_t>()[5] == 50);
+  const TensorView last = RowRange(std::as_const(tensor).view(), 2, 1);
+  CHECK(last.as<int32_t>()[0] == 4);
+  CHECK(RowRange(tensor.view(), 3, 0).num_elements() == 0);
+  CHECK(RowRange(tensor.view(), 0, 3).bytes().data() == tensor.view().bytes().data());
+}
+
 TEST_CASE("Copy moves bytes between shapes of one size") {
   Tensor from(DType::kFloat32, Shape({6}));
   std::fill(from.as<float>().begin(), from.as<float>().end(), 1.5f);
