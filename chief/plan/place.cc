@@ -27,6 +27,8 @@ VariableSpec* AddSpec(const ModelVariable& variable, const std::string& name, co
   spec->mutable_dims()->Add(shape.dims().begin(), shape.dims().end());
   spec->set_trainable(variable.trainable);
   *spec->mutable_initializer() = variable.initializer;
+  spec->set_sparse(variable.sparse);
+  spec->set_frozen(variable.frozen);
   return spec;
 }
 

@@ -23,6 +23,8 @@ namespace lockstep {
 struct PushSummary {
   uint32_t accepted = 0;  // variables
   uint32_t stale = 0;
+  GlobalStep shard_step;  // the highest that a reply told
+  bool done = false;      // asynchronous: the shard has applied its last step
 };
 
 struct PusherOptions {
@@ -32,6 +34,8 @@ struct PusherOptions {
   int window = 4;                   // messages in flight
   // How long an unreachable ps is tried before the gradient fails with UNAVAILABLE.
   absl::Duration patience = absl::Seconds(120);
+  // A stamp below the shard's step is nothing unusual: only a shard that is done drops what comes.
+  bool asynchronous = false;
 };
 
 class GradientPusher {

@@ -4,8 +4,8 @@
 // A message whose outcome is unknown (the ps was not reachable, or did not answer) is asked about
 // before its bytes are sent again; a message that was refused for want of memory is sent again. So
 // is everything of a variable that is still pending when all of it was acknowledged: the ps lost
-// it. When a reply shows that the shard has closed this step, the rest is asked about before it is
-// sent, since it would be dropped.
+// it. When a reply shows that the shard has closed this step (asynchronous: its last), the rest is
+// asked about before it is sent, since it would be dropped.
 #pragma once
 
 #include <cstddef>
@@ -101,7 +101,7 @@ class PushPlan {
   uint64_t bucket_size_ = 0;
   size_t first_open_ = 0;  // every message before is acknowledged
   int in_flight_ = 0;
-  bool straggling_ = false;  // the shard has closed this step
+  bool straggling_ = false;  // what comes now would be dropped
   int repeats_ = 0;          // of everything that was lost
   PushSummary summary_;
   absl::Status fatal_;

@@ -1,54 +1,131 @@
 #include "worker/cache/variable_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/tensor_proto/convert.h"
 
 namespace lockstep::worker {
+namespace {
+
+constexpr GlobalStep kNoVersion(-1);
+
+Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
+  std::vector<int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
+  dims[0] = rows;
+  return Tensor(variable.dtype, Shape(dims));
+}
+
+MutableTensorView PartOf(const WholeVariable& variable, size_t part, Tensor* whole) {
+  if (variable.parts.size() == 1) return whole->view();
+  return RowRange(whole->view(), variable.parts[part].first_row, variable.parts[part].num_rows);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
-    const Placement& placement, std::span<PsData* const> shards, const WorkerIdentity& identity,
+    const VariableLayout& layout, std::span<PsData* const> shards, const WorkerIdentity& identity,
     Contents contents) {
-  std::unique_ptr<VariableCache> cache(new VariableCache);
-  std::vector<std::vector<PullTarget>> targets(shards.size());
-  cache->values_.reserve(placement.variables_size());
-  for (const VariableSpec& spec : placement.variables()) {
-    if (spec.shard() >= shards.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("placement: variable ", spec.name(),
-                                                     " is on ps ", spec.shard(), ", but there are ",
-                                                     shards.size(), " ps"));
-    }
-    LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
-    cache->values_.emplace_back(type.dtype, type.shape);
-    targets[spec.shard()].push_back({VariableId(spec.id()), cache->values_.back().view()});
+  if (layout.num_shards() != shards.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("placement: it is for ", layout.num_shards(),
+                                                   " ps, but there are ", shards.size()));
   }
-  for (const Tensor& value : cache->values_) cache->views_.push_back(value.view());
-  for (size_t shard = 0; shard < shards.size(); ++shard) {
-    if (targets[shard].empty()) continue;
-    PullerOptions options;
-    options.identity = identity;
-    options.averages = contents == kAverages;
-    cache->pullers_.push_back(
-        std::make_unique<VariablePuller>(shards[shard], options, std::move(targets[shard])));
-  }
+  std::unique_ptr<VariableCache> cache(new VariableCache(layout, shards.size()));
+  PullerOptions options;
+  options.identity = identity;
+  options.averages = contents == kAverages;
+  options.newest = contents == kNewest;
+  cache->MakePullers(shards, options);
   return cache;
 }
 
-absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version) {
-  absl::BlockingCounter pending(static_cast<int>(pullers_.size()));
+VariableCache::VariableCache(const VariableLayout& layout, size_t num_shards)
+    : layout_(layout), shards_(num_shards), versions_(num_shards) {
+  for (const WholeVariable& variable : layout.variables()) {
+    memory_.push_back(variable.sparse ? MakeRows(variable, 0)
+                                      : Tensor(variable.dtype, variable.shape));
+    views_.push_back(std::as_const(memory_.back()).view());
+    part_rows_.push_back(variable.sparse ? std::make_unique<PartRows>(variable) : nullptr);
+  }
+}
+
+void VariableCache::MakePullers(std::span<PsData* const> shards, const PullerOptions& options) {
+  const std::vector<WholeVariable>& variables = layout_.variables();
+  std::vector<std::vector<PullTarget>> targets(shards.size());
+  for (size_t variable = 0; variable < variables.size(); ++variable) {
+    const std::vector<VariablePart>& parts = variables[variable].parts;
+    for (size_t part = 0; part < parts.size(); ++part) {
+      shards_[parts[part].shard].targets.push_back({variable, part});
+      targets[parts[part].shard].push_back({parts[part].id, {}});
+    }
+  }
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    if (targets[shard].empty()) continue;
+    shards_[shard].puller =
+        std::make_unique<VariablePuller>(shards[shard], options, std::move(targets[shard]));
+  }
+}
+
+absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
+                                                std::span<const std::span<const int64_t>> rows) {
+  AimAt(rows, version != dense_version_);
+  dense_version_ = kNoVersion;
+  LOCKSTEP_RETURN_IF_ERROR(FetchAll(version));
+  const GlobalStep newest = std::max(version, *std::ranges::max_element(versions_));
+  if (newest == version) dense_version_ = version;
+  return newest;
+}
+
+absl::Status VariableCache::FetchNewest(std::span<const std::span<const int64_t>> rows) {
+  AimAt(rows, /*with_dense=*/true);
+  return FetchAll(std::nullopt);
+}
+
+void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense) {
+  const std::vector<WholeVariable>& variables = layout_.variables();
+  LOCKSTEP_CHECK(rows.size() == variables.size());
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (!variables[i].sparse) continue;
+    const auto num_rows = static_cast<int64_t>(rows[i].size());
+    if (memory_[i].shape().dim(0) < num_rows) memory_[i] = MakeRows(variables[i], num_rows);
+    views_[i] = RowRange(std::as_const(memory_[i]).view(), 0, num_rows);
+    part_rows_[i]->Divide(rows[i]);
+  }
+  for (Shard& shard : shards_) {
+    for (size_t target = 0; target < shard.targets.size(); ++target) {
+      const auto [i, part] = shard.targets[target];
+      if (variables[i].sparse) {
+        const PartRows::Range& range = part_rows_[i]->of_part(part);
+        shard.puller->SetTarget(target,
+                                RowRange(memory_[i].view(), static_cast<int64_t>(range.begin),
+                                         static_cast<int64_t>(range.indices.size())),
+                                range.indices);
+      } else {
+        shard.puller->SetTarget(target, with_dense ? PartOf(variables[i], part, &memory_[i])
+                                                   : MutableTensorView{.shape = Shape({0})});
+      }
+    }
+  }
+}
+
+absl::Status VariableCache::FetchAll(std::optional<GlobalStep> version) {
+  const auto in_use =
+      std::ranges::count_if(shards_, [](const Shard& shard) { return shard.puller != nullptr; });
+  absl::BlockingCounter pending(static_cast<int>(in_use));
   absl::Mutex mutex;
-  GlobalStep newest = version;
   absl::Status failure;
-  for (const auto& puller : pullers_) {
-    puller->Fetch(version, [&](absl::StatusOr<GlobalStep> got) {
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    if (version.has_value()) versions_[shard] = *version;
+    if (shards_[shard].puller == nullptr) continue;
+    shards_[shard].puller->Fetch(versions_[shard], [&, shard](absl::StatusOr<GlobalStep> got) {
       {
         absl::MutexLock lock(&mutex);
         if (got.ok()) {
-          newest = std::max(newest, *got);
+          versions_[shard] = *got;
         } else {
           failure.Update(got.status());
         }
@@ -57,8 +134,7 @@ absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version) {
     });
   }
   pending.Wait();
-  if (!failure.ok()) return failure;
-  return newest;
+  return failure;
 }
 
 }  // namespace lockstep::worker

@@ -1,8 +1,10 @@
-// The worker's copy of all variables at one version. Each of its users (training, evaluation) has
-// its own.
+// The worker's copy of the variables at one version: dense ones whole, of sparse ones the rows that
+// are asked for. Each of its users (training, evaluation) has its own.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,37 +13,74 @@
 #include "common/client/ps_client.h"
 #include "common/client/variable_puller.h"
 #include "common/tensor/tensor.h"
-#include "proto/tensor.pb.h"
+#include "proto/ps.pb.h"
+#include "worker/cache/part_rows.h"
+#include "worker/cache/variable_layout.h"
 
 namespace lockstep::worker {
 
-// Not thread-safe.
+// Not thread-safe. Variables are counted as in the layout, which is the graph's order. Fetching
+// allocates nothing once it has fetched as many rows as it ever will.
 class VariableCache {
  public:
-  // kAverages: the moving averages of the variables that have one, of versions that are kept.
-  enum Contents { kValues, kAverages };
+  enum Contents {
+    kValues,
+    kAverages,  // in place of the values of variables that have one, of versions that are kept
+    kNewest,    // of an asynchronous job: whatever values each ps has at that moment
+  };
 
-  // `shards[k]` talks to ps k and outlives the cache. INVALID_ARGUMENT: a placement that does not
-  // fit the shards.
-  static absl::StatusOr<std::unique_ptr<VariableCache>> Create(const Placement& placement,
+  // `shards[k]` talks to ps k and outlives the cache, as the layout does. INVALID_ARGUMENT: a
+  // layout for another number of shards.
+  static absl::StatusOr<std::unique_ptr<VariableCache>> Create(const VariableLayout& layout,
                                                                std::span<PsData* const> shards,
                                                                const WorkerIdentity& identity,
                                                                Contents contents = kValues);
 
-  // Brings every variable to `version`, from all shards at once, and blocks until all are here.
+  // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
+  // shards at once, and blocks until all are here. rows[i] are those of variable i, ascending, each
+  // once; nothing for a dense one. What is dense and has that version already is not fetched again.
   // Returns the newest version that any shard answered with: higher than asked for when the version
   // is kept no longer somewhere (then a gradient computed from the mixture would be stale anyway).
-  absl::StatusOr<GlobalStep> Fetch(GlobalStep version);
+  absl::StatusOr<GlobalStep> Fetch(GlobalStep version,
+                                   std::span<const std::span<const int64_t>> rows);
+  // The same of kNewest: version_of tells what came.
+  absl::Status FetchNewest(std::span<const std::span<const int64_t>> rows);
 
-  // In the placement's order. Valid until the cache goes; the contents change with Fetch.
-  std::span<const TensorView> values() const { return views_; }
+  // views()[i] is variable i; of a sparse one [rows, ...], the rows last fetched. Valid until the
+  // next fetch.
+  std::span<const TensorView> views() const { return views_; }
+  // How the rows last fetched of a sparse variable lie in its parts.
+  const PartRows& part_rows(size_t variable) const { return *part_rows_[variable]; }
+
+  // The lowest version among what the last fetch brought from the shard; if it brought nothing, the
+  // one last known.
+  GlobalStep version_of(size_t shard) const { return versions_[shard]; }
+  void SetVersionOf(size_t shard, GlobalStep version) { versions_[shard] = version; }
 
  private:
-  VariableCache() = default;
+  // A part and where it lives in its shard's puller.
+  struct Target {
+    size_t variable = 0;
+    size_t part = 0;
+  };
+  struct Shard {
+    std::unique_ptr<VariablePuller> puller;  // null: no variable lives there
+    std::vector<Target> targets;
+  };
 
-  std::vector<Tensor> values_;
+  VariableCache(const VariableLayout& layout, size_t num_shards);
+  void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
+  void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
+  // Fetches from each shard; `version` is asked for where it is given.
+  absl::Status FetchAll(std::optional<GlobalStep> version);
+
+  const VariableLayout& layout_;
+  std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far
   std::vector<TensorView> views_;
-  std::vector<std::unique_ptr<VariablePuller>> pullers_;  // of the shards that have variables
+  std::vector<std::unique_ptr<PartRows>> part_rows_;  // null for a dense variable
+  std::vector<Shard> shards_;
+  std::vector<GlobalStep> versions_;  // by shard
+  GlobalStep dense_version_ = GlobalStep(-1);
 };
 
 }  // namespace lockstep::worker

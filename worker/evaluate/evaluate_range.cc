@@ -8,18 +8,28 @@
 namespace lockstep::worker {
 
 absl::StatusOr<Tower::Evaluation> EvaluateRange(Tower* tower, const TestSet& test_set,
-                                                const VariableValues& variables, int64_t begin,
-                                                int64_t end, int64_t batch) {
+                                                VariablesFor variables, int64_t begin, int64_t end,
+                                                int64_t batch) {
   LOCKSTEP_CHECK(batch > 0);
   Tower::Evaluation sum;
   for (int64_t at = begin; at < end; at += batch) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Batch examples, test_set.Read(at, std::min(end, at + batch)));
-    const Tower::Evaluation part = tower->Evaluate(examples, variables);
+    LOCKSTEP_ASSIGN_OR_RETURN(const VariableValues values, variables(examples));
+    const Tower::Evaluation part = tower->Evaluate(examples, values);
     sum.examples += part.examples;
     sum.correct += part.correct;
     sum.loss_sum += part.loss_sum;
   }
   return sum;
+}
+
+absl::StatusOr<Tower::Evaluation> EvaluateRange(Tower* tower, const TestSet& test_set,
+                                                const VariableValues& variables, int64_t begin,
+                                                int64_t end, int64_t batch) {
+  const auto the_same = [&variables](const Batch&) -> absl::StatusOr<VariableValues> {
+    return variables;
+  };
+  return EvaluateRange(tower, test_set, VariablesFor(the_same), begin, end, batch);
 }
 
 }  // namespace lockstep::worker

@@ -10,10 +10,11 @@
 namespace lockstep::worker {
 
 Evaluator::Evaluator(EvaluatorOptions options, const ModelGraph* graph,
-                     std::span<PsData* const> shards, const TestSet* test_set,
-                     std::function<void()> on_result)
+                     const VariableLayout* layout, std::span<PsData* const> shards,
+                     const TestSet* test_set, std::function<void()> on_result)
     : options_(std::move(options)),
       graph_(graph),
+      layout_(layout),
       shards_(shards.begin(), shards.end()),
       test_set_(test_set),
       on_result_(std::move(on_result)),
@@ -76,25 +77,32 @@ void Evaluator::Work() {
   }
 }
 
+absl::Status Evaluator::Prepare() {
+  if (tower_ != nullptr) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      variables_, VariableCache::Create(*layout_, shards_, options_.identity, options_.contents));
+  rows_ = std::make_unique<BatchRows>(*graph_);
+  LOCKSTEP_ASSIGN_OR_RETURN(tower_, Tower::Create(*graph_, {.batch = options_.batch,
+                                                            .threads = options_.threads,
+                                                            .training = false}));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<VariableValues> Evaluator::VariablesOf(GlobalStep version, const Batch& batch) {
+  rows_->Collect({&batch, 1});
+  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep got, variables_->Fetch(version, rows_->rows()));
+  if (got == version) return VariableValues{variables_->views(), rows_->rows()};
+  return absl::FailedPreconditionError(
+      absl::StrCat("the ps have version ", got.value(), " by now"));
+}
+
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate(const EvaluationLease& lease) {
-  if (variables_ == nullptr) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        variables_,
-        VariableCache::Create(options_.placement, shards_, options_.identity, options_.contents));
-    LOCKSTEP_ASSIGN_OR_RETURN(tower_, Tower::Create(*graph_, {.batch = options_.batch,
-                                                              .threads = options_.threads,
-                                                              .training = false}));
-  }
-  const GlobalStep version(lease.version());
-  if (cached_version_ != version) {
-    LOCKSTEP_ASSIGN_OR_RETURN(cached_version_, variables_->Fetch(version));
-    if (cached_version_ != version) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the ps have version ", cached_version_.value(), " by now"));
-    }
-  }
+  LOCKSTEP_RETURN_IF_ERROR(Prepare());
+  const auto variables = [this, &lease](const Batch& batch) {
+    return VariablesOf(GlobalStep(lease.version()), batch);
+  };
   LOCKSTEP_ASSIGN_OR_RETURN(const Tower::Evaluation counts,
-                            EvaluateRange(tower_.get(), *test_set_, {variables_->values()},
+                            EvaluateRange(tower_.get(), *test_set_, VariablesFor(variables),
                                           lease.begin(), lease.end(), options_.batch));
   EvaluationResult result;
   result.set_lease(lease.id());

@@ -17,14 +17,15 @@
 #include "common/model/graph.h"
 #include "proto/chief.pb.h"
 #include "worker/cache/variable_cache.h"
+#include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
+#include "worker/tower/batch_rows.h"
 #include "worker/tower/tower.h"
 
 namespace lockstep::worker {
 
 struct EvaluatorOptions {
   WorkerIdentity identity;
-  Placement placement;
   int64_t batch = 256;  // examples per forward pass
   int threads = 1;
   VariableCache::Contents contents = VariableCache::kValues;
@@ -34,10 +35,11 @@ struct EvaluatorOptions {
 // first lease.
 class Evaluator {
  public:
-  // `graph`, `test_set` and what `shards` point to outlive the evaluator. `on_result` tells that
-  // Results has news, on the evaluator's thread.
-  Evaluator(EvaluatorOptions options, const ModelGraph* graph, std::span<PsData* const> shards,
-            const TestSet* test_set, std::function<void()> on_result);
+  // `graph`, its `layout`, `test_set` and what `shards` point to outlive the evaluator. `on_result`
+  // tells that Results has news, on the evaluator's thread.
+  Evaluator(EvaluatorOptions options, const ModelGraph* graph, const VariableLayout* layout,
+            std::span<PsData* const> shards, const TestSet* test_set,
+            std::function<void()> on_result);
   // Waits for the range in hand.
   ~Evaluator();
 
@@ -48,18 +50,22 @@ class Evaluator {
  private:
   void Work();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Prepare();
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationLease& lease);
+  // What the batch reads, of exactly this version.
+  absl::StatusOr<VariableValues> VariablesOf(GlobalStep version, const Batch& batch);
 
   const EvaluatorOptions options_;
   const ModelGraph* const graph_;
+  const VariableLayout* const layout_;
   const std::vector<PsData*> shards_;
   const TestSet* const test_set_;
   const std::function<void()> on_result_;
 
   // Of the thread.
   std::unique_ptr<VariableCache> variables_;
+  std::unique_ptr<BatchRows> rows_;
   std::unique_ptr<Tower> tower_;
-  GlobalStep cached_version_ = GlobalStep(-1);
 
   mutable absl::Mutex mutex_;
   std::map<uint64_t, EvaluationLease> waiting_ ABSL_GUARDED_BY(mutex_);

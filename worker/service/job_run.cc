@@ -25,6 +25,17 @@ WorkerIdentity IdentityOf(const JobRunOptions& options) {
 
 int TowersOf(const JobDef& job) { return static_cast<int>(std::max<int64_t>(job.towers(), 1)); }
 
+// Whether the chief's placement is of the model that this worker builds from the same file.
+bool IsOf(const VariableLayout& layout, const ModelGraph& graph) {
+  return std::ranges::equal(
+      layout.variables(), graph.variables(),
+      [](const WholeVariable& placed, const ModelVariable& variable) {
+        return placed.name == variable.name && placed.dtype == variable.dtype &&
+               placed.shape == variable.shape && placed.trainable == variable.trainable &&
+               placed.sparse == variable.sparse && placed.frozen == variable.frozen;
+      });
+}
+
 bool HasTestFiles(const DataDef& data) {
   return data.has_idx() ? !data.idx().test_images().empty() : !data.csv().test().empty();
 }
@@ -84,13 +95,14 @@ absl::Status JobRun::Prepare() {
   progress_.StartStep(GlobalStep(job.start_step()));
   progress_.WaitFor("its own data");
   LOCKSTEP_ASSIGN_OR_RETURN(graph_, ModelGraph::Build(job.model()));
-  if (static_cast<int>(graph_.variables().size()) != job.placement().variables_size() ||
-      job.placement().shards() != options_.ps_addresses.size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the chief placed ", job.placement().variables_size(), " variables on ",
-                     job.placement().shards(), " ps; this worker's model has ",
-                     graph_.variables().size(), " and its cluster spec ",
-                     options_.ps_addresses.size(), " ps. Remedy: run the same version everywhere"));
+  LOCKSTEP_ASSIGN_OR_RETURN(layout_, VariableLayout::Create(job.placement()));
+  if (!IsOf(layout_, graph_) || layout_.num_shards() != options_.ps_addresses.size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the chief placed ", layout_.variables().size(), " variables on ", layout_.num_shards(),
+        " ps; this worker's model has ", graph_.variables().size(), " and its cluster spec ",
+        options_.ps_addresses.size(),
+        " ps, or the variables differ. Remedy: run the "
+        "same version everywhere"));
   }
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
   TowerGroupOptions group;
@@ -120,12 +132,16 @@ absl::Status JobRun::OpenData() {
 }
 
 void JobRun::ConnectShards() {
+  const RegisterTaskReply& registration = options_.registration;
+  const SyncDef& sync = registration.job().sync();
   TrainingLoopOptions training;
-  training.identity = identity_;
-  training.placement = options_.registration.placement();
-  training.start_step = GlobalStep(options_.registration.start_step());
-  training.seed = options_.registration.job().seed();
-  training.clipping = options_.registration.job().optimizer().clipping();
+  training.step.identity = identity_;
+  training.step.seed = registration.job().seed();
+  training.step.clipping = registration.job().optimizer().clipping();
+  training.step.asynchronous = sync.has_asynchronous();
+  training.step.sum_towers = sync.asynchronous().no_tower_scaling();
+  training.step.start_step = GlobalStep(registration.start_step());
+  training.num_replicas = registration.total_num_replicas();
   training.patience = options_.patience;
   for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {
     const std::string& address = options_.ps_addresses[i];
@@ -133,20 +149,26 @@ void JobRun::ConnectShards() {
     shards_.push_back(MakePsData({.address = address, .name = absl::StrCat("ps ", i)}));
     shard_pointers_.push_back(shards_.back().get());
   }
-  training_ = std::make_unique<TrainingLoop>(std::move(training), shard_pointers_, towers_.get(),
-                                             data_.get(), &progress_);
+  rows_ = std::make_unique<BatchRows>(graph_);
+  training_ =
+      std::make_unique<TrainingLoop>(std::move(training), StepParts{.layout = &layout_,
+                                                                    .shards = shard_pointers_,
+                                                                    .towers = towers_.get(),
+                                                                    .data = data_.get(),
+                                                                    .rows = rows_.get(),
+                                                                    .progress = &progress_});
 }
 
 void JobRun::StartEvaluator() {
   EvaluatorOptions options;
   options.identity = identity_;
-  options.placement = options_.registration.placement();
   const EvaluationDef& evaluation = options_.registration.job().evaluation();
   options.batch = evaluation.batch();
   if (evaluation.use_averages()) options.contents = VariableCache::kAverages;
   options.threads = options_.threads;
-  auto evaluator = std::make_unique<Evaluator>(std::move(options), &graph_, shard_pointers_,
-                                               test_set_.get(), [this] { heartbeat_->Kick(); });
+  auto evaluator =
+      std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_,
+                                  test_set_.get(), [this] { heartbeat_->Kick(); });
   absl::MutexLock lock(&mutex_);
   evaluator_ = std::move(evaluator);
 }

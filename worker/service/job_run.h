@@ -17,11 +17,13 @@
 #include "common/model/graph.h"
 #include "proto/chief.pb.h"
 #include "proto/status.pb.h"
+#include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
 #include "worker/evaluate/evaluator.h"
 #include "worker/service/heartbeat.h"
 #include "worker/step/progress.h"
 #include "worker/step/training_loop.h"
+#include "worker/tower/batch_rows.h"
 #include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {
@@ -68,11 +70,13 @@ class JobRun {
 
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
+  VariableLayout layout_;
   std::vector<std::unique_ptr<PsData>> shards_;
   std::vector<PsData*> shard_pointers_;
   std::unique_ptr<Pipeline> data_;
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::unique_ptr<TowerGroup> towers_;
+  std::unique_ptr<BatchRows> rows_;  // of the training's batches
   std::unique_ptr<TrainingLoop> training_;
 
   mutable absl::Mutex mutex_;

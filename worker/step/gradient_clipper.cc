@@ -7,7 +7,7 @@
 namespace lockstep::worker {
 
 void GradientClipper::Ready(int variable, MutableTensorView gradient) {
-  if (placement_.variables(variable).trainable()) {
+  if (layout_.variables()[variable].trainable) {
     switch (clipping_.kind_case()) {
       case Clipping::kValue:
         ClipByValue(-clipping_.value(), clipping_.value(), gradient);

@@ -8,7 +8,7 @@
 
 #include "common/tensor/tensor.h"
 #include "proto/job.pb.h"
-#include "proto/tensor.pb.h"
+#include "worker/cache/variable_layout.h"
 
 namespace lockstep::worker {
 
@@ -18,9 +18,9 @@ class GradientClipper {
   using Send = std::function<void(int variable)>;
 
   // `send` is called once for each variable that was Ready, clipped by then. Without a kind nothing
-  // is clipped. The placement outlives the clipper.
-  GradientClipper(const Clipping& clipping, const Placement& placement, Send send)
-      : clipping_(clipping), placement_(placement), send_(std::move(send)) {}
+  // is clipped. The layout outlives the clipper.
+  GradientClipper(const Clipping& clipping, const VariableLayout& layout, Send send)
+      : clipping_(clipping), layout_(layout), send_(std::move(send)) {}
 
   // The gradient of a variable is complete; of a sparse one, its values. Stays where it is until it
   // is sent: at once, or in Finish where all gradients have to be known first.
@@ -35,7 +35,7 @@ class GradientClipper {
   };
 
   const Clipping clipping_;
-  const Placement& placement_;
+  const VariableLayout& layout_;
   const Send send_;
   std::vector<Held> held_;
 };

@@ -1,12 +1,10 @@
 #include "worker/step/training_loop.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
-#include "common/base/philox.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/tensor_proto/convert.h"
 
 namespace lockstep::worker {
 namespace {
@@ -27,123 +25,64 @@ absl::StatusOr<T> Await(Start start) {
   return result;
 }
 
+absl::Status Stopped() { return absl::CancelledError("training was stopped"); }
+
 }  // namespace
 
-TrainingLoop::TrainingLoop(TrainingLoopOptions options, std::span<PsData* const> shards,
-                           TowerGroup* towers, Pipeline* data, Progress* progress)
-    : options_(std::move(options)),
-      shards_(shards.begin(), shards.end()),
-      towers_(towers),
-      data_(data),
-      progress_(progress) {}
-
-TrainingLoop::~TrainingLoop() = default;
-
 absl::Status TrainingLoop::Run() {
-  LOCKSTEP_ASSIGN_OR_RETURN(variables_,
-                            VariableCache::Create(options_.placement, shards_, options_.identity));
-  variables_per_shard_.assign(shards_.size(), 0);
-  gradients_.clear();
-  for (const VariableSpec& spec : options_.placement.variables()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
-    gradients_.emplace_back(type.dtype, type.shape);
-    ++variables_per_shard_[spec.shard()];
-  }
-  for (Tensor& gradient : gradients_) gradient_views_.push_back(gradient.view());
-  for (PsData* shard : shards_) {
-    PusherOptions pusher;
-    pusher.identity = options_.identity;
-    pushers_.push_back(std::make_unique<GradientPusher>(shard, pusher));
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto runner, StepRunner::Create(options_.step, parts_));
+  LOCKSTEP_RETURN_IF_ERROR(options_.step.asynchronous ? RunAsynchronous(runner.get())
+                                                      : RunSynchronous(runner.get()));
+  parts_.progress->Finish();
+  return absl::OkStatus();
+}
 
-  clipper_ = std::make_unique<GradientClipper>(
-      options_.clipping, options_.placement, [this](int variable) {
-        const VariableSpec& spec = options_.placement.variables(variable);
-        pushers_[spec.shard()]->Add(VariableId(spec.id()), gradients_[variable].view());
-      });
-
-  GlobalStep local_step = options_.start_step;
+absl::Status TrainingLoop::RunSynchronous(StepRunner* runner) {
+  GlobalStep local_step = options_.step.start_step;
   while (true) {
-    progress_->StartStep(local_step);
-    LOCKSTEP_RETURN_IF_ERROR(RunStep(local_step));
-    progress_->WaitFor(absl::StrCat("a token after step ", local_step.value(), " from ",
-                                    options_.shard_names[kStepShard]));
+    parts_.progress->StartStep(local_step);
+    LOCKSTEP_RETURN_IF_ERROR(runner->Run(local_step));
+    parts_.progress->WaitFor(absl::StrCat("a token after step ", local_step.value(), " from ",
+                                          options_.shard_names[kStepShard]));
     LOCKSTEP_ASSIGN_OR_RETURN(const DequeueTokenReply token, NextToken());
-    if (token.done()) {
-      progress_->Finish();
-      return absl::OkStatus();
-    }
+    if (token.done()) return absl::OkStatus();
     local_step = GlobalStep(token.step());
   }
 }
 
-absl::Status TrainingLoop::RunStep(GlobalStep local_step) {
-  progress_->WaitFor(absl::StrCat("version ", local_step.value(), " of the variables"));
-  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep version, variables_->Fetch(local_step));
-  // The step was committed without this worker: whatever it computed now would be dropped.
-  if (version > local_step) return absl::OkStatus();
-  progress_->WaitFor("its own data");
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, data_->BatchesFor(local_step));
-  progress_->WaitFor("");
-
-  push_seq_ = push_seq_.next();
-  absl::BlockingCounter pending(static_cast<int>(shards_.size()));
-  absl::Mutex mutex;
-  absl::Status failure;
-  PushSummary total;
-  for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    pushers_[shard]->Start(push_seq_, local_step, variables_per_shard_[shard],
-                           [&](absl::StatusOr<PushSummary> pushed) {
-                             {
-                               absl::MutexLock lock(&mutex);
-                               if (pushed.ok()) {
-                                 total.accepted += pushed->accepted;
-                                 total.stale += pushed->stale;
-                               } else {
-                                 failure.Update(pushed.status());
-                               }
-                             }
-                             pending.DecrementCount();
-                           });
+// Its own count decides the data, since replicas are at no common step. A replica that comes later
+// goes on about where all of them together are.
+absl::Status TrainingLoop::RunAsynchronous(StepRunner* runner) {
+  GlobalStep batch(options_.step.start_step.value() / options_.num_replicas);
+  parts_.progress->StartStep(options_.step.start_step);
+  while (!stop_.HasBeenNotified()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool done, runner->RunNewest(batch));
+    if (done) return absl::OkStatus();
+    batch = batch.next();
   }
-
-  const absl::Duration start = options_.clock->Monotonic();
-  const uint64_t key = MixSeeds(MixSeeds(options_.seed, options_.identity.worker()),
-                                static_cast<uint64_t>(local_step.value()));
-  const float loss =
-      towers_->Train(*batches, {variables_->values()}, gradient_views_, key,
-                     [&](int variable) { clipper_->Ready(variable, gradient_views_[variable]); });
-  clipper_->Finish();
-  uint64_t examples = 0;
-  for (const Batch& batch : *batches) examples += batch.size();
-  progress_->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start), loss);
-
-  progress_->WaitFor(absl::StrCat("the ps to take the gradient of step ", local_step.value()));
-  pending.Wait();
-  if (!failure.ok()) return failure;
-  progress_->Pushed(total.accepted, total.stale);
-  return absl::OkStatus();
+  return Stopped();
 }
 
 absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken() {
   DequeueTokenRequest request;
-  *request.mutable_worker() = options_.identity;
+  *request.mutable_worker() = options_.step.identity;
   dequeue_seq_ = dequeue_seq_.next();
   request.set_dequeue_seq(dequeue_seq_.value());
-  const absl::Duration start = options_.clock->Monotonic();
+  const Clock* const clock = options_.step.clock;
+  const absl::Duration start = clock->Monotonic();
   while (true) {
     absl::StatusOr<DequeueTokenReply> token =
         Await<DequeueTokenReply>([&](Done<DequeueTokenReply> done) {
-          shards_[kStepShard]->DequeueToken(request, std::move(done));
+          parts_.shards[kStepShard]->DequeueToken(request, std::move(done));
         });
     // A parked call that reached its deadline is issued again, for as long as it takes; an
     // unreachable ps is given up.
     const bool parked = absl::IsDeadlineExceeded(token.status());
-    const bool unreachable = absl::IsUnavailable(token.status()) &&
-                             options_.clock->Monotonic() - start < options_.patience;
+    const bool unreachable =
+        absl::IsUnavailable(token.status()) && clock->Monotonic() - start < options_.patience;
     if (!parked && !unreachable) return token;
     if (stop_.WaitForNotificationWithTimeout(parked ? absl::ZeroDuration() : kRetryPause)) {
-      return absl::CancelledError("training was stopped");
+      return Stopped();
     }
   }
 }

@@ -190,6 +190,35 @@ TEST_CASE("a restored job starts at the checkpoint's step in the next epoch") {
   CHECK(older->start == GlobalStep(4));
 }
 
+TEST_CASE("a job restores a checkpoint of other parts than its own") {
+  Fixture f;
+  const std::string in_parts = absl::StrCat(kJob, "max_part_bytes: 12");
+  f.Write(in_parts);
+  const absl::StatusOr<JobPlan> split = f.Make();
+  REQUIRE(split.ok());
+  REQUIRE(split->placement.variables_size() == 4);
+  CHECK(split->placement.variables(1).name() == "fc/kernel#1");
+  CHECK(split->loss_variable == 3);
+  CHECK(split->balance.max_bytes == 24);
+  WriteCheckpoint(*split, f.folder.Path("ckpt"), 4);
+  CHECK(f.Make({.wanted = true}).ok());
+  f.Write(kJob);
+  CHECK(f.Make({.wanted = true}).ok());
+  f.Write(absl::StrCat(kJob, "max_part_bytes: 1"));
+  CHECK(f.Make({.wanted = true}).ok());
+  // A model with other rows is still another model.
+  f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"units: 3", "units: 4"}}));
+  CHECK(Mentions(f.Make({.wanted = true}).status(),
+                 "variable fc/kernel is float32[2,4] in the model and float32[2,3] in the "
+                 "checkpoint"));
+}
+
+TEST_CASE("a part size that is none is refused") {
+  Fixture f;
+  f.Write(absl::StrCat(kJob, "max_part_bytes: -1"));
+  CHECK(Mentions(f.Make().status(), "job.textproto: max_part_bytes: expected a number from 0"));
+}
+
 TEST_CASE("a restore that cannot be is refused with its reason") {
   Fixture f;
   CHECK(ExitCodeFor(f.Make({.wanted = true}).status()) == ExitCode::kInputNotFound);

@@ -34,7 +34,9 @@ class Split {
   Split() {
     const Tensor parts[] = {Rows(2, 0), Rows(2, 4), Rows(1, 8)};
     const Tensor slots[] = {Rows(2, -100), Rows(2, -96), Rows(1, -92)};
-    Write({{{"t#2", parts[2].view()}, {"t#2/m", slots[2].view()}, {"t#0", parts[0].view()},
+    Write({{{"t#2", parts[2].view()},
+            {"t#2/m", slots[2].view()},
+            {"t#0", parts[0].view()},
             {"t#0/m", slots[0].view()}},
            {{"t#1", parts[1].view()}, {"t#1/m", slots[1].view()}}});
   }
@@ -100,8 +102,7 @@ TEST_CASE("any rows are read, wherever the parts were cut") {
       }
     }
     Tensor value(DType::kFloat32, {1, 2});
-    CHECK(absl::IsInvalidArgument(
-        from->reader().ReadRows("t", Shape({6, 2}), 0, value.view())));
+    CHECK(absl::IsInvalidArgument(from->reader().ReadRows("t", Shape({6, 2}), 0, value.view())));
     CHECK(absl::IsNotFound(from->reader().ReadRows("u", Shape({5, 2}), 0, value.view())));
   }
 }
@@ -138,8 +139,11 @@ TEST_CASE("parts that do not make a whole are DATA_LOSS naming them") {
 
 TEST_CASE("names that only look like parts are names") {
   const Tensor two = Rows(2, 0), three = Rows(3, 7);
-  const Split split({{{"a#", two.view()}, {"a#x", two.view()}, {"a#01", two.view()},
-                      {"b", three.view()}, {"b#0", two.view()}}});
+  const Split split({{{"a#", two.view()},
+                      {"a#x", two.view()},
+                      {"a#01", two.view()},
+                      {"b", three.view()},
+                      {"b#0", two.view()}}});
   CHECK_FALSE(split.reader().Has("a"));
   CHECK(ValuesOf(*split.reader().Read("a#01")) == Counting(4, 0));
   // What has the name itself comes first.

@@ -43,9 +43,10 @@ class Plan {
     ReplyEach(to, std::vector<Verdict>(to.pieces.size(), verdict), shard_step);
   }
   void ReplyEach(const PushPlan::Outgoing& to, const std::vector<Verdict>& verdicts,
-                 int64_t shard_step = kStep.value()) {
+                 int64_t shard_step = kStep.value(), bool done = false) {
     PushReply reply;
     reply.set_shard_step(shard_step);
+    reply.set_done(done);
     for (Verdict verdict : verdicts) reply.add_outcomes()->set_verdict(verdict);
     plan_.OnReply(to.message, reply, now_);
   }
@@ -159,6 +160,27 @@ TEST_CASE("When the shard has closed the step, the rest is asked about first") {
   CHECK_FALSE(again.ask);
   plan.Reply(again, ACCEPTED, kStep.value() + 1);
   CHECK(plan.MustEnd()->stale == 2);
+}
+
+TEST_CASE("Asynchronous, a shard that is further on is sent all the same, until it is done") {
+  PusherOptions options = Options();
+  options.asynchronous = true;
+  options.window = 1;
+  Plan plan({400, 400, 400}, options);
+  plan.AddAll();
+  plan.Reply(plan.MustSend(), ACCEPTED, kStep.value() + 5);
+  const auto second = plan.MustSend();
+  CHECK_FALSE(second.ask);
+  plan.ReplyEach(second, {STALE}, kStep.value() + 4, /*done=*/true);
+  const auto third = plan.MustSend();
+  CHECK(third.ask);
+  plan.Reply(third, STALE);
+  const auto summary = plan.MustEnd();
+  REQUIRE(summary.ok());
+  CHECK(summary->accepted == 1);
+  CHECK(summary->stale == 2);
+  CHECK(summary->done);
+  CHECK(summary->shard_step == GlobalStep(kStep.value() + 5));
 }
 
 TEST_CASE("An unknown outcome is asked about, and only what is missing is sent again") {

@@ -1,6 +1,9 @@
 #include "worker/step/gradient_clipper.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/support/placed_variable.h"
 
 namespace lockstep::worker {
 namespace {
@@ -9,12 +12,15 @@ namespace {
 // pass: from the last to the first.
 struct Step {
   explicit Step(const Clipping& clipping) {
+    Placement placement;
+    placement.set_shards(1);
     for (int variable = 0; variable < 3; ++variable) {
-      VariableSpec* spec = placement.add_variables();
-      spec->set_id(variable);
-      spec->set_trainable(variable != 2);
+      *placement.add_variables() = PlacedVariable(variable, std::to_string(variable), 2, 0,
+                                                  /*trainable=*/variable != 2, 0);
     }
-    GradientClipper clipper(clipping, placement, [this](int variable) {
+    const auto layout = VariableLayout::Create(placement);
+    REQUIRE(layout.ok());
+    GradientClipper clipper(clipping, *layout, [this](int variable) {
       sent.push_back(variable);
       sent_values.push_back(gradients[variable]);
     });
@@ -30,7 +36,6 @@ struct Step {
     }
   }
 
-  Placement placement;
   std::vector<std::vector<float>> gradients;
   std::vector<int> sent;
   std::vector<std::vector<float>> sent_values;

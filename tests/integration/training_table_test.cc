@@ -1,0 +1,99 @@
+// Jobs with a table, of which a step moves only the rows that its batch names, and whose variables
+// may be split over the ps.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/training_run.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr char kModel[] = R"(
+  input_shape: [4]
+  layers { name: "ids" inputs: "input" columns { first: 0 count: 3 } }
+  layers { name: "rows" inputs: "ids" embedding { rows: 60 dim: 5 } }
+  layers { name: "number" inputs: "input" columns { first: 3 count: 1 } }
+  layers { name: "both" inputs: ["rows", "number"] concatenate {} }
+  layers { name: "scores" dense { units: 3 } }
+  layers { name: "loss" softmax_cross_entropy {} })";
+
+std::string Examples(int first, int count) {
+  std::string csv;
+  for (int i = first; i < first + count; ++i) {
+    const int a = (7 * i) % 60, b = (11 * i + 3) % 60, c = (13 * i + 1) % 60;
+    absl::StrAppend(&csv, a, ",", b, ",", c, ",", i % 4, ".25,", (a + b) % 3, "\n");
+  }
+  return csv;
+}
+
+class TableJob {
+ public:
+  TableJob() {
+    folder_.Write("train.csv", Examples(0, 240));
+    folder_.Write("test.csv", Examples(1000, 130));
+  }
+
+  JobText Text(const std::string& more = "", int max_steps = 30) const {
+    return {.global_batch = 24,
+            .max_steps = max_steps,
+            .optimizer =
+                "adam {} learning_rate { base: 0.02 } clipping { global_norm: 1 } "
+                "variable_averages { decay: 0.9 }",
+            .checkpoint = "folder: '" + folder_.Path("saved") + "' every_steps: 10 keep_last: 9",
+            .evaluation = "every_steps: 10 batch: 16 use_averages: true",
+            .data = absl::StrCat("csv { train: '", folder_.Path("train.csv"), "' test: '",
+                                 folder_.Path("test.csv"), "' label_column: '4' no_header: true }"),
+            .model = kModel,
+            .more = "seed: 11 " + more};
+  }
+  std::string Saved(int step) const { return folder_.Path(absl::StrCat("saved/ckpt-", step)); }
+
+ private:
+  const TemporaryFolder folder_;
+};
+
+nlohmann::json Run(int ps, int workers, const JobText& job,
+                   const std::vector<std::string>& flags = {}) {
+  Cluster cluster(ps, workers);
+  cluster.StartAll(job, flags);
+  return Finish(cluster);
+}
+
+TEST_CASE("a table trains to the same bits on any number of ps, whole or in parts") {
+  const TableJob job;
+  const nlohmann::json one = Run(1, 2, job.Text());
+  const std::vector<double> losses = Losses(one);
+  REQUIRE(losses.size() == 30);
+  CHECK(losses.back() < losses.front());
+  REQUIRE_FALSE(one["evaluations"].empty());
+  for (const auto& [ps, more] : {std::pair{3, ""},
+                                 {1, "max_part_bytes: 150"},
+                                 {3, "max_part_bytes: 150"},
+                                 {2, "max_part_bytes: 20"}}) {
+    CAPTURE(ps, more);
+    const nlohmann::json other = Run(ps, 2, job.Text(more));
+    CHECK(Losses(other) == losses);
+    // Also what the evaluation made of the averages.
+    CHECK(other["evaluations"].back() == one["evaluations"].back());
+  }
+}
+
+TEST_CASE("a checkpoint of parts is evaluated alone and goes on in other parts") {
+  const TableJob job;
+  const nlohmann::json summary = Run(2, 2, job.Text("max_part_bytes: 150"));
+  const nlohmann::json& last = summary["evaluations"].back();
+  const nlohmann::json alone = EvaluateAlone(job.Saved(30));
+  CHECK(alone["accuracy"] == last["accuracy"]);
+  CHECK(alone["loss"].get<double>() == Approx(last["loss"].get<double>()).epsilon(1e-6));
+  const std::vector<double> losses = Losses(summary);
+  const std::vector<double> rest(losses.begin() + 10, losses.end());
+  for (const auto& [ps, more] : {std::pair{3, "max_part_bytes: 70"}, {1, ""}}) {
+    CAPTURE(ps, more);
+    CHECK(LossesOf(ps, 2, job.Text(more), {"--restore=" + job.Saved(10)}) == rest);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,215 @@
+// Over parameter servers in this process.
+#include "worker/cache/variable_cache.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "tests/support/placed_variable.h"
+#include "tests/unit/worker/support/counting_ps.h"
+#include "tests/unit/worker/support/ps_cluster.h"
+#include "worker/step/gradient_sender.h"
+
+namespace lockstep::worker {
+namespace {
+
+using Rows = std::vector<std::vector<int64_t>>;
+
+constexpr int64_t kTableRows = 10;
+constexpr int64_t kSteps = 5;
+
+// A table of 10 rows of two in parts of 4, 4 and 2 on ps 0, 1 and 0; a dense variable of 5 elements
+// in parts of 3 and 2 on ps 1 and 0; a statistic on ps 0.
+Placement SplitPlacement() {
+  Placement placement;
+  placement.set_shards(2);
+  const auto add = [&](const std::string& of, int64_t first, int64_t rows, int64_t all,
+                       uint32_t shard) {
+    VariableSpec* spec = placement.add_variables();
+    const auto id = static_cast<uint32_t>(placement.variables_size() - 1);
+    *spec = PlacedVariable(id, of + "#" + std::to_string(first), rows, shard, true, 0);
+    spec->mutable_part()->set_of(of);
+    spec->mutable_part()->set_first_row(first);
+    spec->mutable_part()->set_num_rows(all);
+    spec->mutable_initializer()->mutable_truncated_normal();
+    return spec;
+  };
+  for (const auto& [first, rows, shard] : {std::tuple{0, 4, 0u}, {4, 4, 1u}, {8, 2, 0u}}) {
+    VariableSpec* spec = add("table", first, rows, kTableRows, shard);
+    spec->add_dims(2);
+    spec->set_sparse(true);
+  }
+  add("dense", 0, 3, 5, 1);
+  add("dense", 3, 2, 5, 0);
+  *placement.add_variables() = PlacedVariable(5, "mean", 1, 0, false, 7);
+  return placement;
+}
+
+// The same variables, not split, on one ps.
+Placement WholePlacement() {
+  Placement placement;
+  placement.set_shards(1);
+  *placement.add_variables() = PlacedVariable(0, "table", kTableRows, 0, true, 0);
+  placement.mutable_variables(0)->add_dims(2);
+  placement.mutable_variables(0)->set_sparse(true);
+  *placement.add_variables() = PlacedVariable(1, "dense", 5, 0, true, 0);
+  for (int i : {0, 1}) {
+    placement.mutable_variables(i)->mutable_initializer()->mutable_truncated_normal();
+  }
+  *placement.add_variables() = PlacedVariable(2, "mean", 1, 0, false, 7);
+  return placement;
+}
+
+struct Fixture {
+  explicit Fixture(const Placement& placement, bool asynchronous = false,
+                   VariableCache::Contents contents = VariableCache::kValues)
+      : cluster({.placement = placement,
+                 .optimizer = Sgd(),
+                 .asynchronous = asynchronous,
+                 .end = kSteps}),
+        layout(*VariableLayout::Create(placement)),
+        shards(cluster.data()),
+        cache(*VariableCache::Create(layout, shards.pointers(), cluster.Identity(0), contents)),
+        sender(layout, cluster.data(), Pusher(asynchronous)) {}
+
+  static OptimizerDef Sgd() {
+    OptimizerDef optimizer;
+    optimizer.mutable_sgd();
+    optimizer.mutable_learning_rate()->set_base(1);
+    return optimizer;
+  }
+  PusherOptions Pusher(bool asynchronous) const {
+    PusherOptions options;
+    options.identity = cluster.Identity(0);
+    options.asynchronous = asynchronous;
+    return options;
+  }
+  // The rows of the table, for the cache.
+  std::vector<std::span<const int64_t>> Named(const std::vector<int64_t>& rows) const {
+    return {rows, {}, {}};
+  }
+  std::vector<float> Values(size_t variable) const {
+    const std::span<const float> values = cache->views()[variable].as<float>();
+    return {values.begin(), values.end()};
+  }
+  GlobalStep Fetch(int64_t version, const std::vector<int64_t>& rows) {
+    const auto got = cache->Fetch(GlobalStep(version), Named(rows));
+    REQUIRE(got.ok());
+    return *got;
+  }
+  // One step: `by` from the rows of the table that were fetched and from the dense variable.
+  void Push(uint64_t seq, int64_t stamp, float by) {
+    const std::vector<GlobalStep> stamps(shards.pointers().size(), GlobalStep(stamp));
+    std::vector<float> rows(cache->views()[0].num_elements(), by), dense(5, by), mean = {9};
+    sender.Start(PushSeq(seq), stamps);
+    sender.Send(2, {DType::kFloat32, Shape({1}), mean.data()});
+    sender.Send(1, {DType::kFloat32, Shape({5}), dense.data()});
+    sender.SendRows(0, cache->part_rows(0),
+                    {DType::kFloat32, cache->views()[0].shape, rows.data()});
+    REQUIRE(sender.Finish().ok());
+  }
+
+  test::PsCluster cluster;
+  VariableLayout layout;
+  test::CountingPs shards;
+  std::unique_ptr<VariableCache> cache;
+  GradientSender sender;
+};
+
+TEST_CASE("rows and dense variables are the same however they are split") {
+  Fixture whole(WholePlacement()), split(SplitPlacement());
+  for (Fixture* f : {&whole, &split}) f->cluster.RunSteps();
+  for (int64_t step = 0; step < kSteps; ++step) {
+    for (const std::vector<int64_t>& rows : Rows{{0, 3, 4, 7, 8, 9}, {5}, {}, {2, 9}}) {
+      for (Fixture* f : {&whole, &split}) CHECK(f->Fetch(step, rows) == GlobalStep(step));
+      CHECK(whole.Values(0).size() == 2 * rows.size());
+      for (size_t variable : {0, 1, 2}) CHECK(whole.Values(variable) == split.Values(variable));
+    }
+    for (Fixture* f : {&whole, &split}) {
+      f->Fetch(step, {1, 4, 9});
+      f->Push(static_cast<uint64_t>(step) + 1, step, 0.5f);
+    }
+  }
+  // And what was pushed has arrived in its rows.
+  whole.Fetch(kSteps, {0, 1, 4, 9});
+  const std::vector<float> after = whole.Values(0);
+  Fixture fresh(WholePlacement());
+  fresh.Fetch(0, {0, 1, 4, 9});
+  for (size_t i = 0; i < after.size(); ++i) {
+    CHECK(after[i] == Approx(fresh.Values(0)[i] - (i < 2 ? 0 : 2.5)).margin(1e-6));
+  }
+  CHECK(whole.Values(2) == std::vector<float>{9});
+}
+
+TEST_CASE("what is dense is fetched once per version, rows each time") {
+  Fixture f(SplitPlacement());
+  f.Fetch(0, {0});
+  const int64_t with_dense = f.shards.pulled_bytes();
+  f.Fetch(0, {1, 8});
+  CHECK(f.shards.pulled_bytes() == with_dense + 16);
+  CHECK(with_dense == 8 + 20 + 4);
+  const int64_t requests = f.shards.pulls();
+  f.Fetch(0, {});
+  CHECK(f.shards.pulls() == requests);
+  CHECK(f.Values(2) == std::vector<float>{7});
+}
+
+TEST_CASE("a version that is kept no longer is told") {
+  Fixture f(SplitPlacement());
+  f.cluster.RunSteps();
+  for (int64_t step = 0; step < 3; ++step) {
+    f.Fetch(step, {0});
+    f.Push(static_cast<uint64_t>(step) + 1, step, 1);
+  }
+  CHECK(f.Fetch(0, {4}) == GlobalStep(3));
+  // What came then has not version 0.
+  CHECK(f.Fetch(3, {4}) == GlobalStep(3));
+  CHECK(f.Values(2) == std::vector<float>{9});
+}
+
+TEST_CASE("the newest values come with the version of each shard") {
+  Fixture f(SplitPlacement(), /*asynchronous=*/true, VariableCache::kNewest);
+  const std::vector<int64_t> rows = {0, 5};
+  REQUIRE(f.cache->FetchNewest(f.Named(rows)).ok());
+  CHECK(f.cache->version_of(0) == GlobalStep(0));
+  f.Push(1, 0, 1);
+  f.Push(2, 0, 1);
+  REQUIRE(f.cache->FetchNewest(f.Named(rows)).ok());
+  CHECK(f.cache->version_of(0) == GlobalStep(2));
+  CHECK(f.cache->version_of(1) == GlobalStep(2));
+}
+
+TEST_CASE("a shard from which nothing comes has the version last known") {
+  Placement placement;
+  placement.set_shards(2);
+  *placement.add_variables() = PlacedVariable(0, "table", kTableRows, 1, true, 0);
+  placement.mutable_variables(0)->add_dims(2);
+  placement.mutable_variables(0)->set_sparse(true);
+  *placement.add_variables() = PlacedVariable(1, "dense", 5, 0, true, 0);
+  *placement.add_variables() = PlacedVariable(2, "mean", 1, 0, false, 7);
+  Fixture f(placement, /*asynchronous=*/true, VariableCache::kNewest);
+  f.cache->SetVersionOf(0, GlobalStep(40));
+  f.cache->SetVersionOf(1, GlobalStep(41));
+  REQUIRE(f.cache->FetchNewest(f.Named({})).ok());
+  CHECK(f.cache->version_of(0) == GlobalStep(0));
+  CHECK(f.cache->version_of(1) == GlobalStep(41));
+}
+
+TEST_CASE("a layout for other ps is refused") {
+  Fixture f(SplitPlacement());
+  const absl::Status status =
+      VariableCache::Create(f.layout, f.cluster.data().first(1), f.cluster.Identity(0)).status();
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK(absl::StrContains(status.message(), "2 ps, but there are 1"));
+}
+
+TEST_CASE("an error of a shard is the fetch's") {
+  Fixture f(SplitPlacement());
+  WorkerIdentity stranger = f.cluster.Identity(0);
+  stranger.set_incarnation(1);
+  const auto cache = VariableCache::Create(f.layout, f.cluster.data(), stranger);
+  REQUIRE(cache.ok());
+  CHECK(absl::IsAborted((*cache)->Fetch(GlobalStep(0), f.Named({})).status()));
+}
+
+}  // namespace
+}  // namespace lockstep::worker

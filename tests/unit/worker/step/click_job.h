@@ -1,0 +1,170 @@
+// A small job with a table, and replicas of it that train over parameter servers in this process.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "chief/plan/place.h"
+#include "common/config/text_proto.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/worker/support/counting_ps.h"
+#include "tests/unit/worker/support/ps_cluster.h"
+#include "worker/step/training_loop.h"
+#include "worker/tower/example_spec.h"
+
+namespace lockstep::worker::test {
+
+inline constexpr char kClickModel[] = R"(
+  input_shape: [3]
+  layers { name: "ids" inputs: "input" columns { first: 0 count: 2 } }
+  layers { name: "table" inputs: "ids" embedding { rows: 40 dim: 4 combiner: SUM } }
+  layers { name: "number" inputs: "input" columns { first: 2 count: 1 } }
+  layers { name: "both" inputs: ["table", "number"] concatenate {} }
+  layers { name: "hidden" dense { units: 6 } }
+  layers { name: "relu" relu {} }
+  layers { name: "scores" dense { units: 2 } }
+  layers { name: "loss" softmax_cross_entropy {} })";
+
+template <typename Message>
+Message ParseOrDie(const std::string& text) {
+  Message message;
+  if (!ParseTextProto("test", text, &message).ok()) std::abort();
+  return message;
+}
+
+struct ClickJobOptions {
+  std::string model = kClickModel;
+  std::string optimizer = "adam {} learning_rate { base: 0.05 }";
+  uint32_t ps = 1;
+  uint32_t workers = 1;
+  int64_t towers = 1;
+  int64_t batch = 8;  // per tower
+  int64_t max_part_bytes = int64_t{1} << 30;
+  std::string restore_from;
+  int64_t start = 0;  // steps [start, end)
+  int64_t end = 10;
+  bool asynchronous = false;
+  bool sum_towers = false;
+  std::optional<int64_t> max_staleness;
+};
+
+class ClickJob {
+ public:
+  explicit ClickJob(const ClickJobOptions& options)
+      : options_(options),
+        graph_(*ModelGraph::Build(ParseOrDie<ModelDef>(options.model))),
+        placement_(*chief::Place(graph_, options.ps, options.max_part_bytes)),
+        layout_(*VariableLayout::Create(placement_)),
+        cluster_({.placement = placement_,
+                  .optimizer = ParseOrDie<OptimizerDef>(options.optimizer),
+                  .seed = 3,
+                  .workers = options.workers,
+                  .asynchronous = options.asynchronous,
+                  .max_staleness = options.max_staleness,
+                  .restore_from = options.restore_from,
+                  .start = options.start,
+                  .end = options.end}),
+        shards_(cluster_.data()) {
+    std::string csv;
+    for (int i = 0; i < 64; ++i) {
+      const int user = (7 * i) % 40, item = (11 * i + 3) % 40;
+      absl::StrAppend(&csv, user, ",", item, ",", i % 5, ".5,", (user + item) % 2, "\n");
+    }
+    folder_.Write("train.csv", csv);
+    if (!options.asynchronous) cluster_.RunSteps();
+  }
+
+  // Trains every replica to the end. The status of each.
+  std::vector<absl::Status> Train() {
+    std::vector<absl::Status> ends(options_.workers);
+    std::vector<std::thread> threads;
+    progress_ = std::vector<Progress>(options_.workers);
+    for (uint32_t worker = 0; worker < options_.workers; ++worker) {
+      threads.emplace_back([this, worker, &ends] { ends[worker] = TrainReplica(worker); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return ends;
+  }
+
+  std::string Save() { return cluster_.Save(folder_.Path("checkpoints")); }
+
+  // Of a variable at the end.
+  std::vector<float> Values(const std::string& name) {
+    const auto cache = VariableCache::Create(layout_, cluster_.data(), cluster_.Identity(0));
+    std::vector<std::vector<int64_t>> rows(layout_.variables().size());
+    std::vector<std::span<const int64_t>> named;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const WholeVariable& variable = layout_.variables()[i];
+      for (int64_t row = 0; variable.sparse && row < variable.shape.dim(0); ++row) {
+        rows[i].push_back(row);
+      }
+      named.push_back(rows[i]);
+    }
+    if (!(*cache)->Fetch(GlobalStep(options_.end), named).ok()) std::abort();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (layout_.variables()[i].name != name) continue;
+      const std::span<const float> values = (*cache)->views()[i].as<float>();
+      return {values.begin(), values.end()};
+    }
+    std::abort();
+  }
+
+  // Of each step.
+  std::vector<float> losses() { return cluster_.losses(); }
+  PsCluster& cluster() { return cluster_; }
+  CountingPs& shards() { return shards_; }
+  const ModelGraph& graph() const { return graph_; }
+  const VariableLayout& layout() const { return layout_; }
+  ProgressReport report(uint32_t worker) const { return progress_[worker].Report(); }
+
+ private:
+  absl::Status TrainReplica(uint32_t worker) {
+    DataDef data;
+    data.set_scale(1);
+    data.mutable_csv()->set_train(folder_.Path("train.csv"));
+    data.mutable_csv()->set_label_column("3");
+    data.mutable_csv()->set_no_header(true);
+    const auto pipeline =
+        Pipeline::Open(data, {graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()},
+                       {.seed = 5,
+                        .replica = worker,
+                        .num_replicas = options_.workers,
+                        .batch_per_tower = options_.batch,
+                        .towers = options_.towers});
+    if (!pipeline.ok()) return pipeline.status();
+    const auto towers = TowerGroup::Create(
+        graph_, {.towers = static_cast<int>(options_.towers), .batch_per_tower = options_.batch});
+    if (!towers.ok()) return towers.status();
+    BatchRows rows(graph_);
+    TrainingLoopOptions training;
+    training.step = {.identity = cluster_.Identity(worker),
+                     .seed = 3,
+                     .clipping = {},
+                     .asynchronous = options_.asynchronous,
+                     .sum_towers = options_.sum_towers,
+                     .start_step = GlobalStep(options_.start)};
+    training.num_replicas = options_.workers;
+    training.shard_names.assign(options_.ps, "ps");
+    TrainingLoop loop(training, {.layout = &layout_,
+                                 .shards = shards_.pointers(),
+                                 .towers = towers->get(),
+                                 .data = pipeline->get(),
+                                 .rows = &rows,
+                                 .progress = &progress_[worker]});
+    return loop.Run();
+  }
+
+  const ClickJobOptions options_;
+  const ModelGraph graph_;
+  const Placement placement_;
+  const VariableLayout layout_;
+  PsCluster cluster_;
+  CountingPs shards_;
+  lockstep::test::TemporaryFolder folder_;
+  std::vector<Progress> progress_;
+};
+
+}  // namespace lockstep::worker::test

@@ -1,0 +1,141 @@
+// Replicas of a job with a table, training over parameter servers in this process.
+#include "worker/step/training_loop.h"
+
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "common/checkpoint/checkpoint.h"
+#include "tests/unit/worker/step/click_job.h"
+#include "worker/evaluate/trained_model.h"
+
+namespace lockstep::worker {
+namespace {
+
+using test::ClickJob;
+using test::ClickJobOptions;
+
+struct Trained {
+  std::vector<float> losses;
+  std::vector<float> table;
+  std::vector<float> kernel;
+};
+
+Trained TrainedBy(const ClickJobOptions& options) {
+  ClickJob job(options);
+  for (const absl::Status& end : job.Train()) {
+    INFO(end);
+    CHECK(end.ok());
+  }
+  CHECK(job.losses().size() == static_cast<size_t>(options.end - options.start));
+  return {job.losses(), job.Values("table/table"), job.Values("hidden/kernel")};
+}
+
+void CheckSameBits(const Trained& a, const Trained& b) {
+  CHECK(a.losses == b.losses);
+  CHECK(a.table == b.table);
+  CHECK(a.kernel == b.kernel);
+}
+
+TEST_CASE("a table trains to the same bits on one ps or three, whole or in parts") {
+  for (const char* optimizer :
+       {"adam {} learning_rate { base: 0.05 }",
+        "momentum { momentum: 0.9 } learning_rate { base: 0.1 } clipping { global_norm: 0.5 }"}) {
+    CAPTURE(optimizer);
+    const Trained one = TrainedBy({.optimizer = optimizer, .workers = 2});
+    CHECK(one.losses.back() < one.losses.front());
+    CheckSameBits(one, TrainedBy({.optimizer = optimizer, .ps = 3, .workers = 2}));
+    CheckSameBits(one, TrainedBy({.optimizer = optimizer, .workers = 2, .max_part_bytes = 64}));
+    CheckSameBits(one,
+                  TrainedBy({.optimizer = optimizer, .ps = 3, .workers = 2, .max_part_bytes = 64}));
+  }
+}
+
+TEST_CASE("a checkpoint of parts goes on to the same bits in other parts on other ps") {
+  const ClickJobOptions options{
+      .optimizer = "adam {} learning_rate { base: 0.05 } variable_averages { decay: 0.5 }",
+      .end = 8};
+  const Trained unbroken = TrainedBy(options);
+  for (const int64_t saved_parts : {1 << 30, 100, 64}) {
+    ClickJobOptions first = options;
+    first.ps = 2;
+    first.max_part_bytes = saved_parts;
+    first.end = 5;
+    ClickJob saved(first);
+    for (const absl::Status& end : saved.Train()) REQUIRE(end.ok());
+    const std::string folder = saved.Save();
+    for (const int64_t parts : {1 << 30, 100, 48}) {
+      CAPTURE(saved_parts, parts);
+      ClickJobOptions rest = options;
+      rest.ps = 3;
+      rest.max_part_bytes = parts;
+      rest.restore_from = folder;
+      rest.start = first.end;
+      const Trained gone_on = TrainedBy(rest);
+      CHECK(gone_on.losses ==
+            std::vector<float>(unbroken.losses.begin() + first.end, unbroken.losses.end()));
+      CHECK(gone_on.table == unbroken.table);
+      CHECK(gone_on.kernel == unbroken.kernel);
+    }
+    // And whoever uses the model finds it whole.
+    const auto reader = CheckpointReader::Open(folder);
+    REQUIRE(reader.ok());
+    const auto loaded = LoadVariables(*reader, saved.graph());
+    REQUIRE(loaded.ok());
+    const std::span<const float> table = (*loaded)[0].as<float>();
+    CHECK(std::vector<float>(table.begin(), table.end()) == saved.Values("table/table"));
+    const auto averages = LoadVariables(*reader, saved.graph(), /*averages=*/true);
+    REQUIRE(averages.ok());
+    const std::span<const float> average = (*averages)[0].as<float>();
+    CHECK(std::vector<float>(average.begin(), average.end()) !=
+          std::vector<float>(table.begin(), table.end()));
+  }
+}
+
+TEST_CASE("towers of a worker share the rows that any of their batches names") {
+  const Trained one = TrainedBy({.towers = 2, .batch = 4});
+  CheckSameBits(one, TrainedBy({.ps = 2, .towers = 2, .batch = 4, .max_part_bytes = 64}));
+  // The mean over towers is that over the batch, but for the order of sums.
+  const Trained whole = TrainedBy({.towers = 1, .batch = 8});
+  for (size_t i = 0; i < one.losses.size(); ++i) {
+    CHECK(one.losses[i] == Approx(whole.losses[i]).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a step moves no more bytes than its rows weigh, however large the table is") {
+  constexpr char kHuge[] = R"(
+    input_shape: [3]
+    layers { name: "ids" inputs: "input" columns { first: 0 count: 2 } }
+    layers { name: "table" inputs: "ids" embedding { rows: 1000000 dim: 64 initializer { zeros {} } } }
+    layers { name: "scores" dense { units: 2 } }
+    layers { name: "loss" softmax_cross_entropy {} })";
+  // 256 MB, in 16 parts on two ps.
+  const auto bytes = [&](int64_t batch, int64_t* headers) {
+    ClickJobOptions options{.model = kHuge, .optimizer = "sgd {} learning_rate { base: 0.1 }"};
+    options.ps = 2;
+    options.batch = batch;
+    options.end = 2;
+    options.max_part_bytes = 16 << 20;
+    ClickJob job(options);
+    CHECK(job.layout().variables()[0].parts.size() == 16);
+    for (const absl::Status& end : job.Train()) CHECK(end.ok());
+    CHECK(job.shards().pushed_bytes() > 0);
+    *headers = job.shards().header_bytes() / options.end;
+    return std::pair(job.shards().pulled_bytes() / options.end,
+                     job.shards().pushed_bytes() / options.end);
+  };
+  constexpr int64_t kRow = 64 * 4, kDense = (2 * 64 * 2 + 2) * 4 + 4;
+  int64_t few_headers = 0, many_headers = 0;
+  const auto [few_pulled, few_pushed] = bytes(4, &few_headers);
+  const auto [many_pulled, many_pushed] = bytes(16, &many_headers);
+  // At most two rows for each example; at least half of that, since few are named twice.
+  CHECK(few_pulled <= 4 * 2 * kRow + kDense);
+  CHECK(few_pulled >= 4 * kRow + kDense);
+  CHECK(few_pushed <= 4 * 2 * (kRow + 8) + kDense);
+  CHECK(many_pulled <= 16 * 2 * kRow + kDense);
+  CHECK(many_pulled >= 16 * kRow + kDense);
+  CHECK(many_pushed <= 16 * 2 * (kRow + 8) + kDense);
+  CHECK(many_headers <= few_headers + 16 * 2 * 8);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

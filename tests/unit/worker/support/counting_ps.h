@@ -1,0 +1,81 @@
+// Clients of parameter servers that count what goes through them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/client/ps_client.h"
+
+namespace lockstep::worker::test {
+
+class CountingPs {
+ public:
+  // `shards` outlive this.
+  explicit CountingPs(std::span<PsData* const> shards) {
+    for (PsData* shard : shards) {
+      clients_.push_back(std::make_unique<Client>(shard, &counts_));
+      pointers_.push_back(clients_.back().get());
+    }
+  }
+
+  std::span<PsData* const> pointers() const { return pointers_; }
+
+  int64_t pulls() const { return counts_.pulls; }
+  // Payloads.
+  int64_t pulled_bytes() const { return counts_.pulled; }
+  int64_t pushed_bytes() const { return counts_.pushed; }
+  // The rest of the messages, both ways.
+  int64_t header_bytes() const { return counts_.headers; }
+
+ private:
+  struct Counts {
+    std::atomic<int64_t> pulls = 0;
+    std::atomic<int64_t> pulled = 0;
+    std::atomic<int64_t> pushed = 0;
+    std::atomic<int64_t> headers = 0;
+  };
+
+  class Client final : public PsData {
+   public:
+    Client(PsData* shard, Counts* counts) : shard_(shard), counts_(counts) {}
+
+    void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+              Done<PushReply> done) override {
+      counts_->headers += static_cast<int64_t>(header.ByteSizeLong());
+      for (const auto& part : payload) counts_->pushed += static_cast<int64_t>(part.size());
+      shard_->Push(header, std::move(payload), std::move(done));
+    }
+    void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+      ++counts_->pulls;
+      counts_->headers += static_cast<int64_t>(request.ByteSizeLong());
+      shard_->Pull(request, [counts = counts_, done = std::move(done)](
+                                absl::StatusOr<std::unique_ptr<PulledValues>> values) {
+        if (values.ok()) {
+          const PullReply& reply = (*values)->header();
+          counts->headers += static_cast<int64_t>(reply.ByteSizeLong());
+          for (const PullPiece& piece : reply.pieces()) {
+            counts->pulled += static_cast<int64_t>(piece.size());
+          }
+        }
+        done(std::move(values));
+      });
+    }
+    void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+      shard_->DequeueToken(request, std::move(done));
+    }
+    void Cancel() override { shard_->Cancel(); }
+
+   private:
+    PsData* const shard_;
+    Counts* const counts_;
+  };
+
+  Counts counts_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<PsData*> pointers_;
+};
+
+}  // namespace lockstep::worker::test

@@ -1,0 +1,54 @@
+// Where the variables of a model are: each on one shard, or, split by rows, on several. Computed
+// from the placement; knows no graph, which has the same variables in the same order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "proto/tensor.pb.h"
+
+namespace lockstep::worker {
+
+// What one shard has of a variable.
+struct VariablePart {
+  VariableId id;
+  uint32_t shard = 0;
+  Shape shape;
+  int64_t first_row = 0;  // in the whole variable; a scalar counts as a row
+  int64_t num_rows = 1;
+};
+
+struct WholeVariable {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;  // of the whole variable
+  bool trainable = true;
+  bool sparse = false;
+  bool frozen = false;
+  std::vector<VariablePart> parts;  // in the order of their rows; together all of them
+};
+
+// A value, constant after Create.
+class VariableLayout {
+ public:
+  // INVALID_ARGUMENT naming the variable: parts that do not follow one another or leave rows out, a
+  // shard that is none.
+  static absl::StatusOr<VariableLayout> Create(const Placement& placement);
+
+  const std::vector<WholeVariable>& variables() const { return variables_; }
+  uint32_t num_shards() const { return num_shards_; }
+  // Parts on a shard for which a step pushes something.
+  int pushed_parts(uint32_t shard) const { return pushed_parts_[shard]; }
+
+ private:
+  std::vector<WholeVariable> variables_;
+  uint32_t num_shards_ = 0;
+  std::vector<int> pushed_parts_;
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,88 @@
+#include "worker/step/gradient_sender.h"
+
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace lockstep::worker {
+
+// What the shards say, on threads of their clients.
+class GradientSender::Verdicts {
+ public:
+  explicit Verdicts(size_t num_shards) : summaries_(num_shards) {}
+
+  void Expect() {
+    absl::MutexLock lock(&mutex_);
+    pending_ = static_cast<int>(summaries_.size());
+    failure_ = absl::OkStatus();
+  }
+  void Tell(size_t shard, absl::StatusOr<PushSummary> summary) {
+    absl::MutexLock lock(&mutex_);
+    if (summary.ok()) {
+      summaries_[shard] = *summary;
+    } else {
+      failure_.Update(summary.status());
+    }
+    --pending_;
+  }
+  absl::StatusOr<std::span<const PushSummary>> Wait() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](int* pending) { return *pending == 0; }, &pending_));
+    if (!failure_.ok()) return failure_;
+    return std::span<const PushSummary>(summaries_);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int pending_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PushSummary> summaries_;  // guarded while any is pending
+};
+
+GradientSender::GradientSender(const VariableLayout& layout, std::span<PsData* const> shards,
+                               const PusherOptions& options)
+    : layout_(layout), verdicts_(std::make_unique<Verdicts>(shards.size())) {
+  for (PsData* shard : shards) {
+    pushers_.push_back(std::make_unique<GradientPusher>(shard, options));
+  }
+}
+
+GradientSender::~GradientSender() = default;
+
+void GradientSender::Start(PushSeq push_seq, std::span<const GlobalStep> stamps) {
+  verdicts_->Expect();
+  for (size_t shard = 0; shard < pushers_.size(); ++shard) {
+    pushers_[shard]->Start(push_seq, stamps[shard],
+                           layout_.pushed_parts(static_cast<uint32_t>(shard)),
+                           [this, shard](absl::StatusOr<PushSummary> summary) {
+                             verdicts_->Tell(shard, std::move(summary));
+                           });
+  }
+}
+
+// Parts leave in the order that is opposite to the placement's, as variables do.
+void GradientSender::Send(size_t variable, const TensorView& gradient) {
+  const std::vector<VariablePart>& parts = layout_.variables()[variable].parts;
+  if (parts.size() == 1) return pushers_[parts[0].shard]->Add(parts[0].id, gradient);
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    pushers_[part->shard]->Add(part->id, RowRange(gradient, part->first_row, part->num_rows));
+  }
+}
+
+void GradientSender::SendRows(size_t variable, const PartRows& rows, const TensorView& gradient) {
+  const std::vector<VariablePart>& parts = layout_.variables()[variable].parts;
+  for (size_t k = parts.size(); k-- > 0;) {
+    const PartRows::Range& range = rows.of_part(k);
+    const auto count = static_cast<int64_t>(range.indices.size());
+    pushers_[parts[k].shard]->AddRows(
+        parts[k].id, parts[k].shape,
+        {absl::MakeConstSpan(range.indices.data(), range.indices.size()),
+         RowRange(gradient, static_cast<int64_t>(range.begin), count)});
+  }
+}
+
+absl::StatusOr<std::span<const PushSummary>> GradientSender::Finish() { return verdicts_->Wait(); }
+
+}  // namespace lockstep::worker

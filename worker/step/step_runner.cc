@@ -1,0 +1,143 @@
+#include "worker/step/step_runner.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr size_t kStepShard = 0;
+
+PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
+  PusherOptions pusher;
+  pusher.identity = options.identity;
+  pusher.asynchronous = options.asynchronous;
+  return pusher;
+}
+
+void Multiply(std::span<float> elements, int factor) {
+  for (float& element : elements) element *= static_cast<float>(factor);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerOptions& options,
+                                                               const StepParts& parts) {
+  std::unique_ptr<StepRunner> runner(new StepRunner(options, parts));
+  LOCKSTEP_ASSIGN_OR_RETURN(runner->variables_,
+                            VariableCache::Create(*parts.layout, parts.shards, options.identity,
+                                                  options.asynchronous ? VariableCache::kNewest
+                                                                       : VariableCache::kValues));
+  return runner;
+}
+
+StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
+    : options_(options),
+      parts_(parts),
+      stamps_(parts.shards.size(), options.start_step),
+      sender_(*parts.layout, parts.shards, PusherOptionsOf(options)),
+      clipper_(options.clipping, *parts.layout, [this](int variable) { Send(variable); }) {
+  for (const WholeVariable& variable : parts.layout->variables()) {
+    const bool has_fixed_size = !variable.sparse && !variable.frozen;
+    memory_.push_back(has_fixed_size ? Tensor(variable.dtype, variable.shape) : Tensor());
+    gradients_.push_back(
+        {variable.dtype, variable.shape, has_fixed_size ? memory_.back().data() : nullptr});
+  }
+}
+
+absl::Status StepRunner::Run(GlobalStep step) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, Read(step));
+  parts_.progress->WaitFor(absl::StrCat("version ", step.value(), " of the variables"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep version, variables_->Fetch(step, parts_.rows->rows()));
+  if (version > step) return absl::OkStatus();
+  stamps_.assign(stamps_.size(), step);
+  return Push(*batches, step.value(), stamps_).status();
+}
+
+absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, Read(batch));
+  parts_.progress->WaitFor("the newest values of the variables");
+  for (size_t shard = 0; shard < stamps_.size(); ++shard) {
+    variables_->SetVersionOf(shard, stamps_[shard]);
+  }
+  LOCKSTEP_RETURN_IF_ERROR(variables_->FetchNewest(parts_.rows->rows()));
+  for (size_t shard = 0; shard < stamps_.size(); ++shard) {
+    stamps_[shard] = variables_->version_of(shard);
+  }
+  parts_.progress->StartStep(stamps_[kStepShard]);
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries,
+                            Push(*batches, batch.value(), stamps_));
+  // A gradient that reads nothing of a shard belongs to its newest version.
+  for (size_t shard = 0; shard < stamps_.size(); ++shard) {
+    stamps_[shard] = std::max(stamps_[shard], summaries[shard].shard_step);
+  }
+  return summaries[kStepShard].done;
+}
+
+absl::StatusOr<const std::vector<Batch>*> StepRunner::Read(GlobalStep batch) {
+  parts_.progress->WaitFor("its own data");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, parts_.data->BatchesFor(batch));
+  parts_.rows->Collect(*batches);
+  return batches;
+}
+
+absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<Batch>& batches,
+                                                              int64_t number,
+                                                              std::span<const GlobalStep> stamps) {
+  parts_.progress->WaitFor("");
+  push_seq_ = push_seq_.next();
+  sender_.Start(push_seq_, stamps);
+  Train(batches, number);
+  clipper_.Finish();
+  parts_.progress->WaitFor(
+      absl::StrCat("the ps to take the gradient of step ", stamps[kStepShard].value()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, sender_.Finish());
+  for (const PushSummary& summary : summaries) {
+    parts_.progress->Pushed(summary.accepted, summary.stale);
+  }
+  return summaries;
+}
+
+void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
+  MakeRoom();
+  const absl::Duration start = options_.clock->Monotonic();
+  const uint64_t key =
+      MixSeeds(MixSeeds(options_.seed, options_.identity.worker()), static_cast<uint64_t>(number));
+  const float loss =
+      parts_.towers->Train(batches, {variables_->views(), parts_.rows->rows()}, gradients_, key,
+                           [this](int variable) { Ready(variable); });
+  uint64_t examples = 0;
+  for (const Batch& batch : batches) examples += batch.size();
+  parts_.progress->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start),
+                            loss);
+}
+
+void StepRunner::MakeRoom() {
+  const std::vector<WholeVariable>& variables = parts_.layout->variables();
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (!variables[i].sparse || variables[i].frozen) continue;
+    const TensorView& rows = variables_->views()[i];
+    if (memory_[i].num_bytes() < rows.num_bytes()) memory_[i] = Tensor(rows.dtype, rows.shape);
+    gradients_[i] = {rows.dtype, rows.shape, memory_[i].data()};
+  }
+}
+
+void StepRunner::Ready(int variable) {
+  if (options_.sum_towers && parts_.layout->variables()[variable].trainable) {
+    Multiply(gradients_[variable].as<float>(), parts_.towers->size());
+  }
+  clipper_.Ready(variable, gradients_[variable]);
+}
+
+void StepRunner::Send(int variable) {
+  if (parts_.layout->variables()[variable].sparse) {
+    sender_.SendRows(variable, variables_->part_rows(variable), gradients_[variable]);
+  } else {
+    sender_.Send(variable, gradients_[variable]);
+  }
+}
+
+}  // namespace lockstep::worker

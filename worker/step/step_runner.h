@@ -1,0 +1,86 @@
+// One step of one replica, between two waits: the rows that the batch needs, the variables, forward
+// and backward over the towers, the gradients to every shard.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/client/ps_client.h"
+#include "worker/cache/variable_cache.h"
+#include "worker/cache/variable_layout.h"
+#include "worker/data/pipeline.h"
+#include "worker/step/gradient_clipper.h"
+#include "worker/step/gradient_sender.h"
+#include "worker/step/progress.h"
+#include "worker/tower/batch_rows.h"
+#include "worker/tower/tower_group.h"
+
+namespace lockstep::worker {
+
+struct StepRunnerOptions {
+  WorkerIdentity identity;
+  uint64_t seed = 0;
+  Clipping clipping;
+  bool asynchronous = false;
+  bool sum_towers = false;  // the sum over the towers is pushed, not their mean
+  GlobalStep start_step;
+  const Clock* clock = Clock::Real();
+};
+
+// What a step uses. All of it outlives the runner.
+struct StepParts {
+  const VariableLayout* layout = nullptr;
+  std::span<PsData* const> shards;  // shards[k] talks to ps k
+  TowerGroup* towers = nullptr;
+  Pipeline* data = nullptr;
+  BatchRows* rows = nullptr;
+  Progress* progress = nullptr;
+};
+
+// Used by one thread.
+class StepRunner {
+ public:
+  static absl::StatusOr<std::unique_ptr<StepRunner>> Create(const StepRunnerOptions& options,
+                                                            const StepParts& parts);
+
+  // Synchronous: the gradient of `step`, from its version and its data. Without one where the step
+  // was committed meanwhile: it would be dropped.
+  absl::Status Run(GlobalStep step);
+  // Asynchronous: a gradient from the newest values and the data of step `batch`, stamped for each
+  // shard with the version that came from there. Returns whether the step shard has applied its
+  // last.
+  absl::StatusOr<bool> RunNewest(GlobalStep batch);
+
+ private:
+  StepRunner(const StepRunnerOptions& options, const StepParts& parts);
+
+  absl::StatusOr<const std::vector<Batch>*> Read(GlobalStep batch);
+  // From the variables that have been fetched. `number` seeds what is random.
+  absl::StatusOr<std::span<const PushSummary>> Push(const std::vector<Batch>& batches,
+                                                    int64_t number,
+                                                    std::span<const GlobalStep> stamps);
+  void Train(const std::vector<Batch>& batches, int64_t number);
+  void MakeRoom();
+  void Ready(int variable);
+  void Send(int variable);
+
+  const StepRunnerOptions options_;
+  const StepParts parts_;
+  std::unique_ptr<VariableCache> variables_;
+  // In the graph's order; kept until the next step, so that they can be sent again. A sparse one
+  // has room for the most rows so far, a frozen one none.
+  std::vector<Tensor> memory_;
+  std::vector<MutableTensorView> gradients_;
+  std::vector<GlobalStep> stamps_;  // by shard
+  GradientSender sender_;
+  GradientClipper clipper_;  // in front of the sender
+  PushSeq push_seq_;
+};
+
+}  // namespace lockstep::worker
