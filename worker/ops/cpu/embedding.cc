@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "worker/ops/cpu/held_rows.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/cpu/parallel.h"
 
@@ -13,7 +14,7 @@ namespace {
 class EmbeddingOp : public Op {
  public:
   explicit EmbeddingOp(const EmbeddingOptions& options)
-      : options_(options), positions_(options.batch * options.indices) {}
+      : options_(options), positions_(options.batch * options.indices), held_(options.rows) {}
 
   void Forward(const ForwardArgs& args) override {
     FindPositions(args.inputs[0].as<float>().data(), args.rows);
@@ -37,7 +38,7 @@ class EmbeddingOp : public Op {
     float* const to = static_cast<float*>(args.variable_gradients[0].data);
     const int64_t occurrences = static_cast<int64_t>(positions_.size());
     const int64_t repeats = options_.combiner == EmbeddingCombiner::kSum ? options_.indices : 1;
-    ParallelFor(held_rows_, Grain(dim), [&](int, int64_t begin, int64_t end) {
+    ParallelFor(num_held_, Grain(dim), [&](int, int64_t begin, int64_t end) {
       std::fill(to + begin * dim, to + end * dim, 0.0f);
       for (int64_t i = 0; i < occurrences; ++i) {
         if (positions_[i] < begin || positions_[i] >= end) continue;
@@ -58,16 +59,14 @@ class EmbeddingOp : public Op {
 
   // Where in the variable each index of the batch has its row.
   void FindPositions(const float* indices, std::span<const std::span<const int64_t>> rows) {
-    held_rows_ = rows.empty() ? options_.rows : static_cast<int64_t>(rows[0].size());
-    ParallelFor(positions_.size(), kIndexGrain, [&](int, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = static_cast<int64_t>(indices[i]);
-        positions_[i] =
-            rows.empty() ? row : std::ranges::lower_bound(rows[0], row) - rows[0].begin();
-        LOCKSTEP_CHECK(positions_[i] >= 0 && positions_[i] < held_rows_);
-        LOCKSTEP_CHECK(rows.empty() || rows[0][positions_[i]] == row);
-      }
-    });
+    const bool whole = rows.empty();
+    num_held_ = whole ? options_.rows : static_cast<int64_t>(rows[0].size());
+    if (!whole) held_.Set(rows[0]);
+    for (size_t i = 0; i < positions_.size(); ++i) {
+      const int64_t row = static_cast<int64_t>(indices[i]);
+      LOCKSTEP_CHECK(row >= 0 && row < options_.rows);
+      positions_[i] = whole ? row : held_.PositionOf(row);
+    }
   }
 
   void Combine(const float* table, const int64_t* positions, float* output) const {
@@ -82,12 +81,11 @@ class EmbeddingOp : public Op {
     }
   }
 
-  // Searches that are worth a second thread.
-  static constexpr int64_t kIndexGrain = 1024;
-
   const EmbeddingOptions options_;
-  std::vector<int64_t> positions_;  // of the last Forward; [batch, indices]
-  int64_t held_rows_ = 0;           // of the variable then
+  // Of the last Forward.
+  std::vector<int64_t> positions_;  // [batch, indices]
+  HeldRows held_;                   // by the variable, if it was not whole
+  int64_t num_held_ = 0;            // rows of the variable
 };
 
 }  // namespace
