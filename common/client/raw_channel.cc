@@ -28,16 +28,16 @@ struct RawChannel::InFlight {
   std::string method;
   absl::Duration deadline;
   Callback done;
-  // gRPC has let go of every slice over the payload.
-  std::atomic<bool> payload_released = false;
+  // gRPC has let go of every slice over the payload, and the caller of the call.
+  std::atomic<bool> released = false;
   std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
   grpc::ByteBuffer reply;
   grpc::Status status;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
 
-  // What the slices share: the last one to go sets payload_released.
+  // What the slices share: the last one to go sets released.
   std::shared_ptr<const void> Hold() {
-    return {&payload_released,
+    return {&released,
             [](std::atomic<bool>* released) { released->store(true, std::memory_order_release); }};
   }
 };
@@ -65,8 +65,10 @@ void RawChannel::Call(const std::string& method, const google::protobuf::Message
   call->deadline = deadline;
   call->done = std::move(done);
   call->context->set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), After(deadline)));
+  // Until the end of this function: the poller does not touch a call that is still being started.
+  const std::shared_ptr<const void> hold = call->Hold();
   call->reader = stub_.PrepareUnaryCall(call->context.get(), method,
-                                        wire::Encode(header, payload, call->Hold()), &queue_);
+                                        wire::Encode(header, payload, hold), &queue_);
   call->reader->StartCall();
   InFlight* tag = call.release();
   tag->reader->Finish(&tag->reply, &tag->status, tag);
@@ -84,7 +86,7 @@ void RawChannel::Poll() {
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
     if (next == grpc::CompletionQueue::GOT_EVENT) held.emplace_back(static_cast<InFlight*>(tag));
     for (auto& call : held)
-      if (call->payload_released.load(std::memory_order_acquire)) Finish(std::move(call));
+      if (call->released.load(std::memory_order_acquire)) Finish(std::move(call));
     held.erase(std::remove(held.begin(), held.end(), nullptr), held.end());
   }
 }

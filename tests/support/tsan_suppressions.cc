@@ -6,5 +6,11 @@
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:grpc::ServerUnaryReactor::~ServerUnaryReactor\n"
-         "race:grpc::internal::CallbackUnaryCallImpl\n";
+         "race:grpc::internal::CallbackUnaryCallImpl\n"
+         "race:grpc::internal::CallOpSet\n"
+         "race:grpc::internal::CallbackWithSuccessTag::Clear\n"
+         "race:grpc::internal::CallbackWithSuccessTag::Set\n"
+         "race:grpc::internal::ServerCallbackCall::Unref\n"
+         "race:ServerCallbackUnaryImpl::ServerCallbackUnaryImpl\n"
+         "race:ServerCallbackUnaryImpl::Finish(grpc::Status)$\n";
 }
