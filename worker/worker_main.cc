@@ -10,6 +10,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -31,6 +32,8 @@ ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which worker of the spec this is; default: TF_CONFIG's task");
 ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this process may use");
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for the chief, and for peers that are away");
+ABSL_FLAG(absl::Duration, sleep, absl::ZeroDuration(),
+          "for trials of a slow worker: each of its steps takes this much longer, such as 50ms");
 ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
@@ -98,6 +101,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   options.ps_addresses = task.cluster.ps;
   options.patience = registration.start_timeout;
   options.threads = Threads();
+  options.sleep = absl::GetFlag(FLAGS_sleep);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<JobRun> run,
                             JobRun::Create(std::move(options), chief));
   server->SetReady(true);

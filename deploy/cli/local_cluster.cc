@@ -48,6 +48,9 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     Task worker = MakeTask(Role::kWorker, i, plan);
     worker.command.arguments.push_back(
         absl::StrCat("--threads=", std::max(1, plan.cores / workers)));
+    if (static_cast<size_t>(i) < plan.worker_sleeps.size()) {
+      worker.command.arguments.push_back("--sleep=" + plan.worker_sleeps[i]);
+    }
     tasks.push_back(std::move(worker));
   }
   return tasks;

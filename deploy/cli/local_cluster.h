@@ -18,6 +18,7 @@ struct LocalPlan {
   std::string restore;       // empty: start anew
   std::string log_level;
   int cores = 1;
+  std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...; empty: none
 };
 
 struct Task {

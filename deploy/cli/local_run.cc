@@ -105,6 +105,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .restore = options.restore.empty() ? "" : Absolute(options.restore),
       .log_level = options.log_level,
       .cores = UsableCores(),
+      .worker_sleeps = options.worker_sleeps,
   };
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(plan.cluster_path, ClusterJsonText(cluster)));
   std::error_code ignored;

@@ -12,13 +12,14 @@
 namespace lockstep::deploy {
 
 struct LocalRunOptions {
-  std::string job_path;     // given to the chief
-  LoadedJob job;            // what it holds
-  std::string run_dir;      // exists
-  std::string bin_dir;      // empty: where this program was built
-  std::string cluster_out;  // empty: run_dir/cluster.json
-  std::string restore;      // checkpoint to go on from; empty: none
-  std::string log_level;    // of the tasks; empty: theirs
+  std::string job_path;                    // given to the chief
+  LoadedJob job;                           // what it holds
+  std::string run_dir;                     // exists
+  std::string bin_dir;                     // empty: where this program was built
+  std::string cluster_out;                 // empty: run_dir/cluster.json
+  std::string restore;                     // checkpoint to go on from; empty: none
+  std::string log_level;                   // of the tasks; empty: theirs
+  std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...
 };
 
 struct LocalRunResult {

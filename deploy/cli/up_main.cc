@@ -23,6 +23,8 @@ ABSL_FLAG(std::string, restore, "",
           "go on from this checkpoint, or from the newest in this folder");
 ABSL_FLAG(std::string, json, "", "write the summary to this file");
 ABSL_FLAG(std::string, log_level, "", "of the processes: debug, info, warning or error");
+ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
+          "for trials of stragglers: --sleep of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::string, bin_dir, "", "where ps/ps, worker/worker and chief/chief are");
 
 namespace lockstep::deploy {
@@ -49,6 +51,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.cluster_out = absl::GetFlag(FLAGS_cluster_out);
   options.restore = absl::GetFlag(FLAGS_restore);
   options.log_level = absl::GetFlag(FLAGS_log_level);
+  options.worker_sleeps = absl::GetFlag(FLAGS_worker_sleeps);
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
   if (!result.summary) return result.exit_code;
   console->Line(SummaryText(*result.summary));

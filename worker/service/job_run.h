@@ -35,6 +35,7 @@ struct JobRunOptions {
   std::vector<std::string> ps_addresses;
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
+  absl::Duration sleep;                          // StepRunnerOptions::sleep
 };
 
 class JobRun {

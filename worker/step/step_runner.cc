@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 
@@ -104,6 +105,7 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
 void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
   MakeRoom();
   const absl::Duration start = options_.clock->Monotonic();
+  if (options_.sleep > absl::ZeroDuration()) absl::SleepFor(options_.sleep);
   const uint64_t key =
       MixSeeds(MixSeeds(options_.seed, options_.identity.worker()), static_cast<uint64_t>(number));
   const float loss =

@@ -5,6 +5,7 @@ namespace lockstep::bench {
 const std::vector<Row>& Rows() {
   static const auto* const rows = new std::vector<Row>{
       {"compute_demo_cnn", &ComputeDemoCnn},
+      {"straggler_per_replica", &StragglerPerReplica},
   };
   return *rows;
 }

@@ -9,6 +9,8 @@ namespace lockstep::bench {
 
 absl::StatusOr<RowResult> ComputeDemoCnn(const BenchOptions& options);
 
+absl::StatusOr<RowResult> StragglerPerReplica(const BenchOptions& options);
+
 // In the order of the table.
 const std::vector<Row>& Rows();
 

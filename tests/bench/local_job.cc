@@ -1,0 +1,79 @@
+#include "tests/bench/local_job.h"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/fs/atomic_file.h"
+#include "common/fs/path.h"
+#include "deploy/cli/child_process.h"
+#include "deploy/cli/last_lines.h"
+
+namespace lockstep::bench {
+namespace {
+
+constexpr int kLinesOfLog = 20;
+
+class Folder {
+ public:
+  static absl::StatusOr<Folder> Create() {
+    std::string path = JoinPath(std::filesystem::temp_directory_path().string(), "lockstep-XXXXXX");
+    if (mkdtemp(path.data()) == nullptr) {
+      return absl::InternalError(absl::StrCat(path, ": ", std::strerror(errno)));
+    }
+    return Folder(std::move(path));
+  }
+  Folder(Folder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  std::string File(const std::string& name) const { return JoinPath(path_, name); }
+
+ private:
+  explicit Folder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// This program is <bin>/tests/bench/bench.
+std::string UpProgram() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path().parent_path().parent_path() / "deploy/cli/up").string();
+}
+
+}  // namespace
+
+absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::string& model,
+                                            const std::vector<std::string>& flags) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Folder folder, Folder::Create());
+  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("job.textproto"), job));
+  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("model.textproto"), model));
+  deploy::Command up = {
+      .name = "lockstep up",
+      .arguments = {UpProgram(), "--job=" + folder.File("job.textproto"),
+                    "--run_dir=" + folder.File("run"), "--json=" + folder.File("summary.json")},
+      .log_path = folder.File("output")};
+  up.arguments.insert(up.arguments.end(), flags.begin(), flags.end());
+  LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, deploy::Start(up));
+  int wait_status = 0;
+  while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  if (deploy::ExitCodeOf(wait_status) != 0) {
+    std::string output;
+    for (const std::string& line : deploy::LastLines(up.log_path, kLinesOfLog)) {
+      absl::StrAppend(&output, "\n  ", line);
+    }
+    return absl::InternalError(
+        absl::StrCat("the job ended with ", deploy::DescribeEnd(wait_status), output));
+  }
+  return deploy::ReadSummary(folder.File("summary.json"));
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,18 @@
+// A whole job on a cluster of processes on this machine, started by `lockstep up`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/cli/summary.h"
+
+namespace lockstep::bench {
+
+// Runs the job of these files, with these flags of `lockstep up`, to its end, in a folder that is
+// gone afterwards. An error holds the last lines of what it printed. From the main thread: the
+// kernel ends the job with the caller's.
+absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::string& model,
+                                            const std::vector<std::string>& flags = {});
+
+}  // namespace lockstep::bench
