@@ -20,6 +20,7 @@
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/json_output.h"
 #include "deploy/cli/local_run.h"
+#include "deploy/cli/numbers.h"
 #include "deploy/cli/supervisor.h"
 #include "deploy/data/clicks/click_files.h"
 
@@ -57,10 +58,11 @@ absl::Status GenerateClicks(const std::string& run_dir, JobDef* job, Console* co
   CsvFile* csv = job->mutable_data()->mutable_csv();
   csv->set_train(JoinPath(folder, "train.csv"));
   csv->set_test(JoinPath(folder, "test.csv"));
+  console->Line(absl::StrCat("generated ", WithCommas(options.train), " examples to train on and ",
+                             WithCommas(options.test), " to test with: ", folder));
   console->Line(absl::StrFormat(
-      "generated %d examples to train on and %d to test with: %s\n"
-      "who knew their probabilities had an accuracy of %.4f, who answers alike always %.4f",
-      options.train, options.test, folder, figures.best_accuracy, figures.majority));
+      "the best possible test accuracy is %.2f %%, that of one answer for all %.2f %%",
+      100 * figures.best_accuracy, 100 * figures.majority));
   return absl::OkStatus();
 }
 
