@@ -27,6 +27,13 @@ CreateVariablesRequest ToCreateVariables(const JobPlan& plan) {
   request.set_init_tokens(sync.has_init_tokens() ? sync.init_tokens() : -1);
   request.set_restore_from(plan.restore_from);
   request.set_start_step(plan.start.value());
+  request.set_non_finite(sync.non_finite());
+  if (!plan.asynchronous()) return request;
+  request.set_asynchronous(true);
+  request.set_end_step(plan.max_steps.value());
+  if (sync.asynchronous().has_max_staleness()) {
+    request.set_max_staleness(sync.asynchronous().max_staleness());
+  }
   return request;
 }
 

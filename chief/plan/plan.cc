@@ -35,8 +35,11 @@ const std::string& TrainingFile(const DataDef& data) {
 
 absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_examples) {
   if (job.max_steps() > 0) return GlobalStep(job.max_steps());
+  // An asynchronous step is of one worker.
+  const int64_t batch =
+      job.sync().has_asynchronous() ? job.towers() * job.batch_per_tower() : job.global_batch();
   const double steps = std::ceil(job.data_epochs() * static_cast<double>(training_examples) /
-                                 static_cast<double>(job.global_batch()));
+                                 static_cast<double>(batch));
   if (steps >= 1 && steps <= kMostSteps) return GlobalStep(static_cast<int64_t>(steps));
   return absl::InvalidArgumentError(
       absl::StrCat("data_epochs: ", job.data_epochs(), " are too many steps. Remedy: lower it"));
@@ -79,13 +82,17 @@ absl::Status PlanRestore(const RestoreChoice& restore, const std::string& job_fi
 
 }  // namespace
 
+uint32_t JobPlan::required() const {
+  return asynchronous() ? 1 : static_cast<uint32_t>(job.sync().replicas_to_aggregate());
+}
+
 uint32_t JobPlan::needed_workers() const {
   // Under FIFO one worker may take every token of a step.
   return job.sync().token_policy() == FIFO ? 1 : required();
 }
 
 int64_t JobPlan::examples_per_step() const {
-  return job.sync().replicas_to_aggregate() * job.towers() * job.batch_per_tower();
+  return required() * job.towers() * job.batch_per_tower();
 }
 
 absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,

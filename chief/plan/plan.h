@@ -41,8 +41,9 @@ struct JobPlan {
   Epoch epoch;               // 1, or the one after the checkpoint's
   std::string restore_from;  // the checkpoint's folder; empty: from the initial values
 
+  bool asynchronous() const { return job.sync().has_asynchronous(); }
   // Gradients that a step needs, and the live workers without which it cannot close.
-  uint32_t required() const { return static_cast<uint32_t>(job.sync().replicas_to_aggregate()); }
+  uint32_t required() const;
   uint32_t needed_workers() const;
   // Examples whose gradients one step applies.
   int64_t examples_per_step() const;

@@ -192,6 +192,7 @@ void JobRun::BeginTraining() {
   options.command = brought_up_.view.command();
   options.start = plan_.start;
   options.end = plan_.max_steps;
+  options.asynchronous = plan_.asynchronous();
   options.required = plan_.required();
   options.loss_variable = plan_.loss_variable;
   options.learning_rate = plan_.learning_rate;
@@ -219,18 +220,18 @@ Keep JobRun::KeepAt(GlobalStep version) const {
 void JobRun::OnCommit(const CommittedStep& step) {
   const absl::Duration now = clock_->Monotonic();
   record_.global_step = step.global_step;
-  record_.loss = step.loss;
+  record_.loss = step.loss.value_or(record_.loss);
   record_.last_commit = now;
   record_.rate.Add(step.global_step, now);
   if (options_.record_losses || plan_.max_steps.value() - plan_.start.value() <= kRecordedSteps) {
-    record_.losses.push_back(step.loss);
+    record_.losses.push_back(step.loss.value_or(std::nanf("")));
   }
   record_.accepted = record_.stale = 0;
   for (const ShardProgress& shard : steps_->shards()) {
     record_.accepted += shard.accepted;
     record_.stale += shard.stale;
   }
-  if (!std::isfinite(step.loss) && !std::exchange(told_of_loss_, true)) {
+  if (!std::isfinite(record_.loss) && !std::exchange(told_of_loss_, true)) {
     log::Warning(absl::StrCat("the loss of step ", step.global_step.value() - 1,
                               " is not a finite number. Remedy: lower the learning rate, check "
                               "the data"));

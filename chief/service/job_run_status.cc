@@ -86,6 +86,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   job->set_accepted(record_.accepted);
   job->set_stale(record_.stale);
   job->set_replicas_to_aggregate(plan_.required());
+  job->set_asynchronous(plan_.asynchronous());
   job->set_total_num_replicas(static_cast<uint32_t>(plan_.cluster.workers.size()));
   job->set_last_checkpoint(record_.checkpoint);
   const int64_t left = plan_.max_steps.value() - record_.global_step.value();

@@ -14,8 +14,8 @@ namespace lockstep::chief {
 struct RunRecord {
   GlobalStep start;
   GlobalStep global_step;
-  float loss = 0;             // of the last step
-  std::vector<float> losses;  // of each step from `start` on, where they are recorded
+  float loss = 0;             // of the last step that is known
+  std::vector<float> losses;  // of each step from `start` on, where they are recorded; NaN: unknown
   Rate rate;
   absl::Duration began;  // the first grant
   absl::Duration last_commit;

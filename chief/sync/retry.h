@@ -18,6 +18,7 @@ inline bool IsTransient(const absl::Status& status) {
 class Retry {
  public:
   bool in_flight() const { return state_ == State::kInFlight; }
+  bool is_idle() const { return state_ == State::kIdle; }
   bool IsDue(absl::Duration now) const { return state_ == State::kWaiting && now >= due_; }
 
   void Sent() { state_ = State::kInFlight; }

@@ -1,7 +1,6 @@
 #include "chief/sync/step_loop.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +13,8 @@ namespace {
 constexpr size_t kStepShard = 0;
 // Grants of this many steps are parked at every shard.
 constexpr int64_t kGrantsAhead = 2;
+// The same in an asynchronous job, whose steps do not wait for the chief.
+constexpr int64_t kGrantsAheadOfPushes = 16;
 
 constexpr char kStartAgain[] = "start the cluster again, the chief with --restore";
 
@@ -30,7 +31,8 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       on_end_(std::move(on_end)),
       global_step_(options_.start),
       progress_(shards_.size(), ShardProgress{.step = options_.start}),
-      grants_(shards_.size()) {
+      grants_(shards_.size()),
+      watches_(shards_.size()) {
   LOCKSTEP_CHECK(!shards_.empty() && options_.start < options_.end);
 }
 
@@ -50,22 +52,24 @@ void StepLoop::Tick() {
     for (const Grant& grant : grants) {
       if (grant.retry.IsDue(now)) SendGrant(shard, grant.step);
     }
+    if (grants.empty()) Watch(shard);
   }
   if (!ended_ && commit_.IsDue(now)) SendCommit();
 }
 
 void StepLoop::OpenGrants() {
-  const int64_t end = std::min(options_.end.value(), global_step_.value() + kGrantsAhead);
+  const int64_t ahead = options_.asynchronous ? kGrantsAheadOfPushes : kGrantsAhead;
+  const size_t shards = options_.asynchronous ? 1 : shards_.size();
+  const int64_t end = std::min(options_.end.value(), global_step_.value() + ahead);
   for (int64_t step = global_step_.value(); step < end; ++step) {
-    if (static_cast<size_t>(step - global_step_.value()) >= losses_.size()) {
-      losses_.push_back(std::numeric_limits<float>::quiet_NaN());
-    }
-    for (size_t shard = 0; shard < shards_.size(); ++shard) {
-      if (Find(shard, GlobalStep(step)) != nullptr) continue;
-      grants_[shard].push_back({GlobalStep(step)});
-      SendGrant(shard, GlobalStep(step));
-    }
+    for (size_t shard = 0; shard < shards; ++shard) OpenGrant(shard, GlobalStep(step));
   }
+}
+
+void StepLoop::OpenGrant(size_t shard, GlobalStep step) {
+  if (Find(shard, step) != nullptr) return;
+  grants_[shard].push_back({step});
+  SendGrant(shard, step);
 }
 
 StepLoop::Grant* StepLoop::Find(size_t shard, GlobalStep step) {
@@ -79,6 +83,14 @@ void StepLoop::SendGrant(size_t shard, GlobalStep step) {
   Grant* grant = Find(shard, step);
   if (grant == nullptr || grant->retry.in_flight()) return;
   grant->retry.Sent();
+  shards_[shard]->Grant(MakeGrant(shard, step),
+                        On<GrantReply>(executor_, [=, this](absl::StatusOr<GrantReply> reply) {
+                          OnGrant(shard, step, std::move(reply));
+                        }));
+}
+
+GrantRequest StepLoop::MakeGrant(size_t shard, GlobalStep step) const {
+  const bool is_last = step.next() == options_.end;
   const Keep keep = options_.keep(step.next());
   GrantRequest request;
   *request.mutable_command() = options_.command;
@@ -87,12 +99,13 @@ void StepLoop::SendGrant(size_t shard, GlobalStep step) {
   request.set_learning_rate(options_.learning_rate(step));
   request.set_keep_values(keep.values);
   request.set_keep_slots(keep.slots);
-  request.set_commit(single_shard());
-  request.set_last(single_shard() && step.next() == options_.end);
-  shards_[shard]->Grant(request,
-                        On<GrantReply>(executor_, [=, this](absl::StatusOr<GrantReply> reply) {
-                          OnGrant(shard, step, std::move(reply));
-                        }));
+  if (options_.asynchronous) {
+    request.set_last(is_last && shard != kStepShard);  // the step shard knows the last step itself
+  } else {
+    request.set_commit(single_shard());
+    request.set_last(single_shard() && is_last);
+  }
+  return request;
 }
 
 void StepLoop::OnGrant(size_t shard, GlobalStep step, absl::StatusOr<GrantReply> reply) {
@@ -110,24 +123,63 @@ void StepLoop::OnGrant(size_t shard, GlobalStep step, absl::StatusOr<GrantReply>
   }
   grant->closed = true;
   grant->retry.Succeeded();
+  NoteProgress(shard, step.next(), *reply);
+  for (const SmallStatistic& statistic : reply->statistics()) {
+    if (statistic.variable() != options_.loss_variable || statistic.values_size() == 0) continue;
+    grant->loss = statistic.values(0);
+  }
+  Proceed();
+}
+
+void StepLoop::NoteProgress(size_t shard, GlobalStep step, const GrantReply& reply) {
   ShardProgress& progress = progress_[shard];
   progress.problem = absl::OkStatus();
-  progress.step = std::max(progress.step, step.next());
-  progress.accepted = std::max<uint64_t>(progress.accepted, reply->accepted());
-  progress.stale = std::max<uint64_t>(progress.stale, reply->stale());
-  if (shard == kStepShard) {
-    for (const SmallStatistic& statistic : reply->statistics()) {
-      if (statistic.variable() != options_.loss_variable || statistic.values_size() == 0) continue;
-      losses_[step.value() - global_step_.value()] = statistic.values(0);
-    }
-  }
+  if (options_.asynchronous) step = GlobalStep(reply.shard_step());
+  progress.step = std::max(progress.step, step);
+  progress.accepted = std::max<uint64_t>(progress.accepted, reply.accepted());
+  progress.stale = std::max<uint64_t>(progress.stale, reply.stale());
+}
+
+void StepLoop::Proceed() {
   if (!AllClosed()) return;
-  single_shard() ? Advance() : SendCommit();
+  if (options_.asynchronous && AskOthersToKeep()) return;
+  single_shard() || options_.asynchronous ? Advance() : SendCommit();
+}
+
+bool StepLoop::AskOthersToKeep() {
+  const Keep keep = options_.keep(global_step_.next());
+  if (!keep.values && !keep.slots && global_step_.next() != options_.end) return false;
+  bool is_asked = false;
+  for (size_t shard = kStepShard + 1; shard < shards_.size(); ++shard) {
+    is_asked |= grants_[shard].empty();
+    OpenGrant(shard, global_step_);
+  }
+  return is_asked;
+}
+
+void StepLoop::Watch(size_t shard) {
+  Retry& watch = watches_[shard];
+  if (!watch.is_idle() && !watch.IsDue(clock_->Monotonic())) return;
+  watch.Sent();
+  GrantRequest request;
+  *request.mutable_command() = options_.command;
+  request.set_step(options_.start.value());
+  request.set_required(options_.required);
+  shards_[shard]->Grant(
+      request, On<GrantReply>(executor_, [=, this](const absl::StatusOr<GrantReply>& reply) {
+        if (ended_) return;
+        if (reply.ok()) {
+          watches_[shard].Succeeded();
+          NoteProgress(shard, GlobalStep(), *reply);
+        } else if (Survives(shard, reply.status())) {
+          watches_[shard].Failed(reply.status(), clock_->Monotonic());
+        }
+      }));
 }
 
 bool StepLoop::AllClosed() const {
   return std::all_of(grants_.begin(), grants_.end(), [&](const std::vector<Grant>& grants) {
-    return !grants.empty() && grants.front().closed;
+    return grants.empty() ? options_.asynchronous : grants.front().closed;
   });
 }
 
@@ -159,16 +211,18 @@ void StepLoop::OnCommit(GlobalStep step, absl::StatusOr<CommitStepReply> reply) 
 }
 
 void StepLoop::Advance() {
-  const CommittedStep committed{.global_step = global_step_.next(), .loss = losses_.front()};
+  const CommittedStep committed{.global_step = global_step_.next(),
+                                .loss = grants_[kStepShard].front().loss};
   global_step_ = committed.global_step;
-  losses_.erase(losses_.begin());
-  for (std::vector<Grant>& grants : grants_) grants.erase(grants.begin());
+  for (std::vector<Grant>& grants : grants_) {
+    if (!grants.empty()) grants.erase(grants.begin());
+  }
   // The next grants leave before anybody looks at the step that is over.
   if (global_step_ < options_.end) OpenGrants();
   on_commit_(committed);
   if (ended_) return;
   if (global_step_ == options_.end) return End(absl::OkStatus());
-  if (AllClosed()) single_shard() ? Advance() : SendCommit();
+  Proceed();
 }
 
 bool StepLoop::Survives(size_t shard, const absl::Status& error) {

@@ -2,11 +2,16 @@
 // commits a step at the step shard when all shards have closed it, and repeats what was lost.
 // PsControl's errors name the shard.
 //
+// In an asynchronous job a step is a push that the step shard has applied. Grants are parked there
+// alone, and tell of its steps; what is to be kept of a version, the other shards are asked to keep
+// when the step shard has it. They are at versions of their own.
+//
 // Lives on the executor's thread.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +34,7 @@ struct StepLoopOptions {
   Command command;
   GlobalStep start;  // committed already
   GlobalStep end;    // after the start
+  bool asynchronous = false;
   uint32_t required = 1;
   uint32_t loss_variable = 0;  // id of the statistic
   // Both are functions of their argument alone: a grant may be issued twice.
@@ -38,12 +44,12 @@ struct StepLoopOptions {
 };
 
 struct CommittedStep {
-  GlobalStep global_step;  // after the commit
-  float loss = 0;          // mean over what was accepted; NaN when the shard did not tell
+  GlobalStep global_step;     // after the commit
+  std::optional<float> loss;  // mean over what was accepted; none when the shard did not tell
 };
 
 struct ShardProgress {
-  GlobalStep step;  // first one that is not known to be closed
+  GlobalStep step;  // first one that is not known to be closed; asynchronous: its own version
   uint64_t accepted = 0;
   uint64_t stale = 0;
   absl::Status problem;  // why it cannot be reached; OK when it can
@@ -73,12 +79,22 @@ class StepLoop {
   struct Grant {
     GlobalStep step;
     bool closed = false;
+    std::optional<float> loss;
     Retry retry;
   };
 
   void OpenGrants();
+  void OpenGrant(size_t shard, GlobalStep step);
   void SendGrant(size_t shard, GlobalStep step);
+  GrantRequest MakeGrant(size_t shard, GlobalStep step) const;
   void OnGrant(size_t shard, GlobalStep step, absl::StatusOr<GrantReply> reply);
+  void NoteProgress(size_t shard, GlobalStep step, const GrantReply& reply);
+  // The step at hand may be closed everywhere.
+  void Proceed();
+  // Asynchronous: whether a shard is still to keep its share of the step shard's version.
+  bool AskOthersToKeep();
+  // Asynchronous: a shard of which nothing is wanted is asked how far it is.
+  void Watch(size_t shard);
   void SendCommit();
   void OnCommit(GlobalStep step, absl::StatusOr<CommitStepReply> reply);
   void Advance();
@@ -98,8 +114,8 @@ class StepLoop {
 
   GlobalStep global_step_;
   std::vector<ShardProgress> progress_;
-  std::vector<std::vector<Grant>> grants_;  // by shard: of global_step_ and the next, in order
-  std::vector<float> losses_;               // of these steps, in order
+  std::vector<std::vector<Grant>> grants_;  // by shard: from global_step_ on, in order
+  std::vector<Retry> watches_;              // by shard
   Retry commit_;
   bool ended_ = false;
 };

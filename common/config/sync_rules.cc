@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kDefaultTokens = -1;
 
 absl::Status FillReplicas(SyncDef* sync, int64_t num_workers) {
+  if (sync->has_asynchronous()) return absl::OkStatus();
   if (!sync->has_replicas_to_aggregate()) sync->set_replicas_to_aggregate(num_workers);
   const int64_t needed = sync->replicas_to_aggregate();
   if (sync->token_policy() == FIFO || needed <= num_workers) return absl::OkStatus();
@@ -24,7 +25,7 @@ absl::Status FillReplicas(SyncDef* sync, int64_t num_workers) {
 
 // TensorFlow's rule: with fewer tokens the first step could never close.
 absl::Status FillTokens(SyncDef* sync, int64_t num_workers) {
-  if (sync->token_policy() != FIFO) return absl::OkStatus();
+  if (sync->has_asynchronous() || sync->token_policy() != FIFO) return absl::OkStatus();
   const int64_t needed = sync->replicas_to_aggregate();
   if (!sync->has_init_tokens() || sync->init_tokens() == kDefaultTokens) {
     sync->set_init_tokens(needed);
@@ -53,6 +54,23 @@ absl::Status FillBatch(JobDef* job, int64_t num_workers) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAsynchronous(const SyncDef& sync) {
+  const auto conflict = [](absl::string_view field, absl::string_view why) {
+    return Broken(absl::StrCat("sync.", field), absl::StrCat("an asynchronous job ", why),
+                  "remove it, or asynchronous");
+  };
+  if (sync.has_replicas_to_aggregate()) {
+    return conflict("replicas_to_aggregate", "applies each gradient by itself");
+  }
+  if (sync.token_policy() != PER_REPLICA) return conflict("token_policy", "has no tokens");
+  if (sync.has_init_tokens()) return conflict("init_tokens", "has no tokens");
+  if (sync.quorum_policy() != WAIT) {
+    return conflict("quorum_policy", "goes on as long as one worker lives");
+  }
+  if (!sync.asynchronous().has_max_staleness()) return absl::OkStatus();
+  return CheckCount("sync.asynchronous.max_staleness", sync.asynchronous().max_staleness(), 0);
+}
+
 }  // namespace
 
 absl::Status CheckSync(const SyncDef& sync) {
@@ -62,6 +80,11 @@ absl::Status CheckSync(const SyncDef& sync) {
   if (!QuorumPolicy_IsValid(sync.quorum_policy())) {
     return OutOfRange("sync.quorum_policy", "WAIT", sync.quorum_policy());
   }
+  if (!NonFinitePolicy_IsValid(sync.non_finite())) {
+    return OutOfRange("sync.non_finite", "ALLOW_NON_FINITE or REFUSE_NON_FINITE",
+                      sync.non_finite());
+  }
+  if (sync.has_asynchronous()) return CheckAsynchronous(sync);
   if (sync.has_replicas_to_aggregate()) {
     LOCKSTEP_RETURN_IF_ERROR(
         CheckCount("sync.replicas_to_aggregate", sync.replicas_to_aggregate(), 1));

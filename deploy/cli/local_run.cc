@@ -64,14 +64,22 @@ absl::Status CheckLocal(const std::string& path, const JobDef& job) {
 
 void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const LocalPlan& plan,
               const SyncDef& sync, Console* console) {
-  console->Line(absl::StrFormat("starting %d ps, %d workers (%d aggregated per step) and a chief",
-                                cluster.Count(Role::kPs), cluster.Count(Role::kWorker),
-                                sync.replicas_to_aggregate()));
+  const std::string mode = sync.has_asynchronous()
+                               ? "asynchronous"
+                               : absl::StrCat(sync.replicas_to_aggregate(), " aggregated per step");
+  console->Line(absl::StrFormat("starting %d ps, %d workers (%s) and a chief",
+                                cluster.Count(Role::kPs), cluster.Count(Role::kWorker), mode));
   for (const Task& task : tasks) {
     console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
   }
   console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
   console->Line(absl::StrCat("state: ./lockstep status ", cluster.chief));
+}
+
+int WorkersNeeded(const SyncDef& sync) {
+  // Under FIFO one worker may give a step all its gradients.
+  const bool one_will_do = sync.has_asynchronous() || sync.token_policy() == FIFO;
+  return one_will_do ? 1 : static_cast<int>(sync.replicas_to_aggregate());
 }
 
 }  // namespace
@@ -113,10 +121,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
 
   const std::vector<Task> tasks = PlanTasks(cluster, plan);
   ShowPlan(cluster, tasks, plan, job.sync(), console);
-  // Under FIFO one worker may give a step all its gradients.
-  const int workers_needed =
-      job.sync().token_policy() == FIFO ? 1 : job.sync().replicas_to_aggregate();
-  Supervisor supervisor(tasks, workers_needed, console);
+  Supervisor supervisor(tasks, WorkersNeeded(job.sync()), console);
   LOCKSTEP_RETURN_IF_ERROR(supervisor.StartAll());
 
   LocalRunResult result;

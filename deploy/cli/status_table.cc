@@ -14,6 +14,12 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+std::string ModeText(const JobStatus& job) {
+  if (job.asynchronous()) return "asynchronous, each gradient is a step";
+  return absl::StrCat(job.replicas_to_aggregate(), " of ", job.total_num_replicas(),
+                      " replicas per step");
+}
+
 std::string JobText(const ProcessStatus& status) {
   const JobStatus& job = status.job();
   std::string text =
@@ -22,8 +28,7 @@ std::string JobText(const ProcessStatus& status) {
                       WithCommas(job.max_steps()), job.loss(), RateText(job.steps_per_second()),
                       RateText(job.examples_per_second()), SecondsText(job.eta_seconds()));
   absl::StrAppend(&text, "gradients: ", WithCommas(job.accepted()), " accepted, ",
-                  WithCommas(job.stale()), " stale; ", job.replicas_to_aggregate(), " of ",
-                  job.total_num_replicas(), " replicas per step; last step ",
+                  WithCommas(job.stale()), " stale; ", ModeText(job), "; last step ",
                   SecondsText(job.seconds_since_step()), " ago\n");
   if (!job.evaluations().empty()) {
     const EvaluationSummary& last = *job.evaluations().rbegin();
@@ -53,6 +58,19 @@ std::string JobText(const ProcessStatus& status) {
   return absl::StrCat(text, "\n", TextTable(workers), "\n", TextTable(shards));
 }
 
+// "staleness 0: 12, 1: 3, 2-3: 1".
+std::string StalenessText(const ShardStatus& shard) {
+  std::vector<std::string> buckets;
+  uint64_t least = 0;
+  for (const uint64_t count : shard.staleness()) {
+    const uint64_t next = least == 0 ? 1 : 2 * least;
+    buckets.push_back(absl::StrCat(least, next - least > 1 ? absl::StrCat("-", next - 1) : "", ": ",
+                                   WithCommas(count)));
+    least = next;
+  }
+  return absl::StrCat("staleness ", absl::StrJoin(buckets, ", "));
+}
+
 std::string ShardText(const ShardStatus& shard) {
   std::string text = absl::StrCat(
       "shard at step ", WithCommas(shard.shard_step()), ": ", shard.variables(), " variables, ",
@@ -61,6 +79,7 @@ std::string ShardText(const ShardStatus& shard) {
       " stale, ", WithCommas(shard.duplicates()), " repeated, ", WithCommas(shard.rejected()),
       " rejected; waiting: ", shard.waiting_pulls(), " pulls, ", shard.waiting_dequeues(),
       " token requests\n");
+  if (!shard.staleness().empty()) absl::StrAppend(&text, StalenessText(shard), "\n");
   if (shard.pending().empty()) return text;
   Rows pending = {{"pending variable", "have", "required", "from workers"}};
   for (const VariableStatus& variable : shard.pending()) {

@@ -78,7 +78,8 @@ VariablePlan FromProto(const CreateVariablesRequest& request) {
           .refuse_non_finite = request.non_finite() == REFUSE_NON_FINITE,
           .asynchronous = request.asynchronous(),
           .max_staleness =
-              request.has_max_staleness() ? std::optional(request.max_staleness()) : std::nullopt};
+              request.has_max_staleness() ? std::optional(request.max_staleness()) : std::nullopt,
+          .end_step = GlobalStep(request.end_step())};
 }
 
 GrantOrder FromProto(const GrantRequest& request) {
@@ -172,6 +173,7 @@ DequeueTokenReply ToProto(const Token& token) {
 PushReply ToProto(const PushResult& result, const PushOrder& order) {
   PushReply reply;
   reply.set_shard_step(result.shard_step.value());
+  reply.set_done(result.done);
   for (size_t i = 0; i < result.verdicts.size(); ++i) {
     PushReply::Outcome* outcome = reply.add_outcomes();
     outcome->set_variable(order.pieces[i].variable.value());

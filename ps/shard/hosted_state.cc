@@ -162,14 +162,23 @@ CountRule CountRuleOf(const VariablePlan& plan) {
   return plan.token_policy == FIFO ? CountRule::kEveryGradient : CountRule::kOncePerReplica;
 }
 
+std::optional<GlobalStep> EndOf(const VariablePlan& plan) {
+  return plan.end_step == GlobalStep() ? std::nullopt : std::optional(plan.end_step);
+}
+
 absl::Status CheckAsynchronous(const VariablePlan& plan) {
-  if (!plan.max_staleness.has_value()) return absl::OkStatus();
   if (!plan.asynchronous) {
-    return absl::InvalidArgumentError("max_staleness: only of an asynchronous job");
+    if (!plan.max_staleness.has_value() && !EndOf(plan).has_value()) return absl::OkStatus();
+    return absl::InvalidArgumentError("max_staleness and end_step: only of an asynchronous job");
   }
-  if (*plan.max_staleness >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("max_staleness: expected 0 or more, got ", *plan.max_staleness));
+  if (plan.max_staleness.value_or(0) < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_staleness: expected 0 or more, got ", *plan.max_staleness));
+  }
+  if (!EndOf(plan).has_value() || plan.end_step > plan.start_step) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("end_step: expected more than start_step ",
+                                                 plan.start_step.value(), ", got ",
+                                                 plan.end_step.value()));
 }
 
 }  // namespace
@@ -201,14 +210,15 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
       MakeBudget(plan, catalog, held_bytes_budget, std::max(counts.initial, counts.per_step)));
   LOCKSTEP_ASSIGN_OR_RETURN(const Source source, Source::Open(plan));
 
-  StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness);
+  StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness,
+                   EndOf(plan));
   auto state =
       std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
   state->refuse_non_finite = plan.refuse_non_finite;
   if (plan.asynchronous) {
-    state->asynchronous.emplace(
-        AsynchronousState{ToSchedule(plan.optimizer.learning_rate()), StalenessHistogram()});
+    state->asynchronous.emplace(AsynchronousState{
+        .learning_rate = ToSchedule(plan.optimizer.learning_rate()), .end = EndOf(plan)});
   }
   state->num_shards = plan.placement.shards();
   state->replicas_to_aggregate = plan.replicas_to_aggregate;
@@ -244,7 +254,8 @@ std::string Fingerprint(const VariablePlan& plan) {
   return absl::StrCat(plan.placement.SerializeAsString(), "|", optimizer.SerializeAsString(), "|",
                       plan.seed, "|", plan.token_policy, "|", plan.total_num_replicas, "|",
                       plan.replicas_to_aggregate, "|", plan.refuse_non_finite, "|",
-                      plan.asynchronous, "|", plan.max_staleness.value_or(-1));
+                      plan.asynchronous, "|", plan.max_staleness.value_or(-1), "|",
+                      plan.end_step.value());
 }
 
 }  // namespace lockstep::ps

@@ -27,7 +27,11 @@ namespace lockstep::ps {
 
 struct AsynchronousState {
   LearningRateSchedule learning_rate;
-  StalenessHistogram staleness;  // guarded by the shard's lock
+  std::optional<GlobalStep> end;
+  // Guarded by the shard's lock.
+  StalenessHistogram staleness;
+  bool paused = false;   // until the chief has what it wants to be kept
+  bool stopped = false;  // the last step has been applied
 };
 
 struct HostedVariable {

@@ -67,6 +67,7 @@ struct VariablePlan {
   bool refuse_non_finite = false;
   bool asynchronous = false;
   std::optional<int64_t> max_staleness;
+  GlobalStep end_step;  // 0: none
 };
 
 struct GrantOrder {
@@ -129,6 +130,7 @@ struct PushOrder {
 struct PushResult {
   std::vector<Verdict> verdicts;  // one per piece
   GlobalStep shard_step;
+  bool done = false;
 };
 
 struct PullPiece {

@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/shard_impl.h"
+#include "ps/shard/take_snapshot.h"
 #include "ps/step/close_variable.h"
 
 namespace lockstep::ps {
@@ -26,38 +27,6 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
   return statistic;
 }
 
-std::shared_ptr<const Tensor> CopyOfAverage(const HostedVariable& hosted) {
-  const MutableTensorView* average = hosted.average();
-  if (average == nullptr) return nullptr;
-  auto copy = std::make_shared<Tensor>(average->dtype, average->shape);
-  Copy(*average, copy->view());
-  return copy;
-}
-
-// Of the versions just published, while no variable is closing.
-std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms) {
-  if (!terms.keep_values && !terms.keep_slots) return nullptr;
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->has_slots = terms.keep_slots;
-  for (const auto& hosted : state.variables) {
-    snapshot->values.push_back(hosted->variable.newest());
-    snapshot->averages.push_back(CopyOfAverage(*hosted));
-    snapshot->slots.emplace_back();
-    if (!terms.keep_slots) continue;
-    for (const MutableTensorView& slot : hosted->variable.slots()) {
-      Tensor copy(slot.dtype, slot.shape);
-      Copy(slot, copy.view());
-      snapshot->slots.back().push_back(std::move(copy));
-    }
-  }
-  return snapshot;
-}
-
-bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms) {
-  if (snapshot == nullptr) return !terms.keep_values && !terms.keep_slots;
-  return snapshot->has_slots || !terms.keep_slots;
-}
-
 }  // namespace
 
 void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
@@ -70,7 +39,8 @@ void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
       outbox.Answer<ClosedStep>(std::move(done), status);
     } else {
       closings = CloseReady(state_.get(), &outbox);
-      if (!closings.empty() || state_->step.IsComplete()) {
+      const bool is_paused = state_->asynchronous.has_value() && state_->asynchronous->paused;
+      if (!closings.empty() || state_->step.IsComplete() || is_paused) {
         state = state_.get();
         ++in_flight_;
       }
@@ -90,22 +60,17 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
         "grant of step ", order.step.value(),
         " with commit: only where one shard has all variables, not with ", state.num_shards));
   }
-  StepMachine::Granted granted = StepMachine::Granted::kNext;
-  if (!state.asynchronous.has_value()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        granted,
-        state.step.Grant(order.step, {order.required, order.learning_rate, order.keep_values,
-                                      order.keep_slots, order.commit, order.last}));
-  } else if (order.step < state.step.shard_step()) {
-    granted = StepMachine::Granted::kOver;
+  if (state.asynchronous.has_value()) {
+    ParkMilestone(order, done, outbox);
+    return absl::OkStatus();
   }
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const StepMachine::Granted granted,
+      state.step.Grant(order.step, {order.required, order.learning_rate, order.keep_values,
+                                    order.keep_slots, order.commit, order.last}));
   if (granted == StepMachine::Granted::kOver) {
     if (order.commit) LOCKSTEP_RETURN_IF_ERROR(Commit(order.step, order.last, outbox));
-    ClosedStep closed{order.step, state.step.shard_step(), accepted_, stale_, {}};
-    if (order.step.next() == state.step.shard_step()) {
-      closed.statistics = state.last_closed.statistics;
-    }
-    outbox->Answer<ClosedStep>(std::move(*done), std::move(closed));
+    outbox->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
     return absl::OkStatus();
   }
   // The last step has been committed, and yet there is another one: a chief that came after it.
@@ -114,8 +79,7 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
     return grant.step == order.step;
   });
   if (parked == grants_.end()) {
-    grants_.push_back({order.step, std::move(*done), order.keep_values, order.keep_slots});
-    if (state.asynchronous.has_value()) GrantItself(&state);
+    grants_.push_back({order.step, std::move(*done)});
   } else {
     std::swap(parked->done, *done);
     outbox->Answer<ClosedStep>(
@@ -123,20 +87,6 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
         absl::CancelledError(absl::StrCat("step ", order.step.value(), " was granted again")));
   }
   return absl::OkStatus();
-}
-
-void Shard::Impl::GrantItself(HostedState* state) {
-  const GlobalStep step = state->step.shard_step();
-  GrantTerms terms{.required = 1,
-                   .learning_rate = LearningRateAt(state->asynchronous->learning_rate, step),
-                   .commit = state->tokens != nullptr};
-  for (const ParkedGrant& grant : grants_) {
-    if (grant.step != step) continue;
-    terms.keep_values |= grant.keep_values;
-    terms.keep_slots |= grant.keep_slots;
-  }
-  const auto granted = state->step.Grant(step, terms);
-  LOCKSTEP_CHECK(granted.ok());
 }
 
 void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outbox) {
@@ -162,13 +112,14 @@ std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox)
   return closings;
 }
 
-void Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
+bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
   do {
     for (Closing& closing : closings) ApplyAndPublish(state, std::move(closing));
     closings.clear();
-  } while (CompleteStep(state, &closings));
+  } while (CompleteStep(state, &closings) || KeepNow(state, &closings));
   absl::MutexLock lock(&mutex_);
   --in_flight_;
+  return HasStopped(*state);
 }
 
 void Shard::Impl::ApplyAndPublish(HostedState* state, Closing closing) {

@@ -5,6 +5,7 @@
 //   shard_push.cc      what a push goes through until its gradients are held
 //   shard_pull.cc      reading versions
 //   shard_close.cc     from a grant to the closed step
+//   shard_asynchronous.cc  steps that no chief grants
 //   shard_save.cc      kept versions to disk
 //   shard_report.cc    what the shard tells about itself
 #pragma once
@@ -52,8 +53,11 @@ class Shard::Impl {
   struct ParkedGrant {
     GlobalStep step;
     Done<ClosedStep> done;
+    // Of an asynchronous job.
     bool keep_values = false;
     bool keep_slots = false;
+    bool now = false;   // keeps what there is, whatever its step
+    bool last = false;  // and then the shard stops
   };
 
   // A message on its way through Push.
@@ -117,8 +121,6 @@ class Shard::Impl {
   // Close.
   absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Asynchronous: lets the step at hand close with the next gradient.
-  void GrantItself(HostedState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
   void Taken(HostedState* state, const Closing& closing, Outbox* outbox)
@@ -126,12 +128,29 @@ class Shard::Impl {
   std::vector<Closing> CloseReady(HostedState* state, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies and publishes, then completes the step and goes on with the next as long as there is
-  // something to do. Ends the caller's part in in_flight_.
-  void Settle(HostedState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
+  bool Settle(HostedState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
   void ApplyAndPublish(HostedState* state, Closing closing) ABSL_LOCKS_EXCLUDED(mutex_);
   bool CompleteStep(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
   void PublishFrozen(HostedState* state, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The answer to a grant of a step that is over.
+  ClosedStep ClosedNow(GlobalStep step) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Asynchronous.
+  // It applies nothing any more.
+  bool HasStopped(const HostedState& state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets the step at hand close with the next gradient, unless the shard has stopped or pauses.
+  void GrantItself(HostedState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The step shard waits for the step. What is to be kept of a step that is over, and of any at
+  // another shard, is what there is as soon as no variable is closing: until then nothing further
+  // is taken.
+  void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As CompleteStep.
+  bool KeepNow(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardOptions options_;

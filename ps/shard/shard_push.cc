@@ -34,7 +34,7 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
     if (closings.empty()) --in_flight_;
   }
   outbox.Run();
-  if (!closings.empty()) Settle(push.state, std::move(closings));
+  if (!closings.empty()) push.result.done = Settle(push.state, std::move(closings));
   if (!push.refused.ok()) return push.refused;
   return std::move(push.result);
 }
@@ -77,6 +77,7 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
     position += order.pieces[piece].size;
   }
   push->result.shard_step = state.step.shard_step();
+  push->result.done = HasStopped(state);
   return absl::OkStatus();
 }
 
@@ -107,7 +108,7 @@ Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushInHand* 
     return known;
   }
   // After the end nothing is counted any more, not even as stale.
-  if (phase_ == Phase::kFinished) return Verdict::kStale;
+  if (phase_ == Phase::kFinished || HasStopped(state)) return Verdict::kStale;
   if (state.step.IsStale(variable, order.local_step)) {
     return Decide(&state, push->key, variable, Verdict::kStale);
   }
@@ -178,6 +179,7 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings, Outb
     }
   }
   push->result.shard_step = state.step.shard_step();
+  push->result.done = HasStopped(state);
 }
 
 // A variable of a push is whole.
@@ -185,9 +187,15 @@ Verdict Shard::Impl::Count(HostedState* state, Incoming* incoming, std::vector<C
                            Outbox* outbox) {
   state->inbox.Remove(*incoming);
   const size_t variable = incoming->variable;
-  if (phase_ == Phase::kFinished || state->step.IsCounted(variable, incoming->key.worker)) {
+  const bool is_over = phase_ == Phase::kFinished || HasStopped(*state);
+  if (is_over || state->step.IsCounted(variable, incoming->key.worker)) {
     state->budget.Release(variable, std::move(incoming->buffer));
-    return phase_ == Phase::kFinished ? Verdict::kStale : Verdict::kAccepted;
+    return is_over ? Verdict::kStale : Verdict::kAccepted;
+  }
+  // Asynchronous: others have taken the last steps while this one was coming in.
+  if (state->step.IsStale(variable, incoming->local_step)) {
+    state->budget.Release(variable, std::move(incoming->buffer));
+    return Decide(state, incoming->key, variable, Verdict::kStale);
   }
   state->step.Hold(variable, {incoming->key.worker, incoming->key.push_seq, incoming->local_step,
                               std::move(incoming->buffer)});

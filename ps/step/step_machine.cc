@@ -27,9 +27,10 @@ void Renew(std::optional<GrantTerms>* terms, const GrantTerms& newer) {
 }  // namespace
 
 StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
-                         std::optional<int64_t> max_staleness)
+                         std::optional<int64_t> max_staleness, std::optional<GlobalStep> end)
     : rule_(rule),
       max_staleness_(max_staleness),
+      end_(end),
       step_(start),
       variables_(num_variables),
       per_step_(num_variables),
@@ -48,6 +49,8 @@ void StepMachine::Freeze(size_t variable) {
 bool StepMachine::IsStale(size_t variable, GlobalStep local_step) const {
   const GlobalStep step = StepOf(variable);
   if (rule_ != CountRule::kOneByOne) return ps::IsStale(local_step, step);
+  const auto num_held = static_cast<int64_t>(Held(variable).size());
+  if (end_.has_value() && step.value() + num_held >= end_->value()) return true;
   return max_staleness_.has_value() && local_step.value() < step.value() - *max_staleness_;
 }
 
@@ -118,6 +121,12 @@ std::vector<Closing> StepMachine::CloseReady() {
 void StepMachine::Published(size_t variable) {
   LOCKSTEP_CHECK(IsTaken(variable) && open_ > 0);
   --open_;
+}
+
+bool StepMachine::IsQuiet() const {
+  const auto taken = std::count_if(variables_.begin(), variables_.end(),
+                                   [this](const VariableStep& v) { return v.step > step_; });
+  return static_cast<size_t>(taken) == variables_.size() - open_;
 }
 
 void StepMachine::Advance() {

@@ -12,7 +12,7 @@
 //
 // In an asynchronous job every gradient is a step of its own, taken in the order of arrival. A
 // variable is then at most one step ahead of the others of the shard: a gradient that comes for it
-// before is held until they have followed.
+// before is held until they have followed. No more are held than there are steps to the end.
 //
 // Variables close independently. Each then belongs to the thread that asked to close it until it
 // reports Published; the step is over when all have. Pure; not thread-safe.
@@ -62,9 +62,9 @@ enum class CountRule {
 class StepMachine {
  public:
   // One by one, a gradient is stale when more than `max_staleness` others have been taken since its
-  // stamp; never when that is not given.
+  // stamp, or when there is no step left for it before `end`; never when these are not given.
   StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
-              std::optional<int64_t> max_staleness = {});
+              std::optional<int64_t> max_staleness = {}, std::optional<GlobalStep> end = {});
 
   // The variable gets no gradients and is not waited for: it counts as taken and published in every
   // step. Before the first gradient and grant.
@@ -99,6 +99,8 @@ class StepMachine {
   // The variable's new version is readable.
   void Published(size_t variable);
   bool IsComplete() const { return current_.has_value() && open_ == 0; }
+  // No variable is between its take and its publication.
+  bool IsQuiet() const;
   // Goes on to the next step, for which a grant may have come already. IsComplete (CHECK).
   void Advance();
 
@@ -111,6 +113,7 @@ class StepMachine {
 
   const CountRule rule_;
   const std::optional<int64_t> max_staleness_;
+  const std::optional<GlobalStep> end_;
   GlobalStep step_;
   std::vector<VariableStep> variables_;
   size_t per_step_;  // variables that are not frozen

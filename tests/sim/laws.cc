@@ -99,6 +99,43 @@ std::vector<std::string> BrokenNumbers(const SimCluster& cluster) {
   return violations.Take();
 }
 
+std::vector<std::string> BrokenAsynchronousLaws(const SimCluster& cluster) {
+  Violations violations;
+  const SimOptions& options = cluster.options();
+  for (uint32_t variable = 0; variable < options.variables.size(); ++variable) {
+    const auto elements = static_cast<size_t>(options.variables[variable]);
+    std::vector<std::vector<float>> versions = {std::vector<float>(elements, kInitialValue)};
+    for (const Judged& push : cluster.history().judged) {
+      if (push.variable != variable || !push.accepted) continue;
+      const int64_t staleness = static_cast<int64_t>(versions.size()) - 1 - push.stamp.value();
+      violations.AddUnless(staleness >= 0 && staleness <= options.max_staleness.value_or(staleness),
+                           "variable ", variable, " took a gradient of staleness ", staleness);
+      std::vector<float> values = versions.back();
+      for (size_t i = 0; i < elements; ++i) {
+        values[i] -=
+            GradientOf(push.worker, push.push_seq, push.stamp, variable, static_cast<int64_t>(i)) *
+            kLearningRate;
+      }
+      versions.push_back(std::move(values));
+    }
+    const auto taken = static_cast<int64_t>(versions.size()) - 1;
+    const uint32_t shard = variable % options.ps;
+    violations.AddUnless(shard == 0 ? taken == options.steps : taken <= options.steps, "variable ",
+                         variable, " took ", taken, " gradients in ", options.steps, " steps");
+    violations.AddUnless(
+        shard != 0 || cluster.shard(0).Report().state.shard_step == GlobalStep(options.steps),
+        "the step shard did not stop at its last step");
+    for (const Pulled& pulled : cluster.history().pulled) {
+      if (pulled.variable != variable) continue;
+      const auto version = static_cast<size_t>(pulled.version.value());
+      violations.AddUnless(version < versions.size() && pulled.values == versions[version],
+                           "variable ", variable, " in version ", version,
+                           " is not what its gradients make");
+    }
+  }
+  return violations.Take();
+}
+
 std::vector<std::string> BrokenFifoLaws(const SimCluster& cluster) {
   Violations violations;
   CheckAnyPolicy(cluster, &violations);

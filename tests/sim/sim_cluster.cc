@@ -23,10 +23,18 @@ chief::JobPlan PlanOf(const SimOptions& options) {
   plan.job.set_towers(1);
   plan.job.set_batch_per_tower(1);
   SyncDef* sync = plan.job.mutable_sync();
-  sync->set_replicas_to_aggregate(options.aggregate);
-  sync->set_token_policy(options.token_policy);
-  sync->set_init_tokens(options.init_tokens);
+  if (options.asynchronous) {
+    sync->mutable_asynchronous();
+    if (options.max_staleness.has_value()) {
+      sync->mutable_asynchronous()->set_max_staleness(*options.max_staleness);
+    }
+  } else {
+    sync->set_replicas_to_aggregate(options.aggregate);
+    sync->set_token_policy(options.token_policy);
+    sync->set_init_tokens(options.init_tokens);
+  }
   plan.job.mutable_optimizer()->mutable_sgd();
+  plan.job.mutable_optimizer()->mutable_learning_rate()->set_base(kLearningRate);
   plan.placement.set_shards(options.ps);
   uint32_t id = 0;
   for (int64_t elements : options.variables) {

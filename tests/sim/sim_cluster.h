@@ -25,6 +25,8 @@ struct SimOptions {
   uint32_t aggregate = 2;
   TokenPolicy token_policy = PER_REPLICA;
   int64_t init_tokens = -1;
+  bool asynchronous = false;
+  std::optional<int64_t> max_staleness;
   int64_t steps = 5;
   std::vector<int64_t> variables = {3, 2};  // elements of each, dealt out over the ps
   NetworkOptions network;
@@ -59,6 +61,7 @@ class SimCluster {
   Random& random() { return random_; }
   chief::JobRun& run() { return *run_; }
   GlobalStep global_step() const { return run_->record().global_step; }
+  const ps::Shard& shard(size_t index) const { return *shards_[index]; }
   // The chief's.
   const std::optional<absl::Status>& end() const { return end_; }
   // T.

@@ -58,6 +58,7 @@ void SimWorker::Start() {
   ++life_;
   incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
   end_.reset();
+  done_ = false;
   push_seq_ = PushSeq();
   dequeue_seq_ = DequeueSeq();
   Register();
@@ -132,6 +133,7 @@ void SimWorker::Beat() {
 
 void SimWorker::PullAll() {
   pending_ = shards_.size();
+  stamps_.assign(shards_.size(), local_step_);
   overtaken_ = false;
   for (size_t shard = 0; shard < shards_.size(); ++shard) Pull(shard);
 }
@@ -155,7 +157,9 @@ void SimWorker::Pull(size_t shard) {
                                  Later(kRetryPause, [this, shard] { Pull(shard); });
                                return;
                              }
-                             overtaken_ |= GlobalStep((*values)->header().version()) > local_step_;
+                             const GlobalStep version((*values)->header().version());
+                             if (asynchronous()) stamps_[shard] = version;
+                             overtaken_ |= !asynchronous() && version > local_step_;
                              if (--pending_ == 0) Compute();
                            }));
 }
@@ -173,7 +177,7 @@ void SimWorker::Push(size_t shard) {
   PushRequest request;
   *request.mutable_worker() = Identity();
   request.set_push_seq(push_seq_.value());
-  request.set_local_step(local_step_.value());
+  request.set_local_step(stamps_[shard].value());
   std::vector<float> payload;
   for (const VariableSpec& spec : job_.placement().variables()) {
     if (spec.shard() != shard) continue;
@@ -183,10 +187,10 @@ void SimWorker::Push(size_t shard) {
     piece->add_dims(spec.dims(0));
     piece->set_size(static_cast<uint64_t>(spec.dims(0)) * sizeof(float));
     for (int64_t i = 0; i < spec.dims(0); ++i)
-      payload.push_back(GradientOf(options_.index, push_seq_, local_step_, spec.id(), i));
+      payload.push_back(GradientOf(options_.index, push_seq_, stamps_[shard], spec.id(), i));
   }
   if (request.pieces_size() == 0) {
-    if (--pending_ == 0) AskForToken();
+    if (--pending_ == 0) Pushed();
     return;
   }
   shards_[shard]->Push(request, {std::as_bytes(std::span(payload))},
@@ -194,10 +198,16 @@ void SimWorker::Push(size_t shard) {
                          if (!reply.ok()) {
                            if (MayRepeat(reply.status()))
                              Later(kRetryPause, [this, shard] { Push(shard); });
-                         } else if (--pending_ == 0) {
-                           AskForToken();
+                           return;
                          }
+                         done_ |= reply->done();
+                         if (--pending_ == 0) Pushed();
                        }));
+}
+
+void SimWorker::Pushed() {
+  if (!asynchronous()) return AskForToken();
+  if (!done_) PullAll();  // otherwise the chief tells the end
 }
 
 void SimWorker::AskForToken() {

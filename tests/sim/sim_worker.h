@@ -52,10 +52,12 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
 
   void Register();
   void Beat();
+  bool asynchronous() const { return job_.job().sync().has_asynchronous(); }
   void PullAll();
   void Pull(size_t shard);
   void Compute();
   void Push(size_t shard);
+  void Pushed();
   void AskForToken();
   void AskAgain();
   // True: the caller repeats its call after a pause. False: this worker ended or begins anew.
@@ -76,6 +78,8 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   std::vector<GlobalStep> starts_;
   RegisterTaskReply job_;
   GlobalStep local_step_;
+  std::vector<GlobalStep> stamps_;  // asynchronous: by shard
+  bool done_ = false;               // asynchronous: a shard has stopped
   PushSeq push_seq_;
   DequeueSeq dequeue_seq_;
   size_t pending_ = 0;      // shards that have not answered

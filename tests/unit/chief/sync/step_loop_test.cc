@@ -28,7 +28,9 @@ GrantReply Closed(int64_t step, float loss = 0, uint64_t accepted = 0, uint64_t 
 }
 
 struct Fixture {
-  explicit Fixture(size_t num_shards, int64_t start = 0, int64_t end = 10) : shards(num_shards) {
+  explicit Fixture(size_t num_shards, int64_t start = 0, int64_t end = 10,
+                   bool asynchronous = false)
+      : shards(num_shards) {
     std::vector<PsControl*> pointers;
     StepLoopOptions options;
     for (ScriptedPs& shard : shards) pointers.push_back(&shard);
@@ -36,6 +38,7 @@ struct Fixture {
     options.command.set_term(6);
     options.start = GlobalStep(start);
     options.end = GlobalStep(end);
+    options.asynchronous = asynchronous;
     options.required = 2;
     options.loss_variable = kLoss;
     options.learning_rate = [](GlobalStep step) { return 0.5f * (1 + step.value()); };
@@ -81,6 +84,14 @@ struct Fixture {
 };
 
 using Steps = std::vector<int64_t>;
+
+GrantReply At(int64_t step, int64_t shard_step, uint64_t accepted = 0) {
+  GrantReply reply;
+  reply.set_step(step);
+  reply.set_shard_step(shard_step);
+  reply.set_accepted(accepted);
+  return reply;
+}
 
 TEST_CASE("with one shard the grant carries the commit, and two grants are parked") {
   Fixture f(1);
@@ -252,7 +263,74 @@ TEST_CASE("after Stop nothing more happens") {
 TEST_CASE("a loss that the shard does not tell is not a number") {
   Fixture f(1);
   f.Answer(0, GrantReply());
-  CHECK(std::isnan(f.committed[0].loss));
+  CHECK_FALSE(f.committed[0].loss.has_value());
+}
+
+TEST_CASE(
+    "in an asynchronous job the step shard alone is granted, far ahead, and nothing committed") {
+  Fixture f(2, 0, 100, true);
+  REQUIRE(f.Parked(0).size() == 16);
+  CHECK(f.Parked(1).empty());
+  CHECK_FALSE(f.shards[0].grants.front().commit());
+  f.Answer(0, At(0, 3));
+  CHECK(f.loop->global_step() == GlobalStep(1));
+  CHECK(f.Parked(0).size() == 16);
+  CHECK(f.Parked(0).back() == 16);
+  CHECK(f.Parked(1).empty());
+  CHECK(f.shards[0].commits.all().empty());
+  CHECK(f.loop->shards()[0].step == GlobalStep(3));
+}
+
+TEST_CASE("what is kept of a version is asked of the other shards when the step shard has it") {
+  Fixture f(3, 0, 100, true);
+  f.Answer(0, At(0, 1));
+  f.Answer(0, At(2, 3), 1);  // an answer that overtook another
+  CHECK(f.Parked(1).empty());
+  f.Answer(0, At(1, 3));
+  CHECK(f.loop->global_step() == GlobalStep(1));
+  for (size_t shard : {1, 2}) {
+    REQUIRE(f.Parked(shard) == Steps{1});
+    CHECK(f.shards[shard].grants.front().keep_values());
+    CHECK_FALSE(f.shards[shard].grants.front().last());
+  }
+  f.Answer(2, At(1, 5));
+  f.Answer(1, absl::UnavailableError("ps 1 (h:1): lost"));
+  CHECK(f.loop->global_step() == GlobalStep(1));
+  f.Pass(absl::Seconds(1));
+  f.Answer(1, At(1, 2));
+  CHECK(f.loop->global_step() == GlobalStep(3));
+}
+
+TEST_CASE("the last version of an asynchronous job stops the other shards") {
+  Fixture f(2, 0, 3, true);
+  REQUIRE(f.Parked(0) == Steps{0, 1, 2});
+  for (int64_t step = 0; step < 3; ++step) f.Answer(0, At(step, step + 1));
+  REQUIRE(f.Parked(1) == Steps{1});
+  f.Answer(1, At(1, 2));
+  REQUIRE(f.Parked(1) == Steps{2});
+  CHECK(f.shards[1].grants.front().last());
+  CHECK_FALSE(f.ended.has_value());
+  f.Answer(1, At(2, 2));
+  REQUIRE(f.ended.has_value());
+  CHECK(f.ended->ok());
+  CHECK(f.committed.size() == 3);
+}
+
+TEST_CASE("shards of which nothing is wanted are watched, and a lost one ends the loop") {
+  Fixture f(2, 0, 100, true);
+  f.Pass(absl::Milliseconds(100));
+  REQUIRE(f.Parked(1) == Steps{0});
+  CHECK_FALSE(f.shards[1].grants.front().keep_values());
+  f.Pass(absl::Milliseconds(100));
+  CHECK(f.Parked(1).size() == 1);
+  f.Answer(1, At(0, 8, 40));
+  CHECK(f.loop->shards()[1].step == GlobalStep(8));
+  CHECK(f.loop->shards()[1].accepted == 40);
+  f.Pass(absl::Milliseconds(100));
+  f.Answer(1, absl::UnavailableError("ps 1 (h:1): lost"));
+  f.Pass(absl::Seconds(61));
+  REQUIRE(f.ended.has_value());
+  CHECK(absl::IsUnavailable(*f.ended));
 }
 
 TEST_CASE("whatever is lost on the way, steps are committed in order and once") {

@@ -87,6 +87,16 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
            Case{"sync { quorum_policy: 9 }", "sync.quorum_policy: expected"},
            Case{"sync { init_tokens: 2 }", "sync.init_tokens: only FIFO"},
            Case{"sync { token_policy: FIFO init_tokens: -2 }", "sync.init_tokens: expected"},
+           Case{"sync { non_finite: 9 }", "sync.non_finite: expected"},
+           Case{"sync { asynchronous {} replicas_to_aggregate: 2 }",
+                "sync.replicas_to_aggregate: an asynchronous job applies each gradient by itself"},
+           Case{"sync { asynchronous {} token_policy: FIFO }",
+                "sync.token_policy: an asynchronous job has no tokens. Remedy: remove it, or"},
+           Case{"sync { asynchronous {} init_tokens: 2 }", "sync.init_tokens: an asynchronous job"},
+           Case{"sync { asynchronous {} quorum_policy: ABORT }",
+                "sync.quorum_policy: an asynchronous job goes on as long as one worker lives"},
+           Case{"sync { asynchronous { max_staleness: -1 } }",
+                "sync.asynchronous.max_staleness: expected a number from 0"},
        }) {
     CAPTURE(c.field);
     CHECK_THAT(With(c.field), Contains(c.error));
@@ -144,6 +154,16 @@ TEST_CASE("The number of workers completes the job") {
   per_tower.set_batch_per_tower(5);
   REQUIRE(ValidateJob(&per_tower, 3).ok());
   CHECK(per_tower.global_batch() == 15);
+}
+
+TEST_CASE("An asynchronous job has neither replicas to aggregate nor tokens") {
+  JobDef job = Synchronous("asynchronous { max_staleness: 0 }");
+  for (int call = 0; call < 2; ++call) {
+    REQUIRE(ValidateJob(&job, 3).ok());
+    CHECK_FALSE(job.sync().has_replicas_to_aggregate());
+    CHECK_FALSE(job.sync().has_init_tokens());
+    CHECK(job.batch_per_tower() == 4);
+  }
 }
 
 TEST_CASE("A batch that cannot be split evenly is refused with one that can") {

@@ -85,5 +85,14 @@ TEST_CASE("what a process says cannot steer the terminal") {
   CHECK(StatusTable(status).find('\033') == std::string::npos);
 }
 
+TEST_CASE("an asynchronous job says so, and its ps how stale the gradients were") {
+  ProcessStatus chief = Parse(kTraining);
+  chief.mutable_job()->set_asynchronous(true);
+  CHECK_THAT(StatusTable(chief), Contains("12 stale; asynchronous, each gradient is a step; last"));
+  CHECK_THAT(StatusTable(Parse("role: 'ps' shard { staleness: [1200, 3, 0, 1] }")),
+             Contains("staleness 0: 1,200, 1: 3, 2-3: 0, 4-7: 1\n"));
+  CHECK_THAT(StatusTable(Parse("role: 'ps' shard {}")), !Contains("staleness"));
+}
+
 }  // namespace
 }  // namespace lockstep::deploy

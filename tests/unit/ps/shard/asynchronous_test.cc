@@ -134,6 +134,145 @@ TEST_CASE("a chief's grant waits for a step and keeps its version") {
   CHECK(f.Read(10, 0) == std::vector<float>{-10});
 }
 
+VariablePlan EndingPlan(uint32_t workers, int64_t end_step) {
+  VariablePlan plan = AsyncPlan(workers);
+  plan.end_step = GlobalStep(end_step);
+  return plan;
+}
+
+TEST_CASE("at the last step the shard stops by itself, whatever the chief does") {
+  Harness f(EndingPlan(2, 3));
+  const auto token = f.Dequeue(1, 7);
+  for (uint64_t seq = 1; seq <= 2; ++seq) {
+    const auto result =
+        f.shard.Push(Message(IdentityOf(0), seq, 0).Whole(0, Shape({1}), {1}).Ready());
+    REQUIRE(result.ok());
+    CHECK_FALSE(result->done);
+  }
+  const auto last = f.shard.Push(Message(IdentityOf(0), 3, 2).Whole(0, Shape({1}), {1}).Ready());
+  REQUIRE(last.ok());
+  CHECK(last->verdicts[0] == Verdict::kAccepted);
+  CHECK(last->done);
+  const auto late = f.shard.Push(Message(IdentityOf(1), 1, 3).Whole(0, Shape({1}), {1}).Ready());
+  REQUIRE(late.ok());
+  CHECK(late->verdicts[0] == Verdict::kStale);
+  CHECK(late->done);
+  CHECK(f.Read(3, 0) == std::vector<float>{-3});
+  CHECK(f.shard.Report().accepted == 3);
+  CHECK(f.shard.Report().stale == 0);
+  // A push that was applied is told so again.
+  CHECK(f.Push(0, 3, 2, 0, {1}) == Verdict::kAccepted);
+  REQUIRE_FALSE(f.Dequeue(0, 1).IsParked());
+  CHECK(f.Dequeue(0, 2)->done);
+  CHECK_FALSE(token.IsParked());
+}
+
+TEST_CASE("no gradient is accepted for which no step is left") {
+  VariablePlan plan = EndingPlan(3, 2);
+  plan.placement = PlacementOf({{"a", {1}}, {"b", {1}}});
+  Harness f(plan);
+  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);   // applied: a waits for b
+  CHECK(f.Push(1, 1, 0, 0, {10}) == Verdict::kAccepted);  // held
+  CHECK(f.Push(2, 1, 0, 0, {100}) == Verdict::kStale);
+  CHECK(f.Push(2, 1, 0, 1, {100}) == Verdict::kAccepted);
+  CHECK(f.Push(1, 1, 0, 1, {10}) == Verdict::kAccepted);
+  CHECK(f.shard.Report().state.shard_step == GlobalStep(2));
+  CHECK(f.shard.Report().held_bytes == 0);
+  CHECK(f.Read(2, 0) == std::vector<float>{-11});
+  CHECK(f.Read(2, 1) == std::vector<float>{-110});
+}
+
+TEST_CASE("chunks that come in while others take the last step are dropped") {
+  VariablePlan plan = EndingPlan(2, 1);
+  plan.placement = PlacementOf({{"w", {2}}});
+  Harness f(plan);
+  const std::vector<float> ones = {1, 1};
+  REQUIRE(f.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, Shape({2}), ones, 0, 4).Ready()).ok());
+  CHECK(f.Push(1, 1, 0, 0, {2, 2}) == Verdict::kAccepted);
+  const auto rest =
+      f.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, Shape({2}), ones, 4, 4).Ready());
+  REQUIRE(rest.ok());
+  CHECK(rest->verdicts[0] == Verdict::kStale);
+  CHECK(f.shard.Report().held_bytes == 0);
+  CHECK(f.Read(1, 0) == std::vector<float>{-2, -2});
+}
+
+TEST_CASE("a grant that comes late keeps what there is, under the number that it names") {
+  Harness f(EndingPlan(1, 100));
+  for (uint64_t seq = 1; seq <= 5; ++seq) f.Push(0, seq, 0, 0, {1});
+  const auto late = f.Grant(
+      {.command = kCommand, .step = GlobalStep(1), .keep_values = true, .keep_slots = true});
+  REQUIRE_FALSE(late.IsParked());
+  CHECK(late->shard_step == GlobalStep(5));
+  f.Push(0, 6, 5, 0, {1});
+  const auto pulled = f.Pull(0, 2, {{VariableId(0)}});
+  CHECK(test::ValuesOf(pulled->pieces[0]) == std::vector<float>{-5});
+  CHECK(f.Read(6, 0) == std::vector<float>{-6});
+}
+
+// Shard 1 of two. It knows nothing of the global step.
+struct OtherShard : Harness {
+  explicit OtherShard(const VariablePlan& plan) {
+    REQUIRE(shard.SetView(test::ViewOf(plan.total_num_replicas, 1)).ok());
+    REQUIRE(shard.CreateVariables(plan).ok());
+  }
+};
+
+VariablePlan OtherPlan(const std::vector<test::SpecText>& variables) {
+  VariablePlan plan = EndingPlan(2, 100);
+  plan.placement = PlacementOf(variables, 2);
+  return plan;
+}
+
+TEST_CASE("another shard keeps its newest version at once and goes on, or stops there") {
+  OtherShard f(OtherPlan({{.name = "w", .dims = {1}, .shard = 1}}));
+  f.Push(0, 1, 0, 0, {1});
+  CHECK_FALSE(f.Grant({.command = kCommand, .step = GlobalStep(40)}).IsParked());
+  const auto kept = f.Grant({.command = kCommand, .step = GlobalStep(6), .keep_values = true});
+  REQUIRE_FALSE(kept.IsParked());
+  CHECK(kept->shard_step == GlobalStep(1));
+  f.Push(1, 1, 0, 0, {10});
+  CHECK(f.Read(2, 0) == std::vector<float>{-11});
+  CHECK(f.Read(7, 0) == std::vector<float>{-1});
+  const auto last =
+      f.Grant({.command = kCommand, .step = GlobalStep(99), .keep_slots = true, .last = true});
+  REQUIRE_FALSE(last.IsParked());
+  CHECK(f.Push(1, 2, 2, 0, {10}) == Verdict::kStale);
+  CHECK(f.Read(100, 0) == std::vector<float>{-11});
+}
+
+TEST_CASE("between two variables of a push another shard keeps each as it is, and loses nothing") {
+  OtherShard f(
+      OtherPlan({{.name = "a", .dims = {1}, .shard = 1}, {.name = "b", .dims = {1}, .shard = 1}}));
+  f.Push(0, 1, 0, 0, {1});
+  const auto kept = f.Grant({.command = kCommand, .step = GlobalStep(6), .keep_slots = true});
+  REQUIRE_FALSE(kept.IsParked());
+  CHECK(f.Read(7, 0) == std::vector<float>{-1});
+  CHECK(f.Read(7, 1) == std::vector<float>{0});
+  f.Push(0, 1, 0, 1, {1});
+  CHECK(f.shard.Report().state.shard_step == GlobalStep(1));
+}
+
+TEST_CASE("a shard without variables keeps nothing, and does not spin") {
+  OtherShard f(OtherPlan({{.name = "w", .dims = {1}, .shard = 0}}));
+  const auto kept = f.Grant({.command = kCommand, .step = GlobalStep(6), .keep_slots = true});
+  REQUIRE_FALSE(kept.IsParked());
+  CHECK(kept->shard_step == GlobalStep(0));
+}
+
+TEST_CASE("bound and end belong to an asynchronous job, the end after its start") {
+  VariablePlan plan = EndingPlan(1, 5);
+  plan.start_step = GlobalStep(5);
+  Shard late({});
+  REQUIRE(late.SetView(test::ViewOf(1)).ok());
+  CHECK(absl::IsInvalidArgument(late.CreateVariables(plan).status()));
+  plan = EndingPlan(1, 5);
+  plan.asynchronous = false;
+  Shard synchronous({});
+  REQUIRE(synchronous.SetView(test::ViewOf(1)).ok());
+  CHECK(absl::IsInvalidArgument(synchronous.CreateVariables(plan).status()));
+}
+
 TEST_CASE("a bound on staleness belongs to an asynchronous job and is not negative") {
   for (const bool asynchronous : {false, true}) {
     VariablePlan plan = AsyncPlan(1, asynchronous ? -1 : 1);

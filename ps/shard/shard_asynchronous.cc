@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "ps/shard/shard_impl.h"
+#include "ps/shard/take_snapshot.h"
+
+namespace lockstep::ps {
+
+bool Shard::Impl::HasStopped(const HostedState& state) const {
+  return state.asynchronous.has_value() && state.asynchronous->stopped;
+}
+
+void Shard::Impl::GrantItself(HostedState* state) {
+  AsynchronousState& asynchronous = *state->asynchronous;
+  const GlobalStep step = state->step.shard_step();
+  asynchronous.stopped |= asynchronous.end.has_value() && step >= *asynchronous.end;
+  // Without variables there is nothing that a step could wait for.
+  if (asynchronous.stopped || asynchronous.paused || state->catalog.size() == 0) return;
+  GrantTerms terms{.required = 1,
+                   .learning_rate = LearningRateAt(asynchronous.learning_rate, step),
+                   .commit = state->tokens != nullptr,
+                   .last = step.next() == asynchronous.end};
+  for (const ParkedGrant& grant : grants_) {
+    if (grant.step != step) continue;
+    terms.keep_values |= grant.keep_values;
+    terms.keep_slots |= grant.keep_slots;
+  }
+  const auto granted = state->step.Grant(step, terms);
+  LOCKSTEP_CHECK(granted.ok());
+}
+
+void Shard::Impl::ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox) {
+  HostedState& state = *state_;
+  const bool waits = state.tokens != nullptr && order.step >= state.step.shard_step();
+  if (!waits && !order.keep_values && !order.keep_slots && !order.last) {
+    return outbox->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
+  }
+  const auto parked = std::find_if(grants_.begin(), grants_.end(), [&](const ParkedGrant& grant) {
+    return grant.step == order.step;
+  });
+  if (parked != grants_.end()) {
+    outbox->Answer<ClosedStep>(
+        std::move(parked->done),
+        absl::CancelledError(absl::StrCat("step ", order.step.value(), " was granted again")));
+    grants_.erase(parked);
+  }
+  grants_.push_back(
+      {order.step, std::move(*done), order.keep_values, order.keep_slots, !waits, order.last});
+  if (waits) return GrantItself(&state);
+  state.asynchronous->paused = true;
+  state.step.Revoke();
+}
+
+ClosedStep Shard::Impl::ClosedNow(GlobalStep step) const {
+  ClosedStep closed{step, state_->step.shard_step(), accepted_, stale_, {}};
+  if (step.next() == closed.shard_step) closed.statistics = state_->last_closed.statistics;
+  return closed;
+}
+
+bool Shard::Impl::KeepNow(HostedState* state, std::vector<Closing>* closings) {
+  if (!state->asynchronous.has_value()) return false;
+  GrantTerms terms;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!state->asynchronous->paused || state->is_completing || !state->step.IsQuiet()) {
+      return false;
+    }
+    state->is_completing = true;
+    for (const ParkedGrant& grant : grants_) {
+      terms.keep_values |= grant.now && grant.keep_values;
+      terms.keep_slots |= grant.now && grant.keep_slots;
+    }
+  }
+  // Copying takes long; no variable closes meanwhile, because nothing is granted.
+  const std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
+  Outbox outbox;
+  bool has_more = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    state->is_completing = false;
+    if (snapshot != nullptr) snapshot->scalars = state->scalars;
+    AnswerNow(state, snapshot, &outbox);
+    state->asynchronous->paused = std::any_of(grants_.begin(), grants_.end(),
+                                              [](const ParkedGrant& grant) { return grant.now; });
+    GrantItself(state);
+    *closings = CloseReady(state, &outbox);
+    has_more = !closings->empty() || state->step.IsComplete() || state->asynchronous->paused;
+  }
+  outbox.Run();
+  return has_more;
+}
+
+// Those that the snapshot satisfies; one that came meanwhile may want more.
+void Shard::Impl::AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot,
+                            Outbox* outbox) {
+  const auto is_answered = [&](ParkedGrant& grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!grant.now) return false;
+    const GrantTerms wanted{.keep_values = grant.keep_values, .keep_slots = grant.keep_slots};
+    if (!Satisfies(snapshot.get(), wanted)) return false;
+    if (wanted.keep_values || wanted.keep_slots) {
+      state->snapshots.Keep(grant.step.next(), snapshot);
+    }
+    state->asynchronous->stopped |= grant.last;
+    outbox->Answer<ClosedStep>(std::move(grant.done), ClosedNow(grant.step));
+    return true;
+  };
+  grants_.erase(std::remove_if(grants_.begin(), grants_.end(), is_answered), grants_.end());
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,41 @@
+#include "ps/shard/take_snapshot.h"
+
+#include <utility>
+
+namespace lockstep::ps {
+namespace {
+
+std::shared_ptr<const Tensor> CopyOfAverage(const HostedVariable& hosted) {
+  const MutableTensorView* average = hosted.average();
+  if (average == nullptr) return nullptr;
+  auto copy = std::make_shared<Tensor>(average->dtype, average->shape);
+  Copy(*average, copy->view());
+  return copy;
+}
+
+}  // namespace
+
+std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms) {
+  if (!terms.keep_values && !terms.keep_slots) return nullptr;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->has_slots = terms.keep_slots;
+  for (const auto& hosted : state.variables) {
+    snapshot->values.push_back(hosted->variable.newest());
+    snapshot->averages.push_back(CopyOfAverage(*hosted));
+    snapshot->slots.emplace_back();
+    if (!terms.keep_slots) continue;
+    for (const MutableTensorView& slot : hosted->variable.slots()) {
+      Tensor copy(slot.dtype, slot.shape);
+      Copy(slot, copy.view());
+      snapshot->slots.back().push_back(std::move(copy));
+    }
+  }
+  return snapshot;
+}
+
+bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms) {
+  if (snapshot == nullptr) return !terms.keep_values && !terms.keep_slots;
+  return snapshot->has_slots || !terms.keep_slots;
+}
+
+}  // namespace lockstep::ps

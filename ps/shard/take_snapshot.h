@@ -1,0 +1,19 @@
+// Keeping a version: what is copied, what is shared.
+#pragma once
+
+#include <memory>
+
+#include "ps/shard/hosted_state.h"
+#include "ps/step/step_machine.h"
+#include "ps/variable/snapshot.h"
+
+namespace lockstep::ps {
+
+// Of the values just published, while no variable is closing. Slots and averages are copied; the
+// scalars are left to the caller. nullptr when nothing is to be kept.
+std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms);
+
+// Whether `snapshot`, which may be null, has all that the terms keep.
+bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms);
+
+}  // namespace lockstep::ps
