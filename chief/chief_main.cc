@@ -36,6 +36,7 @@ ABSL_FLAG(std::string, summary, "", "file for the run's summary (JSON)");
 ABSL_FLAG(bool, record_losses, false,
           "write the loss of every step into the summary of a long job");
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for ps and workers that are away");
+ABSL_FLAG(double, lease, 5, "seconds of silence after which a worker is lost; at least 2");
 ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
@@ -52,6 +53,8 @@ constexpr char kUsage[] =
 constexpr char kNewest[] = "latest";
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
+// A heartbeat may be parked for a second.
+constexpr double kShortestLease = 2;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 
 // What the status service shows: as of the last tick.
@@ -96,6 +99,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
   JobRunOptions options;
   options.job_id = RandomId();
   options.patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  options.lease = absl::Seconds(absl::GetFlag(FLAGS_lease));
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
   options.fetch_status = [](const std::string& address) {
     return FetchStatus(address, kStatusTimeout);
@@ -153,6 +157,10 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
 absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
   if (absl::GetFlag(FLAGS_job).empty()) {
     return UsageError("--job: no job is given. Remedy: --job=FILE");
+  }
+  if (!(absl::GetFlag(FLAGS_lease) >= kShortestLease)) {
+    return UsageError(absl::StrCat("--lease: expected at least ", kShortestLease, " seconds, got ",
+                                   absl::GetFlag(FLAGS_lease), ". Remedy: raise it"));
   }
   return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, ReadRestoreFlag());
 }

@@ -42,9 +42,13 @@ std::string DescribeMember(const Membership& membership, WorkerIndex worker, abs
     case MemberState::kAbsent:
       return absl::StrCat(name, " has not registered");
     case MemberState::kLost:
-      return absl::StrCat(name, " was lost ", Seconds(now - member.lost_since), " ago");
+      return absl::StrCat(name, " was lost ", Seconds(now - member.lost_since),
+                          " ago, last heard of ", Seconds(now - member.last_heard), " ago");
     case MemberState::kLive:
       break;
+  }
+  if (member.report.out_of_data) {
+    return absl::StrCat(name, " is out of data since step ", member.report.local_step.value());
   }
   return absl::StrCat(name,
                       member.report.waiting_for.empty()
@@ -54,8 +58,9 @@ std::string DescribeMember(const Membership& membership, WorkerIndex worker, abs
 }
 
 std::string DescribeMissing(const Membership& membership, absl::Duration now) {
-  return Describe(membership, now,
-                  [](const MemberRecord& member) { return member.state != MemberState::kLive; });
+  return Describe(membership, now, [](const MemberRecord& member) {
+    return member.state != MemberState::kLive || member.report.out_of_data;
+  });
 }
 
 std::string DescribeAll(const Membership& membership, absl::Duration now) {

@@ -14,11 +14,11 @@ absl::string_view Name(MemberState state);
 // "12.3 s".
 std::string Seconds(absl::Duration duration);
 
-// "worker 1 (host:port) was lost 12.0 s ago", "worker 0 (host:port) waits for a token, last heard
-// of 0.3 s ago".
+// "worker 1 (host:port) was lost 12.0 s ago, last heard of 17.1 s ago", "worker 0 (host:port) waits
+// for a token, last heard of 0.3 s ago", "worker 2 (host:port) is out of data since step 7".
 std::string DescribeMember(const Membership& membership, WorkerIndex worker, absl::Duration now);
 
-// Those that are not live, joined by "; ". Empty when all are.
+// Those that are not live or have no data, joined by "; ". Empty when there are none.
 std::string DescribeMissing(const Membership& membership, absl::Duration now);
 
 // All of them.

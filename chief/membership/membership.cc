@@ -1,6 +1,7 @@
 #include "chief/membership/membership.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,6 +57,17 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   return Admission::kAdmitted;
 }
 
+void Membership::Adopt(const LiveMember& member, absl::Duration now) {
+  if (member.worker.value() >= members_.size()) return;
+  MemberRecord& record = members_[member.worker.value()];
+  if (record.state == MemberState::kLive) return;  // somebody has registered meanwhile
+  record.state = MemberState::kLive;
+  record.incarnation = member.incarnation;
+  record.report = WorkerReport();
+  record.last_heard = now;
+  ++changes_;
+}
+
 absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
                                    absl::Duration now) {
   if (worker.value() >= members_.size()) {
@@ -70,6 +82,8 @@ absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, 
             : std::string(" was silent for longer than its lease and counts as lost"),
         ". Remedy: start it anew"));
   }
+  report.out_of_data |= member.report.out_of_data;
+  if (report.out_of_data && !member.report.out_of_data) taken_away_.insert(report.local_step);
   member.report = std::move(report);
   member.last_heard = now;
   return absl::OkStatus();
@@ -99,6 +113,25 @@ std::vector<LiveMember> Membership::Live() const {
     live.push_back({WorkerIndex(static_cast<uint32_t>(i)), members_[i].incarnation});
   }
   return live;
+}
+
+void Membership::NoteStart(const LiveMember& member, GlobalStep step) {
+  starts_.insert({step, member.incarnation});
+}
+
+Attendance Membership::CountFor(GlobalStep step, absl::Span<const LiveMember> members) {
+  starts_.erase(starts_.begin(), starts_.lower_bound({step, Incarnation()}));
+  taken_away_.erase(taken_away_.begin(), taken_away_.lower_bound(step));
+  Attendance attendance{.replicas = static_cast<uint32_t>(members_.size())};
+  for (const LiveMember& member : members) {
+    const MemberRecord& record = members_[member.worker.value()];
+    if (record.state != MemberState::kLive || record.incarnation != member.incarnation) continue;
+    ++(record.report.out_of_data ? attendance.out_of_data : attendance.able);
+  }
+  const auto after = starts_.lower_bound({step.next(), Incarnation()});
+  attendance.starts = std::distance(starts_.begin(), after);
+  attendance.taken_away = static_cast<int64_t>(taken_away_.count(step));
+  return attendance;
 }
 
 }  // namespace lockstep::chief

@@ -5,12 +5,16 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "chief/membership/quorum.h"
 #include "common/base/ids.h"
 
 namespace lockstep::chief {
@@ -22,6 +26,7 @@ struct WorkerReport {
   uint64_t examples = 0;
   uint64_t accepted = 0;
   uint64_t stale = 0;
+  bool out_of_data = false;  // from then on it pushes nothing, not even with local_step
 };
 
 enum class MemberState { kAbsent, kLive, kLost };
@@ -59,6 +64,9 @@ class Membership {
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
                                      const std::string& host, int64_t pid, absl::Duration now);
 
+  // A member that an earlier chief had: it is live, and heard of now.
+  void Adopt(const LiveMember& member, absl::Duration now);
+
   // ABORTED when this incarnation is not (or no longer) the live holder of the index.
   absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
                          absl::Duration now);
@@ -68,6 +76,13 @@ class Membership {
   std::vector<WorkerIndex> Expire(absl::Duration now);
 
   std::vector<LiveMember> Live() const;
+
+  // The process begins at this step, without a token.
+  void NoteStart(const LiveMember& member, GlobalStep step);
+  // For the step at hand, which never goes back: of earlier steps nothing is remembered. Able are
+  // those of `members` that live and have data.
+  Attendance CountFor(GlobalStep step, absl::Span<const LiveMember> members);
+
   // The number of times that the answer of Live changed.
   uint64_t changes() const { return changes_; }
   const std::vector<MemberRecord>& members() const { return members_; }
@@ -82,6 +97,8 @@ class Membership {
   std::vector<MemberRecord> members_;
   std::vector<Slot> slots_;
   uint64_t changes_ = 0;
+  std::set<std::pair<GlobalStep, Incarnation>> starts_;
+  std::multiset<GlobalStep> taken_away_;  // stamps of those whose data ended
   absl::Duration last_expire_;
 };
 

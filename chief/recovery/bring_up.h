@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "chief/loop/executor.h"
+#include "chief/recovery/take_command.h"
 #include "chief/sync/shard_calls.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
@@ -18,32 +19,17 @@
 
 namespace lockstep::chief {
 
-struct BringUpOptions {
-  std::vector<std::string> shard_names;  // "ps 1 (host:port)"
-  std::string cluster;                   // canonical text
-  uint64_t job = 0;                      // for shards that have none yet
-  Epoch epoch;
-  CreateVariablesRequest variables;  // without the command
-};
-
 struct BroughtUp {
-  // Job, term, epoch, cluster; no members. With members it tells them to a shard; the shard's index
-  // is left out.
-  SetViewRequest view;
+  SetViewRequest view;  // as of TakeCommand
+  Position position;
   std::vector<int64_t> bytes;  // by shard
 };
-
-// What a shard that is asked says, decided: which job, term and epoch the chief takes. Pure.
-// FAILED_PRECONDITION when the shards belong to different jobs, or when they went on from
-// `start_step` under a chief that is gone.
-absl::StatusOr<SetViewRequest> TakeCommand(const BringUpOptions& options,
-                                           const std::vector<SetViewReply>& views);
 
 class BringUp {
  public:
   // As ShardCalls; `on_done` is called once.
-  BringUp(BringUpOptions options, std::vector<PsControl*> shards, Executor* executor,
-          const Clock* clock, std::function<void(absl::StatusOr<BroughtUp>)> on_done);
+  BringUp(Claim claim, std::vector<PsControl*> shards, Executor* executor, const Clock* clock,
+          std::function<void(absl::StatusOr<BroughtUp>)> on_done);
 
   void Start();
   // Repeats what is due. Several times a second.
@@ -54,19 +40,20 @@ class BringUp {
 
  private:
   void SetViews();
+  void Judge();
   void Create();
   std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (BringUp::*next)());
   void Finish();
   // The variables of shards that have not created theirs. Once there is something to create.
   std::string DescribeMissing() const;
 
-  const BringUpOptions options_;
+  const Claim claim_;
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
   const std::function<void(absl::StatusOr<BroughtUp>)> on_done_;
 
-  std::vector<SetViewReply> views_;
+  std::vector<SetViewReply> states_;
   BroughtUp result_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;

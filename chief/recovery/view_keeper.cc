@@ -38,6 +38,7 @@ void ViewKeeper::Send(size_t shard) {
   states_[shard].retry.Sent();
   const auto& [number, members] = *views_.rbegin();
   SetViewRequest request = view_;
+  request.clear_members();
   request.set_shard(static_cast<uint32_t>(shard));
   for (const LiveMember& member : members) {
     Member* added = request.add_members();

@@ -51,6 +51,28 @@ Milestones SaveAt(const JobPlan& plan) {
       .every_steps = plan.job.checkpoint().every_steps(), .at_end = true, .end = plan.max_steps};
 }
 
+OnShortage OnShortageOf(QuorumPolicy policy) {
+  switch (policy) {
+    case SHRINK:
+      return OnShortage::kShrink;
+    case ABORT:
+      return OnShortage::kAbort;
+    default:
+      return OnShortage::kWait;
+  }
+}
+
+QuorumRules QuorumRulesOf(const JobPlan& plan) {
+  const SyncDef& sync = plan.job.sync();
+  const int64_t tokens = sync.has_init_tokens() ? sync.init_tokens() : -1;
+  return {.on_shortage = OnShortageOf(sync.quorum_policy()),
+          .aggregate = plan.required(),
+          .counts_stamps = sync.token_policy() == FIFO,
+          .start = plan.start,
+          .initial_tokens = tokens == -1 ? plan.required() : std::max<int64_t>(tokens, 0),
+          .tokens_per_step = std::max<int64_t>(plan.cluster.workers.size(), plan.required())};
+}
+
 }  // namespace
 
 JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shards,
@@ -66,6 +88,7 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
       on_end_(std::move(on_end)),
       evaluate_at_(EvaluateAt(plan_)),
       save_at_(SaveAt(plan_)),
+      quorum_rules_(QuorumRulesOf(plan_)),
       started_(clock->Monotonic()),
       membership_(plan_.cluster.workers, options_.lease, started_),
       evaluator_(MakeEvaluator(plan_)),
@@ -83,7 +106,8 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
                  .cluster = plan_.cluster.Canonical(),
                  .job = options_.job_id,
                  .epoch = plan_.epoch,
-                 .variables = ToCreateVariables(plan_)},
+                 .variables = ToCreateVariables(plan_),
+                 .end = plan_.max_steps},
                 shards_, executor, clock,
                 [this](absl::StatusOr<BroughtUp> shards) { OnBroughtUp(std::move(shards)); }),
       start_reminder_(kStartReminder, started_),
@@ -105,6 +129,8 @@ void JobRun::Tick() {
     case Phase::kGathering:
       return WatchStart();
     case Phase::kTraining:
+      WatchQuorum();
+      return WatchTraining();
     case Phase::kCompleting:
       return WatchTraining();
     case Phase::kTelling:
@@ -113,103 +139,6 @@ void JobRun::Tick() {
     case Phase::kOver:
       return;
   }
-}
-
-void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
-  if (phase_ != Phase::kBringingUp) return;
-  if (!shards.ok()) return Finish(shards.status());
-  brought_up_ = *std::move(shards);
-  log::Info(absl::StrCat(shards_.size(), " ps are ready: ", plan_.placement.variables_size(),
-                         " variables, at most ", plan_.balance.max_bytes, " bytes on one, ",
-                         static_cast<int64_t>(plan_.balance.mean_bytes), " on average"));
-  phase_ = Phase::kGathering;
-  const Command& command = brought_up_.view.command();
-  views_.emplace(
-      brought_up_.view, shards_, executor_, clock_, [this] { OnConfirmed(); },
-      [this](absl::Status status) { Finish(std::move(status)); });
-  snapshots_.emplace(command, shards_, executor_);
-  checkpointer_.emplace(
-      CheckpointerOptions{.command = command,
-                          .root = plan_.job.checkpoint().folder(),
-                          .keep_last = static_cast<int>(plan_.job.checkpoint().keep_last()),
-                          .manifest = ToManifest(plan_, Epoch(brought_up_.view.epoch()))},
-      shards_, executor_);
-  views_->SetMembers(membership_.Live());
-}
-
-void JobRun::OnMembersChanged() {
-  if (views_.has_value()) views_->SetMembers(membership_.Live());
-}
-
-void JobRun::OnConfirmed() {
-  if (phase_ == Phase::kGathering && views_->confirmed().size() >= plan_.needed_workers()) {
-    BeginTraining();
-  }
-  calls_.AdmitParked();
-}
-
-std::string JobRun::StartWaitsFor() const {
-  if (phase_ == Phase::kBringingUp) {
-    const std::string missing = bring_up_.DescribeWaiting();
-    return missing.empty() ? "the ps" : absl::StrCat("the ps: ", missing);
-  }
-  if (phase_ >= Phase::kTraining) return "the ps to accept the new member";
-  const size_t here = membership_.Live().size();
-  if (here >= plan_.needed_workers()) return "the ps to accept the workers";
-  return absl::StrCat("enough workers: ", here, " of ", plan_.needed_workers(), " are there; ",
-                      DescribeMissing(membership_, clock_->Monotonic()));
-}
-
-void JobRun::WatchStart() {
-  const absl::Duration now = clock_->Monotonic();
-  if (now - started_ >= options_.patience) {
-    return Finish(absl::UnavailableError(
-        absl::StrCat("the job could not start within ", Seconds(now - started_), ", waiting for ",
-                     StartWaitsFor(),
-                     ". Remedy: start what is missing, or correct its address in the cluster spec; "
-                     "--start_timeout sets how long to wait")));
-  }
-  if (start_reminder_.Due(now)) {
-    log::Warning(absl::StrCat("waiting for ", Seconds(now - started_), " for ", StartWaitsFor()));
-  }
-}
-
-void JobRun::BeginTraining() {
-  phase_ = Phase::kTraining;
-  const absl::Duration now = clock_->Monotonic();
-  const std::string missing = DescribeMissing(membership_, now);
-  log::Info(absl::StrCat("training begins at step ", plan_.start.value(), " of ",
-                         plan_.max_steps.value(), " with ", membership_.Live().size(), " workers, ",
-                         plan_.required(), " to aggregate",
-                         missing.empty() ? "" : absl::StrCat("; ", missing)));
-  record_.began = record_.last_commit = now;
-  record_.rate.Add(plan_.start, now);
-  stall_reminder_.Progress(now);
-  progress_line_.Progress(now);
-  reported_step_ = plan_.start;
-
-  StepLoopOptions options;
-  options.command = brought_up_.view.command();
-  options.start = plan_.start;
-  options.end = plan_.max_steps;
-  options.asynchronous = plan_.asynchronous();
-  options.required = plan_.required();
-  options.loss_variable = plan_.loss_variable;
-  options.learning_rate = plan_.learning_rate;
-  options.keep = [this](GlobalStep version) { return KeepAt(version); };
-  options.patience = options_.patience;
-  steps_.emplace(
-      std::move(options), shards_, executor_, clock_,
-      [this](const CommittedStep& step) { OnCommit(step); },
-      [this](absl::Status status) { OnStepsEnded(std::move(status)); });
-
-  RegisterTaskReply job = ToRegistration(plan_);
-  job.set_job_id(brought_up_.view.command().job());
-  job.set_term(brought_up_.view.command().term());
-  job.set_epoch(brought_up_.view.epoch());
-  calls_.Begin(std::move(job), [this] { return steps_->global_step(); });
-  steps_->Start();
-  on_ready_();
 }
 
 Keep JobRun::KeepAt(GlobalStep version) const {
@@ -223,7 +152,7 @@ void JobRun::OnCommit(const CommittedStep& step) {
   record_.loss = step.loss.value_or(record_.loss);
   record_.last_commit = now;
   record_.rate.Add(step.global_step, now);
-  if (options_.record_losses || plan_.max_steps.value() - plan_.start.value() <= kRecordedSteps) {
+  if (options_.record_losses || plan_.max_steps.value() - record_.start.value() <= kRecordedSteps) {
     record_.losses.push_back(step.loss.value_or(std::nanf("")));
   }
   record_.accepted = record_.stale = 0;
@@ -240,7 +169,26 @@ void JobRun::OnCommit(const CommittedStep& step) {
   stall_reminder_.Progress(now);
   pending_at_ps_.clear();
 
-  const GlobalStep version = step.global_step;
+  const bool is_done = step.global_step == plan_.max_steps && brought_up_.position.is_finished;
+  if (!is_done) Milestone(step.global_step);
+}
+
+void JobRun::TakeUpMilestones() {
+  const Position& position = brought_up_.position;
+  for (const GlobalStep version : position.kept) {
+    // A later one is committed by this chief, and comes up then.
+    if (version > position.step) continue;
+    const bool is_whole = std::ranges::count(position.kept_by_all, version) > 0;
+    const bool is_due = evaluate_at_.IsDue(version) || save_at_.IsDue(version);
+    if (is_whole && is_due) {
+      Milestone(version);
+    } else {
+      snapshots_->Hold(version, 0);
+    }
+  }
+}
+
+void JobRun::Milestone(GlobalStep version) {
   const bool evaluate = evaluate_at_.IsDue(version);
   const bool save = save_at_.IsDue(version);
   if (!evaluate && !save) return;
@@ -312,6 +260,35 @@ void JobRun::CompleteIfDone() {
     return;
   }
   Finish(save_failure_);
+}
+
+// Comes after the successors of those whose leases ended have been let in.
+void JobRun::WatchQuorum() {
+  if (plan_.asynchronous()) return;
+  // A shard may not know yet who is gone: it would count late pushes of theirs beside fewer others.
+  const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
+  const GlobalStep step = record_.global_step;
+  const Quorum quorum =
+      Reckon(quorum_rules_,
+             membership_.CountFor(step, shrinks ? views_->confirmed() : membership_.Live()), step);
+  const Quorum before = std::exchange(quorum_, quorum);
+  const absl::Duration now = clock_->Monotonic();
+  if (quorum.must_end) {
+    const char* remedy = shrinks ? "give the workers more data"
+                                 : "start the cluster again, the chief with --restore, or set "
+                                   "sync.quorum_policy to WAIT";
+    return Finish(WithExitCode(
+        absl::UnavailableError(absl::StrCat(DescribeShortage(now), ". Remedy: ", remedy)),
+        ExitCode::kPeersLost));
+  }
+  if (shrinks && quorum.required != steps_->required()) {
+    const std::string missing = DescribeMissing(membership_, now);
+    log::Warning(absl::StrCat("steps go on with ", quorum.required, " of ", plan_.required(),
+                              " gradients", missing.empty() ? "" : "; ", missing));
+    steps_->SetRequired(quorum.required);
+  } else if (quorum.is_short && !before.is_short) {
+    log::Warning(absl::StrCat("waiting for ", DescribeShortage(now)));
+  }
 }
 
 void JobRun::WatchTraining() {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "chief/leases/evaluator.h"
 #include "chief/loop/executor.h"
 #include "chief/membership/membership.h"
+#include "chief/membership/quorum.h"
 #include "chief/plan/plan.h"
 #include "chief/recovery/bring_up.h"
 #include "chief/recovery/view_keeper.h"
@@ -66,20 +68,27 @@ class JobRun {
 
   // Start.
   void OnBroughtUp(absl::StatusOr<BroughtUp> shards);
+  void AdoptMembers();
   void OnMembersChanged();
   void OnConfirmed();
   void BeginTraining();
+  uint32_t NeededWorkers() const;
   std::string StartWaitsFor() const;
   void WatchStart();
 
   // Training.
   Keep KeepAt(GlobalStep version) const;
   void OnCommit(const CommittedStep& step);
+  // Evaluates and saves a version for which that is due.
+  void Milestone(GlobalStep version);
+  // What the chief before has left undone.
+  void TakeUpMilestones();
   void TakeEvaluations();
   void Save(GlobalStep version);
   void OnSaved(GlobalStep version, const absl::StatusOr<std::string>& folder);
   void OnStepsEnded(absl::Status status);
   void CompleteIfDone();
+  void WatchQuorum();
   void WatchTraining();
 
   // End.
@@ -91,6 +100,9 @@ class JobRun {
   std::string State(absl::Duration now) const;
   std::string WaitingFor(absl::Duration now) const;
   std::string TrainingWaitsFor(absl::Duration now) const;
+  std::string DescribeNeed() const;
+  std::string DescribeShortage(absl::Duration now) const;
+  bool MustWait(absl::Duration now) const;
   std::string CompletingWaitsFor(absl::Duration now) const;
 
   const JobPlan plan_;
@@ -103,6 +115,7 @@ class JobRun {
   const std::function<void(absl::Status)> on_end_;
   const Milestones evaluate_at_;
   const Milestones save_at_;
+  const QuorumRules quorum_rules_;
   const absl::Duration started_;
 
   Phase phase_ = Phase::kBringingUp;
@@ -128,6 +141,8 @@ class JobRun {
   GlobalStep reported_step_;
   bool told_of_loss_ = false;  // that it is not finite
   std::string pending_at_ps_;  // what the last probe told
+  // As of the last tick; until then of a job that lacks nobody.
+  Quorum quorum_{.possible = std::numeric_limits<int64_t>::max()};
 
   absl::Status outcome_;
   absl::Duration end_deadline_;

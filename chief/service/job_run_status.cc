@@ -13,7 +13,7 @@ std::string JobRun::State(absl::Duration now) const {
     case Phase::kGathering:
       return "starting";
     case Phase::kTraining:
-      return stall_reminder_.IsSilent(now) ? "waiting" : "training";
+      return MustWait(now) ? "waiting" : "training";
     case Phase::kCompleting:
       if (stall_reminder_.IsSilent(now)) return "waiting";
       return checkpointer_->busy() ? "saving" : "evaluating";
@@ -31,7 +31,7 @@ std::string JobRun::WaitingFor(absl::Duration now) const {
     case Phase::kGathering:
       return StartWaitsFor();
     case Phase::kTraining:
-      return stall_reminder_.IsSilent(now) ? TrainingWaitsFor(now) : "";
+      return MustWait(now) ? TrainingWaitsFor(now) : "";
     case Phase::kCompleting:
       return stall_reminder_.IsSilent(now) ? CompletingWaitsFor(now) : "";
     case Phase::kTelling:
@@ -52,11 +52,33 @@ std::string JobRun::CompletingWaitsFor(absl::Duration now) const {
                       running->ranges(), " ranges are done; ", DescribeAll(membership_, now));
 }
 
+// Whether the step is known, or long enough silent to be said, not to close as things are.
+bool JobRun::MustWait(absl::Duration now) const {
+  return stall_reminder_.IsSilent(now) || quorum_.possible < steps_->required();
+}
+
+std::string JobRun::DescribeNeed() const {
+  const uint32_t required = steps_->required();
+  std::string text = absl::StrCat("it needs ", required, required == 1 ? " gradient" : " gradients",
+                                  " of each variable");
+  if (!quorum_.is_short) return text;
+  return absl::StrCat(
+      text, ", and ",
+      quorum_rules_.counts_stamps
+          ? absl::StrCat(quorum_.possible, " with its stamp can exist")
+          : absl::StrCat(quorum_.possible, quorum_.possible == 1 ? " worker lives and has data"
+                                                                 : " workers live and have data"));
+}
+
+std::string JobRun::DescribeShortage(absl::Duration now) const {
+  return absl::StrCat("step ", record_.global_step.value(), ": ", DescribeNeed(), "; ",
+                      DescribeMissing(membership_, now));
+}
+
 std::string JobRun::TrainingWaitsFor(absl::Duration now) const {
-  std::string text = absl::StrCat(
-      "step ", record_.global_step.value(), " for ", Seconds(stall_reminder_.Silence(now)),
-      ": it needs ", plan_.required(), plan_.required() == 1 ? " gradient" : " gradients",
-      " of each variable; ", DescribeAll(membership_, now));
+  std::string text = absl::StrCat("step ", record_.global_step.value(), " for ",
+                                  Seconds(stall_reminder_.Silence(now)), ": ", DescribeNeed(), "; ",
+                                  DescribeAll(membership_, now));
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     const ShardProgress& progress = steps_->shards()[shard];
     if (!progress.problem.ok()) {
@@ -87,6 +109,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   job->set_stale(record_.stale);
   job->set_replicas_to_aggregate(plan_.required());
   job->set_asynchronous(plan_.asynchronous());
+  job->set_required_now(steps_.has_value() ? steps_->required() : plan_.required());
   job->set_total_num_replicas(static_cast<uint32_t>(plan_.cluster.workers.size()));
   job->set_last_checkpoint(record_.checkpoint);
   const int64_t left = plan_.max_steps.value() - record_.global_step.value();

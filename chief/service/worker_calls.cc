@@ -92,7 +92,9 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
     return std::nullopt;
   }
   RegisterTaskReply reply = *job_;
-  reply.set_start_step(start_step_().value());
+  const GlobalStep start_step = start_step_();
+  reply.set_start_step(start_step.value());
+  membership_->NoteStart(member, start_step);
   return reply;
 }
 
@@ -140,7 +142,9 @@ void WorkerCalls::AdmitSuccessors() {
 
 void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer) {
   const WorkerIndex worker(request.worker());
-  if (!job_.has_value() || request.job_id() != job_->job_id()) {
+  // It may be of the job that this chief takes over.
+  if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
+  if (request.job_id() != job_->job_id()) {
     return answer(absl::AbortedError(absl::StrCat(
         "worker ", request.worker(), " belongs to another job. Remedy: start it anew")));
   }
@@ -149,7 +153,8 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
                                                     .waiting_for = request.waiting_for(),
                                                     .examples = request.examples(),
                                                     .accepted = request.accepted(),
-                                                    .stale = request.stale()},
+                                                    .stale = request.stale(),
+                                                    .out_of_data = request.out_of_data()},
                                                    clock_->Monotonic());
       !fenced.ok()) {
     return answer(std::move(fenced));
@@ -164,9 +169,9 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   AnswerHeartbeats([&](const ParkedHeartbeat& call) { return call.worker == worker; });
   heartbeats_.push_back({worker, clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
   AssignLeases();
-  const bool acknowledge = request.results_size() > 0;
-  AnswerHeartbeats(
-      [&](const ParkedHeartbeat& call) { return acknowledge && call.worker == worker; });
+  // Whoever calls again after the end has not heard of it: the answer was lost.
+  const bool at_once = request.results_size() > 0 || outcome_.has_value();
+  AnswerHeartbeats([&](const ParkedHeartbeat& call) { return at_once && call.worker == worker; });
 }
 
 absl::Status WorkerCalls::TakeResults(const HeartbeatRequest& request) {

@@ -29,6 +29,7 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       clock_(clock),
       on_commit_(std::move(on_commit)),
       on_end_(std::move(on_end)),
+      required_(options_.required),
       global_step_(options_.start),
       progress_(shards_.size(), ShardProgress{.step = options_.start}),
       grants_(shards_.size()),
@@ -57,6 +58,18 @@ void StepLoop::Tick() {
   if (!ended_ && commit_.IsDue(now)) SendCommit();
 }
 
+void StepLoop::SetRequired(uint32_t required) {
+  if (std::exchange(required_, required) == required) return;
+  for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
+    const std::vector<Grant> grants = grants_[shard];
+    for (const Grant& grant : grants) {
+      if (grant.closed) continue;
+      if (Grant* open = Find(shard, grant.step)) ++open->issue;
+      SendGrant(shard, grant.step);
+    }
+  }
+}
+
 void StepLoop::OpenGrants() {
   const int64_t ahead = options_.asynchronous ? kGrantsAheadOfPushes : kGrantsAhead;
   const size_t shards = options_.asynchronous ? 1 : shards_.size();
@@ -81,12 +94,13 @@ StepLoop::Grant* StepLoop::Find(size_t shard, GlobalStep step) {
 
 void StepLoop::SendGrant(size_t shard, GlobalStep step) {
   Grant* grant = Find(shard, step);
-  if (grant == nullptr || grant->retry.in_flight()) return;
+  if (grant == nullptr) return;
   grant->retry.Sent();
-  shards_[shard]->Grant(MakeGrant(shard, step),
-                        On<GrantReply>(executor_, [=, this](absl::StatusOr<GrantReply> reply) {
-                          OnGrant(shard, step, std::move(reply));
-                        }));
+  shards_[shard]->Grant(
+      MakeGrant(shard, step),
+      On<GrantReply>(executor_, [=, this, issue = grant->issue](absl::StatusOr<GrantReply> reply) {
+        OnGrant(shard, step, issue, std::move(reply));
+      }));
 }
 
 GrantRequest StepLoop::MakeGrant(size_t shard, GlobalStep step) const {
@@ -95,7 +109,7 @@ GrantRequest StepLoop::MakeGrant(size_t shard, GlobalStep step) const {
   GrantRequest request;
   *request.mutable_command() = options_.command;
   request.set_step(step.value());
-  request.set_required(options_.required);
+  request.set_required(required_);
   request.set_learning_rate(options_.learning_rate(step));
   request.set_keep_values(keep.values);
   request.set_keep_slots(keep.slots);
@@ -108,10 +122,12 @@ GrantRequest StepLoop::MakeGrant(size_t shard, GlobalStep step) const {
   return request;
 }
 
-void StepLoop::OnGrant(size_t shard, GlobalStep step, absl::StatusOr<GrantReply> reply) {
+void StepLoop::OnGrant(size_t shard, GlobalStep step, uint32_t issue,
+                       absl::StatusOr<GrantReply> reply) {
   Grant* grant = Find(shard, step);
   if (ended_ || grant == nullptr || grant->closed) return;
   if (!reply.ok()) {
+    if (issue != grant->issue) return;  // a later call took its place
     // A grant is parked: its deadline says nothing about the shard.
     const bool deadline = absl::IsDeadlineExceeded(reply.status());
     if (deadline) progress_[shard].problem = absl::OkStatus();
@@ -164,7 +180,7 @@ void StepLoop::Watch(size_t shard) {
   GrantRequest request;
   *request.mutable_command() = options_.command;
   request.set_step(options_.start.value());
-  request.set_required(options_.required);
+  request.set_required(required_);
   shards_[shard]->Grant(
       request, On<GrantReply>(executor_, [=, this](const absl::StatusOr<GrantReply>& reply) {
         if (ended_) return;

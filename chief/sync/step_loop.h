@@ -72,12 +72,17 @@ class StepLoop {
   // No further calls, no further callbacks.
   void Stop() { ended_ = true; }
 
+  // From now on a step needs this many gradients: also the steps that are granted and not closed.
+  void SetRequired(uint32_t required);
+  uint32_t required() const { return required_; }
+
   GlobalStep global_step() const { return global_step_; }
   const std::vector<ShardProgress>& shards() const { return progress_; }
 
  private:
   struct Grant {
     GlobalStep step;
+    uint32_t issue = 0;  // of the same step again, with other terms
     bool closed = false;
     std::optional<float> loss;
     Retry retry;
@@ -87,7 +92,7 @@ class StepLoop {
   void OpenGrant(size_t shard, GlobalStep step);
   void SendGrant(size_t shard, GlobalStep step);
   GrantRequest MakeGrant(size_t shard, GlobalStep step) const;
-  void OnGrant(size_t shard, GlobalStep step, absl::StatusOr<GrantReply> reply);
+  void OnGrant(size_t shard, GlobalStep step, uint32_t issue, absl::StatusOr<GrantReply> reply);
   void NoteProgress(size_t shard, GlobalStep step, const GrantReply& reply);
   // The step at hand may be closed everywhere.
   void Proceed();
@@ -112,6 +117,7 @@ class StepLoop {
   const std::function<void(const CommittedStep&)> on_commit_;
   const std::function<void(absl::Status)> on_end_;
 
+  uint32_t required_;
   GlobalStep global_step_;
   std::vector<ShardProgress> progress_;
   std::vector<std::vector<Grant>> grants_;  // by shard: from global_step_ on, in order

@@ -78,7 +78,7 @@ absl::Status CheckSync(const SyncDef& sync) {
     return OutOfRange("sync.token_policy", "PER_REPLICA or FIFO", sync.token_policy());
   }
   if (!QuorumPolicy_IsValid(sync.quorum_policy())) {
-    return OutOfRange("sync.quorum_policy", "WAIT", sync.quorum_policy());
+    return OutOfRange("sync.quorum_policy", "WAIT, SHRINK or ABORT", sync.quorum_policy());
   }
   if (!NonFinitePolicy_IsValid(sync.non_finite())) {
     return OutOfRange("sync.non_finite", "ALLOW_NON_FINITE or REFUSE_NON_FINITE",
@@ -88,6 +88,11 @@ absl::Status CheckSync(const SyncDef& sync) {
   if (sync.has_replicas_to_aggregate()) {
     LOCKSTEP_RETURN_IF_ERROR(
         CheckCount("sync.replicas_to_aggregate", sync.replicas_to_aggregate(), 1));
+  }
+  if (sync.token_policy() == FIFO && sync.quorum_policy() == SHRINK) {
+    return Broken("sync.quorum_policy",
+                  "SHRINK counts replicas, and under FIFO one may push several times in a step",
+                  "use WAIT or ABORT, or remove token_policy: FIFO");
   }
   if (!sync.has_init_tokens()) return absl::OkStatus();
   if (sync.token_policy() != FIFO) {

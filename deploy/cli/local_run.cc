@@ -78,7 +78,8 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
 
 int WorkersNeeded(const SyncDef& sync) {
   // Under FIFO one worker may give a step all its gradients.
-  const bool one_will_do = sync.has_asynchronous() || sync.token_policy() == FIFO;
+  const bool one_will_do =
+      sync.has_asynchronous() || sync.token_policy() == FIFO || sync.quorum_policy() == SHRINK;
   return one_will_do ? 1 : static_cast<int>(sync.replicas_to_aggregate());
 }
 

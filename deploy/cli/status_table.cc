@@ -16,8 +16,10 @@ using Rows = std::vector<std::vector<std::string>>;
 
 std::string ModeText(const JobStatus& job) {
   if (job.asynchronous()) return "asynchronous, each gradient is a step";
-  return absl::StrCat(job.replicas_to_aggregate(), " of ", job.total_num_replicas(),
-                      " replicas per step");
+  return absl::StrCat(
+      job.replicas_to_aggregate(), " of ", job.total_num_replicas(), " replicas per step",
+      job.required_now() < job.replicas_to_aggregate() ? absl::StrCat(", now ", job.required_now())
+                                                       : "");
 }
 
 std::string JobText(const ProcessStatus& status) {

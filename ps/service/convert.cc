@@ -131,6 +131,14 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   reply.set_epoch(state.epoch.value());
   reply.set_term(state.term.value());
   reply.set_job(state.job);
+  for (const Member& member : state.members) {
+    lockstep::Member* to = reply.add_members();
+    to->set_worker(member.worker.value());
+    to->set_incarnation(member.incarnation.value());
+  }
+  for (const GlobalStep version : state.kept_versions) {
+    reply.add_kept_versions(version.value());
+  }
   return reply;
 }
 

@@ -210,15 +210,16 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
       MakeBudget(plan, catalog, held_bytes_budget, std::max(counts.initial, counts.per_step)));
   LOCKSTEP_ASSIGN_OR_RETURN(const Source source, Source::Open(plan));
 
-  StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness,
-                   EndOf(plan));
+  // The others are told when the step shard has come to the end.
+  const std::optional<GlobalStep> end = shard == kStepShard ? EndOf(plan) : std::nullopt;
+  StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness, end);
   auto state =
       std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
   state->refuse_non_finite = plan.refuse_non_finite;
   if (plan.asynchronous) {
-    state->asynchronous.emplace(AsynchronousState{
-        .learning_rate = ToSchedule(plan.optimizer.learning_rate()), .end = EndOf(plan)});
+    state->asynchronous.emplace(
+        AsynchronousState{.learning_rate = ToSchedule(plan.optimizer.learning_rate()), .end = end});
   }
   state->num_shards = plan.placement.shards();
   state->replicas_to_aggregate = plan.replicas_to_aggregate;

@@ -51,6 +51,8 @@ struct ShardState {
   bool has_variables = false;
   GlobalStep shard_step;   // first step that this shard has not closed
   GlobalStep global_step;  // step shard: committed steps
+  std::vector<Member> members;
+  std::vector<GlobalStep> kept_versions;
 };
 
 struct VariablePlan {

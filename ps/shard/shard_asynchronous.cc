@@ -16,8 +16,8 @@ void Shard::Impl::GrantItself(HostedState* state) {
   AsynchronousState& asynchronous = *state->asynchronous;
   const GlobalStep step = state->step.shard_step();
   asynchronous.stopped |= asynchronous.end.has_value() && step >= *asynchronous.end;
-  // Without variables there is nothing that a step could wait for.
-  if (asynchronous.stopped || asynchronous.paused || state->catalog.size() == 0) return;
+  // Where nothing takes gradients there is nothing that a step could wait for.
+  if (asynchronous.stopped || asynchronous.paused || state->step.IsEmpty()) return;
   GrantTerms terms{.required = 1,
                    .learning_rate = LearningRateAt(asynchronous.learning_rate, step),
                    .commit = state->tokens != nullptr,

@@ -45,6 +45,10 @@ ShardState Shard::Impl::StateNow() const {
     now.has_variables = true;
     now.shard_step = state_->step.shard_step();
     now.global_step = state_->global_step;
+    now.kept_versions = state_->snapshots.versions();
+  }
+  for (const auto& [worker, incarnation] : admission_.members()) {
+    now.members.push_back({worker, incarnation});
   }
   return now;
 }

@@ -99,6 +99,8 @@ class StepMachine {
   // The variable's new version is readable.
   void Published(size_t variable);
   bool IsComplete() const { return current_.has_value() && open_ == 0; }
+  // No variable takes gradients: every step that is granted is complete.
+  bool IsEmpty() const { return per_step_ == 0; }
   // No variable is between its take and its publication.
   bool IsQuiet() const;
   // Goes on to the next step, for which a grant may have come already. IsComplete (CHECK).

@@ -39,6 +39,13 @@ class SnapshotStore {
     return snapshot;
   }
 
+  // Ascending.
+  std::vector<GlobalStep> versions() const {
+    std::vector<GlobalStep> versions;
+    for (const auto& [version, snapshot] : snapshots_) versions.push_back(version);
+    return versions;
+  }
+
  private:
   absl::btree_map<GlobalStep, std::shared_ptr<const Snapshot>> snapshots_;
 };

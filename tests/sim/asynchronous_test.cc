@@ -45,15 +45,14 @@ std::string SimulateOne(uint64_t seed, bool deaths) {
   SimCluster cluster(RandomOptions(seed));
   cluster.StartAll();
   if (deaths) PlanDeaths(seed, &cluster);
-  if (!cluster.RunUntil([&] { return cluster.end().has_value(); }, kLimit)) return "no end";
+  const auto is_over = [&] { return cluster.end() && cluster.worker(0).end(); };
+  if (!cluster.RunUntil(is_over, kLimit)) return "no end: " + Describe(cluster);
   std::vector<std::string> broken = BrokenAsynchronousLaws(cluster);
   if (!cluster.end()->ok()) broken.push_back(cluster.end()->ToString());
   if (cluster.global_step() != GlobalStep(cluster.options().steps)) {
     broken.push_back("not all steps were made");
   }
-  if (!cluster.worker(0).end().has_value() || !cluster.worker(0).end()->ok()) {
-    broken.push_back("worker 0 did not hear the end");
-  }
+  if (!cluster.worker(0).end()->ok()) broken.push_back(cluster.worker(0).end()->ToString());
   return absl::StrJoin(broken, "; ");
 }
 

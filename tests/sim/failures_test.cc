@@ -63,17 +63,6 @@ TEST_CASE("the end of the job reaches workers that wait for a token, and those t
   }
 }
 
-std::string Describe(SimCluster& cluster) {
-  ProcessStatus status;
-  cluster.run().FillStatus(&status);
-  std::string text = absl::StrCat("chief ", status.state(), ", waits for ", status.waiting_for());
-  for (uint32_t i = 0; i < cluster.options().workers; ++i) {
-    const auto& end = cluster.worker(i).end();
-    absl::StrAppend(&text, "; worker ", i, " ", end.has_value() ? end->ToString() : "works");
-  }
-  return text;
-}
-
 // Workers die at random moments and come back, some at once and some after their lease.
 std::string SimulateDeaths(uint64_t seed) {
   Random random(seed ^ 0xdead);

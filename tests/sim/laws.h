@@ -16,7 +16,7 @@ std::vector<std::string> BrokenNumbers(const SimCluster& cluster);
 
 // Asynchronous: every value that a worker was given is the one that the gradients accepted before
 // make, one after another in the order of their arrival; none is staler than allowed; the step
-// shard takes as many as the job has steps, the others not more.
+// shard takes as many as the job has steps.
 std::vector<std::string> BrokenAsynchronousLaws(const SimCluster& cluster);
 
 // The laws L1 to L4 of TensorFlow's token queue, for the steps that were committed. A worker that

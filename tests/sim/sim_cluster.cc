@@ -1,6 +1,7 @@
 #include "tests/sim/sim_cluster.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,9 +11,6 @@
 
 namespace lockstep::sim {
 namespace {
-
-constexpr absl::Duration kTick = absl::Milliseconds(100);
-constexpr uint64_t kJob = 9;
 
 chief::JobPlan PlanOf(const SimOptions& options) {
   chief::JobPlan plan;
@@ -32,6 +30,7 @@ chief::JobPlan PlanOf(const SimOptions& options) {
     sync->set_replicas_to_aggregate(options.aggregate);
     sync->set_token_policy(options.token_policy);
     sync->set_init_tokens(options.init_tokens);
+    sync->set_quorum_policy(options.quorum_policy);
   }
   plan.job.mutable_optimizer()->mutable_sgd();
   plan.job.mutable_optimizer()->mutable_learning_rate()->set_base(kLearningRate);
@@ -53,33 +52,40 @@ chief::JobPlan PlanOf(const SimOptions& options) {
 
 }  // namespace
 
+std::string Describe(SimCluster& cluster) {
+  const ProcessStatus status = cluster.status();
+  std::string text = absl::StrCat("chief ", status.state(), ", waits for ", status.waiting_for());
+  if (cluster.end().has_value()) absl::StrAppend(&text, ", ended: ", cluster.end()->ToString());
+  for (uint32_t i = 0; i < cluster.options().workers; ++i) {
+    const auto& end = cluster.worker(i).end();
+    absl::StrAppend(&text, "; worker ", i, " ", end.has_value() ? end->ToString() : "works");
+  }
+  return text;
+}
+
 SimCluster::SimCluster(const SimOptions& options)
-    : options_(options),
-      random_(options.seed),
-      network_(options.network, &events_, &random_),
-      executor_(&events_) {
+    : options_(options), random_(options.seed), network_(options.network, &events_, &random_) {
   std::vector<PsControl*> controls;
   std::vector<PsData*> data;
   for (uint32_t i = 0; i < options.ps; ++i) {
     shards_.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
     local_controls_.push_back(MakeInProcessControl(shards_[i].get(), Incarnation(100 + i)));
-    controls_.push_back(MakeRemoteControl(local_controls_[i].get(), &network_));
-    controls.push_back(controls_[i].get());
+    controls.push_back(local_controls_[i].get());
     local_data_.push_back(MakeInProcessData(shards_[i].get()));
     recorded_data_.push_back(MakeRecorded(local_data_[i].get(), &history_));
     data_.push_back(MakeRemoteData(recorded_data_[i].get(), &network_));
     data.push_back(data_[i].get());
   }
-  run_.emplace(
-      PlanOf(options), chief::JobRunOptions{.job_id = kJob}, controls, &executor_, &events_, [] {},
-      [this](absl::Status status) { end_ = std::move(status); });
+  chief_.emplace(PlanOf(options), std::move(controls), &network_, &events_);
   for (uint32_t i = 0; i < options.workers; ++i) {
-    workers_.push_back(
-        std::make_shared<SimWorker>(SimWorkerOptions{.index = WorkerIndex(i),
-                                                     .cluster = run_->plan().cluster.Canonical(),
-                                                     .least_compute = options.least_compute,
-                                                     .most_compute = options.most_compute},
-                                    data, run_->worker_calls(), &network_, &events_, &random_));
+    SimWorkerOptions worker{.index = WorkerIndex(i),
+                            .cluster = chief_->plan().cluster.Canonical(),
+                            .least_compute = options.least_compute,
+                            .most_compute = options.most_compute,
+                            .same_every_time = options.same_every_time};
+    if (i < options.short_of_data) worker.batches = options.batches;
+    workers_.push_back(std::make_shared<SimWorker>(std::move(worker), data, &*chief_, &network_,
+                                                   &events_, &random_));
   }
 }
 
@@ -90,26 +96,40 @@ SimCluster::~SimCluster() {
   for (const auto& shard : shards_) shard->Stop();
 }
 
-void SimCluster::StartChief() {
-  run_->Start();
-  Tick();
-}
-
 void SimCluster::StartAll() {
   StartChief();
   for (const auto& worker : workers_) worker->Start();
 }
 
-void SimCluster::Tick() {
-  if (end_.has_value()) return;
-  run_->Tick();
-  events_.After(kTick, [this] { Tick(); });
+ProcessStatus SimCluster::status() {
+  ProcessStatus status;
+  run().FillStatus(&status);
+  return status;
+}
+
+std::vector<float> SimCluster::Values(uint32_t variable) {
+  ps::Shard& shard = *shards_[variable % options_.ps];
+  const ps::ShardState state = shard.GetView();
+  const ps::Member& member = state.members.front();
+  std::vector<float> values;
+  shard.Pull({.worker = {.job = state.job,
+                         .epoch = state.epoch,
+                         .worker = member.worker,
+                         .incarnation = member.incarnation},
+              .version = state.shard_step,
+              .pieces = {{.variable = VariableId(variable)}}},
+             [&](const absl::StatusOr<ps::PullResult>& result) {
+               const std::span<const std::byte> bytes = result->pieces[0].bytes;
+               values.resize(bytes.size() / sizeof(float));
+               std::memcpy(values.data(), bytes.data(), bytes.size());
+             });
+  return values;
 }
 
 bool SimCluster::RunToEnd(absl::Duration limit) {
   return events_.RunUntil(
       [this] {
-        return end_.has_value() &&
+        return end().has_value() &&
                std::all_of(workers_.begin(), workers_.end(),
                            [](const auto& worker) { return worker->end().has_value(); });
       },

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "chief/service/job_run.h"
 #include "common/client/ps_client.h"
 #include "ps/shard/shard.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/history.h"
 #include "tests/sim/network.h"
 #include "tests/sim/random.h"
+#include "tests/sim/sim_chiefs.h"
 #include "tests/sim/sim_worker.h"
 
 namespace lockstep::sim {
@@ -24,6 +24,7 @@ struct SimOptions {
   uint32_t workers = 2;
   uint32_t aggregate = 2;
   TokenPolicy token_policy = PER_REPLICA;
+  QuorumPolicy quorum_policy = WAIT;
   int64_t init_tokens = -1;
   bool asynchronous = false;
   std::optional<int64_t> max_staleness;
@@ -32,10 +33,19 @@ struct SimOptions {
   NetworkOptions network;
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
+  bool same_every_time = false;  // see SimWorkerOptions
+  // Of the first so many workers the data ends after so many batches.
+  uint32_t short_of_data = 0;
+  uint64_t batches = 0;
 };
 
 inline constexpr float kInitialValue = 8;
 inline constexpr float kLearningRate = 0.125f;
+
+class SimCluster;
+
+// The state of everybody, for a job that does not end.
+std::string Describe(SimCluster& cluster);
 
 class SimCluster {
  public:
@@ -43,7 +53,7 @@ class SimCluster {
   explicit SimCluster(const SimOptions& options);
   ~SimCluster();
 
-  void StartChief();
+  void StartChief() { chief_->Start(); }
   // The chief and every worker.
   void StartAll();
   SimWorker& worker(uint32_t index) { return *workers_[index]; }
@@ -59,41 +69,30 @@ class SimCluster {
   const History& history() const { return history_; }
   EventQueue& events() { return events_; }
   Random& random() { return random_; }
-  chief::JobRun& run() { return *run_; }
-  GlobalStep global_step() const { return run_->record().global_step; }
+  SimChiefs& chief() { return *chief_; }
+  chief::JobRun& run() { return chief_->run(); }
+  ProcessStatus status();
+  GlobalStep global_step() const { return chief_->run().record().global_step; }
   const ps::Shard& shard(size_t index) const { return *shards_[index]; }
   // The chief's.
-  const std::optional<absl::Status>& end() const { return end_; }
+  const std::optional<absl::Status>& end() const { return chief_->end(); }
+  // What the ps have of this variable in the newest version.
+  std::vector<float> Values(uint32_t variable);
   // T.
   int tokens_per_step() const;
   // Worker processes that began at this step.
   int Starts(GlobalStep step) const;
 
  private:
-  class EventExecutor final : public chief::Executor {
-   public:
-    explicit EventExecutor(EventQueue* events) : events_(events) {}
-    void Post(absl::AnyInvocable<void()> work) override {
-      events_->After(absl::ZeroDuration(), std::move(work));
-    }
-
-   private:
-    EventQueue* const events_;
-  };
-
-  void Tick();
-
   const SimOptions options_;
   EventQueue events_;
   Random random_;
   Network network_;
-  EventExecutor executor_;
   History history_;
   std::vector<std::unique_ptr<ps::Shard>> shards_;
-  std::vector<std::unique_ptr<PsControl>> local_controls_, controls_;
+  std::vector<std::unique_ptr<PsControl>> local_controls_;
   std::vector<std::unique_ptr<PsData>> local_data_, recorded_data_, data_;
-  std::optional<chief::JobRun> run_;
-  std::optional<absl::Status> end_;
+  std::optional<SimChiefs> chief_;
   std::vector<std::shared_ptr<SimWorker>> workers_;
 };
 

@@ -21,9 +21,8 @@ float GradientOf(WorkerIndex worker, PushSeq push_seq, GlobalStep stamp, uint32_
   return UniformFloat(static_cast<uint32_t>(MixSeeds(key, static_cast<uint64_t>(element)))) - 0.5f;
 }
 
-SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards,
-                     chief::WorkerCalls* chief, Network* network, EventQueue* events,
-                     Random* random)
+SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
+                     Network* network, EventQueue* events, Random* random)
     : options_(std::move(options)),
       shards_(std::move(shards)),
       chief_(chief),
@@ -59,6 +58,7 @@ void SimWorker::Start() {
   incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
   end_.reset();
   done_ = false;
+  out_of_data_ = false;
   push_seq_ = PushSeq();
   dequeue_seq_ = DequeueSeq();
   Register();
@@ -89,7 +89,7 @@ void SimWorker::Register() {
   request.set_version(kVersion);
   network_->Call<RegisterTaskReply>(
       [chief = chief_, request](Done<RegisterTaskReply> answer) {
-        chief->Register(request, chief::Answer<RegisterTaskReply>(std::move(answer)));
+        chief->Register(request, std::move(answer));
       },
       Mine<RegisterTaskReply>([this](absl::StatusOr<RegisterTaskReply> reply) {
         if (!reply.ok()) {
@@ -108,15 +108,31 @@ void SimWorker::Register() {
       }));
 }
 
-void SimWorker::Beat() {
+HeartbeatRequest SimWorker::MakeHeartbeat() const {
   HeartbeatRequest request;
   request.set_job_id(job_.job_id());
   request.set_worker(options_.index.value());
   request.set_incarnation(incarnation_);
   request.set_local_step(local_step_.value());
+  request.set_out_of_data(out_of_data_);
+  return request;
+}
+
+// Tells so at once; the end of the job comes with the heartbeats that go on beside.
+void SimWorker::EndOfData() {
+  out_of_data_ = true;
+  network_->Call<HeartbeatReply>(
+      [chief = chief_, request = MakeHeartbeat()](Done<HeartbeatReply> answer) {
+        chief->Heartbeat(request, std::move(answer));
+      },
+      [](const absl::StatusOr<HeartbeatReply>&) {});
+}
+
+void SimWorker::Beat() {
+  const HeartbeatRequest request = MakeHeartbeat();
   network_->Call<HeartbeatReply>(
       [chief = chief_, request](Done<HeartbeatReply> answer) {
-        chief->Heartbeat(request, chief::Answer<HeartbeatReply>(std::move(answer)));
+        chief->Heartbeat(request, std::move(answer));
       },
       Mine<HeartbeatReply>([this](absl::StatusOr<HeartbeatReply> reply) {
         if (!reply.ok()) {
@@ -132,6 +148,7 @@ void SimWorker::Beat() {
 }
 
 void SimWorker::PullAll() {
+  if (push_seq_.value() >= options_.batches) return EndOfData();
   pending_ = shards_.size();
   stamps_.assign(shards_.size(), local_step_);
   overtaken_ = false;
@@ -179,6 +196,7 @@ void SimWorker::Push(size_t shard) {
   request.set_push_seq(push_seq_.value());
   request.set_local_step(stamps_[shard].value());
   std::vector<float> payload;
+  const PushSeq seed = options_.same_every_time ? PushSeq() : push_seq_;
   for (const VariableSpec& spec : job_.placement().variables()) {
     if (spec.shard() != shard) continue;
     PushPiece* piece = request.add_pieces();
@@ -187,7 +205,7 @@ void SimWorker::Push(size_t shard) {
     piece->add_dims(spec.dims(0));
     piece->set_size(static_cast<uint64_t>(spec.dims(0)) * sizeof(float));
     for (int64_t i = 0; i < spec.dims(0); ++i)
-      payload.push_back(GradientOf(options_.index, push_seq_, stamps_[shard], spec.id(), i));
+      payload.push_back(GradientOf(options_.index, seed, stamps_[shard], spec.id(), i));
   }
   if (request.pieces_size() == 0) {
     if (--pending_ == 0) Pushed();

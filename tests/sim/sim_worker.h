@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "chief/service/worker_calls.h"
 #include "common/client/ps_client.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sim_chiefs.h"
 
 namespace lockstep::sim {
 
@@ -22,13 +22,17 @@ struct SimWorkerOptions {
   std::string cluster;  // canonical text
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
+  // The gradient is a function of its stamp, whichever process makes it; otherwise of its number in
+  // the process too.
+  bool same_every_time = false;
+  uint64_t batches = UINT64_MAX;  // that a process has; then its data ends
 };
 
 // Keeps itself alive while a call of its own is under way.
 class SimWorker : public std::enable_shared_from_this<SimWorker> {
  public:
   // What is pointed to outlives the worker. `shards` in the cluster's order.
-  SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, chief::WorkerCalls* chief,
+  SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
             Network* network, EventQueue* events, Random* random);
 
   // As a new process.
@@ -52,6 +56,8 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
 
   void Register();
   void Beat();
+  HeartbeatRequest MakeHeartbeat() const;
+  void EndOfData();
   bool asynchronous() const { return job_.job().sync().has_asynchronous(); }
   void PullAll();
   void Pull(size_t shard);
@@ -67,7 +73,7 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
 
   const SimWorkerOptions options_;
   const std::vector<PsData*> shards_;
-  chief::WorkerCalls* const chief_;
+  SimChiefs* const chief_;
   Network* const network_;
   EventQueue* const events_;
   Random* const random_;
@@ -82,7 +88,8 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   bool done_ = false;               // asynchronous: a shard has stopped
   PushSeq push_seq_;
   DequeueSeq dequeue_seq_;
-  size_t pending_ = 0;      // shards that have not answered
+  size_t pending_ = 0;  // shards that have not answered
+  bool out_of_data_ = false;
   bool overtaken_ = false;  // the step was committed without this worker
 };
 

@@ -164,8 +164,52 @@ TEST_CASE("the words say who is missing since when and what the others wait for"
         "worker 0 (a:1) computes step 3, last heard of 0.0 s ago");
   REQUIRE(f.Pass(2.5, 8).size() == 1);
   CHECK(DescribeMissing(f.membership, At(20)) ==
-        "worker 0 (a:1) was lost 12.0 s ago; worker 1 (b:2) has not registered");
+        "worker 0 (a:1) was lost 12.0 s ago, last heard of 17.5 s ago; worker 1 (b:2) has not "
+        "registered");
   CHECK(DescribeAll(f.membership, At(20)) == DescribeMissing(f.membership, At(20)));
+}
+
+TEST_CASE("whose data has ended lives, is no longer able, and takes a stamp away for good") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  REQUIRE(f.Register(kW1, kFirst, 0).ok());
+  const auto count = [&](int64_t step) {
+    return f.membership.CountFor(GlobalStep(step), f.membership.Live());
+  };
+  f.membership.NoteStart({kW0, kFirst}, GlobalStep(0));
+  f.membership.NoteStart({kW0, kFirst}, GlobalStep(0));  // it was told again
+  f.membership.NoteStart({kW1, kSecond}, GlobalStep(0));
+  CHECK(count(0).able == 2);
+  CHECK(count(0).replicas == 2);
+  CHECK(count(0).starts == 2);
+  CHECK(count(3).starts == 0);
+  WorkerReport report{.local_step = GlobalStep(4), .out_of_data = true};
+  REQUIRE(f.membership.Heartbeat(kW1, kFirst, report, At(1)).ok());
+  report.out_of_data = false;  // an older call that comes late
+  REQUIRE(f.membership.Heartbeat(kW1, kFirst, report, At(1)).ok());
+  CHECK(count(3).able == 1);
+  CHECK(count(3).out_of_data == 1);
+  CHECK(count(3).taken_away == 0);
+  CHECK(count(4).taken_away == 1);
+  CHECK(DescribeMissing(f.membership, At(1)) == "worker 1 (b:2) is out of data since step 4");
+  // Its successor has data, and brings a stamp of its own; the one that is gone stays away.
+  REQUIRE(f.Pass(1, 6.5).size() == 2);
+  REQUIRE(f.Register(kW1, kSecond, 7).ok());
+  f.membership.NoteStart({kW1, kSecond}, GlobalStep(4));
+  CHECK(count(4).able == 1);
+  CHECK(count(4).starts == 1);
+  CHECK(count(4).taken_away == 1);
+}
+
+TEST_CASE("members of the chief before are live and have a lease, unless somebody came meanwhile") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kSecond, 0).ok());
+  f.membership.Adopt({kW0, kFirst}, At(1));
+  f.membership.Adopt({kW1, kFirst}, At(1));
+  f.membership.Adopt({WorkerIndex(9), kFirst}, At(1));
+  CHECK(f.membership.Live() == std::vector<LiveMember>{{kW0, kSecond}, {kW1, kFirst}});
+  REQUIRE(f.Beat(kW1, kFirst, 2).ok());
+  CHECK(f.Pass(2, 8).size() == 2);
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 namespace lockstep::chief {
 namespace {
 
-TEST_CASE(
-    "after ten seconds without a step the status names who is missing and what is waited for") {
+TEST_CASE("when a lease ends the status names who is missing, and later what is waited for") {
   ProcessStatus asked;
   VariableStatus* pending = asked.mutable_shard()->add_pending();
   pending->set_name("fc/kernel");
@@ -19,14 +18,16 @@ TEST_CASE(
   f.Register(0, 10);
   f.Beat(0, 10);
   f.Step();
-  f.Pass(absl::Seconds(9));
+  f.Pass(absl::Seconds(4));
   CHECK(f.Status().state() == "training");
   CHECK(f.Status().waiting_for().empty());
   f.Pass(absl::Seconds(2));
+  CHECK(f.Status().state() == "waiting");
+  CHECK(f.Status().waiting_for().find(
+            "step 1 for 6.0 s: it needs 1 gradient of each variable, and 0 workers live and have "
+            "data; worker 0") == 0);
+  f.Pass(absl::Seconds(5));
   const ProcessStatus status = f.Status();
-  CHECK(status.state() == "waiting");
-  CHECK(status.waiting_for().find("step 1 for 11.0 s: it needs 1 gradient of each variable; ") !=
-        std::string::npos);
   CHECK(status.waiting_for().find("worker 0 (127.0.0.1:2) was lost") != std::string::npos);
   CHECK(status.waiting_for().find("worker 1 (127.0.0.1:3) has not registered") !=
         std::string::npos);
@@ -38,6 +39,65 @@ TEST_CASE(
   CHECK((**successor)->start_step() == 1);
   f.Step();
   CHECK(f.Status().state() == "training");
+}
+
+JobPlan TwoNeeded(QuorumPolicy policy) {
+  JobPlan plan = TwoWorkerPlan(100);
+  plan.job.mutable_sync()->set_replicas_to_aggregate(2);
+  plan.job.mutable_sync()->set_quorum_policy(policy);
+  return plan;
+}
+
+// Worker 1 is silent, worker 0 is not.
+void LoseWorkerOne(JobRunFixture* f) {
+  f->Register(0, 10);
+  f->Register(1, 20);
+  f->Step();
+  for (int i = 0; i < 6; ++i) {
+    f->Beat(0, 10);
+    f->Pass(absl::Seconds(1));
+  }
+}
+
+TEST_CASE("a job that shrinks grants the steps at hand again, and grows back") {
+  JobRunFixture f(TwoNeeded(SHRINK));
+  LoseWorkerOne(&f);
+  CHECK(f.Status().job().required_now() == 1);
+  REQUIRE(f.ps.grants.size() == 4);
+  for (size_t i : {2, 3}) {
+    CHECK(f.ps.grants.at(i).required() == 1);
+    CHECK(f.ps.grants.at(i).step() == static_cast<int64_t>(i - 1));
+  }
+  // What the calls before are told changes nothing.
+  f.ps.grants.Answer(absl::CancelledError("step 1 was granted again"));
+  f.ps.grants.Answer(absl::CancelledError("step 2 was granted again"));
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.ps.grants.size() == 2);
+  CHECK(f.Status().waiting_for().empty());
+  f.Step();
+  CHECK(f.Status().global_step() == 2);
+  CHECK(f.ps.grants.at(1).required() == 1);
+
+  f.Register(1, 21);
+  CHECK(f.Status().job().required_now() == 2);
+  REQUIRE(f.ps.grants.size() == 4);
+  CHECK(f.ps.grants.at(2).required() == 2);
+}
+
+TEST_CASE("a job that aborts names who is missing since when, and lets everybody go") {
+  JobRunFixture f(TwoNeeded(ABORT));
+  LoseWorkerOne(&f);
+  f.Beat(0, 10);
+  f.Pass(absl::Seconds(3));
+  REQUIRE(f.ps.finishes.size() == 1);
+  f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+  const std::string text(f.ended->message());
+  CHECK(text.find("step 1: it needs 2 gradients of each variable, and 1 worker lives and has "
+                  "data; worker 1 (127.0.0.1:3) was lost 0.0 s ago, last heard of 5.") == 0);
+  CHECK(text.find("Remedy: ") != std::string::npos);
 }
 
 TEST_CASE("a member that is lost leaves the view of every shard") {

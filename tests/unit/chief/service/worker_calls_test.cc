@@ -201,7 +201,7 @@ TEST_CASE("the next heartbeat of a worker ends the parked one") {
 TEST_CASE("a heartbeat of another job, or of a process that was replaced, is fenced") {
   Fixture f;
   const auto early = f.Beat(0, 10);
-  CHECK((*early)->status().code() == absl::StatusCode::kAborted);
+  CHECK((*early)->status().code() == absl::StatusCode::kUnavailable);
   f.Train();
   const auto job = f.Beat(0, 10, {}, 8);
   CHECK((*job)->status().code() == absl::StatusCode::kAborted);

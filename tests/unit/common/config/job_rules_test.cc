@@ -87,6 +87,8 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
            Case{"sync { quorum_policy: 9 }", "sync.quorum_policy: expected"},
            Case{"sync { init_tokens: 2 }", "sync.init_tokens: only FIFO"},
            Case{"sync { token_policy: FIFO init_tokens: -2 }", "sync.init_tokens: expected"},
+           Case{"sync { token_policy: FIFO quorum_policy: SHRINK }",
+                "sync.quorum_policy: SHRINK counts replicas"},
            Case{"sync { non_finite: 9 }", "sync.non_finite: expected"},
            Case{"sync { asynchronous {} replicas_to_aggregate: 2 }",
                 "sync.replicas_to_aggregate: an asynchronous job applies each gradient by itself"},

@@ -21,7 +21,7 @@ constexpr char kTraining[] = R"(
   role: "chief" state: "training" global_step: 1200 version: "0.1.0" host: "h" pid: 7
   job {
     name: "digits" max_steps: 2000 loss: 0.12345 steps_per_second: 40 examples_per_second: 3840
-    eta_seconds: 20 accepted: 9600 stale: 12 replicas_to_aggregate: 2 total_num_replicas: 3
+    eta_seconds: 20 accepted: 9600 stale: 12 replicas_to_aggregate: 2 required_now: 2 total_num_replicas: 3
     members { worker: 0 address: "a:1" state: "live" local_step: 1200 seconds_since_heartbeat: 0.3 }
     members { worker: 1 address: "a:2" state: "absent" waiting_for: "its start" }
     shards { shard: 0 address: "a:3" state: "ready" variables: 5 bytes: 4096 closed_steps: 1200 }
@@ -83,6 +83,13 @@ TEST_CASE("what a process says cannot steer the terminal") {
   ProcessStatus status = Parse("role: 'ps'");
   status.set_state("\033[2Jgone");
   CHECK(StatusTable(status).find('\033') == std::string::npos);
+}
+
+TEST_CASE("a job that goes on with fewer gradients says with how many") {
+  ProcessStatus chief = Parse(kTraining);
+  CHECK_THAT(StatusTable(chief), Contains("; 2 of 3 replicas per step; last"));
+  chief.mutable_job()->set_required_now(1);
+  CHECK_THAT(StatusTable(chief), Contains("; 2 of 3 replicas per step, now 1; last"));
 }
 
 TEST_CASE("an asynchronous job says so, and its ps how stale the gradients were") {

@@ -1,0 +1,52 @@
+// Whether the step at hand can still close, given who is there. Pure.
+//
+// With one token per replica a replica gives a step one gradient, so replicas are counted: those
+// that live and have data. With a token queue stamps are counted (tensorflow#20342): each token of
+// a step, and each start at it, stamps one gradient, and a worker that leaves with a stamp takes it
+// away. Those who are left may push several times, so it does not matter how many they are, as long
+// as there are as many stamps as the step needs.
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/ids.h"
+
+namespace lockstep::chief {
+
+enum class OnShortage {
+  kWait,    // for a successor
+  kShrink,  // go on with as many gradients as there are replicas that can push, at least one
+  kAbort,   // end the job
+};
+
+struct QuorumRules {
+  OnShortage on_shortage = OnShortage::kWait;
+  uint32_t aggregate = 1;      // gradients that a step needs
+  bool counts_stamps = false;  // a token queue; then not kShrink
+  // Tokens of the first step, and of each step after it.
+  GlobalStep start;
+  int64_t initial_tokens = 0;
+  int64_t tokens_per_step = 0;
+};
+
+struct Attendance {
+  uint32_t replicas = 0;     // that the job has
+  uint32_t able = 0;         // live and have data
+  uint32_t out_of_data = 0;  // live, and push nothing any more
+  // Of the step at hand: processes that began at it, without a token; stamps that went with workers
+  // whose data ended. A worker that died is not among these: whether it had pushed nobody knows. So
+  // a shortage of stamps that is found is certain, but not each one is found.
+  int64_t starts = 0;
+  int64_t taken_away = 0;
+};
+
+struct Quorum {
+  int64_t possible = 0;  // gradients that the step can have in all, at most; 0 when nobody is able
+  bool is_short = false;
+  uint32_t required = 1;  // for the grant of the step
+  bool must_end = false;  // there is nothing to wait for, or it is not wanted
+};
+
+Quorum Reckon(const QuorumRules& rules, const Attendance& attendance, GlobalStep step);
+
+}  // namespace lockstep::chief

@@ -1,0 +1,117 @@
+#include "chief/recovery/take_command.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr size_t kStepShard = 0;
+// Steps that a chief grants ahead. A shard may have closed the step at hand; one that waits for no
+// gradients, also the one after it.
+constexpr int64_t kMostAhead = 2;
+constexpr char kStartAgain[] =
+    "start every ps again, and the chief with --restore to go on from a checkpoint";
+
+absl::Status Refused(const std::string& shard, absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat(shard, " ", why, ". Remedy: ", kStartAgain));
+}
+
+bool HasTrained(const Claim& claim, const SetViewReply& view) {
+  const int64_t start = claim.variables.start_step();
+  return view.has_variables() && (view.shard_step() != start || view.global_step() > start);
+}
+
+absl::Status CheckTogether(const Claim& claim, const std::vector<SetViewReply>& shards) {
+  const int64_t step = shards[kStepShard].global_step();
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    const SetViewReply& state = shards[shard];
+    const std::string& name = claim.shard_names[shard];
+    if (!state.has_variables()) {
+      return Refused(name, "has lost its variables, others are in training");
+    }
+    const bool is_near = state.shard_step() >= step && state.shard_step() <= step + kMostAhead;
+    if (claim.variables.asynchronous() || is_near) continue;
+    return Refused(name,
+                   absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step));
+  }
+  if (step <= claim.end.value()) return absl::OkStatus();
+  return Refused(
+      claim.shard_names[kStepShard],
+      absl::StrCat("is at step ", step, ", and the job ends at step ", claim.end.value()));
+}
+
+void FindKept(const std::vector<SetViewReply>& shards, Position* position) {
+  using Versions = std::vector<GlobalStep>;
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    Versions versions;
+    for (const int64_t version : shards[shard].kept_versions()) versions.emplace_back(version);
+    std::sort(versions.begin(), versions.end());
+    Versions any;
+    std::set_union(position->kept.begin(), position->kept.end(), versions.begin(), versions.end(),
+                   std::back_inserter(any));
+    position->kept = std::move(any);
+    Versions common;
+    std::set_intersection(position->kept_by_all.begin(), position->kept_by_all.end(),
+                          versions.begin(), versions.end(), std::back_inserter(common));
+    position->kept_by_all = shard == 0 ? std::move(versions) : std::move(common);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
+                                           const std::vector<SetViewReply>& seen) {
+  uint64_t job = 0;
+  uint64_t term = 0;
+  uint64_t epoch = claim.epoch.value();
+  for (size_t shard = 0; shard < seen.size(); ++shard) {
+    const SetViewReply& state = seen[shard];
+    const std::string& name = claim.shard_names[shard];
+    if (state.job() != 0 && job != 0 && state.job() != job) {
+      return Refused(name, "belongs to another job than the ps before it");
+    }
+    if (HasTrained(claim, state) && !claim.variables.restore_from().empty()) {
+      return Refused(name, absl::StrCat("is at step ", state.shard_step(),
+                                        " of a chief that is gone, this one is to start from ",
+                                        claim.variables.restore_from()));
+    }
+    if (state.job() != 0) job = state.job();
+    term = std::max<uint64_t>(term, state.term());
+    epoch = std::max<uint64_t>(epoch, state.epoch());
+  }
+  SetViewRequest view;
+  view.mutable_command()->set_job(job != 0 ? job : claim.job);
+  view.mutable_command()->set_term(term + 1);
+  view.set_epoch(epoch);
+  view.set_cluster(claim.cluster);
+  // A higher epoch is another state: nobody is a member of it yet.
+  const SetViewReply& step_shard = seen[kStepShard];
+  if (step_shard.has_variables() && step_shard.epoch() == epoch) {
+    *view.mutable_members() = step_shard.members();
+  }
+  return view;
+}
+
+absl::StatusOr<Position> FindPosition(const Claim& claim, const std::vector<SetViewReply>& shards) {
+  Position position{.step = GlobalStep(claim.variables.start_step())};
+  const bool has_trained =
+      std::any_of(shards.begin(), shards.end(),
+                  [&](const SetViewReply& state) { return HasTrained(claim, state); });
+  if (!has_trained) return position;
+  if (absl::Status apart = CheckTogether(claim, shards); !apart.ok()) return apart;
+  FindKept(shards, &position);
+  position.step = GlobalStep(shards[kStepShard].global_step());
+  if (position.step < claim.end) return position;
+  // The last step is granted once more, to come to the end in order.
+  position.step = GlobalStep(claim.end.value() - 1);
+  position.is_finished =
+      !claim.variables.asynchronous() &&
+      !std::binary_search(position.kept_by_all.begin(), position.kept_by_all.end(), claim.end);
+  return position;
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,48 @@
+// What a chief that starts takes from the shards that it finds. Pure.
+//
+// It may be the first chief of the job, or come after one that died: then the shards have moved on,
+// and the job goes on where they are. The step shard knows the global step; another shard may have
+// closed the step at hand already. The workers that the shards know go on as if nothing had
+// happened: they are members, until their leases end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "proto/ps.pb.h"
+
+namespace lockstep::chief {
+
+struct Claim {
+  std::vector<std::string> shard_names;  // "ps 1 (host:port)"
+  std::string cluster;                   // canonical text
+  uint64_t job = 0;                      // for shards that have none yet
+  Epoch epoch;
+  CreateVariablesRequest variables;  // without the command
+  GlobalStep end;                    // of the job
+};
+
+// From what each shard answers to GetView: job, term, epoch, cluster and members for SetView; the
+// shard's index is left out. FAILED_PRECONDITION naming the shard: it belongs to another job than
+// the others; it has trained, and this chief wants to start from a checkpoint.
+absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
+                                           const std::vector<SetViewReply>& seen);
+
+// Where the job stands.
+struct Position {
+  GlobalStep step;  // to grant first
+  // Versions that an earlier chief had ordered to be kept, ascending: by every shard, by any.
+  std::vector<GlobalStep> kept_by_all;
+  std::vector<GlobalStep> kept;
+  // Every step was made, and what was to be done with the last version has been.
+  bool is_finished = false;
+};
+
+// From what each shard answers to SetView: an earlier chief can change nothing any more.
+// FAILED_PRECONDITION naming the shard: it has no variables or is steps apart, where others have
+// trained; the job is to end before.
+absl::StatusOr<Position> FindPosition(const Claim& claim, const std::vector<SetViewReply>& shards);
+
+}  // namespace lockstep::chief

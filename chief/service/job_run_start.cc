@@ -1,0 +1,131 @@
+// A job run until it trains.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/membership/describe.h"
+#include "chief/plan/messages.h"
+#include "chief/service/job_run.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+
+void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
+  if (phase_ != Phase::kBringingUp) return;
+  if (!shards.ok()) return Finish(shards.status());
+  brought_up_ = *std::move(shards);
+  log::Info(absl::StrCat(shards_.size(), " ps are ready: ", plan_.placement.variables_size(),
+                         " variables, at most ", plan_.balance.max_bytes, " bytes on one, ",
+                         static_cast<int64_t>(plan_.balance.mean_bytes), " on average"));
+  phase_ = Phase::kGathering;
+  AdoptMembers();
+  const Command& command = brought_up_.view.command();
+  views_.emplace(
+      brought_up_.view, shards_, executor_, clock_, [this] { OnConfirmed(); },
+      [this](absl::Status status) { Finish(std::move(status)); });
+  snapshots_.emplace(command, shards_, executor_);
+  checkpointer_.emplace(
+      CheckpointerOptions{.command = command,
+                          .root = plan_.job.checkpoint().folder(),
+                          .keep_last = static_cast<int>(plan_.job.checkpoint().keep_last()),
+                          .manifest = ToManifest(plan_, Epoch(brought_up_.view.epoch()))},
+      shards_, executor_);
+  views_->SetMembers(membership_.Live());
+}
+
+// Of a chief before this one.
+void JobRun::AdoptMembers() {
+  const GlobalStep step = brought_up_.position.step;
+  record_.start = record_.global_step = step;
+  for (const Member& member : brought_up_.view.members()) {
+    const LiveMember adopted{WorkerIndex(member.worker()), Incarnation(member.incarnation())};
+    membership_.Adopt(adopted, clock_->Monotonic());
+    membership_.NoteStart(adopted, step);
+  }
+  if (step == plan_.start) return;
+  log::Info(absl::StrCat("taking over at step ", step.value(), ", with ",
+                         brought_up_.view.members_size(), " workers"));
+}
+
+// What is under way needs nobody in particular: what becomes of it is the quorum policy's.
+uint32_t JobRun::NeededWorkers() const {
+  return brought_up_.position.step > plan_.start ? 1 : plan_.needed_workers();
+}
+
+void JobRun::OnMembersChanged() {
+  if (views_.has_value()) views_->SetMembers(membership_.Live());
+}
+
+void JobRun::OnConfirmed() {
+  if (phase_ == Phase::kGathering && views_->confirmed().size() >= NeededWorkers()) {
+    BeginTraining();
+  }
+  calls_.AdmitParked();
+  if (phase_ == Phase::kTraining) WatchQuorum();
+}
+
+std::string JobRun::StartWaitsFor() const {
+  if (phase_ == Phase::kBringingUp) {
+    const std::string missing = bring_up_.DescribeWaiting();
+    return missing.empty() ? "the ps" : absl::StrCat("the ps: ", missing);
+  }
+  if (phase_ >= Phase::kTraining) return "the ps to accept the new member";
+  const size_t here = membership_.Live().size();
+  if (here >= NeededWorkers()) return "the ps to accept the workers";
+  return absl::StrCat("enough workers: ", here, " of ", NeededWorkers(), " are there; ",
+                      DescribeMissing(membership_, clock_->Monotonic()));
+}
+
+void JobRun::WatchStart() {
+  const absl::Duration now = clock_->Monotonic();
+  if (now - started_ >= options_.patience) {
+    return Finish(absl::UnavailableError(
+        absl::StrCat("the job could not start within ", Seconds(now - started_), ", waiting for ",
+                     StartWaitsFor(),
+                     ". Remedy: start what is missing, or correct its address in the cluster spec; "
+                     "--start_timeout sets how long to wait")));
+  }
+  if (start_reminder_.Due(now)) {
+    log::Warning(absl::StrCat("waiting for ", Seconds(now - started_), " for ", StartWaitsFor()));
+  }
+}
+
+void JobRun::BeginTraining() {
+  phase_ = Phase::kTraining;
+  const absl::Duration now = clock_->Monotonic();
+  const std::string missing = DescribeMissing(membership_, now);
+  log::Info(absl::StrCat("training begins at step ", record_.start.value(), " of ",
+                         plan_.max_steps.value(), " with ", membership_.Live().size(), " workers, ",
+                         plan_.required(), " to aggregate",
+                         missing.empty() ? "" : absl::StrCat("; ", missing)));
+  record_.began = record_.last_commit = now;
+  record_.rate.Add(record_.start, now);
+  stall_reminder_.Progress(now);
+  progress_line_.Progress(now);
+  reported_step_ = record_.start;
+
+  StepLoopOptions options;
+  options.command = brought_up_.view.command();
+  options.start = record_.start;
+  options.end = plan_.max_steps;
+  options.asynchronous = plan_.asynchronous();
+  options.required = plan_.required();
+  options.loss_variable = plan_.loss_variable;
+  options.learning_rate = plan_.learning_rate;
+  options.keep = [this](GlobalStep version) { return KeepAt(version); };
+  options.patience = options_.patience;
+  steps_.emplace(
+      std::move(options), shards_, executor_, clock_,
+      [this](const CommittedStep& step) { OnCommit(step); },
+      [this](absl::Status status) { OnStepsEnded(std::move(status)); });
+
+  RegisterTaskReply job = ToRegistration(plan_);
+  job.set_job_id(brought_up_.view.command().job());
+  job.set_term(brought_up_.view.command().term());
+  job.set_epoch(brought_up_.view.epoch());
+  calls_.Begin(std::move(job), [this] { return record_.global_step; });
+  TakeUpMilestones();
+  steps_->Start();
+  on_ready_();
+}
+
+}  // namespace lockstep::chief

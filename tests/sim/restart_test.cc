@@ -1,0 +1,121 @@
+// The chief dies at any moment and another one takes over from the shards as they are. With every
+// replica needed the job computes the same as without, to the last bit.
+#include <catch2/catch.hpp>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/log/log.h"
+#include "tests/sim/laws.h"
+
+namespace lockstep::sim {
+namespace {
+
+constexpr absl::Duration kLimit = absl::Minutes(30);
+constexpr uint64_t kSeeds = 2000;
+
+SimOptions RandomOptions(uint64_t seed) {
+  Random random(seed ^ 0xc4ef);
+  SimOptions options;
+  options.seed = seed;
+  options.ps = static_cast<uint32_t>(random.Between(1, 3));
+  options.workers = static_cast<uint32_t>(random.Between(1, 4));
+  options.aggregate = options.workers;
+  options.steps = random.Between(1, 10);
+  options.same_every_time = true;
+  if (random.Chance(0.3)) options.network.loss = 0.03;
+  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(30);
+  return options;
+}
+
+// Once it tells the end, another chief has nothing to take over.
+bool IsTellingTheEnd(SimCluster* cluster) { return cluster->status().state() == "done"; }
+
+void PlanRestarts(uint64_t seed, SimCluster* cluster) {
+  Random random(seed ^ 0xdead);
+  absl::Duration when = absl::ZeroDuration();
+  for (int deaths = random.Between(1, 4); deaths > 0; --deaths) {
+    when += random.Between(absl::ZeroDuration(), absl::Milliseconds(120));
+    const absl::Duration pause = random.Between(absl::ZeroDuration(), absl::Seconds(8));
+    cluster->events().After(when, [cluster, pause] {
+      if (IsTellingTheEnd(cluster)) return;
+      cluster->chief().Kill();
+      cluster->events().After(pause, [cluster] { cluster->StartChief(); });
+    });
+    when += pause;
+  }
+}
+
+std::string SimulateOne(uint64_t seed) {
+  const SimOptions options = RandomOptions(seed);
+  SimCluster undisturbed(options);
+  undisturbed.StartAll();
+  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  SimCluster cluster(options);
+  cluster.StartAll();
+  PlanRestarts(seed, &cluster);
+  if (!cluster.RunToEnd(kLimit)) {
+    return "no end: " + Describe(cluster);
+  }
+  std::vector<std::string> broken = BrokenNumbers(cluster);
+  for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
+  if (!cluster.end()->ok()) broken.push_back(cluster.end()->ToString());
+  if (cluster.global_step() != GlobalStep(options.steps)) {
+    broken.push_back("not all steps were made");
+  }
+  for (uint32_t variable = 0; variable < options.variables.size(); ++variable) {
+    if (cluster.Values(variable) == undisturbed.Values(variable)) continue;
+    broken.push_back(absl::StrCat("variable ", variable, " differs"));
+  }
+  return absl::StrJoin(broken, "; ");
+}
+
+TEST_CASE("a chief that dies at any moment costs the job time and not a bit of its result") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  int broken = 0;
+  for (uint64_t seed = 0; seed < kSeeds && broken < 5; ++seed) {
+    const std::string what = SimulateOne(seed);
+    if (what.empty()) continue;
+    ++broken;
+    std::cerr << "seed " << seed << ": " << what << "\n";
+  }
+  CHECK(broken == 0);
+}
+
+TEST_CASE("workers go on with the next chief as the processes that they were") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  SimCluster cluster({.seed = 1, .ps = 2, .workers = 3, .aggregate = 3, .steps = 40});
+  cluster.StartAll();
+  REQUIRE(
+      cluster.RunUntil([&] { return cluster.global_step() == GlobalStep(10); }, absl::Seconds(9)));
+  cluster.chief().Kill();
+  cluster.StartChief();
+  REQUIRE(cluster.RunToEnd(kLimit));
+  CHECK(cluster.end()->ok());
+  CHECK(cluster.run().record().start >= GlobalStep(10));
+  for (uint32_t i = 0; i < 3; ++i) {
+    CHECK(cluster.worker(i).starts() == std::vector<GlobalStep>{GlobalStep(0)});
+  }
+}
+
+TEST_CASE("a worker that dies together with the chief is missed when its lease ends") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  SimCluster cluster({.seed = 2, .workers = 2, .aggregate = 2, .steps = 40});
+  cluster.StartAll();
+  REQUIRE(
+      cluster.RunUntil([&] { return cluster.global_step() == GlobalStep(10); }, absl::Seconds(9)));
+  cluster.chief().Kill();
+  cluster.worker(1).Kill();
+  cluster.StartChief();
+  const auto is_named = [&] {
+    return cluster.status().waiting_for().find("worker 1 (worker:2) was lost") != std::string::npos;
+  };
+  REQUIRE(cluster.RunUntil(is_named, absl::Seconds(7)));
+  cluster.worker(1).Start();
+  REQUIRE(cluster.RunToEnd(kLimit));
+  CHECK(cluster.end()->ok());
+  CHECK(BrokenPerReplicaLaws(cluster) == std::vector<std::string>());
+}
+
+}  // namespace
+}  // namespace lockstep::sim

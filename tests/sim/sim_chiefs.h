@@ -1,0 +1,53 @@
+// The chief of a simulated job, process after process: each is the real one, and the next one finds
+// what the last one left at the ps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "chief/service/job_run.h"
+#include "common/client/ps_client.h"
+#include "tests/sim/event_queue.h"
+#include "tests/sim/network.h"
+
+namespace lockstep::sim {
+
+class SimChiefs {
+ public:
+  // Starts none. What is pointed to outlives this; `shards` are those of this process, in the
+  // cluster's order.
+  SimChiefs(chief::JobPlan plan, std::vector<PsControl*> shards, Network* network,
+            EventQueue* events);
+  ~SimChiefs();
+
+  // A new process. The one before has been killed.
+  void Start();
+  // kill -9: calls that are on their way arrive, nothing comes back.
+  void Kill();
+
+  const chief::JobPlan& plan() const { return plan_; }
+  // Of the newest process.
+  chief::JobRun& run() const;
+  const std::optional<absl::Status>& end() const;
+
+  // What workers call. UNAVAILABLE while there is none, and when it dies meanwhile.
+  void Register(const RegisterTaskRequest& request, Done<RegisterTaskReply> done);
+  void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done);
+
+ private:
+  struct Process;
+
+  void Tick(std::shared_ptr<Process> process);
+  template <typename Reply>
+  std::optional<chief::Answer<Reply>> Connect(Done<Reply> done);
+
+  const chief::JobPlan plan_;
+  const std::vector<PsControl*> shards_;
+  Network* const network_;
+  EventQueue* const events_;
+  std::vector<std::shared_ptr<Process>> processes_;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,122 @@
+#include "chief/recovery/take_command.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::chief {
+namespace {
+
+Claim TwoShards() {
+  Claim claim;
+  claim.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
+  claim.job = 77;
+  claim.epoch = Epoch(1);
+  claim.end = GlobalStep(100);
+  return claim;
+}
+
+SetViewReply At(int64_t shard_step, int64_t global_step, std::vector<int64_t> kept = {}) {
+  SetViewReply reply;
+  reply.set_job(55);
+  reply.set_term(2);
+  reply.set_epoch(1);
+  reply.set_has_variables(true);
+  reply.set_shard_step(shard_step);
+  reply.set_global_step(global_step);
+  for (const int64_t version : kept) reply.add_kept_versions(version);
+  return reply;
+}
+
+using Versions = std::vector<GlobalStep>;
+
+std::string WhyNot(const Claim& claim, const std::vector<SetViewReply>& shards) {
+  const absl::Status status = FindPosition(claim, shards).status();
+  CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(status.message().find("Remedy: start every ps again") != absl::string_view::npos);
+  return std::string(status.message());
+}
+
+TEST_CASE("a job that has not begun begins where the chief says") {
+  Claim claim = TwoShards();
+  claim.variables.set_start_step(40);
+  const auto position = FindPosition(claim, {At(40, 40), SetViewReply()});
+  REQUIRE(position.ok());
+  CHECK(position->step == GlobalStep(40));
+  CHECK_FALSE(position->is_finished);
+}
+
+TEST_CASE("a job in training goes on at the step shard's step, whoever closed more") {
+  for (const int64_t other : {12, 13, 14}) {
+    for (const int64_t step_shard : {12, 13}) {
+      const auto position = FindPosition(TwoShards(), {At(step_shard, 12), At(other, 0)});
+      REQUIRE(position.ok());
+      CHECK(position->step == GlobalStep(12));
+    }
+  }
+}
+
+TEST_CASE("shards that do not belong together are refused by name") {
+  CHECK(WhyNot(TwoShards(), {At(12, 12), At(11, 0)}) ==
+        "ps 1 (b:2) is at step 11, the job at step 12. Remedy: start every ps again, and the chief "
+        "with --restore to go on from a checkpoint");
+  CHECK(WhyNot(TwoShards(), {At(12, 12), At(15, 0)}).find("ps 1 (b:2) is at step 15") == 0);
+  CHECK(WhyNot(TwoShards(), {At(12, 12), SetViewReply()}).find("ps 1 (b:2) has lost") == 0);
+  CHECK(WhyNot(TwoShards(), {SetViewReply(), At(12, 0)}).find("ps 0 (a:1) has lost") == 0);
+  CHECK(WhyNot(TwoShards(), {At(101, 101), At(101, 0)}).find("the job ends at step 100") !=
+        std::string::npos);
+}
+
+TEST_CASE("shards of an asynchronous job have versions of their own") {
+  Claim claim = TwoShards();
+  claim.variables.set_asynchronous(true);
+  const auto position = FindPosition(claim, {At(12, 12), At(9, 0)});
+  REQUIRE(position.ok());
+  CHECK(position->step == GlobalStep(12));
+}
+
+TEST_CASE("what all shards keep is told from what only some still keep") {
+  const auto position = FindPosition(TwoShards(), {At(12, 12, {10, 12}), At(13, 0, {8, 10, 13})});
+  REQUIRE(position.ok());
+  CHECK(position->kept_by_all == Versions{GlobalStep(10)});
+  CHECK(position->kept == Versions{GlobalStep(8), GlobalStep(10), GlobalStep(12), GlobalStep(13)});
+}
+
+TEST_CASE("after the last step it is granted again, and done unless its version is still kept") {
+  const auto kept = FindPosition(TwoShards(), {At(100, 100, {100}), At(100, 0, {100})});
+  REQUIRE(kept.ok());
+  CHECK(kept->step == GlobalStep(99));
+  CHECK_FALSE(kept->is_finished);
+  const auto released = FindPosition(TwoShards(), {At(100, 100, {100}), At(100, 0)});
+  REQUIRE(released.ok());
+  CHECK(released->step == GlobalStep(99));
+  CHECK(released->is_finished);
+}
+
+TEST_CASE("the members of the step shard stay members, unless this is another state") {
+  SetViewReply step_shard = At(12, 12);
+  step_shard.add_members()->set_worker(1);
+  step_shard.mutable_members(0)->set_incarnation(10);
+  const auto view = TakeCommand(TwoShards(), {step_shard, At(12, 0)});
+  REQUIRE(view.ok());
+  CHECK(view->command().job() == 55);
+  CHECK(view->command().term() == 3);
+  REQUIRE(view->members_size() == 1);
+  CHECK(view->members(0).incarnation() == 10);
+  Claim restoring = TwoShards();
+  restoring.epoch = Epoch(2);
+  CHECK(TakeCommand(restoring, {step_shard, At(12, 0)})->members_size() == 0);
+}
+
+TEST_CASE("a chief that starts from a checkpoint does not drop what has trained further") {
+  Claim claim = TwoShards();
+  claim.epoch = Epoch(2);
+  claim.variables.set_start_step(10);
+  claim.variables.set_restore_from("/c/ckpt-10");
+  CHECK(TakeCommand(claim, {At(10, 10), At(10, 10)}).ok());
+  const absl::Status refused = TakeCommand(claim, {At(10, 10), At(11, 10)}).status();
+  CHECK(refused.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(refused.message().find("ps 1 (b:2) is at step 11") == 0);
+  CHECK(refused.message().find("/c/ckpt-10") != absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
