@@ -64,7 +64,7 @@ TEST_CASE("The models in the documentation build") {
 
 TEST_CASE("The jobs in the documentation load") {
   const auto blocks = Blocks("job.md", "job");
-  CHECK(blocks.size() == 3);
+  CHECK(blocks.size() == 4);
   test::TemporaryFolder folder;
   folder.Write("model.textproto", Blocks("model.md", "model")[0]);
   for (const std::string& text : blocks) {
