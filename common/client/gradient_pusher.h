@@ -23,8 +23,7 @@ namespace lockstep {
 struct PushSummary {
   uint32_t accepted = 0;  // variables
   uint32_t stale = 0;
-  GlobalStep shard_step;  // the highest that a reply told
-  bool done = false;      // asynchronous: the shard has applied its last step
+  bool done = false;  // asynchronous: the shard has applied its last step
 };
 
 struct PusherOptions {

@@ -118,9 +118,10 @@ void PushPlan::OnReply(size_t index, const PushReply& reply, absl::Duration now)
     return;
   }
   backoff_.Succeeded(now);
-  summary_.shard_step = std::max(summary_.shard_step, GlobalStep(reply.shard_step()));
   summary_.done = summary_.done || reply.done();
-  straggling_ = options_.asynchronous ? summary_.done : summary_.shard_step > local_step_;
+  const bool is_over =
+      options_.asynchronous ? summary_.done : GlobalStep(reply.shard_step()) > local_step_;
+  straggling_ = straggling_ || is_over;
   for (size_t i = 0; i < message.pieces.size(); ++i) {
     Verdict& verdict = variables_[message.pieces[i].variable].verdict;
     if (verdict != PENDING) continue;

@@ -20,11 +20,6 @@ Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
   return Tensor(variable.dtype, Shape(dims));
 }
 
-MutableTensorView PartOf(const WholeVariable& variable, size_t part, Tensor* whole) {
-  if (variable.parts.size() == 1) return whole->view();
-  return RowRange(whole->view(), variable.parts[part].first_row, variable.parts[part].num_rows);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
@@ -82,7 +77,8 @@ absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
 
 absl::Status VariableCache::FetchNewest(std::span<const std::span<const int64_t>> rows) {
   AimAt(rows, /*with_dense=*/true);
-  return FetchAll(std::nullopt);
+  AimAtSomething();
+  return FetchAll(kNoVersion);
 }
 
 void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense) {
@@ -96,32 +92,56 @@ void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool w
     part_rows_[i]->Divide(rows[i]);
   }
   for (Shard& shard : shards_) {
-    for (size_t target = 0; target < shard.targets.size(); ++target) {
-      const auto [i, part] = shard.targets[target];
-      if (variables[i].sparse) {
-        const PartRows::Range& range = part_rows_[i]->of_part(part);
-        shard.puller->SetTarget(target,
-                                RowRange(memory_[i].view(), static_cast<int64_t>(range.begin),
-                                         static_cast<int64_t>(range.indices.size())),
-                                range.indices);
+    for (size_t k = 0; k < shard.targets.size(); ++k) {
+      const auto [variable, part] = shard.targets[k];
+      if (variables[variable].sparse) {
+        const PartRows::Range& range = part_rows_[variable]->of_part(part);
+        shard.puller->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
       } else {
-        shard.puller->SetTarget(target, with_dense ? PartOf(variables[i], part, &memory_[i])
-                                                   : MutableTensorView{.shape = Shape({0})});
+        shard.puller->SetTarget(
+            k, with_dense ? MemoryOf(shard.targets[k]) : MutableTensorView{.shape = Shape({0})});
       }
     }
   }
 }
 
-absl::Status VariableCache::FetchAll(std::optional<GlobalStep> version) {
+MutableTensorView VariableCache::MemoryOf(const Target& target) {
+  const WholeVariable& variable = layout_.variables()[target.variable];
+  Tensor& memory = memory_[target.variable];
+  if (variable.sparse) {
+    const PartRows::Range& range = part_rows_[target.variable]->of_part(target.part);
+    return RowRange(memory.view(), static_cast<int64_t>(range.begin),
+                    static_cast<int64_t>(range.indices.size()));
+  }
+  if (variable.parts.size() == 1) return memory.view();
+  const VariablePart& part = variable.parts[target.part];
+  return RowRange(memory.view(), part.first_row, part.num_rows);
+}
+
+void VariableCache::AimAtSomething() {
+  static constexpr int64_t kFirstRow[] = {0};
+  for (Shard& shard : shards_) {
+    const bool is_aimed = std::ranges::any_of(shard.targets, [this](const Target& target) {
+      return MemoryOf(target).num_elements() > 0;
+    });
+    if (is_aimed || shard.puller == nullptr) continue;
+    if (shard.unwanted.num_elements() == 0) {
+      shard.unwanted = MakeRows(layout_.variables()[shard.targets[0].variable], 1);
+    }
+    shard.puller->SetTarget(0, shard.unwanted.view(), kFirstRow);
+  }
+}
+
+absl::Status VariableCache::FetchAll(GlobalStep version) {
   const auto in_use =
       std::ranges::count_if(shards_, [](const Shard& shard) { return shard.puller != nullptr; });
   absl::BlockingCounter pending(static_cast<int>(in_use));
   absl::Mutex mutex;
   absl::Status failure;
+  versions_.assign(versions_.size(), version);
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    if (version.has_value()) versions_[shard] = *version;
     if (shards_[shard].puller == nullptr) continue;
-    shards_[shard].puller->Fetch(versions_[shard], [&, shard](absl::StatusOr<GlobalStep> got) {
+    shards_[shard].puller->Fetch(version, [&, shard](absl::StatusOr<GlobalStep> got) {
       {
         absl::MutexLock lock(&mutex);
         if (got.ok()) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,7 +42,8 @@ class VariableCache {
   // is kept no longer somewhere (then a gradient computed from the mixture would be stale anyway).
   absl::StatusOr<GlobalStep> Fetch(GlobalStep version,
                                    std::span<const std::span<const int64_t>> rows);
-  // The same of kNewest: version_of tells what came.
+  // The same of kNewest: version_of tells what came. Something comes from each shard that has
+  // variables, if need be a row that nobody asked for.
   absl::Status FetchNewest(std::span<const std::span<const int64_t>> rows);
 
   // views()[i] is variable i; of a sparse one [rows, ...], the rows last fetched. Valid until the
@@ -52,10 +52,8 @@ class VariableCache {
   // How the rows last fetched of a sparse variable lie in its parts.
   const PartRows& part_rows(size_t variable) const { return *part_rows_[variable]; }
 
-  // The lowest version among what the last fetch brought from the shard; if it brought nothing, the
-  // one last known.
+  // The lowest version among what the last fetch brought from the shard.
   GlobalStep version_of(size_t shard) const { return versions_[shard]; }
-  void SetVersionOf(size_t shard, GlobalStep version) { versions_[shard] = version; }
 
  private:
   // A part and where it lives in its shard's puller.
@@ -66,13 +64,15 @@ class VariableCache {
   struct Shard {
     std::unique_ptr<VariablePuller> puller;  // null: no variable lives there
     std::vector<Target> targets;
+    Tensor unwanted;  // memory for a row of the first target
   };
 
   VariableCache(const VariableLayout& layout, size_t num_shards);
   void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
   void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
-  // Fetches from each shard; `version` is asked for where it is given.
-  absl::Status FetchAll(std::optional<GlobalStep> version);
+  MutableTensorView MemoryOf(const Target& target);
+  void AimAtSomething();
+  absl::Status FetchAll(GlobalStep version);
 
   const VariableLayout& layout_;
   std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far

@@ -140,8 +140,8 @@ void JobRun::ConnectShards() {
   training.step.clipping = registration.job().optimizer().clipping();
   training.step.asynchronous = sync.has_asynchronous();
   training.step.sum_towers = sync.asynchronous().no_tower_scaling();
-  training.step.start_step = GlobalStep(registration.start_step());
   training.step.sleep = options_.sleep;
+  training.start_step = GlobalStep(registration.start_step());
   training.num_replicas = registration.total_num_replicas();
   training.patience = options_.patience;
   for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {

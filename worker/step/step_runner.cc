@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerO
 StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
     : options_(options),
       parts_(parts),
-      stamps_(parts.shards.size(), options.start_step),
+      stamps_(parts.shards.size()),
       sender_(*parts.layout, parts.shards, PusherOptionsOf(options)),
       clipper_(options.clipping, *parts.layout, [this](int variable) { Send(variable); }) {
   for (const WholeVariable& variable : parts.layout->variables()) {
@@ -61,9 +61,6 @@ absl::Status StepRunner::Run(GlobalStep step) {
 absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, Read(batch));
   parts_.progress->WaitFor("the newest values of the variables");
-  for (size_t shard = 0; shard < stamps_.size(); ++shard) {
-    variables_->SetVersionOf(shard, stamps_[shard]);
-  }
   LOCKSTEP_RETURN_IF_ERROR(variables_->FetchNewest(parts_.rows->rows()));
   for (size_t shard = 0; shard < stamps_.size(); ++shard) {
     stamps_[shard] = variables_->version_of(shard);
@@ -71,10 +68,6 @@ absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
   parts_.progress->StartStep(stamps_[kStepShard]);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries,
                             Push(*batches, batch.value(), stamps_));
-  // A gradient that reads nothing of a shard belongs to its newest version.
-  for (size_t shard = 0; shard < stamps_.size(); ++shard) {
-    stamps_[shard] = std::max(stamps_[shard], summaries[shard].shard_step);
-  }
   return summaries[kStepShard].done;
 }
 

@@ -29,7 +29,6 @@ struct StepRunnerOptions {
   Clipping clipping;
   bool asynchronous = false;
   bool sum_towers = false;  // the sum over the towers is pushed, not their mean
-  GlobalStep start_step;
   absl::Duration sleep;  // for trials: each step computes this much longer
   const Clock* clock = Clock::Real();
 };

@@ -38,7 +38,7 @@ absl::Status TrainingLoop::Run() {
 }
 
 absl::Status TrainingLoop::RunSynchronous(StepRunner* runner) {
-  GlobalStep local_step = options_.step.start_step;
+  GlobalStep local_step = options_.start_step;
   while (true) {
     parts_.progress->StartStep(local_step);
     LOCKSTEP_RETURN_IF_ERROR(runner->Run(local_step));
@@ -53,8 +53,8 @@ absl::Status TrainingLoop::RunSynchronous(StepRunner* runner) {
 // Its own count decides the data, since replicas are at no common step. A replica that comes later
 // goes on about where all of them together are.
 absl::Status TrainingLoop::RunAsynchronous(StepRunner* runner) {
-  GlobalStep batch(options_.step.start_step.value() / options_.num_replicas);
-  parts_.progress->StartStep(options_.step.start_step);
+  GlobalStep batch(options_.start_step.value() / options_.num_replicas);
+  parts_.progress->StartStep(options_.start_step);
   while (!stop_.HasBeenNotified()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool done, runner->RunNewest(batch));
     if (done) return absl::OkStatus();

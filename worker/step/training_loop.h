@@ -17,6 +17,7 @@ namespace lockstep::worker {
 
 struct TrainingLoopOptions {
   StepRunnerOptions step;
+  GlobalStep start_step;
   uint32_t num_replicas = 1;
   std::vector<std::string> shard_names;          // "ps 1 (host:port)", for messages
   absl::Duration patience = absl::Seconds(120);  // with an unreachable ps

@@ -6,7 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "chief/plan/place.h"
 #include "common/config/text_proto.h"
 #include "tests/support/temporary_folder.h"
@@ -51,6 +53,22 @@ struct ClickJobOptions {
   std::optional<int64_t> max_staleness;
 };
 
+// Notes for which steps it was asked.
+class NotingPipeline final : public Pipeline {
+ public:
+  NotingPipeline(std::unique_ptr<Pipeline> pipeline, std::vector<int64_t>* asked)
+      : pipeline_(std::move(pipeline)), asked_(asked) {}
+  absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override {
+    asked_->push_back(step.value());
+    return pipeline_->BatchesFor(step);
+  }
+  int64_t num_examples() const override { return pipeline_->num_examples(); }
+
+ private:
+  const std::unique_ptr<Pipeline> pipeline_;
+  std::vector<int64_t>* const asked_;
+};
+
 class ClickJob {
  public:
   explicit ClickJob(const ClickJobOptions& options)
@@ -67,7 +85,9 @@ class ClickJob {
                   .restore_from = options.restore_from,
                   .start = options.start,
                   .end = options.end}),
-        shards_(cluster_.data()) {
+        shards_(cluster_.data()),
+        progress_(options.workers),
+        batches_(options.workers) {
     std::string csv;
     for (int i = 0; i < 64; ++i) {
       const int user = (7 * i) % 40, item = (11 * i + 3) % 40;
@@ -81,7 +101,6 @@ class ClickJob {
   std::vector<absl::Status> Train() {
     std::vector<absl::Status> ends(options_.workers);
     std::vector<std::thread> threads;
-    progress_ = std::vector<Progress>(options_.workers);
     for (uint32_t worker = 0; worker < options_.workers; ++worker) {
       threads.emplace_back([this, worker, &ends] { ends[worker] = TrainReplica(worker); });
     }
@@ -93,7 +112,9 @@ class ClickJob {
 
   // Of a variable at the end.
   std::vector<float> Values(const std::string& name) {
-    const auto cache = VariableCache::Create(layout_, cluster_.data(), cluster_.Identity(0));
+    const auto cache = VariableCache::Create(
+        layout_, cluster_.data(), cluster_.Identity(0),
+        options_.asynchronous ? VariableCache::kNewest : VariableCache::kValues);
     std::vector<std::vector<int64_t>> rows(layout_.variables().size());
     std::vector<std::span<const int64_t>> named;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -103,7 +124,11 @@ class ClickJob {
       }
       named.push_back(rows[i]);
     }
-    if (!(*cache)->Fetch(GlobalStep(options_.end), named).ok()) std::abort();
+    if (options_.asynchronous) {
+      if (!(*cache)->FetchNewest(named).ok()) std::abort();
+    } else if (!(*cache)->Fetch(GlobalStep(options_.end), named).ok()) {
+      std::abort();
+    }
     for (size_t i = 0; i < rows.size(); ++i) {
       if (layout_.variables()[i].name != name) continue;
       const std::span<const float> values = (*cache)->views()[i].as<float>();
@@ -119,6 +144,13 @@ class ClickJob {
   const ModelGraph& graph() const { return graph_; }
   const VariableLayout& layout() const { return layout_; }
   ProgressReport report(uint32_t worker) const { return progress_[worker].Report(); }
+  // The steps whose data a worker has used.
+  const std::vector<int64_t>& batches(uint32_t worker) const { return batches_[worker]; }
+  // Ends the training of all.
+  void Stop() {
+    absl::MutexLock lock(&mutex_);
+    for (TrainingLoop* loop : loops_) loop->Stop();
+  }
 
  private:
   absl::Status TrainReplica(uint32_t worker) {
@@ -127,14 +159,15 @@ class ClickJob {
     data.mutable_csv()->set_train(folder_.Path("train.csv"));
     data.mutable_csv()->set_label_column("3");
     data.mutable_csv()->set_no_header(true);
-    const auto pipeline =
+    auto opened =
         Pipeline::Open(data, {graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()},
                        {.seed = 5,
                         .replica = worker,
                         .num_replicas = options_.workers,
                         .batch_per_tower = options_.batch,
                         .towers = options_.towers});
-    if (!pipeline.ok()) return pipeline.status();
+    if (!opened.ok()) return opened.status();
+    NotingPipeline pipeline(*std::move(opened), &batches_[worker]);
     const auto towers = TowerGroup::Create(
         graph_, {.towers = static_cast<int>(options_.towers), .batch_per_tower = options_.batch});
     if (!towers.ok()) return towers.status();
@@ -144,17 +177,24 @@ class ClickJob {
                      .seed = 3,
                      .clipping = {},
                      .asynchronous = options_.asynchronous,
-                     .sum_towers = options_.sum_towers,
-                     .start_step = GlobalStep(options_.start)};
+                     .sum_towers = options_.sum_towers};
+    training.start_step = GlobalStep(options_.start);
     training.num_replicas = options_.workers;
     training.shard_names.assign(options_.ps, "ps");
     TrainingLoop loop(training, {.layout = &layout_,
                                  .shards = shards_.pointers(),
                                  .towers = towers->get(),
-                                 .data = pipeline->get(),
+                                 .data = &pipeline,
                                  .rows = &rows,
                                  .progress = &progress_[worker]});
-    return loop.Run();
+    {
+      absl::MutexLock lock(&mutex_);
+      loops_.push_back(&loop);
+    }
+    const absl::Status end = loop.Run();
+    absl::MutexLock lock(&mutex_);
+    std::erase(loops_, &loop);
+    return end;
   }
 
   const ClickJobOptions options_;
@@ -165,6 +205,9 @@ class ClickJob {
   CountingPs shards_;
   lockstep::test::TemporaryFolder folder_;
   std::vector<Progress> progress_;
+  std::vector<std::vector<int64_t>> batches_;
+  absl::Mutex mutex_;
+  std::vector<TrainingLoop*> loops_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::worker::test
