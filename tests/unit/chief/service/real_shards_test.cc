@@ -45,21 +45,28 @@ JobPlan Plan(int64_t max_steps, const std::string& root) {
 
 struct Cluster {
   explicit Cluster(JobPlan plan) {
-    std::vector<PsControl*> pointers;
     for (uint32_t i = 0; i < kShards; ++i) {
       shards.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
       controls.push_back(MakeInProcessControl(shards.back().get(), Incarnation(100 + i)));
-      pointers.push_back(controls.back().get());
     }
-    run.emplace(
-        std::move(plan), JobRunOptions{.job_id = 9}, pointers, &executor, &clock, [] {},
-        [this](absl::Status status) { ended = std::move(status); });
-    run->Start();
-    executor.Run();
+    StartChief(std::move(plan));
   }
   ~Cluster() {
     controls.clear();
     for (const auto& shard : shards) shard->Stop();
+  }
+
+  // A chief before this one is never heard of again: nothing that it waits for comes to it.
+  void StartChief(JobPlan plan) {
+    if (run != nullptr) dead.emplace_back(std::move(executor), std::move(run));
+    std::vector<PsControl*> pointers;
+    for (const auto& control : controls) pointers.push_back(control.get());
+    executor = std::make_unique<ManualExecutor>();
+    run = std::make_unique<JobRun>(
+        std::move(plan), JobRunOptions{.job_id = 9}, pointers, executor.get(), &clock, [] {},
+        [this](absl::Status status) { ended = std::move(status); });
+    run->Start();
+    executor->Run();
   }
 
   RegisterTaskReply Register() {
@@ -73,7 +80,7 @@ struct Cluster {
           REQUIRE(reply.ok());
           got = *reply;
         }));
-    executor.Run();
+    executor->Run();
     return got;
   }
   ps::WorkerIdentity Identity() const {
@@ -82,6 +89,11 @@ struct Cluster {
   }
   // A gradient of ones for every variable of the shard; the step's number for the loss.
   void Push(uint32_t shard, int64_t step) {
+    PushUnseen(shard, step);
+    executor->Run();
+  }
+  // The chief has not heard of it yet.
+  void PushUnseen(uint32_t shard, int64_t step) {
     std::vector<float> payload;
     ps::PushOrder order{.worker = Identity(),
                         .push_seq = PushSeq(static_cast<uint64_t>(step + 1)),
@@ -98,7 +110,6 @@ struct Cluster {
     const absl::StatusOr<ps::PushResult> result = shards[shard]->Push(order);
     INFO(result.status().ToString());
     REQUIRE(result.ok());
-    executor.Run();
   }
   // The answer to the worker's next request for a token; nothing while it is parked.
   std::shared_ptr<std::optional<ps::Token>> Dequeue() {
@@ -112,17 +123,18 @@ struct Cluster {
   }
   // The checkpoint's commit comes from a thread of its own.
   void AwaitCheckpoint(const std::string& folder) {
-    while (run->record().checkpoint != folder) executor.AwaitWork();
+    while (run->record().checkpoint != folder) executor->AwaitWork();
   }
 
-  ManualExecutor executor;
   ManualClock clock;
   Incarnation incarnation{10};  // of the worker
   DequeueSeq dequeue_seq;
   std::optional<absl::Status> ended;
   std::vector<std::unique_ptr<ps::Shard>> shards;
   std::vector<std::unique_ptr<PsControl>> controls;
-  std::optional<JobRun> run;
+  std::vector<std::pair<std::unique_ptr<ManualExecutor>, std::unique_ptr<JobRun>>> dead;
+  std::unique_ptr<ManualExecutor> executor;
+  std::unique_ptr<JobRun> run;
 };
 
 std::vector<float> Read(const std::string& folder, const std::string& name, int64_t elements) {
@@ -165,7 +177,7 @@ TEST_CASE("real shards train to the end, commit after all have closed, and are s
   for (int i = 0; i < 50 && !cluster.ended.has_value(); ++i) {
     cluster.clock.Advance(absl::Milliseconds(100));
     cluster.run->Tick();
-    cluster.executor.Run();
+    cluster.executor->Run();
   }
   REQUIRE(cluster.ended.has_value());
   CHECK(cluster.ended->ok());
@@ -197,6 +209,68 @@ TEST_CASE("real shards go on from a checkpoint as if nothing had happened") {
   CHECK(Read(CheckpointFolder(root.path(), 4), "fc/bias", 2) == std::vector<float>(2, 6.0f));
 }
 
+TEST_CASE("a chief that takes over goes on with the same worker, and saves what was not saved") {
+  const test::TemporaryFolder root;
+  Cluster cluster(Plan(5, root.path()));
+  REQUIRE(cluster.Register().ready());
+  for (int64_t step = 0; step < 2; ++step) {
+    cluster.Push(0, step);
+    cluster.Push(1, step);
+  }
+  cluster.PushUnseen(0, 2);
+  cluster.PushUnseen(1, 2);
+  while (cluster.run->record().global_step < GlobalStep(3)) REQUIRE(cluster.executor->RunNext());
+  // Version 3 is with the shards to be saved, and their answers are on the way.
+  cluster.StartChief(Plan(5, root.path()));
+  CHECK(cluster.run->record().start == GlobalStep(3));
+  cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 3));
+  CHECK(Read(CheckpointFolder(root.path(), 3), "fc/kernel", 3) == std::vector<float>(3, 6.5f));
+  for (const auto& shard : cluster.shards) CHECK(shard->GetView().kept_versions.empty());
+  for (int64_t step = 3; step < 5; ++step) {
+    cluster.Push(1, step);
+    cluster.Push(0, step);
+  }
+  cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 5));
+  CHECK(Read(CheckpointFolder(root.path(), 5), "fc/bias", 2) == std::vector<float>(2, 5.5f));
+}
+
+TEST_CASE("a chief that comes when all is saved has nothing left to do but to end the job") {
+  const test::TemporaryFolder root;
+  Cluster cluster(Plan(1, root.path()));
+  REQUIRE(cluster.Register().ready());
+  cluster.Push(0, 0);
+  cluster.Push(1, 0);
+  cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 1));
+  cluster.StartChief(Plan(1, root.path()));
+  for (int i = 0; i < 100 && !cluster.ended.has_value(); ++i) {
+    cluster.clock.Advance(absl::Milliseconds(100));
+    cluster.run->Tick();
+    cluster.executor->Run();
+  }
+  REQUIRE(cluster.ended.has_value());
+  CHECK(cluster.ended->ok());
+  CHECK(cluster.run->record().global_step == GlobalStep(1));
+}
+
+TEST_CASE("a chief that wants fewer steps than the shards have made ends with an error") {
+  const test::TemporaryFolder root;
+  Cluster cluster(Plan(5, root.path()));
+  REQUIRE(cluster.Register().ready());
+  for (int64_t step = 0; step < 2; ++step) {
+    cluster.Push(0, step);
+    cluster.Push(1, step);
+  }
+  cluster.StartChief(Plan(1, root.path()));
+  for (int i = 0; i < 100 && !cluster.ended.has_value(); ++i) {
+    cluster.clock.Advance(absl::Milliseconds(100));
+    cluster.run->Tick();
+    cluster.executor->Run();
+  }
+  REQUIRE(cluster.ended.has_value());
+  CHECK(std::string(cluster.ended->message()).find("is at step 2, and the job ends at step 1") !=
+        std::string::npos);
+}
+
 TEST_CASE("a successor pushes the uncommitted step to the shard that lacks it") {
   const test::TemporaryFolder root;
   Cluster cluster(Plan(5, root.path()));
@@ -206,7 +280,7 @@ TEST_CASE("a successor pushes the uncommitted step to the shard that lacks it") 
   for (int i = 0; i < 60; ++i) {
     cluster.clock.Advance(absl::Milliseconds(100));
     cluster.run->Tick();
-    cluster.executor.Run();
+    cluster.executor->Run();
   }
   ProcessStatus status;
   cluster.run->FillStatus(&status);

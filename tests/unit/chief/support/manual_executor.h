@@ -19,16 +19,19 @@ class ManualExecutor final : public Executor {
 
   // Until nothing is left.
   void Run() {
-    while (true) {
-      absl::AnyInvocable<void()> work;
-      {
-        absl::MutexLock lock(&mutex_);
-        if (queue_.empty()) return;
-        work = std::move(queue_.front());
-        queue_.pop_front();
-      }
-      work();
+    while (RunNext()) continue;
+  }
+  // False: nothing was left.
+  bool RunNext() {
+    absl::AnyInvocable<void()> work;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (queue_.empty()) return false;
+      work = std::move(queue_.front());
+      queue_.pop_front();
     }
+    work();
+    return true;
   }
 
   // Waits until another thread has posted something, and works.
