@@ -95,5 +95,23 @@ TEST_CASE("a checkpoint of parts is evaluated alone and goes on in other parts")
   }
 }
 
+TEST_CASE("an asynchronous job ends with its last gradient, evaluated and saved, and goes on") {
+  const TableJob job;
+  JobText text = job.Text("max_part_bytes: 150 towers: 2", 120);
+  text.sync = "asynchronous { max_staleness: 30 }";
+  const nlohmann::json summary = Run(2, 3, text);
+  CHECK(summary["steps"] == 120);
+  const std::vector<double> losses = Losses(summary);
+  REQUIRE(losses.size() == 120);
+  CHECK(losses.back() < losses.front());
+  CHECK(summary["evaluations"].back()["step"] == 120);
+  const nlohmann::json alone = EvaluateAlone(job.Saved(120));
+  CHECK(alone["accuracy"] == summary["evaluations"].back()["accuracy"]);
+  text.max_steps = 150;
+  const nlohmann::json longer = Run(3, 2, text, {"--restore=" + job.Saved(120)});
+  CHECK(longer["start_step"] == 120);
+  CHECK(longer["steps"] == 150);
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -32,6 +32,7 @@ PsCluster::PsCluster(const PsClusterOptions& options) : options_(options) {
   plan.replicas_to_aggregate = options.workers;
   plan.asynchronous = options.asynchronous;
   plan.max_staleness = options.max_staleness;
+  if (options.asynchronous) plan.end_step = GlobalStep(options.end);
   plan.restore_from = options.restore_from;
   plan.start_step = GlobalStep(options.start);
   for (uint32_t k = 0; k < options.placement.shards(); ++k) {

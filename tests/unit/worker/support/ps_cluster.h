@@ -37,7 +37,8 @@ class PsCluster {
   // After the workers' threads.
   ~PsCluster();
 
-  // Grants and commits all steps as their gradients come; after the last one tokens say done.
+  // Of a synchronous job: grants and commits all steps as their gradients come; after the last one
+  // tokens say done.
   void RunSteps();
   // Of each step that is over: the last variable of the placement.
   std::vector<float> losses();
