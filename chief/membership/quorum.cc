@@ -9,6 +9,9 @@ Quorum Reckon(const QuorumRules& rules, const Attendance& attendance, GlobalStep
   if (rules.counts_stamps) {
     const int64_t tokens = step == rules.start ? rules.initial_tokens : rules.tokens_per_step;
     quorum.possible = tokens + attendance.starts - attendance.taken_away;
+    if (attendance.stands_still) {
+      quorum.possible = std::min<int64_t>(quorum.possible, rules.aggregate - int64_t{1});
+    }
   }
   if (attendance.able == 0) quorum.possible = 0;
   quorum.is_short = quorum.possible < static_cast<int64_t>(rules.aggregate);

@@ -34,14 +34,17 @@ struct Attendance {
   uint32_t able = 0;         // live and have data
   uint32_t out_of_data = 0;  // live, and push nothing any more
   // Of the step at hand: processes that began at it, without a token; stamps that went with workers
-  // whose data ended. A worker that died is not among these: whether it had pushed nobody knows. So
-  // a shortage of stamps that is found is certain, but not each one is found.
+  // whose data ended. A worker that died is not among these: whether it had pushed nobody knows.
   int64_t starts = 0;
   int64_t taken_away = 0;
+  // Everybody who is able waits for a token, there is none, and the step is open: then a stamp went
+  // with somebody who died.
+  bool stands_still = false;
 };
 
 struct Quorum {
-  int64_t possible = 0;  // gradients that the step can have in all, at most; 0 when nobody is able
+  // Gradients that the step can have in all, at most; 0 when nobody is able.
+  int64_t possible = 0;
   bool is_short = false;
   uint32_t required = 1;  // for the grant of the step
   bool must_end = false;  // there is nothing to wait for, or it is not wanted

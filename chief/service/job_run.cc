@@ -1,5 +1,6 @@
 #include "chief/service/job_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -19,6 +20,8 @@ constexpr absl::Duration kProgressLine = absl::Seconds(3);
 // For the workers to hear the end, and again for the ps.
 constexpr absl::Duration kEndGrace = absl::Seconds(2);
 constexpr absl::Duration kLeasePatience = absl::Seconds(30);
+// In a row, that find everybody waiting.
+constexpr int kCertainProbes = 2;
 // Losses of longer jobs are recorded only when asked for.
 constexpr int64_t kRecordedSteps = 10000;
 
@@ -262,15 +265,22 @@ void JobRun::CompleteIfDone() {
   Finish(save_failure_);
 }
 
+Attendance JobRun::Attend(GlobalStep step) {
+  // A shard may not know yet who is gone: it would count late pushes of theirs beside fewer others.
+  const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
+  Attendance attendance =
+      membership_.CountFor(step, shrinks ? views_->confirmed() : membership_.Live());
+  attendance.stands_still = standstill_.probes >= kCertainProbes && standstill_.step == step &&
+                            standstill_.membership == membership_.changes();
+  return attendance;
+}
+
 // Comes after the successors of those whose leases ended have been let in.
 void JobRun::WatchQuorum() {
   if (plan_.asynchronous()) return;
-  // A shard may not know yet who is gone: it would count late pushes of theirs beside fewer others.
   const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
   const GlobalStep step = record_.global_step;
-  const Quorum quorum =
-      Reckon(quorum_rules_,
-             membership_.CountFor(step, shrinks ? views_->confirmed() : membership_.Live()), step);
+  const Quorum quorum = Reckon(quorum_rules_, Attend(step), step);
   const Quorum before = std::exchange(quorum_, quorum);
   const absl::Duration now = clock_->Monotonic();
   if (quorum.must_end) {
@@ -301,10 +311,25 @@ void JobRun::WatchTraining() {
   if (!stall_reminder_.Due(now)) return;
   log::Warning(absl::StrCat("waiting for ", WaitingFor(now)));
   if (!options_.fetch_status || phase_ != Phase::kTraining) return;
-  probe_.Start([this](std::string pending) {
-    pending_at_ps_ = std::move(pending);
-    if (!pending_at_ps_.empty()) log::Warning(pending_at_ps_);
-  });
+  probe_.Start([this](const PsPending& pending) { OnProbed(pending); });
+}
+
+void JobRun::OnProbed(const PsPending& pending) {
+  pending_at_ps_ = pending.text;
+  if (!pending_at_ps_.empty()) log::Warning(pending_at_ps_);
+  const Standstill now{record_.global_step, membership_.changes(), standstill_.probes};
+  const bool is_same = now == standstill_;
+  standstill_ = now;
+  standstill_.probes = StandsStill(pending) ? (is_same ? now.probes + 1 : 1) : 0;
+}
+
+// The ps are asked one after another, so once is no proof.
+bool JobRun::StandsStill(const PsPending& pending) {
+  const uint32_t able = membership_.CountFor(record_.global_step, membership_.Live()).able;
+  const bool all_reached =
+      std::ranges::all_of(steps_->shards(), [](const auto& shard) { return shard.problem.ok(); });
+  return phase_ == Phase::kTraining && quorum_rules_.counts_stamps && all_reached &&
+         !pending.text.empty() && able > 0 && pending.waiting_for_tokens >= able;
 }
 
 void JobRun::Finish(absl::Status outcome) {

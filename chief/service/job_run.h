@@ -89,6 +89,9 @@ class JobRun {
   void OnStepsEnded(absl::Status status);
   void CompleteIfDone();
   void WatchQuorum();
+  Attendance Attend(GlobalStep step);
+  void OnProbed(const PsPending& pending);
+  bool StandsStill(const PsPending& pending);
   void WatchTraining();
 
   // End.
@@ -141,6 +144,14 @@ class JobRun {
   GlobalStep reported_step_;
   bool told_of_loss_ = false;  // that it is not finite
   std::string pending_at_ps_;  // what the last probe told
+  // Probes in a row that found every worker waiting for a token, at this step, the members the
+  // same.
+  struct Standstill {
+    GlobalStep step;
+    uint64_t membership = 0;
+    int probes = 0;
+    friend bool operator==(const Standstill&, const Standstill&) = default;
+  } standstill_;
   // As of the last tick; until then of a job that lacks nobody.
   Quorum quorum_{.possible = std::numeric_limits<int64_t>::max()};
 

@@ -65,7 +65,7 @@ std::string JobRun::DescribeNeed() const {
   return absl::StrCat(
       text, ", and ",
       quorum_rules_.counts_stamps
-          ? absl::StrCat(quorum_.possible, " with its stamp can exist")
+          ? absl::StrCat("at most ", quorum_.possible, " with its stamp can exist")
           : absl::StrCat(quorum_.possible, quorum_.possible == 1 ? " worker lives and has data"
                                                                  : " workers live and have data"));
 }

@@ -6,6 +6,11 @@
 #include "absl/strings/str_join.h"
 
 namespace lockstep::chief {
+namespace {
+
+constexpr size_t kStepShard = 0;
+
+}  // namespace
 
 std::string DescribePending(int shard, const absl::StatusOr<ProcessStatus>& status) {
   if (!status.ok()) return "";
@@ -29,19 +34,25 @@ PsProbe::~PsProbe() {
   if (thread_.joinable()) thread_.join();
 }
 
-void PsProbe::Start(std::function<void(std::string)> done) {
+void PsProbe::Start(std::function<void(PsPending)> done) {
   if (running_) return;
   running_ = true;
   if (thread_.joinable()) thread_.join();
   thread_ = std::thread([this, done = std::move(done)] {
     std::vector<std::string> parts;
+    PsPending pending;
     for (size_t shard = 0; shard < addresses_.size(); ++shard) {
-      std::string part = DescribePending(static_cast<int>(shard), fetch_(addresses_[shard]));
+      const absl::StatusOr<ProcessStatus> status = fetch_(addresses_[shard]);
+      std::string part = DescribePending(static_cast<int>(shard), status);
       if (!part.empty()) parts.push_back(std::move(part));
+      if (status.ok() && shard == kStepShard) {
+        pending.waiting_for_tokens = status->shard().waiting_dequeues();
+      }
     }
-    executor_->Post([this, done, text = absl::StrJoin(parts, "; ")] {
+    pending.text = absl::StrJoin(parts, "; ");
+    executor_->Post([this, done, pending = std::move(pending)] {
       running_ = false;
-      done(text);
+      done(pending);
     });
   });
 }

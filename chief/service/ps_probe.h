@@ -15,6 +15,11 @@
 
 namespace lockstep::chief {
 
+struct PsPending {
+  std::string text;  // about all ps: "ps 0 waits for conv1/kernel (1 of 2, from worker 0)"
+  uint32_t waiting_for_tokens = 0;  // workers, at the step shard
+};
+
 class PsProbe {
  public:
   // Blocks; called on the probe's thread.
@@ -25,9 +30,8 @@ class PsProbe {
   // Waits for the call that runs.
   ~PsProbe();
 
-  // `done` gets one line about all ps: "ps 0 waits for conv1/kernel (1 of 2, from worker 0)". Does
-  // nothing while the one before is not done.
-  void Start(std::function<void(std::string)> done);
+  // Does nothing while the one before is not done.
+  void Start(std::function<void(PsPending)> done);
 
  private:
   const std::vector<std::string> addresses_;

@@ -65,6 +65,21 @@ TEST_CASE("with a token queue stamps count, not workers: tensorflow#20342") {
   CHECK_FALSE(Reckon(rules, attendance, GlobalStep(9)).is_short);
 }
 
+TEST_CASE("a queue that stands still has lost a stamp with somebody who died") {
+  const QuorumRules rules{.on_shortage = OnShortage::kAbort,
+                          .aggregate = 2,
+                          .counts_stamps = true,
+                          .tokens_per_step = 2};
+  Attendance attendance{.replicas = 2, .able = 1};
+  CHECK_FALSE(Reckon(rules, attendance, GlobalStep(9)).is_short);
+  attendance.stands_still = true;
+  const Quorum quorum = Reckon(rules, attendance, GlobalStep(9));
+  CHECK(quorum.possible == 1);
+  CHECK(quorum.must_end);
+  // Replicas are counted anyway, and waiting for a token is nothing special.
+  CHECK_FALSE(Reckon(PerReplica(OnShortage::kAbort, 1), attendance, GlobalStep(9)).is_short);
+}
+
 TEST_CASE("the first step of a queue has the initial tokens, and a stamp for each start") {
   QuorumRules rules{.aggregate = 4,
                     .counts_stamps = true,

@@ -1,7 +1,9 @@
 // What a run does about processes that are lost.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "tests/unit/chief/service/job_run_fixture.h"
 
@@ -98,6 +100,48 @@ TEST_CASE("a job that aborts names who is missing since when, and lets everybody
   CHECK(text.find("step 1: it needs 2 gradients of each variable, and 1 worker lives and has "
                   "data; worker 1 (127.0.0.1:3) was lost 0.0 s ago, last heard of 5.") == 0);
   CHECK(text.find("Remedy: ") != std::string::npos);
+}
+
+TEST_CASE("a queue that stands still after a worker was killed ends a job that aborts") {
+  JobPlan plan = TwoNeeded(ABORT);
+  plan.job.mutable_sync()->set_token_policy(FIFO);
+  std::atomic<int> probes = 0;
+  JobRunFixture f(plan, [&](const std::string&) {
+    ProcessStatus status;
+    status.mutable_shard()->set_waiting_dequeues(1);
+    VariableStatus* pending = status.mutable_shard()->add_pending();
+    pending->set_name(absl::StrCat("probe", ++probes));
+    return status;
+  });
+  LoseWorkerOne(&f);
+  CHECK_FALSE(f.ended.has_value());
+  // The ps are asked ten seconds after the last step, and ten after that.
+  const auto beat = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      f.Beat(0, 10);
+      f.Pass(absl::Seconds(1));
+    }
+  };
+  const auto await_probe = [&](const char* name) {
+    while (f.Status().state() != "done" &&
+           f.Status().waiting_for().find(name) == std::string::npos) {
+      f.executor.AwaitWork();
+    }
+  };
+  beat(5);
+  await_probe("probe1");
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.ps.finishes.all().empty());
+  beat(10);
+  await_probe("probe2");
+  beat(3);
+  REQUIRE(f.ps.finishes.size() == 1);
+  f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  REQUIRE(f.ended.has_value());
+  CHECK(std::string(f.ended->message())
+            .find("it needs 2 gradients of each variable, and at most 1 with its stamp can exist; "
+                  "worker 1 (127.0.0.1:3) was lost") != std::string::npos);
 }
 
 TEST_CASE("a member that is lost leaves the view of every shard") {
