@@ -7,7 +7,7 @@ _COPTS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-missing-fiel
 
 # In every program, for what the sanitizers cannot see in the system's libraries.
 _SANITIZER_DEPS = select({
-    "//tests/support:under_tsan": ["//tests/support:tsan_mutex"],
+    "//tests/support:under_tsan": ["//tests/support:tsan"],
     "//conditions:default": [],
 })
 

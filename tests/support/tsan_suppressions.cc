@@ -1,8 +1,7 @@
 // What ThreadSanitizer cannot see: gRPC's library is not instrumented, and neither are the
 // reference counts in it that order a reactor's last use before its deletion, and the locks that
 // order the making of a call before its end. Both sides of a race are looked at, with their
-// callers: what is named here must never call our code. Read by the sanitizer's runtime; without
-// it, an unused function.
+// callers: what is named here must never call our code. Read by the sanitizer's runtime.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:grpc::ServerUnaryReactor::~ServerUnaryReactor\n"
