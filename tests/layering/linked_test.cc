@@ -14,7 +14,7 @@ std::set<std::string> LinkedInto(const std::string& binary) {
   std::istringstream labels(ReadInput("tests/layering/" + binary + "_deps"));
   for (std::string label; labels >> label;) {
     // In the graph of every program, in the program under a sanitizer only.
-    if (label == "//tests/support:tsan_mutex") continue;
+    if (label == "//tests/support:tsan") continue;
     const size_t colon = label.find(':');
     const std::string target = label.substr(colon + 1);
     if (label.rfind("//", 0) == 0) {
