@@ -79,9 +79,9 @@ grpc::ServerUnaryReactor* ControlService::CreateVariables(grpc::CallbackServerCo
   Call(events_.called_by_chief);
   auto* parked = new ParkedReply;
   disk_.Do([this, handle = parked->handle(), plan = FromProto(*request), reply] {
-    const absl::StatusOr<int64_t> bytes = shard_->CreateVariables(plan);
-    if (bytes.ok()) Call(events_.created);
-    handle->Answer(bytes.status(), [&] { reply->set_bytes(*bytes); });
+    const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(plan);
+    if (created.ok()) Call(events_.created);
+    handle->Answer(created.status(), [&] { *reply = ToProto(*created); });
   });
   return parked;
 }

@@ -82,6 +82,13 @@ VariablePlan FromProto(const CreateVariablesRequest& request) {
           .end_step = GlobalStep(request.end_step())};
 }
 
+CreateVariablesReply ToProto(const CreatedVariables& created) {
+  CreateVariablesReply reply;
+  reply.set_bytes(created.bytes);
+  for (const std::string& slot : created.slots) reply.add_slots(slot);
+  return reply;
+}
+
 GrantOrder FromProto(const GrantRequest& request) {
   return {.command = FromProto(request.command()),
           .step = GlobalStep(request.step()),
@@ -100,7 +107,8 @@ DequeueOrder FromProto(const DequeueTokenRequest& request) {
 PullOrder FromProto(const PullRequest& request) {
   PullOrder order{.worker = FromProto(request.worker()),
                   .version = GlobalStep(request.version()),
-                  .averages = request.averages()};
+                  .averages = request.averages(),
+                  .slot = request.slot()};
   for (const lockstep::PullPiece& piece : request.pieces()) {
     order.pieces.push_back({.variable = VariableId(piece.variable()),
                             .offset = piece.offset(),

@@ -10,6 +10,7 @@ namespace lockstep::ps {
 
 View FromProto(const SetViewRequest& request);
 VariablePlan FromProto(const CreateVariablesRequest& request);
+CreateVariablesReply ToProto(const CreatedVariables& created);
 GrantOrder FromProto(const GrantRequest& request);
 Command FromProto(const lockstep::Command& command);
 DequeueOrder FromProto(const DequeueTokenRequest& request);

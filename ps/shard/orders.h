@@ -72,6 +72,11 @@ struct VariablePlan {
   GlobalStep end_step;  // 0: none
 };
 
+struct CreatedVariables {
+  int64_t bytes = 0;
+  std::vector<std::string> slots;  // of a trained variable, without its average
+};
+
 struct GrantOrder {
   Command command;
   GlobalStep step;
@@ -148,6 +153,7 @@ struct PullOrder {
   GlobalStep version;
   std::vector<PullPiece> pieces;
   bool averages = false;
+  std::string slot;  // empty: values
 };
 
 // Bytes of a published value; `owner` keeps them alive and unchanged.

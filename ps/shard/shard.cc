@@ -13,7 +13,7 @@ ShardState Shard::GetView() const { return impl_->GetView(); }
 
 absl::StatusOr<ShardState> Shard::SetView(const View& view) { return impl_->SetView(view); }
 
-absl::StatusOr<int64_t> Shard::CreateVariables(const VariablePlan& plan) {
+absl::StatusOr<CreatedVariables> Shard::CreateVariables(const VariablePlan& plan) {
   return impl_->CreateVariables(plan);
 }
 

@@ -10,6 +10,12 @@ namespace {
 
 absl::Status Stopping() { return absl::CancelledError("the parameter server is stopping"); }
 
+CreatedVariables Created(const HostedState& state) {
+  CreatedVariables created{static_cast<int64_t>(state.catalog.num_bytes()), {}};
+  for (const SlotSpec& slot : state.rule->slots()) created.slots.push_back(slot.name);
+  return created;
+}
+
 }  // namespace
 
 absl::Status Shard::Impl::CheckServing() const {
@@ -116,7 +122,7 @@ void Shard::Impl::FailGrants(const absl::Status& status, Outbox* outbox) {
   }
 }
 
-absl::StatusOr<int64_t> Shard::Impl::CreateVariables(const VariablePlan& plan) {
+absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan& plan) {
   Epoch epoch;
   ShardIndex shard;
   {
@@ -131,7 +137,7 @@ absl::StatusOr<int64_t> Shard::Impl::CreateVariables(const VariablePlan& plan) {
             "the shard has been created from another placement, optimizer, seed or number of "
             "replicas");
       }
-      return static_cast<int64_t>(state_->catalog.num_bytes());
+      return Created(*state_);
     }
     is_creating_ = true;
     epoch = admission_.epoch();
@@ -149,7 +155,7 @@ absl::StatusOr<int64_t> Shard::Impl::CreateVariables(const VariablePlan& plan) {
   }
   state_ = *std::move(created);
   if (state_->asynchronous.has_value()) GrantItself(state_.get());
-  return static_cast<int64_t>(state_->catalog.num_bytes());
+  return Created(*state_);
 }
 
 absl::Status Shard::Impl::Finish(const Command& command) {

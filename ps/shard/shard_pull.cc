@@ -41,6 +41,36 @@ absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep ver
   });
 }
 
+// Where among the slots of a variable the one of this name is.
+std::optional<size_t> FindSlot(const HostedState& state, const Snapshot& kept, size_t variable,
+                               const std::string& name) {
+  const absl::Span<const SlotSpec> slots = state.variables[variable]->rule->slots();
+  for (size_t i = 0; i < kept.slots[variable].size(); ++i) {
+    if (slots[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<PullResult> ReadSlot(const HostedState& state, GlobalStep version,
+                                    const std::string& slot,
+                                    const std::vector<ResolvedPiece>& pieces) {
+  const auto kept = state.snapshots.Find(version);
+  if (kept == nullptr || !kept->has_slots) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "slot \"", slot, "\" of version ", version.value(), ": it is not kept; the grant of step ",
+        version.value() - 1, " must ask for slots"));
+  }
+  for (const ResolvedPiece& piece : pieces) {
+    if (FindSlot(state, *kept, piece.variable, slot).has_value()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(state.catalog[piece.variable]), ": it has no slot \"", slot, "\""));
+  }
+  return Read(state, version, pieces, [&](size_t variable) {
+    const size_t index = *FindSlot(state, *kept, variable, slot);
+    return std::shared_ptr<const Tensor>(kept, &kept->slots[variable][index]);
+  });
+}
+
 // The thread that answers copies the rows, without the lock.
 Done<PullResult> AfterCopyingRows(std::shared_ptr<const std::vector<ResolvedPiece>> pieces,
                                   Done<PullResult> done) {
@@ -65,6 +95,9 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
     // Again: the view may have changed since. In the same epoch the catalog is the same.
     if (const absl::Status admitted = AdmitWorker(order.worker); !admitted.ok()) {
       outbox.Answer<PullResult>(std::move(pull.done), admitted);
+    } else if (!order.slot.empty()) {
+      outbox.Answer<PullResult>(std::move(pull.done),
+                                ReadSlot(*state_, order.version, order.slot, *pull.pieces));
     } else if (order.averages) {
       outbox.Answer<PullResult>(std::move(pull.done),
                                 ReadAverages(*state_, order.version, *pull.pieces));

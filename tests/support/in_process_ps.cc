@@ -83,11 +83,9 @@ class InProcessControl final : public PsControl {
   }
   void CreateVariables(const CreateVariablesRequest& request,
                        Done<CreateVariablesReply> done) override {
-    const auto bytes = shard_->CreateVariables(ps::FromProto(request));
-    if (!bytes.ok()) return done(bytes.status());
-    CreateVariablesReply reply;
-    reply.set_bytes(*bytes);
-    done(std::move(reply));
+    const auto created = shard_->CreateVariables(ps::FromProto(request));
+    if (!created.ok()) return done(created.status());
+    done(ps::ToProto(*created));
   }
   void Grant(const GrantRequest& request, Done<GrantReply> done) override {
     const auto answer = calls_.Begin(std::move(done));

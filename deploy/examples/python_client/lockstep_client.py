@@ -172,13 +172,14 @@ class ParameterServer:
         verdict = self._protos["ps"].Verdict.Name
         return {name: verdict(outcome.verdict) for name, outcome in zip(gradients, reply.outcomes)}
 
-    def pull(self, version, names, worker=0):
+    def pull(self, version, names, worker=0, slot=""):
         """{name: values, flat} at the version; waits until there is one.
 
-        With {name: rows} in place of names: these rows alone of each variable, which must be sparse."""
+        With {name: rows} in place of names: these rows alone of each variable, which must be sparse. With a slot, such
+        as "momentum": that in place of the values, at a version that a grant with keep_slots kept."""
         rows = names if isinstance(names, dict) else {}
         pieces = [{"variable": self._ids[name], "rows": rows.get(name)} for name in names]
-        reply = self._call("Pull", worker=self._identity(worker), version=version, pieces=pieces)
+        reply = self._call("Pull", worker=self._identity(worker), version=version, pieces=pieces, slot=slot)
         if reply.version != version:
             raise LookupError(f"version {version} is kept no longer, the newest is {reply.version}")
         values, offset = {}, 0

@@ -1,6 +1,6 @@
 """The optimizers of scripts as the protocol names them, and what they begin with."""
 
-_AVERAGE = "ExponentialMovingAverage"
+AVERAGE = "ExponentialMovingAverage"
 
 
 def _field(name):
@@ -39,7 +39,7 @@ def first_slots(script, initial):
     }.get(script["optimizer"], {})
     filled = {name: [value] * len(initial) for name, value in slots.items()}
     if "averages" in script:
-        filled[_AVERAGE] = initial
+        filled[AVERAGE] = initial
     return filled
 
 
@@ -62,4 +62,4 @@ def first_tensors(script, variables):
 
 
 def average_of(variable):
-    return f"{variable}/{_AVERAGE}"
+    return f"{variable}/{AVERAGE}"

@@ -34,7 +34,8 @@ def _gradient(script, entry):
 
 
 def replay_training(ps, protos, script, comparison):
-    """One worker pushes, and a step is granted where the log applies it. Averages are read from the saved slots."""
+    """One worker pushes, and a step is granted where the log applies it. Averages are read from
+    saved files, and pulled as slots."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         dtype = script["dtype"]
@@ -61,6 +62,8 @@ def replay_training(ps, protos, script, comparison):
             file = ps.save(step, saved)
             _, average = checkpoint.read(saved / file).get(optimizers.average_of("v"), (None, []))
             comparison.near("average", dtype, entry["average"], average)
+            pulled = ps.pull(step, ["v"], slot=optimizers.AVERAGE)["v"]
+            comparison.near("average, pulled", dtype, entry["average"], pulled)
             ps.release(step)
 
 

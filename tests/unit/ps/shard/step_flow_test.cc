@@ -27,8 +27,8 @@ TEST_CASE("a shard tells what it is before and after it has variables") {
   CHECK(absl::IsFailedPrecondition(h.Dequeue(0, 1).status()));
   VariablePlan plan = OneVariable();
   plan.start_step = GlobalStep(40);
-  CHECK(*h.shard.CreateVariables(plan) == 4);
-  CHECK(*h.shard.CreateVariables(plan) == 4);
+  CHECK(h.shard.CreateVariables(plan)->bytes == 4);
+  CHECK(h.shard.CreateVariables(plan)->bytes == 4);
   CHECK(h.shard.GetView().shard_step == GlobalStep(40));
   CHECK(h.shard.GetView().global_step == GlobalStep(40));
   plan.seed = 1;
