@@ -1,12 +1,12 @@
 // The chief dies at any moment and another one takes over from the shards as they are. With every
 // replica needed the job computes the same as without, to the last bit.
 #include <catch2/catch.hpp>
-#include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/log/log.h"
 #include "tests/sim/laws.h"
+#include "tests/sim/seeds.h"
 
 namespace lockstep::sim {
 namespace {
@@ -72,14 +72,7 @@ std::string SimulateOne(uint64_t seed) {
 
 TEST_CASE("a chief that dies at any moment costs the job time and not a bit of its result") {
   REQUIRE(log::Init("simulation", "error").ok());
-  int broken = 0;
-  for (uint64_t seed = 0; seed < kSeeds && broken < 5; ++seed) {
-    const std::string what = SimulateOne(seed);
-    if (what.empty()) continue;
-    ++broken;
-    std::cerr << "seed " << seed << ": " << what << "\n";
-  }
-  CHECK(broken == 0);
+  CHECK(AllAreRight(kSeeds, SimulateOne));
 }
 
 // Here the result depends on who comes first, so the laws are all that there is to check.

@@ -1,0 +1,14 @@
+// Many simulated jobs, one for each seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace lockstep::sim {
+
+// `simulate` says what was wrong with the job of a seed: nothing when all was right. The first
+// wrong ones are printed with their seeds, and end it.
+bool AllAreRight(uint64_t seeds, const std::function<std::string(uint64_t seed)>& simulate);
+
+}  // namespace lockstep::sim
