@@ -10,8 +10,6 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr size_t kStepShard = 0;
-
 PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
   PusherOptions pusher;
   pusher.identity = options.identity;

@@ -2,6 +2,7 @@
 // and backward over the towers, the gradients to every shard.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,6 +23,9 @@
 #include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {
+
+// The shard with the global step and the tokens.
+inline constexpr size_t kStepShard = 0;
 
 struct StepRunnerOptions {
   WorkerIdentity identity;

@@ -9,7 +9,6 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr size_t kStepShard = 0;
 constexpr absl::Duration kRetryPause = absl::Milliseconds(200);
 
 // Runs an asynchronous call and waits for its answer.
