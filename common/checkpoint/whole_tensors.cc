@@ -1,5 +1,6 @@
 #include "common/checkpoint/whole_tensors.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 

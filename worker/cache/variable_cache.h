@@ -69,8 +69,11 @@ class VariableCache {
 
   VariableCache(const VariableLayout& layout, size_t num_shards);
   void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
+  // Tells the pullers what the next fetch brings, and where to.
   void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
+  // For what AimAt wants of it.
   MutableTensorView MemoryOf(const Target& target);
+  // Lets a row come where nothing would.
   void AimAtSomething();
   absl::Status FetchAll(GlobalStep version);
 

@@ -53,7 +53,7 @@ absl::Status StepRunner::Run(GlobalStep step) {
   LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep version, variables_->Fetch(step, parts_.rows->rows()));
   if (version > step) return absl::OkStatus();
   stamps_.assign(stamps_.size(), step);
-  return Push(*batches, step.value(), stamps_).status();
+  return Push(*batches, step.value()).status();
 }
 
 absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
@@ -65,7 +65,7 @@ absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
   }
   parts_.progress->StartStep(stamps_[kStepShard]);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries,
-                            Push(*batches, batch.value(), stamps_));
+                            Push(*batches, batch.value()));
   return summaries[kStepShard].done;
 }
 
@@ -77,15 +77,14 @@ absl::StatusOr<const std::vector<Batch>*> StepRunner::Read(GlobalStep batch) {
 }
 
 absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<Batch>& batches,
-                                                              int64_t number,
-                                                              std::span<const GlobalStep> stamps) {
+                                                              int64_t number) {
   parts_.progress->WaitFor("");
   push_seq_ = push_seq_.next();
-  sender_.Start(push_seq_, stamps);
+  sender_.Start(push_seq_, stamps_);
   Train(batches, number);
   clipper_.Finish();
   parts_.progress->WaitFor(
-      absl::StrCat("the ps to take the gradient of step ", stamps[kStepShard].value()));
+      absl::StrCat("the ps to take the gradient of step ", stamps_[kStepShard].value()));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, sender_.Finish());
   for (const PushSummary& summary : summaries) {
     parts_.progress->Pushed(summary.accepted, summary.stale);

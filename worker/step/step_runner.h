@@ -33,7 +33,7 @@ struct StepRunnerOptions {
   Clipping clipping;
   bool asynchronous = false;
   bool sum_towers = false;  // the sum over the towers is pushed, not their mean
-  absl::Duration sleep;  // for trials: each step computes this much longer
+  absl::Duration sleep;     // for trials: each step computes this much longer
   const Clock* clock = Clock::Real();
 };
 
@@ -65,12 +65,14 @@ class StepRunner {
   StepRunner(const StepRunnerOptions& options, const StepParts& parts);
 
   absl::StatusOr<const std::vector<Batch>*> Read(GlobalStep batch);
-  // From the variables that have been fetched. `number` seeds what is random.
+  // From the variables that have been fetched, with stamps_. `number` seeds what is random. What
+  // the shards said, by shard.
   absl::StatusOr<std::span<const PushSummary>> Push(const std::vector<Batch>& batches,
-                                                    int64_t number,
-                                                    std::span<const GlobalStep> stamps);
+                                                    int64_t number);
   void Train(const std::vector<Batch>& batches, int64_t number);
+  // For the gradients of the rows that have been fetched.
   void MakeRoom();
+  // A gradient on its way: from the towers, and from the clipper.
   void Ready(int variable);
   void Send(int variable);
 
@@ -81,7 +83,7 @@ class StepRunner {
   // has room for the most rows so far, a frozen one none.
   std::vector<Tensor> memory_;
   std::vector<MutableTensorView> gradients_;
-  std::vector<GlobalStep> stamps_;  // by shard
+  std::vector<GlobalStep> stamps_;  // of the gradient at hand, by shard
   GradientSender sender_;
   GradientClipper clipper_;  // in front of the sender
   PushSeq push_seq_;
