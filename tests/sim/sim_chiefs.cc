@@ -10,8 +10,10 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr uint64_t kFirstJob = 9;
 
+}  // namespace
+
 // Works as long as its process lives.
-class EventExecutor final : public chief::Executor {
+class SimChiefs::EventExecutor final : public chief::Executor {
  public:
   EventExecutor(EventQueue* events, std::shared_ptr<const bool> alive)
       : events_(events), alive_(std::move(alive)) {}
@@ -25,8 +27,6 @@ class EventExecutor final : public chief::Executor {
   EventQueue* const events_;
   const std::shared_ptr<const bool> alive_;
 };
-
-}  // namespace
 
 struct SimChiefs::Process {
   explicit Process(EventQueue* events) : executor(events, alive) {}

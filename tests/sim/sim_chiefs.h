@@ -37,6 +37,7 @@ class SimChiefs {
   void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done);
 
  private:
+  class EventExecutor;
   struct Process;
 
   void Tick(std::shared_ptr<Process> process);
