@@ -48,7 +48,7 @@ absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_exampl
 absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& graph) {
   for (const std::string& name : averages.only()) {
     const auto found = std::ranges::find(graph.variables(), name, &ModelVariable::name);
-    if (found != graph.variables().end() && found->trainable) continue;
+    if (found != graph.variables().end() && found->trainable && !found->frozen) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("optimizer.variable_averages.only: the model trains no variable \"", name,
                      "\". Remedy: use a name such as \"", graph.variables().front().name, "\""));

@@ -51,12 +51,11 @@ class Source {
   absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec,
                               const Tensor& value) const {
     const std::string name = SlotTensorName(WholeName(entry), spec.name);
-    // A job may begin to average on its way.
-    if (spec.starts_as_variable && !(checkpoint_.has_value() && checkpoint_->Has(name))) {
-      return value.Clone();
-    }
+    // A job may begin to average on its way, and a variable may have been frozen until now.
+    const bool is_saved = checkpoint_.has_value() && checkpoint_->Has(name);
+    if (spec.starts_as_variable && !is_saved) return value.Clone();
     Tensor slot(entry.dtype, entry.shape);
-    if (checkpoint_.has_value()) {
+    if (is_saved) {
       LOCKSTEP_RETURN_IF_ERROR(ReadRows(entry, name, slot.view()));
     } else if (entry.dtype == DType::kFloat32) {
       std::ranges::fill(slot.as<float>(), spec.initial_value);

@@ -156,7 +156,9 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
                               static_cast<std::byte*>(incoming->buffer.data()) + range.begin,
                               range.end - range.begin});
   }
-  if (!writing.ranges.empty() || header.size == 0) {
+  // A gradient without bytes is brought by whoever comes first.
+  const bool is_empty = header.size == 0 && incoming->writers == 0;
+  if (!writing.ranges.empty() || is_empty) {
     ++incoming->writers;
     push->writings.push_back(std::move(writing));
   }

@@ -51,12 +51,4 @@ void BatchRows::Collect(std::span<const Batch> batches) {
   }
 }
 
-int64_t BatchRows::MaxRows(int variable, int64_t examples) const {
-  const auto table =
-      std::ranges::find(tables_, variable, [](const Table& table) { return table.index.variable; });
-  LOCKSTEP_CHECK(table != tables_.end());
-  const IndexColumns& index = table->index;
-  return examples < index.rows / index.columns.count ? examples * index.columns.count : index.rows;
-}
-
 }  // namespace lockstep::worker

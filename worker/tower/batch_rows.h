@@ -24,9 +24,6 @@ class BatchRows {
   // Valid until the next Collect.
   std::span<const std::span<const int64_t>> rows() const { return rows_; }
 
-  // The most rows of a sparse variable that this many examples can ask for.
-  int64_t MaxRows(int variable, int64_t examples) const;
-
  private:
   struct Table {
     IndexColumns index;

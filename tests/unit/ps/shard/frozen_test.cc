@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "common/checkpoint/checkpoint.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
@@ -65,8 +66,21 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a frozen variable is saved without slots") {
-  const lockstep::test::TemporaryFolder folder;
+TEST_CASE(
+    "a shard that is frozen as a whole runs ahead and still has the version of the step at hand") {
+  Harness harness(
+      PlanOf(PlacementOf({{.name = "fixed", .dims = {2}, .initial = 4, .frozen = true}}), 1, 1));
+  // The chief keeps two grants parked.
+  CHECK_FALSE(harness.Grant(0, 1).IsParked());
+  CHECK_FALSE(harness.Grant(1, 1).IsParked());
+  for (const int64_t version : {0, 1, 2}) {
+    CHECK(harness.Read(version, 0) == std::vector<float>{4, 4});
+  }
+  CHECK(harness.Pull(0, 3, {{VariableId(0)}}).IsParked());
+}
+
+TEST_CASE("a frozen variable is saved without slots, and begins with fresh ones when it thaws") {
+  const lockstep::test::TemporaryFolder root;
   VariablePlan plan = HalfFrozen();
   plan.optimizer.mutable_momentum()->set_momentum(.9f);
   Harness harness(plan);
@@ -74,11 +88,31 @@ TEST_CASE("a frozen variable is saved without slots") {
       {.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});
   CHECK(harness.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
   REQUIRE_FALSE(closed.IsParked());
-  const auto saved = harness.shard.Save(kCommand, GlobalStep(1), folder.path());
+  const std::string folder = CheckpointFolder(root.path(), 1);
+  const auto saved = harness.shard.Save(kCommand, GlobalStep(1), folder);
   REQUIRE(saved.ok());
+  ShardFile file{saved->file, saved->bytes, {}};
   std::vector<std::string> names;
-  for (const SavedTensor& tensor : saved->tensors) names.push_back(tensor.name);
+  for (const SavedTensor& tensor : saved->tensors) {
+    names.push_back(tensor.name);
+    file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.crc32c});
+  }
   CHECK(names == std::vector<std::string>{"fixed", "w", "w/momentum"});
+  Manifest manifest;
+  manifest.step = 1;
+  manifest.optimizer = "momentum";
+  manifest.shards.push_back(file);
+  REQUIRE(CommitCheckpoint(root.path(), manifest, 0).ok());
+
+  plan.placement.mutable_variables(1)->set_frozen(false);
+  plan.restore_from = folder;
+  plan.start_step = GlobalStep(1);
+  Harness thawed(plan);
+  const auto next = thawed.Grant(1, 1);
+  for (const uint32_t variable : {0, 1}) thawed.Push(0, 1, 1, variable, {1});
+  REQUIRE_FALSE(next.IsParked());
+  CHECK(thawed.Read(2, 1) == std::vector<float>{3});
+  CHECK(thawed.Read(2, 0)[0] == Approx(3 - 1.9f));
 }
 
 }  // namespace

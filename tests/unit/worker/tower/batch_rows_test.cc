@@ -100,11 +100,6 @@ TEST_CASE("the rows of a step are those of all its batches, ascending, each once
   batch_rows.Collect(batches);
   CHECK(rows_of("left/table") == std::vector<int64_t>{3, 64, 999});
   CHECK(rows_of("right/table") == std::vector<int64_t>{3, 63, 64, 128, 999});
-
-  const int left = VariableNamed(graph, "left/table");
-  CHECK(batch_rows.MaxRows(left, 10) == 20);
-  CHECK(batch_rows.MaxRows(left, 500) == 1000);
-  CHECK(batch_rows.MaxRows(left, int64_t{1} << 62) == 1000);
 }
 
 TEST_CASE("what a model expects of its data tells the columns that are row indices") {
