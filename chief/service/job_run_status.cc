@@ -104,12 +104,14 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   job->set_loss(record_.loss);
   const double rate = phase_ == Phase::kTraining ? record_.rate.StepsPerSecond(now) : 0;
   job->set_steps_per_second(rate);
-  job->set_examples_per_second(rate * static_cast<double>(plan_.examples_per_step()));
+  const uint32_t required = steps_.has_value() ? steps_->required() : plan_.required();
+  job->set_examples_per_second(rate * static_cast<double>(plan_.examples_per_step()) /
+                               plan_.required() * required);
   job->set_accepted(record_.accepted);
   job->set_stale(record_.stale);
   job->set_replicas_to_aggregate(plan_.required());
   job->set_asynchronous(plan_.asynchronous());
-  job->set_required_now(steps_.has_value() ? steps_->required() : plan_.required());
+  job->set_required_now(required);
   job->set_total_num_replicas(static_cast<uint32_t>(plan_.cluster.workers.size()));
   job->set_last_checkpoint(record_.checkpoint);
   const int64_t left = plan_.max_steps.value() - record_.global_step.value();
