@@ -128,12 +128,6 @@ std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const P
   const auto variable_of = [&](size_t variable) -> const Variable& {
     return state.variables[variable]->variable;
   };
-  // What is frozen is the same in all versions, those that are kept no longer included: a shard
-  // where nothing else is has no reason to wait for anybody, and may be ahead.
-  const auto value_at = [&](size_t variable, GlobalStep version) {
-    return state.catalog[variable].is_frozen ? variable_of(variable).newest()
-                                             : variable_of(variable).At(version);
-  };
 
   const auto kept = state.snapshots.Find(pull.version);
   if (kept != nullptr) {
@@ -145,7 +139,7 @@ std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const P
   for (const ResolvedPiece& piece : *pull.pieces) {
     const Variable& variable = variable_of(piece.variable);
     newest = std::min(newest, variable.newest_version());
-    is_kept = is_kept && value_at(piece.variable, pull.version) != nullptr;
+    is_kept = is_kept && variable.At(pull.version) != nullptr;
   }
   if (state.asynchronous.has_value()) {
     return Read(state, newest, *pull.pieces,
@@ -154,7 +148,7 @@ std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const P
   if (pull.version > newest) return std::nullopt;
   const GlobalStep version = is_kept ? pull.version : newest;
   return Read(state, version, *pull.pieces,
-              [&](size_t variable) { return value_at(variable, version); });
+              [&](size_t variable) { return variable_of(variable).At(version); });
 }
 
 void Shard::Impl::RetryPulls(Outbox* outbox) {

@@ -28,14 +28,15 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
       recycler_(BufferRecycler::Create(value.dtype(), value.shape())),
       slots_(std::move(slots)),
       version_(version),
+      unchanged_since_(version),
       value_(
           recycler_->Share(std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version}))) {
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
 std::shared_ptr<const Tensor> Variable::At(GlobalStep version) const {
-  if (version == version_) return value_;
-  if (version.next() == version_) return previous_;
+  if (version >= unchanged_since_ && version <= version_) return value_;
+  if (version.next() == unchanged_since_) return previous_;
   return nullptr;
 }
 
@@ -45,12 +46,10 @@ void Variable::Publish(NextValue next) {
   previous_ = std::exchange(value_, std::move(next.value));
   changed_rows_ = std::move(next.changed_rows);
   version_ = version_.next();
+  unchanged_since_ = version_;
 }
 
-void Variable::PublishUnchanged() {
-  previous_ = value_;
-  version_ = version_.next();
-}
+void Variable::PublishUnchanged() { version_ = version_.next(); }
 
 std::unique_ptr<ValueBuffer> Variable::TakeCopy() {
   std::unique_ptr<ValueBuffer> copy = recycler_->Take();

@@ -1,8 +1,10 @@
 // A variable: its values by version, and its slots.
 //
-// Readable are the newest version and the one before it: version s stays until step s is committed,
-// and a gradient stamped s + 1, without which nothing after s + 1 is written, proves that it is.
-// A value is a shared, unchanging tensor; the next one is written into a buffer beside it.
+// Readable are the newest version, the versions before it with the same value, and the one before
+// these: version s stays until step s is committed, and a gradient stamped s + 1, without which
+// nothing after s + 1 is written, proves that it is. What gets no gradients (PublishUnchanged) may
+// run ahead of the others and has all versions. A value is a shared, unchanging tensor; the next
+// one is written into a buffer beside it.
 #pragma once
 
 #include <memory>
@@ -70,8 +72,9 @@ class Variable {
   std::vector<MutableTensorView> slot_views_;
 
   GlobalStep version_;
+  GlobalStep unchanged_since_;  // every version from here to version_ has value_
   std::shared_ptr<const Tensor> value_;
-  std::shared_ptr<const Tensor> previous_;  // of version_ - 1, or null
+  std::shared_ptr<const Tensor> previous_;  // of unchanged_since_ - 1, or null
   // From version_ - 1 to version_, as in NextValue.
   std::optional<std::vector<int64_t>> changed_rows_;
 };
