@@ -5,14 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/sync/steps.h"
 
 namespace lockstep::chief {
 namespace {
 
-constexpr size_t kStepShard = 0;
-// Steps that a chief grants ahead. A shard may have closed the step at hand; one that waits for no
-// gradients, also the one after it.
-constexpr int64_t kMostAhead = 2;
 constexpr char kStartAgain[] =
     "start every ps again, and the chief with --restore to go on from a checkpoint";
 
@@ -33,7 +30,8 @@ absl::Status CheckTogether(const Claim& claim, const std::vector<SetViewReply>& 
     if (!state.has_variables()) {
       return Refused(name, "has lost its variables, others are in training");
     }
-    const bool is_near = state.shard_step() >= step && state.shard_step() <= step + kMostAhead;
+    // It may have closed the step at hand; one that waits for no gradients, all that was granted.
+    const bool is_near = state.shard_step() >= step && state.shard_step() <= step + kGrantsAhead;
     if (claim.variables.asynchronous() || is_near) continue;
     return Refused(name,
                    absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step));

@@ -4,13 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "chief/sync/steps.h"
 
 namespace lockstep::chief {
-namespace {
-
-constexpr size_t kStepShard = 0;
-
-}  // namespace
 
 std::string DescribePending(int shard, const absl::StatusOr<ProcessStatus>& status) {
   if (!status.ok()) return "";

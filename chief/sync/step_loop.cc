@@ -4,16 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/sync/steps.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
 
-constexpr size_t kStepShard = 0;
-// Grants of this many steps are parked at every shard.
-constexpr int64_t kGrantsAhead = 2;
-// The same in an asynchronous job, whose steps do not wait for the chief.
+// kGrantsAhead of an asynchronous job, whose steps do not wait for the chief.
 constexpr int64_t kGrantsAheadOfPushes = 16;
 
 constexpr char kStartAgain[] = "start the cluster again, the chief with --restore";

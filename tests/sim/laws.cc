@@ -84,19 +84,25 @@ void CheckAnyPolicy(const SimCluster& cluster, Violations* violations) {
   }
 }
 
+// Whatever anybody pulled of the variable is what `versions` say.
+void CheckPulled(const SimCluster& cluster, uint32_t variable,
+                 const std::vector<std::vector<float>>& versions, Violations* violations) {
+  for (const Pulled& pulled : cluster.history().pulled) {
+    if (pulled.variable != variable) continue;
+    const auto version = static_cast<size_t>(pulled.version.value());
+    violations->AddUnless(version < versions.size() && pulled.values == versions[version],
+                          "variable ", variable, " in version ", version,
+                          " is not what its gradients make");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> BrokenNumbers(const SimCluster& cluster) {
   Violations violations;
   for (uint32_t variable = 0; variable < cluster.options().variables.size(); ++variable) {
     const auto versions = Versions(cluster, variable, cluster.global_step());
-    for (const Pulled& pulled : cluster.history().pulled) {
-      if (pulled.variable != variable) continue;
-      const auto version = static_cast<size_t>(pulled.version.value());
-      violations.AddUnless(version < versions.size() && pulled.values == versions[version],
-                           "variable ", variable, " in version ", version,
-                           " is not what its gradients make");
-    }
+    CheckPulled(cluster, variable, versions, &violations);
   }
   return violations.Take();
 }
@@ -127,13 +133,7 @@ std::vector<std::string> BrokenAsynchronousLaws(const SimCluster& cluster) {
     violations.AddUnless(
         shard != 0 || cluster.shard(0).Report().state.shard_step == GlobalStep(options.steps),
         "the step shard did not stop at its last step");
-    for (const Pulled& pulled : cluster.history().pulled) {
-      if (pulled.variable != variable) continue;
-      const auto version = static_cast<size_t>(pulled.version.value());
-      violations.AddUnless(version < versions.size() && pulled.values == versions[version],
-                           "variable ", variable, " in version ", version,
-                           " is not what its gradients make");
-    }
+    CheckPulled(cluster, variable, versions, &violations);
   }
   return violations.Take();
 }

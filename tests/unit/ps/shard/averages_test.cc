@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/ps/shard/committed.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -76,17 +77,7 @@ std::string Save(Harness* harness, const std::string& root, int64_t version) {
   const std::string folder = CheckpointFolder(root, version);
   const auto saved = harness->shard.Save(kCommand, GlobalStep(version), folder);
   REQUIRE(saved.ok());
-  Manifest manifest;
-  manifest.step = version;
-  manifest.optimizer = "sgd";
-  ShardFile file{saved->file, saved->bytes, {}};
-  for (const SavedTensor& tensor : saved->tensors) {
-    file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.crc32c});
-  }
-  manifest.shards.push_back(file);
-  const auto committed = CommitCheckpoint(root, manifest, 0);
-  REQUIRE(committed.ok());
-  return *committed;
+  return test::Committed(root, version, "sgd", {*saved});
 }
 
 TEST_CASE("averages follow the trained variables from their initial values") {

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/ps/shard/committed.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -91,18 +92,10 @@ TEST_CASE("a frozen variable is saved without slots, and begins with fresh ones 
   const std::string folder = CheckpointFolder(root.path(), 1);
   const auto saved = harness.shard.Save(kCommand, GlobalStep(1), folder);
   REQUIRE(saved.ok());
-  ShardFile file{saved->file, saved->bytes, {}};
   std::vector<std::string> names;
-  for (const SavedTensor& tensor : saved->tensors) {
-    names.push_back(tensor.name);
-    file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.crc32c});
-  }
+  for (const SavedTensor& tensor : saved->tensors) names.push_back(tensor.name);
   CHECK(names == std::vector<std::string>{"fixed", "w", "w/momentum"});
-  Manifest manifest;
-  manifest.step = 1;
-  manifest.optimizer = "momentum";
-  manifest.shards.push_back(file);
-  REQUIRE(CommitCheckpoint(root.path(), manifest, 0).ok());
+  test::Committed(root.path(), 1, "momentum", {*saved});
 
   plan.placement.mutable_variables(1)->set_frozen(false);
   plan.restore_from = folder;

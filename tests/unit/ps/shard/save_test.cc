@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/ps/shard/committed.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -73,22 +74,14 @@ class Cluster {
   // Saves the version on every shard and commits the checkpoint, as the chief does.
   std::string Save(const std::string& root, int64_t version) {
     const std::string folder = CheckpointFolder(root, version);
-    Manifest manifest;
-    manifest.step = version;
-    manifest.optimizer = "adam";
+    std::vector<SavedShard> all;
     for (auto& shard : shards_) {
-      const auto saved = shard->Save(kCommand, GlobalStep(version), folder);
+      auto saved = shard->Save(kCommand, GlobalStep(version), folder);
       INFO(saved.status().ToString());
       REQUIRE(saved.ok());
-      ShardFile file{saved->file, saved->bytes, {}};
-      for (const SavedTensor& tensor : saved->tensors) {
-        file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.crc32c});
-      }
-      manifest.shards.push_back(file);
+      all.push_back(*std::move(saved));
     }
-    const auto committed = CommitCheckpoint(root, manifest, 0);
-    REQUIRE(committed.ok());
-    return *committed;
+    return test::Committed(root, version, "adam", all);
   }
 
   Shard& shard(size_t index) { return *shards_[index]; }

@@ -1,0 +1,32 @@
+// What shards saved, made a checkpoint as a chief does.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/checkpoint.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps::test {
+
+// `saved`: what each shard answered that saved this version into CheckpointFolder(root, version).
+// Returns that folder.
+inline std::string Committed(const std::string& root, int64_t version, const std::string& optimizer,
+                             const std::vector<SavedShard>& saved) {
+  Manifest manifest;
+  manifest.step = version;
+  manifest.optimizer = optimizer;
+  for (const SavedShard& shard : saved) {
+    ShardFile file{shard.file, shard.bytes, {}};
+    for (const SavedTensor& tensor : shard.tensors) {
+      file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.crc32c});
+    }
+    manifest.shards.push_back(std::move(file));
+  }
+  const auto committed = CommitCheckpoint(root, manifest, 0);
+  if (!committed.ok()) std::abort();
+  return *committed;
+}
+
+}  // namespace lockstep::ps::test
