@@ -19,6 +19,8 @@ using google::protobuf::RepeatedField;
 constexpr int64_t kMaxElements = std::numeric_limits<int32_t>::max();
 // Beyond it float32, which examples are made of, does not count one by one.
 constexpr int64_t kMaxRows = 16777216;
+constexpr int64_t kMaxSyntheticVariables = 10000;
+constexpr int64_t kMaxReleaseMicros = 60'000'000;
 constexpr float kDefaultMomentum = 0.99f;
 constexpr float kDefaultEpsilon = 0.001f;
 
@@ -244,6 +246,23 @@ absl::StatusOr<InferredLayer> InferEmbedding(Embedding& def, const Shape& input)
   return inferred;
 }
 
+absl::StatusOr<InferredLayer> InferSynthetic(Synthetic& def, const Shape& input) {
+  if (def.variables() == 0) def.set_variables(1);
+  if (def.variables() < 1 || def.variables() > kMaxSyntheticVariables) {
+    return Invalid("variables: expected 1 to ", kMaxSyntheticVariables, ", got ", def.variables());
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const int64_t elements, Positive("elements", def.elements()));
+  if (def.release_every_us() < 0 || def.release_every_us() > kMaxReleaseMicros) {
+    return Invalid("release_every_us: expected 0 to ", kMaxReleaseMicros, " (a minute), got ",
+                   def.release_every_us());
+  }
+  InferredLayer inferred{input};
+  for (int64_t i = 0; i < def.variables(); ++i) {
+    inferred.variables.push_back({absl::StrCat("value_", i), Shape({elements}), Zeros()});
+  }
+  return inferred;
+}
+
 absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
   LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
   if (input.dim(0) < fewest) {
@@ -300,6 +319,8 @@ absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape
       return InferColumns(layer.columns(), inputs[0]);
     case LayerDef::kEmbedding:
       return InferEmbedding(*layer.mutable_embedding(), inputs[0]);
+    case LayerDef::kSynthetic:
+      return InferSynthetic(*layer.mutable_synthetic(), inputs[0]);
     case LayerDef::kSoftmaxCrossEntropy:
       return InferLoss(inputs[0], 2);
     case LayerDef::kL2Loss:

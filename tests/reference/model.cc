@@ -56,6 +56,7 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
     case LayerDef::kConcatenate:
       return Concatenate(inputs);
     case LayerDef::kDropout:
+    case LayerDef::kSynthetic:
       return x;
     case LayerDef::kColumns:
       return Columns(x, layer.columns().first(), layer.columns().count());

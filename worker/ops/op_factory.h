@@ -16,6 +16,7 @@
 #include "worker/ops/loss.h"
 #include "worker/ops/op.h"
 #include "worker/ops/pool.h"
+#include "worker/ops/synthetic.h"
 
 namespace lockstep::worker {
 
@@ -38,6 +39,7 @@ class OpFactory {
   virtual Made<Op> MakeConcatenate(const ConcatenateOptions& options) = 0;
   virtual Made<Op> MakeColumns(const ColumnsOptions& options) = 0;
   virtual Made<Op> MakeEmbedding(const EmbeddingOptions& options) = 0;
+  virtual Made<Op> MakeSynthetic(const SyntheticOptions& options) = 0;
   virtual Made<Loss> MakeLoss(const LossOptions& options) = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "worker/tower/op_builder.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/model/window.h"
@@ -81,6 +82,9 @@ class Builder {
             {options_, layer.embedding().rows(), layer.embedding().dim(), Input().num_elements(),
              layer.embedding().combiner() == Embedding::SUM ? EmbeddingCombiner::kSum
                                                             : EmbeddingCombiner::kConcatenate});
+      case LayerDef::kSynthetic:
+        return factory_.MakeSynthetic({options_, node_.name, Input().num_elements(),
+                                       absl::Microseconds(layer.synthetic().release_every_us())});
       case LayerDef::kFlatten:
       case LayerDef::kSoftmaxCrossEntropy:
       case LayerDef::kL2Loss:

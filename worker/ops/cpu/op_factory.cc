@@ -41,6 +41,9 @@ class CpuOpFactory : public OpFactory {
   Made<Op> MakeEmbedding(const EmbeddingOptions& options) override {
     return CatchErrors<Made<Op>>("embedding", [&] { return cpu::MakeEmbedding(options); });
   }
+  Made<Op> MakeSynthetic(const SyntheticOptions& options) override {
+    return CatchErrors<Made<Op>>("synthetic", [&] { return cpu::MakeSynthetic(options); });
+  }
   Made<Loss> MakeLoss(const LossOptions& options) override {
     return CatchErrors<Made<Loss>>("loss", [&] { return cpu::MakeLoss(options); });
   }

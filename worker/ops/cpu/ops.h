@@ -19,6 +19,7 @@ std::unique_ptr<Op> MakeAdd(const AddOptions& options);
 std::unique_ptr<Op> MakeConcatenate(const ConcatenateOptions& options);
 std::unique_ptr<Op> MakeColumns(const ColumnsOptions& options);
 std::unique_ptr<Op> MakeEmbedding(const EmbeddingOptions& options);
+std::unique_ptr<Op> MakeSynthetic(const SyntheticOptions& options);
 std::unique_ptr<Loss> MakeLoss(const LossOptions& options);
 
 }  // namespace lockstep::worker::cpu

@@ -88,6 +88,12 @@ TEST_CASE("Numbers out of range are refused with the field's name") {
            Case{"columns { first: 2 count: 3 }", "got first 2 and count 3"},
            Case{"columns { first: 1 count: 9223372036854775807 }", "got first 1 and count"},
            Case{"embedding { rows: 5 dim: 2 }", "row indices [n], got an input [8,8,4]. Remedy"},
+           Case{"synthetic {}", "elements: expected 1 to 2147483647, got 0"},
+           Case{"synthetic { elements: 3 variables: 10001 }", "variables: expected 1 to 10000"},
+           Case{"synthetic { elements: 3 variables: -1 }",
+                "variables: expected 1 to 10000, got -1"},
+           Case{"synthetic { elements: 3 release_every_us: -1 }",
+                "release_every_us: expected 0 to"},
            Case{"frozen: true relu {}", "frozen: this layer has no variables"},
            Case{"add {}", "inputs: expected 2 or more, got 1"},
            Case{"concatenate {}", "inputs: expected 2 or more, got 1"},
@@ -140,6 +146,21 @@ TEST_CASE("A table that cannot be is refused with the field's name") {
   def.mutable_layers(0)->mutable_embedding()->set_combiner(static_cast<Embedding::Combiner>(7));
   CHECK_THAT(std::string(ModelGraph::Build(def).status().message()),
              Contains("combiner: expected CONCATENATE or SUM, got 7"));
+}
+
+TEST_CASE("A synthetic layer has as many variables of one size as it says, one by default") {
+  CHECK(OutputOf("[3, 2]", "synthetic { elements: 7 }") == Shape({3, 2}));
+  const auto one = BuildText(With("[3]", "synthetic { elements: 7 }"));
+  REQUIRE(one.ok());
+  CHECK(one->nodes()[1].variables == std::vector<int>{0});
+  const auto three = BuildText(With("[3]", "synthetic { variables: 3 elements: 5 }"));
+  REQUIRE(three.ok());
+  CHECK(three->nodes()[1].variables == std::vector<int>{0, 1, 2});
+  const ModelVariable& last = three->variables()[2];
+  CHECK(last.name == "x/value_2");
+  CHECK(last.shape == Shape({5}));
+  CHECK(last.trainable);
+  CHECK(last.initializer.has_zeros());
 }
 
 TEST_CASE("Branches that join must fit") {

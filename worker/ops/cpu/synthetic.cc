@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <cstring>
+
+#include "absl/time/clock.h"
+#include "common/base/clock.h"
+#include "common/base/philox.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/parallel.h"
+
+namespace lockstep::worker::cpu {
+namespace {
+
+class SyntheticOp : public Op {
+ public:
+  explicit SyntheticOp(const SyntheticOptions& options)
+      : options_(options), input_bytes_(options.batch * options.elements * sizeof(float)) {}
+
+  void Forward(const ForwardArgs& args) override {
+    std::memcpy(args.output.data, args.inputs[0].data, input_bytes_);
+    random_key_ = args.random_key;
+  }
+
+  void Backward(const BackwardArgs& args) override {
+    if (options_.input_gradient) {
+      std::memcpy(args.input_gradients[0].data, args.output_gradient.data, input_bytes_);
+    }
+    if (!options_.variable_gradients) return;
+    const Philox generator(random_key_, options_.name);
+    for (size_t variable = 0; variable < args.variable_gradients.size(); ++variable) {
+      const float value = 2 * UniformFloat(generator.At(variable)[0]) - 1;
+      const std::span<float> gradient = args.variable_gradients[variable].as<float>();
+      ParallelFor(static_cast<int64_t>(gradient.size()), kElementGrain,
+                  [&](int, int64_t begin, int64_t end) {
+                    std::fill(gradient.begin() + begin, gradient.begin() + end, value);
+                  });
+    }
+    WaitForRelease();
+  }
+
+ private:
+  void WaitForRelease() const {
+    const absl::Duration every = options_.release_every;
+    if (every <= absl::ZeroDuration()) return;
+    const absl::Duration now = Clock::Real()->Monotonic();
+    absl::SleepFor(absl::Floor(now, every) + every - now);
+  }
+
+  const SyntheticOptions options_;
+  const size_t input_bytes_;
+  uint64_t random_key_ = 0;  // of the last Forward
+};
+
+}  // namespace
+
+std::unique_ptr<Op> MakeSynthetic(const SyntheticOptions& options) {
+  return std::make_unique<SyntheticOp>(options);
+}
+
+}  // namespace lockstep::worker::cpu
