@@ -1,7 +1,9 @@
 #include "common/tensor/tensor.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 
@@ -20,6 +22,17 @@ Tensor Tensor::Zeros(DType dtype, Shape shape) {
   return tensor;
 }
 
+Tensor Tensor::Borrow(DType dtype, Shape shape, std::byte* memory,
+                      std::shared_ptr<const void> owner) {
+  LOCKSTEP_CHECK(memory != nullptr && owner != nullptr);
+  LOCKSTEP_CHECK(reinterpret_cast<uintptr_t>(memory) % kAlignment == 0);
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.shape_ = std::move(shape);
+  tensor.memory_ = {memory, Free{std::move(owner)}};
+  return tensor;
+}
+
 Tensor Tensor::Clone() const {
   Tensor copy(dtype_, shape_);
   Copy(view(), copy.view());
@@ -30,7 +43,9 @@ void Tensor::FillZero() {
   if (num_bytes() != 0) std::memset(memory_.get(), 0, num_bytes());
 }
 
-void Tensor::Free::operator()(std::byte* memory) const { std::free(memory); }
+void Tensor::Free::operator()(std::byte* memory) const {
+  if (owner == nullptr) std::free(memory);
+}
 
 TensorView RowRange(const TensorView& tensor, int64_t first, int64_t count) {
   LOCKSTEP_CHECK(tensor.shape.rank() > 0 && first >= 0 && count >= 0);

@@ -63,7 +63,8 @@ struct MutableTensorView {
   operator TensorView() const { return {dtype, shape, data}; }
 };
 
-// Owns its memory; movable, not copyable (Clone says that it copies). Const access is thread-safe.
+// Owns its memory, or keeps alive whoever does; movable, not copyable (Clone says that it copies).
+// Const access is thread-safe.
 class Tensor {
  public:
   static constexpr size_t kAlignment = 64;
@@ -72,6 +73,10 @@ class Tensor {
   // Memory is not initialised.
   Tensor(DType dtype, Shape shape);
   static Tensor Zeros(DType dtype, Shape shape);
+  // In memory of somebody else's, such as a mapped segment: aligned as all memory of tensors, and
+  // there for as long as `owner` (not null) is held.
+  static Tensor Borrow(DType dtype, Shape shape, std::byte* memory,
+                       std::shared_ptr<const void> owner);
 
   Tensor(Tensor&&) noexcept = default;
   Tensor& operator=(Tensor&&) noexcept = default;
@@ -81,6 +86,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   int64_t num_elements() const { return shape_.num_elements(); }
   size_t num_bytes() const { return static_cast<size_t>(num_elements()) * SizeOf(dtype_); }
+  bool is_borrowed() const { return memory_.get_deleter().owner != nullptr; }
   const void* data() const { return memory_.get(); }
   void* data() { return memory_.get(); }
   TensorView view() const { return {dtype_, shape_, memory_.get()}; }
@@ -98,6 +104,7 @@ class Tensor {
  private:
   struct Free {
     void operator()(std::byte* memory) const;
+    std::shared_ptr<const void> owner;  // of borrowed memory; otherwise null
   };
   DType dtype_ = DType::kFloat32;
   Shape shape_ = Shape({0});

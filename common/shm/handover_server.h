@@ -1,0 +1,67 @@
+// Where a peer of the same machine and user comes to exchange memory: an abstract Unix socket, and
+// a thread that answers on it. Who comes says a secret first, which it was told elsewhere and which
+// counts once, and brings its own segment; the answer brings ours.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/shm/descriptor.h"
+#include "common/shm/segment.h"
+
+namespace lockstep::shm {
+
+// Thread-safe. Destruction takes nothing any more and returns when the thread has ended.
+class HandoverServer {
+ public:
+  // What a peer brought, null for nothing; an error refuses it. On the server's thread, before the
+  // peer has its answer. Never called after the offer has expired.
+  using Taken = std::function<absl::Status(std::shared_ptr<const Segment> theirs)>;
+
+  // A peer that has said nothing for `patience` is dropped; an offer waits ten times as long.
+  static absl::StatusOr<std::unique_ptr<HandoverServer>> Start(
+      absl::Duration patience = absl::Seconds(2));
+  ~HandoverServer();
+
+  // The name of the socket, in the abstract namespace of this network namespace.
+  const std::string& socket() const { return name_; }
+  // The secret for one peer, which will get `ours` (null: nothing) in exchange.
+  absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, Taken taken);
+
+ private:
+  struct Offered {
+    std::shared_ptr<const Segment> ours;
+    Taken taken;
+    absl::Time expires;
+  };
+  struct Peer {
+    Descriptor socket;
+    absl::Time expires;
+  };
+
+  HandoverServer(absl::Duration patience, std::string name, Descriptor listener, Descriptor stop);
+  void Serve();
+  void Accept(std::vector<Peer>* peers);
+  void Answer(const Descriptor& peer);
+  absl::StatusOr<std::shared_ptr<const Segment>> Exchange(const Descriptor& peer);
+
+  const absl::Duration patience_;
+  const std::string name_;
+  const Descriptor listener_;
+  const Descriptor stop_;  // readable when the thread is to end
+  absl::Mutex mutex_;
+  absl::flat_hash_map<uint64_t, Offered> offers_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: uses all above
+};
+
+}  // namespace lockstep::shm

@@ -1,0 +1,141 @@
+#include "common/shm/packet.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace lockstep::shm {
+namespace {
+
+constexpr size_t kMaxPacket = 1024;
+
+absl::Status SocketFailed(const char* what) {
+  return absl::UnavailableError(
+      absl::StrCat("handing over shared memory: ", what, ": ", std::strerror(errno)));
+}
+
+struct Address {
+  sockaddr_un at = {};
+  socklen_t size = 0;
+
+  // A name that begins with a NUL is abstract.
+  explicit Address(absl::string_view name) {
+    at.sun_family = AF_UNIX;
+    const size_t length = std::min(name.size(), sizeof at.sun_path - 1);
+    std::memcpy(at.sun_path + 1, name.data(), length);
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at); }
+};
+
+// Room for the one descriptor that a packet may bring.
+union Control {
+  cmsghdr align;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+}  // namespace
+
+absl::StatusOr<Descriptor> PacketSocket() {
+  Descriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made) return SocketFailed("socket");
+  return made;
+}
+
+absl::Status BindTo(const Descriptor& socket, absl::string_view name) {
+  const Address address(name);
+  if (bind(socket.get(), address.get(), address.size) != 0) return SocketFailed("bind");
+  if (listen(socket.get(), SOMAXCONN) != 0) return SocketFailed("listen");
+  return absl::OkStatus();
+}
+
+absl::Status ConnectTo(const Descriptor& socket, absl::string_view name) {
+  const Address address(name);
+  if (connect(socket.get(), address.get(), address.size) != 0) return SocketFailed("connect");
+  return absl::OkStatus();
+}
+
+absl::Status CheckPeer(const Descriptor& socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return SocketFailed("SO_PEERCRED");
+  }
+  if (peer.uid == geteuid()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("handing over shared memory: expected a process of user ", geteuid(),
+                   ", got one of user ", peer.uid));
+}
+
+absl::Status SendPacket(const Descriptor& socket, absl::string_view bytes,
+                        const Descriptor& descriptor) {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  Control control = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (descriptor) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = descriptor.get();
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  const ssize_t sent = sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent != static_cast<ssize_t>(bytes.size())) return SocketFailed("sendmsg");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Packet> ReceivePacket(const Descriptor& socket) {
+  char bytes[kMaxPacket];
+  iovec part{bytes, sizeof bytes};
+  Control control = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  const ssize_t received = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (received < 0) return SocketFailed("recvmsg");
+  Packet packet{std::string(bytes, static_cast<size_t>(received)), Descriptor()};
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    packet.descriptor = Descriptor(fd);
+  }
+  if (received == 0) {
+    return absl::UnavailableError("handing over shared memory: the peer has hung up");
+  }
+  return packet;
+}
+
+absl::Status AwaitPacket(const Descriptor& socket, absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  while (true) {
+    const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
+    pollfd wanted{socket.get(), POLLIN, 0};
+    const int ready = poll(&wanted, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
+    if (ready > 0) return absl::OkStatus();
+    if (ready == 0 && absl::Now() >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("handing over shared memory: the peer said nothing for ",
+                       absl::FormatDuration(patience)));
+    }
+    if (ready < 0 && errno != EINTR) return SocketFailed("poll");
+  }
+}
+
+}  // namespace lockstep::shm

@@ -1,0 +1,41 @@
+// What goes over the socket on which segments are handed over: one packet each way, a few bytes and
+// at most one descriptor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/shm/descriptor.h"
+
+namespace lockstep::shm {
+
+// The first byte of an answer; behind kRefused stands why.
+inline constexpr char kAgreed[] = "+";
+inline constexpr char kRefused[] = "-";
+
+struct Packet {
+  std::string bytes;
+  Descriptor descriptor;  // null: none came
+};
+
+// A socket of the kind on which packets go.
+absl::StatusOr<Descriptor> PacketSocket();
+// Its address: an abstract name, of which nothing is on any disk.
+absl::Status BindTo(const Descriptor& socket, absl::string_view name);
+absl::Status ConnectTo(const Descriptor& socket, absl::string_view name);
+// PERMISSION_DENIED: the process at the other end belongs to another user.
+absl::Status CheckPeer(const Descriptor& socket);
+
+// `descriptor` may be null. Neither blocks.
+absl::Status SendPacket(const Descriptor& socket, absl::string_view bytes,
+                        const Descriptor& descriptor);
+// UNAVAILABLE: the peer has hung up, or nothing is there.
+absl::StatusOr<Packet> ReceivePacket(const Descriptor& socket);
+// DEADLINE_EXCEEDED: nothing came.
+absl::Status AwaitPacket(const Descriptor& socket, absl::Duration patience);
+
+}  // namespace lockstep::shm

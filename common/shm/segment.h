@@ -1,0 +1,42 @@
+// Memory that two processes of one machine see. It has no name and no file: it is gone when the
+// last process that has it is, however that ended.
+//
+// One side makes a segment and writes it, the other maps it for reading. Its size can never change
+// again, so no peer can take pages away from under a reader, and only its maker can write there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "common/shm/descriptor.h"
+
+namespace lockstep::shm {
+
+// Constant; what the bytes say is between the two sides. Every tensor in it keeps it alive.
+class Segment {
+ public:
+  // Zeroed memory, all of it there from the beginning. RESOURCE_EXHAUSTED: the machine has not so
+  // much. `name` is seen in /proc/PID/maps.
+  static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
+  // A peer's, for reading. INVALID_ARGUMENT: no segment, or one whose size could still change.
+  static absl::StatusOr<std::shared_ptr<const Segment>> Map(const Descriptor& descriptor);
+  ~Segment();
+
+  std::span<std::byte> bytes() { return {data_, size_}; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // To be handed over; null of a segment that was mapped.
+  const Descriptor& descriptor() const { return descriptor_; }
+
+ private:
+  Segment(Descriptor descriptor, std::byte* data, uint64_t size)
+      : descriptor_(std::move(descriptor)), data_(data), size_(size) {}
+
+  const Descriptor descriptor_;
+  std::byte* const data_;
+  const uint64_t size_;
+};
+
+}  // namespace lockstep::shm
