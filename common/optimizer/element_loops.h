@@ -45,6 +45,16 @@ struct Elements {
   std::array<T*, kMaxSlots> slots = {};
 };
 
+// `count` elements from `begin` on.
+template <typename T>
+Elements<T> Stretch(const Elements<T>& of, size_t begin, size_t count) {
+  Elements<T> stretch{count, of.old_value + begin, of.gradient + begin, of.value + begin};
+  for (size_t i = 0; i < of.slots.size() && of.slots[i] != nullptr; ++i) {
+    stretch.slots[i] = of.slots[i] + begin;
+  }
+  return stretch;
+}
+
 template <typename T>
 Elements<T> AllElements(const Update& update) {
   Elements<T> all{static_cast<size_t>(update.new_value.num_elements()),

@@ -1,15 +1,19 @@
 #include "common/optimizer/ftrl.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "common/optimizer/element_loops.h"
+#include "common/optimizer/powers.h"
 
 namespace lockstep {
 namespace {
 
 constexpr float kRootPower = -0.5f;
 constexpr float kLeastRate = 1e-36f;  // TensorFlow's, where it divides beta
+constexpr size_t kStretch = 256;      // elements whose powers are computed at a time
+static_assert(kStretch % kPowersAtATime == 0);
 
 template <typename T>
 struct FtrlNumbers {
@@ -28,27 +32,55 @@ struct FtrlNumbers {
   T twice_shrinkage;
 };
 
-// n^-p.
-template <typename T, bool kIsRoot>
-T Power(T n, T exponent) {
-  if constexpr (kIsRoot) return std::sqrt(n);
-  return std::pow(n, exponent);
-}
+// n^-p of each element of a stretch, before the step and after it.
+template <typename T>
+struct SquareRoots {
+  T Before(size_t, T accum) const { return std::sqrt(accum); }
+  T After(size_t, T n) const { return std::sqrt(n); }
+};
 
-template <typename T, bool kIsRoot, bool kShrinks>
-void FtrlElements(const FtrlNumbers<T>& numbers, const Elements<T>& e) {
-  ForEachElement(e.count, [with = numbers, g = e.gradient, old = e.old_value, w = e.value,
+template <typename T>
+struct ComputedPowers {
+  T Before(size_t i, T) const { return before[i]; }
+  T After(size_t i, T) const { return after[i]; }
+
+  const T* before;
+  const T* after;
+};
+
+template <bool kShrinks, typename T, typename Powers>
+void FtrlElements(const FtrlNumbers<T>& numbers, Powers powers, const Elements<T>& e) {
+  ForEachElement(e.count, [with = numbers, powers, g = e.gradient, old = e.old_value, w = e.value,
                            accum = e.slots[0], linear = e.slots[1]](size_t i) {
     const T n = accum[i] + g[i] * g[i];
-    const T power = Power<T, kIsRoot>(n, with.exponent);
+    const T power = powers.After(i, n);
     const T pull = kShrinks ? g[i] + with.twice_shrinkage * old[i] : g[i];
-    const T z = linear[i] +
-                (pull - (power - Power<T, kIsRoot>(accum[i], with.exponent)) / with.rate * old[i]);
+    const T z = linear[i] + (pull - (power - powers.Before(i, accum[i])) / with.rate * old[i]);
     const T moved = ((z > 0 ? with.l1 : -with.l1) - z) / (power / with.rate + with.twice_l2);
     linear[i] = z;
     accum[i] = n;
     w[i] = std::abs(z) > with.l1 ? moved : T{0};
   });
+}
+
+template <typename T, bool kIsRoot, bool kShrinks>
+void FtrlTensor(const FtrlNumbers<T>& numbers, const Elements<T>& e) {
+  if constexpr (kIsRoot) {
+    FtrlElements<kShrinks>(numbers, SquareRoots<T>(), e);
+    return;
+  }
+  std::array<T, kStretch> n;
+  std::array<T, kStretch> before;
+  std::array<T, kStretch> after;
+  for (size_t begin = 0; begin < e.count; begin += kStretch) {
+    const Elements<T> stretch = Stretch(e, begin, std::min(kStretch, e.count - begin));
+    const T* const g = stretch.gradient;
+    const T* const accum = stretch.slots[0];
+    for (size_t i = 0; i < stretch.count; ++i) n[i] = accum[i] + g[i] * g[i];
+    PowersOf({accum, stretch.count}, numbers.exponent, {before.data(), stretch.count});
+    PowersOf({n.data(), stretch.count}, numbers.exponent, {after.data(), stretch.count});
+    FtrlElements<kShrinks>(numbers, ComputedPowers<T>{before.data(), after.data()}, stretch);
+  }
 }
 
 // TensorFlow's sparse kernel for rows of one element always takes the power, and adds in another
@@ -59,8 +91,8 @@ void FtrlSingle(const FtrlNumbers<T>& with, T g, T& w, T& accum, T& linear) {
   const T n = accum + g * g;
   const T sigma = (std::pow(n, with.exponent) - std::pow(accum, with.exponent)) / with.rate;
   const T z = linear + pull - sigma * w;
-  w = (std::clamp(z, -with.l1, with.l1) - z) /
-      (Power<T, kIsRoot>(n, with.exponent) / with.rate + with.twice_l2);
+  const T power = kIsRoot ? std::sqrt(n) : std::pow(n, with.exponent);
+  w = (std::clamp(z, -with.l1, with.l1) - z) / (power / with.rate + with.twice_l2);
   linear = z;
   accum = n;
 }
@@ -75,8 +107,8 @@ class Ftrl final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     Choose(update.old_value.dtype, [&]<typename T, bool kIsRoot, bool kShrinks>() {
-      FtrlElements<T, kIsRoot, kShrinks>(FtrlNumbers<T>(options_, update.learning_rate),
-                                         AllElements<T>(update));
+      FtrlTensor<T, kIsRoot, kShrinks>(FtrlNumbers<T>(options_, update.learning_rate),
+                                       AllElements<T>(update));
     });
   }
 
@@ -88,7 +120,7 @@ class Ftrl final : public UpdateRule {
           FtrlSingle<T, kIsRoot, kShrinks>(numbers, *row.gradient, *row.value, *row.slots[0],
                                            *row.slots[1]);
         } else {
-          FtrlElements<T, kIsRoot, kShrinks>(numbers, row);
+          FtrlTensor<T, kIsRoot, kShrinks>(numbers, row);
         }
       });
     });

@@ -49,10 +49,19 @@ void Comparison::Equal(const std::string& what, const nlohmann::json& expected,
 
 void Comparison::Near(const std::string& what, DType dtype, const std::vector<double>& expected,
                       const std::vector<double>& got) {
+  Within(ToleranceOf(dtype) * LargestMagnitude(expected), what, expected, got);
+}
+
+void Comparison::Same(const std::string& what, const std::vector<double>& expected,
+                      const std::vector<double>& got) {
+  Within(0, what, expected, got);
+}
+
+void Comparison::Within(double tolerance, const std::string& what,
+                        const std::vector<double>& expected, const std::vector<double>& got) {
   if (expected.size() != got.size()) {
     return Equal(absl::StrCat("elements of ", what), expected.size(), got.size());
   }
-  const double tolerance = ToleranceOf(dtype) * LargestMagnitude(expected);
   double worst = 0;
   size_t farthest = 0;
   for (size_t i = 0; i < expected.size(); ++i) {

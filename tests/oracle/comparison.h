@@ -28,6 +28,9 @@ class Comparison {
   // float64, equal in float16.
   void Near(const std::string& what, DType dtype, const std::vector<double>& expected,
             const std::vector<double>& got);
+  // The elements of one tensor: equal.
+  void Same(const std::string& what, const std::vector<double>& expected,
+            const std::vector<double>& got);
 
   // The farthest of each tensor that is beyond its tolerance, and each number that is not equal.
   const std::vector<Difference>& differences() const { return differences_; }
@@ -35,6 +38,9 @@ class Comparison {
   double worst_share() const { return worst_share_; }
 
  private:
+  void Within(double tolerance, const std::string& what, const std::vector<double>& expected,
+              const std::vector<double>& got);
+
   int entry_ = -1;
   std::vector<Difference> differences_;
   double worst_share_ = 0;

@@ -22,10 +22,11 @@ cluster      SyncReplicasOptimizer on servers: one ps, `total_num_replicas` work
              What holds when everything has settled: "finished": workers whose step has returned, "waiting": those
              that wait for a token, "local_step" of every worker, "global_step", "variables".
 schedule     {"spec", "values": [[step, learning rate], ...]}
+ftrl         Ftrl alone, float32, with powers other than the root. "log": {indices, gradient, variable, accum, linear}
 clipping     {"op", "clip", "tensors", "clipped", "norm"}; "nan", "inf" and "-inf" stand for what JSON cannot write.
 
 What an exact implementation keeps: steps, counts, who waits, indices and error codes are equal; a value differs by at
-most 1e-6 (float64: 1e-12) of the largest magnitude in its tensor, and float16 not at all.
+most 1e-6 (float64: 1e-12) of the largest magnitude in its tensor; float16, and the values of kind ftrl, not at all.
 """
 import argparse
 import gzip
@@ -39,6 +40,7 @@ import numpy as np
 from recorder.accumulator import record_accumulator
 from recorder.clipping import record_clipping
 from recorder.cluster import record_cluster
+from recorder.ftrl import record_ftrl
 from recorder.optimizers import MAKE
 from recorder.schedules import record_schedule
 from recorder.tf1 import tf
@@ -58,6 +60,11 @@ def accumulator(rng):
         yield way, record_accumulator(rng, sparse)
 
 
+def ftrl(rng):
+    for sparse, way in WAYS.items():
+        yield way, record_ftrl(rng, sparse)
+
+
 # One case of a kind: some scripts with their names.
 KINDS = {
     "training": training,
@@ -65,6 +72,7 @@ KINDS = {
     "cluster": lambda rng: [("fifo", record_cluster(rng))],
     "schedule": lambda rng: [("rates", record_schedule(rng))],
     "clipping": lambda rng: [("tensors", record_clipping(rng))],
+    "ftrl": ftrl,
 }
 
 

@@ -16,8 +16,8 @@ using test::AnsweredTensors;
 using test::Change;
 using test::RecordedScripts;
 
-const std::vector<std::string> kKinds = {"accumulator", "clipping", "cluster", "schedule",
-                                         "training"};
+const std::vector<std::string> kKinds = {"accumulator", "clipping", "cluster",
+                                         "ftrl",        "schedule", "training"};
 
 bool Differs(const Script& script) {
   const absl::StatusOr<Comparison> comparison = Replay(script);
@@ -42,9 +42,9 @@ TEST_CASE("our classes answer every recorded script as TensorFlow did") {
 TEST_CASE("every optimizer, dense and sparse, has been recorded") {
   std::set<std::string> about;
   for (const Script& script : RecordedScripts("training")) about.insert(script.about);
-  for (const std::string optimizer : {"sgd", "momentum", "nesterov", "adagrad", "adadelta",
-                                      "rmsprop", "rmsprop_centered", "adam", "adamw", "lazy_adam",
-                                      "ftrl"}) {
+  for (const std::string optimizer :
+       {"sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "rmsprop_centered", "adam",
+        "adamw", "lazy_adam", "ftrl"}) {
     CHECK(about.contains("training " + optimizer + " dense"));
     CHECK(about.contains("training " + optimizer + " sparse"));
   }

@@ -16,6 +16,8 @@ absl::Status ReplayTraining(const nlohmann::json& script, Comparison* comparison
 // Whole shards with the FIFO token policy, both variables on one shard and on two.
 absl::Status ReplayCluster(const nlohmann::json& script, Comparison* comparison);
 absl::Status ReplaySchedule(const nlohmann::json& script, Comparison* comparison);
+// Ftrl alone, dense or sparse, with a power other than the root: to the last bit.
+absl::Status ReplayFtrl(const nlohmann::json& script, Comparison* comparison);
 absl::Status ReplayClipping(const nlohmann::json& script, Comparison* comparison);
 
 }  // namespace lockstep::oracle

@@ -27,6 +27,8 @@ class TrainedVariable {
   void Apply(const ps::SparseGradient& gradient, float learning_rate, GlobalStep step);
 
   TensorView value() const { return value_.view(); }
+  // A slot of the rule, by its number.
+  TensorView slot(size_t number) const { return slots_.at(number).view(); }
   TensorView average() const { return slots_.back().view(); }
 
  private:
