@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -26,6 +27,7 @@
 #include "worker/device/cuda/cuda_devices.h"
 #include "worker/service/job_run.h"
 #include "worker/service/registration.h"
+#include "worker/step/timeline.h"
 
 ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
@@ -34,6 +36,8 @@ ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this pr
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for the chief, and for peers that are away");
 ABSL_FLAG(absl::Duration, sleep, absl::ZeroDuration(),
           "for trials of a slow worker: each of its steps takes this much longer, such as 50ms");
+ABSL_FLAG(std::string, timeline, "",
+          "write when each phase of each step was over to this file (CSV)");
 ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
@@ -76,7 +80,8 @@ int Threads() {
 
 // Registers as a new incarnation and takes part until the job ends.
 absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* chief,
-                  Server* server, Status* status, const absl::Notification* stop) {
+                  Server* server, Status* status, Timeline* timeline,
+                  const absl::Notification* stop) {
   RegisterTaskRequest request;
   request.set_worker(task.index);
   request.set_incarnation(incarnation.value());
@@ -102,6 +107,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   options.patience = registration.start_timeout;
   options.threads = Threads();
   options.sleep = absl::GetFlag(FLAGS_sleep);
+  options.timeline = timeline;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<JobRun> run,
                             JobRun::Create(std::move(options), chief));
   server->SetReady(true);
@@ -112,7 +118,8 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   return end;
 }
 
-absl::Status Run(const TaskConfig& task, Status* status, const absl::Notification* stop) {
+absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
+                 const absl::Notification* stop) {
   Incarnation incarnation = NewIncarnation();
   const auto status_service =
       MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
@@ -126,13 +133,26 @@ absl::Status Run(const TaskConfig& task, Status* status, const absl::Notificatio
   const std::unique_ptr<ChiefClient> chief =
       MakeChiefClient({.address = task.cluster.chief, .name = "chief"});
   while (true) {
-    const absl::Status end = Join(task, incarnation, chief.get(), server.get(), status, stop);
+    const absl::Status end =
+        Join(task, incarnation, chief.get(), server.get(), status, timeline, stop);
     if (!absl::IsAborted(end)) return end;
     // Given up by the chief, after a pause too long: whatever this incarnation still sent would be
     // refused. If another worker has the place by now, the chief says so.
     log::Warning(absl::StrCat(end.message(), "; joining anew"));
     incarnation = NewIncarnation();
   }
+}
+
+absl::Status RunWithTimeline(const TaskConfig& task, Status* status,
+                             const absl::Notification* stop) {
+  const std::string path = absl::GetFlag(FLAGS_timeline);
+  if (path.empty()) return Run(task, status, nullptr, stop);
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Timeline> timeline,
+                            Timeline::Create(path, Clock::Real()));
+  const absl::Status end = Run(task, status, timeline.get(), stop);
+  const absl::Status written = timeline->Flush();
+  if (!written.ok()) log::Warning(absl::StrCat("--timeline: ", written.message()));
+  return end;
 }
 
 int Main(int argc, char** argv) {
@@ -154,7 +174,7 @@ int Main(int argc, char** argv) {
   Status status;
   absl::Notification stop;
   std::thread work([&] {
-    const absl::Status end = Run(*task, &status, &stop);
+    const absl::Status end = RunWithTimeline(*task, &status, &stop);
     // Whoever asked for the end knows of it.
     if (!absl::IsCancelled(end)) PrintFailure(who, end);
     notice.Stop(ExitCodeFor(end));

@@ -51,6 +51,10 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     if (static_cast<size_t>(i) < plan.worker_sleeps.size()) {
       worker.command.arguments.push_back("--sleep=" + plan.worker_sleeps[i]);
     }
+    if (!plan.timeline_dir.empty()) {
+      const std::string file = JoinPath(plan.timeline_dir, absl::StrCat("worker-", i, ".csv"));
+      worker.command.arguments.push_back("--timeline=" + file);
+    }
     tasks.push_back(std::move(worker));
   }
   return tasks;

@@ -115,7 +115,9 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .log_level = options.log_level,
       .cores = UsableCores(),
       .worker_sleeps = options.worker_sleeps,
+      .timeline_dir = options.timeline_dir.empty() ? "" : Absolute(options.timeline_dir),
   };
+  if (!plan.timeline_dir.empty()) LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.timeline_dir));
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(plan.cluster_path, ClusterJsonText(cluster)));
   std::error_code ignored;
   std::filesystem::remove(plan.summary_path, ignored);  // an earlier run's

@@ -157,7 +157,8 @@ void JobRun::ConnectShards() {
                                                                     .towers = towers_.get(),
                                                                     .data = data_.get(),
                                                                     .rows = rows_.get(),
-                                                                    .progress = &progress_});
+                                                                    .progress = &progress_,
+                                                                    .timeline = options_.timeline});
 }
 
 void JobRun::StartEvaluator() {

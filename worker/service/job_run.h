@@ -22,6 +22,7 @@
 #include "worker/evaluate/evaluator.h"
 #include "worker/service/heartbeat.h"
 #include "worker/step/progress.h"
+#include "worker/step/timeline.h"
 #include "worker/step/training_loop.h"
 #include "worker/tower/batch_rows.h"
 #include "worker/tower/tower_group.h"
@@ -36,6 +37,7 @@ struct JobRunOptions {
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   absl::Duration sleep;                          // StepRunnerOptions::sleep
+  Timeline* timeline = nullptr;                  // StepParts::timeline; outlives the run
 };
 
 class JobRun {

@@ -48,18 +48,22 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
 }
 
 absl::Status StepRunner::Run(GlobalStep step) {
+  if (parts_.timeline != nullptr) parts_.timeline->Started(step);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, Read(step));
   parts_.progress->WaitFor(absl::StrCat("version ", step.value(), " of the variables"));
   LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep version, variables_->Fetch(step, parts_.rows->rows()));
+  if (parts_.timeline != nullptr) parts_.timeline->HaveVariables();
   if (version > step) return absl::OkStatus();
   stamps_.assign(stamps_.size(), step);
   return Push(*batches, step.value()).status();
 }
 
 absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
+  if (parts_.timeline != nullptr) parts_.timeline->Started(batch);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, Read(batch));
   parts_.progress->WaitFor("the newest values of the variables");
   LOCKSTEP_RETURN_IF_ERROR(variables_->FetchNewest(parts_.rows->rows()));
+  if (parts_.timeline != nullptr) parts_.timeline->HaveVariables();
   for (size_t shard = 0; shard < stamps_.size(); ++shard) {
     stamps_[shard] = variables_->version_of(shard);
   }
@@ -86,6 +90,7 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
   parts_.progress->WaitFor(
       absl::StrCat("the ps to take the gradient of step ", stamps_[kStepShard].value()));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, sender_.Finish());
+  if (parts_.timeline != nullptr) parts_.timeline->Pushed();
   for (const PushSummary& summary : summaries) {
     parts_.progress->Pushed(summary.accepted, summary.stale);
   }
@@ -118,7 +123,9 @@ void StepRunner::MakeRoom() {
 }
 
 void StepRunner::Ready(int variable) {
-  if (options_.sum_towers && parts_.layout->variables()[variable].trainable) {
+  const bool trainable = parts_.layout->variables()[variable].trainable;
+  if (parts_.timeline != nullptr && trainable) parts_.timeline->HaveGradient();
+  if (options_.sum_towers && trainable) {
     Multiply(gradients_[variable].as<float>(), parts_.towers->size());
   }
   clipper_.Ready(variable, gradients_[variable]);

@@ -19,6 +19,7 @@
 #include "worker/step/gradient_clipper.h"
 #include "worker/step/gradient_sender.h"
 #include "worker/step/progress.h"
+#include "worker/step/timeline.h"
 #include "worker/tower/batch_rows.h"
 #include "worker/tower/tower_group.h"
 
@@ -45,6 +46,7 @@ struct StepParts {
   Pipeline* data = nullptr;
   BatchRows* rows = nullptr;
   Progress* progress = nullptr;
+  Timeline* timeline = nullptr;  // null: nobody wants to know
 };
 
 // Used by one thread.

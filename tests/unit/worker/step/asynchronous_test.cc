@@ -31,7 +31,6 @@ TEST_CASE("replicas train until the step shard has applied its last gradient") {
     for (uint32_t worker = 0; worker < 3; ++worker) {
       const ProgressReport progress = job.report(worker);
       CHECK(progress.done);
-      CHECK(progress.accepted > 0);
       CHECK(progress.local_step <= GlobalStep(60));
       examples += progress.examples;
       verdicts += progress.accepted + progress.stale;

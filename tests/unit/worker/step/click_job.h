@@ -51,6 +51,7 @@ struct ClickJobOptions {
   bool asynchronous = false;
   bool sum_towers = false;
   std::optional<int64_t> max_staleness;
+  bool timeline = false;
 };
 
 // Notes for which steps it was asked.
@@ -146,6 +147,8 @@ class ClickJob {
   ProgressReport report(uint32_t worker) const { return progress_[worker].Report(); }
   // The steps whose data a worker has used.
   const std::vector<int64_t>& batches(uint32_t worker) const { return batches_[worker]; }
+  // What its timeline has to say.
+  std::string timeline(uint32_t worker) const { return folder_.Read(TimelineName(worker)); }
   // Ends the training of all.
   void Stop() {
     absl::MutexLock lock(&mutex_);
@@ -153,6 +156,8 @@ class ClickJob {
   }
 
  private:
+  static std::string TimelineName(uint32_t worker) { return absl::StrCat(worker, ".csv"); }
+
   absl::Status TrainReplica(uint32_t worker) {
     DataDef data;
     data.set_scale(1);
@@ -172,6 +177,10 @@ class ClickJob {
         graph_, {.towers = static_cast<int>(options_.towers), .batch_per_tower = options_.batch});
     if (!towers.ok()) return towers.status();
     BatchRows rows(graph_);
+    std::unique_ptr<Timeline> timeline;
+    if (options_.timeline) {
+      timeline = *Timeline::Create(folder_.Path(TimelineName(worker)), Clock::Real());
+    }
     TrainingLoopOptions training;
     training.step = {.identity = cluster_.Identity(worker),
                      .seed = 3,
@@ -186,12 +195,14 @@ class ClickJob {
                                  .towers = towers->get(),
                                  .data = &pipeline,
                                  .rows = &rows,
-                                 .progress = &progress_[worker]});
+                                 .progress = &progress_[worker],
+                                 .timeline = timeline.get()});
     {
       absl::MutexLock lock(&mutex_);
       loops_.push_back(&loop);
     }
-    const absl::Status end = loop.Run();
+    absl::Status end = loop.Run();
+    if (timeline != nullptr) end.Update(timeline->Flush());
     absl::MutexLock lock(&mutex_);
     std::erase(loops_, &loop);
     return end;

@@ -1,9 +1,12 @@
 // Replicas of a job with a table, training over parameter servers in this process.
 #include "worker/step/training_loop.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/unit/worker/step/click_job.h"
 #include "worker/evaluate/trained_model.h"
@@ -98,6 +101,31 @@ TEST_CASE("towers of a worker share the rows that any of their batches names") {
   const Trained whole = TrainedBy({.towers = 1, .batch = 8});
   for (size_t i = 0; i < one.losses.size(); ++i) {
     CHECK(one.losses[i] == Approx(whole.losses[i]).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("a timeline tells of every step, its phases in their order") {
+  for (const bool asynchronous : {false, true}) {
+    ClickJob job({.workers = 2, .asynchronous = asynchronous, .timeline = true});
+    for (const absl::Status& end : job.Train()) CHECK(end.ok());
+    for (uint32_t worker : {0, 1}) {
+      const std::string text = job.timeline(worker);
+      const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+      // In an asynchronous job a replica's share is what it gets done.
+      CHECK((asynchronous || lines.size() == 1 + 10));
+      int64_t now = 0;
+      for (size_t i = 1; i < lines.size(); ++i) {
+        std::vector<int64_t> numbers;
+        for (absl::string_view field : absl::StrSplit(lines[i], ',')) {
+          CHECK(absl::SimpleAtoi(field, &numbers.emplace_back()));
+        }
+        REQUIRE(numbers.size() == 6);
+        CHECK(numbers[0] == static_cast<int64_t>(i) - 1);
+        numbers[0] = now;
+        CHECK(std::is_sorted(numbers.begin(), numbers.end()));
+        now = numbers.back();
+      }
+    }
   }
 }
 

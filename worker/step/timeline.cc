@@ -1,0 +1,72 @@
+#include "worker/step/timeline.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/fs/fs_error.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr char kTimelineHeader[] =
+    "step,token_us,variables_us,first_gradient_us,last_gradient_us,pushed_us\n";
+constexpr size_t kTimelineBuffer = 64 * 1024;
+constexpr size_t kLongestLine = 6 * 21;  // six numbers of 64 bits, each with what follows it
+constexpr mode_t kTimelineMode = 0644;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Timeline>> Timeline::Create(const std::string& path,
+                                                           const Clock* clock) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kTimelineMode);
+  if (fd < 0) return WriteError(path, "create", errno);
+  return std::unique_ptr<Timeline>(new Timeline(path, FileDescriptor(fd), clock));
+}
+
+Timeline::Timeline(std::string path, FileDescriptor file, const Clock* clock)
+    : path_(std::move(path)), file_(std::move(file)), clock_(clock) {
+  lines_.reserve(kTimelineBuffer);
+  lines_ = kTimelineHeader;
+}
+
+void Timeline::Started(GlobalStep step) {
+  step_ = step;
+  token_ = clock_->Monotonic();
+  first_gradient_ = absl::ZeroDuration();
+}
+
+void Timeline::HaveVariables() { variables_ = clock_->Monotonic(); }
+
+void Timeline::HaveGradient() {
+  last_gradient_ = clock_->Monotonic();
+  if (first_gradient_ == absl::ZeroDuration()) first_gradient_ = last_gradient_;
+}
+
+void Timeline::Pushed() {
+  if (lines_.size() + kLongestLine > kTimelineBuffer) Flush().IgnoreError();
+  const auto micros = [](absl::Duration time) { return absl::ToInt64Microseconds(time); };
+  absl::StrAppend(&lines_, step_.value(), ",", micros(token_), ",");
+  absl::StrAppend(&lines_, micros(variables_), ",", micros(first_gradient_), ",");
+  absl::StrAppend(&lines_, micros(last_gradient_), ",", micros(clock_->Monotonic()), "\n");
+}
+
+absl::Status Timeline::Flush() {
+  absl::string_view rest = lines_;
+  while (status_.ok() && !rest.empty()) {
+    const ssize_t written = write(file_.get(), rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(written);
+    } else if (errno != EINTR) {
+      status_ = WriteError(path_, "write", errno);
+    }
+  }
+  lines_.clear();
+  return status_;
+}
+
+}  // namespace lockstep::worker
