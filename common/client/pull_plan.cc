@@ -12,8 +12,10 @@ constexpr GlobalStep kNewest(0);
 
 }  // namespace
 
-void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, absl::Duration now) {
+void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead,
+                     absl::Duration now) {
   Cut(targets);
+  window_ = ahead == PullAhead::kWindow ? options_.window : static_cast<int>(num_requests_);
   version_ = version;
   filled_ = 0;
   fatal_ = absl::OkStatus();
@@ -49,8 +51,7 @@ PullPlan::Request* PullPlan::AddRequest() {
 }
 
 std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {
-  if (!fatal_.ok() || in_flight_ >= options_.window || now < backoff_.not_before())
-    return std::nullopt;
+  if (!fatal_.ok() || in_flight_ >= window_ || now < backoff_.not_before()) return std::nullopt;
   for (size_t i = 0; i < num_requests_; ++i) {
     Request& request = requests_[i];
     if (request.state != State::kReady) continue;
@@ -107,7 +108,7 @@ void PullPlan::OnError(size_t index, const absl::Status& error, absl::Duration n
 }
 
 std::optional<absl::Duration> PullPlan::WakeAt() const {
-  if (!fatal_.ok() || in_flight_ >= options_.window) return std::nullopt;
+  if (!fatal_.ok() || in_flight_ >= window_) return std::nullopt;
   for (size_t i = 0; i < num_requests_; ++i)
     if (requests_[i].state == State::kReady) return backoff_.not_before();
   return std::nullopt;

@@ -37,7 +37,8 @@ class PullPlan {
 
   // Not before the last fetch was over. `targets` in their order; of one without units nothing is
   // fetched.
-  void Start(GlobalStep version, std::span<const Extent> targets, absl::Duration now);
+  void Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead,
+             absl::Duration now);
   // Of the fetch that was started.
   const std::vector<Piece>& pieces(size_t request) const { return requests_[request].pieces; }
   // What to send now. It is in flight until OnReply or OnError.
@@ -65,6 +66,7 @@ class PullPlan {
   const PullerOptions options_;
   std::vector<Request> requests_;  // the first num_requests_ are of this fetch
   size_t num_requests_ = 0;
+  int window_ = 0;
   Backoff backoff_;
   GlobalStep version_;  // that all should have; or the lowest of any
   int in_flight_ = 0;

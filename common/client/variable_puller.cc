@@ -82,14 +82,14 @@ class VariablePuller::Impl {
     targets_[target].rows = rows;
   }
 
-  void Fetch(GlobalStep version, Done<GlobalStep> done) {
+  void Fetch(GlobalStep version, Done<GlobalStep> done, PullAhead ahead) {
     {
       absl::MutexLock lock(&mutex_);
       LOCKSTEP_CHECK(!done_);
       done_ = std::move(done);
       extents_.clear();
       for (const PullTarget& target : targets_) extents_.push_back(ExtentOf(target));
-      plan_.Start(version, extents_, Now());
+      plan_.Start(version, extents_, ahead, Now());
     }
     pump_.Run();
   }
@@ -195,8 +195,8 @@ void VariablePuller::SetTarget(size_t target, MutableTensorView value,
   impl_->SetTarget(target, std::move(value), rows);
 }
 
-void VariablePuller::Fetch(GlobalStep version, Done<GlobalStep> done) {
-  impl_->Fetch(version, std::move(done));
+void VariablePuller::Fetch(GlobalStep version, Done<GlobalStep> done, PullAhead ahead) {
+  impl_->Fetch(version, std::move(done), ahead);
 }
 
 }  // namespace lockstep

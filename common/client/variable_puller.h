@@ -35,6 +35,12 @@ struct PullerOptions {
   bool newest = false;
 };
 
+// How many requests of a fetch are in flight.
+enum class PullAhead {
+  kWindow,      // PullerOptions.window: of values that are there
+  kEverything,  // of a version to come: each variable arrives when it is made, in whatever order
+};
+
 class VariablePuller {
  public:
   // `ps` outlives the puller. Memory and rows of the targets stay while a fetch is under way.
@@ -49,7 +55,7 @@ class VariablePuller {
   // version that all of them have: the one asked for, or a newer one where that is kept no longer
   // (then every target has that one). With `newest`, nothing is waited for, and `done` gets the
   // lowest version of any target, or `version` where nothing was to be fetched.
-  void Fetch(GlobalStep version, Done<GlobalStep> done);
+  void Fetch(GlobalStep version, Done<GlobalStep> done, PullAhead ahead = PullAhead::kWindow);
 
  private:
   class Impl;

@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -13,6 +11,8 @@ namespace lockstep::worker {
 namespace {
 
 constexpr GlobalStep kNoVersion(-1);
+
+MutableTensorView Nothing() { return {.shape = Shape({0})}; }
 
 Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
   std::vector<int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
 }
 
 VariableCache::VariableCache(const VariableLayout& layout, size_t num_shards)
-    : layout_(layout), shards_(num_shards), versions_(num_shards) {
+    : layout_(layout), versions_(num_shards), shards_(num_shards) {
   for (const WholeVariable& variable : layout.variables()) {
     memory_.push_back(variable.sparse ? MakeRows(variable, 0)
                                       : Tensor(variable.dtype, variable.shape));
@@ -67,18 +67,36 @@ void VariableCache::MakePullers(std::span<PsData* const> shards, const PullerOpt
 
 absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
                                                 std::span<const std::span<const int64_t>> rows) {
+  LOCKSTEP_RETURN_IF_ERROR(FinishAhead());
   AimAt(rows, version != dense_version_);
   dense_version_ = kNoVersion;
-  LOCKSTEP_RETURN_IF_ERROR(FetchAll(version));
-  const GlobalStep newest = std::max(version, *std::ranges::max_element(versions_));
+  StartFetch(version, PullAhead::kWindow);
+  LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
+  const GlobalStep newest = std::max(version, *std::ranges::max_element(fetched_));
   if (newest == version) dense_version_ = version;
   return newest;
 }
 
+void VariableCache::FetchAhead(GlobalStep version) {
+  LOCKSTEP_CHECK(!is_ahead_);
+  AimAtDense(/*with_dense=*/true);
+  for (Shard& shard : shards_) {
+    for (size_t k = 0; k < shard.targets.size(); ++k) {
+      if (layout_.variables()[shard.targets[k].variable].sparse)
+        shard.puller->SetTarget(k, Nothing());
+    }
+  }
+  dense_version_ = kNoVersion;
+  is_ahead_ = true;
+  StartFetch(version, PullAhead::kEverything);
+}
+
 absl::Status VariableCache::FetchNewest(std::span<const std::span<const int64_t>> rows) {
+  LOCKSTEP_RETURN_IF_ERROR(FinishAhead());
   AimAt(rows, /*with_dense=*/true);
   AimAtSomething();
-  return FetchAll(kNoVersion);
+  StartFetch(kNoVersion, PullAhead::kWindow);
+  return FinishFetch();
 }
 
 void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense) {
@@ -91,16 +109,22 @@ void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool w
     views_[i] = RowRange(std::as_const(memory_[i]).view(), 0, num_rows);
     part_rows_[i]->Divide(rows[i]);
   }
+  AimAtDense(with_dense);
   for (Shard& shard : shards_) {
     for (size_t k = 0; k < shard.targets.size(); ++k) {
       const auto [variable, part] = shard.targets[k];
-      if (variables[variable].sparse) {
-        const PartRows::Range& range = part_rows_[variable]->of_part(part);
-        shard.puller->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
-      } else {
-        shard.puller->SetTarget(
-            k, with_dense ? MemoryOf(shard.targets[k]) : MutableTensorView{.shape = Shape({0})});
-      }
+      if (!variables[variable].sparse) continue;
+      const PartRows::Range& range = part_rows_[variable]->of_part(part);
+      shard.puller->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
+    }
+  }
+}
+
+void VariableCache::AimAtDense(bool with_dense) {
+  for (Shard& shard : shards_) {
+    for (size_t k = 0; k < shard.targets.size(); ++k) {
+      if (layout_.variables()[shard.targets[k].variable].sparse) continue;
+      shard.puller->SetTarget(k, with_dense ? MemoryOf(shard.targets[k]) : Nothing());
     }
   }
 }
@@ -132,29 +156,31 @@ void VariableCache::AimAtSomething() {
   }
 }
 
-absl::Status VariableCache::FetchAll(GlobalStep version) {
-  const auto in_use =
-      std::ranges::count_if(shards_, [](const Shard& shard) { return shard.puller != nullptr; });
-  absl::BlockingCounter pending(static_cast<int>(in_use));
-  absl::Mutex mutex;
-  absl::Status failure;
-  versions_.assign(versions_.size(), version);
+void VariableCache::StartFetch(GlobalStep version, PullAhead ahead) {
+  versions_.Expect(shards_.size());
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    if (shards_[shard].puller == nullptr) continue;
-    shards_[shard].puller->Fetch(version, [&, shard](absl::StatusOr<GlobalStep> got) {
-      {
-        absl::MutexLock lock(&mutex);
-        if (got.ok()) {
-          versions_[shard] = *got;
-        } else {
-          failure.Update(got.status());
-        }
-      }
-      pending.DecrementCount();
-    });
+    const auto tell = [this, shard](absl::StatusOr<GlobalStep> got) {
+      versions_.Tell(shard, std::move(got));
+    };
+    if (shards_[shard].puller == nullptr) {
+      tell(version);
+    } else {
+      shards_[shard].puller->Fetch(version, tell, ahead);
+    }
   }
-  pending.Wait();
-  return failure;
+}
+
+absl::Status VariableCache::FinishFetch() {
+  LOCKSTEP_ASSIGN_OR_RETURN(fetched_, versions_.Wait());
+  return absl::OkStatus();
+}
+
+absl::Status VariableCache::FinishAhead() {
+  if (!std::exchange(is_ahead_, false)) return absl::OkStatus();
+  LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
+  const auto [oldest, newest] = std::ranges::minmax_element(fetched_);
+  if (*oldest == *newest) dense_version_ = *newest;
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::worker

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/gather.h"
 #include "common/base/ids.h"
 #include "common/client/ps_client.h"
 #include "common/client/variable_puller.h"
@@ -42,18 +43,21 @@ class VariableCache {
   // is kept no longer somewhere (then a gradient computed from the mixture would be stale anyway).
   absl::StatusOr<GlobalStep> Fetch(GlobalStep version,
                                    std::span<const std::span<const int64_t>> rows);
-  // The same of kNewest: version_of tells what came. Something comes from each shard that has
+  // Begins to bring every dense variable to a version that is still to come, and returns at once;
+  // the next fetch waits for that. Whoever asks must be sure that nobody can want one of before.
+  void FetchAhead(GlobalStep version);
+  // Fetch of kNewest: version_of tells what came. Something comes from each shard that has
   // variables, if need be a row that nobody asked for.
   absl::Status FetchNewest(std::span<const std::span<const int64_t>> rows);
 
   // views()[i] is variable i; of a sparse one [rows, ...], the rows last fetched. Valid until the
-  // next fetch.
+  // next fetch; after FetchAhead only sparse ones are.
   std::span<const TensorView> views() const { return views_; }
   // How the rows last fetched of a sparse variable lie in its parts.
   const PartRows& part_rows(size_t variable) const { return *part_rows_[variable]; }
 
   // The lowest version among what the last fetch brought from the shard.
-  GlobalStep version_of(size_t shard) const { return versions_[shard]; }
+  GlobalStep version_of(size_t shard) const { return fetched_[shard]; }
 
  private:
   // A part and where it lives in its shard's puller.
@@ -71,18 +75,24 @@ class VariableCache {
   void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
   // Tells the pullers what the next fetch brings, and where to.
   void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
+  void AimAtDense(bool with_dense);
   // For what AimAt wants of it.
   MutableTensorView MemoryOf(const Target& target);
   // Lets a row come where nothing would.
   void AimAtSomething();
-  absl::Status FetchAll(GlobalStep version);
+  void StartFetch(GlobalStep version, PullAhead ahead);
+  absl::Status FinishFetch();
+  // Waits for what was begun ahead.
+  absl::Status FinishAhead();
 
   const VariableLayout& layout_;
   std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far
   std::vector<TensorView> views_;
   std::vector<std::unique_ptr<PartRows>> part_rows_;  // null for a dense variable
-  std::vector<Shard> shards_;
-  std::vector<GlobalStep> versions_;  // by shard
+  Gather<GlobalStep> versions_;                       // by shard, of the fetch under way
+  std::vector<Shard> shards_;                         // their pullers tell the versions
+  std::span<const GlobalStep> fetched_;               // the versions of the last fetch
+  bool is_ahead_ = false;
   GlobalStep dense_version_ = GlobalStep(-1);
 };
 

@@ -139,6 +139,7 @@ void JobRun::ConnectShards() {
   training.step.seed = registration.job().seed();
   training.step.clipping = registration.job().optimizer().clipping();
   training.step.asynchronous = sync.has_asynchronous();
+  training.step.fetch_ahead = !sync.has_asynchronous() && sync.token_policy() == PER_REPLICA;
   training.step.sum_towers = sync.asynchronous().no_tower_scaling();
   training.step.sleep = options_.sleep;
   training.start_step = GlobalStep(registration.start_step());

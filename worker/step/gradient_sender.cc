@@ -2,48 +2,11 @@
 
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-
 namespace lockstep::worker {
-
-// What the shards say, on threads of their clients.
-class GradientSender::Verdicts {
- public:
-  explicit Verdicts(size_t num_shards) : summaries_(num_shards) {}
-
-  void Expect() {
-    absl::MutexLock lock(&mutex_);
-    pending_ = static_cast<int>(summaries_.size());
-    failure_ = absl::OkStatus();
-  }
-  void Tell(size_t shard, absl::StatusOr<PushSummary> summary) {
-    absl::MutexLock lock(&mutex_);
-    if (summary.ok()) {
-      summaries_[shard] = *summary;
-    } else {
-      failure_.Update(summary.status());
-    }
-    --pending_;
-  }
-  absl::StatusOr<std::span<const PushSummary>> Wait() {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(
-        +[](int* pending) { return *pending == 0; }, &pending_));
-    if (!failure_.ok()) return failure_;
-    return std::span<const PushSummary>(summaries_);
-  }
-
- private:
-  absl::Mutex mutex_;
-  int pending_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  std::vector<PushSummary> summaries_;  // guarded while any is pending
-};
 
 GradientSender::GradientSender(const VariableLayout& layout, std::span<PsData* const> shards,
                                const PusherOptions& options)
-    : layout_(layout), verdicts_(std::make_unique<Verdicts>(shards.size())) {
+    : layout_(layout), verdicts_(shards.size()) {
   for (PsData* shard : shards) {
     pushers_.push_back(std::make_unique<GradientPusher>(shard, options));
   }
@@ -52,12 +15,12 @@ GradientSender::GradientSender(const VariableLayout& layout, std::span<PsData* c
 GradientSender::~GradientSender() = default;
 
 void GradientSender::Start(PushSeq push_seq, std::span<const GlobalStep> stamps) {
-  verdicts_->Expect();
+  verdicts_.Expect(pushers_.size());
   for (size_t shard = 0; shard < pushers_.size(); ++shard) {
     pushers_[shard]->Start(push_seq, stamps[shard],
                            layout_.pushed_parts(static_cast<uint32_t>(shard)),
                            [this, shard](absl::StatusOr<PushSummary> summary) {
-                             verdicts_->Tell(shard, std::move(summary));
+                             verdicts_.Tell(shard, std::move(summary));
                            });
   }
 }
@@ -83,6 +46,6 @@ void GradientSender::SendRows(size_t variable, const PartRows& rows, const Tenso
   }
 }
 
-absl::StatusOr<std::span<const PushSummary>> GradientSender::Finish() { return verdicts_->Wait(); }
+absl::StatusOr<std::span<const PushSummary>> GradientSender::Finish() { return verdicts_.Wait(); }
 
 }  // namespace lockstep::worker

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/gather.h"
 #include "common/client/gradient_pusher.h"
 #include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
@@ -37,10 +38,8 @@ class GradientSender {
   absl::StatusOr<std::span<const PushSummary>> Finish();
 
  private:
-  class Verdicts;
-
   const VariableLayout& layout_;
-  const std::unique_ptr<Verdicts> verdicts_;              // of the gradient under way or the last
+  Gather<PushSummary> verdicts_;  // by shard, of the gradient under way or the last
   std::vector<std::unique_ptr<GradientPusher>> pushers_;  // by shard; tell the verdicts
 };
 

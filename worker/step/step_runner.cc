@@ -87,6 +87,7 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
   sender_.Start(push_seq_, stamps_);
   Train(batches, number);
   clipper_.Finish();
+  if (options_.fetch_ahead) variables_->FetchAhead(stamps_[kStepShard].next());
   parts_.progress->WaitFor(
       absl::StrCat("the ps to take the gradient of step ", stamps_[kStepShard].value()));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, sender_.Finish());

@@ -33,6 +33,9 @@ struct StepRunnerOptions {
   uint64_t seed = 0;
   Clipping clipping;
   bool asynchronous = false;
+  // The next step is a later one for certain (PER_REPLICA tokens): its values are asked for as soon
+  // as this one's are used, and come while the gradient still leaves.
+  bool fetch_ahead = false;
   bool sum_towers = false;  // the sum over the towers is pushed, not their mean
   absl::Duration sleep;     // for trials: each step computes this much longer
   const Clock* clock = Clock::Real();

@@ -12,7 +12,9 @@ class Plan : public PullPlan {
  public:
   explicit Plan(std::vector<Extent> targets, bool newest = false)
       : PullPlan(Options(newest)), targets_(std::move(targets)) {}
-  void Start(GlobalStep version, absl::Duration now) { PullPlan::Start(version, targets_, now); }
+  void Start(GlobalStep version, absl::Duration now, PullAhead ahead = PullAhead::kWindow) {
+    PullPlan::Start(version, targets_, ahead, now);
+  }
 
  private:
   static PullerOptions Options(bool newest) {
@@ -77,11 +79,31 @@ TEST_CASE("Each fetch is cut anew, with more requests than the one before or few
   PullPlan& plan = unused;
   for (const uint64_t rows : {3, 0, 7, 1}) {
     const std::vector<PullPlan::Extent> targets = {{.units = rows, .unit_bytes = 100}};
-    plan.Start(GlobalStep(1), targets, kStart);
+    plan.Start(GlobalStep(1), targets, PullAhead::kWindow, kStart);
     CHECK(Serve(&plan, GlobalStep(1)).size() == rows);
     REQUIRE(plan.Result().has_value());
     CHECK(**plan.Result() == GlobalStep(1));
   }
+}
+
+TEST_CASE("What is still to come is asked for at once, and comes in any order") {
+  Plan plan = MakePlan({250, 100});
+  plan.Start(GlobalStep(1), kStart, PullAhead::kEverything);
+  std::vector<size_t> requests;
+  while (const auto outgoing = plan.Next(kStart)) requests.push_back(outgoing->request);
+  CHECK(requests == std::vector<size_t>{0, 1, 2, 3});
+  // One that waited too long is repeated, beside the others.
+  plan.OnError(2, absl::DeadlineExceededError("parked"), kStart);
+  CHECK(MustSend(&plan).request == 2);
+  for (const size_t request : {3, 1, 0, 2}) {
+    CHECK(!plan.Result().has_value());
+    plan.OnReply(request, GlobalStep(1), kStart);
+  }
+  CHECK(**plan.Result() == GlobalStep(1));
+  plan.Start(GlobalStep(2), kStart);
+  MustSend(&plan);
+  MustSend(&plan);
+  CHECK(!plan.Next(kStart).has_value());
 }
 
 TEST_CASE("The newest values may differ in version, and the lowest is told") {

@@ -153,6 +153,36 @@ TEST_CASE("what is dense is fetched once per version, rows each time") {
   CHECK(f.Values(2) == std::vector<float>{7});
 }
 
+TEST_CASE("what is dense comes ahead, as soon as its version exists") {
+  Fixture f(SplitPlacement());
+  f.cluster.RunSteps();
+  f.Fetch(0, {0, 9});
+  f.cache->FetchAhead(GlobalStep(1));
+  f.Push(1, 0, 1);
+  CHECK(f.Fetch(1, {}) == GlobalStep(1));
+  CHECK(f.Values(2) == std::vector<float>{9});
+  const std::vector<float> ahead = f.Values(1);
+  const int64_t pulled = f.shards.pulled_bytes();
+  CHECK(f.Fetch(1, {3}) == GlobalStep(1));
+  CHECK(f.shards.pulled_bytes() == pulled + 8);
+  CHECK(f.Values(1) == ahead);
+  // Of a replica that was late: two steps were made without it.
+  f.cache->FetchAhead(GlobalStep(2));
+  for (int64_t step = 1; step < 3; ++step) f.Push(static_cast<uint64_t>(step) + 1, step, 1);
+  CHECK(f.Fetch(3, {3}) == GlobalStep(3));
+  for (size_t i = 0; i < ahead.size(); ++i) CHECK(f.Values(1)[i] == Approx(ahead[i] - 2));
+}
+
+TEST_CASE("values that nobody waits for any more do not hold up the end") {
+  Fixture f(SplitPlacement());
+  f.cluster.RunSteps();
+  f.Fetch(0, {0});
+  f.cache->FetchAhead(GlobalStep(1));
+  f.Push(1, 0, 1);
+  f.cache.reset();
+  CHECK(f.shards.pulls() > 0);
+}
+
 TEST_CASE("a version that is kept no longer is told") {
   Fixture f(SplitPlacement());
   f.cluster.RunSteps();

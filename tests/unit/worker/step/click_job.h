@@ -49,6 +49,7 @@ struct ClickJobOptions {
   int64_t start = 0;  // steps [start, end)
   int64_t end = 10;
   bool asynchronous = false;
+  bool fetch_ahead = false;
   bool sum_towers = false;
   std::optional<int64_t> max_staleness;
   bool timeline = false;
@@ -186,6 +187,7 @@ class ClickJob {
                      .seed = 3,
                      .clipping = {},
                      .asynchronous = options_.asynchronous,
+                     .fetch_ahead = options_.fetch_ahead,
                      .sum_towers = options_.sum_towers};
     training.start_step = GlobalStep(options_.start);
     training.num_replicas = options_.workers;

@@ -53,6 +53,12 @@ TEST_CASE("a table trains to the same bits on one ps or three, whole or in parts
   }
 }
 
+TEST_CASE("values that come while the gradient still leaves train to the same bits") {
+  const Trained one = TrainedBy({.workers = 2});
+  CheckSameBits(one, TrainedBy({.workers = 2, .fetch_ahead = true}));
+  CheckSameBits(one, TrainedBy({.ps = 3, .workers = 2, .max_part_bytes = 64, .fetch_ahead = true}));
+}
+
 TEST_CASE("a checkpoint of parts goes on to the same bits in other parts on other ps") {
   const ClickJobOptions options{
       .optimizer = "adam {} learning_rate { base: 0.05 } variable_averages { decay: 0.5 }",
