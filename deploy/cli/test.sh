@@ -30,21 +30,6 @@ print_count() {
     done | awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }'
 }
 
-# make_venv FOLDER REQUIREMENTS: a virtual environment with the packages that the file names, made once.
-# Fails, showing why, without a package index.
-make_venv() {
-  local venv=$1 wanted=$2
-  ! cmp -s "$wanted" "$venv/installed.txt" || return 0
-  rm -rf "$venv"
-  if ! { run_job "python packages" "$cache/pip.log" true python3 -m venv "$venv" &&
-    run_job "python packages" "$cache/pip.log" true "$venv/bin/pip" --disable-pip-version-check \
-      install --quiet --only-binary=:all: --requirement "$wanted" &&
-    cp "$wanted" "$venv/installed.txt"; }; then
-    tail -n 5 "$cache/pip.log" >&2
-    return 1
-  fi
-}
-
 # Makes a Python for the tests in which programs of others read our files and call our services, and
 # sets `python`. Without the network it cannot be made: `python` stays empty, and those tests fail.
 python=

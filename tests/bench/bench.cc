@@ -1,15 +1,17 @@
 // lockstep bench: measures Lockstep beside other systems on this machine, in one table.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/annotate.h"
@@ -17,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/fs/atomic_file.h"
+#include "tests/bench/loopback.h"
 #include "tests/bench/report.h"
 #include "tests/bench/rows/rows.h"
 #include "worker/device/cpu/wait_policy.h"
@@ -24,6 +27,9 @@
 ABSL_FLAG(std::string, json, "", "also write the results to this file");
 ABSL_FLAG(std::vector<std::string>, rows, {}, "only these rows, separated by commas");
 ABSL_FLAG(int, rounds, 9, "runs of each side, taking turns; the medians are told");
+ABSL_FLAG(std::string, peers_dir, ".cache/lockstep/peers", "where the peers that we build are");
+ABSL_FLAG(std::string, tensorflow, ".cache/lockstep/tensorflow/bin/python3",
+          "Python of an environment with TensorFlow");
 ABSL_FLAG(std::string, root, ".", "where the sources are");
 
 namespace lockstep::bench {
@@ -33,30 +39,37 @@ constexpr char kUsage[] =
     "bench [--rows=NAME,...] [--json=FILE]\n"
     "\n"
     "Each row is a figure of Lockstep's and the same figure of a peer, measured in turns. A peer\n"
-    "that is not installed is named, and the row is not met.\n";
+    "that is not installed is named, and the row is not met: ./lockstep bench --peers installs\n"
+    "them. --rows=step_shm_2w is that row against each of its peers.\n";
 
-absl::StatusOr<std::vector<Row>> ChosenRows() {
+// "step_shm_2w" names itself and "step_shm_2w/gloo".
+bool IsNamed(const std::string& row, const std::string& name) {
+  return row == name || absl::StartsWith(row, name + "/");
+}
+
+absl::StatusOr<std::vector<std::string>> ChosenRows() {
+  std::vector<std::string> all;
+  for (const RowGroup& group : Rows())
+    all.insert(all.end(), group.names.begin(), group.names.end());
   const std::vector<std::string> names = absl::GetFlag(FLAGS_rows);
-  if (names.empty()) return Rows();
-  std::vector<Row> chosen;
+  if (names.empty()) return all;
+  std::vector<std::string> chosen;
   for (const std::string& name : names) {
     const size_t before = chosen.size();
-    for (const Row& row : Rows()) {
-      if (row.name == name) chosen.push_back(row);
-    }
+    std::ranges::copy_if(all, std::back_inserter(chosen),
+                         [&](const std::string& row) { return IsNamed(row, name); });
     if (chosen.size() > before) continue;
-    const auto append = [](std::string* text, const Row& row) { absl::StrAppend(text, row.name); };
     return UsageError(absl::StrCat("--rows: there is no row \"", name, "\". Remedy: one of ",
-                                   absl::StrJoin(Rows(), ", ", append)));
+                                   absl::StrJoin(all, ", ")));
   }
   return chosen;
 }
 
-absl::Status Run() {
+absl::Status RunBench(const std::string& network) {
   BenchOptions options;
   options.rounds = absl::GetFlag(FLAGS_rounds);
   if (options.rounds < 1) return UsageError("--rounds: expected 1 or more");
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Row> rows, ChosenRows());
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> rows, ChosenRows());
   std::string json_file = absl::GetFlag(FLAGS_json);
   if (!json_file.empty()) json_file = std::filesystem::absolute(json_file).string();
   const std::string root = absl::GetFlag(FLAGS_root);
@@ -64,24 +77,45 @@ absl::Status Run() {
     return absl::NotFoundError(absl::StrCat("--root: ", root, ": ", std::strerror(errno)));
   }
 
+  options.peers_dir = std::filesystem::absolute(absl::GetFlag(FLAGS_peers_dir)).string();
+  options.tensorflow_python = std::filesystem::absolute(absl::GetFlag(FLAGS_tensorflow)).string();
+  options.network = network;
+
   nlohmann::json json = {{"machine", MachineJson()}, {"rows", nlohmann::json::array()}};
+  json["machine"]["network"] = network;
   PrintHeading(std::cout);
-  for (const Row& row : rows) {
-    const absl::StatusOr<RowResult> result = row.run(options);
-    if (!result.ok()) return Annotate(result.status(), row.name);
-    PrintRow(std::cout, row.name, *result);
-    json["rows"].push_back(RowJson(row.name, *result));
+  absl::Status failure;
+  for (const RowGroup& group : Rows()) {
+    std::vector<std::string> wanted;
+    std::ranges::copy_if(group.names, std::back_inserter(wanted), [&](const std::string& name) {
+      return std::ranges::find(rows, name) != rows.end();
+    });
+    if (wanted.empty()) continue;
+    const absl::StatusOr<std::vector<RowResult>> results = group.run(options, wanted);
+    if (!results.ok()) {
+      // The others can be measured all the same.
+      failure.Update(Annotate(results.status(), wanted.front()));
+      std::cout << wanted.front() << ": " << results.status().message() << std::endl;
+      continue;
+    }
+    for (const RowResult& result : *results) {
+      PrintRow(std::cout, result);
+      json["rows"].push_back(RowJson(result));
+    }
   }
-  if (json_file.empty()) return absl::OkStatus();
-  return WriteFileAtomically(json_file, json.dump(2) + "\n");
+  if (!json_file.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(json_file, json.dump(2) + "\n"));
+  }
+  return failure;
 }
 
 int Main(int argc, char** argv) {
   worker::UsePassiveWaiting(argv);
+  const std::string network = PrepareLoopback();
   if (const FlagsResult flags = HandleFlags("bench", kUsage, argc, argv); flags.exit) {
     return static_cast<int>(flags.code);
   }
-  return PrintFailure("bench", Run());
+  return PrintFailure("bench", RunBench(network));
 }
 
 }  // namespace

@@ -59,12 +59,14 @@ TEST_CASE("the ratio says how good we are, whichever way the unit points") {
 }
 
 TEST_CASE("without a peer the table has dashes and the JSON has nulls") {
-  const RowResult row{.value = 123.456, .unit = "steps/s", .peer = "none", .target = 0.8};
+  const RowResult row{
+      .name = "a_row", .value = 123.456, .unit = "steps/s", .peer = "none", .target = 0.8};
   std::ostringstream table;
-  PrintRow(table, "a_row", row);
+  PrintRow(table, row);
   CHECK_THAT(table.str(), Catch::Contains("123 steps/s") && Catch::Contains(" - ") &&
                               Catch::Contains("0.800") && Catch::Contains("no"));
-  const nlohmann::json json = RowJson("a_row", row);
+  const nlohmann::json json = RowJson(row);
+  CHECK(json["row"] == "a_row");
   CHECK(json["value"] == 123.456);
   CHECK(json["peer_value"].is_null());
   CHECK(json["ratio"].is_null());

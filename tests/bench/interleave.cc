@@ -6,26 +6,34 @@
 
 namespace lockstep::bench {
 
-absl::StatusOr<Medians> Interleave(int rounds, const Measure& ours, const Measure& theirs) {
-  std::vector<double> our_values;
-  std::vector<double> their_values;
-  for (int round = 0; round < rounds; ++round) {
-    for (bool first : {true, false}) {
-      const bool us = first == (round % 2 == 0);
-      LOCKSTEP_ASSIGN_OR_RETURN(const double value, us ? ours() : theirs());
-      (us ? our_values : their_values).push_back(value);
+std::vector<absl::StatusOr<double>> TakeTurns(int rounds, const std::vector<Measure>& sides) {
+  std::vector<std::vector<double>> values(sides.size());
+  std::vector<absl::Status> ends(sides.size());
+  for (size_t round = 0; round < static_cast<size_t>(rounds); ++round) {
+    for (size_t turn = 0; turn < sides.size(); ++turn) {
+      const size_t side = (round + turn) % sides.size();
+      if (!ends[side].ok()) continue;
+      const absl::StatusOr<double> value = sides[side]();
+      ends[side] = value.status();
+      if (value.ok()) values[side].push_back(*value);
     }
   }
-  return Medians{Median(our_values), Median(their_values)};
+  std::vector<absl::StatusOr<double>> medians;
+  for (size_t side = 0; side < sides.size(); ++side) {
+    medians.push_back(ends[side].ok() ? absl::StatusOr<double>(Median(values[side])) : ends[side]);
+  }
+  return medians;
+}
+
+absl::StatusOr<Medians> Interleave(int rounds, const Measure& ours, const Measure& theirs) {
+  const std::vector<absl::StatusOr<double>> medians = TakeTurns(rounds, {ours, theirs});
+  LOCKSTEP_RETURN_IF_ERROR(medians[0].status());
+  LOCKSTEP_RETURN_IF_ERROR(medians[1].status());
+  return Medians{*medians[0], *medians[1]};
 }
 
 absl::StatusOr<double> MedianOf(int rounds, const Measure& measure) {
-  std::vector<double> values;
-  for (int round = 0; round < rounds; ++round) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const double value, measure());
-    values.push_back(value);
-  }
-  return Median(values);
+  return TakeTurns(rounds, {measure})[0];
 }
 
 double Median(std::vector<double> values) {

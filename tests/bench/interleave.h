@@ -1,4 +1,4 @@
-// Two systems measured in turns, so that whatever else the machine does meets both.
+// Systems measured in turns, so that whatever else the machine does meets all of them.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,16 @@ namespace lockstep::bench {
 // One figure from one run.
 using Measure = std::function<absl::StatusOr<double>()>;
 
+// The median of `rounds` runs of each side, in their order; who goes first changes with the round.
+// A side that fails has its error instead, and no more turns.
+std::vector<absl::StatusOr<double>> TakeTurns(int rounds, const std::vector<Measure>& sides);
+
 struct Medians {
   double ours = 0;
   double theirs = 0;
 };
 
-// `rounds` runs of each; who goes first alternates. Stops at the first error.
+// Of two sides. The error of the first that fails.
 absl::StatusOr<Medians> Interleave(int rounds, const Measure& ours, const Measure& theirs);
 
 // Of one side alone, where there is no peer.

@@ -57,6 +57,10 @@ PeerProcess::~PeerProcess() {
 absl::StatusOr<std::string> PeerProcess::Ask(const std::string& line) {
   std::fprintf(to_, "%s\n", line.c_str());
   std::fflush(to_);
+  return Read();
+}
+
+absl::StatusOr<std::string> PeerProcess::Read() {
   std::string answer;
   int c;
   while ((c = std::fgetc(from_)) != EOF) {

@@ -23,6 +23,8 @@ class PeerProcess {
   // UNAVAILABLE when the peer has ended instead of answering; what it wrote to standard error has
   // gone to ours.
   absl::StatusOr<std::string> Ask(const std::string& line);
+  // The next line of a peer that speaks unasked; errors as above.
+  absl::StatusOr<std::string> Read();
 
  private:
   PeerProcess(std::string name, pid_t pid, FILE* to, FILE* from)

@@ -40,7 +40,7 @@ std::string ProcessorName() {
 void PrintCells(std::ostream& out, const std::string& row, const std::string& value,
                 const std::string& unit, const std::string& peer_value, const std::string& ratio,
                 const std::string& target, const std::string& met, const std::string& peer) {
-  out << std::left << std::setw(24) << row << std::right << std::setw(10) << value << " "
+  out << std::left << std::setw(30) << row << std::right << std::setw(10) << value << " "
       << std::left << std::setw(10) << unit << std::right << std::setw(10) << peer_value
       << std::setw(8) << ratio << std::setw(8) << target << "  " << std::left << std::setw(4) << met
       << " " << peer << std::endl;
@@ -52,21 +52,21 @@ void PrintHeading(std::ostream& out) {
   PrintCells(out, "row", "value", "unit", "peer", "ratio", "target", "met", "compared with");
 }
 
-void PrintRow(std::ostream& out, const std::string& name, const RowResult& result) {
+void PrintRow(std::ostream& out, const RowResult& result) {
   const auto optional = [](std::optional<double> value) {
     return value.has_value() ? Figure(*value) : "-";
   };
-  PrintCells(out, name, Figure(result.value), result.unit, optional(result.peer_value),
+  PrintCells(out, result.name, Figure(result.value), result.unit, optional(result.peer_value),
              optional(result.ratio()), Figure(result.target), result.met() ? "yes" : "no",
              result.peer);
   if (!result.note.empty()) out << "    " << result.note << std::endl;
 }
 
-nlohmann::json RowJson(const std::string& name, const RowResult& result) {
+nlohmann::json RowJson(const RowResult& result) {
   const auto optional = [](std::optional<double> value) {
     return value.has_value() ? nlohmann::json(*value) : nlohmann::json();
   };
-  return {{"row", name},
+  return {{"row", result.name},
           {"value", result.value},
           {"unit", result.unit},
           {"peer", result.peer},

@@ -10,11 +10,11 @@
 namespace lockstep::bench {
 
 void PrintHeading(std::ostream& out);
-void PrintRow(std::ostream& out, const std::string& name, const RowResult& result);
+void PrintRow(std::ostream& out, const RowResult& result);
 
 // {"row", "value", "unit", "peer", "peer_value", "ratio", "target", "met", "note"}; null where
 // there was no peer.
-nlohmann::json RowJson(const std::string& name, const RowResult& result);
+nlohmann::json RowJson(const RowResult& result);
 
 // Processor, number of CPUs, memory, kernel: what figures depend on.
 nlohmann::json MachineJson();

@@ -1,5 +1,9 @@
 #include "tests/bench/row.h"
 
+#include <utility>
+
+#include "common/base/status_macros.h"
+
 namespace lockstep::bench {
 
 std::optional<double> RowResult::ratio() const {
@@ -8,5 +12,16 @@ std::optional<double> RowResult::ratio() const {
 }
 
 bool RowResult::met() const { return ratio().has_value() && *ratio() >= target; }
+
+RowGroup Alone(const std::string& name,
+               std::function<absl::StatusOr<RowResult>(const BenchOptions&)> run) {
+  return {{name},
+          [name, run = std::move(run)](const BenchOptions& options, const std::vector<std::string>&)
+              -> absl::StatusOr<std::vector<RowResult>> {
+            LOCKSTEP_ASSIGN_OR_RETURN(RowResult result, run(options));
+            result.name = name;
+            return std::vector<RowResult>{std::move(result)};
+          }};
+}
 
 }  // namespace lockstep::bench

@@ -1,19 +1,25 @@
 // A row of the benchmark: one figure of ours beside the same figure of somebody else's.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace lockstep::bench {
 
 struct BenchOptions {
-  int rounds = 9;            // runs of each side, taking turns
-  double run_seconds = 0.3;  // aimed at by each run
+  int rounds = 9;                 // runs of each side, taking turns
+  double run_seconds = 0.3;       // aimed at by each run that can choose
+  std::string peers_dir;          // where the peers that we build are
+  std::string tensorflow_python;  // of an environment that has TensorFlow
+  std::string network;            // what whoever repeats it must know: "congestion control reno"
 };
 
 struct RowResult {
+  std::string name;
   double value = 0;  // median of ours
   std::string unit;
   std::string peer;                  // what it is compared with, or why there is nothing
@@ -28,10 +34,18 @@ struct RowResult {
   bool met() const;
 };
 
-struct Row {
-  const char* name;
-  // An error means that our own side could not be measured.
-  absl::StatusOr<RowResult> (*run)(const BenchOptions& options);
+// Rows that are measured together, so that they share what they are compared with.
+struct RowGroup {
+  std::vector<std::string> names;
+  // Measures those of the names that `wanted` holds; results in the order of the names. An error
+  // means that our own side could not be measured.
+  std::function<absl::StatusOr<std::vector<RowResult>>(const BenchOptions& options,
+                                                       const std::vector<std::string>& wanted)>
+      run;
 };
+
+// A group of one row.
+RowGroup Alone(const std::string& name,
+               std::function<absl::StatusOr<RowResult>(const BenchOptions&)> run);
 
 }  // namespace lockstep::bench

@@ -61,13 +61,23 @@ printf '#!/bin/sh\necho "pip" >>"$FAKE/calls"\n[ ! -f "$FAKE/offline" ] || { ech
 chmod +x "$3/bin/pip"
 )sh";
 
+// Makes the program that it is told to.
+constexpr char kCompiler[] = R"sh(
+[ ! -f "$FAKE/broken" ] || { echo "gloo_step.cc:1: error: no gloo"; exit 1; }
+while [ "$1" != -o ]; do shift; done
+echo "g++ ${2##*/} $3" >>"$FAKE/calls"
+touch "$2"
+)sh";
+
 class Tree {
  public:
   Tree() {
     Copy("lockstep");
     Copy("deploy/packages.txt");
     Copy("tests/interop/requirements.txt");
-    for (const char* name : {"build", "compile_commands", "job", "oracle", "packages", "test"}) {
+    Copy("tests/oracle/requirements.txt");
+    for (const char* name :
+         {"bench", "build", "compile_commands", "job", "oracle", "packages", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
     folder_.Write("common/base/version.h", "inline constexpr char kVersion[] = \"1.2.3\";\n");
@@ -76,6 +86,7 @@ class Tree {
     Fake("apt-get", kAptGet);
     Fake("bazel", kBazel);
     Fake("python3", kPython);
+    Fake("g++", kCompiler);
     Fake("id", "echo 0");
     folder_.Write("installed", "");
     folder_.Write("calls", "");
@@ -262,6 +273,44 @@ TEST_CASE("without a package index the tests run without their Python, after a w
   CHECK(std::count(calls.begin(), calls.end(), "bazel test") == 1);
   CHECK(std::none_of(calls.begin(), calls.end(),
                      [](const std::string& call) { return call[0] == '-'; }));
+}
+
+TEST_CASE("the benchmark's peers are installed and built when asked for, once") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  CHECK_THAT(tree.Run({"bench", "--rows=a"}).output, Contains("--rows=a"));
+  CHECK(tree.Calls().size() == 2);  // apt-get and bazel
+
+  tree.folder().Write("calls", "");
+  const Ended ended = tree.Run({"bench", "--peers", "--rows=a"});
+  CHECK(ended.exit_code == 0);
+  const std::string cache = tree.folder().Path(".cache/lockstep/");
+  CHECK_THAT(ended.output, Contains("--peers_dir=" + cache + "peers --tensorflow=" + cache +
+                                    "tensorflow/bin/python3 --rows=a"));
+  const auto calls = tree.Calls();
+  REQUIRE(calls.size() == 6);
+  CHECK_THAT(calls[0], Contains("libgloo-dev libzmq3-dev"));
+  CHECK(std::vector(calls.begin() + 1, calls.end()) ==
+        std::vector<std::string>{"g++ gloo_step -lgloo", "g++ zeromq_step -lzmq", "python3 -m venv",
+                                 "pip", "bazel build"});
+
+  tree.folder().Write("calls", "");
+  CHECK(tree.Run({"bench", "--peers"}).exit_code == 0);
+  CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
+}
+
+TEST_CASE("a peer that does not build is shown with its reason, TensorFlow may be missing") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("offline", "");
+  const Ended without = tree.Run({"bench", "--peers"});
+  CHECK(without.exit_code == 0);
+  CHECK_THAT(without.output, Contains("the rows of TensorFlow stay without a peer"));
+  std::filesystem::remove(tree.folder().Path(".cache/lockstep/peers/gloo_step"));
+  tree.folder().Write("broken", "");
+  const Ended broken = tree.Run({"bench", "--peers"});
+  CHECK(broken.exit_code == 70);
+  CHECK_THAT(broken.output, Contains("error: no gloo") && Contains("gloo_step does not build"));
 }
 
 TEST_CASE("TensorFlow's recorded answers are replayed by a program that is built first") {

@@ -2,10 +2,15 @@
 
 namespace lockstep::bench {
 
-const std::vector<Row>& Rows() {
-  static const auto* const rows = new std::vector<Row>{
-      {"compute_demo_cnn", &ComputeDemoCnn},
-      {"straggler_per_replica", &StragglerPerReplica},
+const std::vector<RowGroup>& Rows() {
+  static const auto* const rows = new std::vector<RowGroup>{
+      Alone("compute_demo_cnn", &ComputeDemoCnn),
+      StepRows(/*workers=*/2),
+      StepRows(/*workers=*/4),
+      SmallStepRows(),
+      Alone("straggler_per_replica", &StragglerPerReplica),
+      TensorFlowLargeRows(),
+      TensorFlowSmallRows(),
   };
   return *rows;
 }

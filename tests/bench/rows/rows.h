@@ -1,4 +1,5 @@
-// Every row, each in a file of its own name. A new one is declared here and listed in rows.cc.
+// Every row, each group in a file of its own name. A new one is declared here and listed in
+// rows.cc.
 #pragma once
 
 #include <vector>
@@ -9,9 +10,17 @@ namespace lockstep::bench {
 
 absl::StatusOr<RowResult> ComputeDemoCnn(const BenchOptions& options);
 
+// step_shm_2w/gloo, step_shm_2w/zeromq, ... for this many workers.
+RowGroup StepRows(int workers);
+// step_small_4w/grpc_unary, ...
+RowGroup SmallStepRows();
+
 absl::StatusOr<RowResult> StragglerPerReplica(const BenchOptions& options);
 
+RowGroup TensorFlowLargeRows();
+RowGroup TensorFlowSmallRows();
+
 // In the order of the table.
-const std::vector<Row>& Rows();
+const std::vector<RowGroup>& Rows();
 
 }  // namespace lockstep::bench

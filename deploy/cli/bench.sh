@@ -1,0 +1,36 @@
+# Installs and builds what the benchmark compares us with. Sourced by ./lockstep.
+# shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
+
+peers_dir=$cache/peers
+tensorflow_python=$cache/tensorflow/bin/python3
+
+# build_peer NAME LIBRARY: for this machine's processor, at the highest optimization. Not by Bazel: what
+# these programs are made from is no part of a build of Lockstep.
+build_peer() {
+  local name=$1 library=$2 source=$root/tests/bench/peers
+  [ ! "$peers_dir/$name" -nt "$source/$name.cc" ] || [ ! "$peers_dir/$name" -nt "$source/steps.cc" ] || return 0
+  run_job "building $name" "$cache/peers.log" true g++ -std=c++20 -O3 -march=native -pthread -I"$root" \
+    "$source/$name.cc" "$source/steps.cc" -o "$peers_dir/$name" "-l$library" || {
+    tail -n 15 "$cache/peers.log" >&2
+    die 70 "$name does not build. Remedy: see the lines above; the whole log is $cache/peers.log"
+  }
+}
+
+# Gloo, ZeroMQ and TensorFlow; PyTorch comes with the packages.
+ensure_peers() {
+  mkdir -p "$peers_dir"
+  build_peer gloo_step gloo
+  build_peer zeromq_step zmq
+  make_venv "$cache/tensorflow" "$root/tests/oracle/requirements.txt" ||
+    say "pip cannot install tests/oracle/requirements.txt: the rows of TensorFlow stay without a peer. Remedy: see the lines above; pip needs a package index"
+}
+
+# run_bench [--peers] [FLAGS OF THE BENCHMARK]
+run_bench() {
+  local argument peers='' arguments=()
+  for argument; do if [ "$argument" = --peers ]; then peers=1; else arguments+=("$argument"); fi; done
+  ensure_packages build ${peers:+bench}
+  [ -z "$peers" ] || ensure_peers
+  build_targets "${daemons[@]}" //deploy/cli:up //tests/bench:bench
+  exec "$bin/tests/bench/bench" --root="$root" --peers_dir="$peers_dir" --tensorflow="$tensorflow_python" "${arguments[@]}"
+}

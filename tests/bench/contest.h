@@ -1,0 +1,42 @@
+// Several systems that do the same, and rows that compare them two by two.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/bench/interleave.h"
+#include "tests/bench/row.h"
+
+namespace lockstep::bench {
+
+struct Side {
+  std::string name;   // "shm", "gloo": for comparisons
+  std::string title;  // "gloo all-reduce + SGD": for the table
+  Measure measure;
+  std::string absent = "";  // why there is nothing to measure, with the remedy; empty: there is
+};
+
+struct Comparison {
+  std::string row;   // "step_shm_2w/gloo"
+  std::string ours;  // names of sides
+  std::string peer;
+  double target = 1;
+};
+
+struct Contest {
+  std::string unit;
+  bool higher_is_better = false;
+  std::string note;
+  std::vector<Side> sides;
+  std::vector<Comparison> comparisons;
+};
+
+// The names of its rows.
+std::vector<std::string> RowNames(const Contest& contest);
+
+// Measures the sides that the wanted rows compare, in turns. A peer that is absent or fails is told
+// in its rows, which are not met.
+absl::StatusOr<std::vector<RowResult>> Run(const Contest& contest, int rounds,
+                                           const std::vector<std::string>& wanted);
+
+}  // namespace lockstep::bench

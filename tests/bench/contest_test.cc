@@ -1,0 +1,77 @@
+#include "tests/bench/contest.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::bench {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Two sides of ours, one peer that runs, one that is absent and one that fails in its second turn.
+struct Example {
+  int runs[4] = {};
+  Contest contest;
+
+  Example() {
+    const auto counts = [this](int side, double value) {
+      return [this, side, value]() -> absl::StatusOr<double> { return ++runs[side], value; };
+    };
+    contest.unit = "ms";
+    contest.sides = {{"fast", "", counts(0, 10)},
+                     {"slow", "", counts(1, 40)},
+                     {"peer", "The Peer", counts(2, 20)},
+                     {"absent", "Somebody", counts(2, 20), "not installed. Remedy: install it"},
+                     {"broken", "Breaks", [this]() -> absl::StatusOr<double> {
+                        return ++runs[3] < 2 ? absl::StatusOr<double>(1.0)
+                                             : absl::UnavailableError("ended");
+                      }}};
+    contest.comparisons = {{"fast/peer", "fast", "peer", 1.9},
+                           {"slow/peer", "slow", "peer", 1.9},
+                           {"fast/absent", "fast", "absent", 1},
+                           {"fast/broken", "fast", "broken", 1}};
+  }
+};
+
+TEST_CASE("rows compare sides that were measured once for all of them") {
+  Example example;
+  const auto results = Run(example.contest, 3, RowNames(example.contest));
+  REQUIRE(results.ok());
+  REQUIRE(results->size() == 4);
+  const RowResult& fast = (*results)[0];
+  CHECK(fast.name == "fast/peer");
+  CHECK(fast.value == 10);
+  CHECK(fast.peer == "The Peer");
+  CHECK(*fast.ratio() == 2);
+  CHECK(fast.met());
+  CHECK_FALSE((*results)[1].met());
+  for (int side : {0, 1, 2}) CHECK(example.runs[side] == 3);
+}
+
+TEST_CASE("a peer that is absent or fails is told and not met, and the others go on") {
+  Example example;
+  const auto results = Run(example.contest, 3, RowNames(example.contest));
+  REQUIRE(results.ok());
+  for (int row : {2, 3}) {
+    CHECK((*results)[row].value == 10);
+    CHECK_FALSE((*results)[row].peer_value.has_value());
+    CHECK_FALSE((*results)[row].met());
+  }
+  CHECK_THAT((*results)[2].peer, Contains("none, Somebody: not installed. Remedy: install it"));
+  CHECK_THAT((*results)[3].peer, Contains("none, Breaks: ended"));
+  CHECK(example.runs[3] == 2);
+}
+
+TEST_CASE("only what the wanted rows compare is measured; an error of our own ends it") {
+  Example example;
+  const auto results = Run(example.contest, 3, {"slow/peer"});
+  REQUIRE(results.ok());
+  CHECK(results->size() == 1);
+  CHECK(example.runs[0] == 0);
+  CHECK(example.runs[3] == 0);
+  example.contest.sides[1].measure = [] { return absl::InternalError("no"); };
+  CHECK_THAT(std::string(Run(example.contest, 3, {"slow/peer"}).status().message()),
+             Contains("slow/peer: no"));
+}
+
+}  // namespace
+}  // namespace lockstep::bench

@@ -1,0 +1,57 @@
+// What the peers of the step rows have in common: workers as processes that release their gradients
+// at one instant, and the time from there until the slowest of them has all variables.
+//
+// Peers are built without our libraries, with nothing but the standard one and their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace lockstep::bench {
+
+struct PeerJob {
+  int workers = 0;
+  size_t floats = 0;          // of a worker's gradient
+  int steps = 0;              // that are measured
+  int64_t release_every = 0;  // microseconds: gradients are released at multiples of it
+};
+
+// Of the arguments WORKERS MEBIBYTES STEPS RELEASE_EVERY_US. Ends the program if they are not that.
+PeerJob ParsePeerJob(int argc, char** argv);
+
+// Run before the first step that is measured: memory is touched, connections are up to speed.
+inline constexpr int kWarmUpSteps = 3;
+
+// Instants by worker and step, in memory that all processes share. Made before they fork.
+class StepTimes {
+ public:
+  explicit StepTimes(const PeerJob& job);
+
+  int all_steps() const { return kWarmUpSteps + job_.steps; }
+
+  // The worker's gradient of this step is written: sleeps until the next release.
+  void Release(int worker, int step);
+  // The worker has all variables.
+  void Finish(int worker, int step);
+
+  // One line: the milliseconds of each measured step, from the first release to the last finish.
+  // Steps whose workers were not released together are left out.
+  void Print() const;
+
+ private:
+  int64_t& released(int worker, int step) const { return times_[Index(worker, step)]; }
+  int64_t& finished(int worker, int step) const { return times_[Index(worker, step) + 1]; }
+  size_t Index(int worker, int step) const {
+    return 2 * (static_cast<size_t>(worker) * all_steps() + step);
+  }
+
+  const PeerJob job_;
+  int64_t* const times_;  // microseconds on the monotonic clock
+};
+
+// Calls work(0), work(1), ... each in a process of its own and waits for them. They tell failure by
+// returning false; false if any did or died.
+bool RunWorkers(int workers, const std::function<bool(int worker)>& work);
+
+}  // namespace lockstep::bench

@@ -1,0 +1,101 @@
+// One synchronous step of all workers on one machine, from the moment when their gradients are
+// released until the slowest has all variables of the next version.
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/bench/contest.h"
+#include "tests/bench/released.h"
+#include "tests/bench/rows/rows.h"
+#include "tests/bench/synthetic_job.h"
+
+namespace lockstep::bench {
+namespace {
+
+constexpr int64_t kMebibytes = 64;
+
+struct TransportRow {
+  const char* name;  // of the row: step_<name>_2w
+  const char* job;   // its transport { ... }
+  const char* title;
+};
+
+constexpr TransportRow kTransports[] = {
+    {"shm", "shared_memory: COPY", "Lockstep, shared memory, copied"},
+    {"shm_mapped", "shared_memory: MAP", "Lockstep, shared memory, in place"},
+    {"grpc", "shared_memory: OFF", "Lockstep, float32 through sockets"},
+    {"grpc_bf16", "shared_memory: OFF wire_type: BFLOAT16", "Lockstep, bfloat16 through sockets"},
+};
+
+struct Rival {
+  const char* transport;
+  const char* peer;  // a transport or a peer's name
+  double target;
+  bool of_four_workers;  // there is a row of four workers as well as one of two
+};
+
+constexpr Rival kRivals[] = {
+    {"shm", "gloo", 1.9, true},          {"shm", "zeromq", 2.2, true},
+    {"shm_mapped", "zeromq", 3.8, true}, {"grpc", "zeromq", 0.88, true},
+    {"grpc_bf16", "grpc", 1.1, false},
+};
+
+// Microseconds: about twice what a step takes, its gradient's writing included.
+int64_t ReleaseEvery(int workers) { return 75'000 * workers; }
+
+Measure OurStep(const SyntheticJob& job, int64_t release_every) {
+  const auto run = [job](int64_t every) -> absl::StatusOr<std::vector<double>> {
+    const auto timelines = RunSynthetic(job, every);
+    if (!timelines.ok()) return timelines.status();
+    return ReleasedSteps(*timelines, every, kWarmUp);
+  };
+  return MedianReleased(release_every, job.steps, run);
+}
+
+Side PeerSide(const BenchOptions& options, const std::string& name, const std::string& title,
+              int workers, int steps) {
+  const std::string program = absl::StrCat(options.peers_dir, "/", name, "_step");
+  Side side{
+      name, title,
+      MedianReleased(ReleaseEvery(workers), steps, PeerSteps(program, workers, kMebibytes, steps))};
+  if (!std::filesystem::exists(program)) {
+    side.absent = "not installed. Remedy: ./lockstep bench --peers";
+  }
+  return side;
+}
+
+Contest StepContest(const BenchOptions& options, int workers) {
+  Contest contest;
+  contest.unit = "ms";
+  contest.note = absl::StrFormat(
+      "%d MiB float32 in 16 variables, SGD, 1 ps, %d workers, gradients released every %d ms; %s",
+      kMebibytes, workers, ReleaseEvery(workers) / 1000, options.network);
+  SyntheticJob job;
+  job.workers = workers;
+  for (const TransportRow& transport : kTransports) {
+    job.transport = transport.job;
+    contest.sides.push_back({transport.name, transport.title, OurStep(job, ReleaseEvery(workers))});
+  }
+  for (const Rival& rival : kRivals) {
+    if (workers != 2 && !rival.of_four_workers) continue;
+    contest.comparisons.push_back(
+        {absl::StrCat("step_", rival.transport, "_", workers, "w/", rival.peer), rival.transport,
+         rival.peer, rival.target});
+  }
+  contest.sides.push_back(
+      PeerSide(options, "gloo", "gloo all-reduce (ring_chunked) + SGD", workers, job.steps));
+  contest.sides.push_back(
+      PeerSide(options, "zeromq", "ZeroMQ parameter server", workers, job.steps));
+  return contest;
+}
+
+}  // namespace
+
+RowGroup StepRows(int workers) {
+  return {RowNames(StepContest({}, workers)),
+          [workers](const BenchOptions& options, const std::vector<std::string>& wanted) {
+            return Run(StepContest(options, workers), options.rounds, wanted);
+          }};
+}
+
+}  // namespace lockstep::bench

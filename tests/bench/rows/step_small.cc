@@ -1,0 +1,75 @@
+// One synchronous step of a small model, whose time is that of its messages, beside a single gRPC
+// call that carries as many bytes.
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "tests/bench/contest.h"
+#include "tests/bench/released.h"
+#include "tests/bench/rows/rows.h"
+#include "tests/bench/synthetic_job.h"
+
+namespace lockstep::bench {
+namespace {
+
+constexpr int64_t kVariables = 10;
+constexpr int64_t kElements = 256;
+constexpr int64_t kBytes = kVariables * kElements * static_cast<int64_t>(sizeof(float));
+constexpr int kSmallSteps = 100;
+constexpr int kCalls = 2000;
+constexpr int64_t kReleaseEvery = 10'000;  // microseconds
+constexpr double kSmallTarget = 0.2;       // a step takes at most five calls
+
+Measure OurSmallStep(int ps) {
+  const SyntheticJob job{.transport = "",
+                         .workers = 4,
+                         .ps = ps,
+                         .variables = kVariables,
+                         .elements = kElements,
+                         .steps = kSmallSteps};
+  return MedianReleased(kReleaseEvery, kSmallSteps,
+                        [job](int64_t every) -> absl::StatusOr<std::vector<double>> {
+                          LOCKSTEP_ASSIGN_OR_RETURN(const auto timelines, RunSynthetic(job, every));
+                          return ReleasedSteps(timelines, every, kWarmUp);
+                        });
+}
+
+// This program is <bin>/tests/bench/bench.
+std::string UnaryProgram() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "peers/grpc_unary").string();
+}
+
+absl::StatusOr<double> UnaryCall() {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      std::vector<double> milliseconds,
+      ReadMilliseconds({UnaryProgram(), absl::StrCat(kBytes), absl::StrCat(kCalls)}));
+  if (milliseconds.empty()) return absl::DataLossError("grpc_unary: no calls were made");
+  return Median(std::move(milliseconds));
+}
+
+Contest SmallContest(const BenchOptions& options) {
+  Contest contest;
+  contest.unit = "ms";
+  contest.note = absl::StrFormat("%d bytes float32 in %d variables, SGD, 4 workers; %s", kBytes,
+                                 kVariables, options.network);
+  contest.sides = {{"1ps", "", OurSmallStep(1)},
+                   {"2ps", "", OurSmallStep(2)},
+                   {"grpc", "one gRPC call with as many bytes each way", &UnaryCall}};
+  contest.comparisons = {{"step_small_4w/grpc_unary", "1ps", "grpc", kSmallTarget},
+                         {"step_small_4w_2ps/grpc_unary", "2ps", "grpc", kSmallTarget}};
+  return contest;
+}
+
+}  // namespace
+
+RowGroup SmallStepRows() {
+  return {RowNames(SmallContest({})),
+          [](const BenchOptions& options, const std::vector<std::string>& wanted) {
+            return Run(SmallContest(options), options.rounds, wanted);
+          }};
+}
+
+}  // namespace lockstep::bench

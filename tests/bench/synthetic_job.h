@@ -1,0 +1,31 @@
+// Jobs whose gradients are written, not computed: what is measured is their way and that of the
+// values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/bench/step_times.h"
+
+namespace lockstep::bench {
+
+struct SyntheticJob {
+  std::string transport;  // the job's, such as "shared_memory: OFF"
+  int workers = 2;
+  int ps = 1;
+  int64_t variables = 16;
+  int64_t elements = 1 << 20;  // of each, float32
+  int steps = 10;
+};
+
+// Steps of every run that are not measured: memory is touched, connections are up to speed.
+inline constexpr int kWarmUp = 3;
+
+// Runs the job on a cluster of processes, SGD and every worker in every step, gradients released at
+// multiples of `release_every` microseconds (0: at once). The timelines of its workers.
+absl::StatusOr<std::vector<std::vector<StepLine>>> RunSynthetic(const SyntheticJob& job,
+                                                                int64_t release_every);
+
+}  // namespace lockstep::bench
