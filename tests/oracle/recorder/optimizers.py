@@ -4,17 +4,22 @@ from .tf1 import tf
 
 
 class _DecayingAdam(tf.train.AdamOptimizer):
-    """AdamW, which TensorFlow's version 1 lacks: every weight decays by weight_decay times the rate, then Adam."""
+    """AdamW, which TensorFlow's version 1 lacks, as its Keras has it: every weight decays by weight_decay times the
+    rate, computed in the weight's type, then Adam."""
 
     def __init__(self, rate, weight_decay, **hyper_parameters):
         super().__init__(rate, **hyper_parameters)
-        self._decay = rate * weight_decay
+        self._decay = (weight_decay, rate)
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
         grads_and_vars = list(grads_and_vars)
-        decays = [tf.assign_sub(v, v * tf.cast(self._decay, v.dtype.base_dtype)) for _, v in grads_and_vars]
+        decays = [self._decayed(v) for _, v in grads_and_vars]
         with tf.control_dependencies(decays):
             return super().apply_gradients(grads_and_vars, global_step, name)
+
+    def _decayed(self, variable):
+        weight_decay, rate = (tf.cast(number, variable.dtype.base_dtype) for number in self._decay)
+        return tf.assign_sub(variable, variable * weight_decay * rate)
 
 
 class _LazyAdam(tf.train.AdamOptimizer):
