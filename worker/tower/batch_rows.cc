@@ -11,42 +11,60 @@ namespace {
 
 constexpr int64_t kBits = 64;
 
-void Mark(const Batch& batch, const IndexColumns& index, std::vector<uint64_t>* seen) {
+size_t WordsFor(size_t bits) { return (bits + kBits - 1) / kBits; }
+
+void Set(int64_t bit, std::vector<uint64_t>* bits) {
+  (*bits)[bit / kBits] |= uint64_t{1} << bit % kBits;
+}
+
+// use(position) for each bit that is set, ascending; all are 0 afterwards.
+template <typename Use>
+void TakeBits(uint64_t* word, Use use) {
+  for (uint64_t bits = std::exchange(*word, 0); bits != 0; bits &= bits - 1) {
+    use(std::countr_zero(bits));
+  }
+}
+
+}  // namespace
+
+void BatchRows::Mark(const Batch& batch, Table* table) {
+  const IndexColumns& index = table->index;
   const int64_t columns = batch.features.num_elements() / batch.size();
   const float* example = batch.features.as<float>().data() + index.columns.first;
   for (int64_t i = 0; i < batch.size(); ++i, example += columns) {
     for (int64_t c = 0; c < index.columns.count; ++c) {
       const int64_t row = static_cast<int64_t>(example[c]);
       LOCKSTEP_CHECK(row >= 0 && row < index.rows);
-      (*seen)[row / kBits] |= uint64_t{1} << row % kBits;
+      Set(row, &table->seen);
+      Set(row / kBits, &table->seen_words);
     }
   }
 }
 
-// Lists what is marked and takes the marks away.
-void List(std::vector<uint64_t>* seen, std::vector<int64_t>* rows) {
-  rows->clear();
-  for (size_t word = 0; word < seen->size(); ++word) {
-    for (uint64_t bits = std::exchange((*seen)[word], 0); bits != 0; bits &= bits - 1) {
-      rows->push_back(static_cast<int64_t>(word) * kBits + std::countr_zero(bits));
-    }
+void BatchRows::ListMarked(Table* table) {
+  table->rows.clear();
+  for (size_t i = 0; i < table->seen_words.size(); ++i) {
+    TakeBits(&table->seen_words[i], [&](int of_word) {
+      const int64_t word = static_cast<int64_t>(i) * kBits + of_word;
+      TakeBits(&table->seen[word], [&](int bit) { table->rows.push_back(word * kBits + bit); });
+    });
   }
 }
-
-}  // namespace
 
 BatchRows::BatchRows(const ModelGraph& graph) : rows_(graph.variables().size()) {
   for (const IndexColumns& index : IndexColumnsOf(graph)) {
-    tables_.push_back({index, std::vector<uint64_t>((index.rows + kBits - 1) / kBits), {}});
+    const size_t words = WordsFor(index.rows);
+    tables_.push_back(
+        {index, std::vector<uint64_t>(words), std::vector<uint64_t>(WordsFor(words)), {}});
   }
 }
 
 void BatchRows::Collect(std::span<const Batch> batches) {
   for (Table& table : tables_) {
     for (const Batch& batch : batches) {
-      if (batch.size() > 0) Mark(batch, table.index, &table.seen);
+      if (batch.size() > 0) Mark(batch, &table);
     }
-    List(&table.seen, &table.rows);
+    ListMarked(&table);
     rows_[table.index.variable] = table.rows;
   }
 }

@@ -11,7 +11,8 @@
 
 namespace lockstep::worker {
 
-// Not thread-safe. Collect allocates nothing once it has seen as many rows as it ever will.
+// Not thread-safe. Collect costs what the batches' rows do, hardly what their tables do; it
+// allocates nothing once it has seen as many rows as it ever will.
 class BatchRows {
  public:
   explicit BatchRows(const ModelGraph& graph);
@@ -27,9 +28,15 @@ class BatchRows {
  private:
   struct Table {
     IndexColumns index;
-    std::vector<uint64_t> seen;  // a bit for each row; all 0 between calls
-    std::vector<int64_t> rows;   // ascending
+    // A bit for each row, and one for each word of these; all 0 between calls.
+    std::vector<uint64_t> seen;
+    std::vector<uint64_t> seen_words;
+    std::vector<int64_t> rows;  // ascending
   };
+
+  static void Mark(const Batch& batch, Table* table);
+  // Lists what is marked and takes the marks away.
+  static void ListMarked(Table* table);
 
   std::vector<Table> tables_;
   std::vector<std::span<const int64_t>> rows_;

@@ -1,7 +1,6 @@
 // Where the rows of a table that a variable holds lie in it.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -11,21 +10,25 @@
 
 namespace lockstep::worker::cpu {
 
-// A bit for each row of the table, and for each word of bits how many rows are held below it: a row
-// is found in two reads, where a binary search took most of an embedding's time.
+// A bit for each row of the table, and for each word of bits that has any how many rows are held
+// below it: a row is found in two reads, where a binary search took most of an embedding's time.
 class HeldRows {
  public:
   explicit HeldRows(int64_t table_rows)
       : bits_((table_rows + kBits - 1) / kBits), below_(bits_.size()) {}
 
-  // Ascending, each once, all in the table. Allocates nothing.
+  // Ascending, each once, all in the table. Costs what the rows do, whatever the table's size;
+  // allocates nothing once there have been as many as there ever will.
   void Set(std::span<const int64_t> rows) {
-    std::ranges::fill(bits_, 0);
-    for (int64_t row : rows) bits_[row / kBits] |= uint64_t{1} << row % kBits;
-    int32_t count = 0;
-    for (size_t word = 0; word < bits_.size(); ++word) {
-      below_[word] = count;
-      count += std::popcount(bits_[word]);
+    for (const int64_t word : words_) bits_[word] = 0;
+    words_.clear();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const int64_t word = rows[i] / kBits;
+      if (bits_[word] == 0) {
+        words_.push_back(word);
+        below_[word] = static_cast<int32_t>(i);
+      }
+      bits_[word] |= uint64_t{1} << rows[i] % kBits;
     }
   }
 
@@ -41,7 +44,8 @@ class HeldRows {
   static constexpr int64_t kBits = 64;
 
   std::vector<uint64_t> bits_;
-  std::vector<int32_t> below_;
+  std::vector<int32_t> below_;  // of a word that has bits
+  std::vector<int64_t> words_;  // that have
 };
 
 }  // namespace lockstep::worker::cpu
