@@ -6,9 +6,12 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace lockstep::sim {
 namespace {
+
+constexpr absl::Duration kLimit = absl::Minutes(30);
 
 // The gradients that count in one step of one variable, in the order of summation.
 std::vector<Judged> Counted(const SimCluster& cluster, uint32_t variable, GlobalStep step) {
@@ -194,6 +197,25 @@ std::vector<std::string> BrokenPerReplicaLaws(const SimCluster& cluster) {
                          push.stamp.value());
   }
   return violations.Take();
+}
+
+std::string RunAndJudge(SimCluster* cluster) {
+  cluster->StartAll();
+  if (!cluster->RunToEnd(kLimit)) return "somebody waits for ever: " + Describe(*cluster);
+  std::vector<std::string> broken = BrokenNumbers(*cluster);
+  const bool fifo = cluster->options().token_policy == FIFO;
+  for (const std::string& line : fifo ? BrokenFifoLaws(*cluster) : BrokenPerReplicaLaws(*cluster)) {
+    broken.push_back(line);
+  }
+  if (!cluster->end()->ok()) broken.push_back(cluster->end()->ToString());
+  if (cluster->global_step() != GlobalStep(cluster->options().steps)) {
+    broken.push_back("not all steps were made");
+  }
+  for (uint32_t i = 0; i < cluster->options().workers; ++i) {
+    const absl::Status& end = *cluster->worker(i).end();
+    if (!end.ok()) broken.push_back(end.ToString());
+  }
+  return absl::StrJoin(broken, "; ");
 }
 
 }  // namespace lockstep::sim

@@ -27,4 +27,8 @@ std::vector<std::string> BrokenFifoLaws(const SimCluster& cluster);
 // stamp.
 std::vector<std::string> BrokenPerReplicaLaws(const SimCluster& cluster);
 
+// Runs a synchronous job of which nobody dies to its end, and judges it by the laws of its token
+// policy. What was wrong; empty when nothing was.
+std::string RunAndJudge(SimCluster* cluster);
+
 }  // namespace lockstep::sim

@@ -4,14 +4,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "absl/strings/str_join.h"
 #include "common/log/log.h"
 #include "tests/sim/seeds.h"
 
 namespace lockstep::sim {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Minutes(30);
 constexpr uint64_t kSeeds = 5000;
 
 // A job that TensorFlow's rules allow.
@@ -41,20 +39,7 @@ SimOptions RandomOptions(uint64_t seed, TokenPolicy policy) {
 // What went wrong; empty when nothing did.
 std::string SimulateOne(uint64_t seed, TokenPolicy policy) {
   SimCluster cluster(RandomOptions(seed, policy));
-  cluster.StartAll();
-  if (!cluster.RunToEnd(kLimit)) return "somebody waits for ever";
-  std::vector<std::string> broken = BrokenNumbers(cluster);
-  for (const std::string& line :
-       policy == FIFO ? BrokenFifoLaws(cluster) : BrokenPerReplicaLaws(cluster)) {
-    broken.push_back(line);
-  }
-  if (!cluster.end()->ok()) broken.push_back(cluster.end()->ToString());
-  if (cluster.global_step() != GlobalStep(cluster.options().steps))
-    broken.push_back("not all steps were made");
-  for (uint32_t i = 0; i < cluster.options().workers; ++i) {
-    if (!cluster.worker(i).end()->ok()) broken.push_back(cluster.worker(i).end()->ToString());
-  }
-  return absl::StrJoin(broken, "; ");
+  return RunAndJudge(&cluster);
 }
 
 void CheckSeeds(TokenPolicy policy) {
