@@ -36,6 +36,8 @@ ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this pr
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for the chief, and for peers that are away");
 ABSL_FLAG(absl::Duration, sleep, absl::ZeroDuration(),
           "for trials of a slow worker: each of its steps takes this much longer, such as 50ms");
+ABSL_FLAG(absl::Duration, stall, absl::ZeroDuration(),
+          "for trials of a straggler: every fourth of its steps takes this much longer");
 ABSL_FLAG(std::string, timeline, "",
           "write when each phase of each step was over to this file (CSV)");
 ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
@@ -107,6 +109,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   options.patience = registration.start_timeout;
   options.threads = Threads();
   options.sleep = absl::GetFlag(FLAGS_sleep);
+  options.stall = absl::GetFlag(FLAGS_stall);
   options.timeline = timeline;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<JobRun> run,
                             JobRun::Create(std::move(options), chief));

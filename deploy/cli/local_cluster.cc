@@ -28,6 +28,14 @@ Task MakeTask(Role role, int index, const LocalPlan& plan) {
   return task;
 }
 
+// The flag with the worker's own value, where it has one.
+void AddForWorker(const char* flag, const std::vector<std::string>& values, int worker,
+                  Command* command) {
+  if (static_cast<size_t>(worker) < values.size()) {
+    command->arguments.push_back(flag + values[worker]);
+  }
+}
+
 }  // namespace
 
 std::string TaskName(Role role, int index) {
@@ -48,9 +56,8 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     Task worker = MakeTask(Role::kWorker, i, plan);
     worker.command.arguments.push_back(
         absl::StrCat("--threads=", std::max(1, plan.cores / workers)));
-    if (static_cast<size_t>(i) < plan.worker_sleeps.size()) {
-      worker.command.arguments.push_back("--sleep=" + plan.worker_sleeps[i]);
-    }
+    AddForWorker("--sleep=", plan.worker_sleeps, i, &worker.command);
+    AddForWorker("--stall=", plan.worker_stalls, i, &worker.command);
     if (!plan.timeline_dir.empty()) {
       const std::string file = JoinPath(plan.timeline_dir, absl::StrCat("worker-", i, ".csv"));
       worker.command.arguments.push_back("--timeline=" + file);

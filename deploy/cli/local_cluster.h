@@ -19,6 +19,7 @@ struct LocalPlan {
   std::string log_level;
   int cores = 1;
   std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...; empty: none
+  std::vector<std::string> worker_stalls;  // --stall of them
   std::string timeline_dir;  // worker k's --timeline is worker-k.csv in it; empty: none
 };
 

@@ -115,6 +115,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .log_level = options.log_level,
       .cores = UsableCores(),
       .worker_sleeps = options.worker_sleeps,
+      .worker_stalls = options.worker_stalls,
       .timeline_dir = options.timeline_dir.empty() ? "" : Absolute(options.timeline_dir),
   };
   if (!plan.timeline_dir.empty()) LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.timeline_dir));

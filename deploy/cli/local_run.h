@@ -20,6 +20,7 @@ struct LocalRunOptions {
   std::string restore;                     // checkpoint to go on from; empty: none
   std::string log_level;                   // of the tasks; empty: theirs
   std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...
+  std::vector<std::string> worker_stalls;  // --stall of them
   std::string timeline_dir;                // made if need be; empty: none
 };
 

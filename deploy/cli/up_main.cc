@@ -25,6 +25,8 @@ ABSL_FLAG(std::string, json, "", "write the summary to this file");
 ABSL_FLAG(std::string, log_level, "", "of the processes: debug, info, warning or error");
 ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
           "for trials of stragglers: --sleep of worker 0, 1, ..., such as 0,0,50ms");
+ABSL_FLAG(std::vector<std::string>, worker_stalls, {},
+          "for trials of stragglers: --stall of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::string, timeline_dir, "",
           "folder for worker-0.csv, ...: when each phase of each step was over");
 ABSL_FLAG(std::string, bin_dir, "", "where ps/ps, worker/worker and chief/chief are");
@@ -54,6 +56,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.restore = absl::GetFlag(FLAGS_restore);
   options.log_level = absl::GetFlag(FLAGS_log_level);
   options.worker_sleeps = absl::GetFlag(FLAGS_worker_sleeps);
+  options.worker_stalls = absl::GetFlag(FLAGS_worker_stalls);
   options.timeline_dir = absl::GetFlag(FLAGS_timeline_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
   if (!result.summary) return result.exit_code;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
@@ -46,12 +47,6 @@ Figures MeasureSides(const Contest& contest, int rounds, const std::vector<std::
 
 }  // namespace
 
-std::vector<std::string> RowNames(const Contest& contest) {
-  std::vector<std::string> names;
-  for (const Comparison& comparison : contest.comparisons) names.push_back(comparison.row);
-  return names;
-}
-
 absl::StatusOr<std::vector<RowResult>> Run(const Contest& contest, int rounds,
                                            const std::vector<std::string>& wanted) {
   const Figures figures = MeasureSides(contest, rounds, wanted);
@@ -77,6 +72,16 @@ absl::StatusOr<std::vector<RowResult>> Run(const Contest& contest, int rounds,
     results.push_back(std::move(result));
   }
   return results;
+}
+
+RowGroup AsGroup(std::function<Contest(const BenchOptions&)> make) {
+  RowGroup group;
+  for (const Comparison& comparison : make({}).comparisons) group.names.push_back(comparison.row);
+  group.run = [make = std::move(make)](const BenchOptions& options,
+                                       const std::vector<std::string>& wanted) {
+    return Run(make(options), options.rounds, wanted);
+  };
+  return group;
 }
 
 }  // namespace lockstep::bench

@@ -1,6 +1,7 @@
 // Several systems that do the same, and rows that compare them two by two.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,12 @@ struct Contest {
   std::vector<Comparison> comparisons;
 };
 
-// The names of its rows.
-std::vector<std::string> RowNames(const Contest& contest);
-
 // Measures the sides that the wanted rows compare, in turns. A peer that is absent or fails is told
 // in its rows, which are not met.
 absl::StatusOr<std::vector<RowResult>> Run(const Contest& contest, int rounds,
                                            const std::vector<std::string>& wanted);
+
+// All rows of the contest that `make` gives; which rows there are must not depend on the options.
+RowGroup AsGroup(std::function<Contest(const BenchOptions&)> make);
 
 }  // namespace lockstep::bench

@@ -12,6 +12,12 @@ struct Example {
   int runs[4] = {};
   Contest contest;
 
+  std::vector<std::string> rows() const {
+    std::vector<std::string> names;
+    for (const Comparison& comparison : contest.comparisons) names.push_back(comparison.row);
+    return names;
+  }
+
   Example() {
     const auto counts = [this](int side, double value) {
       return [this, side, value]() -> absl::StatusOr<double> { return ++runs[side], value; };
@@ -32,9 +38,24 @@ struct Example {
   }
 };
 
+TEST_CASE("a contest is a group of its rows, made anew with the options of the run") {
+  Example example;
+  int rounds = 0;
+  const RowGroup group = AsGroup([&](const BenchOptions& options) {
+    rounds = options.rounds;
+    return example.contest;
+  });
+  CHECK(group.names == example.rows());
+  BenchOptions options;
+  options.rounds = 2;
+  CHECK(group.run(options, {"fast/peer"})->size() == 1);
+  CHECK(rounds == 2);
+  CHECK(example.runs[0] == 2);
+}
+
 TEST_CASE("rows compare sides that were measured once for all of them") {
   Example example;
-  const auto results = Run(example.contest, 3, RowNames(example.contest));
+  const auto results = Run(example.contest, 3, example.rows());
   REQUIRE(results.ok());
   REQUIRE(results->size() == 4);
   const RowResult& fast = (*results)[0];
@@ -49,7 +70,7 @@ TEST_CASE("rows compare sides that were measured once for all of them") {
 
 TEST_CASE("a peer that is absent or fails is told and not met, and the others go on") {
   Example example;
-  const auto results = Run(example.contest, 3, RowNames(example.contest));
+  const auto results = Run(example.contest, 3, example.rows());
   REQUIRE(results.ok());
   for (int row : {2, 3}) {
     CHECK((*results)[row].value == 10);

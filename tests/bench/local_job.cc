@@ -14,6 +14,7 @@
 #include "common/fs/path.h"
 #include "deploy/cli/child_process.h"
 #include "deploy/cli/last_lines.h"
+#include "tests/bench/built.h"
 
 namespace lockstep::bench {
 namespace {
@@ -41,13 +42,6 @@ class Folder {
   std::string path_;
 };
 
-// This program is <bin>/tests/bench/bench.
-std::string UpProgram() {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path().parent_path().parent_path() / "deploy/cli/up").string();
-}
-
 }  // namespace
 
 absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::string& model,
@@ -57,7 +51,7 @@ absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::s
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("model.textproto"), model));
   deploy::Command up = {
       .name = "lockstep up",
-      .arguments = {UpProgram(), "--job=" + folder.File("job.textproto"),
+      .arguments = {BuiltProgram("deploy/cli/up"), "--job=" + folder.File("job.textproto"),
                     "--run_dir=" + folder.File("run"), "--json=" + folder.File("summary.json")},
       .log_path = folder.File("output")};
   up.arguments.insert(up.arguments.end(), flags.begin(), flags.end());

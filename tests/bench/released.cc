@@ -48,4 +48,12 @@ absl::StatusOr<std::vector<double>> ReadMilliseconds(const std::vector<std::stri
   return milliseconds;
 }
 
+Measure MedianMilliseconds(std::vector<std::string> argv) {
+  return [argv = std::move(argv)]() -> absl::StatusOr<double> {
+    LOCKSTEP_ASSIGN_OR_RETURN(std::vector<double> milliseconds, ReadMilliseconds(argv));
+    if (milliseconds.empty()) return absl::DataLossError(absl::StrCat(argv[0], ": no figures"));
+    return Median(std::move(milliseconds));
+  };
+}
+
 }  // namespace lockstep::bench

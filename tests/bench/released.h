@@ -25,5 +25,7 @@ RunReleased PeerSteps(std::string program, int workers, int64_t mebibytes, int s
 
 // Runs a program whose only line of output is milliseconds.
 absl::StatusOr<std::vector<double>> ReadMilliseconds(const std::vector<std::string>& argv);
+// Their median; an error where there is none.
+Measure MedianMilliseconds(std::vector<std::string> argv);
 
 }  // namespace lockstep::bench

@@ -85,6 +85,8 @@ TEST_CASE("a peer's answer is milliseconds, or an error that says what it was") 
   CHECK(*read == std::vector<double>{1.5, 2});
   CHECK(absl::IsDataLoss(ReadMilliseconds({"/bin/echo", "1.5 oops"}).status()));
   CHECK(absl::IsUnavailable(ReadMilliseconds({"/bin/true"}).status()));
+  CHECK(*MedianMilliseconds({"/bin/echo", "1", "2", "9"})() == 2);
+  CHECK(absl::IsDataLoss(MedianMilliseconds({"/bin/echo"})().status()));
 }
 
 }  // namespace

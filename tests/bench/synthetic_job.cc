@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "tests/bench/local_job.h"
+#include "tests/bench/released.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::bench {
@@ -42,6 +43,14 @@ absl::StatusOr<std::vector<std::vector<StepLine>>> RunSynthetic(const SyntheticJ
                               ReadTimeline(folder.Path(absl::StrCat("worker-", worker, ".csv"))));
   }
   return timelines;
+}
+
+Measure ReleasedStep(const SyntheticJob& job, int64_t release_every) {
+  return MedianReleased(release_every, job.steps,
+                        [job](int64_t every) -> absl::StatusOr<std::vector<double>> {
+                          LOCKSTEP_ASSIGN_OR_RETURN(const auto timelines, RunSynthetic(job, every));
+                          return ReleasedSteps(timelines, every, kWarmUp);
+                        });
 }
 
 }  // namespace lockstep::bench

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tests/bench/interleave.h"
 #include "tests/bench/step_times.h"
 
 namespace lockstep::bench {
@@ -27,5 +28,8 @@ inline constexpr int kWarmUp = 3;
 // multiples of `release_every` microseconds (0: at once). The timelines of its workers.
 absl::StatusOr<std::vector<std::vector<StepLine>>> RunSynthetic(const SyntheticJob& job,
                                                                 int64_t release_every);
+
+// The median of ReleasedSteps of such a run, with this period or a multiple (MedianReleased).
+Measure ReleasedStep(const SyntheticJob& job, int64_t release_every);
 
 }  // namespace lockstep::bench

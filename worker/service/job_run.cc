@@ -142,6 +142,7 @@ void JobRun::ConnectShards() {
   training.step.fetch_ahead = !sync.has_asynchronous() && sync.token_policy() == PER_REPLICA;
   training.step.sum_towers = sync.asynchronous().no_tower_scaling();
   training.step.sleep = options_.sleep;
+  training.step.stall = options_.stall;
   training.start_step = GlobalStep(registration.start_step());
   training.num_replicas = registration.total_num_replicas();
   training.patience = options_.patience;

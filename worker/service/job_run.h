@@ -37,6 +37,7 @@ struct JobRunOptions {
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   absl::Duration sleep;                          // StepRunnerOptions::sleep
+  absl::Duration stall;                          // StepRunnerOptions::stall
   Timeline* timeline = nullptr;                  // StepParts::timeline; outlives the run
 };
 

@@ -10,6 +10,8 @@
 namespace lockstep::worker {
 namespace {
 
+constexpr uint64_t kStallEvery = 4;  // steps
+
 PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
   PusherOptions pusher;
   pusher.identity = options.identity;
@@ -101,7 +103,7 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
 void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
   MakeRoom();
   const absl::Duration start = options_.clock->Monotonic();
-  if (options_.sleep > absl::ZeroDuration()) absl::SleepFor(options_.sleep);
+  SleepForTrials();
   const uint64_t key =
       MixSeeds(MixSeeds(options_.seed, options_.identity.worker()), static_cast<uint64_t>(number));
   const float loss =
@@ -111,6 +113,12 @@ void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
   for (const Batch& batch : batches) examples += batch.size();
   parts_.progress->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start),
                             loss);
+}
+
+void StepRunner::SleepForTrials() {
+  const bool stalls = push_seq_.value() % kStallEvery == 0;
+  const absl::Duration sleep = options_.sleep + (stalls ? options_.stall : absl::ZeroDuration());
+  if (sleep > absl::ZeroDuration()) absl::SleepFor(sleep);
 }
 
 void StepRunner::MakeRoom() {

@@ -38,6 +38,7 @@ struct StepRunnerOptions {
   bool fetch_ahead = false;
   bool sum_towers = false;  // the sum over the towers is pushed, not their mean
   absl::Duration sleep;     // for trials: each step computes this much longer
+  absl::Duration stall;     // for trials: every fourth step computes this much longer still
   const Clock* clock = Clock::Real();
 };
 
@@ -75,6 +76,7 @@ class StepRunner {
   absl::StatusOr<std::span<const PushSummary>> Push(const std::vector<Batch>& batches,
                                                     int64_t number);
   void Train(const std::vector<Batch>& batches, int64_t number);
+  void SleepForTrials();
   // For the gradients of the rows that have been fetched.
   void MakeRoom();
   // A gradient on its way: from the towers, and from the clipper.

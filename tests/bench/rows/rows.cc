@@ -8,6 +8,8 @@ const std::vector<RowGroup>& Rows() {
       StepRows(/*workers=*/2),
       StepRows(/*workers=*/4),
       SmallStepRows(),
+      TransportRows(),
+      StragglerRows(),
       Alone("straggler_per_replica", &StragglerPerReplica),
       TensorFlowLargeRows(),
       TensorFlowSmallRows(),

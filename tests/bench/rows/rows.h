@@ -15,6 +15,11 @@ RowGroup StepRows(int workers);
 // step_small_4w/grpc_unary, ...
 RowGroup SmallStepRows();
 
+// grpc_push/tcp and grpc_pushpull/tcp.
+RowGroup TransportRows();
+
+// straggler/without_sleeper, ...
+RowGroup StragglerRows();
 absl::StatusOr<RowResult> StragglerPerReplica(const BenchOptions& options);
 
 RowGroup TensorFlowLargeRows();

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tests/bench/built.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/released.h"
 #include "tests/bench/rows/rows.h"
@@ -35,22 +36,13 @@ struct Rival {
 };
 
 constexpr Rival kRivals[] = {
-    {"shm", "gloo", 1.9, true},          {"shm", "zeromq", 2.2, true},
-    {"shm_mapped", "zeromq", 3.8, true}, {"grpc", "zeromq", 0.88, true},
-    {"grpc_bf16", "grpc", 1.1, false},
+    {"shm", "gloo", 1.9, true},           {"shm", "zeromq", 2.2, true},
+    {"shm_mapped", "zeromq", 3.8, true},  {"grpc", "zeromq", 0.88, true},
+    {"grpc", "socket_floor", 0.82, true}, {"grpc_bf16", "grpc", 1.1, false},
 };
 
 // Microseconds: about twice what a step takes, its gradient's writing included.
 int64_t ReleaseEvery(int workers) { return 75'000 * workers; }
-
-Measure OurStep(const SyntheticJob& job, int64_t release_every) {
-  const auto run = [job](int64_t every) -> absl::StatusOr<std::vector<double>> {
-    const auto timelines = RunSynthetic(job, every);
-    if (!timelines.ok()) return timelines.status();
-    return ReleasedSteps(*timelines, every, kWarmUp);
-  };
-  return MedianReleased(release_every, job.steps, run);
-}
 
 Side PeerSide(const BenchOptions& options, const std::string& name, const std::string& title,
               int workers, int steps) {
@@ -74,7 +66,8 @@ Contest StepContest(const BenchOptions& options, int workers) {
   job.workers = workers;
   for (const TransportRow& transport : kTransports) {
     job.transport = transport.job;
-    contest.sides.push_back({transport.name, transport.title, OurStep(job, ReleaseEvery(workers))});
+    contest.sides.push_back(
+        {transport.name, transport.title, ReleasedStep(job, ReleaseEvery(workers))});
   }
   for (const Rival& rival : kRivals) {
     if (workers != 2 && !rival.of_four_workers) continue;
@@ -84,6 +77,9 @@ Contest StepContest(const BenchOptions& options, int workers) {
   }
   contest.sides.push_back(
       PeerSide(options, "gloo", "gloo all-reduce (ring_chunked) + SGD", workers, job.steps));
+  contest.sides.push_back({"socket_floor", "what TCP, copies, sums and updates cost at least",
+                           MedianMilliseconds({BuiltProgram("tests/bench/peers/socket_floor"),
+                                               absl::StrCat(workers), absl::StrCat(kMebibytes)})});
   contest.sides.push_back(
       PeerSide(options, "zeromq", "ZeroMQ parameter server", workers, job.steps));
   return contest;
@@ -92,10 +88,7 @@ Contest StepContest(const BenchOptions& options, int workers) {
 }  // namespace
 
 RowGroup StepRows(int workers) {
-  return {RowNames(StepContest({}, workers)),
-          [workers](const BenchOptions& options, const std::vector<std::string>& wanted) {
-            return Run(StepContest(options, workers), options.rounds, wanted);
-          }};
+  return AsGroup([workers](const BenchOptions& options) { return StepContest(options, workers); });
 }
 
 }  // namespace lockstep::bench

@@ -1,10 +1,8 @@
 // One synchronous step of a small model, whose time is that of its messages, beside a single gRPC
 // call that carries as many bytes.
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/status_macros.h"
+#include "tests/bench/built.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/released.h"
 #include "tests/bench/rows/rows.h"
@@ -28,26 +26,7 @@ Measure OurSmallStep(int ps) {
                          .variables = kVariables,
                          .elements = kElements,
                          .steps = kSmallSteps};
-  return MedianReleased(kReleaseEvery, kSmallSteps,
-                        [job](int64_t every) -> absl::StatusOr<std::vector<double>> {
-                          LOCKSTEP_ASSIGN_OR_RETURN(const auto timelines, RunSynthetic(job, every));
-                          return ReleasedSteps(timelines, every, kWarmUp);
-                        });
-}
-
-// This program is <bin>/tests/bench/bench.
-std::string UnaryProgram() {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "peers/grpc_unary").string();
-}
-
-absl::StatusOr<double> UnaryCall() {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      std::vector<double> milliseconds,
-      ReadMilliseconds({UnaryProgram(), absl::StrCat(kBytes), absl::StrCat(kCalls)}));
-  if (milliseconds.empty()) return absl::DataLossError("grpc_unary: no calls were made");
-  return Median(std::move(milliseconds));
+  return ReleasedStep(job, kReleaseEvery);
 }
 
 Contest SmallContest(const BenchOptions& options) {
@@ -57,7 +36,9 @@ Contest SmallContest(const BenchOptions& options) {
                                  kVariables, options.network);
   contest.sides = {{"1ps", "", OurSmallStep(1)},
                    {"2ps", "", OurSmallStep(2)},
-                   {"grpc", "one gRPC call with as many bytes each way", &UnaryCall}};
+                   {"grpc", "one gRPC call with as many bytes each way",
+                    MedianMilliseconds({BuiltProgram("tests/bench/peers/grpc_unary"),
+                                        absl::StrCat(kBytes), absl::StrCat(kCalls)})}};
   contest.comparisons = {{"step_small_4w/grpc_unary", "1ps", "grpc", kSmallTarget},
                          {"step_small_4w_2ps/grpc_unary", "2ps", "grpc", kSmallTarget}};
   return contest;
@@ -65,11 +46,6 @@ Contest SmallContest(const BenchOptions& options) {
 
 }  // namespace
 
-RowGroup SmallStepRows() {
-  return {RowNames(SmallContest({})),
-          [](const BenchOptions& options, const std::vector<std::string>& wanted) {
-            return Run(SmallContest(options), options.rounds, wanted);
-          }};
-}
+RowGroup SmallStepRows() { return AsGroup(&SmallContest); }
 
 }  // namespace lockstep::bench

@@ -99,10 +99,8 @@ Contest TensorFlowContest(const BenchOptions& options, const TensorFlowCase& mod
 }
 
 RowGroup TensorFlowGroup(const TensorFlowCase& model) {
-  return {RowNames(TensorFlowContest({}, model)),
-          [&model](const BenchOptions& options, const std::vector<std::string>& wanted) {
-            return Run(TensorFlowContest(options, model), options.rounds, wanted);
-          }};
+  return AsGroup(
+      [&model](const BenchOptions& options) { return TensorFlowContest(options, model); });
 }
 
 }  // namespace
