@@ -12,6 +12,7 @@ that they took; in between the processes are stopped, so that they take nothing 
 
 import multiprocessing
 import os
+import queue
 import signal
 import socket
 import sys
@@ -86,12 +87,23 @@ class Cluster:
 
     def signal(self, number):
         for process in self.processes:
-            os.kill(process.pid, number)
+            if process.is_alive():
+                os.kill(process.pid, number)
+
+    def hear(self):
+        """What worker 0 says next."""
+        for _ in range(START_TIMEOUT_S):
+            try:
+                return self.steps.get(timeout=1)
+            except queue.Empty:
+                if not all(process.is_alive() for process in self.processes):
+                    break
+        raise SystemExit("tensorflow_sync.py: a process of TensorFlow's has ended, or hangs")
 
     def wait_for_step(self, step):
         """The first step from this one on that worker 0 has seen, and when."""
         while True:
-            seen, when = self.steps.get(timeout=START_TIMEOUT_S)
+            seen, when = self.hear()
             if seen >= step:
                 return seen, when
 
@@ -111,7 +123,7 @@ def main():
     workers, variables, elements = (int(argument) for argument in sys.argv[1:])
     cluster = Cluster(workers, variables, elements)
     try:
-        version = cluster.steps.get(timeout=START_TIMEOUT_S)
+        version = cluster.hear()
         cluster.wait_for_step(WARM_UP_STEPS)
         cluster.signal(signal.SIGSTOP)
         print("TensorFlow", version, flush=True)
