@@ -125,8 +125,8 @@ Attendance Membership::CountFor(GlobalStep step, absl::Span<const LiveMember> me
   Attendance attendance{.replicas = static_cast<uint32_t>(members_.size())};
   for (const LiveMember& member : members) {
     const MemberRecord& record = members_[member.worker.value()];
-    if (record.state != MemberState::kLive || record.incarnation != member.incarnation) continue;
-    ++(record.report.out_of_data ? attendance.out_of_data : attendance.able);
+    const bool has_no_data = record.incarnation == member.incarnation && record.report.out_of_data;
+    ++(has_no_data ? attendance.out_of_data : attendance.able);
   }
   const auto after = starts_.lower_bound({step.next(), Incarnation()});
   attendance.starts = std::distance(starts_.begin(), after);

@@ -80,7 +80,7 @@ class Membership {
   // The process begins at this step, without a token.
   void NoteStart(const LiveMember& member, GlobalStep step);
   // For the step at hand, which never goes back: of earlier steps nothing is remembered. Able are
-  // those of `members` that live and have data.
+  // those of `members`, live or not, that have data.
   Attendance CountFor(GlobalStep step, absl::Span<const LiveMember> members);
 
   // The number of times that the answer of Live changed.

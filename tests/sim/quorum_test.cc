@@ -108,6 +108,34 @@ TEST_CASE("SHRINK: the job is done as long as one worker lives") {
   });
 }
 
+TEST_CASE("SHRINK: steps need fewer gradients only when every ps knows who is gone") {
+  CheckSeeds([](uint64_t seed) -> std::string {
+    Random random(seed ^ 0x51e);
+    SimOptions options = RandomOptions(SHRINK, seed, &random);
+    options.aggregate = options.workers;
+    options.steps = 100000;
+    options.network.most_delay = absl::Milliseconds(random.Between(2, 300));
+    SimCluster cluster(options);
+    if (!Begin(&cluster)) return "no beginning";
+    const auto forever =
+        static_cast<uint32_t>(random.Between(1, static_cast<int>(options.workers) - 1));
+    PlanDeaths({.forever = forever}, &random, &cluster);
+    std::string broken;
+    const bool has_shrunk = cluster.RunUntil(
+        [&] {
+          const uint32_t required = cluster.status().job().required_now();
+          for (uint32_t ps = 0; ps < options.ps && broken.empty(); ++ps) {
+            const size_t members = cluster.shard(ps).GetView().members.size();
+            if (required >= members) continue;
+            broken = absl::StrCat("a step needs ", required, ", ps ", ps, " admits ", members);
+          }
+          return !broken.empty() || required == options.workers - forever;
+        },
+        kLimit);
+    return has_shrunk ? broken : "it does not shrink: " + Describe(cluster);
+  });
+}
+
 TEST_CASE("ABORT: the job ends with an error when too few live, and only then") {
   CheckSeeds([](uint64_t seed) -> std::string {
     Random random(seed ^ 0xab0);

@@ -201,6 +201,24 @@ TEST_CASE("whose data has ended lives, is no longer able, and takes a stamp away
   CHECK(count(4).taken_away == 1);
 }
 
+TEST_CASE("who is lost counts among members that still have it, without its successor's data") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  REQUIRE(f.Register(kW1, kFirst, 0).ok());
+  const std::vector<LiveMember> known = f.membership.Live();
+  const auto able = [&](const std::vector<LiveMember>& members) {
+    return f.membership.CountFor(GlobalStep(0), members).able;
+  };
+  REQUIRE(f.Pass(0, 6).size() == 2);
+  CHECK(able(known) == 2);
+  CHECK(able(f.membership.Live()) == 0);
+  REQUIRE(f.Register(kW1, kSecond, 7).ok());
+  const WorkerReport report{.out_of_data = true};
+  REQUIRE(f.membership.Heartbeat(kW1, kSecond, report, At(7)).ok());
+  CHECK(able(known) == 2);
+  CHECK(able(f.membership.Live()) == 0);
+}
+
 TEST_CASE("members of the chief before are live and have a lease, unless somebody came meanwhile") {
   Fixture f;
   REQUIRE(f.Register(kW0, kSecond, 0).ok());
