@@ -31,12 +31,12 @@ absl::Status CheckRestorable(const Manifest& manifest, const Placement& placemen
   for (const VariableSpec& variable : placement.variables()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(variable));
     const std::string& name = variable.has_part() ? variable.part().of() : variable.name();
-    const absl::StatusOr<WholeTensor> tensor = saved.Find(name);
-    if (absl::IsNotFound(tensor.status())) {
+    const absl::StatusOr<const WholeTensor*> found = saved.Find(name);
+    if (absl::IsNotFound(found.status())) {
       return absl::InvalidArgumentError(
           absl::StrCat("the checkpoint has no variable ", name, ", the model has one", kRemedy));
     }
-    LOCKSTEP_RETURN_IF_ERROR(tensor.status());
+    LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor* tensor, found);
     if (tensor->dtype != type.dtype || !(tensor->shape == type.whole)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "variable ", name, " is ", Show(type.dtype, type.whole), " in the model and ",

@@ -104,7 +104,7 @@ class CheckpointReader {
     size_t entry;  // index into its entries
     uint32_t crc32c;
   };
-  absl::StatusOr<WholeTensor> Find(const std::string& name) const;
+  absl::StatusOr<const WholeTensor*> Find(const std::string& name) const;
   absl::Status CheckType(const std::string& name, const WholeTensor& whole, DType dtype,
                          const Shape& shape) const;
   // `value` is rows [first_row, ...) of the whole; a scalar counts as a row.

@@ -61,7 +61,7 @@ absl::Status CheckpointReader::AddShard(const ShardFile& shard) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<WholeTensor> CheckpointReader::Find(const std::string& name) const {
+absl::StatusOr<const WholeTensor*> CheckpointReader::Find(const std::string& name) const {
   auto whole = wholes_.Find(name);
   if (whole.ok()) return whole;
   return absl::Status(whole.status().code(),
@@ -85,23 +85,23 @@ absl::Status CheckpointReader::CheckCrc(const Place& place, uint32_t got) const 
 }
 
 absl::StatusOr<Tensor> CheckpointReader::Read(const std::string& name) const {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor whole, Find(name));
-  Tensor tensor(whole.dtype, whole.shape);
-  LOCKSTEP_RETURN_IF_ERROR(ReadParts(whole, 0, tensor.view()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor* whole, Find(name));
+  Tensor tensor(whole->dtype, whole->shape);
+  LOCKSTEP_RETURN_IF_ERROR(ReadParts(*whole, 0, tensor.view()));
   return tensor;
 }
 
 absl::Status CheckpointReader::ReadInto(const std::string& name, MutableTensorView value) const {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor whole, Find(name));
-  LOCKSTEP_RETURN_IF_ERROR(CheckType(name, whole, value.dtype, value.shape));
-  return ReadParts(whole, 0, value);
+  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor* whole, Find(name));
+  LOCKSTEP_RETURN_IF_ERROR(CheckType(name, *whole, value.dtype, value.shape));
+  return ReadParts(*whole, 0, value);
 }
 
 absl::Status CheckpointReader::ReadRows(const std::string& name, const Shape& whole_shape,
                                         int64_t first_row, MutableTensorView value) const {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor whole, Find(name));
-  LOCKSTEP_RETURN_IF_ERROR(CheckType(name, whole, value.dtype, whole_shape));
-  return ReadParts(whole, first_row, value);
+  LOCKSTEP_ASSIGN_OR_RETURN(const WholeTensor* whole, Find(name));
+  LOCKSTEP_RETURN_IF_ERROR(CheckType(name, *whole, value.dtype, whole_shape));
+  return ReadParts(*whole, first_row, value);
 }
 
 absl::Status CheckpointReader::ReadParts(const WholeTensor& whole, int64_t first_row,
@@ -109,9 +109,11 @@ absl::Status CheckpointReader::ReadParts(const WholeTensor& whole, int64_t first
   const bool is_scalar = whole.shape.rank() == 0;
   const int64_t end_row = first_row + (is_scalar ? 1 : value.shape.dim(0));
   LOCKSTEP_CHECK(first_row >= 0 && end_row <= (is_scalar ? 1 : whole.shape.dim(0)));
-  for (const TensorPart& part : whole.parts) {
+  for (auto at = whole.PartWith(first_row); at != whole.parts.end(); ++at) {
+    const TensorPart& part = *at;
     const int64_t begin = std::max(first_row, part.first_row);
     const int64_t end = std::min(end_row, part.first_row + part.num_rows);
+    if (part.first_row >= end_row) break;
     if (begin >= end) continue;
     const Place& place = index_.at(part.name);
     const SafetensorsFile& file = files_[place.file];

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 
 namespace lockstep {
@@ -32,52 +33,29 @@ std::optional<PartName> ParsePartName(absl::string_view name) {
   return parsed;
 }
 
+using Parts = std::map<int64_t, const TensorRecord*>;
+
 bool HaveEqualRows(const Shape& a, const Shape& b) {
   return a.rank() > 0 && a.rank() == b.rank() && a.dims().subspan(1) == b.dims().subspan(1);
 }
 
-}  // namespace
-
-WholeTensors::WholeTensors(const Manifest& manifest) {
-  for (const ShardFile& shard : manifest.shards) {
-    for (const TensorRecord& tensor : shard.tensors) {
-      const Record record{tensor.name, tensor.dtype, tensor.shape};
-      tensors_.emplace(tensor.name, record);
-      if (const std::optional<PartName> part = ParsePartName(tensor.name)) {
-        parts_[part->whole].emplace(part->part, record);
-      }
-    }
-  }
-}
-
-bool WholeTensors::Has(absl::string_view name) const {
-  return tensors_.find(name) != tensors_.end() || parts_.find(name) != parts_.end();
-}
-
-absl::StatusOr<WholeTensor> WholeTensors::Find(absl::string_view name) const {
-  if (const auto exact = tensors_.find(name); exact != tensors_.end()) {
-    const Record& record = exact->second;
-    const int64_t rows = record.shape.rank() == 0 ? 1 : record.shape.dim(0);
-    return WholeTensor{record.dtype, record.shape, {{record.name, 0, rows}}};
-  }
-  const auto split = parts_.find(name);
-  if (split == parts_.end()) return absl::NotFoundError(absl::StrCat("no tensor '", name, "'"));
-  const Record& first = split->second.begin()->second;
+absl::StatusOr<WholeTensor> Join(absl::string_view name, const Parts& parts) {
+  const TensorRecord& first = *parts.begin()->second;
   WholeTensor whole{first.dtype, Shape(), {}};
   int64_t rows = 0;
-  for (const auto& [number, record] : split->second) {
+  for (const auto& [number, record] : parts) {
     if (number != static_cast<int64_t>(whole.parts.size())) {
       return absl::DataLossError(
           absl::StrCat("part ", whole.parts.size(), " of tensor '", name, "' is missing"));
     }
-    if (record.dtype != first.dtype || !HaveEqualRows(record.shape, first.shape)) {
+    if (record->dtype != first.dtype || !HaveEqualRows(record->shape, first.shape)) {
       return absl::DataLossError(absl::StrCat("parts of tensor '", name, "' do not fit: '",
                                               first.name, "' is ", Name(first.dtype), " ",
-                                              first.shape.ToString(), ", '", record.name, "' is ",
-                                              Name(record.dtype), " ", record.shape.ToString()));
+                                              first.shape.ToString(), ", '", record->name, "' is ",
+                                              Name(record->dtype), " ", record->shape.ToString()));
     }
-    whole.parts.push_back({record.name, rows, record.shape.dim(0)});
-    rows += record.shape.dim(0);
+    whole.parts.push_back({record->name, rows, record->shape.dim(0)});
+    rows += record->shape.dim(0);
   }
   std::vector<int64_t> dims(first.shape.dims().begin(), first.shape.dims().end());
   dims[0] = rows;
@@ -85,6 +63,36 @@ absl::StatusOr<WholeTensor> WholeTensors::Find(absl::string_view name) const {
   if (!shape.ok()) return absl::DataLossError(absl::StrCat("tensor '", name, "' is too large"));
   whole.shape = *std::move(shape);
   return whole;
+}
+
+}  // namespace
+
+std::vector<TensorPart>::const_iterator WholeTensor::PartWith(int64_t row) const {
+  return std::partition_point(parts.begin(), parts.end(), [row](const TensorPart& part) {
+    return part.first_row + part.num_rows <= row;
+  });
+}
+
+WholeTensors::WholeTensors(const Manifest& manifest) {
+  std::map<std::string, Parts> parts;  // by the whole's name
+  for (const ShardFile& shard : manifest.shards) {
+    for (const TensorRecord& tensor : shard.tensors) {
+      const int64_t rows = tensor.shape.rank() == 0 ? 1 : tensor.shape.dim(0);
+      wholes_.emplace(tensor.name,
+                      WholeTensor{tensor.dtype, tensor.shape, {{tensor.name, 0, rows}}});
+      if (const std::optional<PartName> part = ParsePartName(tensor.name)) {
+        parts[part->whole].emplace(part->part, &tensor);
+      }
+    }
+  }
+  for (const auto& [name, of_name] : parts) wholes_.emplace(name, Join(name, of_name));
+}
+
+absl::StatusOr<const WholeTensor*> WholeTensors::Find(absl::string_view name) const {
+  const auto found = wholes_.find(name);
+  if (found == wholes_.end()) return absl::NotFoundError(absl::StrCat("no tensor '", name, "'"));
+  LOCKSTEP_RETURN_IF_ERROR(found->second.status());
+  return &*found->second;
 }
 
 }  // namespace lockstep

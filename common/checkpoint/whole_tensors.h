@@ -25,6 +25,9 @@ struct TensorPart {
 };
 
 struct WholeTensor {
+  // The first of the parts that end after this row; parts' end where none does.
+  std::vector<TensorPart>::const_iterator PartWith(int64_t row) const;
+
   DType dtype = DType::kFloat32;
   Shape shape;
   std::vector<TensorPart> parts;  // in the order of their rows; one, which is all, if not split
@@ -37,19 +40,14 @@ class WholeTensors {
   // The manifest need not stay.
   explicit WholeTensors(const Manifest& manifest);
 
-  bool Has(absl::string_view name) const;
-  // A tensor of exactly this name, or the parts of it. NOT_FOUND: neither is there. DATA_LOSS
-  // naming a part that is missing, or differs from the others in more than the number of its rows.
-  absl::StatusOr<WholeTensor> Find(absl::string_view name) const;
+  bool Has(absl::string_view name) const { return wholes_.find(name) != wholes_.end(); }
+  // A tensor of exactly this name, or the parts of it; it stays as long as this. NOT_FOUND: neither
+  // is there. DATA_LOSS naming a part that is missing, or differs from the others in more than the
+  // number of its rows. Costs the same however many parts there are.
+  absl::StatusOr<const WholeTensor*> Find(absl::string_view name) const;
 
  private:
-  struct Record {
-    std::string name;
-    DType dtype;
-    Shape shape;
-  };
-  std::map<std::string, Record, std::less<>> tensors_;
-  std::map<std::string, std::map<int64_t, Record>, std::less<>> parts_;  // by the whole's name
+  std::map<std::string, absl::StatusOr<WholeTensor>, std::less<>> wholes_;
 };
 
 }  // namespace lockstep

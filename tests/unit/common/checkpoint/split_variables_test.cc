@@ -1,8 +1,10 @@
 // Variables that are split by rows, read as if they were not.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <optional>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/support/temporary_folder.h"
 
@@ -104,6 +106,27 @@ TEST_CASE("any rows are read, wherever the parts were cut") {
     Tensor value(DType::kFloat32, {1, 2});
     CHECK(absl::IsInvalidArgument(from->reader().ReadRows("t", Shape({6, 2}), 0, value.view())));
     CHECK(absl::IsNotFound(from->reader().ReadRows("u", Shape({5, 2}), 0, value.view())));
+  }
+}
+
+TEST_CASE("a table of thousands of parts, some of them empty, is read part by part") {
+  constexpr int64_t kParts = 4096;
+  std::vector<Tensor> tensors;
+  std::vector<NamedTensor> parts;
+  int64_t rows = 0;
+  for (int64_t part = 0; part < kParts; ++part) {
+    tensors.push_back(Rows(part % 3, 2.0f * static_cast<float>(rows)));
+    rows += part % 3;
+  }
+  for (int64_t part = 0; part < kParts; ++part) {
+    parts.push_back({absl::StrCat("t#", part), tensors[part].view()});
+  }
+  const Split split({parts});
+  for (int64_t first = 0; first < rows; ++first) {
+    Tensor value(DType::kFloat32, {std::min<int64_t>(3, rows - first), 2});
+    REQUIRE(split.reader().ReadRows("t", Shape({rows, 2}), first, value.view()).ok());
+    REQUIRE(value.as<float>()[0] == 2.0f * static_cast<float>(first));
+    REQUIRE(value.as<float>().back() == value.as<float>()[0] + 2 * value.shape().dim(0) - 1);
   }
 }
 
