@@ -1,8 +1,12 @@
 #include "ps/service/control_service.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/config/cluster_spec.h"
 #include "common/log/log.h"
@@ -12,6 +16,18 @@
 
 namespace lockstep::ps {
 namespace {
+
+constexpr size_t kShownSlots = 5;
+
+// A variable may have been frozen until now, or an average not kept: or it is another's checkpoint.
+void WarnOfMissing(const std::vector<std::string>& slots, const std::string& checkpoint) {
+  if (slots.empty()) return;
+  const auto shown = slots.begin() + static_cast<int64_t>(std::min(slots.size(), kShownSlots));
+  const std::string more =
+      shown == slots.end() ? "" : absl::StrCat(" and ", slots.end() - shown, " more");
+  log::Warning(absl::StrCat(checkpoint, " has no ", absl::StrJoin(slots.begin(), shown, ", "), more,
+                            ": slots without a saved value begin anew"));
+}
 
 void Call(const std::function<void()>& event) {
   if (event) event();
@@ -80,7 +96,10 @@ grpc::ServerUnaryReactor* ControlService::CreateVariables(grpc::CallbackServerCo
   auto* parked = new ParkedReply;
   disk_.Do([this, handle = parked->handle(), plan = FromProto(*request), reply] {
     const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(plan);
-    if (created.ok()) Call(events_.created);
+    if (created.ok()) {
+      Call(events_.created);
+      WarnOfMissing(created->missing_slots, plan.restore_from);
+    }
     handle->Answer(created.status(), [&] { *reply = ToProto(*created); });
   });
   return parked;

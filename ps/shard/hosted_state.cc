@@ -47,12 +47,15 @@ class Source {
     return value;
   }
 
-  // `value`: the variable's.
-  absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec,
-                              const Tensor& value) const {
+  // `value`: the variable's. `missing`: gets the name of what the checkpoint lacks.
+  absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec, const Tensor& value,
+                              std::vector<std::string>* missing) const {
     const std::string name = SlotTensorName(WholeName(entry), spec.name);
     // A job may begin to average on its way, and a variable may have been frozen until now.
     const bool is_saved = checkpoint_.has_value() && checkpoint_->Has(name);
+    if (checkpoint_.has_value() && !is_saved) {
+      missing->push_back(SlotTensorName(entry.name, spec.name));
+    }
     if (spec.starts_as_variable && !is_saved) return value.Clone();
     Tensor slot(entry.dtype, entry.shape);
     if (is_saved) {
@@ -102,12 +105,13 @@ std::variant<DenseAccumulator, SparseAccumulator> MakeAccumulator(const CatalogE
 absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry& entry,
                                                              const Source& source,
                                                              const UpdateRule& rule,
-                                                             bool is_averaged, GlobalStep version) {
+                                                             bool is_averaged, GlobalStep version,
+                                                             std::vector<std::string>* missing) {
   LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, source.Value(entry));
   std::vector<Tensor> slots;
   if (entry.trainable && !entry.is_frozen) {
     for (const SlotSpec& spec : rule.slots()) {
-      LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, source.Slot(entry, spec, value));
+      LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, source.Slot(entry, spec, value, missing));
       slots.push_back(std::move(slot));
     }
   }
@@ -235,8 +239,8 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
     const bool is_averaged =
         entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, WholeName(entry));
     const UpdateRule& rule = is_averaged ? *state->averaged_rule : *state->rule;
-    LOCKSTEP_ASSIGN_OR_RETURN(auto hosted,
-                              MakeVariable(entry, source, rule, is_averaged, plan.start_step));
+    LOCKSTEP_ASSIGN_OR_RETURN(auto hosted, MakeVariable(entry, source, rule, is_averaged,
+                                                        plan.start_step, &state->missing_slots));
     state->variables.push_back(std::move(hosted));
   }
   if (shard == kStepShard) {

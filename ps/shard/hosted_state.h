@@ -67,6 +67,7 @@ struct HostedState {
   uint32_t num_shards = 1;
   uint32_t replicas_to_aggregate = 1;
   std::vector<std::unique_ptr<HostedVariable>> variables;  // in the catalog's order
+  std::vector<std::string> missing_slots;  // as in CreatedVariables, until they have been told
 
   // Changes only while no variable is closing.
   std::vector<float> scalars;

@@ -75,6 +75,9 @@ struct VariablePlan {
 struct CreatedVariables {
   int64_t bytes = 0;
   std::vector<std::string> slots;  // of a trained variable, without its average
+  // "<variable>/<slot>" that the checkpoint lacks, and that begin anew. Told by the call that
+  // created, not by those that repeat it.
+  std::vector<std::string> missing_slots;
 };
 
 struct GrantOrder {

@@ -11,7 +11,7 @@ namespace {
 absl::Status Stopping() { return absl::CancelledError("the parameter server is stopping"); }
 
 CreatedVariables Created(const HostedState& state) {
-  CreatedVariables created{static_cast<int64_t>(state.catalog.num_bytes()), {}};
+  CreatedVariables created{.bytes = static_cast<int64_t>(state.catalog.num_bytes())};
   for (const SlotSpec& slot : state.rule->slots()) created.slots.push_back(slot.name);
   return created;
 }
@@ -155,7 +155,9 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
   }
   state_ = *std::move(created);
   if (state_->asynchronous.has_value()) GrantItself(state_.get());
-  return Created(*state_);
+  CreatedVariables told = Created(*state_);
+  told.missing_slots = std::move(state_->missing_slots);
+  return told;
 }
 
 absl::Status Shard::Impl::Finish(const Command& command) {

@@ -100,6 +100,10 @@ TEST_CASE("a frozen variable is saved without slots, and begins with fresh ones 
   plan.placement.mutable_variables(1)->set_frozen(false);
   plan.restore_from = folder;
   plan.start_step = GlobalStep(1);
+  Shard told(ShardOptions{});
+  REQUIRE(told.SetView(test::ViewOf(plan.total_num_replicas)).ok());
+  CHECK(told.CreateVariables(plan)->missing_slots == std::vector<std::string>{"fixed/momentum"});
+  CHECK(told.CreateVariables(plan)->missing_slots.empty());
   Harness thawed(plan);
   const auto next = thawed.Grant(1, 1);
   for (const uint32_t variable : {0, 1}) thawed.Push(0, 1, 1, variable, {1});
