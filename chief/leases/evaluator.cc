@@ -1,9 +1,16 @@
 #include "chief/leases/evaluator.h"
 
+#include "common/base/check.h"
+
 namespace lockstep::chief {
 
 Evaluator::Evaluator(int64_t examples, int64_t range, absl::Duration patience)
     : examples_(examples), range_(range), patience_(patience) {}
+
+void Evaluator::CountLeasesFrom(uint64_t first) {
+  LOCKSTEP_CHECK(!running_.has_value());
+  next_lease_ = first;
+}
 
 bool Evaluator::Begin(GlobalStep version, bool must) {
   if (!running_.has_value()) {

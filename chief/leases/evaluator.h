@@ -14,6 +14,9 @@ class Evaluator {
   // As the arguments of Evaluation.
   Evaluator(int64_t examples, int64_t range, absl::Duration patience);
 
+  // Lease ids count from here, in place of 1. Before the first evaluation (CHECK).
+  void CountLeasesFrom(uint64_t first);
+
   // Whether version `version` will be evaluated: now, or with `must` after the running one. False:
   // the running one is not done yet, and this one is left out.
   bool Begin(GlobalStep version, bool must);

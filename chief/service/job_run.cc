@@ -173,7 +173,7 @@ void JobRun::OnCommit(const CommittedStep& step) {
   pending_at_ps_.clear();
 
   const bool is_done = step.global_step == plan_.max_steps && brought_up_.position.is_finished;
-  if (!is_done) Milestone(step.global_step);
+  if (!is_done) Milestone(step.global_step, step.global_step == plan_.max_steps);
 }
 
 void JobRun::TakeUpMilestones() {
@@ -184,20 +184,19 @@ void JobRun::TakeUpMilestones() {
     const bool is_whole = std::ranges::count(position.kept_by_all, version) > 0;
     const bool is_due = evaluate_at_.IsDue(version) || save_at_.IsDue(version);
     if (is_whole && is_due) {
-      Milestone(version);
+      Milestone(version, /*must=*/true);
     } else {
       snapshots_->Hold(version, 0);
     }
   }
 }
 
-void JobRun::Milestone(GlobalStep version) {
+void JobRun::Milestone(GlobalStep version, bool must) {
   const bool evaluate = evaluate_at_.IsDue(version);
   const bool save = save_at_.IsDue(version);
   if (!evaluate && !save) return;
-  const bool last = version == plan_.max_steps;
   int users = 0;
-  if (evaluate && evaluator_->Begin(version, last)) {
+  if (evaluate && evaluator_->Begin(version, must)) {
     ++users;
     calls_.AssignLeases();
   } else if (evaluate) {
@@ -205,12 +204,12 @@ void JobRun::Milestone(GlobalStep version) {
                               ": the one before is not done yet"));
   }
   const bool busy = checkpointer_->busy();
-  if (save && (!busy || last)) ++users;
+  if (save && (!busy || must)) ++users;
   snapshots_->Hold(version, users);
   if (save && !busy) {
     Save(version);
-  } else if (save && last) {
-    save_next_ = version;
+  } else if (save && must) {
+    save_next_.push_back(version);
   } else if (save) {
     log::Warning(absl::StrCat("no checkpoint at step ", version.value(),
                               ": the one before is not written yet"));
@@ -244,7 +243,11 @@ void JobRun::OnSaved(GlobalStep version, const absl::StatusOr<std::string>& fold
         absl::StrCat("no checkpoint at step ", version.value(), ": ", folder.status().message()));
     if (version == plan_.max_steps) save_failure_ = folder.status();
   }
-  if (save_next_.has_value()) Save(*std::exchange(save_next_, std::nullopt));
+  if (!save_next_.empty()) {
+    const GlobalStep next = save_next_.front();
+    save_next_.pop_front();
+    Save(next);
+  }
   CompleteIfDone();
 }
 
@@ -267,6 +270,7 @@ void JobRun::CompleteIfDone() {
 
 Attendance JobRun::Attend(GlobalStep step) {
   // A shard may not know yet who is gone: it would count late pushes of theirs beside fewer others.
+  // So whoever is a member at all shards counts, until none has it as a member any more.
   const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
   Attendance attendance =
       membership_.CountFor(step, shrinks ? views_->confirmed() : membership_.Live());

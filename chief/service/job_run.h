@@ -4,6 +4,7 @@
 // Lives on the executor's thread. Nothing is waited for in silence: log and status name it.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -79,8 +80,9 @@ class JobRun {
   // Training.
   Keep KeepAt(GlobalStep version) const;
   void OnCommit(const CommittedStep& step);
-  // Evaluates and saves a version for which that is due.
-  void Milestone(GlobalStep version);
+  // Evaluates and saves a version for which that is due: now, or with `must` after those that are
+  // under way.
+  void Milestone(GlobalStep version, bool must);
   // What the chief before has left undone.
   void TakeUpMilestones();
   void TakeEvaluations();
@@ -135,8 +137,8 @@ class JobRun {
   std::optional<Checkpointer> checkpointer_;
   // From kTraining on.
   std::optional<StepLoop> steps_;
-  std::optional<GlobalStep> save_next_;  // the end's checkpoint, while another is written
-  absl::Status save_failure_;            // of the end's checkpoint
+  std::deque<GlobalStep> save_next_;  // while another is written
+  absl::Status save_failure_;         // of the end's checkpoint
 
   Reminder start_reminder_;
   Reminder stall_reminder_;

@@ -8,6 +8,11 @@
 #include "common/log/log.h"
 
 namespace lockstep::chief {
+namespace {
+
+constexpr int kLeasesPerTermBits = 32;
+
+}  // namespace
 
 void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
   if (phase_ != Phase::kBringingUp) return;
@@ -122,6 +127,9 @@ void JobRun::BeginTraining() {
   job.set_job_id(brought_up_.view.command().job());
   job.set_term(brought_up_.view.command().term());
   job.set_epoch(brought_up_.view.epoch());
+  // What a worker answers to a lease of an earlier chief is nothing to this one.
+  const uint64_t leases_before = uint64_t{brought_up_.view.command().term()} << kLeasesPerTermBits;
+  if (evaluator_.has_value()) evaluator_->CountLeasesFrom(leases_before + 1);
   calls_.Begin(std::move(job), [this] { return record_.global_step; });
   TakeUpMilestones();
   steps_->Start();

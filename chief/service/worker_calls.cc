@@ -142,23 +142,21 @@ void WorkerCalls::AdmitSuccessors() {
 
 void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer) {
   const WorkerIndex worker(request.worker());
-  // It may be of the job that this chief takes over.
-  if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
-  if (request.job_id() != job_->job_id()) {
+  if (job_.has_value() && request.job_id() != job_->job_id()) {
     return answer(absl::AbortedError(absl::StrCat(
         "worker ", request.worker(), " belongs to another job. Remedy: start it anew")));
   }
-  if (absl::Status fenced = membership_->Heartbeat(worker, Incarnation(request.incarnation()),
-                                                   {.local_step = GlobalStep(request.local_step()),
-                                                    .waiting_for = request.waiting_for(),
-                                                    .examples = request.examples(),
-                                                    .accepted = request.accepted(),
-                                                    .stale = request.stale(),
-                                                    .out_of_data = request.out_of_data()},
-                                                   clock_->Monotonic());
-      !fenced.ok()) {
-    return answer(std::move(fenced));
-  }
+  absl::Status fenced = membership_->Heartbeat(worker, Incarnation(request.incarnation()),
+                                               {.local_step = GlobalStep(request.local_step()),
+                                                .waiting_for = request.waiting_for(),
+                                                .examples = request.examples(),
+                                                .accepted = request.accepted(),
+                                                .stale = request.stale(),
+                                                .out_of_data = request.out_of_data()},
+                                               clock_->Monotonic());
+  // A member of the job that this chief takes over keeps its lease; nobody is sent away yet.
+  if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
+  if (!fenced.ok()) return answer(std::move(fenced));
   Contact& contact = contacts_[worker];
   if (contact.incarnation.value() != request.incarnation()) {
     contact = {.incarnation = Incarnation(request.incarnation())};

@@ -36,5 +36,18 @@ TEST_CASE("one evaluation runs at a time; one that comes meanwhile is left out u
   CHECK(evaluator.running() == nullptr);
 }
 
+TEST_CASE("an answer to a lease that was given out before the count began changes nothing") {
+  Evaluator evaluator(4, 4, absl::Seconds(30));
+  evaluator.CountLeasesFrom(1000);
+  REQUIRE(evaluator.Begin(GlobalStep(10), false));
+  evaluator.Assign({kA}, absl::ZeroDuration());
+  CHECK(evaluator.LeaseOf(kA)->id == 1000);
+  REQUIRE(evaluator.Report({1, 4, 4, 0}).ok());
+  REQUIRE(evaluator.Report({999, 4, 4, 0}).ok());
+  CHECK_FALSE(evaluator.TakeFinished().has_value());
+  REQUIRE(evaluator.Report({1000, 4, 1, 0}).ok());
+  CHECK(evaluator.TakeFinished()->accuracy == Approx(0.25));
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -83,6 +83,21 @@ struct Cluster {
     executor->Run();
     return got;
   }
+  // The leases in the answer: none while it is parked.
+  std::vector<EvaluationLease> Beat(const std::vector<EvaluationResult>& results = {}) {
+    HeartbeatRequest request;
+    request.set_job_id(9);
+    request.set_incarnation(incarnation.value());
+    for (const EvaluationResult& result : results) *request.add_results() = result;
+    std::vector<EvaluationLease> leases;
+    run->worker_calls()->Heartbeat(
+        request, Answer<HeartbeatReply>([&](const absl::StatusOr<HeartbeatReply>& reply) {
+          REQUIRE(reply.ok());
+          leases.assign(reply->leases().begin(), reply->leases().end());
+        }));
+    executor->Run();
+    return leases;
+  }
   ps::WorkerIdentity Identity() const {
     return {
         .job = 9, .epoch = run->plan().epoch, .worker = WorkerIndex(0), .incarnation = incarnation};
@@ -232,6 +247,58 @@ TEST_CASE("a chief that takes over goes on with the same worker, and saves what 
   }
   cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 5));
   CHECK(Read(CheckpointFolder(root.path(), 5), "fc/bias", 2) == std::vector<float>(2, 5.5f));
+}
+
+EvaluationResult AllCorrect(const EvaluationLease& lease) {
+  EvaluationResult result;
+  result.set_lease(lease.id());
+  result.set_examples(lease.end() - lease.begin());
+  result.set_correct(result.examples());
+  return result;
+}
+
+TEST_CASE("a chief that takes over evaluates and saves every version that is due, in turn") {
+  const test::TemporaryFolder root;
+  JobPlan plan = Plan(9, root.path());
+  plan.examples.test = 4;
+  plan.job.mutable_evaluation()->set_every_steps(3);
+  Cluster cluster(plan);
+  REQUIRE(cluster.Register().ready());
+  for (int64_t step = 0; step < 3; ++step) {
+    cluster.Push(0, step);
+    cluster.Push(1, step);
+  }
+  cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 3));
+  const std::vector<EvaluationLease> old = cluster.Beat();
+  REQUIRE(old.size() == 1);
+  for (int64_t step = 3; step < 5; ++step) {
+    cluster.Push(0, step);
+    cluster.Push(1, step);
+  }
+  cluster.PushUnseen(0, 5);
+  cluster.PushUnseen(1, 5);
+  while (cluster.run->record().global_step < GlobalStep(6)) REQUIRE(cluster.executor->RunNext());
+
+  // Version 3 is not evaluated, version 6 neither evaluated nor saved.
+  cluster.StartChief(plan);
+  CHECK(cluster.run->record().start == GlobalStep(6));
+  cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 6));
+  CHECK(Read(CheckpointFolder(root.path(), 6), "fc/kernel", 3) == std::vector<float>(3, 5.0f));
+  const std::vector<EvaluationLease> first = cluster.Beat();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].version() == 3);
+  // The answer to the chief before comes to this one: it is not counted.
+  CHECK(first[0].id() > old[0].id());
+  cluster.Beat({AllCorrect(old[0])});
+  CHECK(cluster.run->record().evaluations.empty());
+  const std::vector<EvaluationLease> second = cluster.Beat({AllCorrect(first[0])});
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].version() == 6);
+  cluster.Beat({AllCorrect(second[0])});
+  REQUIRE(cluster.run->record().evaluations.size() == 2);
+  CHECK(cluster.run->record().evaluations[0].version == GlobalStep(3));
+  CHECK(cluster.run->record().evaluations[1].version == GlobalStep(6));
+  for (const auto& shard : cluster.shards) CHECK(shard->GetView().kept_versions.empty());
 }
 
 TEST_CASE("a chief that comes when all is saved has nothing left to do but to end the job") {

@@ -211,6 +211,24 @@ TEST_CASE("a heartbeat of another job, or of a process that was replaced, is fen
   CHECK((*index)->status().code() == absl::StatusCode::kAborted);
 }
 
+TEST_CASE(
+    "a member of the chief before keeps its lease by heartbeats while the job has not begun") {
+  Fixture f;
+  f.membership.Adopt({WorkerIndex(0), Incarnation(10)}, f.clock.Monotonic());
+  f.membership.Adopt({WorkerIndex(1), Incarnation(20)}, f.clock.Monotonic());
+  for (int i = 0; i < 12; ++i) {
+    const auto reply = f.Beat(0, 10);
+    REQUIRE(reply->has_value());
+    CHECK(absl::IsUnavailable((*reply)->status()));
+    // A process that was replaced is told nothing else, and keeps nobody alive.
+    CHECK(absl::IsUnavailable((**f.Beat(1, 19)).status()));
+    f.Pass(absl::Seconds(1));
+  }
+  CHECK(f.membership.Live() == std::vector<LiveMember>{{WorkerIndex(0), Incarnation(10)}});
+  f.Begin();
+  CHECK_FALSE(f.Beat(0, 10)->has_value());
+}
+
 TEST_CASE("an evaluation reaches parked workers at once, and its results are acknowledged") {
   Fixture f;
   f.Train();
