@@ -9,8 +9,8 @@
     closed.result()
     ps.pull(version=1, names=["w"])
 
-The ParameterServer plays chief and workers of a job with a single ps, FIFO tokens and whole tensors. Errors of the
-server are grpc.RpcError.
+The ParameterServer plays chief and workers of a job with a single ps, FIFO tokens and whole tensors. Calls
+that a broken connection has taken along are sent again, except for the futures. Errors of the server are grpc.RpcError.
 """
 import array
 import dataclasses
@@ -20,12 +20,16 @@ import math
 import pathlib
 import sys
 import tempfile
+import time
 
 import grpc
 from grpc_tools import protoc
 
 _SERVICE = "ps"
-_TIMEOUT = 60  # seconds; docs/protocol.md lists deadlines
+_DEADLINE = 60  # seconds
+_DISK_DEADLINE = 600  # of calls that wait for a disk
+_DEADLINES = {"CreateVariables": _DISK_DEADLINE, "Save": _DISK_DEADLINE}
+_PATIENCE = 120  # with a server that is not available
 _SHARD = 0
 _CODES = {"float32": "f", "float64": "d"}  # little-endian machines
 
@@ -240,9 +244,18 @@ class ParameterServer:
         return getattr(self._protos[_SERVICE], f"{call}Request")(**fields)
 
     def _call(self, call, **fields):
-        return getattr(self._stub, call)(
-            self._request(call, **fields), timeout=_TIMEOUT, wait_for_ready=True
-        )
+        """Every call may be repeated: what is lost with a connection is sent again."""
+        request = self._request(call, **fields)
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return getattr(self._stub, call)(
+                    request, timeout=_DEADLINES.get(call, _DEADLINE), wait_for_ready=True
+                )
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.1)
 
     def _chief(self, call, **fields):
         return self._call(call, command=self._command, **fields)
