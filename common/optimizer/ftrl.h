@@ -4,6 +4,8 @@
 //   w = (l1 * sign(z) - z) / (n'^-p / lr + 2 * l2) where |z| > l1, otherwise 0
 //   n = n'
 // beta adds beta / (2 * lr) to l2.
+// In float32 the bits are TensorFlow's. For a power other than -0.5 they depend on where an element
+// is (powers.h): a range of a variable that gets those of the whole begins at a multiple of eight.
 #pragma once
 
 #include <memory>
