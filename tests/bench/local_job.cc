@@ -70,4 +70,18 @@ absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::s
   return deploy::ReadSummary(folder.File("summary.json"));
 }
 
+absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(const std::string& job,
+                                                                   const std::string& model,
+                                                                   int workers) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Folder folder, Folder::Create());
+  LOCKSTEP_RETURN_IF_ERROR(
+      RunLocalJob(job, model, {"--timeline_dir=" + folder.File("timelines")}).status());
+  std::vector<std::vector<StepLine>> timelines;
+  for (int worker = 0; worker < workers; ++worker) {
+    const std::string name = absl::StrCat("timelines/worker-", worker, ".csv");
+    LOCKSTEP_ASSIGN_OR_RETURN(timelines.emplace_back(), ReadTimeline(folder.File(name)));
+  }
+  return timelines;
+}
+
 }  // namespace lockstep::bench

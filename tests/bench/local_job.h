@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "deploy/cli/summary.h"
+#include "tests/bench/step_times.h"
 
 namespace lockstep::bench {
 
@@ -14,5 +15,10 @@ namespace lockstep::bench {
 // kernel ends the job with the caller's.
 absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::string& model,
                                             const std::vector<std::string>& flags = {});
+
+// The same for the timelines of its workers, of which there are this many.
+absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(const std::string& job,
+                                                                   const std::string& model,
+                                                                   int workers);
 
 }  // namespace lockstep::bench

@@ -4,10 +4,12 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/bench/interleave.h"
 
 namespace lockstep::bench {
 namespace {
@@ -40,7 +42,8 @@ absl::StatusOr<std::vector<StepLine>> ReadTimeline(const std::string& path) {
       return absl::DataLossError(
           absl::StrCat(path, ":", number, ": expected ", kColumns, " numbers, got \"", text, "\""));
     }
-    lines.push_back({fields[kStep], fields[kToken], fields[kVariables], fields[kFirstGradient]});
+    lines.push_back({fields[kStep], fields[kToken], fields[kVariables], fields[kFirstGradient],
+                     fields[kLastGradient], fields[kPushed]});
   }
   if (lines.empty()) return absl::DataLossError(absl::StrCat(path, ": there are no steps"));
   return lines;
@@ -79,6 +82,20 @@ absl::StatusOr<double> WholeStep(const std::vector<StepLine>& worker, int64_t wa
   const StepLine& last = worker.back();
   return static_cast<double>(last.token - first.token) / kMicrosPerMilli /
          static_cast<double>(last.step - first.step);
+}
+
+absl::StatusOr<double> PushAfterBackward(const std::vector<std::vector<StepLine>>& workers,
+                                         int64_t warm_up) {
+  std::vector<double> milliseconds;
+  for (const std::vector<StepLine>& worker : workers) {
+    for (const StepLine& line : worker) {
+      if (line.step < warm_up) continue;
+      milliseconds.push_back(static_cast<double>(line.pushed - line.last_gradient) /
+                             kMicrosPerMilli);
+    }
+  }
+  if (milliseconds.empty()) return absl::DataLossError("timelines of no steps");
+  return Median(std::move(milliseconds));
 }
 
 }  // namespace lockstep::bench

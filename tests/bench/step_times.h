@@ -15,6 +15,8 @@ struct StepLine {
   int64_t token = 0;
   int64_t variables = 0;
   int64_t first_gradient = 0;
+  int64_t last_gradient = 0;
+  int64_t pushed = 0;
 };
 
 // DATA_LOSS for a file that is no timeline.
@@ -28,5 +30,10 @@ std::vector<double> ReleasedSteps(const std::vector<std::vector<StepLine>>& work
 
 // Milliseconds of a whole step, on average, after the first `warm_up`: from token to token.
 absl::StatusOr<double> WholeStep(const std::vector<StepLine>& worker, int64_t warm_up);
+
+// Milliseconds from a worker's last gradient until all of them were judged: what is left of the
+// push when the backward pass is over. The median over all steps after the first `warm_up`.
+absl::StatusOr<double> PushAfterBackward(const std::vector<std::vector<StepLine>>& workers,
+                                         int64_t warm_up);
 
 }  // namespace lockstep::bench

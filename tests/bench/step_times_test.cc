@@ -57,6 +57,18 @@ TEST_CASE("a step whose workers were released apart is left out, and one that a 
   CHECK(ReleasedSteps({Worker(6, 0, 1000), absent}, kEvery, 0).size() == 3);
 }
 
+TEST_CASE("what is left of a push is from the last gradient to the verdicts") {
+  std::vector<std::vector<StepLine>> workers(2);
+  for (int64_t step = 0; step < 3; ++step) {
+    for (int64_t worker : {0, 1}) {
+      workers[worker].push_back(
+          {.step = step, .last_gradient = 5000, .pushed = 5000 + 1000 * step + 500 * worker});
+    }
+  }
+  CHECK(*PushAfterBackward(workers, 1) == 1.75);  // of 1, 1.5, 2 and 2.5
+  CHECK_FALSE(PushAfterBackward(workers, 3).ok());
+}
+
 TEST_CASE("whole steps are from token to token") {
   const auto step = WholeStep(Worker(8, 0, 1000), 3);
   REQUIRE(step.ok());

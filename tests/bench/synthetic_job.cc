@@ -6,7 +6,6 @@
 #include "common/base/status_macros.h"
 #include "tests/bench/local_job.h"
 #include "tests/bench/released.h"
-#include "tests/support/temporary_folder.h"
 
 namespace lockstep::bench {
 namespace {
@@ -33,16 +32,7 @@ std::string ModelText(const SyntheticJob& job, int64_t release_every) {
 
 absl::StatusOr<std::vector<std::vector<StepLine>>> RunSynthetic(const SyntheticJob& job,
                                                                 int64_t release_every) {
-  const test::TemporaryFolder folder;
-  LOCKSTEP_RETURN_IF_ERROR(
-      RunLocalJob(JobText(job), ModelText(job, release_every), {"--timeline_dir=" + folder.path()})
-          .status());
-  std::vector<std::vector<StepLine>> timelines;
-  for (int worker = 0; worker < job.workers; ++worker) {
-    LOCKSTEP_ASSIGN_OR_RETURN(timelines.emplace_back(),
-                              ReadTimeline(folder.Path(absl::StrCat("worker-", worker, ".csv"))));
-  }
-  return timelines;
+  return RunForTimelines(JobText(job), ModelText(job, release_every), job.workers);
 }
 
 Measure ReleasedStep(const SyntheticJob& job, int64_t release_every) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
@@ -84,6 +85,28 @@ TEST_CASE("a run in which every process ends well exits 0 and shows the summary"
   CHECK_THAT(ended.output, Contains("ps/ps --cluster=") && Contains("--task_index=1"));
   CHECK_THAT(launch.folder().Read("run/cluster.json"), Contains("\"worker\""));
   CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("trials of slow workers and timelines are flags of the workers that they are for") {
+  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  std::vector<std::string> command = launch.Command();
+  const std::string folder = launch.folder().Path("new/timelines");
+  command.insert(command.end(),
+                 {"--timeline_dir=" + folder, "--worker_sleeps=10ms", "--worker_stalls=0,50ms"});
+  const Ended ended = RunToEnd(command, absl::Seconds(20));
+  CHECK(ended.exit_code == 0);
+  CHECK(std::filesystem::is_directory(folder));
+  const auto count = [&](const std::string& text) {
+    const std::vector<std::string> parts = absl::StrSplit(ended.output, text);
+    return parts.size() - 1;
+  };
+  for (const char* name : {"worker-0", "worker-1", "worker-2"}) {
+    CHECK(count(absl::StrCat(" --timeline=", folder, "/", name, ".csv")) == 1);
+  }
+  CHECK(count(" --sleep=") == 1);
+  CHECK(count(" --stall=") == 2);
+  CHECK(count(" --sleep=10ms --stall=0 ") == 1);
+  CHECK(count(" --stall=50ms ") == 1);
 }
 
 TEST_CASE("the run ends with the code of the process that failed first, and shows its log") {

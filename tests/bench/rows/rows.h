@@ -18,6 +18,8 @@ RowGroup SmallStepRows();
 // grpc_push/tcp and grpc_pushpull/tcp.
 RowGroup TransportRows();
 
+absl::StatusOr<RowResult> Overlap(const BenchOptions& options);
+
 // straggler/without_sleeper, ...
 RowGroup StragglerRows();
 absl::StatusOr<RowResult> StragglerPerReplica(const BenchOptions& options);
