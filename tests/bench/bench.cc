@@ -14,7 +14,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/annotate.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
@@ -65,6 +64,32 @@ absl::StatusOr<std::vector<std::string>> ChosenRows() {
   return chosen;
 }
 
+// Prints each row and adds it to `json`. The first error, after everything else was measured all
+// the same.
+absl::Status MeasureRows(const BenchOptions& options, const std::vector<std::string>& rows,
+                         nlohmann::json* json) {
+  PrintHeading(std::cout);
+  absl::Status failure;
+  for (const RowGroup& group : Rows()) {
+    std::vector<std::string> wanted;
+    std::ranges::copy_if(group.names, std::back_inserter(wanted), [&](const std::string& name) {
+      return std::ranges::find(rows, name) != rows.end();
+    });
+    if (wanted.empty()) continue;
+    const absl::StatusOr<std::vector<RowResult>> results = group.run(options, wanted);
+    if (!results.ok()) {
+      failure.Update(results.status());
+      std::cout << results.status().message() << std::endl;
+      continue;
+    }
+    for (const RowResult& result : *results) {
+      PrintRow(std::cout, result);
+      json->push_back(RowJson(result));
+    }
+  }
+  return failure;
+}
+
 absl::Status RunBench(const std::string& network) {
   BenchOptions options;
   options.rounds = absl::GetFlag(FLAGS_rounds);
@@ -83,30 +108,11 @@ absl::Status RunBench(const std::string& network) {
 
   nlohmann::json json = {{"machine", MachineJson()}, {"rows", nlohmann::json::array()}};
   json["machine"]["network"] = network;
-  PrintHeading(std::cout);
-  absl::Status failure;
-  for (const RowGroup& group : Rows()) {
-    std::vector<std::string> wanted;
-    std::ranges::copy_if(group.names, std::back_inserter(wanted), [&](const std::string& name) {
-      return std::ranges::find(rows, name) != rows.end();
-    });
-    if (wanted.empty()) continue;
-    const absl::StatusOr<std::vector<RowResult>> results = group.run(options, wanted);
-    if (!results.ok()) {
-      // The others can be measured all the same.
-      failure.Update(Annotate(results.status(), wanted.front()));
-      std::cout << wanted.front() << ": " << results.status().message() << std::endl;
-      continue;
-    }
-    for (const RowResult& result : *results) {
-      PrintRow(std::cout, result);
-      json["rows"].push_back(RowJson(result));
-    }
-  }
+  const absl::Status measured = MeasureRows(options, rows, &json["rows"]);
   if (!json_file.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(json_file, json.dump(2) + "\n"));
   }
-  return failure;
+  return measured;
 }
 
 int Main(int argc, char** argv) {

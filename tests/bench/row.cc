@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/base/status_macros.h"
+#include "common/base/annotate.h"
 
 namespace lockstep::bench {
 
@@ -18,9 +18,10 @@ RowGroup Alone(const std::string& name,
   return {{name},
           [name, run = std::move(run)](const BenchOptions& options, const std::vector<std::string>&)
               -> absl::StatusOr<std::vector<RowResult>> {
-            LOCKSTEP_ASSIGN_OR_RETURN(RowResult result, run(options));
-            result.name = name;
-            return std::vector<RowResult>{std::move(result)};
+            absl::StatusOr<RowResult> result = run(options);
+            if (!result.ok()) return Annotate(result.status(), name);
+            result->name = name;
+            return std::vector<RowResult>{*std::move(result)};
           }};
 }
 

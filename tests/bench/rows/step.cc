@@ -42,7 +42,7 @@ constexpr Rival kRivals[] = {
 };
 
 // Microseconds: about twice what a step takes, its gradient's writing included.
-int64_t ReleaseEvery(int workers) { return 75'000 * workers; }
+int64_t ReleaseEvery(int workers) { return 50'000 * workers; }
 
 Side PeerSide(const BenchOptions& options, const std::string& name, const std::string& title,
               int workers, int steps) {
