@@ -76,13 +76,11 @@ absl::Status MeasureRows(const BenchOptions& options, const std::vector<std::str
       return std::ranges::find(rows, name) != rows.end();
     });
     if (wanted.empty()) continue;
-    const absl::StatusOr<std::vector<RowResult>> results = group.run(options, wanted);
-    if (!results.ok()) {
-      failure.Update(results.status());
-      std::cout << results.status().message() << std::endl;
-      continue;
-    }
-    for (const RowResult& result : *results) {
+    std::vector<RowResult> results;
+    const absl::Status measured = group.run(options, wanted, &results);
+    failure.Update(measured);
+    if (!measured.ok()) std::cout << measured.message() << std::endl;
+    for (const RowResult& result : results) {
       PrintRow(std::cout, result);
       json->push_back(RowJson(result));
     }

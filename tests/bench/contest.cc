@@ -47,14 +47,17 @@ Figures MeasureSides(const Contest& contest, int rounds, const std::vector<std::
 
 }  // namespace
 
-absl::StatusOr<std::vector<RowResult>> Run(const Contest& contest, int rounds,
-                                           const std::vector<std::string>& wanted) {
+absl::Status Run(const Contest& contest, int rounds, const std::vector<std::string>& wanted,
+                 std::vector<RowResult>* results) {
   const Figures figures = MeasureSides(contest, rounds, wanted);
-  std::vector<RowResult> results;
+  absl::Status failure;
   for (const Comparison& comparison : contest.comparisons) {
     if (!IsWanted(comparison, wanted)) continue;
     const absl::StatusOr<double>& ours = figures.at(comparison.ours);
-    if (!ours.ok()) return Annotate(ours.status(), comparison.row);
+    if (!ours.ok()) {
+      failure.Update(Annotate(ours.status(), comparison.row));
+      continue;
+    }
     RowResult result;
     result.name = comparison.row;
     result.value = *ours;
@@ -69,17 +72,18 @@ absl::StatusOr<std::vector<RowResult>> Run(const Contest& contest, int rounds,
     } else {
       result.peer = absl::StrCat("none, ", result.peer, ": ", theirs.status().message());
     }
-    results.push_back(std::move(result));
+    results->push_back(std::move(result));
   }
-  return results;
+  return failure;
 }
 
 RowGroup AsGroup(std::function<Contest(const BenchOptions&)> make) {
   RowGroup group;
   for (const Comparison& comparison : make({}).comparisons) group.names.push_back(comparison.row);
   group.run = [make = std::move(make)](const BenchOptions& options,
-                                       const std::vector<std::string>& wanted) {
-    return Run(make(options), options.rounds, wanted);
+                                       const std::vector<std::string>& wanted,
+                                       std::vector<RowResult>* results) {
+    return Run(make(options), options.rounds, wanted, results);
   };
   return group;
 }

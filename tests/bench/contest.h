@@ -33,9 +33,9 @@ struct Contest {
 };
 
 // Measures the sides that the wanted rows compare, in turns. A peer that is absent or fails is told
-// in its rows, which are not met.
-absl::StatusOr<std::vector<RowResult>> Run(const Contest& contest, int rounds,
-                                           const std::vector<std::string>& wanted);
+// in its rows, which are not met. Otherwise as RowGroup::run.
+absl::Status Run(const Contest& contest, int rounds, const std::vector<std::string>& wanted,
+                 std::vector<RowResult>* results);
 
 // All rows of the contest that `make` gives; which rows there are must not depend on the options.
 RowGroup AsGroup(std::function<Contest(const BenchOptions&)> make);

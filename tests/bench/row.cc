@@ -16,12 +16,13 @@ bool RowResult::met() const { return ratio().has_value() && *ratio() >= target; 
 RowGroup Alone(const std::string& name,
                std::function<absl::StatusOr<RowResult>(const BenchOptions&)> run) {
   return {{name},
-          [name, run = std::move(run)](const BenchOptions& options, const std::vector<std::string>&)
-              -> absl::StatusOr<std::vector<RowResult>> {
+          [name, run = std::move(run)](const BenchOptions& options, const std::vector<std::string>&,
+                                       std::vector<RowResult>* results) {
             absl::StatusOr<RowResult> result = run(options);
             if (!result.ok()) return Annotate(result.status(), name);
             result->name = name;
-            return std::vector<RowResult>{*std::move(result)};
+            results->push_back(*std::move(result));
+            return absl::OkStatus();
           }};
 }
 

@@ -37,10 +37,11 @@ struct RowResult {
 // Rows that are measured together, so that they share what they are compared with.
 struct RowGroup {
   std::vector<std::string> names;
-  // Measures those of the names that `wanted` holds; results in the order of the names. An error
-  // means that our own side could not be measured.
-  std::function<absl::StatusOr<std::vector<RowResult>>(const BenchOptions& options,
-                                                       const std::vector<std::string>& wanted)>
+  // Measures those of the names that `wanted` holds and appends the results, in the order of the
+  // names. An error, the first one: our own side of a row could not be measured, and that row is
+  // left out.
+  std::function<absl::Status(const BenchOptions& options, const std::vector<std::string>& wanted,
+                             std::vector<RowResult>* results)>
       run;
 };
 
