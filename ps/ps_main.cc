@@ -7,6 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/cpus.h"
 #include "common/base/exit_code.h"
 #include "common/base/version.h"
 #include "common/config/flags.h"
@@ -56,7 +57,7 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   absl::Notification called;
   absl::once_flag first_call;
   const Incarnation incarnation = NewIncarnation();
-  Shard shard{ShardOptions{}};
+  Shard shard{ShardOptions{.threads = UsableCpus()}};
   const auto server = PsServer::Start(
       &shard, {.address = task.address(),
                .insecure = absl::GetFlag(FLAGS_insecure),

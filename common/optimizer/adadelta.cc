@@ -8,23 +8,23 @@ namespace lockstep {
 namespace {
 
 template <typename T>
-struct AdadeltaElements {
+struct AdadeltaNumbers {
   T rate;
   T rho;
   T epsilon;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [rate = rate, rho = rho, rest = T{1} - rho, epsilon = epsilon,
-                             g = e.gradient, old = e.old_value, w = e.value, squares = e.slots[0],
-                             updates = e.slots[1]](size_t i) {
-      squares[i] = squares[i] * rho + g[i] * g[i] * rest;
-      const T update =
-          std::sqrt(updates[i] + epsilon) * (T{1} / std::sqrt(squares[i] + epsilon)) * g[i];
-      w[i] = old[i] - update * rate;
-      updates[i] = updates[i] * rho + update * update * rest;
-    });
-  }
 };
+
+template <typename T>
+auto AdadeltaFormula(const AdadeltaNumbers<T>& numbers, const Elements<T>& e) {
+  return [with = numbers, rest = T{1} - numbers.rho, old = e.old_value, squares = e.slots[0],
+          updates = e.slots[1]](size_t i, T g) -> T {
+    squares[i] = squares[i] * with.rho + g * g * rest;
+    const T update =
+        std::sqrt(updates[i] + with.epsilon) * (T{1} / std::sqrt(squares[i] + with.epsilon)) * g;
+    updates[i] = updates[i] * with.rho + update * update * rest;
+    return old[i] - update * with.rate;
+  };
+}
 
 class Adadelta final : public UpdateRule {
  public:
@@ -35,15 +35,18 @@ class Adadelta final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      AdadeltaElements<T>{update.learning_rate, options_.rho,
-                          options_.epsilon}(AllElements<T>(update));
+      const AdadeltaNumbers<T> numbers{update.learning_rate, options_.rho, options_.epsilon};
+      UpdateElements<T>(update,
+                        [&](const Elements<T>& e) { return AdadeltaFormula<T>(numbers, e); });
     });
   }
 
   void ApplyRows(const RowUpdate& update) const override {
     DispatchFloat(update.value.dtype, [&]<typename T>() {
-      ForNamedRows<T>(update,
-                      AdadeltaElements<T>{update.learning_rate, options_.rho, options_.epsilon});
+      const AdadeltaNumbers<T> numbers{update.learning_rate, options_.rho, options_.epsilon};
+      ForNamedRows<T>(update, [&](const Elements<T>& row) {
+        UpdateRow(row, AdadeltaFormula<T>(numbers, row));
+      });
     });
   }
 

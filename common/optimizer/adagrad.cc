@@ -8,30 +8,21 @@ namespace lockstep {
 namespace {
 
 template <typename T>
-struct AdagradElements {
-  T rate;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [rate = rate, g = e.gradient, old = e.old_value, w = e.value,
-                             sum = e.slots[0]](size_t i) {
-      sum[i] += g[i] * g[i];
-      w[i] = old[i] - g[i] * rate * (T{1} / std::sqrt(sum[i]));
-    });
-  }
-};
+auto AdagradFormula(T rate, const Elements<T>& e) {
+  return [rate, old = e.old_value, sum = e.slots[0]](size_t i, T g) -> T {
+    sum[i] += g * g;
+    return old[i] - g * rate * (T{1} / std::sqrt(sum[i]));
+  };
+}
 
 template <typename T>
-struct AdagradRow {
-  T rate;
-
-  void operator()(const Elements<T>& e) const {
-    if (e.count != 1) return AdagradElements<T>{rate}(e);
-    const T g = *e.gradient;
-    T& sum = *e.slots[0];
-    sum += g * g;
-    *e.value -= rate * g / std::sqrt(sum);
-  }
-};
+void AdagradRow(T rate, const Elements<T>& e) {
+  if (e.count != 1) return UpdateRow(e, AdagradFormula<T>(rate, e));
+  const T g = *e.gradient;
+  T& sum = *e.slots[0];
+  sum += g * g;
+  *e.value -= rate * g / std::sqrt(sum);
+}
 
 class Adagrad final : public UpdateRule {
  public:
@@ -43,13 +34,17 @@ class Adagrad final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      AdagradElements<T>{update.learning_rate}(AllElements<T>(update));
+      UpdateElements<T>(update, [rate = T{update.learning_rate}](const Elements<T>& e) {
+        return AdagradFormula<T>(rate, e);
+      });
     });
   }
 
   void ApplyRows(const RowUpdate& update) const override {
     DispatchFloat(update.value.dtype, [&]<typename T>() {
-      ForNamedRows<T>(update, AdagradRow<T>{update.learning_rate});
+      ForNamedRows<T>(update, [rate = T{update.learning_rate}](const Elements<T>& row) {
+        AdagradRow<T>(rate, row);
+      });
     });
   }
 

@@ -41,14 +41,13 @@ T Decayed(T value, const AdamNumbers<T>& with) {
 }
 
 template <typename T, bool kDecayWeights>
-void AdamElements(const AdamNumbers<T>& numbers, const Elements<T>& e) {
-  ForEachElement(e.count, [with = numbers, g = e.gradient, old = e.old_value, w = e.value,
-                           m = e.slots[0], v = e.slots[1]](size_t i) {
-    m[i] += (g[i] - m[i]) * with.rest1;
-    v[i] += (g[i] * g[i] - v[i]) * with.rest2;
-    w[i] = Decayed<T, kDecayWeights>(old[i], with) -
+auto AdamFormula(const AdamNumbers<T>& numbers, const Elements<T>& e) {
+  return [with = numbers, old = e.old_value, m = e.slots[0], v = e.slots[1]](size_t i, T g) -> T {
+    m[i] += (g - m[i]) * with.rest1;
+    v[i] += (g * g - v[i]) * with.rest2;
+    return Decayed<T, kDecayWeights>(old[i], with) -
            (m[i] * with.alpha) / (std::sqrt(v[i]) + with.epsilon);
-  });
+  };
 }
 
 // TensorFlow makes the sparse update of whole-tensor operations, which round otherwise.
@@ -82,9 +81,11 @@ class Adam final : public UpdateRule {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
       const AdamNumbers<T> numbers(options_, update.learning_rate, update.scalars);
       if (options_.weight_decay == 0) {
-        AdamElements<T, false>(numbers, AllElements<T>(update));
+        UpdateElements<T>(update,
+                          [&](const Elements<T>& e) { return AdamFormula<T, false>(numbers, e); });
       } else {
-        AdamElements<T, true>(numbers, AllElements<T>(update));
+        UpdateElements<T>(update,
+                          [&](const Elements<T>& e) { return AdamFormula<T, true>(numbers, e); });
       }
     });
   }

@@ -1,11 +1,17 @@
 // What the update rules loop over: the elements of a variable's tensors, whole or row by row.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
 #include "common/base/check.h"
 #include "common/optimizer/update_rule.h"
+#include "common/tensor/element_math.h"
+#include "common/tensor/stream_copy.h"
+#include "common/tensor/sum_of_terms.h"
+#include "common/tensor/vector_loop.h"
 
 namespace lockstep {
 
@@ -20,20 +26,8 @@ void DispatchFloat(DType dtype, Body body) {
   }
 }
 
-// body(i) for each element. No element may depend on another: the compiler is told so, because it
-// cannot know that a new value lies either beside the old one or exactly upon it.
-template <typename Body>
-inline void ForEachElement(size_t count, Body body) {
-#ifdef __clang__
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (size_t i = 0; i < count; ++i) body(i);
-}
-
-// The same range of all tensors of an update. In an update of rows, old_value is value, and
-// gradient is null in rows that have none.
+// The same range of all tensors of an update. In an update of rows, old_value is value; gradient is
+// null in rows that have none, and in an update of all elements, which may have several.
 template <typename T>
 struct Elements {
   static constexpr size_t kMaxSlots = 3;
@@ -45,7 +39,7 @@ struct Elements {
   std::array<T*, kMaxSlots> slots = {};
 };
 
-// `count` elements from `begin` on.
+// `count` elements from `begin` on, with their gradients.
 template <typename T>
 Elements<T> Stretch(const Elements<T>& of, size_t begin, size_t count) {
   Elements<T> stretch{count, of.old_value + begin, of.gradient + begin, of.value + begin};
@@ -55,14 +49,80 @@ Elements<T> Stretch(const Elements<T>& of, size_t begin, size_t count) {
   return stretch;
 }
 
+// Of all tensors of an update but the gradients.
 template <typename T>
-Elements<T> AllElements(const Update& update) {
-  Elements<T> all{static_cast<size_t>(update.new_value.num_elements()),
-                  update.old_value.as<T>().data(), update.gradient.as<T>().data(),
-                  update.new_value.as<T>().data()};
-  LOCKSTEP_CHECK(update.slots.size() <= all.slots.size());
-  for (size_t i = 0; i < update.slots.size(); ++i) all.slots[i] = update.slots[i].as<T>().data();
-  return all;
+Elements<T> ElementsOf(const Update& update, ElementRange range) {
+  LOCKSTEP_CHECK(range.first % kRangeStep == 0);
+  LOCKSTEP_CHECK(range.first + range.count <= static_cast<size_t>(update.new_value.num_elements()));
+  Elements<T> elements{.count = range.count,
+                       .old_value = update.old_value.as<T>().data() + range.first,
+                       .value = update.new_value.as<T>().data() + range.first};
+  LOCKSTEP_CHECK(update.slots.size() <= elements.slots.size());
+  for (size_t i = 0; i < update.slots.size(); ++i) {
+    elements.slots[i] = update.slots[i].as<T>().data() + range.first;
+  }
+  return elements;
+}
+
+inline ElementRange RangeOf(const Update& update) {
+  const ElementRange all{0, static_cast<size_t>(update.new_value.num_elements())};
+  return update.range.value_or(all);
+}
+
+// Elements of a block: so few that the CPU reads for the next block while it finishes one, and that
+// all it computes stays in the first cache.
+inline constexpr size_t kBlock = 512;
+
+// use(mean), where mean(i) is that of element range.first + i: computed element by element where
+// the gradients are few, or else taken from `block`, which is filled first.
+template <typename T, typename Use>
+void WithMean(const Update& update, ElementRange range, T* block, Use use) {
+  const bool is_one = update.gradients.size() == 1 && update.divisor == 1;
+  const bool are_few = std::is_same_v<T, float> && update.gradients.size() > 1 &&
+                       update.gradients.size() <= kTermsAtATime;
+  if (is_one) return use(SumOfTerms<T, 1>(update.gradients, range.first));
+  if constexpr (std::is_same_v<T, float>) {
+    if (are_few) {
+      return WithSumOfTerms<T>(update.gradients, range.first, [&](auto sum) {
+        if constexpr (decltype(sum)::kNumTerms > 1) {
+          use([sum, divisor = static_cast<T>(update.divisor)](size_t i) {
+            return sum(i) / divisor;
+          });
+        }
+      });
+    }
+  }
+  SumAndDivide(update.gradients, update.divisor, range, block);
+  use(SumOfTerms<T, 1>(std::array<const T*, 1>{block}));
+}
+
+// One pass over the gradients, the value and the slots. make(Elements) is the rule's formula: a
+// function of an element's index and the mean of its gradients that changes the slots and returns
+// the new value.
+template <typename T, typename MakeFormula>
+void UpdateElements(const Update& update, MakeFormula make) {
+  const ElementRange range = RangeOf(update);
+  const Elements<T> elements = ElementsOf<T>(update, range);
+  const auto formula = make(elements);
+  alignas(Tensor::kAlignment) std::array<T, kBlock> means;
+  alignas(Tensor::kAlignment) std::array<T, kBlock> values;
+  for (size_t done = 0; done < range.count; done += kBlock) {
+    const size_t count = std::min(kBlock, range.count - done);
+    T* const to = update.bypasses_caches ? values.data() : elements.value + done;
+    WithMean<T>(update, {range.first + done, count}, means.data(), [&](auto mean) {
+      ForEachElement(count,
+                     [formula, mean, to, done](size_t i) { to[i] = formula(done + i, mean(i)); });
+    });
+    if (update.bypasses_caches) StreamCopy(elements.value + done, to, count * sizeof(T));
+  }
+  if (update.bypasses_caches) FlushStreams();
+}
+
+// The same for the elements of a row, which have one gradient.
+template <typename T, typename Formula>
+void UpdateRow(const Elements<T>& row, Formula formula) {
+  ForEachElement(row.count,
+                 [formula, g = row.gradient, w = row.value](size_t i) { w[i] = formula(i, g[i]); });
 }
 
 // touched(Elements) for each gradient row, untouched(Elements) for what lies between them, in the
@@ -80,7 +140,10 @@ void ForAllRows(const RowUpdate& update, bool may_repeat, Touched touched, Untou
 
   const auto range = [&](int64_t begin, int64_t end, const T* of_gradient) {
     const size_t offset = begin * width;
-    Elements<T> elements{(end - begin) * width, value + offset, of_gradient, value + offset};
+    Elements<T> elements{.count = (end - begin) * width,
+                         .old_value = value + offset,
+                         .gradient = of_gradient,
+                         .value = value + offset};
     for (size_t i = 0; i < update.slots.size(); ++i) elements.slots[i] = slots[i] + offset;
     return elements;
   };

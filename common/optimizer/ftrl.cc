@@ -49,37 +49,62 @@ struct ComputedPowers {
 };
 
 template <bool kShrinks, typename T, typename Powers>
-void FtrlElements(const FtrlNumbers<T>& numbers, Powers powers, const Elements<T>& e) {
-  ForEachElement(e.count, [with = numbers, powers, g = e.gradient, old = e.old_value, w = e.value,
-                           accum = e.slots[0], linear = e.slots[1]](size_t i) {
-    const T n = accum[i] + g[i] * g[i];
+auto FtrlFormula(const FtrlNumbers<T>& numbers, Powers powers, const Elements<T>& e) {
+  return [with = numbers, powers, old = e.old_value, accum = e.slots[0], linear = e.slots[1]](
+             size_t i, T g) -> T {
+    const T n = accum[i] + g * g;
     const T power = powers.After(i, n);
-    const T pull = kShrinks ? g[i] + with.twice_shrinkage * old[i] : g[i];
+    const T pull = kShrinks ? g + with.twice_shrinkage * old[i] : g;
     const T z = linear[i] + (pull - (power - powers.Before(i, accum[i])) / with.rate * old[i]);
     const T moved = ((z > 0 ? with.l1 : -with.l1) - z) / (power / with.rate + with.twice_l2);
     linear[i] = z;
     accum[i] = n;
-    w[i] = std::abs(z) > with.l1 ? moved : T{0};
-  });
+    return std::abs(z) > with.l1 ? moved : T{0};
+  };
 }
 
-template <typename T, bool kIsRoot, bool kShrinks>
-void FtrlTensor(const FtrlNumbers<T>& numbers, const Elements<T>& e) {
-  if constexpr (kIsRoot) {
-    FtrlElements<kShrinks>(numbers, SquareRoots<T>(), e);
-    return;
-  }
+// At most kStretch elements, with a gradient.
+template <bool kShrinks, typename T>
+void FtrlStretch(const FtrlNumbers<T>& numbers, const Elements<T>& e) {
   std::array<T, kStretch> n;
   std::array<T, kStretch> before;
   std::array<T, kStretch> after;
-  for (size_t begin = 0; begin < e.count; begin += kStretch) {
-    const Elements<T> stretch = Stretch(e, begin, std::min(kStretch, e.count - begin));
-    const T* const g = stretch.gradient;
-    const T* const accum = stretch.slots[0];
-    for (size_t i = 0; i < stretch.count; ++i) n[i] = accum[i] + g[i] * g[i];
-    PowersOf({accum, stretch.count}, numbers.exponent, {before.data(), stretch.count});
-    PowersOf({n.data(), stretch.count}, numbers.exponent, {after.data(), stretch.count});
-    FtrlElements<kShrinks>(numbers, ComputedPowers<T>{before.data(), after.data()}, stretch);
+  const T* const accum = e.slots[0];
+  ForEachElement(
+      e.count, [g = e.gradient, accum, n = n.data()](size_t i) { n[i] = accum[i] + g[i] * g[i]; });
+  PowersOf({accum, e.count}, numbers.exponent, {before.data(), e.count});
+  PowersOf({n.data(), e.count}, numbers.exponent, {after.data(), e.count});
+  const ComputedPowers<T> powers{before.data(), after.data()};
+  UpdateRow(e, FtrlFormula<kShrinks>(numbers, powers, e));
+}
+
+template <typename T, bool kIsRoot, bool kShrinks>
+void FtrlTensor(const FtrlNumbers<T>& numbers, const Update& update) {
+  if constexpr (kIsRoot) {
+    UpdateElements<T>(update, [&](const Elements<T>& e) {
+      return FtrlFormula<kShrinks>(numbers, SquareRoots<T>(), e);
+    });
+    return;
+  }
+  const ElementRange range = RangeOf(update);
+  std::array<T, kStretch> means;
+  for (size_t done = 0; done < range.count; done += kStretch) {
+    const ElementRange part{range.first + done, std::min(kStretch, range.count - done)};
+    SumAndDivide(update.gradients, update.divisor, part, means.data());
+    Elements<T> stretch = ElementsOf<T>(update, part);
+    stretch.gradient = means.data();
+    FtrlStretch<kShrinks>(numbers, stretch);
+  }
+}
+
+template <typename T, bool kIsRoot, bool kShrinks>
+void FtrlRow(const FtrlNumbers<T>& numbers, const Elements<T>& row) {
+  if constexpr (kIsRoot) {
+    UpdateRow(row, FtrlFormula<kShrinks>(numbers, SquareRoots<T>(), row));
+    return;
+  }
+  for (size_t begin = 0; begin < row.count; begin += kStretch) {
+    FtrlStretch<kShrinks>(numbers, Stretch(row, begin, std::min(kStretch, row.count - begin)));
   }
 }
 
@@ -107,8 +132,7 @@ class Ftrl final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     Choose(update.old_value.dtype, [&]<typename T, bool kIsRoot, bool kShrinks>() {
-      FtrlTensor<T, kIsRoot, kShrinks>(FtrlNumbers<T>(options_, update.learning_rate),
-                                       AllElements<T>(update));
+      FtrlTensor<T, kIsRoot, kShrinks>(FtrlNumbers<T>(options_, update.learning_rate), update);
     });
   }
 
@@ -120,7 +144,7 @@ class Ftrl final : public UpdateRule {
           FtrlSingle<T, kIsRoot, kShrinks>(numbers, *row.gradient, *row.value, *row.slots[0],
                                            *row.slots[1]);
         } else {
-          FtrlTensor<T, kIsRoot, kShrinks>(numbers, row);
+          FtrlRow<T, kIsRoot, kShrinks>(numbers, row);
         }
       });
     });

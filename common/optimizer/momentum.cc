@@ -6,47 +6,30 @@ namespace lockstep {
 namespace {
 
 template <typename T>
-struct MomentumElements {
-  T rate;
-  T momentum;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [rate = rate, momentum = momentum, g = e.gradient, old = e.old_value,
-                             w = e.value, sum = e.slots[0]](size_t i) {
-      sum[i] = sum[i] * momentum + g[i];
-      w[i] = old[i] - sum[i] * rate;
-    });
-  }
-};
+auto MomentumFormula(T rate, T momentum, const Elements<T>& e) {
+  return [rate, momentum, old = e.old_value, sum = e.slots[0]](size_t i, T g) -> T {
+    sum[i] = sum[i] * momentum + g;
+    return old[i] - sum[i] * rate;
+  };
+}
 
 template <typename T>
-struct NesterovElements {
-  T rate;
-  T momentum;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [rate = rate, momentum = momentum, g = e.gradient, old = e.old_value,
-                             w = e.value, sum = e.slots[0]](size_t i) {
-      sum[i] = sum[i] * momentum + g[i];
-      w[i] = old[i] - (g[i] * rate + sum[i] * momentum * rate);
-    });
-  }
-};
+auto NesterovFormula(T rate, T momentum, const Elements<T>& e) {
+  return [rate, momentum, old = e.old_value, sum = e.slots[0]](size_t i, T g) -> T {
+    sum[i] = sum[i] * momentum + g;
+    return old[i] - (g * rate + sum[i] * momentum * rate);
+  };
+}
 
 // TensorFlow's sparse kernel multiplies the two constants first.
 template <typename T>
-struct NesterovRow {
-  T rate;
-  T momentum;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [rate = rate, momentum = momentum, both = rate * momentum,
-                             g = e.gradient, w = e.value, sum = e.slots[0]](size_t i) {
-      sum[i] = sum[i] * momentum + g[i];
-      w[i] -= g[i] * rate + sum[i] * both;
-    });
-  }
-};
+auto NesterovRowFormula(T rate, T momentum, const Elements<T>& e) {
+  return [rate, momentum, both = rate * momentum, old = e.old_value, sum = e.slots[0]](size_t i,
+                                                                                       T g) -> T {
+    sum[i] = sum[i] * momentum + g;
+    return old[i] - (g * rate + sum[i] * both);
+  };
+}
 
 class Momentum final : public UpdateRule {
  public:
@@ -57,21 +40,30 @@ class Momentum final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      const auto all = AllElements<T>(update);
+      const T rate = update.learning_rate;
+      const T momentum = options_.momentum;
       if (options_.nesterov) {
-        NesterovElements<T>{update.learning_rate, options_.momentum}(all);
+        UpdateElements<T>(
+            update, [&](const Elements<T>& e) { return NesterovFormula<T>(rate, momentum, e); });
       } else {
-        MomentumElements<T>{update.learning_rate, options_.momentum}(all);
+        UpdateElements<T>(
+            update, [&](const Elements<T>& e) { return MomentumFormula<T>(rate, momentum, e); });
       }
     });
   }
 
   void ApplyRows(const RowUpdate& update) const override {
     DispatchFloat(update.value.dtype, [&]<typename T>() {
+      const T rate = update.learning_rate;
+      const T momentum = options_.momentum;
       if (options_.nesterov) {
-        ForNamedRows<T>(update, NesterovRow<T>{update.learning_rate, options_.momentum});
+        ForNamedRows<T>(update, [&](const Elements<T>& row) {
+          UpdateRow(row, NesterovRowFormula<T>(rate, momentum, row));
+        });
       } else {
-        ForNamedRows<T>(update, MomentumElements<T>{update.learning_rate, options_.momentum});
+        ForNamedRows<T>(update, [&](const Elements<T>& row) {
+          UpdateRow(row, MomentumFormula<T>(rate, momentum, row));
+        });
       }
     });
   }

@@ -9,6 +9,20 @@
 namespace lockstep {
 namespace {
 
+// Elements that are averaged while the rule's result is still in the nearest cache.
+constexpr size_t kAveragedAtATime = 2048;
+static_assert(kAveragedAtATime % kRangeStep == 0);
+
+void AverageRange(float decay, TensorView value, ElementRange range, MutableTensorView average) {
+  DispatchFloat(value.dtype, [&]<typename T>() {
+    const T share = 1.0f - decay;  // rounded to float32 for every dtype, as in TensorFlow
+    ForEachElement(range.count, [share, w = value.as<T>().data() + range.first,
+                                 shadow = average.as<T>().data() + range.first](size_t i) {
+      shadow[i] -= (shadow[i] - w[i]) * share;
+    });
+  });
+}
+
 class Averaged final : public UpdateRule {
  public:
   Averaged(std::unique_ptr<const UpdateRule> rule, const MovingAverageOptions& options)
@@ -25,11 +39,16 @@ class Averaged final : public UpdateRule {
   bool TakesRepeatedRows() const override { return rule_->TakesRepeatedRows(); }
 
   void Apply(const Update& update) const override {
+    const float decay = AverageDecay(options_, GlobalStep(update.version));
     Update inner = update;
     inner.slots.remove_suffix(1);
-    rule_->Apply(inner);
-    UpdateAverage(AverageDecay(options_, GlobalStep(update.version)), update.new_value,
-                  update.slots.back());
+    inner.bypasses_caches = false;
+    const ElementRange range = RangeOf(update);
+    for (size_t done = 0; done < range.count; done += kAveragedAtATime) {
+      inner.range = {range.first + done, std::min(kAveragedAtATime, range.count - done)};
+      rule_->Apply(inner);
+      AverageRange(decay, update.new_value, *inner.range, update.slots.back());
+    }
   }
 
   void ApplyRows(const RowUpdate& update) const override {
@@ -58,13 +77,7 @@ float AverageDecay(const MovingAverageOptions& options, GlobalStep global_step) 
 
 void UpdateAverage(float decay, TensorView value, MutableTensorView average) {
   LOCKSTEP_CHECK(value.num_elements() == average.num_elements());
-  DispatchFloat(value.dtype, [&]<typename T>() {
-    const T share = 1.0f - decay;  // rounded to float32 for every dtype, as in TensorFlow
-    ForEachElement(value.num_elements(),
-                   [share, w = value.as<T>().data(), shadow = average.as<T>().data()](size_t i) {
-                     shadow[i] -= (shadow[i] - w[i]) * share;
-                   });
-  });
+  AverageRange(decay, value, {0, static_cast<size_t>(value.num_elements())}, average);
 }
 
 std::unique_ptr<const UpdateRule> MakeAveraged(std::unique_ptr<const UpdateRule> rule,

@@ -11,52 +11,46 @@ constexpr int kSquares = 0;
 constexpr int kMomentum = 1;
 constexpr int kMean = 2;
 
-template <typename T, bool kCentered>
-struct RmsPropElements {
+template <typename T>
+struct RmsPropNumbers {
   T rate;
   T decay;
   T momentum;
   T epsilon;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [*this, rest = T{1} - decay, g = e.gradient, old = e.old_value,
-                             w = e.value, squares = e.slots[kSquares], sum = e.slots[kMomentum],
-                             mean = e.slots[kMean]](size_t i) {
-      squares[i] += (g[i] * g[i] - squares[i]) * rest;
-      T variance = squares[i];
-      if constexpr (kCentered) {
-        mean[i] += (g[i] - mean[i]) * rest;
-        variance -= mean[i] * mean[i];
-      }
-      sum[i] = sum[i] * momentum + (g[i] * rate) / std::sqrt(variance + epsilon);
-      w[i] = old[i] - sum[i];
-    });
-  }
 };
+
+template <typename T, bool kCentered>
+auto RmsPropFormula(const RmsPropNumbers<T>& numbers, const Elements<T>& e) {
+  return
+      [with = numbers, rest = T{1} - numbers.decay, old = e.old_value, squares = e.slots[kSquares],
+       sum = e.slots[kMomentum], mean = e.slots[kMean]](size_t i, T g) -> T {
+        squares[i] += (g * g - squares[i]) * rest;
+        T variance = squares[i];
+        if constexpr (kCentered) {
+          mean[i] += (g - mean[i]) * rest;
+          variance -= mean[i] * mean[i];
+        }
+        sum[i] = sum[i] * with.momentum + (g * with.rate) / std::sqrt(variance + with.epsilon);
+        return old[i] - sum[i];
+      };
+}
 
 // TensorFlow's sparse kernel multiplies in another order, and takes mg off after adding epsilon.
 template <typename T, bool kCentered>
-struct RmsPropRow {
-  T rate;
-  T decay;
-  T momentum;
-  T epsilon;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [*this, rest = T{1} - decay, g = e.gradient, w = e.value,
-                             squares = e.slots[kSquares], sum = e.slots[kMomentum],
-                             mean = e.slots[kMean]](size_t i) {
-      squares[i] = squares[i] * decay + g[i] * g[i] * rest;
-      T variance = squares[i] + epsilon;
-      if constexpr (kCentered) {
-        mean[i] = mean[i] * decay + g[i] * rest;
-        variance -= mean[i] * mean[i];
-      }
-      sum[i] = sum[i] * momentum + (T{1} / std::sqrt(variance)) * rate * g[i];
-      w[i] -= sum[i];
-    });
-  }
-};
+auto RmsPropRowFormula(const RmsPropNumbers<T>& numbers, const Elements<T>& e) {
+  return
+      [with = numbers, rest = T{1} - numbers.decay, old = e.old_value, squares = e.slots[kSquares],
+       sum = e.slots[kMomentum], mean = e.slots[kMean]](size_t i, T g) -> T {
+        squares[i] = squares[i] * with.decay + g * g * rest;
+        T variance = squares[i] + with.epsilon;
+        if constexpr (kCentered) {
+          mean[i] = mean[i] * with.decay + g * rest;
+          variance -= mean[i] * mean[i];
+        }
+        sum[i] = sum[i] * with.momentum + (T{1} / std::sqrt(variance)) * with.rate * g;
+        return old[i] - sum[i];
+      };
+}
 
 class RmsProp final : public UpdateRule {
  public:
@@ -69,28 +63,35 @@ class RmsProp final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      const auto all = AllElements<T>(update);
+      const auto numbers = Numbers<T>(update.learning_rate);
       if (options_.centered) {
-        Make<RmsPropElements<T, true>>(update.learning_rate)(all);
+        UpdateElements<T>(
+            update, [&](const Elements<T>& e) { return RmsPropFormula<T, true>(numbers, e); });
       } else {
-        Make<RmsPropElements<T, false>>(update.learning_rate)(all);
+        UpdateElements<T>(
+            update, [&](const Elements<T>& e) { return RmsPropFormula<T, false>(numbers, e); });
       }
     });
   }
 
   void ApplyRows(const RowUpdate& update) const override {
     DispatchFloat(update.value.dtype, [&]<typename T>() {
+      const auto numbers = Numbers<T>(update.learning_rate);
       if (options_.centered) {
-        ForNamedRows<T>(update, Make<RmsPropRow<T, true>>(update.learning_rate));
+        ForNamedRows<T>(update, [&](const Elements<T>& row) {
+          UpdateRow(row, RmsPropRowFormula<T, true>(numbers, row));
+        });
       } else {
-        ForNamedRows<T>(update, Make<RmsPropRow<T, false>>(update.learning_rate));
+        ForNamedRows<T>(update, [&](const Elements<T>& row) {
+          UpdateRow(row, RmsPropRowFormula<T, false>(numbers, row));
+        });
       }
     });
   }
 
  private:
-  template <typename Loop>
-  Loop Make(float learning_rate) const {
+  template <typename T>
+  RmsPropNumbers<T> Numbers(float learning_rate) const {
     return {learning_rate, options_.decay, options_.momentum, options_.epsilon};
   }
 

@@ -6,14 +6,9 @@ namespace lockstep {
 namespace {
 
 template <typename T>
-struct SgdElements {
-  T rate;
-
-  void operator()(const Elements<T>& e) const {
-    ForEachElement(e.count, [rate = rate, g = e.gradient, old = e.old_value,
-                             w = e.value](size_t i) { w[i] = old[i] - g[i] * rate; });
-  }
-};
+auto SgdFormula(T rate, const Elements<T>& e) {
+  return [rate, old = e.old_value](size_t i, T g) -> T { return old[i] - g * rate; };
+}
 
 class Sgd final : public UpdateRule {
  public:
@@ -22,14 +17,20 @@ class Sgd final : public UpdateRule {
 
   void Apply(const Update& update) const override {
     DispatchFloat(update.old_value.dtype, [&]<typename T>() {
-      SgdElements<T>{update.learning_rate}(AllElements<T>(update));
+      UpdateElements<T>(update, [rate = T{update.learning_rate}](const Elements<T>& e) {
+        return SgdFormula<T>(rate, e);
+      });
     });
   }
 
   void ApplyRows(const RowUpdate& update) const override {
     DispatchFloat(update.value.dtype, [&]<typename T>() {
-      ForAllRows<T>(update, /*may_repeat=*/true, SgdElements<T>{update.learning_rate},
-                    [](const Elements<T>&) {});
+      ForAllRows<T>(
+          update, /*may_repeat=*/true,
+          [rate = T{update.learning_rate}](const Elements<T>& row) {
+            UpdateRow(row, SgdFormula<T>(rate, row));
+          },
+          [](const Elements<T>&) {});
     });
   }
 };

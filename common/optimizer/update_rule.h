@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/tensor/element_math.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep {
@@ -28,17 +30,28 @@ struct ScalarSpec {
   float initial_value = 0;
 };
 
-// One application to one variable, or to the same range of elements of its tensors: every rule
-// works element by element. float32 or float64, one dtype and one number of elements throughout.
+// One application of the mean of some gradients to one variable. float32 or float64, one dtype and
+// one number of elements throughout.
 struct Update {
   TensorView old_value;
-  TensorView gradient;
+  // The mean is their sum, in this order, over `divisor` (SumAndDivide in element_math.h). At least
+  // one; one gradient with divisor 1 is its own mean.
+  absl::Span<const TensorView> gradients;
+  int divisor = 1;
   MutableTensorView new_value;                // may be the old value's memory
   absl::Span<const MutableTensorView> slots;  // in the order of UpdateRule::slots
   float learning_rate = 0;
   absl::Span<const float> scalars;  // in the order of UpdateRule::scalars
   int64_t version = 0;              // of the new value: the steps made with this one
+  // Every rule works element by element: other threads may do other ranges at the same time. Begins
+  // at a multiple of kRangeStep. nullopt: all elements.
+  std::optional<ElementRange> range;
+  // The new value is too large to be found in a cache by who reads it: it is written around them.
+  bool bypasses_caches = false;
 };
+
+// A line of memory, whatever the dtype, and a whole number of what any vector holds.
+inline constexpr size_t kRangeStep = 64;
 
 // One application of a sparse gradient, in place. A row is all elements of one index of the first
 // dimension; `gradient` has one for each of `rows`. Rows are indices of the variable (CHECK), in

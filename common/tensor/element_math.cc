@@ -3,6 +3,8 @@
 #include <bit>
 
 #include "common/base/check.h"
+#include "common/tensor/sum_of_terms.h"
+#include "common/tensor/vector_loop.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +66,15 @@ void Dispatch(DType dtype, Body body) {
   }
 }
 
+// Rows shorter than this are not worth the choice of a target.
+constexpr size_t kShortRow = 16;
+
+template <typename Body>
+void ForEachOfRow(size_t width, Body body) {
+  if (width >= kShortRow) return ForEachElement(width, body);
+  for (size_t i = 0; i < width; ++i) body(i);
+}
+
 }  // namespace
 
 bool HasElementMath(DType dtype) {
@@ -71,31 +82,34 @@ bool HasElementMath(DType dtype) {
          dtype == DType::kBFloat16;
 }
 
-void AddTo(MutableTensorView sum, TensorView term) {
-  LOCKSTEP_CHECK(sum.dtype == term.dtype && sum.num_elements() == term.num_elements());
-  Dispatch(sum.dtype, [&]<typename T>() {
-    T* to = static_cast<T*>(sum.data);
-    const T* from = static_cast<const T*>(term.data);
-    const int64_t size = sum.num_elements();
-    for (int64_t i = 0; i < size; ++i) to[i] = to[i] + from[i];
-  });
-}
-
-void DivideBy(MutableTensorView sum, int count) {
-  Dispatch(sum.dtype, [&]<typename T>() {
-    T* to = static_cast<T*>(sum.data);
-    const T divisor = static_cast<T>(count);
-    const int64_t size = sum.num_elements();
-    for (int64_t i = 0; i < size; ++i) to[i] = to[i] / divisor;
+void SumAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange range,
+                  void* quotient) {
+  LOCKSTEP_CHECK(!terms.empty());
+  for (const TensorView& term : terms) {
+    LOCKSTEP_CHECK(term.dtype == terms[0].dtype);
+    LOCKSTEP_CHECK(term.num_elements() == terms[0].num_elements());
+    LOCKSTEP_CHECK(range.first + range.count <= static_cast<size_t>(term.num_elements()));
+  }
+  Dispatch(terms[0].dtype, [&]<typename T>() {
+    T* const to = static_cast<T*>(quotient);
+    WithSumOfTerms<T>(terms, range.first, [&](auto sum) {
+      ForEachElement(range.count, [sum, to](size_t i) { to[i] = sum(i); });
+    });
+    for (size_t k = kTermsAtATime; k < terms.size(); ++k) {
+      ForEachElement(range.count, [to, term = static_cast<const T*>(terms[k].data) +
+                                              range.first](size_t i) { to[i] = to[i] + term[i]; });
+    }
+    if (divisor == 1) return;
+    ForEachElement(range.count,
+                   [to, by = static_cast<T>(divisor)](size_t i) { to[i] = to[i] / by; });
   });
 }
 
 void AddRows(DType dtype, size_t width, absl::Span<const RowSum> rows) {
   Dispatch(dtype, [&]<typename T>() {
     for (const RowSum& row : rows) {
-      T* to = static_cast<T*>(row.sum);
-      const T* from = static_cast<const T*>(row.term);
-      for (size_t i = 0; i < width; ++i) to[i] = to[i] + from[i];
+      ForEachOfRow(width, [to = static_cast<T*>(row.sum), from = static_cast<const T*>(row.term)](
+                              size_t i) { to[i] = to[i] + from[i]; });
     }
   });
 }
@@ -104,8 +118,9 @@ void DivideRows(DType dtype, size_t width, void* rows, absl::Span<const int> cou
   Dispatch(dtype, [&]<typename T>() {
     T* row = static_cast<T*>(rows);
     for (const int count : counts) {
-      const T divisor = static_cast<T>(count);
-      for (size_t i = 0; count != 1 && i < width; ++i) row[i] = row[i] / divisor;
+      if (count != 1) {
+        ForEachOfRow(width, [row, by = static_cast<T>(count)](size_t i) { row[i] = row[i] / by; });
+      }
       row += width;
     }
   });

@@ -2,6 +2,8 @@
 // float64, float16, bfloat16.
 #pragma once
 
+#include <cstddef>
+
 #include "absl/types/span.h"
 #include "common/tensor/tensor.h"
 
@@ -9,12 +11,19 @@ namespace lockstep {
 
 bool HasElementMath(DType dtype);
 
-// sum += term. Same dtype and number of elements (CHECK).
-void AddTo(MutableTensorView sum, TensorView term);
-// sum /= count, with count rounded to the dtype first.
-void DivideBy(MutableTensorView sum, int count);
+// Elements [first, first + count) of tensors.
+struct ElementRange {
+  size_t first = 0;
+  size_t count = 0;
+};
 
-// The same by rows of `width` elements that lie anywhere, aligned to their element's size.
+// The sum of the terms in their order, divided by `divisor`, which is rounded to the dtype first.
+// One dtype and number of elements throughout, at least one term (CHECK). `quotient` has
+// range.count elements and may be the memory of no term.
+void SumAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange range,
+                  void* quotient);
+
+// By rows of `width` elements that lie anywhere, aligned to their element's size: sum += term.
 struct RowSum {
   void* sum = nullptr;
   const void* term = nullptr;

@@ -1,7 +1,5 @@
 #include "deploy/cli/local_run.h"
 
-#include <sched.h>
-
 #include <filesystem>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/annotate.h"
+#include "common/base/cpus.h"
 #include "common/base/status_macros.h"
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
@@ -34,11 +33,6 @@ std::string BuiltIn() {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return self.parent_path().parent_path().parent_path().string();
-}
-
-int UsableCores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 absl::StatusOr<ClusterSpec> ChooseCluster(const LocalCluster& local) {
@@ -113,7 +107,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .summary_path = JoinPath(options.run_dir, "summary.json"),
       .restore = options.restore.empty() ? "" : Absolute(options.restore),
       .log_level = options.log_level,
-      .cores = UsableCores(),
+      .cores = UsableCpus(),
       .worker_sleeps = options.worker_sleeps,
       .worker_stalls = options.worker_stalls,
       .timeline_dir = options.timeline_dir.empty() ? "" : Absolute(options.timeline_dir),

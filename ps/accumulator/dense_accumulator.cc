@@ -1,5 +1,7 @@
 #include "ps/accumulator/dense_accumulator.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 #include "common/tensor/element_math.h"
 
@@ -23,8 +25,8 @@ absl::Status DenseAccumulator::Validate(const TensorView& gradient) const {
     return absl::InvalidArgumentError(
         absl::StrCat("Dtype mismatch: expected ", Name(dtype_), ", got ", Name(gradient.dtype)));
   }
-  if (num_accumulated() > 0 && !(gradient.shape == sum_.shape())) {
-    return ShapeMismatch(sum_.shape().ToString(), gradient.shape);
+  if (num_accumulated() > 0 && !(gradient.shape == gradients_.front().shape)) {
+    return ShapeMismatch(gradients_.front().shape.ToString(), gradient.shape);
   }
   if (!shape_.IsCompatibleWith(gradient.shape)) {
     return ShapeMismatch(shape_.ToString(), gradient.shape);
@@ -32,21 +34,12 @@ absl::Status DenseAccumulator::Validate(const TensorView& gradient) const {
   return absl::OkStatus();
 }
 
-void DenseAccumulator::Start(const TensorView& gradient) {
-  if (spare_.data() != nullptr && spare_.dtype() == dtype_ && spare_.shape() == gradient.shape) {
-    sum_ = std::move(spare_);
-    spare_ = Tensor();
-  } else {
-    sum_ = Tensor(dtype_, gradient.shape);
-  }
-  Copy(gradient, sum_.view());
-}
+void DenseAccumulator::Start(const TensorView& gradient) { gradients_.assign(1, gradient); }
 
-void DenseAccumulator::Add(const TensorView& gradient) { AddTo(sum_.view(), gradient); }
+void DenseAccumulator::Add(const TensorView& gradient) { gradients_.push_back(gradient); }
 
-Tensor DenseAccumulator::Finish(int count) {
-  if (reduction() == Reduction::kMean) DivideBy(sum_.view(), count);
-  return std::exchange(sum_, Tensor());
+DenseGradients DenseAccumulator::Finish(int count) {
+  return {std::exchange(gradients_, {}), reduction() == Reduction::kMean ? count : 1};
 }
 
 }  // namespace lockstep::ps

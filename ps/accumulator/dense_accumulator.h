@@ -1,33 +1,39 @@
 // The conditional accumulator of dense gradients: sums in the order of arrival, in the gradients'
-// own dtype.
+// own dtype. It holds what was pushed and leaves the adding to whoever uses what was taken, so that
+// one pass over memory can sum the gradients and apply them.
 #pragma once
 
+#include "absl/container/inlined_vector.h"
 #include "common/tensor/tensor.h"
 #include "ps/accumulator/conditional_accumulator.h"
 #include "ps/accumulator/partial_shape.h"
 
 namespace lockstep::ps {
 
-// Not thread-safe.
-class DenseAccumulator final : public ConditionalAccumulator<TensorView, Tensor> {
+// What is taken: the gradients in their order, and what their sum is to be divided by. It is summed
+// and divided by SumAndDivide (common/tensor/element_math.h), or by an update rule that is given
+// both (common/optimizer/update_rule.h).
+struct DenseGradients {
+  absl::InlinedVector<TensorView, 4> gradients;
+  int divisor = 1;
+};
+
+// Does not own the gradients: they stay as long as what was taken with them is used. Not
+// thread-safe.
+class DenseAccumulator final : public ConditionalAccumulator<TensorView, DenseGradients> {
  public:
   // A dtype with element arithmetic (CHECK): float32, float64, float16, bfloat16.
   DenseAccumulator(DType dtype, PartialShape shape, Reduction reduction);
-
-  // Memory for the next sum, when it fits: what was taken can come back, so that nothing is
-  // allocated step by step.
-  void Recycle(Tensor buffer) { spare_ = std::move(buffer); }
 
  private:
   absl::Status Validate(const TensorView& gradient) const override;
   void Start(const TensorView& gradient) override;
   void Add(const TensorView& gradient) override;
-  Tensor Finish(int count) override;
+  DenseGradients Finish(int count) override;
 
   const DType dtype_;
   const PartialShape shape_;
-  Tensor sum_;  // meaningful while num_accumulated() > 0
-  Tensor spare_;
+  absl::InlinedVector<TensorView, 4> gradients_;
 };
 
 }  // namespace lockstep::ps

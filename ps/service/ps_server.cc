@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/cpus.h"
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
 #include "ps/service/convert.h"
@@ -17,7 +18,7 @@ namespace {
 // One polling thread moves and sums about 2 GB/s; more threads than half the cores take them from
 // the workers on the same host.
 int PollingThreads() {
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency() / 2), 1, 4);
+  return std::clamp(UsableCpus() / 2, 1, 4);
 }
 
 class GrpcPsServer final : public PsServer {

@@ -18,6 +18,8 @@ namespace lockstep::ps {
 struct ShardOptions {
   // Gradients held until their step closes; 0: as much as the placement needs for all replicas.
   uint64_t held_bytes_budget = 0;
+  // That sum and apply the gradients of a large variable, the calling one included.
+  int threads = 1;
 };
 
 class Shard {

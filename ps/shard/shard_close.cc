@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/shard_impl.h"
@@ -25,6 +27,41 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
     }
   }
   return statistic;
+}
+
+// Small variables that close at the same time are computed and published together, up to so many
+// bytes; a larger one alone.
+constexpr uint64_t kGroupBytes = uint64_t{1} << 20;
+// What a thread takes of a group at once.
+constexpr uint64_t kShareBytes = uint64_t{256} << 10;
+
+uint64_t NumBytes(const HostedState& state, const Closing& closing) {
+  return state.variables[closing.variable]->variable.num_bytes();
+}
+
+size_t SizeOfGroup(const HostedState& state, absl::Span<const Closing> closings) {
+  uint64_t bytes = NumBytes(state, closings.front());
+  size_t size = 1;
+  while (size < closings.size() && bytes + NumBytes(state, closings[size]) <= kGroupBytes) {
+    bytes += NumBytes(state, closings[size++]);
+  }
+  return size;
+}
+
+size_t VariablesAtATime(const HostedState& state, absl::Span<const Closing> group) {
+  uint64_t bytes = 1;
+  for (const Closing& closing : group) bytes += NumBytes(state, closing);
+  return std::max<uint64_t>(1, group.size() * kShareBytes / bytes);
+}
+
+NextValue ComputeNext(const HostedState& state, const Closing& closing, RunRanges run) {
+  HostedVariable& hosted = *state.variables[closing.variable];
+  return std::visit(
+      [&](auto& accumulator) {
+        return ComputeNextValue(closing, *hosted.rule, state.scalars, run, &hosted.variable,
+                                &accumulator);
+      },
+      hosted.accumulator);
 }
 
 }  // namespace
@@ -114,7 +151,11 @@ std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox)
 
 bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
   do {
-    for (Closing& closing : closings) ApplyAndPublish(state, std::move(closing));
+    for (absl::Span<Closing> rest = absl::MakeSpan(closings); !rest.empty();) {
+      const size_t together = SizeOfGroup(*state, rest);
+      ApplyAndPublish(state, rest.first(together));
+      rest.remove_prefix(together);
+    }
     closings.clear();
   } while (CompleteStep(state, &closings) || KeepNow(state, &closings));
   absl::MutexLock lock(&mutex_);
@@ -122,26 +163,32 @@ bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
   return HasStopped(*state);
 }
 
-void Shard::Impl::ApplyAndPublish(HostedState* state, Closing closing) {
-  HostedVariable& hosted = *state->variables[closing.variable];
-  NextValue next = std::visit(
-      [&](auto& accumulator) {
-        return ComputeNextValue(closing, *hosted.rule, state->scalars, &hosted.variable,
-                                &accumulator);
-      },
-      hosted.accumulator);
+void Shard::Impl::ApplyAndPublish(HostedState* state, absl::Span<Closing> closings) {
+  const auto run = [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
+    pool_.ForRanges(count, step, work);
+  };
+  absl::InlinedVector<NextValue, 4> next(closings.size());
+  pool_.ForRanges(closings.size(), VariablesAtATime(*state, closings),
+                  [&](size_t begin, size_t end) {
+                    for (size_t i = begin; i < end; ++i) {
+                      next[i] = ComputeNext(*state, closings[i], run);
+                    }
+                  });
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);
-    const CatalogEntry& entry = state->catalog[closing.variable];
-    if (!entry.trainable && next.value->num_elements() <= kMaxStatisticElements) {
-      state->statistics.push_back(Summary(entry, *next.value, closing.gradients.size()));
+    for (size_t i = 0; i < closings.size(); ++i) {
+      Closing& closing = closings[i];
+      const CatalogEntry& entry = state->catalog[closing.variable];
+      if (!entry.trainable && next[i].value->num_elements() <= kMaxStatisticElements) {
+        state->statistics.push_back(Summary(entry, *next[i].value, closing.gradients.size()));
+      }
+      state->variables[closing.variable]->variable.Publish(std::move(next[i]));
+      for (HeldGradient& gradient : closing.gradients) {
+        state->budget.Release(closing.variable, std::move(gradient.value));
+      }
+      state->step.Published(closing.variable);
     }
-    hosted.variable.Publish(std::move(next));
-    for (HeldGradient& gradient : closing.gradients) {
-      state->budget.Release(closing.variable, std::move(gradient.value));
-    }
-    state->step.Published(closing.variable);
     RetryPulls(&outbox);
   }
   outbox.Run();

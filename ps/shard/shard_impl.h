@@ -18,6 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/thread_pool.h"
 #include "ps/shard/admission.h"
 #include "ps/shard/hosted_state.h"
 #include "ps/shard/outbox.h"
@@ -29,7 +30,7 @@ namespace lockstep::ps {
 
 class Shard::Impl {
  public:
-  explicit Impl(const ShardOptions& options) : options_(options) {}
+  explicit Impl(const ShardOptions& options) : options_(options), pool_(options.threads) {}
 
   // As in shard.h.
   ShardState GetView() const;
@@ -130,7 +131,8 @@ class Shard::Impl {
   // Applies and publishes, then completes the step and goes on with the next as long as there is
   // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
   bool Settle(HostedState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ApplyAndPublish(HostedState* state, Closing closing) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ApplyAndPublish(HostedState* state, absl::Span<Closing> closings)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool CompleteStep(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
   void PublishFrozen(HostedState* state, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox)
@@ -154,6 +156,7 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardOptions options_;
+  ThreadPool pool_;
 
   mutable absl::Mutex mutex_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kServing;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/tensor/element_math.h"
 #include "common/tensor/indexed_slices.h"
 #include "common/tensor/packed_rows.h"
 
@@ -22,9 +23,15 @@ SparseGradientView GradientOf(const HeldGradient& held, const Variable& variable
   return {TensorView{DType::kInt64, count, slices.indices.data()}, slices.values, {}};
 }
 
+// A range takes at least as long as it takes to wake a thread.
+constexpr size_t kRangeBytes = size_t{256} << 10;
+static_assert(kRangeBytes / sizeof(double) % kRangeStep == 0);
+// Beyond this, a value has left the caches before anybody reads it.
+constexpr size_t kCachedBytes = size_t{16} << 20;
+
 // What the accumulator makes of the gradients.
 template <typename Accumulator>
-auto Mean(const Closing& closing, const Variable& variable, Accumulator* accumulator) {
+auto Taken(const Closing& closing, const Variable& variable, Accumulator* accumulator) {
   LOCKSTEP_CHECK(accumulator->global_step() == closing.step);
   for (const HeldGradient& held : closing.gradients) {
     // The step machine has judged; asynchronous gradients count whatever their stamp.
@@ -47,24 +54,39 @@ IndexedSlices RowsFor(const UpdateRule& rule, SparseGradient mean) {
 }  // namespace
 
 NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
-                           absl::Span<const float> scalars, Variable* variable,
+                           absl::Span<const float> scalars, RunRanges run, Variable* variable,
                            DenseAccumulator* accumulator) {
-  Tensor mean = Mean(closing, *variable, accumulator);
+  const DenseGradients taken = Taken(closing, *variable, accumulator);
   std::unique_ptr<ValueBuffer> next = variable->TakeBuffer();
-  if (variable->trainable()) {
-    rule.Apply({variable->newest()->view(), mean.view(), next->tensor.view(), variable->slots(),
-                closing.learning_rate, scalars, closing.step.next().value()});
-  } else {
-    Copy(mean.view(), next->tensor.view());
-  }
-  accumulator->Recycle(std::move(mean));
+  const Update update{.old_value = variable->newest()->view(),
+                      .gradients = taken.gradients,
+                      .divisor = taken.divisor,
+                      .new_value = next->tensor.view(),
+                      .slots = variable->slots(),
+                      .learning_rate = closing.learning_rate,
+                      .scalars = scalars,
+                      .version = closing.step.next().value(),
+                      .bypasses_caches = variable->num_bytes() > kCachedBytes};
+  const size_t element_bytes = SizeOf(variable->dtype());
+  const size_t count = variable->num_bytes() / element_bytes;
+  run(count, kRangeBytes / element_bytes, [&](size_t begin, size_t end) {
+    const ElementRange range{begin, end - begin};
+    if (variable->trainable()) {
+      Update of_range = update;
+      of_range.range = range;
+      rule.Apply(of_range);
+    } else {
+      SumAndDivide(update.gradients, update.divisor, range,
+                   static_cast<std::byte*>(next->tensor.data()) + begin * element_bytes);
+    }
+  });
   return {variable->Share(std::move(next)), std::nullopt};
 }
 
 NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
-                           absl::Span<const float> scalars, Variable* variable,
+                           absl::Span<const float> scalars, RunRanges /*run*/, Variable* variable,
                            SparseAccumulator* accumulator) {
-  IndexedSlices slices = RowsFor(rule, Mean(closing, *variable, accumulator));
+  IndexedSlices slices = RowsFor(rule, Taken(closing, *variable, accumulator));
   std::unique_ptr<ValueBuffer> next = variable->TakeCopy();
   rule.ApplyRows({next->tensor.view(), slices.indices, slices.values.view(), variable->slots(),
                   closing.learning_rate, scalars, closing.step.next().value()});

@@ -1,6 +1,9 @@
 // From the gradients of a step to the variable's next value: sum, mean, optimizer.
 #pragma once
 
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
 #include "ps/accumulator/dense_accumulator.h"
@@ -10,19 +13,26 @@
 
 namespace lockstep::ps {
 
+// Calls work(begin, end) for ranges that cover [0, count), on any threads, and returns when all
+// have been worked on. Each range begins at a multiple of `step`; where `step` is `count` or more
+// there is one.
+using RunRanges = absl::FunctionRef<void(size_t count, size_t step,
+                                         absl::FunctionRef<void(size_t, size_t)> work)>;
+
 // The value of version step + 1, not yet published. The gradients go through the accumulator in
 // their order; the mean of all of them changes a trained variable by the rule and becomes the value
-// of a statistic. Changes the variable's slots and the accumulator; takes no lock: the caller owns
-// both for as long as the variable is closing. `scalars` are the rule's at this step.
+// of a statistic, in one pass over memory that `run` may spread over threads. Changes the
+// variable's slots and the accumulator; takes no lock: the caller owns both for as long as the
+// variable is closing. `scalars` are the rule's at this step.
 NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
-                           absl::Span<const float> scalars, Variable* variable,
+                           absl::Span<const float> scalars, RunRanges run, Variable* variable,
                            DenseAccumulator* accumulator);
 
 // The same for a variable whose gradients are sparse; they are held packed (packed_rows.h), and
 // their indices are rows of the variable (CHECK). What comes out several times is summed by row
-// first, except for a rule that takes it as it is.
+// first, except for a rule that takes it as it is. On the caller's thread.
 NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
-                           absl::Span<const float> scalars, Variable* variable,
+                           absl::Span<const float> scalars, RunRanges run, Variable* variable,
                            SparseAccumulator* accumulator);
 
 }  // namespace lockstep::ps

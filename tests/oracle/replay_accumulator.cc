@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/element_math.h"
 #include "ps/accumulator/dense_accumulator.h"
 #include "ps/accumulator/sparse_accumulator.h"
 #include "tests/oracle/fields.h"
@@ -37,19 +38,24 @@ ps::Reduction ReductionIn(const json& script) {
 // What the two kinds of accumulators differ in: reading a gradient, and comparing what was taken.
 struct DenseSide {
   using Accumulator = ps::DenseAccumulator;
+  using Gradient = Tensor;
 
   static absl::StatusOr<Tensor> Read(const json& entry, DType dtype) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Shape shape, ShapeIn(entry, "values_shape"));
     return TensorOf(dtype, shape, Flatten(entry.at("values")));
   }
-  static void Compare(const json& expected, const Tensor& got, Comparison* comparison) {
-    comparison->Near("taken values", got.dtype(), Flatten(expected.at("values")),
-                     ElementsOf(got.view()));
+  static void Compare(const json& expected, const ps::DenseGradients& got, Comparison* comparison) {
+    Tensor reduced(got.gradients.front().dtype, got.gradients.front().shape);
+    SumAndDivide(got.gradients, got.divisor, {0, static_cast<size_t>(reduced.num_elements())},
+                 reduced.data());
+    comparison->Near("taken values", reduced.dtype(), Flatten(expected.at("values")),
+                     ElementsOf(reduced.view()));
   }
 };
 
 struct SparseSide {
   using Accumulator = ps::SparseAccumulator;
+  using Gradient = SparseInput;
 
   static absl::StatusOr<SparseInput> Read(const json& entry, DType dtype) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Shape shape, ShapeIn(entry, "values_shape"));
@@ -92,10 +98,11 @@ class AccumulatorReplay {
 
  private:
   absl::Status Push(const json& entry) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto gradient, Side::Read(entry, dtype_));
+    LOCKSTEP_ASSIGN_OR_RETURN(auto gradient, Side::Read(entry, dtype_));
     auto applied = accumulator_.Apply(GlobalStep(entry.at("local_step")), gradient.view());
     comparison_->Equal("error", ExpectedCode(entry), CodeOf(applied.status()));
     if (applied.ok()) Collect(std::move(applied->finished));
+    pushed_.push_back(std::move(gradient));
     return absl::OkStatus();
   }
 
@@ -128,6 +135,7 @@ class AccumulatorReplay {
 
   const DType dtype_;
   Accumulator accumulator_;
+  std::vector<typename Side::Gradient> pushed_;  // what the accumulator may hold
   Comparison* const comparison_;
   std::map<uint64_t, typename Accumulator::FinishedTake> finished_;  // since the last entry
 };

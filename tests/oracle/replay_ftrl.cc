@@ -22,7 +22,7 @@ absl::Status ApplyFtrl(const json& entry, bool sparse, float rate, GlobalStep st
   if (sparse) {
     variable->Apply(ps::SparseGradient{.indices = rows, .values = std::move(gradient)}, rate, step);
   } else {
-    variable->Apply(gradient, rate, step);
+    variable->Apply(ps::DenseGradients{.gradients = {gradient.view()}}, rate, step);
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,7 @@ using nlohmann::json;
 // What dense and sparse training differ in: the accumulator, and how its mean is applied.
 struct DenseTraining {
   using Accumulator = ps::DenseAccumulator;
+  using Gradient = Tensor;
 
   static ps::PartialShape Declared(const TensorView& variable) {
     return ps::PartialShape(variable.shape);
@@ -33,6 +34,7 @@ struct DenseTraining {
 
 struct SparseTraining {
   using Accumulator = ps::SparseAccumulator;
+  using Gradient = SparseInput;
 
   // As SyncReplicasOptimizer declares it: any rows are accepted.
   static ps::PartialShape Declared(const TensorView&) { return ps::PartialShape(Shape()); }
@@ -80,9 +82,10 @@ class TrainingReplay {
         comparison_(comparison) {}
 
   absl::Status Push(const json& entry) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto gradient, Training::Read(entry, variable_.value()));
+    LOCKSTEP_ASSIGN_OR_RETURN(auto gradient, Training::Read(entry, variable_.value()));
     LOCKSTEP_RETURN_IF_ERROR(
         accumulator_.Apply(GlobalStep(entry.at("local_step")), gradient.view()).status());
+    pushed_.push_back(std::move(gradient));
     comparison_->Equal("num_accumulated", entry.at("num_accumulated"),
                        accumulator_.num_accumulated());
     return absl::OkStatus();
@@ -93,9 +96,10 @@ class TrainingReplay {
                               accumulator_.Take(ps::TakeId(take_++), entry.at("aggregate")));
     comparison_->Equal("completed takes", 1, takes.size());
     if (takes.empty()) return absl::OkStatus();
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto mean, std::move(takes.front().gradient));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto taken, std::move(takes.front().gradient));
     const float rate = LearningRateAt(schedule_, step_);
-    variable_.Apply(mean, rate, step_);
+    variable_.Apply(taken, rate, step_);
+    pushed_.clear();
     step_ = step_.next();
     comparison_->Equal("global_step", entry.at("global_step"), step_.value());
     const DType dtype = variable_.value().dtype;
@@ -109,6 +113,7 @@ class TrainingReplay {
 
   TrainedVariable variable_;
   typename Training::Accumulator accumulator_;
+  std::vector<typename Training::Gradient> pushed_;  // since the last application
   const LearningRateSchedule schedule_;
   Comparison* const comparison_;
   GlobalStep step_;

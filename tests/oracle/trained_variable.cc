@@ -28,9 +28,11 @@ TrainedVariable::TrainedVariable(std::unique_ptr<const UpdateRule> rule,
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
-void TrainedVariable::Apply(const Tensor& gradient, float learning_rate, GlobalStep step) {
+void TrainedVariable::Apply(const ps::DenseGradients& gradients, float learning_rate,
+                            GlobalStep step) {
   rule_->Apply({.old_value = value_.view(),
-                .gradient = gradient.view(),
+                .gradients = gradients.gradients,
+                .divisor = gradients.divisor,
                 .new_value = next_.view(),
                 .slots = slot_views_,
                 .learning_rate = learning_rate,

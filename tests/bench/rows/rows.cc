@@ -9,6 +9,7 @@ const std::vector<RowGroup>& Rows() {
       StepRows(/*workers=*/4),
       SmallStepRows(),
       TransportRows(),
+      ApplyRows(),
       Alone("overlap", &Overlap),
       StragglerRows(),
       Alone("straggler_per_replica", &StragglerPerReplica),

@@ -22,6 +22,10 @@ absl::StatusOr<RowResult> Overlap(const BenchOptions& options);
 
 // straggler/without_sleeper, ...
 RowGroup StragglerRows();
+
+// apply_sgd, apply_momentum, ...: one for each optimizer.
+RowGroup ApplyRows();
+
 absl::StatusOr<RowResult> StragglerPerReplica(const BenchOptions& options);
 
 RowGroup TensorFlowLargeRows();

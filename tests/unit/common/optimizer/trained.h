@@ -48,8 +48,13 @@ class Trained {
 
   void Step(float learning_rate, const std::vector<T>& gradient) {
     const TensorView view{DTypeOf<T>(), value_.shape(), gradient.data()};
-    rule_->Apply(
-        {value_.view(), view, next_.view(), views_, learning_rate, scalars_, version_ + 1});
+    rule_->Apply({.old_value = value_.view(),
+                  .gradients = absl::MakeConstSpan(&view, 1),
+                  .new_value = next_.view(),
+                  .slots = views_,
+                  .learning_rate = learning_rate,
+                  .scalars = scalars_,
+                  .version = version_ + 1});
     std::swap(value_, next_);
     Advance();
   }

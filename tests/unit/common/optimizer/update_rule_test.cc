@@ -259,8 +259,13 @@ TEST_CASE("the new value may take the old one's place, and an update of a range 
     const MutableTensorView value{DType::kFloat32, shape, w.data() + begin};
     const MutableTensorView slots[] = {{DType::kFloat32, shape, m.data() + begin},
                                        {DType::kFloat32, shape, v.data() + begin}};
-    rule->Apply({value, TensorView{DType::kFloat32, shape, gradient.data() + begin}, value, slots,
-                 .1f, scalars});
+    const TensorView of_range{DType::kFloat32, shape, gradient.data() + begin};
+    rule->Apply({.old_value = value,
+                 .gradients = absl::MakeConstSpan(&of_range, 1),
+                 .new_value = value,
+                 .slots = slots,
+                 .learning_rate = .1f,
+                 .scalars = scalars});
   };
   apply(whole, m, v, 0, kElements);
   apply(parts, part_m, part_v, 0, 4);

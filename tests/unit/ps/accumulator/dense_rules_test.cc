@@ -10,7 +10,6 @@ namespace {
 using test::Accumulator;
 using test::DenseFixture;
 using test::Of;
-using test::Values;
 
 TEST_CASE("a take in front blocks those behind it that ask for less") {
   DenseFixture f;
@@ -119,23 +118,6 @@ TEST_CASE("cancelling the take in front serves the one behind it") {
   // Not waiting any more: nothing happens.
   CHECK(f.accumulator.Cancel(first).empty());
   CHECK(f.accumulator.Cancel(TakeId(1234)).empty());
-}
-
-TEST_CASE("a recycled buffer is used again when it fits and changes no result") {
-  DenseFixture f;
-  f.Apply(10);
-  auto taken = f.accumulator.Take(TakeId(7), 1);
-  Tensor buffer = *std::move(taken->front().gradient);
-  const void* memory = buffer.data();
-  f.accumulator.Recycle(std::move(buffer));
-  f.Apply(4, 1);
-  f.Apply(6, 1);
-  taken = f.accumulator.Take(TakeId(8), 1);
-  CHECK(taken->front().gradient->data() == memory);
-  CHECK(Values(*taken->front().gradient)[0] == 5);
-  f.accumulator.Recycle(Tensor(DType::kFloat64, Shape({3})));
-  f.Apply(1, 2);
-  CHECK(f.Take(1)[0] == 1);
 }
 
 TEST_CASE("a partly known shape pins what it names and the first gradient the rest") {

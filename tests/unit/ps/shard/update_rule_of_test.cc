@@ -32,7 +32,13 @@ float Trial(const UpdateRule& rule) {
   const float gradient[] = {.5f, -.25f};
   const TensorView view{DType::kFloat32, shape, gradient};
   for (int64_t step = 0; step < 3; ++step) {
-    rule.Apply({value.view(), view, value.view(), views, .1f, scalars, step + 1});
+    rule.Apply({.old_value = value.view(),
+                .gradients = absl::MakeConstSpan(&view, 1),
+                .new_value = value.view(),
+                .slots = views,
+                .learning_rate = .1f,
+                .scalars = scalars,
+                .version = step + 1});
     rule.AdvanceScalars(absl::MakeSpan(scalars));
   }
   return value.as<float>()[0] * 3 + value.as<float>()[1];

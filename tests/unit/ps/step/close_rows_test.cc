@@ -50,7 +50,10 @@ class Table {
       closing.gradients.push_back({WorkerIndex(worker++), PushSeq(1), closing.step, Packed(rows)});
     }
     variable_.DropPrevious().reset();
-    NextValue next = ComputeNextValue(closing, *rule_, scalars_, &variable_, &accumulator_);
+    const auto in_one_range = [](size_t count, size_t,
+                                 absl::FunctionRef<void(size_t, size_t)> work) { work(0, count); };
+    NextValue next =
+        ComputeNextValue(closing, *rule_, scalars_, in_one_range, &variable_, &accumulator_);
     const auto changed = next.changed_rows;
     variable_.Publish(std::move(next));
     rule_->AdvanceScalars(absl::MakeSpan(scalars_));

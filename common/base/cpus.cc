@@ -1,0 +1,82 @@
+#include "common/base/cpus.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kTree[] = "/sys/fs/cgroup";
+
+int CpusOfAffinity() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
+}
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Rounded up; nullopt where there is no quota: "max", or -1.
+std::optional<int64_t> CpusOf(absl::string_view quota, absl::string_view period) {
+  int64_t time = 0;
+  int64_t per = 0;
+  if (!absl::SimpleAtoi(quota, &time) || !absl::SimpleAtoi(period, &per)) return std::nullopt;
+  if (time <= 0 || per <= 0) return std::nullopt;
+  return (time + per - 1) / per;
+}
+
+// Of one group, by the second version of control groups or by the first.
+std::optional<int64_t> QuotaOf(const std::string& group, bool is_unified) {
+  if (!is_unified) {
+    return CpusOf(FirstLine(group + "/cpu.cfs_quota_us"), FirstLine(group + "/cpu.cfs_period_us"));
+  }
+  const std::string line = FirstLine(group + "/cpu.max");
+  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+  return words.size() == 2 ? CpusOf(words[0], words[1]) : std::nullopt;
+}
+
+// The least of a group's and of all groups around it. In a container the group's own files may lie
+// at the root of the tree: that is the last one around it.
+int64_t LeastQuota(const std::string& tree, std::string path, bool is_unified, int64_t least) {
+  while (true) {
+    least = std::min(least, QuotaOf(tree + path, is_unified).value_or(least));
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return least;
+    path.resize(slash);
+  }
+}
+
+}  // namespace
+
+int UsableCpus() { return UsableCpus(""); }
+
+int UsableCpus(const std::string& root) {
+  int64_t cpus = CpusOfAffinity();
+  std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
+  for (std::string line; std::getline(groups, line);) {
+    // number:controllers:path, where the unified tree has no controllers.
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    const std::vector<absl::string_view> controllers = absl::StrSplit(fields[1], ',');
+    const bool is_unified = fields[1].empty();
+    if (!is_unified && std::ranges::find(controllers, "cpu") == controllers.end()) continue;
+    const std::string tree =
+        is_unified ? absl::StrCat(root, kTree) : absl::StrCat(root, kTree, "/", fields[1]);
+    cpus = LeastQuota(tree, fields[2], is_unified, cpus);
+  }
+  return static_cast<int>(std::max<int64_t>(cpus, 1));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,207 @@
+// Summing four gradients of 64 MiB and applying their mean, as a ps does when a variable closes,
+// against a pass that reads and writes the same arrays in the same ranges on the same threads.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/cpus.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread_pool.h"
+#include "common/optimizer/adadelta.h"
+#include "common/optimizer/adagrad.h"
+#include "common/optimizer/adam.h"
+#include "common/optimizer/ftrl.h"
+#include "common/optimizer/momentum.h"
+#include "common/optimizer/rmsprop.h"
+#include "common/optimizer/sgd.h"
+#include "common/tensor/stream_copy.h"
+#include "common/tensor/sum_of_terms.h"
+#include "common/tensor/vector_loop.h"
+#include "ps/step/close_variable.h"
+#include "tests/bench/interleave.h"
+#include "tests/bench/rows/rows.h"
+
+namespace lockstep::bench {
+namespace {
+
+constexpr size_t kElements = size_t{16} << 20;
+constexpr size_t kGradients = 4;
+constexpr float kLearningRate = 1e-3f;
+constexpr double kTarget = 0.85;
+
+Tensor RandomTensor(uint64_t seed) {
+  Tensor tensor(DType::kFloat32, Shape({static_cast<int64_t>(kElements)}));
+  const Philox generator(seed, "apply");
+  const std::span<float> elements = tensor.as<float>();
+  for (size_t i = 0; i < kElements; i += 4) {
+    const auto words = generator.At(i / 4);
+    for (size_t j = 0; j < 4; ++j) elements[i + j] = UniformFloat(words[j]) + 0.01f;
+  }
+  return tensor;
+}
+
+// A variable as a ps has it, with the gradients of a step.
+class Applied {
+ public:
+  explicit Applied(std::unique_ptr<const UpdateRule> rule)
+      : rule_(std::move(rule)),
+        scalars_(InitialScalars(*rule_)),
+        variable_("w", true, RandomTensor(0), GlobalStep(0), Slots(rule_->slots().size())),
+        accumulator_(DType::kFloat32, ps::PartialShape(variable_.shape()), ps::Reduction::kMean) {
+    closing_.required = kGradients;
+    closing_.learning_rate = kLearningRate;
+    for (uint32_t worker = 0; worker < kGradients; ++worker) {
+      closing_.gradients.push_back(
+          {WorkerIndex(worker), PushSeq(1), GlobalStep(0), RandomTensor(worker + 1)});
+    }
+  }
+
+  // Read or written in one step.
+  double num_bytes() const {
+    const size_t arrays = kGradients + 2 + 2 * variable_.slots().size();
+    return static_cast<double>(arrays * kElements * sizeof(float));
+  }
+  int num_threads() const { return pool_.num_threads(); }
+
+  void Step() {
+    closing_.step = variable_.newest_version();
+    ps::NextValue next = ps::ComputeNextValue(
+        closing_, *rule_, scalars_,
+        [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
+          range_step_ = step;
+          pool_.ForRanges(count, step, work);
+        },
+        &variable_, &accumulator_);
+    variable_.DropPrevious().reset();
+    variable_.Publish(std::move(next));
+  }
+
+  // The least that can be done with the same memory: one addition for each array that is read.
+  void Pass() {
+    std::unique_ptr<ps::ValueBuffer> buffer = variable_.TakeBuffer();
+    float* const value = buffer->tensor.as<float>().data();
+    std::vector<TensorView> terms;
+    for (const ps::HeldGradient& gradient : closing_.gradients) {
+      terms.push_back(gradient.value.view());
+    }
+    const float* const old = variable_.newest()->as<float>().data();
+    pool_.ForRanges(kElements, range_step_, [&](size_t begin, size_t end) {
+      constexpr size_t kBlock = 512;
+      alignas(Tensor::kAlignment) std::array<float, kBlock> sums;
+      for (size_t first = begin; first < end; first += kBlock) {
+        const size_t count = std::min(kBlock, end - first);
+        const SumOfTerms<float, kGradients> sum(terms, first);
+        ForEachElement(count, [sum, old = old + first, to = sums.data()](size_t i) {
+          to[i] = sum(i) + old[i];
+        });
+        StreamCopy(value + first, sums.data(), count * sizeof(float));
+        for (const MutableTensorView& slot : variable_.slots()) {
+          ForEachElement(count,
+                         [x = slot.as<float>().data() + first](size_t i) { x[i] = x[i] + 0.0f; });
+        }
+      }
+      FlushStreams();
+    });
+    variable_.Share(std::move(buffer)).reset();
+  }
+
+ private:
+  static std::vector<Tensor> Slots(size_t count) {
+    std::vector<Tensor> slots;
+    for (size_t i = 0; i < count; ++i) slots.push_back(RandomTensor(100 + i));
+    return slots;
+  }
+
+  const std::unique_ptr<const UpdateRule> rule_;
+  const std::vector<float> scalars_;
+  ps::Variable variable_;
+  ps::DenseAccumulator accumulator_;
+  ps::Closing closing_;
+  ThreadPool pool_{UsableCpus()};
+  size_t range_step_ = kElements;  // of the last step
+};
+
+double SecondsFor(int times, const std::function<void()>& run) {
+  const absl::Duration start = Clock::Real()->Monotonic();
+  for (int i = 0; i < times; ++i) run();
+  return absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start);
+}
+
+struct Optimizer {
+  std::string row;
+  std::function<std::unique_ptr<const UpdateRule>()> make;
+  bool is_judged = true;
+};
+
+std::vector<Optimizer> Optimizers() {
+  return {
+      {"apply_sgd", [] { return MakeSgd(); }},
+      {"apply_momentum", [] { return MakeMomentum({.momentum = 0.9f}); }},
+      {"apply_nesterov", [] { return MakeMomentum({.momentum = 0.9f, .nesterov = true}); }},
+      {"apply_adagrad", [] { return MakeAdagrad({}); }},
+      {"apply_adadelta", [] { return MakeAdadelta({}); }},
+      {"apply_rmsprop", [] { return MakeRmsProp({.momentum = 0.9f}); }},
+      {"apply_rmsprop_centered", [] { return MakeRmsProp({.momentum = 0.9f, .centered = true}); }},
+      {"apply_adam", [] { return MakeAdam({}); }},
+      {"apply_adamw", [] { return MakeAdam({.weight_decay = 0.01f}); }},
+      {"apply_ftrl", [] { return MakeFtrl({.l1_regularization_strength = 0.01f}); }},
+      // Most of its time goes into powers that have TensorFlow's bits.
+      {"apply_ftrl_power", [] { return MakeFtrl({.learning_rate_power = -0.7f}); }, false},
+  };
+}
+
+absl::StatusOr<RowResult> Compare(const Optimizer& optimizer, const BenchOptions& options) {
+  Applied applied(optimizer.make());
+  const auto step = [&applied] { applied.Step(); };
+  const auto pass = [&applied] { applied.Pass(); };
+  step();
+  pass();
+  const int times = std::max(1, static_cast<int>(options.run_seconds / SecondsFor(1, step)));
+  const auto rate = [&](const std::function<void()>& run) -> Measure {
+    return [&applied, times, run]() -> absl::StatusOr<double> {
+      return applied.num_bytes() * times / SecondsFor(times, run) / 1e9;
+    };
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(const Medians medians,
+                            Interleave(options.rounds, rate(step), rate(pass)));
+  RowResult result;
+  result.name = optimizer.row;
+  result.value = medians.ours;
+  result.unit = "GB/s";
+  result.peer = "a pass over the same arrays";
+  result.peer_value = medians.theirs;
+  result.target = optimizer.is_judged ? kTarget : 0;
+  result.note = absl::StrCat(
+      kGradients, " gradients of 64 MiB, ", applied.num_threads(),
+      " threads; bytes read and written of gradients, value and slots; the pass adds up what it "
+      "reads, in the same ranges",
+      optimizer.is_judged ? "" : "; shown, not judged");
+  return result;
+}
+
+}  // namespace
+
+RowGroup ApplyRows() {
+  RowGroup group;
+  for (const Optimizer& optimizer : Optimizers()) group.names.push_back(optimizer.row);
+  group.run = [](const BenchOptions& options,
+                 const std::vector<std::string>& wanted) -> absl::StatusOr<std::vector<RowResult>> {
+    std::vector<RowResult> results;
+    for (const Optimizer& optimizer : Optimizers()) {
+      if (std::ranges::find(wanted, optimizer.row) == wanted.end()) continue;
+      LOCKSTEP_ASSIGN_OR_RETURN(RowResult result, Compare(optimizer, options));
+      results.push_back(std::move(result));
+    }
+    return results;
+  };
+  return group;
+}
+
+}  // namespace lockstep::bench

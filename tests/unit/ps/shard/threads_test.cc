@@ -1,0 +1,61 @@
+// A shard whose variables are summed and applied by several threads.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::Harness;
+using test::Message;
+
+// Elements of small and large variables, mixed.
+const std::vector<int64_t> kSizes = {3, 200000, 1, 40000, 50000, 7, 70000, 300, 300001, 5};
+
+std::vector<float> Gradient(uint32_t worker, size_t variable, int64_t step) {
+  std::vector<float> gradient(kSizes[variable]);
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    gradient[i] = static_cast<float>((i * 7 + worker * 13 + variable * 3 + step) % 41) / 64.0f;
+  }
+  return gradient;
+}
+
+// Two workers push all variables before the grant comes, so that all close at once.
+std::vector<std::vector<float>> AfterTwoSteps(int threads) {
+  std::vector<test::SpecText> specs;
+  for (size_t v = 0; v < kSizes.size(); ++v) {
+    specs.push_back({.name = "v" + std::to_string(v), .dims = {kSizes[v]}, .initial = 1});
+  }
+  VariablePlan plan = PlanOf(test::PlacementOf(specs), 2, 2);
+  plan.optimizer.mutable_adam();
+  Harness harness(plan, {.threads = threads});
+  for (int64_t step = 0; step < 2; ++step) {
+    for (uint32_t worker = 0; worker < 2; ++worker) {
+      for (size_t v = 0; v < kSizes.size(); ++v) {
+        const uint64_t push_seq = step * kSizes.size() + v + 1;
+        REQUIRE(harness.Push(worker, push_seq, step, static_cast<uint32_t>(v),
+                             Gradient(worker, v, step)) == Verdict::kAccepted);
+      }
+    }
+    const auto closed = harness.Grant(step, 2, 0.01f);
+    REQUIRE_FALSE(closed.IsParked());
+    REQUIRE(closed.status().ok());
+  }
+  std::vector<std::vector<float>> values;
+  for (size_t v = 0; v < kSizes.size(); ++v) {
+    values.push_back(harness.Read(2, static_cast<uint32_t>(v)));
+    REQUIRE(values.back().size() == static_cast<size_t>(kSizes[v]));
+  }
+  return values;
+}
+
+TEST_CASE("variables of all sizes that close at once have the same values with any threads") {
+  const auto alone = AfterTwoSteps(1);
+  CHECK(alone[0][0] < 1);
+  for (const int threads : {2, 5}) CHECK(AfterTwoSteps(threads) == alone);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
