@@ -33,6 +33,7 @@ namespace {
 
 constexpr size_t kElements = size_t{16} << 20;
 constexpr size_t kGradients = 4;
+constexpr size_t kBlock = 512;
 constexpr float kLearningRate = 1e-3f;
 constexpr double kTarget = 0.85;
 
@@ -85,31 +86,16 @@ class Applied {
 
   // The least that can be done with the same memory: one addition for each array that is read.
   void Pass() {
-    std::unique_ptr<ps::ValueBuffer> buffer = variable_.TakeBuffer();
-    float* const value = buffer->tensor.as<float>().data();
-    std::vector<TensorView> terms;
-    for (const ps::HeldGradient& gradient : closing_.gradients) {
-      terms.push_back(gradient.value.view());
+    switch (variable_.slots().size()) {
+      case 0:
+        return PassOver<0>();
+      case 1:
+        return PassOver<1>();
+      case 2:
+        return PassOver<2>();
+      default:
+        return PassOver<3>();
     }
-    const float* const old = variable_.newest()->as<float>().data();
-    pool_.ForRanges(kElements, range_step_, [&](size_t begin, size_t end) {
-      constexpr size_t kBlock = 512;
-      alignas(Tensor::kAlignment) std::array<float, kBlock> sums;
-      for (size_t first = begin; first < end; first += kBlock) {
-        const size_t count = std::min(kBlock, end - first);
-        const SumOfTerms<float, kGradients> sum(terms, first);
-        ForEachElement(count, [sum, old = old + first, to = sums.data()](size_t i) {
-          to[i] = sum(i) + old[i];
-        });
-        StreamCopy(value + first, sums.data(), count * sizeof(float));
-        for (const MutableTensorView& slot : variable_.slots()) {
-          ForEachElement(count,
-                         [x = slot.as<float>().data() + first](size_t i) { x[i] = x[i] + 0.0f; });
-        }
-      }
-      FlushStreams();
-    });
-    variable_.Share(std::move(buffer)).reset();
   }
 
  private:
@@ -117,6 +103,37 @@ class Applied {
     std::vector<Tensor> slots;
     for (size_t i = 0; i < count; ++i) slots.push_back(RandomTensor(100 + i));
     return slots;
+  }
+
+  template <size_t kSlots>
+  void PassOver() {
+    std::unique_ptr<ps::ValueBuffer> buffer = variable_.TakeBuffer();
+    float* const value = buffer->tensor.as<float>().data();
+    const float* const old = variable_.newest()->as<float>().data();
+    std::vector<TensorView> terms;
+    for (const ps::HeldGradient& gradient : closing_.gradients) {
+      terms.push_back(gradient.value.view());
+    }
+    pool_.ForRanges(kElements, range_step_, [&](size_t begin, size_t end) {
+      alignas(Tensor::kAlignment) std::array<float, kBlock> sums;
+      for (size_t first = begin; first < end; first += kBlock) {
+        const size_t count = std::min(kBlock, end - first);
+        std::array<float*, kSlots> slots;
+        for (size_t k = 0; k < kSlots; ++k) {
+          slots[k] = variable_.slots()[k].as<float>().data() + first;
+        }
+        const SumOfTerms<float, kGradients> sum(terms, first);
+        ForEachElement(count, [sum, slots, old = old + first, to = sums.data()](size_t i) {
+          to[i] = sum(i) + old[i];
+          if constexpr (kSlots > 0) slots[0][i] = slots[0][i] + 0.0f;
+          if constexpr (kSlots > 1) slots[1][i] = slots[1][i] + 0.0f;
+          if constexpr (kSlots > 2) slots[2][i] = slots[2][i] + 0.0f;
+        });
+        StreamCopy(value + first, sums.data(), count * sizeof(float));
+      }
+      FlushStreams();
+    });
+    variable_.Share(std::move(buffer)).reset();
   }
 
   const std::unique_ptr<const UpdateRule> rule_;

@@ -9,7 +9,6 @@ namespace lockstep::ps {
 namespace {
 
 using test::Harness;
-using test::Message;
 
 // Elements of small and large variables, mixed.
 const std::vector<int64_t> kSizes = {3, 200000, 1, 40000, 50000, 7, 70000, 300, 300001, 5};
@@ -28,7 +27,7 @@ std::vector<std::vector<float>> AfterTwoSteps(int threads) {
   for (size_t v = 0; v < kSizes.size(); ++v) {
     specs.push_back({.name = "v" + std::to_string(v), .dims = {kSizes[v]}, .initial = 1});
   }
-  VariablePlan plan = PlanOf(test::PlacementOf(specs), 2, 2);
+  VariablePlan plan = test::PlanOf(test::PlacementOf(specs), 2, 2);
   plan.optimizer.mutable_adam();
   Harness harness(plan, {.threads = threads});
   for (int64_t step = 0; step < 2; ++step) {
