@@ -208,15 +208,14 @@ absl::StatusOr<RowResult> Compare(const Optimizer& optimizer, const BenchOptions
 RowGroup ApplyRows() {
   RowGroup group;
   for (const Optimizer& optimizer : Optimizers()) group.names.push_back(optimizer.row);
-  group.run = [](const BenchOptions& options,
-                 const std::vector<std::string>& wanted) -> absl::StatusOr<std::vector<RowResult>> {
-    std::vector<RowResult> results;
+  group.run = [](const BenchOptions& options, const std::vector<std::string>& wanted,
+                 std::vector<RowResult>* results) -> absl::Status {
     for (const Optimizer& optimizer : Optimizers()) {
       if (std::ranges::find(wanted, optimizer.row) == wanted.end()) continue;
       LOCKSTEP_ASSIGN_OR_RETURN(RowResult result, Compare(optimizer, options));
-      results.push_back(std::move(result));
+      results->push_back(std::move(result));
     }
-    return results;
+    return absl::OkStatus();
   };
   return group;
 }
