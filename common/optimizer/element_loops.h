@@ -77,12 +77,12 @@ inline constexpr size_t kBlock = 512;
 // the gradients are few, or else taken from `block`, which is filled first.
 template <typename T, typename Use>
 void WithMean(const Update& update, ElementRange range, T* block, Use use) {
-  const bool is_one = update.gradients.size() == 1 && update.divisor == 1;
-  const bool are_few = std::is_same_v<T, float> && update.gradients.size() > 1 &&
-                       update.gradients.size() <= kTermsAtATime;
-  if (is_one) return use(SumOfTerms<T, 1>(update.gradients, range.first));
+  const size_t num_gradients = update.gradients.size();
+  if (num_gradients == 1 && update.divisor == 1) {
+    return use(SumOfTerms<T, 1>(update.gradients, range.first));
+  }
   if constexpr (std::is_same_v<T, float>) {
-    if (are_few) {
+    if (num_gradients > 1 && num_gradients <= kTermsAtATime) {
       return WithSumOfTerms<T>(update.gradients, range.first, [&](auto sum) {
         if constexpr (decltype(sum)::kNumTerms > 1) {
           use([sum, divisor = static_cast<T>(update.divisor)](size_t i) {
@@ -101,6 +101,10 @@ void WithMean(const Update& update, ElementRange range, T* block, Use use) {
 // the new value.
 template <typename T, typename MakeFormula>
 void UpdateElements(const Update& update, MakeFormula make) {
+  for (const TensorView& gradient : update.gradients) {
+    LOCKSTEP_CHECK(gradient.dtype == DTypeOf<T>());
+    LOCKSTEP_CHECK(gradient.num_elements() == update.new_value.num_elements());
+  }
   const ElementRange range = RangeOf(update);
   const Elements<T> elements = ElementsOf<T>(update, range);
   const auto formula = make(elements);

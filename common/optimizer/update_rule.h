@@ -50,7 +50,7 @@ struct Update {
   bool bypasses_caches = false;
 };
 
-// A line of memory, whatever the dtype, and a whole number of what any vector holds.
+// Elements: whole lines of memory, whatever the dtype, and whole vectors of any kind.
 inline constexpr size_t kRangeStep = 64;
 
 // One application of a sparse gradient, in place. A row is all elements of one index of the first
