@@ -57,10 +57,14 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   absl::Notification called;
   absl::once_flag first_call;
   const Incarnation incarnation = NewIncarnation();
-  Shard shard{ShardOptions{.threads = UsableCpus()}};
+  MemoryDesk memory;
+  Shard shard{ShardOptions{.threads = UsableCpus(), .make_value_memory = [&memory](uint64_t bytes) {
+                             return memory.MakeValues(bytes);
+                           }}};
   const auto server = PsServer::Start(
       &shard, {.address = task.address(),
                .insecure = absl::GetFlag(FLAGS_insecure),
+               .memory = &memory,
                .identity = {.task_index = static_cast<uint32_t>(task.index),
                             .cluster = task.cluster.Canonical(),
                             .incarnation = incarnation},

@@ -41,8 +41,9 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const abs
 
 }  // namespace
 
-ControlService::ControlService(Shard* shard, PsIdentity identity, PsEvents events)
-    : shard_(shard), identity_(std::move(identity)), events_(std::move(events)) {}
+ControlService::ControlService(Shard* shard, MemoryDesk* memory, PsIdentity identity,
+                               PsEvents events)
+    : shard_(shard), memory_(memory), identity_(std::move(identity)), events_(std::move(events)) {}
 
 grpc::ServerUnaryReactor* ControlService::GetView(grpc::CallbackServerContext* context,
                                                   const GetViewRequest*, SetViewReply* reply) {
@@ -59,7 +60,10 @@ grpc::ServerUnaryReactor* ControlService::SetView(grpc::CallbackServerContext* c
     return Answer(context, status);
   }
   const absl::StatusOr<ShardState> state = shard_->SetView(FromProto(*request));
-  if (state.ok()) *reply = ToProto(*state, identity_.incarnation);
+  if (state.ok()) {
+    *reply = ToProto(*state, identity_.incarnation);
+    if (memory_ != nullptr) memory_->KeepOnly(state->members);
+  }
   return Answer(context, state.status());
 }
 
@@ -164,6 +168,19 @@ grpc::ServerUnaryReactor* ControlService::DequeueToken(grpc::CallbackServerConte
                          handle->Answer(token.status(), [&] { *reply = ToProto(*token); });
                        });
   return parked;
+}
+
+grpc::ServerUnaryReactor* ControlService::AttachMemory(grpc::CallbackServerContext* context,
+                                                       const AttachMemoryRequest* request,
+                                                       AttachMemoryReply* reply) {
+  const WorkerIdentity worker = FromProto(request->worker());
+  const absl::Status admitted = shard_->Admit(worker);
+  if (admitted.ok() && memory_ != nullptr) {
+    *reply = memory_->Offer(worker, request->host());
+  } else {
+    reply->set_reason("this ps exchanges no memory");
+  }
+  return Answer(context, admitted);
 }
 
 }  // namespace lockstep::ps

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/ids.h"
 #include "proto/ps.grpc.pb.h"
+#include "ps/service/memory_desk.h"
 #include "ps/service/serial_thread.h"
 #include "ps/shard/shard.h"
 
@@ -37,12 +38,13 @@ using RawAndCallbackMethods =
                             ParameterServer::WithCallbackMethod_ReleaseSnapshot<
                                 ParameterServer::WithCallbackMethod_Finish<
                                     ParameterServer::WithCallbackMethod_DequeueToken<
-                                        ParameterServer::Service>>>>>>>>>>>;
+                                        ParameterServer::WithCallbackMethod_AttachMemory<
+                                            ParameterServer::Service>>>>>>>>>>>>;
 
 class ControlService final : public RawAndCallbackMethods {
  public:
-  // `shard` outlives the service.
-  ControlService(Shard* shard, PsIdentity identity, PsEvents events);
+  // `shard` and `memory`, which may be null, outlive the service.
+  ControlService(Shard* shard, MemoryDesk* memory, PsIdentity identity, PsEvents events);
 
   grpc::ServerUnaryReactor* GetView(grpc::CallbackServerContext* context, const GetViewRequest*,
                                     SetViewReply* reply) override;
@@ -66,6 +68,9 @@ class ControlService final : public RawAndCallbackMethods {
   grpc::ServerUnaryReactor* DequeueToken(grpc::CallbackServerContext* context,
                                          const DequeueTokenRequest* request,
                                          DequeueTokenReply* reply) override;
+  grpc::ServerUnaryReactor* AttachMemory(grpc::CallbackServerContext* context,
+                                         const AttachMemoryRequest* request,
+                                         AttachMemoryReply* reply) override;
 
  private:
   // OK when the chief means this process and has the same cluster spec.
@@ -73,6 +78,7 @@ class ControlService final : public RawAndCallbackMethods {
   void LogOnce(const std::string& refusal);
 
   Shard* const shard_;
+  MemoryDesk* const memory_;
   const PsIdentity identity_;
   const PsEvents events_;
   absl::Mutex mutex_;

@@ -10,13 +10,6 @@
 namespace lockstep::ps {
 namespace {
 
-WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
-  return {.job = worker.job(),
-          .epoch = Epoch(worker.epoch()),
-          .worker = WorkerIndex(worker.worker()),
-          .incarnation = Incarnation(worker.incarnation())};
-}
-
 absl::Status InPiece(const lockstep::PushPiece& piece, const absl::Status& status) {
   return Annotate(status, absl::StrCat("push of variable ", piece.variable()));
 }
@@ -49,6 +42,13 @@ lockstep::Verdict ToProto(Verdict verdict) {
 
 }  // namespace
 
+WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
+  return {.job = worker.job(),
+          .epoch = Epoch(worker.epoch()),
+          .worker = WorkerIndex(worker.worker()),
+          .incarnation = Incarnation(worker.incarnation())};
+}
+
 Command FromProto(const lockstep::Command& command) {
   return {.job = command.job(), .term = Term(command.term())};
 }
@@ -79,7 +79,8 @@ VariablePlan FromProto(const CreateVariablesRequest& request) {
           .asynchronous = request.asynchronous(),
           .max_staleness =
               request.has_max_staleness() ? std::optional(request.max_staleness()) : std::nullopt,
-          .end_step = GlobalStep(request.end_step())};
+          .end_step = GlobalStep(request.end_step()),
+          .shared_memory = request.shared_memory()};
 }
 
 CreateVariablesReply ToProto(const CreatedVariables& created) {
@@ -206,7 +207,11 @@ PullReply ToProto(const PullResult& result) {
     to->set_variable(piece.variable.value());
     to->set_offset(piece.offset);
     to->set_size(piece.bytes.size());
+    if (!result.in_memory) continue;
+    to->set_place(piece.place);
+    to->set_stamp(piece.stamp);
   }
+  reply.set_in_memory(result.in_memory);
   return reply;
 }
 

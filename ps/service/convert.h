@@ -13,7 +13,9 @@ VariablePlan FromProto(const CreateVariablesRequest& request);
 CreateVariablesReply ToProto(const CreatedVariables& created);
 GrantOrder FromProto(const GrantRequest& request);
 Command FromProto(const lockstep::Command& command);
+WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
 DequeueOrder FromProto(const DequeueTokenRequest& request);
+// Without what is to be had in memory: that is for whoever knows what the worker has attached.
 PullOrder FromProto(const PullRequest& request);
 // Without the payload. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request);

@@ -13,7 +13,7 @@ constexpr int kAhead = 8;
 }  // namespace
 
 void DataCalls::Serve(grpc::ServerCompletionQueue* queue) {
-  const DataPlane plane{service_, shard_, &gate_, queue};
+  const DataPlane plane{service_, shard_, memory_, &gate_, queue};
   for (int i = 0; i < kAhead; ++i) {
     PushCall::Await(plane);
     PullCall::Await(plane);

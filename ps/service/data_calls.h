@@ -10,14 +10,16 @@
 
 #include "common/base/gate.h"
 #include "ps/service/control_service.h"
+#include "ps/service/memory_desk.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
 
 class DataCalls {
  public:
-  // Both outlive it.
-  DataCalls(ControlService* service, Shard* shard) : service_(service), shard_(shard) {}
+  // All outlive it; `memory` may be null.
+  DataCalls(ControlService* service, Shard* shard, const MemoryDesk* memory)
+      : service_(service), shard_(shard), memory_(memory) {}
   ~DataCalls() { Join(); }
 
   // Takes calls from `queue`, on a thread of its own, until the queue is shut down and empty.
@@ -31,6 +33,7 @@ class DataCalls {
  private:
   ControlService* const service_;
   Shard* const shard_;
+  const MemoryDesk* const memory_;
   Gate gate_;  // each call in flight holds a pass
   std::vector<std::thread> pollers_;
 };

@@ -24,8 +24,8 @@ class GrpcPsServer final : public PsServer {
  public:
   GrpcPsServer(Shard* shard, const PsServerOptions& options)
       : shard_(shard),
-        service_(shard, options.identity, WithReadiness(options.events)),
-        data_(&service_, shard),
+        service_(shard, options.memory, options.identity, WithReadiness(options.events)),
+        data_(&service_, shard, options.memory),
         status_(MakeStatusService({.role = "ps",
                                    .task = options.identity.task_index,
                                    .incarnation = options.identity.incarnation.value()},

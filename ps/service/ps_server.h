@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ps/service/control_service.h"
+#include "ps/service/memory_desk.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -14,6 +15,7 @@ namespace lockstep::ps {
 struct PsServerOptions {
   std::string address;  // "host:port"; port 0 picks one
   bool insecure = false;
+  MemoryDesk* memory = nullptr;  // outlives the server; null: tensors travel in messages
   PsIdentity identity;
   PsEvents events;
 };

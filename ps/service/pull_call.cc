@@ -7,6 +7,7 @@
 #include "common/wire/byte_buffer.h"
 #include "ps/service/control_service.h"
 #include "ps/service/convert.h"
+#include "ps/service/memory_desk.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -14,6 +15,7 @@ namespace {
 
 // The slices of the reply hold the result, which holds the tensors.
 grpc::ByteBuffer Encode(PullResult result) {
+  if (result.in_memory) return wire::Encode(ToProto(result));
   const auto held = std::make_shared<const PullResult>(std::move(result));
   std::vector<wire::Bytes> payload;
   payload.reserve(held->pieces.size());
@@ -44,10 +46,12 @@ absl::Status PullCall::Handle() {
   PullRequest request;
   LOCKSTEP_RETURN_IF_ERROR(wire::Decode(request_, &request));
   request_.Clear();
-  plane_.shard->Pull(FromProto(request),
-                     [call = weak_from_this()](absl::StatusOr<PullResult> result) {
-                       if (const auto alive = call.lock()) alive->Answer(std::move(result));
-                     });
+  PullOrder order = FromProto(request);
+  order.in_memory =
+      request.in_memory() && plane_.memory != nullptr && plane_.memory->HasValues(order.worker);
+  plane_.shard->Pull(order, [call = weak_from_this()](absl::StatusOr<PullResult> result) {
+    if (const auto alive = call.lock()) alive->Answer(std::move(result));
+  });
   return absl::OkStatus();
 }
 

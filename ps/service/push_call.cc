@@ -5,6 +5,7 @@
 #include "common/wire/byte_buffer.h"
 #include "ps/service/control_service.h"
 #include "ps/service/convert.h"
+#include "ps/service/memory_desk.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -35,8 +36,16 @@ absl::StatusOr<PushReply> PushCall::Handle() {
                             wire::DecodeWithPayload(request_, &request));
   LOCKSTEP_ASSIGN_OR_RETURN(PushOrder order, FromProto(request));
   order.payload = payload.spans();
+  if (request.in_memory() && !request.ask()) LOCKSTEP_RETURN_IF_ERROR(Locate(request, &order));
   LOCKSTEP_ASSIGN_OR_RETURN(const PushResult result, plane_.shard->Push(order));
   return ToProto(result, order);
+}
+
+absl::Status PushCall::Locate(const PushRequest& request, PushOrder* order) const {
+  // Who may not push is told so rather than that it has attached nothing.
+  LOCKSTEP_RETURN_IF_ERROR(plane_.shard->Admit(order->worker));
+  if (plane_.memory == nullptr) return absl::NotFoundError("this ps exchanges no memory");
+  return plane_.memory->Locate(request, order);
 }
 
 void PushCall::Answered(bool) {}

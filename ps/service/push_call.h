@@ -7,9 +7,11 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/ps.pb.h"
 #include "ps/service/queue_event.h"
+#include "ps/shard/orders.h"
 
 namespace lockstep::ps {
 
@@ -21,6 +23,7 @@ class PushCall : public std::enable_shared_from_this<PushCall> {
  private:
   void Arrived(bool ok);
   absl::StatusOr<PushReply> Handle();
+  absl::Status Locate(const PushRequest& request, PushOrder* order) const;
   void Answered(bool ok);
 
   const DataPlane plane_;

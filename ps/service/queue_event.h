@@ -11,12 +11,14 @@
 namespace lockstep::ps {
 
 class ControlService;
+class MemoryDesk;
 class Shard;
 
 // What calls of the data plane work with. All of it outlives them.
 struct DataPlane {
   ControlService* service;
   Shard* shard;
+  const MemoryDesk* memory;  // null: nobody can attach any
   Gate* gate;
   grpc::ServerCompletionQueue* queue;
 };

@@ -44,6 +44,7 @@ std::optional<Tensor> HeldBudget::Acquire(size_t variable, uint64_t bytes,
 }
 
 void HeldBudget::Release(size_t variable, Tensor buffer) {
+  if (buffer.is_borrowed()) return;
   Pool& pool = pools_[variable];
   const uint64_t bytes = buffer.num_bytes();
   pool.held -= bytes;

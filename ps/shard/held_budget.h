@@ -41,6 +41,7 @@ class HeldBudget {
   // gradient. `step_of` tells the step at which each variable is: what is behind closes first.
   std::optional<Tensor> Acquire(size_t variable, uint64_t bytes,
                                 absl::FunctionRef<GlobalStep(size_t)> step_of);
+  // A borrowed one is let go: it was not acquired here, and costs the shard nothing.
   void Release(size_t variable, Tensor buffer);
 
   uint64_t held_bytes() const { return held_; }

@@ -102,11 +102,9 @@ std::variant<DenseAccumulator, SparseAccumulator> MakeAccumulator(const CatalogE
                      Reduction::kMean);
 }
 
-absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry& entry,
-                                                             const Source& source,
-                                                             const UpdateRule& rule,
-                                                             bool is_averaged, GlobalStep version,
-                                                             std::vector<std::string>* missing) {
+absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(
+    const CatalogEntry& entry, const Source& source, const UpdateRule& rule, bool is_averaged,
+    GlobalStep version, std::vector<ValuePlace> places, std::vector<std::string>* missing) {
   LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, source.Value(entry));
   std::vector<Tensor> slots;
   if (entry.trainable && !entry.is_frozen) {
@@ -115,12 +113,42 @@ absl::StatusOr<std::unique_ptr<HostedVariable>> MakeVariable(const CatalogEntry&
       slots.push_back(std::move(slot));
     }
   }
-  auto hosted = std::unique_ptr<HostedVariable>(new HostedVariable{
-      Variable(entry.name, entry.trainable, std::move(value), version, std::move(slots)),
-      MakeAccumulator(entry), &rule, is_averaged});
+  auto hosted = std::unique_ptr<HostedVariable>(
+      new HostedVariable{Variable(entry.name, entry.trainable, std::move(value), version,
+                                  std::move(slots), std::move(places)),
+                         MakeAccumulator(entry), &rule, is_averaged});
   std::visit([version](auto& accumulator) { accumulator.SetGlobalStep(version); },
              hosted->accumulator);
   return hosted;
+}
+
+// Of the values of a variable that workers of this host look at. Tables are read row by row.
+size_t NumPlaces(const CatalogEntry& entry) {
+  if (entry.is_sparse) return 0;
+  return entry.is_frozen ? 1 : BufferRecycler::kMaxPlaces;
+}
+
+ValueMemory MakeValueMemory(const VariablePlan& plan, const Catalog& catalog,
+                            const ShardOptions& options) {
+  if (!plan.shared_memory || options.make_value_memory == nullptr) return {};
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < catalog.size(); ++i) {
+    bytes += NumPlaces(catalog[i]) * PlaceBytes(catalog[i].num_bytes);
+  }
+  if (bytes == 0) return {};
+  return options.make_value_memory(bytes).value_or(ValueMemory());
+}
+
+// From `*used` on, which moves behind them.
+std::vector<ValuePlace> PlacesFor(const CatalogEntry& entry, const ValueMemory& memory,
+                                  uint64_t* used) {
+  std::vector<ValuePlace> places;
+  if (memory.bytes.empty()) return places;
+  for (size_t i = 0; i < NumPlaces(entry); ++i) {
+    places.push_back({memory.bytes.data() + *used, memory.owner});
+    *used += PlaceBytes(entry.num_bytes);
+  }
+  return places;
 }
 
 // All gradients that can be in hand at once: one per replica, and with a queue as many more as it
@@ -188,7 +216,7 @@ absl::Status CheckAsynchronous(const VariablePlan& plan) {
 
 absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePlan& plan,
                                                                ShardIndex shard,
-                                                               uint64_t held_bytes_budget) {
+                                                               const ShardOptions& options) {
   if (plan.replicas_to_aggregate == 0 || plan.total_num_replicas == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("expected replicas, got replicas_to_aggregate ", plan.replicas_to_aggregate,
@@ -208,9 +236,9 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
         CountFifoTokens(plan.total_num_replicas, plan.replicas_to_aggregate, plan.init_tokens));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Catalog catalog, Catalog::Create(plan.placement, shard));
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      HeldBudget budget,
-      MakeBudget(plan, catalog, held_bytes_budget, std::max(counts.initial, counts.per_step)));
+  LOCKSTEP_ASSIGN_OR_RETURN(HeldBudget budget,
+                            MakeBudget(plan, catalog, options.held_bytes_budget,
+                                       std::max(counts.initial, counts.per_step)));
   LOCKSTEP_ASSIGN_OR_RETURN(const Source source, Source::Open(plan));
 
   // The others are told when the step shard has come to the end.
@@ -220,6 +248,8 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
       std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
   state->refuse_non_finite = plan.refuse_non_finite;
+  state->holds_in_place = CountRuleOf(plan) == CountRule::kOncePerReplica;
+  state->shared_values = MakeValueMemory(plan, state->catalog, options);
   if (plan.asynchronous) {
     state->asynchronous.emplace(
         AsynchronousState{.learning_rate = ToSchedule(plan.optimizer.learning_rate()), .end = end});
@@ -233,14 +263,17 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
     LOCKSTEP_ASSIGN_OR_RETURN(const float value, source.Scalar(spec));
     state->scalars.push_back(value);
   }
+  uint64_t used = 0;  // of the shared values' memory
   for (size_t i = 0; i < state->catalog.size(); ++i) {
     const CatalogEntry& entry = state->catalog[i];
     if (entry.is_frozen) state->step.Freeze(i);
     const bool is_averaged =
         entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, WholeName(entry));
     const UpdateRule& rule = is_averaged ? *state->averaged_rule : *state->rule;
-    LOCKSTEP_ASSIGN_OR_RETURN(auto hosted, MakeVariable(entry, source, rule, is_averaged,
-                                                        plan.start_step, &state->missing_slots));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        auto hosted,
+        MakeVariable(entry, source, rule, is_averaged, plan.start_step,
+                     PlacesFor(entry, state->shared_values, &used), &state->missing_slots));
     state->variables.push_back(std::move(hosted));
   }
   if (shard == kStepShard) {

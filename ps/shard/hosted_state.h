@@ -17,6 +17,7 @@
 #include "ps/shard/held_budget.h"
 #include "ps/shard/inbox.h"
 #include "ps/shard/orders.h"
+#include "ps/shard/shard.h"
 #include "ps/shard/staleness_histogram.h"
 #include "ps/step/step_machine.h"
 #include "ps/tokens/token_desk.h"
@@ -60,6 +61,9 @@ struct HostedState {
   const std::shared_ptr<const Catalog> shared_catalog;
   const Catalog& catalog;
   bool refuse_non_finite = false;
+  // A worker that has pushed leaves its gradient unchanged until the step is over.
+  bool holds_in_place = false;
+  ValueMemory shared_values;  // of the dense variables; empty: they are on the heap
   std::optional<AsynchronousState> asynchronous;  // set in an asynchronous job
   std::string plan;  // what the variables were created from, to recognise a repetition
   std::unique_ptr<const UpdateRule> rule;
@@ -88,10 +92,10 @@ struct HostedState {
 
 // Makes variables and slots, from their initializers or from a checkpoint. Slow: for large
 // variables and disks. INVALID_ARGUMENT naming what is wrong with the plan; the errors of
-// CheckpointReader. `held_bytes_budget` as in ShardOptions.
+// CheckpointReader.
 absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePlan& plan,
                                                                ShardIndex shard,
-                                                               uint64_t held_bytes_budget);
+                                                               const ShardOptions& options);
 
 // What of a plan decides about the variables; where they start from does not.
 std::string Fingerprint(const VariablePlan& plan);

@@ -70,6 +70,7 @@ struct VariablePlan {
   bool asynchronous = false;
   std::optional<int64_t> max_staleness;
   GlobalStep end_step;  // 0: none
+  bool shared_memory = false;
 };
 
 struct CreatedVariables {
@@ -127,7 +128,9 @@ struct PushPiece {
   int64_t rows = 0;  // slices of a sparse gradient
 };
 
-// `payload` is the pieces' bytes in their order, in spans that may be cut anywhere.
+// `payload` is the pieces' bytes in their order, in spans that may be cut anywhere. With `memory`
+// they lie in memory that this keeps and that the worker leaves unchanged for as long as
+// proto/ps.proto says: one span for each piece.
 struct PushOrder {
   WorkerIdentity worker;
   PushSeq push_seq;
@@ -135,6 +138,7 @@ struct PushOrder {
   std::vector<PushPiece> pieces;
   bool ask = false;
   std::vector<std::span<const std::byte>> payload;
+  std::shared_ptr<const void> memory;
 };
 
 struct PushResult {
@@ -157,19 +161,24 @@ struct PullOrder {
   std::vector<PullPiece> pieces;
   bool averages = false;
   std::string slot;  // empty: values
+  bool in_memory = false;
 };
 
-// Bytes of a published value; `owner` keeps them alive and unchanged.
+// Bytes of a published value; `owner` keeps them alive and unchanged. Of a result in memory nobody
+// does: the caller's reader looks at the stamp.
 struct PulledPiece {
   VariableId variable;
   uint64_t offset = 0;
   std::span<const std::byte> bytes;
   std::shared_ptr<const Tensor> owner;
+  uint64_t place = 0;  // in memory: of the bytes and of their stamp
+  uint64_t stamp = 0;
 };
 
 struct PullResult {
   GlobalStep version;
   std::vector<PulledPiece> pieces;
+  bool in_memory = false;
 };
 
 struct DequeueOrder {

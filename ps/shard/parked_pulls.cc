@@ -22,6 +22,7 @@ void ParkedPulls::Park(ParkedPull pull, Outbox* outbox) {
     return;
   }
   std::swap(same->done, pull.done);
+  same->in_memory = pull.in_memory;
   outbox->Answer<PullResult>(std::move(pull.done),
                              absl::CancelledError("the pull was issued again"));
 }

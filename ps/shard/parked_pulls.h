@@ -16,6 +16,7 @@ struct ParkedPull {
   GlobalStep version;
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Done<PullResult> done;
+  bool in_memory = false;
 };
 
 // Not thread-safe.

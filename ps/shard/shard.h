@@ -7,7 +7,11 @@
 // docs/protocol.md.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,11 +19,20 @@
 
 namespace lockstep::ps {
 
+// Zeroed, aligned to 64, and there for as long as `owner` is held.
+struct ValueMemory {
+  std::span<std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
 struct ShardOptions {
   // Gradients held until their step closes; 0: as much as the placement needs for all replicas.
   uint64_t held_bytes_budget = 0;
   // That sum and apply the gradients of a large variable, the calling one included.
   int threads = 1;
+  // Makes memory of so many bytes that workers can look at, for the values of one epoch; nullopt,
+  // as where this is null: there is none, and they are on the heap. Any thread.
+  std::function<std::optional<ValueMemory>(uint64_t bytes)> make_value_memory;
 };
 
 class Shard {
@@ -51,6 +64,8 @@ class Shard {
   // uncounted, and tokens say done.
   absl::Status Finish(const Command& command);
 
+  // Whether a call of this worker would be admitted now; the error that it would get.
+  absl::Status Admit(const WorkerIdentity& worker) const;
   // Takes what there is room for, also of a message that is answered RESOURCE_EXHAUSTED because
   // there was none for the rest; sending it all again is harmless.
   absl::StatusOr<PushResult> Push(const PushOrder& order);

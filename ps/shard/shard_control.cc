@@ -45,6 +45,11 @@ absl::Status Shard::Impl::AdmitWorker(const WorkerIdentity& worker) const {
   return CheckHosting();
 }
 
+absl::Status Shard::Impl::Admit(const WorkerIdentity& worker) const {
+  absl::MutexLock lock(&mutex_);
+  return AdmitWorker(worker);
+}
+
 ShardState Shard::Impl::StateNow() const {
   ShardState now{.job = admission_.job(), .term = admission_.term(), .epoch = admission_.epoch()};
   if (state_ != nullptr) {
@@ -143,7 +148,7 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
     epoch = admission_.epoch();
     shard = admission_.shard();
   }
-  auto created = CreateHostedState(plan, shard, options_.held_bytes_budget);
+  auto created = CreateHostedState(plan, shard, options_);
   absl::MutexLock lock(&mutex_);
   is_creating_ = false;
   if (!created.ok()) return created.status();

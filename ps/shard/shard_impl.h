@@ -42,6 +42,7 @@ class Shard::Impl {
                                   const std::string& folder);
   absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);
   absl::Status Finish(const Command& command);
+  absl::Status Admit(const WorkerIdentity& worker) const;
   absl::StatusOr<PushResult> Push(const PushOrder& order);
   void Pull(const PullOrder& order, Done<PullResult> done);
   void DequeueToken(const DequeueOrder& order, Done<Token> done);
@@ -104,6 +105,9 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Receive(const PushOrder& order, size_t piece, uint64_t position, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The gradient where the worker wrote it; nullopt where it is to be copied.
+  static std::optional<Tensor> InPlace(const HostedState& state, const PushOrder& order,
+                                       size_t piece, size_t variable);
   void EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Verdict Count(HostedState* state, Incoming* incoming, std::vector<Closing>* closings,
@@ -117,6 +121,7 @@ class Shard::Impl {
   absl::StatusOr<std::vector<ResolvedPiece>> CheckPull(const PullOrder& order) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   static std::optional<PullResult> TryPull(const HostedState& state, const ParkedPull& pull);
+  static std::optional<PullResult> ReadVersion(const HostedState& state, const ParkedPull& pull);
   void RetryPulls(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Close.

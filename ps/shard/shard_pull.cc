@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/stamp.h"
 #include "ps/shard/pulled_rows.h"
 #include "ps/shard/shard_impl.h"
 
@@ -25,6 +26,24 @@ PullResult Read(const HostedState& state, GlobalStep version,
         {state.catalog[piece.variable].id, piece.offset, bytes, std::move(value)});
   }
   return result;
+}
+
+// Where the values are that others can look at. All pieces, or none, are told as places.
+void Locate(const ValueMemory& memory, PullResult* result) {
+  const auto place_of = [&memory](const void* address) {
+    return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(memory.bytes.data());
+  };
+  for (PulledPiece& piece : result->pieces) {
+    const auto* const value = static_cast<const std::byte*>(piece.owner->data());
+    if (place_of(value) >= memory.bytes.size()) return;  // before it, too: the difference wraps
+    const auto* const stamp = reinterpret_cast<const Stamp*>(value - Stamp::kRoom);
+    // One that has run ahead of the others: its reader could not tell it from a later one.
+    if (stamp->version() > result->version.value()) return;
+    piece.place = place_of(piece.bytes.data());
+    piece.stamp = place_of(stamp);
+  }
+  for (PulledPiece& piece : result->pieces) piece.owner.reset();
+  result->in_memory = true;
 }
 
 absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep version,
@@ -88,6 +107,7 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
   ParkedPull pull{order.worker, order.version,
                   std::make_shared<const std::vector<ResolvedPiece>>(*std::move(pieces)),
                   std::move(done)};
+  pull.in_memory = order.in_memory && !NamesRows(*pull.pieces);
   if (NamesRows(*pull.pieces)) pull.done = AfterCopyingRows(pull.pieces, std::move(pull.done));
   Outbox outbox;
   {
@@ -125,6 +145,15 @@ absl::StatusOr<std::vector<ResolvedPiece>> Shard::Impl::CheckPull(const PullOrde
 // One version for all pieces: the one asked for, or, where that is kept no longer, the newest that
 // all of them have.
 std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const ParkedPull& pull) {
+  std::optional<PullResult> result = ReadVersion(state, pull);
+  if (result.has_value() && pull.in_memory && !state.shared_values.bytes.empty()) {
+    Locate(state.shared_values, &*result);
+  }
+  return result;
+}
+
+std::optional<PullResult> Shard::Impl::ReadVersion(const HostedState& state,
+                                                   const ParkedPull& pull) {
   const auto variable_of = [&](size_t variable) -> const Variable& {
     return state.variables[variable]->variable;
   };

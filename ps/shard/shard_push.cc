@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/packed_rows.h"
 #include "ps/shard/content_check.h"
@@ -52,6 +53,14 @@ absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushInHand* push) {
     return absl::InvalidArgumentError("push_seq counts from 1, got 0");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(push->variables, push->catalog->ResolvePush(order));
+  if (order.memory != nullptr) {
+    for (const size_t variable : push->variables) {
+      if (!(*push->catalog)[variable].is_sparse) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted((*push->catalog)[variable]),
+                       ": expected a sparse gradient in the message, got one in memory"));
+    }
+  }
   if (order.ask) return absl::OkStatus();
   return CheckContents(*push->catalog, push->variables, order, refuse_non_finite);
 }
@@ -129,8 +138,12 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
   if (incoming == nullptr) {
     // ResolvePush has seen that there is such a size.
     const uint64_t bytes = *state.catalog[variable].GradientBytes(order.pieces[piece].rows);
-    std::optional<Tensor> buffer = state.budget.Acquire(
-        variable, bytes, [&state](size_t other) { return state.step.StepOf(other); });
+    std::optional<Tensor> buffer = InPlace(state, order, piece, variable);
+    const bool is_here = buffer.has_value();
+    if (!is_here) {
+      buffer = state.budget.Acquire(variable, bytes,
+                                    [&state](size_t other) { return state.step.StepOf(other); });
+    }
     if (!buffer.has_value()) {
       if (push->refused.ok()) {
         push->refused = absl::ResourceExhaustedError(absl::StrCat(
@@ -147,6 +160,13 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
     incoming->buffer = *std::move(buffer);
     incoming->num_bytes = bytes;
     state.inbox.Add(incoming);
+    if (is_here) {
+      incoming->claimed.Claim(0, bytes);
+      incoming->received = bytes;
+      ++incoming->writers;
+      push->writings.push_back({piece, std::move(incoming), {}});
+      return;
+    }
   }
   const PushPiece& header = order.pieces[piece];
   PushInHand::Writing writing{piece, incoming, {}};
@@ -162,6 +182,19 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
     ++incoming->writers;
     push->writings.push_back(std::move(writing));
   }
+}
+
+std::optional<Tensor> Shard::Impl::InPlace(const HostedState& state, const PushOrder& order,
+                                           size_t piece, size_t variable) {
+  const CatalogEntry& entry = state.catalog[variable];
+  const bool is_whole = order.pieces[piece].size == entry.num_bytes && entry.num_bytes > 0;
+  if (order.memory == nullptr || !state.holds_in_place || !is_whole) return std::nullopt;
+  const std::span<const std::byte> bytes = order.payload[piece];
+  LOCKSTEP_CHECK(bytes.size() == entry.num_bytes);
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % Tensor::kAlignment != 0) return std::nullopt;
+  // What is held is only read.
+  return Tensor::Borrow(entry.dtype, entry.shape, const_cast<std::byte*>(bytes.data()),
+                        order.memory);
 }
 
 void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox) {

@@ -1,25 +1,76 @@
 #include "ps/variable/buffer_recycler.h"
 
+#include <new>
+#include <span>
+#include <utility>
+
+#include "common/base/check.h"
+
 namespace lockstep::ps {
+namespace {
 
-std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape& shape) {
-  return std::shared_ptr<BufferRecycler>(new BufferRecycler(dtype, shape));
-}
+using Free = std::span<std::atomic<ValueBuffer*>>;
 
-BufferRecycler::~BufferRecycler() {
-  for (std::atomic<ValueBuffer*>& place : free_) delete place.load(std::memory_order_acquire);
-}
-
-std::unique_ptr<ValueBuffer> BufferRecycler::Take() {
-  for (std::atomic<ValueBuffer*>& place : free_) {
+std::unique_ptr<ValueBuffer> TakeFrom(Free free) {
+  for (std::atomic<ValueBuffer*>& place : free) {
     if (ValueBuffer* buffer = place.exchange(nullptr, std::memory_order_acquire)) {
       return std::unique_ptr<ValueBuffer>(buffer);
     }
   }
+  return nullptr;
+}
+
+// Lets the buffer go where all is full.
+void PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
+  for (std::atomic<ValueBuffer*>& place : free) {
+    ValueBuffer* empty = nullptr;
+    if (place.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
+      buffer.release();
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t PlaceBytes(uint64_t value_bytes) {
+  constexpr uint64_t kUnit = Tensor::kAlignment;
+  return Stamp::kRoom + (value_bytes + kUnit - 1) / kUnit * kUnit;
+}
+
+std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape& shape,
+                                                       std::vector<ValuePlace> places) {
+  LOCKSTEP_CHECK(places.size() <= kMaxPlaces);
+  std::shared_ptr<BufferRecycler> recycler(new BufferRecycler(dtype, shape));
+  for (ValuePlace& place : places) {
+    auto* const stamp = new (place.memory) Stamp;
+    PutInto(recycler->free_places_,
+            std::make_unique<ValueBuffer>(ValueBuffer{
+                Tensor::Borrow(dtype, shape, place.memory + Stamp::kRoom, std::move(place.owner)),
+                std::nullopt, stamp}));
+  }
+  return recycler;
+}
+
+BufferRecycler::~BufferRecycler() {
+  while (TakeFrom(free_places_) != nullptr) continue;
+  while (TakeFrom(free_) != nullptr) continue;
+}
+
+std::unique_ptr<ValueBuffer> BufferRecycler::Take() {
+  std::unique_ptr<ValueBuffer> buffer = TakeAny();
+  if (buffer->stamp != nullptr) buffer->stamp->BeginWriting();
+  return buffer;
+}
+
+std::unique_ptr<ValueBuffer> BufferRecycler::TakeAny() {
+  if (auto buffer = TakeFrom(free_places_)) return buffer;
+  if (auto buffer = TakeFrom(free_)) return buffer;
   return std::make_unique<ValueBuffer>(ValueBuffer{Tensor(dtype_, shape_), std::nullopt});
 }
 
 std::shared_ptr<const Tensor> BufferRecycler::Share(std::unique_ptr<ValueBuffer> value) {
+  if (value->stamp != nullptr) value->stamp->Publish(value->version->value());
   ValueBuffer* const buffer = value.release();
   return std::shared_ptr<const Tensor>(&buffer->tensor,
                                        [self = shared_from_this(), buffer](const Tensor*) {
@@ -28,13 +79,8 @@ std::shared_ptr<const Tensor> BufferRecycler::Share(std::unique_ptr<ValueBuffer>
 }
 
 void BufferRecycler::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
-  for (std::atomic<ValueBuffer*>& place : free_) {
-    ValueBuffer* empty = nullptr;
-    if (place.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
-      buffer.release();
-      return;
-    }
-  }
+  const Free free = buffer->stamp != nullptr ? Free(free_places_) : Free(free_);
+  PutInto(free, std::move(buffer));
 }
 
 }  // namespace lockstep::ps

@@ -1,13 +1,18 @@
 // Memory of published values, used again when the last reader has let go, so that a step allocates
 // nothing and never waits for a reader: while readers hold every buffer, a new one is made.
+//
+// Some of the memory may be such that others look at it without holding anything (ValuePlace). It
+// is used before any other; a stamp tells them what is there.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/base/ids.h"
+#include "common/tensor/stamp.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep::ps {
@@ -15,27 +20,43 @@ namespace lockstep::ps {
 struct ValueBuffer {
   Tensor tensor;
   std::optional<GlobalStep> version;  // whose values it holds; otherwise any contents
+  Stamp* stamp = nullptr;             // of a place; the tensor's owner keeps it
 };
+
+// Zeroed memory, aligned as a tensor's: the stamp, and behind it the value.
+struct ValuePlace {
+  std::byte* memory;
+  std::shared_ptr<const void> owner;
+};
+// Bytes that a place of a value takes.
+uint64_t PlaceBytes(uint64_t value_bytes);
 
 // Thread-safe; lives as long as any value that it shared.
 class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
  public:
-  static std::shared_ptr<BufferRecycler> Create(DType dtype, const Shape& shape);
+  static constexpr size_t kMaxPlaces = 3;
+
+  // At most kMaxPlaces places (CHECK).
+  static std::shared_ptr<BufferRecycler> Create(DType dtype, const Shape& shape,
+                                                std::vector<ValuePlace> places = {});
   ~BufferRecycler();
 
   // A buffer that nobody reads.
   std::unique_ptr<ValueBuffer> Take();
-  // Makes a buffer readable. It comes back when the last copy of the pointer goes, on whatever
-  // thread that is.
+  // Makes a buffer, of which the version is set, readable. It comes back when the last copy of the
+  // pointer goes, on whatever thread that is.
   std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
 
  private:
   BufferRecycler(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
+  std::unique_ptr<ValueBuffer> TakeAny();
   void GiveBack(std::unique_ptr<ValueBuffer> buffer);
 
   const DType dtype_;
   const Shape shape_;
-  // Empty places are null. Two are enough: one version is written while two are readable.
+  // Where there is no buffer, null. Two from the heap are enough: one version is written while two
+  // are readable. Those in places are never let go.
+  std::array<std::atomic<ValueBuffer*>, kMaxPlaces> free_places_ = {};
   std::array<std::atomic<ValueBuffer*>, 2> free_ = {};
 };
 

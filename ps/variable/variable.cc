@@ -19,18 +19,24 @@ void CopyRows(const Tensor& from, absl::Span<const int64_t> rows, Tensor* to) {
 }  // namespace
 
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-                   std::vector<Tensor> slots)
+                   std::vector<Tensor> slots, std::vector<ValuePlace> places)
     : name_(std::move(name)),
       trainable_(trainable),
       dtype_(value.dtype()),
       shape_(value.shape()),
       num_bytes_(value.num_bytes()),
-      recycler_(BufferRecycler::Create(value.dtype(), value.shape())),
+      recycler_(BufferRecycler::Create(value.dtype(), value.shape(), places)),
       slots_(std::move(slots)),
       version_(version),
-      unchanged_since_(version),
-      value_(
-          recycler_->Share(std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version}))) {
+      unchanged_since_(version) {
+  auto first = std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version});
+  if (!places.empty()) {
+    std::unique_ptr<ValueBuffer> placed = recycler_->Take();
+    Copy(first->tensor.view(), placed->tensor.view());
+    placed->version = version;
+    first = std::move(placed);
+  }
+  value_ = recycler_->Share(std::move(first));
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 

@@ -31,8 +31,9 @@ struct NextValue {
 // the newest one without it, because nobody else publishes.
 class Variable {
  public:
+  // With `places` the value is copied into the first of them.
   Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-           std::vector<Tensor> slots);
+           std::vector<Tensor> slots, std::vector<ValuePlace> places = {});
 
   // Constant.
   const std::string& name() const { return name_; }

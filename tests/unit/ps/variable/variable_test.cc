@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "ps/variable/snapshot.h"
 
@@ -67,6 +70,67 @@ TEST_CASE("without readers two buffers take turns") {
     CHECK(PublishNext(&variable, static_cast<float>(step)) == first);
     CHECK(PublishNext(&variable, static_cast<float>(step + 1)) == second);
   }
+}
+
+// A variable in three places, and what a reader of the memory sees there.
+class Placed {
+ public:
+  Placed()
+      : memory_(std::make_shared<Tensor>(Tensor::Zeros(DType::kUInt8, Shape({3 * kPlaceBytes})))) {}
+  Variable MakeVariable(int64_t version) {
+    std::vector<ValuePlace> places;
+    for (int i = 0; i < 3; ++i) places.push_back({PlaceAt(i), memory_});
+    return Variable("v", true, Of(static_cast<float>(version)), GlobalStep(version), {}, places);
+  }
+  const Stamp& StampOf(const void* value) const {
+    return *reinterpret_cast<const Stamp*>(static_cast<const std::byte*>(value) - Stamp::kRoom);
+  }
+  bool Has(const void* value) const {
+    const auto* const byte = static_cast<const std::byte*>(value);
+    return !std::less<>()(byte, PlaceAt(0)) && std::less<>()(byte, PlaceAt(3));
+  }
+
+ private:
+  static constexpr int64_t kPlaceBytes = 64 + 64;
+  std::byte* PlaceAt(int i) const {
+    return static_cast<std::byte*>(memory_->data()) + i * kPlaceBytes;
+  }
+  std::shared_ptr<Tensor> memory_;
+};
+
+TEST_CASE("values take turns in the places that others see, and the stamps tell them") {
+  REQUIRE(PlaceBytes(4 * sizeof(float)) == 128);
+  Placed placed;
+  Variable variable = placed.MakeVariable(7);
+  const void* const first = variable.newest()->data();
+  REQUIRE(placed.Has(first));
+  CHECK(First(variable.newest()) == 7);
+  CHECK(placed.StampOf(first).StillHolds(7));
+  CHECK_FALSE(placed.StampOf(first).StillHolds(6));
+  const void* const second = PublishNext(&variable, 8);
+  CHECK(second != first);
+  CHECK(placed.StampOf(first).StillHolds(7));  // one behind
+  CHECK(placed.StampOf(second).StillHolds(8));
+  variable.DropPrevious().reset();
+  const auto being_written = variable.TakeBuffer();
+  CHECK(being_written->tensor.data() == first);
+  CHECK_FALSE(placed.StampOf(first).StillHolds(7));
+  CHECK_FALSE(placed.StampOf(first).StillHolds(9));
+}
+
+TEST_CASE("with all places kept by readers values go to the heap, and come back") {
+  Placed placed;
+  Variable variable = placed.MakeVariable(0);
+  std::vector<std::shared_ptr<const Tensor>> readers = {variable.newest()};
+  for (const float value : {1, 2}) {
+    CHECK(placed.Has(PublishNext(&variable, value)));
+    readers.push_back(variable.newest());
+  }
+  CHECK_FALSE(placed.Has(PublishNext(&variable, 3)));
+  CHECK_FALSE(placed.Has(PublishNext(&variable, 4)));
+  readers.clear();
+  for (const float value : {5, 6, 7}) CHECK(placed.Has(PublishNext(&variable, value)));
+  CHECK(First(variable.newest()) == 7);
 }
 
 TEST_CASE("a reader keeps its version unchanged, and the next step does not wait for it") {

@@ -1,0 +1,61 @@
+// Says which version the bytes beside it hold, to readers that no lock reaches, such as another
+// process that has them mapped. Writing never waits: a reader sees afterwards whether what it read
+// is what it wanted.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep {
+
+// Its place is zeroed memory that both sides see. One writer at a time.
+class Stamp {
+ public:
+  // Bytes that it takes in front of a tensor, which stays aligned.
+  static constexpr size_t kRoom = 64;
+
+  Stamp() = default;
+  Stamp(const Stamp&) = delete;
+
+  // Before the first byte is changed.
+  void BeginWriting() {
+    version_.store(kBeingWritten, std::memory_order_relaxed);
+    Fence();
+  }
+  // After the last one. Versions only go up.
+  void Publish(int64_t version) {
+    Fence();
+    version_.store(version, std::memory_order_release);
+  }
+  // Of a writer.
+  int64_t version() const { return version_.load(std::memory_order_relaxed); }
+
+  // For a reader that was told that the bytes hold `version`, after it has read them: whether it
+  // read that. They can have had it since a lower one, being the same in both; whoever changes them
+  // makes them a higher one.
+  bool StillHolds(int64_t version) const {
+    Fence();
+    const int64_t now = version_.load(std::memory_order_relaxed);
+    return now >= 0 && now <= version;
+  }
+
+ private:
+  static constexpr int64_t kBeingWritten = -1;
+
+  // In full: the loops between use stores that bypass the cache, which only this orders.
+  static void Fence() {
+#if defined(__SANITIZE_THREAD__)
+    static std::atomic<int> any{0};
+    any.fetch_add(0, std::memory_order_seq_cst);  // TSan does not know fences
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
+
+  std::atomic<int64_t> version_{0};
+};
+
+static_assert(sizeof(Stamp) <= Stamp::kRoom && std::atomic<int64_t>::is_always_lock_free);
+
+}  // namespace lockstep
