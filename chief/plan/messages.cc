@@ -28,6 +28,7 @@ CreateVariablesRequest ToCreateVariables(const JobPlan& plan) {
   request.set_restore_from(plan.restore_from);
   request.set_start_step(plan.start.value());
   request.set_non_finite(sync.non_finite());
+  request.set_shared_memory(plan.job.transport().shared_memory() != TransportDef::OFF);
   if (!plan.asynchronous()) return request;
   request.set_asynchronous(true);
   request.set_end_step(plan.max_steps.value());

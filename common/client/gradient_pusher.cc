@@ -29,6 +29,8 @@ class GradientPusher::Impl {
     if (done) done(absl::CancelledError("the pusher was destroyed"));
   }
 
+  const PsData* ps() const { return ps_; }
+
   void Start(PushSeq push_seq, GlobalStep local_step, int num_variables, Done<PushSummary> done) {
     {
       absl::MutexLock lock(&mutex_);
@@ -89,6 +91,7 @@ class GradientPusher::Impl {
     call.header.set_push_seq(push_seq_.value());
     call.header.set_local_step(local_step_.value());
     call.header.set_ask(outgoing->ask);
+    call.header.set_in_memory(outgoing->in_memory);
     for (const PushPlan::Piece& piece : outgoing->pieces) {
       const PushPlan::Variable& variable = plan_->variable(piece.variable);
       PushPiece* to = call.header.add_pieces();
@@ -151,7 +154,10 @@ void GradientPusher::Start(PushSeq push_seq, GlobalStep local_step, int num_vari
 }
 
 void GradientPusher::Add(VariableId variable, TensorView gradient) {
-  impl_->Add({.id = variable, .shape = gradient.shape, .values = gradient});
+  impl_->Add({.id = variable,
+              .shape = gradient.shape,
+              .values = gradient,
+              .in_memory = impl_->ps()->SharesGradient(gradient.bytes())});
 }
 
 void GradientPusher::AddRows(VariableId variable, const Shape& variable_shape,

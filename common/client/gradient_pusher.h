@@ -2,8 +2,9 @@
 // window of messages in flight, repeats what was lost. One gradient at a time.
 //
 // Start, then Add each variable as its gradient becomes final (any order, any thread), then the
-// callback tells the verdicts. Tensors must stay unchanged from Add until the callback. Between
-// gradients nothing is allocated anew beyond messages.
+// callback tells the verdicts. Tensors must stay unchanged from Add until the callback, and those
+// in a GradientMemory until the next token where each replica has one. Between gradients nothing is
+// allocated anew beyond messages.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,11 @@
 // PsData over gRPC.
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/client/attachment.h"
+#include "common/client/mapped_values.h"
 #include "common/client/ps_client.h"
 #include "common/client/raw_channel.h"
 #include "common/rpc/limits.h"
@@ -15,6 +18,7 @@ namespace {
 constexpr char kPush[] = "/lockstep.ParameterServer/Push";
 constexpr char kPull[] = "/lockstep.ParameterServer/Pull";
 constexpr char kDequeueToken[] = "/lockstep.ParameterServer/DequeueToken";
+constexpr char kAttachMemory[] = "/lockstep.ParameterServer/AttachMemory";
 
 // What comes from a ps and makes no sense is not the caller's mistake.
 absl::Status BadReply(const ClientOptions& options, const absl::Status& status) {
@@ -24,9 +28,17 @@ absl::Status BadReply(const ClientOptions& options, const absl::Status& status) 
 
 class ReceivedValues final : public PulledValues {
  public:
-  static absl::StatusOr<std::unique_ptr<PulledValues>> Read(const grpc::ByteBuffer& buffer) {
+  // `memory`: the ps's values, null where they cannot be seen.
+  static absl::StatusOr<std::unique_ptr<PulledValues>> Read(
+      const grpc::ByteBuffer& buffer, std::shared_ptr<const shm::Segment> memory) {
     auto values = std::make_unique<ReceivedValues>();
     LOCKSTEP_ASSIGN_OR_RETURN(values->payload_, wire::DecodeWithPayload(buffer, &values->header_));
+    if (values->header_.in_memory()) {
+      if (memory != nullptr) {
+        return MappedValues::Read(std::move(values->header_), std::move(memory));
+      }
+      return absl::InvalidArgumentError("places in a memory that was not exchanged");
+    }
     uint64_t expected = 0;
     for (const PullPiece& piece : values->header_.pieces()) expected += piece.size();
     if (expected != values->payload_.bytes()) {
@@ -39,46 +51,38 @@ class ReceivedValues final : public PulledValues {
   const PullReply& header() const override { return header_; }
 
   absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
-    LOCKSTEP_RETURN_IF_ERROR(CheckSizes(targets));
+    LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets));
     wire::PieceCursor cursor(payload_.spans());
     for (const std::span<std::byte>& target : targets) cursor.CopyTo(target);
     return absl::OkStatus();
   }
 
  private:
-  absl::Status CheckSizes(std::span<const std::span<std::byte>> targets) const {
-    if (targets.size() != static_cast<size_t>(header_.pieces_size())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("pulled ", header_.pieces_size(), " pieces, targets for ", targets.size()));
-    }
-    for (size_t i = 0; i < targets.size(); ++i) {
-      const PullPiece& piece = header_.pieces(static_cast<int>(i));
-      if (piece.size() == targets[i].size()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("variable ", piece.variable(), ": pulled ",
-                                                     piece.size(), " bytes, target of ",
-                                                     targets[i].size()));
-    }
-    return absl::OkStatus();
-  }
-
   PullReply header_;
   wire::ReceivedPayload payload_;
 };
 
 class GrpcPsData final : public PsData {
  public:
-  explicit GrpcPsData(const ClientOptions& options) : options_(options), channel_(options) {}
+  GrpcPsData(const ClientOptions& options, SharedMemoryOptions memory)
+      : options_(options), attachment_(std::move(memory)), channel_(options) {}
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Done<PushReply> done) override {
+    Attach(header.worker());
+    if (header.in_memory() && !header.ask()) return PushPlaces(header, payload, std::move(done));
     channel_.Call(kPush, header, payload, rpc::kDataDeadline, Parsed(std::move(done)));
   }
 
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    Attach(request.worker());
+    std::shared_ptr<const shm::Segment> memory;
+    if (request.in_memory()) memory = attachment_.values();
     channel_.Call(kPull, request, {}, rpc::kParkedDeadline,
-                  [this, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> reply) {
+                  [this, memory = std::move(memory),
+                   done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> reply) {
                     if (!reply.ok()) return done(reply.status());
-                    auto values = ReceivedValues::Read(*reply);
+                    auto values = ReceivedValues::Read(*reply, memory);
                     if (!values.ok()) return done(BadReply(options_, values.status()));
                     done(std::move(values));
                   });
@@ -90,7 +94,39 @@ class GrpcPsData final : public PsData {
 
   void Cancel() override { channel_.Cancel(); }
 
+  bool SharesGradient(std::span<const std::byte> bytes) const override {
+    return attachment_.PlaceOf(bytes).has_value();
+  }
+  bool SharesValues() const override { return attachment_.values() != nullptr; }
+
  private:
+  // Beside the worker's own calls: these go on in messages meanwhile.
+  void Attach(const WorkerIdentity& worker) {
+    const std::optional<AttachMemoryRequest> request = attachment_.Begin(worker);
+    if (!request.has_value()) return;
+    channel_.Call(kAttachMemory, *request, {}, rpc::kControlDeadline,
+                  Parsed<AttachMemoryReply>([this](const absl::StatusOr<AttachMemoryReply>& reply) {
+                    attachment_.Complete(reply);
+                  }));
+  }
+
+  void PushPlaces(PushRequest header, const std::vector<std::span<const std::byte>>& payload,
+                  Done<PushReply> done) {
+    for (int i = 0; i < header.pieces_size(); ++i) {
+      const std::optional<uint64_t> place = attachment_.PlaceOf(payload[i]);
+      if (!place.has_value()) {
+        return done(absl::NotFoundError(absl::StrCat(options_.name, " has not this memory")));
+      }
+      header.mutable_pieces(i)->set_place(*place);
+    }
+    channel_.Call(
+        kPush, header, {}, rpc::kDataDeadline,
+        Parsed<PushReply>([this, done = std::move(done)](absl::StatusOr<PushReply> reply) {
+          if (absl::IsNotFound(reply.status())) attachment_.Lose();
+          done(std::move(reply));
+        }));
+  }
+
   template <typename Reply>
   RawChannel::Callback Parsed(Done<Reply> done) {
     return [this, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) {
@@ -103,13 +139,18 @@ class GrpcPsData final : public PsData {
   }
 
   const ClientOptions options_;
+  Attachment attachment_;
   RawChannel channel_;  // last: its callbacks use the rest
 };
 
 }  // namespace
 
 std::unique_ptr<PsData> MakePsData(const ClientOptions& options) {
-  return std::make_unique<GrpcPsData>(options);
+  return MakePsData(options, SharedMemoryOptions());
+}
+
+std::unique_ptr<PsData> MakePsData(const ClientOptions& options, SharedMemoryOptions memory) {
+  return std::make_unique<GrpcPsData>(options, std::move(memory));
 }
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/client/gradient_memory.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep {
@@ -39,14 +40,19 @@ class PsControl {
 };
 
 // The answer to a pull: the header (payload empty) and the bytes, still in the pieces in which they
-// came.
+// came, or in the ps's own memory.
 class PulledValues {
  public:
   virtual ~PulledValues() = default;
   virtual const PullReply& header() const = 0;
-  // Copies the payload into `targets`, one per piece of the header in its order; each must have the
-  // piece's size (INVALID_ARGUMENT otherwise). One pass, no other copy.
+  // Copies the bytes into `targets`, one per piece of the header in its order; each must have the
+  // piece's size (INVALID_ARGUMENT otherwise), or, in place, be null for one that is to stay there.
+  // One pass, no other copy. ABORTED: the ps has begun to write there again: pull once more.
   virtual absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const = 0;
+  // Where the pieces lie in the ps's memory, in their order; empty: they came in the message. They
+  // are the version's until the ps makes one that is two above; what is read is safe to read for
+  // as long as this object lives.
+  virtual std::span<const std::span<const std::byte>> in_place() const { return {}; }
 };
 
 // What a worker does to a ps.
@@ -54,13 +60,22 @@ class PsData {
  public:
   virtual ~PsData() = default;
   // `header` has no payload; `payload` is the pieces' bytes and stays valid and unchanged until
-  // `done` is called.
+  // `done` is called. With `in_memory` in the header it has one span for each piece, all of them
+  // in shared memory (SharesGradient), and stays for as long as proto/ps.proto says; no place need
+  // be given. NOT_FOUND: the ps has not that memory (any more), send the bytes.
   virtual void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
                     Done<PushReply> done) = 0;
+  // With `in_memory` the values may come in place, where the ps shares them (SharesValues).
   virtual void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) = 0;
   virtual void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) = 0;
   // Ends what is in flight, and every later call at once, with CANCELLED: for a worker that stops.
   virtual void Cancel() = 0;
+
+  // Whether these bytes lie in memory that the ps reads as it is, now: from the moment when memory
+  // was exchanged, which happens beside the first calls.
+  virtual bool SharesGradient(std::span<const std::byte>) const { return false; }
+  // Whether the ps has let us see its values.
+  virtual bool SharesValues() const { return false; }
 };
 
 struct ClientOptions {
@@ -71,5 +86,14 @@ struct ClientOptions {
 // Neither connects yet: the first call does. Both talk through one channel of their own.
 std::unique_ptr<PsControl> MakePsControl(const ClientOptions& options);
 std::unique_ptr<PsData> MakePsData(const ClientOptions& options);
+
+// What a worker's client needs to exchange memory with a ps of its own host.
+struct SharedMemoryOptions {
+  const GradientMemory* gradients = nullptr;
+  // Told once, on a thread of the client's: OK when memory was exchanged, otherwise why tensors
+  // travel in messages.
+  std::function<void(const absl::Status&)> told;
+};
+std::unique_ptr<PsData> MakePsData(const ClientOptions& options, SharedMemoryOptions memory);
 
 }  // namespace lockstep

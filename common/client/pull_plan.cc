@@ -10,6 +10,9 @@ namespace {
 // No grant keeps the version before the first step: an asynchronous ps answers with the newest.
 constexpr GlobalStep kNewest(0);
 
+// Reads that come to nothing before the bytes are asked for.
+constexpr int kMaxOverwritten = 2;
+
 }  // namespace
 
 void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead,
@@ -28,12 +31,15 @@ void PullPlan::Cut(std::span<const Extent> targets) {
   uint64_t in_request = 0;
   for (size_t target = 0; target < targets.size(); ++target) {
     const Extent& extent = targets[target];
-    const uint64_t chunk = std::max<uint64_t>(1, options_.chunk_bytes / extent.unit_bytes);
+    const uint64_t most =
+        extent.may_be_in_memory ? options_.in_memory_chunk_bytes : options_.chunk_bytes;
+    const uint64_t chunk = std::max<uint64_t>(1, most / extent.unit_bytes);
     for (uint64_t first = 0; first < extent.units; first += chunk) {
       const uint64_t count = std::min(chunk, extent.units - first);
       const uint64_t bytes = count * extent.unit_bytes;
-      if (request == nullptr || in_request + bytes > options_.chunk_bytes) {
-        request = AddRequest();
+      if (request == nullptr || in_request + bytes > most ||
+          request->in_memory != extent.may_be_in_memory) {
+        request = AddRequest(extent.may_be_in_memory);
         in_request = 0;
       }
       request->pieces.push_back({target, first, count});
@@ -42,11 +48,13 @@ void PullPlan::Cut(std::span<const Extent> targets) {
   }
 }
 
-PullPlan::Request* PullPlan::AddRequest() {
+PullPlan::Request* PullPlan::AddRequest(bool in_memory) {
   if (num_requests_ == requests_.size()) requests_.emplace_back();
   Request* const request = &requests_[num_requests_++];
   request->pieces.clear();
   request->state = State::kReady;
+  request->in_memory = in_memory;
+  request->overwritten = 0;
   return request;
 }
 
@@ -58,7 +66,7 @@ std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {
     request.state = State::kInFlight;
     request.version = options_.newest ? kNewest : version_;
     ++in_flight_;
-    return Outgoing{i, request.version};
+    return Outgoing{i, request.version, request.in_memory};
   }
   return std::nullopt;
 }
@@ -105,6 +113,14 @@ void PullPlan::OnError(size_t index, const absl::Status& error, absl::Duration n
     fatal_.Update(absl::UnavailableError(absl::StrCat(
         error.message(), " (tried for ", absl::FormatDuration(options_.patience), ")")));
   }
+}
+
+void PullPlan::OnOverwritten(size_t index, absl::Duration now) {
+  Request& request = requests_[index];
+  --in_flight_;
+  backoff_.Succeeded(now);
+  request.state = State::kReady;
+  if (++request.overwritten >= kMaxOverwritten) request.in_memory = false;
 }
 
 std::optional<absl::Duration> PullPlan::WakeAt() const {

@@ -22,6 +22,7 @@ class PullPlan {
   struct Extent {
     uint64_t units = 0;
     uint64_t unit_bytes = 1;  // on the wire, both ways
+    bool may_be_in_memory = false;
   };
   struct Piece {
     size_t target;
@@ -31,6 +32,7 @@ class PullPlan {
   struct Outgoing {
     size_t request;
     GlobalStep version;
+    bool in_memory;  // the answer may be places in the ps's memory
   };
 
   explicit PullPlan(const PullerOptions& options) : options_(options), backoff_(options.patience) {}
@@ -40,12 +42,15 @@ class PullPlan {
   void Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead,
              absl::Duration now);
   // Of the fetch that was started.
+  size_t num_requests() const { return num_requests_; }
   const std::vector<Piece>& pieces(size_t request) const { return requests_[request].pieces; }
   // What to send now. It is in flight until OnReply or OnError.
   std::optional<Outgoing> Next(absl::Duration now);
   // The values of `version` are in the targets of the request.
   void OnReply(size_t request, GlobalStep version, absl::Duration now);
   void OnError(size_t request, const absl::Status& error, absl::Duration now);
+  // The ps wrote over the values, in its own memory, while they were being read.
+  void OnOverwritten(size_t request, absl::Duration now);
 
   // When Next should be asked again though nothing has happened; nullopt: no need.
   std::optional<absl::Duration> WakeAt() const;
@@ -58,10 +63,12 @@ class PullPlan {
     std::vector<Piece> pieces;
     State state = State::kFilled;
     GlobalStep version;  // asked for, then received
+    bool in_memory = false;
+    int overwritten = 0;  // times
   };
 
   void Cut(std::span<const Extent> targets);
-  Request* AddRequest();
+  Request* AddRequest(bool in_memory);
 
   const PullerOptions options_;
   std::vector<Request> requests_;  // the first num_requests_ are of this fetch

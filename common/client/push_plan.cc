@@ -43,20 +43,42 @@ void PushPlan::Variable::AppendBytes(uint64_t offset, uint64_t size,
 
 void PushPlan::Add(Variable gradient) {
   LOCKSTEP_CHECK(!AllAdded());
-  const uint64_t size = gradient.num_bytes();
   const size_t index = variables_.size();
+  variables_.push_back({.of = std::move(gradient)});
+  if (variables_[index].of.in_memory) {
+    AddInMemory(index);
+  } else {
+    Cut(index);
+  }
+  if (AllAdded()) CloseBucket();
+}
+
+void PushPlan::AddInMemory(size_t variable) {
+  if (!unsent_.has_value()) {
+    unsent_ = messages_.size();
+    messages_.push_back({.state = State::kReady, .in_memory = true});
+  }
+  messages_[*unsent_].pieces.push_back({variable, 0, variables_[variable].of.num_bytes()});
+}
+
+void PushPlan::Cut(size_t variable) {
+  const Variable& gradient = variables_[variable].of;
+  const uint64_t size = gradient.num_bytes();
+  if (size <= options_.bucket_bytes) return AddToBucket(variable, size);
   // No chunk of a sparse gradient cuts an index.
   const uint64_t chunk = gradient.is_sparse
                              ? std::max<uint64_t>(1, options_.chunk_bytes / kCut) * kCut
                              : options_.chunk_bytes;
-  variables_.push_back({.of = std::move(gradient)});
-  if (size <= options_.bucket_bytes) {
-    AddToBucket(index, size);
-  } else {
-    for (uint64_t offset = 0; offset < size; offset += chunk) {
-      messages_.push_back({.state = State::kReady,
-                           .pieces = {{index, offset, std::min<uint64_t>(chunk, size - offset)}}});
-    }
+  for (uint64_t offset = 0; offset < size; offset += chunk) {
+    messages_.push_back({.state = State::kReady,
+                         .pieces = {{variable, offset, std::min<uint64_t>(chunk, size - offset)}}});
+  }
+}
+
+void PushPlan::SendBytesOf(size_t message) {
+  messages_[message].state = State::kAcknowledged;
+  for (const Piece& piece : std::exchange(messages_[message].pieces, {})) {
+    if (variables_[piece.variable].verdict == PENDING) Cut(piece.variable);
   }
   if (AllAdded()) CloseBucket();
 }
@@ -102,8 +124,11 @@ std::optional<PushPlan::Outgoing> PushPlan::Next(absl::Duration now) {
   if (straggling_ && !message->asked) message->ask = true;
   message->state = State::kInFlight;
   ++in_flight_;
-  return Outgoing{.message = static_cast<size_t>(message - messages_.data()),
+  const auto index = static_cast<size_t>(message - messages_.data());
+  if (index == unsent_) unsent_.reset();
+  return Outgoing{.message = index,
                   .ask = message->ask,
+                  .in_memory = message->in_memory,
                   .pieces = message->pieces};
 }
 
@@ -165,6 +190,8 @@ void PushPlan::OnError(size_t index, const absl::Status& error, absl::Duration n
   message.state = State::kReady;
   if (absl::IsResourceExhausted(error)) {
     backoff_.Refused(now);
+  } else if (absl::IsNotFound(error) && message.in_memory) {
+    SendBytesOf(index);
   } else if (!OutcomeUnknown(error)) {
     fatal_.Update(error);
   } else if (backoff_.Failed(now)) {

@@ -6,6 +6,9 @@
 // is everything of a variable that is still pending when all of it was acknowledged: the ps lost
 // it. When a reply shows that the shard has closed this step (asynchronous: its last), the rest is
 // asked about before it is sent, since it would be dropped.
+//
+// What the ps sees where it is costs nothing to send: it is not cut, and all that is ready shares
+// the next message.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +38,7 @@ class PushPlan {
   struct Outgoing {
     size_t message;
     bool ask;  // the header alone
+    bool in_memory;
     std::vector<Piece> pieces;
   };
   // A gradient. Its bytes are the indices', then the values'.
@@ -44,6 +48,7 @@ class PushPlan {
     TensorView values;
     bool is_sparse = false;
     absl::Span<const int64_t> indices;  // of a sparse gradient
+    bool in_memory = false;             // the ps sees it where it is
 
     uint64_t num_bytes() const { return indices.size() * sizeof(int64_t) + values.num_bytes(); }
     // Bytes [offset, offset + size), in one span or two.
@@ -76,6 +81,7 @@ class PushPlan {
     State state = State::kOpen;
     bool ask = false;    // before sending
     bool asked = false;  // and the answer was: pending
+    bool in_memory = false;
     std::vector<Piece> pieces;
   };
   struct Progress {
@@ -83,6 +89,10 @@ class PushPlan {
     Verdict verdict = PENDING;
   };
 
+  void Cut(size_t variable);
+  void AddInMemory(size_t variable);
+  // The ps has not the memory in which the message's variables are.
+  void SendBytesOf(size_t message);
   void AddToBucket(size_t variable, uint64_t size);
   void CloseBucket();
   bool AllAdded() const { return variables_.size() == num_variables_; }
@@ -99,7 +109,8 @@ class PushPlan {
   std::vector<Message> messages_;
   std::optional<size_t> bucket_;  // the open message
   uint64_t bucket_size_ = 0;
-  size_t first_open_ = 0;  // every message before is acknowledged
+  std::optional<size_t> unsent_;  // the message in memory that takes what comes until it leaves
+  size_t first_open_ = 0;         // every message before is acknowledged
   int in_flight_ = 0;
   bool straggling_ = false;  // what comes now would be dropped
   int repeats_ = 0;          // of everything that was lost

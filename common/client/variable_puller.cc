@@ -1,5 +1,6 @@
 #include "common/client/variable_puller.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -16,9 +17,11 @@
 namespace lockstep {
 namespace {
 
-PullPlan::Extent ExtentOf(const PullTarget& target) {
+PullPlan::Extent ExtentOf(const PullTarget& target, bool shares_values) {
   const uint64_t bytes = target.value.num_bytes();
-  if (!target.rows.has_value() || target.rows->empty()) return {.units = bytes};
+  if (!target.rows.has_value() || target.rows->empty()) {
+    return {.units = bytes, .may_be_in_memory = shares_values && !target.rows.has_value()};
+  }
   const uint64_t rows = target.rows->size();
   return {.units = rows, .unit_bytes = bytes / rows + sizeof(int64_t)};
 }
@@ -87,11 +90,15 @@ class VariablePuller::Impl {
       absl::MutexLock lock(&mutex_);
       LOCKSTEP_CHECK(!done_);
       done_ = std::move(done);
-      extents_.clear();
-      for (const PullTarget& target : targets_) extents_.push_back(ExtentOf(target));
-      plan_.Start(version, extents_, ahead, Now());
+      Start(version, ps_->SharesValues() && !averages_, ahead);
     }
     pump_.Run();
+  }
+
+  const void* Value(size_t target) const {
+    absl::MutexLock lock(&mutex_);
+    const void* const shown = shown_.empty() ? nullptr : shown_[target];
+    return shown != nullptr ? shown : targets_[target].value.data;
   }
 
  private:
@@ -101,6 +108,49 @@ class VariablePuller::Impl {
   };
 
   static absl::Duration Now() { return Clock::Real()->Monotonic(); }
+
+  void Start(GlobalStep version, bool shares_values, PullAhead ahead)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    extents_.clear();
+    bool moves = false;
+    for (const PullTarget& target : targets_) {
+      extents_.push_back(ExtentOf(target, shares_values));
+      moves = moves || (target.in_place && extents_.back().units > 0);
+    }
+    plan_.Start(version, extents_, ahead, Now());
+    // What is in place is looked at for as long as nothing newer has been fetched.
+    if (moves) {
+      kept_.clear();
+    } else {
+      for (auto& values : in_place_) {
+        if (values != nullptr) kept_.push_back(std::move(values));
+      }
+    }
+    in_place_.clear();
+    in_place_.resize(plan_.num_requests());
+    shown_.clear();
+  }
+
+  // When all is there. False: of some target not all is in one place, as when the ps has put one
+  // version of it elsewhere.
+  bool LookAtValues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    shown_.assign(targets_.size(), nullptr);
+    std::vector<bool> seen(targets_.size());
+    for (size_t request = 0; request < in_place_.size(); ++request) {
+      const std::vector<PullPlan::Piece>& pieces = plan_.pieces(request);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        const auto& [target, first, count] = pieces[i];
+        if (!targets_[target].in_place) continue;
+        const std::byte* const start = in_place_[request] == nullptr
+                                           ? nullptr
+                                           : in_place_[request]->in_place()[i].data() - first;
+        if (seen[target] && start != shown_[target]) return false;
+        seen[target] = true;
+        shown_[target] = start;
+      }
+    }
+    return true;
+  }
 
   // Sends one request, or tells that the fetch is over.
   bool Step() {
@@ -114,6 +164,10 @@ class VariablePuller::Impl {
       if (!done_) return false;
       call = NextCall();
       if (!call) result = plan_.Result();
+      if (result && result->ok() && !LookAtValues()) {
+        Start(**result, /*shares_values=*/false, PullAhead::kWindow);
+        return true;
+      }
       if (result) done = std::exchange(done_, nullptr);
     }
     if (call) Send(*std::move(call), std::move(hold));
@@ -131,6 +185,7 @@ class VariablePuller::Impl {
     *call.request.mutable_worker() = identity_;
     call.request.set_version(outgoing->version.value());
     call.request.set_averages(averages_);
+    call.request.set_in_memory(outgoing->in_memory);
     for (const PullPlan::Piece& piece : plan_.pieces(outgoing->request)) {
       Describe(targets_[piece.target], piece, call.request.add_pieces());
     }
@@ -139,7 +194,7 @@ class VariablePuller::Impl {
 
   void Send(Call call, std::shared_ptr<Gate::Pass> hold) {
     ps_->Pull(call.request, [this, index = call.index, hold = std::move(hold)](
-                                const absl::StatusOr<std::unique_ptr<PulledValues>>& values) {
+                                absl::StatusOr<std::unique_ptr<PulledValues>> values) {
       absl::Status status = values.status();
       // Nobody else touches the targets of a request in flight.
       if (status.ok()) status = CopyToTargets(index, **values);
@@ -147,12 +202,23 @@ class VariablePuller::Impl {
         absl::MutexLock lock(&mutex_);
         if (status.ok()) {
           plan_.OnReply(index, GlobalStep((*values)->header().version()), Now());
+          in_place_[index] = StaysInPlace(index, **values) ? *std::move(values) : nullptr;
+        } else if (values.ok() && absl::IsAborted(status)) {
+          plan_.OnOverwritten(index, Now());
         } else {
           plan_.OnError(index, status, Now());
         }
       }
       pump_.Run();
     });
+  }
+
+  bool StaysInPlace(size_t index, const PulledValues& values) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !values.in_place().empty() &&
+           std::ranges::any_of(plan_.pieces(index), [this](const PullPlan::Piece& piece) {
+             return targets_[piece.target].in_place;
+           });
   }
 
   // Targets and the pieces of a request stay as they are during a fetch, so reading them needs no
@@ -166,7 +232,8 @@ class VariablePuller::Impl {
     for (size_t i = 0; matches && i < pieces.size(); ++i) {
       const PullTarget& target = targets_[pieces[i].target];
       matches = Answers(header.pieces(static_cast<int>(i)), target, pieces[i]);
-      memory.push_back(MemoryOf(target, pieces[i]));
+      const bool stays = target.in_place && !values.in_place().empty();
+      memory.push_back(stays ? std::span<std::byte>() : MemoryOf(target, pieces[i]));
     }
     if (!matches)
       return absl::InternalError("pull was answered with pieces that were not asked for");
@@ -176,9 +243,14 @@ class VariablePuller::Impl {
   PsData* const ps_;  // outlives the puller
   const WorkerIdentity identity_;
   const bool averages_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<PullTarget> targets_ ABSL_GUARDED_BY(mutex_);  // changed between fetches only
   std::vector<PullPlan::Extent> extents_ ABSL_GUARDED_BY(mutex_);
+  // By request: the answer, where it is in the ps's memory; otherwise null.
+  std::vector<std::unique_ptr<PulledValues>> in_place_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<PulledValues>> kept_ ABSL_GUARDED_BY(mutex_);  // of the fetch before
+  // By target: where the ps's memory has all of it; otherwise null.
+  std::vector<const std::byte*> shown_ ABSL_GUARDED_BY(mutex_);
   PullPlan plan_ ABSL_GUARDED_BY(mutex_);
   Done<GlobalStep> done_ ABSL_GUARDED_BY(mutex_);  // while a fetch is under way
   Pump pump_;
@@ -198,5 +270,7 @@ void VariablePuller::SetTarget(size_t target, MutableTensorView value,
 void VariablePuller::Fetch(GlobalStep version, Done<GlobalStep> done, PullAhead ahead) {
   impl_->Fetch(version, std::move(done), ahead);
 }
+
+const void* VariablePuller::Value(size_t target) const { return impl_->Value(target); }
 
 }  // namespace lockstep

@@ -23,11 +23,15 @@ struct PullTarget {
   MutableTensorView value;
   // Of a sparse variable: fetches these rows alone, value[i] is row rows[i].
   std::optional<std::span<const int64_t>> rows = {};
+  // Where the ps shows its values, `value` stays as it is, and Value tells where they are.
+  bool in_place = false;
 };
 
 struct PullerOptions {
   WorkerIdentity identity;
   size_t chunk_bytes = 1024 * 1024;
+  // Of what the ps shows: large, since no byte is sent, but as bytes it fits a message, too.
+  size_t in_memory_chunk_bytes = 4 * 1024 * 1024;
   int window = 4;
   absl::Duration patience = absl::Seconds(120);  // as PusherOptions
   bool averages = false;                         // as PullRequest.averages
@@ -56,6 +60,10 @@ class VariablePuller {
   // (then every target has that one). With `newest`, nothing is waited for, and `done` gets the
   // lowest version of any target, or `version` where nothing was to be fetched.
   void Fetch(GlobalStep version, Done<GlobalStep> done, PullAhead ahead = PullAhead::kWindow);
+
+  // After a fetch, until the next one: where the value of a target is. In the ps's memory it is
+  // that of its version until the ps makes one that is two above.
+  const void* Value(size_t target) const;
 
  private:
   class Impl;

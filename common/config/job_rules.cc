@@ -129,6 +129,15 @@ absl::Status CheckCheckpoint(const CheckpointDef& checkpoint) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTransport(const TransportDef& transport) {
+  if (transport.wire_type() == DATA_TYPE_UNSPECIFIED || transport.wire_type() == FLOAT32) {
+    return absl::OkStatus();
+  }
+  return Broken("transport.wire_type",
+                absl::StrCat("expected FLOAT32, got ", DataType_Name(transport.wire_type())),
+                "leave it out");
+}
+
 }  // namespace
 
 absl::Status CheckJob(const JobDef& job) {
@@ -144,6 +153,7 @@ absl::Status CheckJob(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckStop(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckEvaluation(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckCheckpoint(job.checkpoint()));
+  LOCKSTEP_RETURN_IF_ERROR(CheckTransport(job.transport()));
   LOCKSTEP_RETURN_IF_ERROR(
       CheckCount("max_part_bytes", job.max_part_bytes(), 0, std::numeric_limits<int64_t>::max()));
   if (!job.has_local()) return absl::OkStatus();

@@ -30,10 +30,13 @@ struct PsImplementation {
 };
 
 std::unique_ptr<PsUnderTest> MakePsOverGrpc();
+std::unique_ptr<PsUnderTest> MakePsOverSharedMemory();
 std::unique_ptr<PsUnderTest> MakePsInProcess();
 
 inline std::vector<PsImplementation> AllPs() {
-  return {{"gRPC", MakePsOverGrpc}, {"in process", MakePsInProcess}};
+  return {{"gRPC", MakePsOverGrpc},
+          {"gRPC and shared memory", MakePsOverSharedMemory},
+          {"in process", MakePsInProcess}};
 }
 
 }  // namespace lockstep

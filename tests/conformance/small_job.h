@@ -61,6 +61,7 @@ inline CreateVariablesRequest Variables(const std::vector<int64_t>& sizes) {
   request.set_total_num_replicas(2);
   request.set_replicas_to_aggregate(2);
   request.set_init_tokens(-1);
+  request.set_shared_memory(true);
   return request;
 }
 

@@ -24,12 +24,12 @@ Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
     const VariableLayout& layout, std::span<PsData* const> shards, const WorkerIdentity& identity,
-    Contents contents) {
+    Contents contents, Place place) {
   if (layout.num_shards() != shards.size()) {
     return absl::InvalidArgumentError(absl::StrCat("placement: it is for ", layout.num_shards(),
                                                    " ps, but there are ", shards.size()));
   }
-  std::unique_ptr<VariableCache> cache(new VariableCache(layout, shards.size()));
+  std::unique_ptr<VariableCache> cache(new VariableCache(layout, shards.size(), place));
   PullerOptions options;
   options.identity = identity;
   options.averages = contents == kAverages;
@@ -38,8 +38,8 @@ absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
   return cache;
 }
 
-VariableCache::VariableCache(const VariableLayout& layout, size_t num_shards)
-    : layout_(layout), versions_(num_shards), shards_(num_shards) {
+VariableCache::VariableCache(const VariableLayout& layout, size_t num_shards, Place place)
+    : layout_(layout), place_(place), versions_(num_shards), shards_(num_shards) {
   for (const WholeVariable& variable : layout.variables()) {
     memory_.push_back(variable.sparse ? MakeRows(variable, 0)
                                       : Tensor(variable.dtype, variable.shape));
@@ -54,8 +54,9 @@ void VariableCache::MakePullers(std::span<PsData* const> shards, const PullerOpt
   for (size_t variable = 0; variable < variables.size(); ++variable) {
     const std::vector<VariablePart>& parts = variables[variable].parts;
     for (size_t part = 0; part < parts.size(); ++part) {
-      shards_[parts[part].shard].targets.push_back({variable, part});
-      targets[parts[part].shard].push_back({parts[part].id, {}});
+      const Target target{variable, part};
+      shards_[parts[part].shard].targets.push_back(target);
+      targets[parts[part].shard].push_back({parts[part].id, {}, {}, IsInPlace(target)});
     }
   }
   for (size_t shard = 0; shard < shards.size(); ++shard) {
@@ -121,6 +122,7 @@ void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool w
 }
 
 void VariableCache::AimAtDense(bool with_dense) {
+  fetches_dense_ = with_dense;
   for (Shard& shard : shards_) {
     for (size_t k = 0; k < shard.targets.size(); ++k) {
       if (layout_.variables()[shard.targets[k].variable].sparse) continue;
@@ -172,7 +174,22 @@ void VariableCache::StartFetch(GlobalStep version, PullAhead ahead) {
 
 absl::Status VariableCache::FinishFetch() {
   LOCKSTEP_ASSIGN_OR_RETURN(fetched_, versions_.Wait());
+  if (place_ == kInPlace && fetches_dense_) LookAtPlaces();
   return absl::OkStatus();
+}
+
+bool VariableCache::IsInPlace(const Target& target) const {
+  const WholeVariable& variable = layout_.variables()[target.variable];
+  return place_ == kInPlace && !variable.sparse && variable.parts.size() == 1;
+}
+
+void VariableCache::LookAtPlaces() {
+  for (const Shard& shard : shards_) {
+    for (size_t k = 0; k < shard.targets.size(); ++k) {
+      if (!IsInPlace(shard.targets[k])) continue;
+      views_[shard.targets[k].variable].data = shard.puller->Value(k);
+    }
+  }
 }
 
 absl::Status VariableCache::FinishAhead() {

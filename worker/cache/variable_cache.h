@@ -1,5 +1,6 @@
 // The worker's copy of the variables at one version: dense ones whole, of sparse ones the rows that
-// are asked for. Each of its users (training, evaluation) has its own.
+// are asked for. Each of its users (training, evaluation) has its own. Of dense variables it may
+// have no copy and look at the ps's own values instead (Place).
 #pragma once
 
 #include <cstdint>
@@ -29,12 +30,21 @@ class VariableCache {
     kNewest,    // of an asynchronous job: whatever values each ps has at that moment
   };
 
+  enum Place {
+    kCopied,
+    // Where the ps is on this host and shows its values, in its memory; so for variables that are
+    // not split. The ps does not wait for us: a version that is two behind may be written over
+    // while it is being read.
+    kInPlace,
+  };
+
   // `shards[k]` talks to ps k and outlives the cache, as the layout does. INVALID_ARGUMENT: a
   // layout for another number of shards.
   static absl::StatusOr<std::unique_ptr<VariableCache>> Create(const VariableLayout& layout,
                                                                std::span<PsData* const> shards,
                                                                const WorkerIdentity& identity,
-                                                               Contents contents = kValues);
+                                                               Contents contents = kValues,
+                                                               Place place = kCopied);
 
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once, and blocks until all are here. rows[i] are those of variable i, ascending, each
@@ -51,7 +61,7 @@ class VariableCache {
   absl::Status FetchNewest(std::span<const std::span<const int64_t>> rows);
 
   // views()[i] is variable i; of a sparse one [rows, ...], the rows last fetched. Valid until the
-  // next fetch; after FetchAhead only sparse ones are.
+  // next fetch, with which dense ones may move; after FetchAhead only sparse ones are.
   std::span<const TensorView> views() const { return views_; }
   // How the rows last fetched of a sparse variable lie in its parts.
   const PartRows& part_rows(size_t variable) const { return *part_rows_[variable]; }
@@ -71,7 +81,7 @@ class VariableCache {
     Tensor unwanted;  // memory for a row of the first target
   };
 
-  VariableCache(const VariableLayout& layout, size_t num_shards);
+  VariableCache(const VariableLayout& layout, size_t num_shards, Place place);
   void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
   // Tells the pullers what the next fetch brings, and where to.
   void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
@@ -84,8 +94,12 @@ class VariableCache {
   absl::Status FinishFetch();
   // Waits for what was begun ahead.
   absl::Status FinishAhead();
+  // Whether the part may be read in the ps's memory.
+  bool IsInPlace(const Target& target) const;
+  void LookAtPlaces();
 
   const VariableLayout& layout_;
+  const Place place_;
   std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far
   std::vector<TensorView> views_;
   std::vector<std::unique_ptr<PartRows>> part_rows_;  // null for a dense variable
@@ -93,6 +107,7 @@ class VariableCache {
   std::vector<Shard> shards_;                         // their pullers tell the versions
   std::span<const GlobalStep> fetched_;               // the versions of the last fetch
   bool is_ahead_ = false;
+  bool fetches_dense_ = false;  // the fetch under way, or the last one
   GlobalStep dense_version_ = GlobalStep(-1);
 };
 

@@ -131,7 +131,30 @@ absl::Status JobRun::OpenData() {
   return absl::OkStatus();
 }
 
+void JobRun::MakeMemory() {
+  if (options_.registration.job().transport().shared_memory() == TransportDef::OFF) return;
+  auto memory = GradientMemory::Create(StepRunner::GradientBytes(layout_));
+  if (memory.ok()) {
+    memory_ = *std::move(memory);
+  } else {
+    log::Info(absl::StrCat("tensors travel in messages: ", memory.status().message()));
+  }
+}
+
+std::unique_ptr<PsData> JobRun::Connect(size_t shard) {
+  const std::string name = absl::StrCat("ps ", shard);
+  SharedMemoryOptions memory;
+  memory.gradients = memory_.get();
+  memory.told = [name](const absl::Status& status) {
+    log::Info(status.ok() ? absl::StrCat("tensors from and to ", name, " lie in shared memory")
+                          : absl::StrCat("tensors from and to ", name,
+                                         " travel in messages: ", status.message()));
+  };
+  return MakePsData({.address = options_.ps_addresses[shard], .name = name}, std::move(memory));
+}
+
 void JobRun::ConnectShards() {
+  MakeMemory();
   const RegisterTaskReply& registration = options_.registration;
   const SyncDef& sync = registration.job().sync();
   TrainingLoopOptions training;
@@ -141,6 +164,8 @@ void JobRun::ConnectShards() {
   training.step.asynchronous = sync.has_asynchronous();
   training.step.fetch_ahead = !sync.has_asynchronous() && sync.token_policy() == PER_REPLICA;
   training.step.sum_towers = sync.asynchronous().no_tower_scaling();
+  training.step.values_in_place =
+      registration.job().transport().shared_memory() == TransportDef::MAP;
   training.step.sleep = options_.sleep;
   training.step.stall = options_.stall;
   training.start_step = GlobalStep(registration.start_step());
@@ -149,7 +174,7 @@ void JobRun::ConnectShards() {
   for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {
     const std::string& address = options_.ps_addresses[i];
     training.shard_names.push_back(absl::StrCat("ps ", i, " (", address, ")"));
-    shards_.push_back(MakePsData({.address = address, .name = absl::StrCat("ps ", i)}));
+    shards_.push_back(Connect(i));
     shard_pointers_.push_back(shards_.back().get());
   }
   rows_ = std::make_unique<BatchRows>(graph_);
@@ -157,6 +182,7 @@ void JobRun::ConnectShards() {
       std::make_unique<TrainingLoop>(std::move(training), StepParts{.layout = &layout_,
                                                                     .shards = shard_pointers_,
                                                                     .towers = towers_.get(),
+                                                                    .memory = memory_.get(),
                                                                     .data = data_.get(),
                                                                     .rows = rows_.get(),
                                                                     .progress = &progress_,

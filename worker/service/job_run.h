@@ -60,6 +60,9 @@ class JobRun {
   JobRun(JobRunOptions options, ChiefClient* chief);
   void StartHeartbeat();
   absl::Status Prepare();
+  // Memory to share with the ps of this host, where the job wants it.
+  void MakeMemory();
+  std::unique_ptr<PsData> Connect(size_t shard);
   absl::Status OpenData();
   void ConnectShards();
   void StartEvaluator();
@@ -75,6 +78,7 @@ class JobRun {
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
   VariableLayout layout_;
+  std::unique_ptr<GradientMemory> memory_;  // null: nothing is shared
   std::vector<std::unique_ptr<PsData>> shards_;
   std::vector<PsData*> shard_pointers_;
   std::unique_ptr<Pipeline> data_;

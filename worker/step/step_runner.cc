@@ -19,6 +19,10 @@ PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
   return pusher;
 }
 
+bool HasGradientOfFixedSize(const WholeVariable& variable) {
+  return !variable.sparse && !variable.frozen;
+}
+
 void Multiply(std::span<float> elements, int factor) {
   for (float& element : elements) element *= static_cast<float>(factor);
 }
@@ -28,11 +32,23 @@ void Multiply(std::span<float> elements, int factor) {
 absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerOptions& options,
                                                                const StepParts& parts) {
   std::unique_ptr<StepRunner> runner(new StepRunner(options, parts));
-  LOCKSTEP_ASSIGN_OR_RETURN(runner->variables_,
-                            VariableCache::Create(*parts.layout, parts.shards, options.identity,
-                                                  options.asynchronous ? VariableCache::kNewest
-                                                                       : VariableCache::kValues));
+  const bool in_place = options.values_in_place && !options.asynchronous;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      runner->variables_,
+      VariableCache::Create(*parts.layout, parts.shards, options.identity,
+                            options.asynchronous ? VariableCache::kNewest : VariableCache::kValues,
+                            in_place ? VariableCache::kInPlace : VariableCache::kCopied));
   return runner;
+}
+
+uint64_t StepRunner::GradientBytes(const VariableLayout& layout) {
+  uint64_t bytes = 0;
+  for (const WholeVariable& variable : layout.variables()) {
+    if (!HasGradientOfFixedSize(variable)) continue;
+    const auto elements = static_cast<uint64_t>(variable.shape.num_elements());
+    bytes += GradientMemory::RoomFor(elements * SizeOf(variable.dtype));
+  }
+  return bytes;
 }
 
 StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
@@ -42,8 +58,14 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
       sender_(*parts.layout, parts.shards, PusherOptionsOf(options)),
       clipper_(options.clipping, *parts.layout, [this](int variable) { Send(variable); }) {
   for (const WholeVariable& variable : parts.layout->variables()) {
-    const bool has_fixed_size = !variable.sparse && !variable.frozen;
-    memory_.push_back(has_fixed_size ? Tensor(variable.dtype, variable.shape) : Tensor());
+    const bool has_fixed_size = HasGradientOfFixedSize(variable);
+    if (!has_fixed_size) {
+      memory_.emplace_back();
+    } else if (parts.memory != nullptr) {
+      memory_.push_back(parts.memory->Take(variable.dtype, variable.shape));
+    } else {
+      memory_.emplace_back(variable.dtype, variable.shape);
+    }
     gradients_.push_back(
         {variable.dtype, variable.shape, has_fixed_size ? memory_.back().data() : nullptr});
   }

@@ -37,8 +37,12 @@ struct StepRunnerOptions {
   // as this one's are used, and come while the gradient still leaves.
   bool fetch_ahead = false;
   bool sum_towers = false;  // the sum over the towers is pushed, not their mean
-  absl::Duration sleep;     // for trials: each step computes this much longer
-  absl::Duration stall;     // for trials: every fourth step computes this much longer still
+  // The towers read a ps's values in its own memory, where that can be had. A version may be
+  // written over while they do, but never before every shard has closed its step: then its gradient
+  // is stale everywhere. Not of an asynchronous job, where nothing says so.
+  bool values_in_place = false;
+  absl::Duration sleep;  // for trials: each step computes this much longer
+  absl::Duration stall;  // for trials: every fourth step computes this much longer still
   const Clock* clock = Clock::Real();
 };
 
@@ -47,6 +51,7 @@ struct StepParts {
   const VariableLayout* layout = nullptr;
   std::span<PsData* const> shards;  // shards[k] talks to ps k
   TowerGroup* towers = nullptr;
+  GradientMemory* memory = nullptr;  // for the gradients; null: the heap
   Pipeline* data = nullptr;
   BatchRows* rows = nullptr;
   Progress* progress = nullptr;
@@ -58,6 +63,9 @@ class StepRunner {
  public:
   static absl::StatusOr<std::unique_ptr<StepRunner>> Create(const StepRunnerOptions& options,
                                                             const StepParts& parts);
+
+  // What StepParts::memory should have: for every gradient whose size does not change.
+  static uint64_t GradientBytes(const VariableLayout& layout);
 
   // Synchronous: the gradient of `step`, from its version and its data. Without one where the step
   // was committed meanwhile: it would be dropped.

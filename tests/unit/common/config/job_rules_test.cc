@@ -77,6 +77,7 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
            Case{"checkpoint { every_steps: 5 }", "checkpoint.folder: it is missing"},
            Case{"checkpoint { folder: 'c' keep_last: -1 }", "checkpoint.keep_last: expected"},
            Case{"checkpoint { folder: 'c\\000d' }", "checkpoint.folder: there is a NUL"},
+           Case{"transport { wire_type: BFLOAT16 }", "transport.wire_type: expected FLOAT32"},
            Case{"local { ps: 1 }", "local.workers: expected a number from 1"},
            Case{"local { workers: 1 }", "local.ps: expected a number from 1"},
            Case{"sync { replicas_to_aggregate: 0 }",

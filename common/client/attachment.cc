@@ -1,0 +1,96 @@
+#include "common/client/attachment.h"
+
+#include <utility>
+
+#include "common/shm/handover_client.h"
+#include "common/shm/host.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kHandoverPatience = absl::Seconds(2);
+
+std::shared_ptr<const shm::Segment> SegmentOf(const SharedMemoryOptions& options) {
+  return options.gradients == nullptr ? nullptr : options.gradients->segment();
+}
+
+// The ps may be ready for it later, or nobody wants it any more.
+bool MayPass(const absl::Status& error) {
+  return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
+         absl::IsFailedPrecondition(error) || absl::IsAborted(error) || absl::IsCancelled(error);
+}
+
+}  // namespace
+
+Attachment::Attachment(SharedMemoryOptions options)
+    : options_(std::move(options)),
+      gradients_(SegmentOf(options_)),
+      state_(options_.gradients == nullptr ? State::kRefused : State::kIdle) {}
+
+std::optional<AttachMemoryRequest> Attachment::Begin(const WorkerIdentity& worker) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (state_ != State::kIdle) return std::nullopt;
+    state_ = State::kAsked;
+  }
+  const absl::StatusOr<std::string> host = shm::BootId();
+  if (!host.ok()) {
+    Settle(host.status(), nullptr);
+    return std::nullopt;
+  }
+  AttachMemoryRequest request;
+  *request.mutable_worker() = worker;
+  request.set_host(*host);
+  return request;
+}
+
+void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
+  if (!reply.ok() && MayPass(reply.status())) {
+    absl::MutexLock lock(&mutex_);
+    state_ = State::kIdle;
+    return;
+  }
+  if (!reply.ok()) return Settle(reply.status(), nullptr);
+  if (reply->socket().empty()) return Settle(absl::UnavailableError(reply->reason()), nullptr);
+  auto values =
+      shm::ExchangeMemory(reply->socket(), reply->secret(), gradients_.get(), kHandoverPatience);
+  if (!values.ok()) return Settle(values.status(), nullptr);
+  if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);
+  Settle(absl::OkStatus(), *std::move(values));
+}
+
+void Attachment::Settle(const absl::Status& status, std::shared_ptr<const shm::Segment> values) {
+  {
+    absl::MutexLock lock(&mutex_);
+    state_ = status.ok() ? State::kAttached : State::kRefused;
+    values_ = std::move(values);
+    if (std::exchange(has_told_, true)) return;
+  }
+  if (options_.told) options_.told(status);
+}
+
+void Attachment::Lose() {
+  std::shared_ptr<const shm::Segment> values;  // unmapped without the lock
+  absl::MutexLock lock(&mutex_);
+  if (state_ != State::kAttached) return;
+  state_ = State::kIdle;
+  values = std::move(values_);
+}
+
+std::optional<uint64_t> Attachment::PlaceOf(std::span<const std::byte> bytes) const {
+  if (gradients_ == nullptr || bytes.empty()) return std::nullopt;
+  const std::span<const std::byte> memory = gradients_->bytes();
+  const uint64_t place =
+      reinterpret_cast<uintptr_t>(bytes.data()) - reinterpret_cast<uintptr_t>(memory.data());
+  if (place >= memory.size() || bytes.size() > memory.size() - place) return std::nullopt;
+  absl::MutexLock lock(&mutex_);
+  if (state_ != State::kAttached) return std::nullopt;
+  return place;
+}
+
+std::shared_ptr<const shm::Segment> Attachment::values() const {
+  absl::MutexLock lock(&mutex_);
+  return values_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+// The memory that a worker has exchanged with one ps: when to do it, and what came of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/client/ps_client.h"
+#include "common/shm/segment.h"
+#include "proto/ps.pb.h"
+
+namespace lockstep {
+
+// Thread-safe.
+class Attachment {
+ public:
+  explicit Attachment(SharedMemoryOptions options);
+
+  // What to send to the ps, when it has not been asked yet in this worker's name; then Complete
+  // gets the answer.
+  std::optional<AttachMemoryRequest> Begin(const WorkerIdentity& worker);
+  // Exchanges memory where the ps lets us. Blocks, for seconds if that ps has just hung.
+  void Complete(const absl::StatusOr<AttachMemoryReply>& reply);
+  // The ps does not know of it any more: the next Begin asks again.
+  void Lose();
+
+  // Where in the worker's memory the bytes are; nullopt: the ps does not have them.
+  std::optional<uint64_t> PlaceOf(std::span<const std::byte> bytes) const;
+  // The ps's values; null: not attached.
+  std::shared_ptr<const shm::Segment> values() const;
+
+ private:
+  enum class State { kIdle, kAsked, kAttached, kRefused };
+
+  void Settle(const absl::Status& status, std::shared_ptr<const shm::Segment> values);
+
+  const SharedMemoryOptions options_;
+  const std::shared_ptr<const shm::Segment> gradients_;  // null: there are none
+  mutable absl::Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+  bool has_told_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const shm::Segment> values_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep

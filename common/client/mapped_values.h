@@ -1,0 +1,38 @@
+// Pulled values that lie in the ps's memory, which this process sees.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/client/ps_client.h"
+#include "common/shm/segment.h"
+#include "common/tensor/stamp.h"
+#include "proto/ps.pb.h"
+
+namespace lockstep {
+
+class MappedValues final : public PulledValues {
+ public:
+  // INVALID_ARGUMENT: a place that is not in the memory.
+  static absl::StatusOr<std::unique_ptr<PulledValues>> Read(
+      PullReply header, std::shared_ptr<const shm::Segment> memory);
+
+  const PullReply& header() const override { return header_; }
+  absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override;
+  std::span<const std::span<const std::byte>> in_place() const override { return pieces_; }
+
+ private:
+  MappedValues() = default;
+
+  PullReply header_;
+  std::shared_ptr<const shm::Segment> memory_;  // keeps all below
+  std::vector<std::span<const std::byte>> pieces_;
+  std::vector<const Stamp*> stamps_;
+};
+
+// INVALID_ARGUMENT when there is not one target of its size, or none, for each piece.
+absl::Status CheckTargets(const PullReply& header, std::span<const std::span<std::byte>> targets);
+
+}  // namespace lockstep

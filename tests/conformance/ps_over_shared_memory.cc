@@ -1,0 +1,107 @@
+// A worker that shares its host's memory with the ps: gradients are pushed from there, values come
+// as places in the ps's.
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/check.h"
+#include "ps/service/ps_server.h"
+#include "tests/conformance/ps_under_test.h"
+
+namespace lockstep {
+namespace {
+
+// Puts what is pushed into the memory, each push in a place of its own, as a worker's tower writes
+// it there; dense gradients alone go from there. Asks for values in place. The suite pushes in the
+// names of several workers, of which one at a time has the memory: the others' go as bytes.
+class SharingData final : public PsData {
+ public:
+  explicit SharingData(const ClientOptions& options) {
+    auto memory = GradientMemory::Create(kBytes);
+    LOCKSTEP_CHECK(memory.ok());
+    memory_ = *std::move(memory);
+    data_ = MakePsData(options, {.gradients = memory_.get()});
+  }
+
+  void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+            Done<PushReply> done) override {
+    PushRequest placed = header;
+    placed.set_in_memory(header.pieces_size() == static_cast<int>(payload.size()));
+    for (int i = 0; placed.in_memory() && i < header.pieces_size(); ++i) {
+      const PushPiece& piece = header.pieces(i);
+      placed.set_in_memory(piece.rows() == 0 && piece.size() == payload[i].size());
+    }
+    if (placed.in_memory()) {
+      for (std::span<const std::byte>& part : payload) part = InMemory(part);
+      placed.set_in_memory(data_->SharesGradient(payload.front()));
+    }
+    if (!placed.in_memory()) return data_->Push(placed, std::move(payload), std::move(done));
+    data_->Push(placed, payload,
+                [this, header, payload, done = std::move(done)](absl::StatusOr<PushReply> reply) {
+                  if (!absl::IsNotFound(reply.status())) return done(std::move(reply));
+                  data_->Push(header, payload, done);
+                });
+  }
+  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    PullRequest wishing = request;
+    wishing.set_in_memory(true);
+    data_->Pull(wishing, std::move(done));
+  }
+  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+    data_->DequeueToken(request, std::move(done));
+  }
+  void Cancel() override { data_->Cancel(); }
+
+ private:
+  static constexpr uint64_t kBytes = 1 << 20;
+
+  std::span<const std::byte> InMemory(std::span<const std::byte> bytes) {
+    absl::MutexLock lock(&mutex_);
+    pushed_.push_back(memory_->Take(DType::kUInt8, Shape({static_cast<int64_t>(bytes.size())})));
+    const std::span<std::byte> copy = pushed_.back().view().bytes();
+    if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+    return copy;
+  }
+
+  std::unique_ptr<GradientMemory> memory_;
+  absl::Mutex mutex_;
+  std::vector<Tensor> pushed_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PsData> data_;  // last: its calls look at what was pushed
+};
+
+class PsOverSharedMemory final : public PsUnderTest {
+ public:
+  PsOverSharedMemory() {
+    auto server = ps::PsServer::Start(
+        &shard_, {.address = "127.0.0.1:0",
+                  .memory = &desk_,
+                  .identity = {.cluster = kTestCluster, .incarnation = Incarnation(17)}});
+    LOCKSTEP_CHECK(server.ok());
+    server_ = *std::move(server);
+  }
+
+  std::unique_ptr<PsControl> NewControl() override { return MakePsControl(Options()); }
+  std::unique_ptr<PsData> NewData() override { return std::make_unique<SharingData>(Options()); }
+
+ private:
+  ClientOptions Options() const {
+    return {.address = absl::StrCat("127.0.0.1:", server_->port()), .name = "ps 0"};
+  }
+
+  ps::MemoryDesk desk_;
+  ps::Shard shard_{ps::ShardOptions{
+      .make_value_memory = [this](uint64_t bytes) { return desk_.MakeValues(bytes); }}};
+  std::unique_ptr<ps::PsServer> server_;
+};
+
+}  // namespace
+
+std::unique_ptr<PsUnderTest> MakePsOverSharedMemory() {
+  return std::make_unique<PsOverSharedMemory>();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,279 @@
+// Plans, pusher and puller where the ps sees the worker's gradients and shows its values.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/client/gradient_pusher.h"
+#include "common/client/pull_plan.h"
+#include "common/client/push_plan.h"
+#include "common/client/variable_puller.h"
+
+namespace lockstep {
+namespace {
+
+constexpr absl::Duration kStart = absl::Seconds(100);
+
+PushPlan::Variable Gradient(uint32_t id, int64_t bytes, bool in_memory) {
+  const Shape shape({bytes});
+  return {.id = VariableId(id),
+          .shape = shape,
+          .values = TensorView{DType::kUInt8, shape, nullptr},
+          .in_memory = in_memory};
+}
+
+PusherOptions SmallMessages() {
+  PusherOptions options;
+  options.chunk_bytes = 400;
+  options.bucket_bytes = 100;
+  options.window = 2;
+  return options;
+}
+
+std::vector<std::vector<uint64_t>> PiecesOf(const PushPlan::Outgoing& outgoing) {
+  std::vector<std::vector<uint64_t>> pieces;
+  for (const PushPlan::Piece& piece : outgoing.pieces) {
+    pieces.push_back({piece.variable, piece.offset, piece.size});
+  }
+  return pieces;
+}
+
+TEST_CASE("Gradients in memory go whole, and those that wait for the window go together") {
+  PushPlan plan(SmallMessages(), GlobalStep(7), 5, kStart);
+  plan.Add(Gradient(0, 5000, true));
+  const auto first = plan.Next(kStart);
+  REQUIRE(first.has_value());
+  CHECK(first->in_memory);
+  CHECK(PiecesOf(*first) == std::vector<std::vector<uint64_t>>{{0, 0, 5000}});
+  plan.Add(Gradient(1, 10, true));
+  plan.Add(Gradient(2, 900, false));
+  plan.Add(Gradient(3, 8000, true));
+  const auto second = plan.Next(kStart);
+  REQUIRE(second.has_value());
+  CHECK(second->in_memory);
+  CHECK(PiecesOf(*second) == std::vector<std::vector<uint64_t>>{{1, 0, 10}, {3, 0, 8000}});
+  CHECK_FALSE(plan.Next(kStart).has_value());
+  PushReply reply;
+  reply.add_outcomes()->set_verdict(ACCEPTED);
+  plan.OnReply(first->message, reply, kStart);
+  const auto third = plan.Next(kStart);
+  REQUIRE(third.has_value());
+  CHECK_FALSE(third->in_memory);
+  CHECK(PiecesOf(*third) == std::vector<std::vector<uint64_t>>{{2, 0, 400}});
+}
+
+TEST_CASE("What a ps does not see after all is sent as bytes, in chunks") {
+  PushPlan plan(SmallMessages(), GlobalStep(7), 2, kStart);
+  plan.Add(Gradient(0, 900, true));
+  plan.Add(Gradient(1, 60, true));
+  const auto refused = plan.Next(kStart);
+  REQUIRE(refused.has_value());
+  plan.OnError(refused->message, absl::NotFoundError("what memory?"), kStart);
+  std::vector<std::vector<uint64_t>> sent;
+  while (const auto outgoing = plan.Next(kStart)) {
+    CHECK_FALSE(outgoing->in_memory);
+    PushReply reply;
+    for (const auto& piece : PiecesOf(*outgoing)) {
+      sent.push_back(piece);
+      reply.add_outcomes()->set_verdict(piece[1] == 800 || piece[0] == 1 ? ACCEPTED : PENDING);
+    }
+    plan.OnReply(outgoing->message, reply, kStart);
+  }
+  CHECK(sent ==
+        std::vector<std::vector<uint64_t>>{{0, 0, 400}, {0, 400, 400}, {0, 800, 100}, {1, 0, 60}});
+  const auto result = plan.Result();
+  REQUIRE((result.has_value() && result->ok()));
+  CHECK((*result)->accepted == 2);
+}
+
+TEST_CASE("NOT_FOUND for bytes ends the gradient: it was not about memory") {
+  PushPlan plan(SmallMessages(), GlobalStep(7), 1, kStart);
+  plan.Add(Gradient(0, 60, false));
+  const auto outgoing = plan.Next(kStart);
+  plan.OnError(outgoing->message, absl::NotFoundError("no such thing"), kStart);
+  REQUIRE(plan.Result().has_value());
+  CHECK(absl::IsNotFound(plan.Result()->status()));
+}
+
+TEST_CASE(
+    "After an unknown outcome a gradient in memory is asked about, then pushed again from there") {
+  PushPlan plan(SmallMessages(), GlobalStep(7), 1, kStart);
+  plan.Add(Gradient(0, 5000, true));
+  const auto lost = plan.Next(kStart);
+  plan.OnError(lost->message, absl::UnavailableError("gone"), kStart);
+  const absl::Duration later = kStart + absl::Seconds(5);
+  const auto question = plan.Next(later);
+  REQUIRE(question.has_value());
+  CHECK(question->ask);
+  PushReply pending;
+  pending.add_outcomes()->set_verdict(PENDING);
+  plan.OnReply(question->message, pending, later);
+  const auto again = plan.Next(later);
+  REQUIRE(again.has_value());
+  CHECK_FALSE(again->ask);
+  CHECK(again->in_memory);
+}
+
+TEST_CASE("Values that were written over are pulled again, in the end as bytes") {
+  PullerOptions options;
+  options.chunk_bytes = 100;
+  options.in_memory_chunk_bytes = 1000;
+  PullPlan plan(options);
+  const std::vector<PullPlan::Extent> targets = {{.units = 700, .may_be_in_memory = true},
+                                                 {.units = 200, .may_be_in_memory = true},
+                                                 {.units = 50}};
+  plan.Start(GlobalStep(3), targets, PullAhead::kWindow, kStart);
+  REQUIRE(plan.num_requests() == 2);
+  CHECK(plan.pieces(0).size() == 2);
+  for (int time = 0; time < 2; ++time) {
+    const auto outgoing = plan.Next(kStart);
+    REQUIRE(outgoing.has_value());
+    CHECK(outgoing->request == 0);
+    CHECK(outgoing->in_memory);
+    plan.OnOverwritten(0, kStart);
+  }
+  const auto bytes = plan.Next(kStart);
+  CHECK_FALSE(bytes->in_memory);
+  CHECK(plan.Next(kStart)->request == 1);
+  plan.OnReply(0, GlobalStep(3), kStart);
+  plan.OnReply(1, GlobalStep(3), kStart);
+  CHECK(plan.Result().has_value());
+  plan.Start(GlobalStep(4), targets, PullAhead::kWindow, kStart);
+  CHECK(plan.Next(kStart)->in_memory);
+}
+
+// A ps that shows its values, each byte of which is its variable's number plus the version.
+class ShowingPs final : public PsData {
+ public:
+  explicit ShowingPs(const std::vector<size_t>& sizes) {
+    for (const size_t size : sizes) values_.emplace_back(size);
+  }
+  void Push(const PushRequest&, std::vector<std::span<const std::byte>>, Done<PushReply>) override {
+    FAIL("nobody pushes");
+  }
+  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    ++pulls;
+    const bool shows = request.in_memory() && !hides(pulls);
+    auto values = std::make_unique<Shown>();
+    values->overwritten = shows && overwrites(pulls);
+    values->header_.set_version(request.version());
+    for (const PullPiece& piece : request.pieces()) {
+      std::vector<std::byte>& value = values_[piece.variable()];
+      std::fill(value.begin(), value.end(),
+                static_cast<std::byte>(piece.variable() + request.version()));
+      *values->header_.add_pieces() = piece;
+      values->bytes.push_back(std::span(value).subspan(piece.offset(), piece.size()));
+    }
+    values->shows = shows;
+    done(std::move(values));
+  }
+  void DequeueToken(const DequeueTokenRequest&, Done<DequeueTokenReply>) override {}
+  void Cancel() override {}
+  bool SharesValues() const override { return shares; }
+
+  const std::byte* Memory(size_t variable) const { return values_[variable].data(); }
+
+  bool shares = true;
+  int pulls = 0;
+  std::function<bool(int)> hides = [](int) { return false; };
+  std::function<bool(int)> overwrites = [](int) { return false; };
+
+ private:
+  struct Shown final : public PulledValues {
+    const PullReply& header() const override { return header_; }
+    absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
+      for (size_t i = 0; i < targets.size(); ++i) {
+        if (targets[i].data() == nullptr) continue;
+        std::ranges::copy(bytes[i], targets[i].begin());
+      }
+      return overwritten ? absl::AbortedError("written over") : absl::OkStatus();
+    }
+    std::span<const std::span<const std::byte>> in_place() const override {
+      return shows ? std::span(bytes) : std::span<const std::span<const std::byte>>();
+    }
+    PullReply header_;
+    std::vector<std::span<const std::byte>> bytes;
+    bool shows = false;
+    bool overwritten = false;
+  };
+  std::vector<std::vector<std::byte>> values_;
+};
+
+// Two variables, the first larger than a request, fetched from a ps that shows them.
+class Fetching {
+ public:
+  explicit Fetching(bool in_place) {
+    PullerOptions options;
+    options.chunk_bytes = 100;
+    options.in_memory_chunk_bytes = 400;
+    std::vector<PullTarget> targets;
+    for (uint32_t i = 0; i < 2; ++i) {
+      targets.push_back({VariableId(i), memory_[i].view(), {}, in_place});
+    }
+    puller_ = std::make_unique<VariablePuller>(&ps, options, targets);
+  }
+  void Fetch(int64_t version) {
+    absl::StatusOr<GlobalStep> got;
+    puller_->Fetch(GlobalStep(version), [&](absl::StatusOr<GlobalStep> result) { got = result; });
+    REQUIRE(got.ok());
+    CHECK(*got == GlobalStep(version));
+    for (size_t i = 0; i < 2; ++i) {
+      const auto* const value = static_cast<const std::byte*>(puller_->Value(i));
+      const auto expected = static_cast<std::byte>(i + version);
+      CHECK(std::all_of(value, value + memory_[i].num_bytes(),
+                        [&](std::byte byte) { return byte == expected; }));
+    }
+  }
+  bool IsInPlace(size_t target) const { return puller_->Value(target) == ps.Memory(target); }
+
+  ShowingPs ps{{1000, 30}};
+
+ private:
+  std::vector<Tensor> MakeMemory() {
+    std::vector<Tensor> memory;
+    memory.push_back(Tensor::Zeros(DType::kUInt8, Shape({1000})));
+    memory.push_back(Tensor::Zeros(DType::kUInt8, Shape({30})));
+    return memory;
+  }
+  std::vector<Tensor> memory_ = MakeMemory();
+  std::unique_ptr<VariablePuller> puller_;
+};
+
+TEST_CASE("Values in the ps's memory are copied from there, or stay there") {
+  Fetching copying(false), looking(true);
+  for (const int64_t version : {1, 2}) {
+    copying.Fetch(version);
+    looking.Fetch(version);
+    for (const size_t target : {0, 1}) {
+      CHECK_FALSE(copying.IsInPlace(target));
+      CHECK(looking.IsInPlace(target));
+    }
+  }
+  CHECK(looking.ps.pulls == 6);
+  looking.ps.shares = false;
+  looking.Fetch(3);
+  CHECK_FALSE(looking.IsInPlace(0));
+}
+
+TEST_CASE("A value of which the ps shows only a part comes as bytes, and so does the rest") {
+  for (const int hidden : {1, 2, 3}) {
+    Fetching looking(true);
+    looking.ps.hides = [hidden](int pull) { return pull == hidden; };
+    looking.Fetch(1);
+    CHECK_FALSE(looking.IsInPlace(0));
+    looking.Fetch(2);
+    CHECK(looking.IsInPlace(0));
+  }
+}
+
+TEST_CASE("Values that were written over while they were copied are fetched again") {
+  Fetching copying(false);
+  copying.ps.overwrites = [](int pull) { return pull <= 4; };
+  copying.Fetch(1);
+  CHECK(copying.ps.pulls > 4);
+}
+
+}  // namespace
+}  // namespace lockstep
