@@ -24,7 +24,8 @@ std::string ErrorOf(const std::string& text) {
 TEST_CASE("An unknown field names its place and the fields that there are") {
   CHECK(ErrorOf<JobDef>("name: 'x'\n  mx_steps: 5") ==
         "f.textproto:2:3: unknown field \"mx_steps\" in JobDef. Remedy: use one of max_steps, "
-        "model, towers, seed, name, data, sync, data_epochs, local, optimizer, evaluation, "
+        "model, towers, seed, name, data, sync, data_epochs, local, transport, optimizer, "
+        "evaluation, "
         "max_part_bytes, checkpoint, global_batch, batch_per_tower");
   CHECK_THAT(ErrorOf<JobDef>("optimizer { adam { beta: 1 } }"),
              Contains("unknown field \"beta\" in Adam. Remedy: use one of beta1, beta2, "));
