@@ -30,10 +30,15 @@ absl::Status Stopped() { return absl::CancelledError("training was stopped"); }
 
 absl::Status TrainingLoop::Run() {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto runner, StepRunner::Create(options_.step, parts_));
-  LOCKSTEP_RETURN_IF_ERROR(options_.step.asynchronous ? RunAsynchronous(runner.get())
-                                                      : RunSynchronous(runner.get()));
-  parts_.progress->Finish();
-  return absl::OkStatus();
+  const absl::Status end =
+      options_.step.asynchronous ? RunAsynchronous(runner.get()) : RunSynchronous(runner.get());
+  if (end.ok()) {
+    parts_.progress->Finish();
+  } else {
+    // The runner waits for values that it has asked for ahead: they may never come.
+    for (PsData* shard : parts_.shards) shard->Cancel();
+  }
+  return end;
 }
 
 absl::Status TrainingLoop::RunSynchronous(StepRunner* runner) {

@@ -30,7 +30,7 @@ class TrainingLoop {
       : options_(std::move(options)), parts_(parts) {}
 
   // Trains until the step shard says that the job is done (OK) or something cannot be repaired by
-  // repeating. CANCELLED after Stop.
+  // repeating: then all calls to the shards are cancelled. CANCELLED after Stop.
   absl::Status Run();
   // Ends Run before its next step or wait for a token. Once.
   void Stop() { stop_.Notify(); }
