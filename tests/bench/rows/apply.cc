@@ -31,17 +31,17 @@
 namespace lockstep::bench {
 namespace {
 
-constexpr size_t kElements = size_t{16} << 20;
+constexpr size_t kApplyElements = size_t{16} << 20;
 constexpr size_t kGradients = 4;
 constexpr size_t kBlock = 512;
 constexpr float kLearningRate = 1e-3f;
-constexpr double kTarget = 0.85;
+constexpr double kApplyTarget = 0.85;
 
 Tensor RandomTensor(uint64_t seed) {
-  Tensor tensor(DType::kFloat32, Shape({static_cast<int64_t>(kElements)}));
+  Tensor tensor(DType::kFloat32, Shape({static_cast<int64_t>(kApplyElements)}));
   const Philox generator(seed, "apply");
   const std::span<float> elements = tensor.as<float>();
-  for (size_t i = 0; i < kElements; i += 4) {
+  for (size_t i = 0; i < kApplyElements; i += 4) {
     const auto words = generator.At(i / 4);
     for (size_t j = 0; j < 4; ++j) elements[i + j] = UniformFloat(words[j]) + 0.01f;
   }
@@ -67,7 +67,7 @@ class Applied {
   // Read or written in one step.
   double num_bytes() const {
     const size_t arrays = kGradients + 2 + 2 * variable_.slots().size();
-    return static_cast<double>(arrays * kElements * sizeof(float));
+    return static_cast<double>(arrays * kApplyElements * sizeof(float));
   }
   int num_threads() const { return pool_.num_threads(); }
 
@@ -114,7 +114,7 @@ class Applied {
     for (const ps::HeldGradient& gradient : closing_.gradients) {
       terms.push_back(gradient.value.view());
     }
-    pool_.ForRanges(kElements, range_step_, [&](size_t begin, size_t end) {
+    pool_.ForRanges(kApplyElements, range_step_, [&](size_t begin, size_t end) {
       alignas(Tensor::kAlignment) std::array<float, kBlock> sums;
       for (size_t first = begin; first < end; first += kBlock) {
         const size_t count = std::min(kBlock, end - first);
@@ -142,7 +142,7 @@ class Applied {
   ps::DenseAccumulator accumulator_;
   ps::Closing closing_;
   ThreadPool pool_{UsableCpus()};
-  size_t range_step_ = kElements;  // of the last step
+  size_t range_step_ = kApplyElements;  // of the last step
 };
 
 double SecondsFor(int times, const std::function<void()>& run) {
@@ -194,7 +194,7 @@ absl::StatusOr<RowResult> Compare(const Optimizer& optimizer, const BenchOptions
   result.unit = "GB/s";
   result.peer = "a pass over the same arrays";
   result.peer_value = medians.theirs;
-  result.target = optimizer.is_judged ? kTarget : 0;
+  result.target = optimizer.is_judged ? kApplyTarget : 0;
   result.note = absl::StrCat(
       kGradients, " gradients of 64 MiB, ", applied.num_threads(),
       " threads; bytes read and written of gradients, value and slots; the pass adds up what it "
