@@ -10,10 +10,10 @@ namespace lockstep::shm {
 absl::StatusOr<std::shared_ptr<const Segment>> ExchangeMemory(const std::string& socket,
                                                               uint64_t secret, const Segment* ours,
                                                               absl::Duration patience) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Descriptor server, PacketSocket());
+  LOCKSTEP_ASSIGN_OR_RETURN(const FileDescriptor server, PacketSocket());
   LOCKSTEP_RETURN_IF_ERROR(ConnectTo(server, socket));
   LOCKSTEP_RETURN_IF_ERROR(CheckPeer(server));
-  const Descriptor none;
+  const FileDescriptor none;
   const absl::string_view said(reinterpret_cast<const char*>(&secret), sizeof secret);
   LOCKSTEP_RETURN_IF_ERROR(SendPacket(server, said, ours == nullptr ? none : ours->descriptor()));
   LOCKSTEP_RETURN_IF_ERROR(AwaitPacket(server, patience));
@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<const Segment>> ExchangeMemory(const std::string&
         "handing over shared memory: ",
         absl::StartsWith(answer->bytes, kRefused) ? answer->bytes.substr(1) : "refused"));
   }
-  if (!answer->descriptor) return nullptr;
+  if (!answer->descriptor.valid()) return nullptr;
   return Segment::Map(answer->descriptor);
 }
 

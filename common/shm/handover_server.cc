@@ -35,16 +35,16 @@ absl::StatusOr<uint64_t> Random() {
 absl::StatusOr<std::unique_ptr<HandoverServer>> HandoverServer::Start(absl::Duration patience) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t number, Random());
   std::string name = absl::StrCat("lockstep-", absl::Hex(number, absl::kZeroPad16));
-  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor listener, PacketSocket());
+  LOCKSTEP_ASSIGN_OR_RETURN(FileDescriptor listener, PacketSocket());
   LOCKSTEP_RETURN_IF_ERROR(BindTo(listener, name));
-  Descriptor stop(eventfd(0, EFD_CLOEXEC));
-  if (!stop) return absl::InternalError(absl::StrCat("eventfd: ", std::strerror(errno)));
+  FileDescriptor stop(eventfd(0, EFD_CLOEXEC));
+  if (!stop.valid()) return absl::InternalError(absl::StrCat("eventfd: ", std::strerror(errno)));
   return std::unique_ptr<HandoverServer>(
       new HandoverServer(patience, std::move(name), std::move(listener), std::move(stop)));
 }
 
-HandoverServer::HandoverServer(absl::Duration patience, std::string name, Descriptor listener,
-                               Descriptor stop)
+HandoverServer::HandoverServer(absl::Duration patience, std::string name, FileDescriptor listener,
+                               FileDescriptor stop)
     : patience_(patience),
       name_(std::move(name)),
       listener_(std::move(listener)),
@@ -81,23 +81,24 @@ void HandoverServer::Serve() {
     for (size_t i = 0; i < peers.size(); ++i) {
       const bool has_spoken = wanted[i + 1].revents != 0;
       if (has_spoken) Answer(peers[i].socket);
-      if (has_spoken || peers[i].expires <= now) peers[i].socket = Descriptor();
+      if (has_spoken || peers[i].expires <= now) peers[i].socket = FileDescriptor();
     }
-    peers.erase(std::remove_if(peers.begin(), peers.end(), [](const Peer& p) { return !p.socket; }),
-                peers.end());
+    peers.erase(
+        std::remove_if(peers.begin(), peers.end(), [](const Peer& p) { return !p.socket.valid(); }),
+        peers.end());
     if (wanted.back().fd == listener_.get() && wanted.back().revents != 0) Accept(&peers);
   }
 }
 
 void HandoverServer::Accept(std::vector<Peer>* peers) {
-  Descriptor peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!peer || !CheckPeer(peer).ok()) return;
+  FileDescriptor peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!peer.valid() || !CheckPeer(peer).ok()) return;
   peers->push_back({std::move(peer), absl::Now() + patience_});
 }
 
 // Who has gone hears nothing.
-void HandoverServer::Answer(const Descriptor& peer) {
-  const Descriptor none;
+void HandoverServer::Answer(const FileDescriptor& peer) {
+  const FileDescriptor none;
   const absl::StatusOr<std::shared_ptr<const Segment>> ours = Exchange(peer);
   if (!ours.ok()) {
     (void)SendPacket(peer, absl::StrCat(kRefused, ours.status().message()), none);
@@ -106,7 +107,8 @@ void HandoverServer::Answer(const Descriptor& peer) {
   (void)SendPacket(peer, kAgreed, *ours == nullptr ? none : (*ours)->descriptor());
 }
 
-absl::StatusOr<std::shared_ptr<const Segment>> HandoverServer::Exchange(const Descriptor& peer) {
+absl::StatusOr<std::shared_ptr<const Segment>> HandoverServer::Exchange(
+    const FileDescriptor& peer) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(peer));
   uint64_t secret = 0;
   if (packet.bytes.size() != sizeof secret) {
@@ -124,7 +126,7 @@ absl::StatusOr<std::shared_ptr<const Segment>> HandoverServer::Exchange(const De
     offers_.erase(found);
   }
   std::shared_ptr<const Segment> theirs;
-  if (packet.descriptor) {
+  if (packet.descriptor.valid()) {
     LOCKSTEP_ASSIGN_OR_RETURN(theirs, Segment::Map(packet.descriptor));
   }
   LOCKSTEP_RETURN_IF_ERROR(offer.taken(std::move(theirs)));

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/shm/descriptor.h"
+#include "common/fs/file_descriptor.h"
 #include "common/shm/segment.h"
 
 namespace lockstep::shm {
@@ -45,20 +45,21 @@ class HandoverServer {
     absl::Time expires;
   };
   struct Peer {
-    Descriptor socket;
+    FileDescriptor socket;
     absl::Time expires;
   };
 
-  HandoverServer(absl::Duration patience, std::string name, Descriptor listener, Descriptor stop);
+  HandoverServer(absl::Duration patience, std::string name, FileDescriptor listener,
+                 FileDescriptor stop);
   void Serve();
   void Accept(std::vector<Peer>* peers);
-  void Answer(const Descriptor& peer);
-  absl::StatusOr<std::shared_ptr<const Segment>> Exchange(const Descriptor& peer);
+  void Answer(const FileDescriptor& peer);
+  absl::StatusOr<std::shared_ptr<const Segment>> Exchange(const FileDescriptor& peer);
 
   const absl::Duration patience_;
   const std::string name_;
-  const Descriptor listener_;
-  const Descriptor stop_;  // readable when the thread is to end
+  const FileDescriptor listener_;
+  const FileDescriptor stop_;  // readable when the thread is to end
   absl::Mutex mutex_;
   absl::flat_hash_map<uint64_t, Offered> offers_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: uses all above

@@ -44,26 +44,26 @@ union Control {
 
 }  // namespace
 
-absl::StatusOr<Descriptor> PacketSocket() {
-  Descriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) return SocketFailed("socket");
+absl::StatusOr<FileDescriptor> PacketSocket() {
+  FileDescriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.valid()) return SocketFailed("socket");
   return made;
 }
 
-absl::Status BindTo(const Descriptor& socket, absl::string_view name) {
+absl::Status BindTo(const FileDescriptor& socket, absl::string_view name) {
   const Address address(name);
   if (bind(socket.get(), address.get(), address.size) != 0) return SocketFailed("bind");
   if (listen(socket.get(), SOMAXCONN) != 0) return SocketFailed("listen");
   return absl::OkStatus();
 }
 
-absl::Status ConnectTo(const Descriptor& socket, absl::string_view name) {
+absl::Status ConnectTo(const FileDescriptor& socket, absl::string_view name) {
   const Address address(name);
   if (connect(socket.get(), address.get(), address.size) != 0) return SocketFailed("connect");
   return absl::OkStatus();
 }
 
-absl::Status CheckPeer(const Descriptor& socket) {
+absl::Status CheckPeer(const FileDescriptor& socket) {
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
@@ -75,14 +75,14 @@ absl::Status CheckPeer(const Descriptor& socket) {
                    ", got one of user ", peer.uid));
 }
 
-absl::Status SendPacket(const Descriptor& socket, absl::string_view bytes,
-                        const Descriptor& descriptor) {
+absl::Status SendPacket(const FileDescriptor& socket, absl::string_view bytes,
+                        const FileDescriptor& descriptor) {
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
   Control control = {};
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (descriptor) {
+  if (descriptor.valid()) {
     message.msg_control = control.bytes;
     message.msg_controllen = sizeof control.bytes;
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
@@ -97,7 +97,7 @@ absl::Status SendPacket(const Descriptor& socket, absl::string_view bytes,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Packet> ReceivePacket(const Descriptor& socket) {
+absl::StatusOr<Packet> ReceivePacket(const FileDescriptor& socket) {
   char bytes[kMaxPacket];
   iovec part{bytes, sizeof bytes};
   Control control = {};
@@ -108,13 +108,13 @@ absl::StatusOr<Packet> ReceivePacket(const Descriptor& socket) {
   message.msg_controllen = sizeof control.bytes;
   const ssize_t received = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (received < 0) return SocketFailed("recvmsg");
-  Packet packet{std::string(bytes, static_cast<size_t>(received)), Descriptor()};
+  Packet packet{std::string(bytes, static_cast<size_t>(received)), FileDescriptor()};
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
       header->cmsg_len == CMSG_LEN(sizeof(int))) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    packet.descriptor = Descriptor(fd);
+    packet.descriptor = FileDescriptor(fd);
   }
   if (received == 0) {
     return absl::UnavailableError("handing over shared memory: the peer has hung up");
@@ -122,7 +122,7 @@ absl::StatusOr<Packet> ReceivePacket(const Descriptor& socket) {
   return packet;
 }
 
-absl::Status AwaitPacket(const Descriptor& socket, absl::Duration patience) {
+absl::Status AwaitPacket(const FileDescriptor& socket, absl::Duration patience) {
   const absl::Time deadline = absl::Now() + patience;
   while (true) {
     const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());

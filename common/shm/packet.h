@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/shm/descriptor.h"
+#include "common/fs/file_descriptor.h"
 
 namespace lockstep::shm {
 
@@ -19,23 +19,23 @@ inline constexpr char kRefused[] = "-";
 
 struct Packet {
   std::string bytes;
-  Descriptor descriptor;  // null: none came
+  FileDescriptor descriptor;  // null: none came
 };
 
 // A socket of the kind on which packets go.
-absl::StatusOr<Descriptor> PacketSocket();
+absl::StatusOr<FileDescriptor> PacketSocket();
 // Its address: an abstract name, of which nothing is on any disk.
-absl::Status BindTo(const Descriptor& socket, absl::string_view name);
-absl::Status ConnectTo(const Descriptor& socket, absl::string_view name);
+absl::Status BindTo(const FileDescriptor& socket, absl::string_view name);
+absl::Status ConnectTo(const FileDescriptor& socket, absl::string_view name);
 // PERMISSION_DENIED: the process at the other end belongs to another user.
-absl::Status CheckPeer(const Descriptor& socket);
+absl::Status CheckPeer(const FileDescriptor& socket);
 
 // `descriptor` may be null. Neither blocks.
-absl::Status SendPacket(const Descriptor& socket, absl::string_view bytes,
-                        const Descriptor& descriptor);
+absl::Status SendPacket(const FileDescriptor& socket, absl::string_view bytes,
+                        const FileDescriptor& descriptor);
 // UNAVAILABLE: the peer has hung up, or nothing is there.
-absl::StatusOr<Packet> ReceivePacket(const Descriptor& socket);
+absl::StatusOr<Packet> ReceivePacket(const FileDescriptor& socket);
 // DEADLINE_EXCEEDED: nothing came.
-absl::Status AwaitPacket(const Descriptor& socket, absl::Duration patience);
+absl::Status AwaitPacket(const FileDescriptor& socket, absl::Duration patience);
 
 }  // namespace lockstep::shm

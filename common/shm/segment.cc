@@ -50,8 +50,8 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Create(const char* name, uint6
     return absl::ResourceExhaustedError(absl::StrCat(
         "shared memory of ", bytes, " bytes: the machine has ", *available, " bytes available"));
   }
-  Descriptor descriptor(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!descriptor) return Failed("memfd_create", bytes);
+  FileDescriptor descriptor(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!descriptor.valid()) return Failed("memfd_create", bytes);
   if (fchmod(descriptor.get(), S_IRUSR | S_IWUSR) != 0) return Failed("fchmod", bytes);
   if (fallocate(descriptor.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
     return Failed("fallocate", bytes);
@@ -70,7 +70,7 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Create(const char* name, uint6
   return segment;
 }
 
-absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const Descriptor& descriptor) {
+absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor& descriptor) {
   struct stat about;
   if (fstat(descriptor.get(), &about) != 0) return Failed("fstat", 0);
   const int seals = fcntl(descriptor.get(), F_GET_SEALS);
@@ -83,7 +83,7 @@ absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const Descriptor& de
   void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, descriptor.get(), 0);
   if (data == MAP_FAILED) return Failed("mmap", size);
   return std::shared_ptr<const Segment>(
-      new Segment(Descriptor(), static_cast<std::byte*>(data), size));
+      new Segment(FileDescriptor(), static_cast<std::byte*>(data), size));
 }
 
 Segment::~Segment() { munmap(data_, size_); }

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "common/shm/descriptor.h"
+#include "common/fs/file_descriptor.h"
 
 namespace lockstep::shm {
 
@@ -22,19 +22,19 @@ class Segment {
   // much. `name` is seen in /proc/PID/maps.
   static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
   // A peer's, for reading. INVALID_ARGUMENT: no segment, or one whose size could still change.
-  static absl::StatusOr<std::shared_ptr<const Segment>> Map(const Descriptor& descriptor);
+  static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor);
   ~Segment();
 
   std::span<std::byte> bytes() { return {data_, size_}; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   // To be handed over; null of a segment that was mapped.
-  const Descriptor& descriptor() const { return descriptor_; }
+  const FileDescriptor& descriptor() const { return descriptor_; }
 
  private:
-  Segment(Descriptor descriptor, std::byte* data, uint64_t size)
+  Segment(FileDescriptor descriptor, std::byte* data, uint64_t size)
       : descriptor_(std::move(descriptor)), data_(data), size_(size) {}
 
-  const Descriptor descriptor_;
+  const FileDescriptor descriptor_;
   std::byte* const data_;
   const uint64_t size_;
 };

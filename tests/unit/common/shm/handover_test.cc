@@ -1,6 +1,5 @@
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -11,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/shm/handover_client.h"
 #include "common/shm/handover_server.h"
+#include "tests/unit/common/shm/killed_child.h"
 
 namespace lockstep::shm {
 namespace {
@@ -49,8 +49,8 @@ struct Brought {
 };
 
 // Connected, and silent.
-Descriptor Visitor(const HandoverServer& server) {
-  Descriptor visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+FileDescriptor Visitor(const HandoverServer& server) {
+  FileDescriptor visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, server.socket().data(), server.socket().size());
@@ -111,9 +111,9 @@ TEST_CASE("Who takes the memory may refuse it, and the peer is told why") {
 
 TEST_CASE("Silent peers, peers that hang up and peers that babble keep nobody waiting") {
   const auto server = Server();
-  const Descriptor silent = Visitor(*server), also_silent = Visitor(*server);
-  { const Descriptor hangs_up = Visitor(*server); }
-  const Descriptor babbles = Visitor(*server);
+  const FileDescriptor silent = Visitor(*server), also_silent = Visitor(*server);
+  { const FileDescriptor hangs_up = Visitor(*server); }
+  const FileDescriptor babbles = Visitor(*server);
   REQUIRE(send(babbles.get(), "0123456789abcdef", 16, 0) == 16);
   Brought brought;
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
@@ -126,7 +126,7 @@ TEST_CASE("Silent peers, peers that hang up and peers that babble keep nobody wa
 
 TEST_CASE("A peer that says nothing is dropped") {
   const auto server = Server(absl::Milliseconds(1));
-  const Descriptor silent = Visitor(*server);
+  const FileDescriptor silent = Visitor(*server);
   char byte;
   CHECK(recv(silent.get(), &byte, 1, 0) == 0);  // blocks until the server hangs up
 }
@@ -144,10 +144,10 @@ TEST_CASE("What is no segment is refused, and the offer with it") {
   const auto server = Server();
   Brought brought;
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
-  const Descriptor visitor = Visitor(*server);
+  const FileDescriptor visitor = Visitor(*server);
   int ends[2];
   REQUIRE(pipe(ends) == 0);
-  const Descriptor read_end(ends[0]), write_end(ends[1]);
+  const FileDescriptor read_end(ends[0]), write_end(ends[1]);
   iovec part{const_cast<uint64_t*>(&*secret), sizeof *secret};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
@@ -192,22 +192,12 @@ TEST_CASE("The memory of a killed peer stays for as long as it is mapped, and no
   const auto server = Server();
   Brought brought;
   const auto secret = server->Offer(nullptr, brought.taken());
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const auto mine = Segment::Create("child", 4096);
-    (*mine)->bytes()[0] = std::byte{'c'};
-    const bool exchanged = ExchangeMemory(server->socket(), *secret, mine->get(), kPatience).ok();
-    (void)!write(ends[1], exchanged ? "y" : "n", 1);
-    while (true) pause();
-  }
-  char exchanged;
-  REQUIRE(read(ends[0], &exchanged, 1) == 1);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  close(ends[0]);
-  close(ends[1]);
+  std::shared_ptr<Segment> mine;  // the child has it until it is killed
+  const char exchanged = test::KilledAfter([&] {
+    mine = *Segment::Create("child", 4096);
+    mine->bytes()[0] = std::byte{'c'};
+    return ExchangeMemory(server->socket(), *secret, mine.get(), kPatience).ok() ? 'y' : 'n';
+  });
   REQUIRE(exchanged == 'y');
   CHECK(FirstOf(brought.segment) == 'c');
   const std::weak_ptr<const Segment> last = brought.segment;

@@ -3,22 +3,21 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <optional>
 #include <string>
 
 #include "common/shm/arena.h"
 #include "common/shm/host.h"
+#include "tests/unit/common/shm/killed_child.h"
 
 namespace lockstep::shm {
 namespace {
 
-Descriptor MemoryFile(uint64_t bytes, int seals) {
-  Descriptor descriptor(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+FileDescriptor MemoryFile(uint64_t bytes, int seals) {
+  FileDescriptor descriptor(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(ftruncate(descriptor.get(), static_cast<off_t>(bytes)) == 0);
   REQUIRE(fcntl(descriptor.get(), F_ADD_SEALS, seals) == 0);
   return descriptor;
@@ -37,7 +36,7 @@ TEST_CASE("A segment is zeroed, private to the user, and seen by whoever maps it
   REQUIRE(mapped.ok());
   bytes[9999] = std::byte{7};
   CHECK((*mapped)->bytes()[9999] == std::byte{7});
-  CHECK_FALSE((*mapped)->descriptor());
+  CHECK_FALSE((*mapped)->descriptor().valid());
 }
 
 TEST_CASE("Nobody resizes a segment, and nobody but its maker writes it") {
@@ -59,13 +58,13 @@ TEST_CASE("What could be cut short, or is no memory at all, is not mapped") {
   CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(8192, 0)).status()));
   CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(8192, F_SEAL_GROW)).status()));
   CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(0, F_SEAL_SHRINK | F_SEAL_GROW)).status()));
-  CHECK(
-      absl::IsInvalidArgument(Segment::Map(Descriptor(open("/proc/self/exe", O_RDONLY))).status()));
+  CHECK(absl::IsInvalidArgument(
+      Segment::Map(FileDescriptor(open("/proc/self/exe", O_RDONLY))).status()));
   int ends[2];
   REQUIRE(pipe(ends) == 0);
-  const Descriptor read_end(ends[0]), write_end(ends[1]);
+  const FileDescriptor read_end(ends[0]), write_end(ends[1]);
   CHECK(absl::IsInvalidArgument(Segment::Map(read_end).status()));
-  CHECK_FALSE(Segment::Map(Descriptor()).ok());
+  CHECK_FALSE(Segment::Map(FileDescriptor()).ok());
 }
 
 TEST_CASE("More than the machine has is refused, saying how much there is") {
@@ -76,22 +75,12 @@ TEST_CASE("More than the machine has is refused, saying how much there is") {
 }
 
 TEST_CASE("A mapping outlives its maker, even one that is killed") {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
   const auto made = Segment::Create("test", 4096);
   REQUIRE(made.ok());
-  const pid_t child = fork();
-  if (child == 0) {
+  test::KilledAfter([&] {
     (*made)->bytes()[0] = std::byte{42};
-    (void)!write(ends[1], "x", 1);
-    while (true) pause();
-  }
-  char byte;
-  REQUIRE(read(ends[0], &byte, 1) == 1);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  close(ends[0]);
-  close(ends[1]);
+    return 'x';
+  });
   CHECK((*made)->bytes()[0] == std::byte{42});
 }
 
