@@ -134,6 +134,9 @@ class VariablePuller::Impl {
   // When all is there. False: of some target not all is in one place, as when the ps has put one
   // version of it elsewhere.
   bool LookAtValues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool shows_any =
+        std::ranges::any_of(in_place_, [](const auto& values) { return values != nullptr; });
+    if (!shows_any) return true;
     shown_.assign(targets_.size(), nullptr);
     std::vector<bool> seen(targets_.size());
     for (size_t request = 0; request < in_place_.size(); ++request) {

@@ -80,13 +80,7 @@ absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
 
 void VariableCache::FetchAhead(GlobalStep version) {
   LOCKSTEP_CHECK(!is_ahead_);
-  AimAtDense(/*with_dense=*/true);
-  for (Shard& shard : shards_) {
-    for (size_t k = 0; k < shard.targets.size(); ++k) {
-      if (layout_.variables()[shard.targets[k].variable].sparse)
-        shard.puller->SetTarget(k, Nothing());
-    }
-  }
+  Aim(/*with_dense=*/true, /*with_rows=*/false);
   dense_version_ = kNoVersion;
   is_ahead_ = true;
   StartFetch(version, PullAhead::kEverything);
@@ -110,23 +104,23 @@ void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool w
     views_[i] = RowRange(std::as_const(memory_[i]).view(), 0, num_rows);
     part_rows_[i]->Divide(rows[i]);
   }
-  AimAtDense(with_dense);
-  for (Shard& shard : shards_) {
-    for (size_t k = 0; k < shard.targets.size(); ++k) {
-      const auto [variable, part] = shard.targets[k];
-      if (!variables[variable].sparse) continue;
-      const PartRows::Range& range = part_rows_[variable]->of_part(part);
-      shard.puller->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
-    }
-  }
+  Aim(with_dense, /*with_rows=*/true);
 }
 
-void VariableCache::AimAtDense(bool with_dense) {
+void VariableCache::Aim(bool with_dense, bool with_rows) {
   fetches_dense_ = with_dense;
   for (Shard& shard : shards_) {
     for (size_t k = 0; k < shard.targets.size(); ++k) {
-      if (layout_.variables()[shard.targets[k].variable].sparse) continue;
-      shard.puller->SetTarget(k, with_dense ? MemoryOf(shard.targets[k]) : Nothing());
+      const auto [variable, part] = shard.targets[k];
+      const bool is_sparse = layout_.variables()[variable].sparse;
+      if (!(is_sparse ? with_rows : with_dense)) {
+        shard.puller->SetTarget(k, Nothing());
+      } else if (is_sparse) {
+        const PartRows::Range& range = part_rows_[variable]->of_part(part);
+        shard.puller->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
+      } else {
+        shard.puller->SetTarget(k, MemoryOf(shard.targets[k]));
+      }
     }
   }
 }

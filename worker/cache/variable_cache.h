@@ -83,9 +83,10 @@ class VariableCache {
 
   VariableCache(const VariableLayout& layout, size_t num_shards, Place place);
   void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
-  // Tells the pullers what the next fetch brings, and where to.
+  // Tells the pullers what the next fetch brings, and where to: of sparse variables these rows.
   void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
-  void AimAtDense(bool with_dense);
+  // The same with the rows of before, or none.
+  void Aim(bool with_dense, bool with_rows);
   // For what AimAt wants of it.
   MutableTensorView MemoryOf(const Target& target);
   // Lets a row come where nothing would.
