@@ -42,10 +42,13 @@ absl::StatusOr<PushReply> PushCall::Handle() {
 }
 
 absl::Status PushCall::Locate(const PushRequest& request, PushOrder* order) const {
+  const absl::Status located = plane_.memory == nullptr
+                                   ? absl::NotFoundError("this ps exchanges no memory")
+                                   : plane_.memory->Locate(request, order);
+  if (located.ok()) return located;
   // Who may not push is told so rather than that it has attached nothing.
   LOCKSTEP_RETURN_IF_ERROR(plane_.shard->Admit(order->worker));
-  if (plane_.memory == nullptr) return absl::NotFoundError("this ps exchanges no memory");
-  return plane_.memory->Locate(request, order);
+  return located;
 }
 
 void PushCall::Answered(bool) {}
