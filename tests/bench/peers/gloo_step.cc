@@ -61,12 +61,7 @@ int Main(int argc, char** argv) {
   const bool well =
       RunWorkers(job.workers, [&](int worker) { return Work(job, worker, folder, &times); });
   std::filesystem::remove_all(folder);
-  if (!well) {
-    std::fprintf(stderr, "gloo: a worker failed, or its sum was wrong\n");
-    return 1;
-  }
-  times.Print();
-  return 0;
+  return Report(well, "gloo: a worker failed, or its sum was wrong", times);
 }
 
 }  // namespace

@@ -95,4 +95,13 @@ bool RunWorkers(int workers, const std::function<bool(int worker)>& work) {
   return all_well;
 }
 
+int Report(bool well, const char* failure, const StepTimes& times) {
+  if (well) {
+    times.Print();
+  } else {
+    std::fprintf(stderr, "%s\n", failure);
+  }
+  return well ? 0 : 1;
+}
+
 }  // namespace lockstep::bench

@@ -54,4 +54,7 @@ class StepTimes {
 // returning false; false if any did or died.
 bool RunWorkers(int workers, const std::function<bool(int worker)>& work);
 
+// The end of the program: prints the times, or what failed. Its exit code.
+int Report(bool well, const char* failure, const StepTimes& times);
+
 }  // namespace lockstep::bench

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -192,12 +191,7 @@ int Main(int argc, char** argv) {
       RunWorkers(job.workers, [&](int worker) { return Work(job, worker, endpoint, &times); });
   kill(server, SIGKILL);
   waitpid(server, nullptr, 0);
-  if (!well) {
-    std::fprintf(stderr, "ZeroMQ: a worker failed, or its values were wrong\n");
-    return 1;
-  }
-  times.Print();
-  return 0;
+  return Report(well, "ZeroMQ: a worker failed, or its values were wrong", times);
 }
 
 }  // namespace

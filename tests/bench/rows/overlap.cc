@@ -1,11 +1,10 @@
 // How much of a push is over when the backward pass is. Gradients leave as they are computed;
 // clipping by their common norm, here one that nothing reaches, holds them all back until the end.
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/fs/input_file.h"
+#include "tests/bench/digits_data.h"
 #include "tests/bench/interleave.h"
 #include "tests/bench/local_job.h"
 #include "tests/bench/rows/rows.h"
@@ -20,12 +19,9 @@ constexpr char kOverlapModel[] = "deploy/examples/digits/model.textproto";
 constexpr size_t kOverlapModelBytes = 64 * 1024;  // at most
 
 std::string OverlapJob(const char* clipping) {
-  const std::string digits =
-      absl::StrCat(std::filesystem::current_path().string(), "/deploy/data/digits/");
-  return absl::StrCat("model: 'model.textproto'\ndata { idx { train_images: '", digits,
-                      "train-images.idx.gz' train_labels: '", digits,
-                      "train-labels.idx.gz' } scale: 0.0625 }\nbatch_per_tower: 32\nmax_steps: ",
-                      kOverlapSteps, "\noptimizer { sgd {} learning_rate { base: 0.01 } ", clipping,
+  return absl::StrCat("model: 'model.textproto'\n", DigitsData(),
+                      "batch_per_tower: 32\nmax_steps: ", kOverlapSteps,
+                      "\noptimizer { sgd {} learning_rate { base: 0.01 } ", clipping,
                       " }\nlocal { ps: 1 workers: ", kOverlapWorkers, " }\n");
 }
 

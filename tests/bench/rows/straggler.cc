@@ -1,12 +1,12 @@
 // What slow replicas cost. Replicas sleep instead of computing, so that the number of cores does
 // not matter.
-#include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "tests/bench/contest.h"
+#include "tests/bench/digits_data.h"
 #include "tests/bench/local_job.h"
 #include "tests/bench/rows/rows.h"
 
@@ -30,12 +30,8 @@ struct Replicas {
 };
 
 std::string JobText(const Replicas& replicas) {
-  const std::string digits =
-      absl::StrCat(std::filesystem::current_path().string(), "/deploy/data/digits/");
   return absl::StrCat(
-      "model: 'model.textproto'\ndata { idx { train_images: '", digits,
-      "train-images.idx.gz' train_labels: '", digits,
-      "train-labels.idx.gz' } scale: 0.0625 }\nbatch_per_tower: 8\nmax_steps: ", kSteps,
+      "model: 'model.textproto'\n", DigitsData(), "batch_per_tower: 8\nmax_steps: ", kSteps,
       "\noptimizer { sgd {} learning_rate { base: 0.1 } }\nsync { replicas_to_aggregate: ",
       replicas.needed, " token_policy: ", replicas.policy,
       " }\nlocal { ps: 1 workers: ", replicas.count, " }\n");
