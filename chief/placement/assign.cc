@@ -6,11 +6,6 @@
 #include "common/base/check.h"
 
 namespace lockstep::chief {
-namespace {
-
-constexpr uint32_t kStepShard = 0;
-
-}  // namespace
 
 std::vector<ShardIndex> AssignShards(absl::Span<const VariableSize> variables,
                                      uint32_t num_shards) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/sync/steps.h"
+#include "common/base/ids.h"
 
 namespace lockstep::chief {
 namespace {

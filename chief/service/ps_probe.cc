@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "chief/sync/steps.h"
+#include "common/base/ids.h"
 
 namespace lockstep::chief {
 

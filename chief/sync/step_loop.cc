@@ -7,6 +7,7 @@
 #include "chief/sync/steps.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
+#include "common/base/ids.h"
 
 namespace lockstep::chief {
 namespace {

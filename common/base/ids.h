@@ -35,6 +35,8 @@ class StrongInt {
 using GlobalStep = StrongInt<struct GlobalStepTag, int64_t>;
 // Position of a ps in the cluster spec.
 using ShardIndex = StrongInt<struct ShardIndexTag, uint32_t>;
+// Index of the shard with the global step and the tokens.
+inline constexpr uint32_t kStepShard = 0;
 // Position of a worker in the cluster spec.
 using WorkerIndex = StrongInt<struct WorkerIndexTag, uint32_t>;
 // The number that a placement gives a variable; valid for one epoch.

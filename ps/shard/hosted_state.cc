@@ -16,8 +16,6 @@
 namespace lockstep::ps {
 namespace {
 
-constexpr ShardIndex kStepShard(0);
-
 // What checkpoints and the job's file call it.
 const std::string& WholeName(const CatalogEntry& entry) {
   return entry.part.of().empty() ? entry.name : entry.part.of();
@@ -242,7 +240,7 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
   LOCKSTEP_ASSIGN_OR_RETURN(const Source source, Source::Open(plan));
 
   // The others are told when the step shard has come to the end.
-  const std::optional<GlobalStep> end = shard == kStepShard ? EndOf(plan) : std::nullopt;
+  const std::optional<GlobalStep> end = shard.value() == kStepShard ? EndOf(plan) : std::nullopt;
   StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness, end);
   auto state =
       std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
@@ -276,7 +274,7 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
                      PlacesFor(entry, state->shared_values, &used), &state->missing_slots));
     state->variables.push_back(std::move(hosted));
   }
-  if (shard == kStepShard) {
+  if (shard.value() == kStepShard) {
     state->tokens = std::make_unique<TokenDesk>(
         is_fifo ? MakeFifoTokens(plan.start_step, counts.initial, counts.per_step)
                 : MakePerReplicaTokens(plan.start_step));

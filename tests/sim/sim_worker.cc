@@ -2,13 +2,13 @@
 
 #include <utility>
 
+#include "common/base/ids.h"
 #include "common/base/philox.h"
 #include "common/base/version.h"
 
 namespace lockstep::sim {
 namespace {
 
-constexpr size_t kStepShard = 0;
 constexpr absl::Duration kRetryPause = absl::Milliseconds(20);
 constexpr absl::Duration kRegisterPause = absl::Milliseconds(100);
 

@@ -25,9 +25,6 @@
 
 namespace lockstep::worker {
 
-// The shard with the global step and the tokens.
-inline constexpr size_t kStepShard = 0;
-
 struct StepRunnerOptions {
   WorkerIdentity identity;
   uint64_t seed = 0;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/ids.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
