@@ -13,8 +13,6 @@ constexpr char kSegmentName[] = "lockstep-gradients";
 
 }  // namespace
 
-uint64_t GradientMemory::RoomFor(uint64_t bytes) { return shm::RoomFor(bytes); }
-
 absl::StatusOr<std::unique_ptr<GradientMemory>> GradientMemory::Create(uint64_t bytes) {
   std::unique_ptr<shm::Arena> arena;
   if (bytes > 0) {

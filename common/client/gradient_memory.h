@@ -19,11 +19,8 @@ class Segment;
 // holds it, whatever becomes of the worker.
 class GradientMemory {
  public:
-  // What a tensor of so many bytes takes of it.
-  static uint64_t RoomFor(uint64_t bytes);
-
-  // For tensors that take so many bytes in all; 0: of none. RESOURCE_EXHAUSTED: the machine has not
-  // enough.
+  // For tensors that take so many bytes in all (Tensor::RoomFor); 0: of none. RESOURCE_EXHAUSTED:
+  // the machine has not enough.
   static absl::StatusOr<std::unique_ptr<GradientMemory>> Create(uint64_t bytes);
   ~GradientMemory();
 

@@ -145,10 +145,6 @@ class GrpcPsData final : public PsData {
 
 }  // namespace
 
-std::unique_ptr<PsData> MakePsData(const ClientOptions& options) {
-  return MakePsData(options, SharedMemoryOptions());
-}
-
 std::unique_ptr<PsData> MakePsData(const ClientOptions& options, SharedMemoryOptions memory) {
   return std::make_unique<GrpcPsData>(options, std::move(memory));
 }

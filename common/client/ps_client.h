@@ -83,10 +83,6 @@ struct ClientOptions {
   std::string name;     // "ps 1", for error messages
 };
 
-// Neither connects yet: the first call does. Both talk through one channel of their own.
-std::unique_ptr<PsControl> MakePsControl(const ClientOptions& options);
-std::unique_ptr<PsData> MakePsData(const ClientOptions& options);
-
 // What a worker's client needs to exchange memory with a ps of its own host.
 struct SharedMemoryOptions {
   const GradientMemory* gradients = nullptr;
@@ -94,6 +90,9 @@ struct SharedMemoryOptions {
   // travel in messages.
   std::function<void(const absl::Status&)> told;
 };
-std::unique_ptr<PsData> MakePsData(const ClientOptions& options, SharedMemoryOptions memory);
+
+// Neither connects yet: the first call does. Both talk through one channel of their own.
+std::unique_ptr<PsControl> MakePsControl(const ClientOptions& options);
+std::unique_ptr<PsData> MakePsData(const ClientOptions& options, SharedMemoryOptions memory = {});
 
 }  // namespace lockstep

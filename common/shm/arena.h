@@ -10,10 +10,8 @@
 
 namespace lockstep::shm {
 
-// What a tensor of so many bytes takes of a segment.
-uint64_t RoomFor(uint64_t bytes);
-
-// Not thread-safe. The tensors keep the segment, not the arena.
+// Not thread-safe. Each tensor takes Tensor::RoomFor its bytes. The tensors keep the segment, not
+// the arena.
 class Arena {
  public:
   explicit Arena(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {}

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -15,12 +14,10 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-size_t RoundedUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
 // Passes over large tensors wait for the translation of addresses, too: less with huge pages.
 void* LargeMemory(size_t bytes) {
   void* memory = nullptr;
-  if (posix_memalign(&memory, kHugePage, RoundedUp(bytes, Tensor::kAlignment)) != 0) return nullptr;
+  if (posix_memalign(&memory, kHugePage, Tensor::RoomFor(bytes)) != 0) return nullptr;
   // Advice: where it is not taken the memory is as good, only slower.
   madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return memory;
@@ -31,9 +28,7 @@ void* LargeMemory(size_t bytes) {
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   const size_t bytes = num_bytes();
   void* const memory =
-      bytes >= kHugePage
-          ? LargeMemory(bytes)
-          : std::aligned_alloc(kAlignment, RoundedUp(std::max<size_t>(bytes, 1), kAlignment));
+      bytes >= kHugePage ? LargeMemory(bytes) : std::aligned_alloc(kAlignment, RoomFor(bytes));
   LOCKSTEP_CHECK(memory != nullptr);
   memory_.reset(static_cast<std::byte*>(memory));
 }

@@ -68,6 +68,10 @@ struct MutableTensorView {
 class Tensor {
  public:
   static constexpr size_t kAlignment = 64;
+  // The memory that a tensor of so many bytes takes: whole units of kAlignment, at least one.
+  static constexpr size_t RoomFor(size_t bytes) {
+    return (bytes == 0 ? 1 : (bytes + kAlignment - 1) / kAlignment) * kAlignment;
+  }
 
   Tensor() = default;  // no memory, shape [0]
   // Memory is not initialised.

@@ -33,10 +33,7 @@ void PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
 
 }  // namespace
 
-uint64_t PlaceBytes(uint64_t value_bytes) {
-  constexpr uint64_t kUnit = Tensor::kAlignment;
-  return Stamp::kRoom + (value_bytes + kUnit - 1) / kUnit * kUnit;
-}
+uint64_t PlaceBytes(uint64_t value_bytes) { return Stamp::kRoom + Tensor::RoomFor(value_bytes); }
 
 std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape& shape,
                                                        std::vector<ValuePlace> places) {

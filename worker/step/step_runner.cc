@@ -46,7 +46,7 @@ uint64_t StepRunner::GradientBytes(const VariableLayout& layout) {
   for (const WholeVariable& variable : layout.variables()) {
     if (!HasGradientOfFixedSize(variable)) continue;
     const auto elements = static_cast<uint64_t>(variable.shape.num_elements());
-    bytes += GradientMemory::RoomFor(elements * SizeOf(variable.dtype));
+    bytes += Tensor::RoomFor(elements * SizeOf(variable.dtype));
   }
   return bytes;
 }

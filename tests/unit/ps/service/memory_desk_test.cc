@@ -134,8 +134,7 @@ class SharingPs {
     REQUIRE(Await<CreateVariablesReply>([&](auto done) {
               control_->CreateVariables(variables, done);
             }).ok());
-    auto memory = GradientMemory::Create(GradientMemory::RoomFor(kElements * 4) +
-                                         GradientMemory::RoomFor(12));
+    auto memory = GradientMemory::Create(Tensor::RoomFor(kElements * 4) + Tensor::RoomFor(12));
     REQUIRE(memory.ok());
     memory_ = *std::move(memory);
     data_ = MakePsData(client(), {.gradients = memory_.get(), .told = [this](const auto& status) {
