@@ -89,11 +89,23 @@ absl::Status StopReason(ExitCode code) {
 absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
   EventLoop loop;
   StatusBoard board;
+  std::optional<JobRun> run;
+  absl::Status outcome;
+  const auto chief_service = MakeChiefService([&] { return run->worker_calls(); }, &loop);
+  const auto status_service = MakeStatusService({"chief", 0, NewIncarnation().value()},
+                                                [&](ProcessStatus* status) { board.Fill(status); });
+  ServerOptions serving;
+  serving.address = task.address();
+  serving.insecure = absl::GetFlag(FLAGS_insecure);
+  serving.owner = "chief";
+  serving.services = {chief_service.get(), status_service.get()};
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
+
   std::vector<std::unique_ptr<PsControl>> shards;
   std::vector<PsControl*> pointers;
   for (size_t i = 0; i < task.cluster.ps.size(); ++i) {
-    shards.push_back(
-        MakePsControl({.address = task.cluster.ps[i], .name = absl::StrCat("ps ", i)}));
+    shards.push_back(MakePsControl(
+        {.address = task.cluster.ps[i], .name = absl::StrCat("ps ", i), .queue = server->queue()}));
     pointers.push_back(shards.back().get());
   }
   JobRunOptions options;
@@ -104,41 +116,29 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
   options.fetch_status = [](const std::string& address) {
     return FetchStatus(address, kStatusTimeout);
   };
-  std::unique_ptr<Server> server;
-  absl::Status outcome;
-  JobRun run(
+  run.emplace(
       std::move(plan), options, pointers, &loop, Clock::Real(), [&] { server->SetReady(true); },
       [&](absl::Status status) {
         outcome = std::move(status);
         loop.Quit();
       });
 
-  const auto chief_service = MakeChiefService(run.worker_calls(), &loop);
-  const auto status_service = MakeStatusService({"chief", 0, NewIncarnation().value()},
-                                                [&](ProcessStatus* status) { board.Fill(status); });
-  ServerOptions serving;
-  serving.address = task.address();
-  serving.insecure = absl::GetFlag(FLAGS_insecure);
-  serving.owner = "chief";
-  serving.services = {chief_service.get(), status_service.get()};
-  LOCKSTEP_ASSIGN_OR_RETURN(server, Server::Start(serving));
-
   const auto show = [&] {
     ProcessStatus status;
-    run.FillStatus(&status);
+    run->FillStatus(&status);
     board.Set(status);
   };
   std::thread signals([&] {
     notice->notification()->WaitForNotification();
     const ExitCode code = notice->Wait();
-    loop.Post([&run, code] { run.Stop(StopReason(code)); });
+    loop.Post([&run, code] { run->Stop(StopReason(code)); });
   });
   loop.Post([&] {
     show();
-    run.Start();
+    run->Start();
   });
   loop.Run(kTick, [&] {
-    run.Tick();
+    run->Tick();
     show();
   });
   server->Shutdown(kShutdownGrace);
@@ -149,7 +149,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
 
   const std::string summary = absl::GetFlag(FLAGS_summary);
   if (outcome.ok() && !summary.empty()) {
-    outcome = WriteFileAtomically(summary, MakeSummary(run.plan(), run.record()));
+    outcome = WriteFileAtomically(summary, MakeSummary(run->plan(), run->record()));
   }
   return outcome;
 }

@@ -106,6 +106,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   options.worker = task.index;
   options.incarnation = incarnation.value();
   options.ps_addresses = task.cluster.ps;
+  options.queue = server->queue();
   options.patience = registration.start_timeout;
   options.threads = Threads();
   options.sleep = absl::GetFlag(FLAGS_sleep);
@@ -134,7 +135,7 @@ absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
   serving.services = {status_service.get()};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
   const std::unique_ptr<ChiefClient> chief =
-      MakeChiefClient({.address = task.cluster.chief, .name = "chief"});
+      MakeChiefClient({.address = task.cluster.chief, .name = "chief", .queue = server->queue()});
   while (true) {
     const absl::Status end =
         Join(task, incarnation, chief.get(), server.get(), status, timeline, stop);

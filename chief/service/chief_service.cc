@@ -1,62 +1,49 @@
 #include "chief/service/chief_service.h"
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
-
 #include <utility>
 
-#include "common/rpc/grpc_status.h"
+#include "common/rpc/unary_method.h"
 #include "proto/chief.grpc.pb.h"
 
 namespace lockstep::chief {
 namespace {
 
-class ChiefService final : public Chief::CallbackService {
+class ChiefService final : public rpc::Service {
  public:
-  ChiefService(WorkerCalls* calls, Executor* executor) : calls_(calls), executor_(executor) {}
+  ChiefService(std::function<WorkerCalls*()> calls, Executor* executor)
+      : calls_(std::move(calls)), executor_(executor) {}
 
-  grpc::ServerUnaryReactor* RegisterTask(grpc::CallbackServerContext* context,
-                                         const RegisterTaskRequest* request,
-                                         RegisterTaskReply* reply) override {
-    return Bring(&WorkerCalls::Register, context, *request, reply);
-  }
-  grpc::ServerUnaryReactor* Heartbeat(grpc::CallbackServerContext* context,
-                                      const HeartbeatRequest* request,
-                                      HeartbeatReply* reply) override {
-    return Bring(&WorkerCalls::Heartbeat, context, *request, reply);
-  }
-  grpc::ServerUnaryReactor* ReportError(grpc::CallbackServerContext* context,
-                                        const ReportErrorRequest* request,
-                                        ReportErrorReply* reply) override {
-    return Bring(&WorkerCalls::ReportError, context, *request, reply);
+  grpc::Service* methods() override { return &methods_; }
+  void Serve(const rpc::ServingQueue& queue) override {
+    Bring(&Chief::AsyncService::RequestRegisterTask, queue, &WorkerCalls::Register);
+    Bring(&Chief::AsyncService::RequestHeartbeat, queue, &WorkerCalls::Heartbeat);
+    Bring(&Chief::AsyncService::RequestReportError, queue, &WorkerCalls::ReportError);
   }
 
  private:
-  // An answer is given in any case, also when the executor has ended: the call's memory lives until
-  // then.
-  template <typename Request, typename Reply>
-  grpc::ServerUnaryReactor* Bring(void (WorkerCalls::*method)(const Request&, Answer<Reply>),
-                                  grpc::CallbackServerContext* context, const Request& request,
-                                  Reply* reply) {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    Answer<Reply> answer([reactor, reply](absl::StatusOr<Reply> result) {
-      if (result.ok()) *reply = *std::move(result);
-      reactor->Finish(rpc::ToGrpc(result.status()));
-    });
-    executor_->Post([calls = calls_, method, request, answer = std::move(answer)]() mutable {
-      (calls->*method)(request, std::move(answer));
-    });
-    return reactor;
+  // To the executor's thread. An answer is given in any case, also when the executor has ended.
+  template <typename Method, typename Request, typename Reply>
+  void Bring(Method method, const rpc::ServingQueue& queue,
+             void (WorkerCalls::*handler)(const Request&, Answer<Reply>)) {
+    rpc::ServeUnary(&methods_, method, queue,
+                    [this, handler](const Request& request, rpc::Respond<Reply> respond) {
+                      executor_->Post([this, handler, request,
+                                       answer = Answer<Reply>(std::move(respond))]() mutable {
+                        (calls_()->*handler)(request, std::move(answer));
+                      });
+                    });
   }
 
-  WorkerCalls* const calls_;
+  const std::function<WorkerCalls*()> calls_;
   Executor* const executor_;
+  Chief::AsyncService methods_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeChiefService(WorkerCalls* calls, Executor* executor) {
-  return std::make_unique<ChiefService>(calls, executor);
+std::unique_ptr<rpc::Service> MakeChiefService(std::function<WorkerCalls*()> calls,
+                                               Executor* executor) {
+  return std::make_unique<ChiefService>(std::move(calls), executor);
 }
 
 }  // namespace lockstep::chief

@@ -20,12 +20,6 @@ constexpr char kPull[] = "/lockstep.ParameterServer/Pull";
 constexpr char kDequeueToken[] = "/lockstep.ParameterServer/DequeueToken";
 constexpr char kAttachMemory[] = "/lockstep.ParameterServer/AttachMemory";
 
-// What comes from a ps and makes no sense is not the caller's mistake.
-absl::Status BadReply(const ClientOptions& options, const absl::Status& status) {
-  return absl::InternalError(
-      absl::StrCat("reply of ", options.name, " (", options.address, "): ", status.message()));
-}
-
 class ReceivedValues final : public PulledValues {
  public:
   // `memory`: the ps's values, null where they cannot be seen.
@@ -71,7 +65,7 @@ class GrpcPsData final : public PsData {
             Done<PushReply> done) override {
     Attach(header.worker());
     if (header.in_memory() && !header.ask()) return PushPlaces(header, payload, std::move(done));
-    channel_.Call(kPush, header, payload, rpc::kDataDeadline, Parsed(std::move(done)));
+    channel_.Call(kPush, header, payload, rpc::kDataDeadline, std::move(done));
   }
 
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
@@ -79,17 +73,17 @@ class GrpcPsData final : public PsData {
     std::shared_ptr<const shm::Segment> memory;
     if (request.in_memory()) memory = attachment_.values();
     channel_.Call(kPull, request, {}, rpc::kParkedDeadline,
-                  [this, memory = std::move(memory),
-                   done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> reply) {
+                  RawChannel::Callback([this, memory = std::move(memory), done = std::move(done)](
+                                           absl::StatusOr<grpc::ByteBuffer> reply) {
                     if (!reply.ok()) return done(reply.status());
                     auto values = ReceivedValues::Read(*reply, memory);
                     if (!values.ok()) return done(BadReply(options_, values.status()));
                     done(std::move(values));
-                  });
+                  }));
   }
 
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
-    channel_.Call(kDequeueToken, request, {}, rpc::kParkedDeadline, Parsed(std::move(done)));
+    channel_.Call(kDequeueToken, request, rpc::kParkedDeadline, std::move(done));
   }
 
   void Cancel() override { channel_.Cancel(); }
@@ -104,8 +98,8 @@ class GrpcPsData final : public PsData {
   void Attach(const WorkerIdentity& worker) {
     const std::optional<AttachMemoryRequest> request = attachment_.Begin(worker);
     if (!request.has_value()) return;
-    channel_.Call(kAttachMemory, *request, {}, rpc::kControlDeadline,
-                  Parsed<AttachMemoryReply>([this](const absl::StatusOr<AttachMemoryReply>& reply) {
+    channel_.Call(kAttachMemory, *request, rpc::kControlDeadline,
+                  Done<AttachMemoryReply>([this](const absl::StatusOr<AttachMemoryReply>& reply) {
                     attachment_.Complete(reply);
                   }));
   }
@@ -119,23 +113,11 @@ class GrpcPsData final : public PsData {
       }
       header.mutable_pieces(i)->set_place(*place);
     }
-    channel_.Call(
-        kPush, header, {}, rpc::kDataDeadline,
-        Parsed<PushReply>([this, done = std::move(done)](absl::StatusOr<PushReply> reply) {
-          if (absl::IsNotFound(reply.status())) attachment_.Lose();
-          done(std::move(reply));
-        }));
-  }
-
-  template <typename Reply>
-  RawChannel::Callback Parsed(Done<Reply> done) {
-    return [this, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) {
-      if (!buffer.ok()) return done(buffer.status());
-      Reply reply;
-      if (const absl::Status status = wire::Decode(*buffer, &reply); !status.ok())
-        return done(BadReply(options_, status));
-      done(std::move(reply));
-    };
+    channel_.Call(kPush, header, rpc::kDataDeadline,
+                  Done<PushReply>([this, done = std::move(done)](absl::StatusOr<PushReply> reply) {
+                    if (absl::IsNotFound(reply.status())) attachment_.Lose();
+                    done(std::move(reply));
+                  }));
   }
 
   const ClientOptions options_;

@@ -34,6 +34,11 @@ absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl:
   }
 }
 
+absl::Status BadReply(const ClientOptions& peer, const absl::Status& status) {
+  return absl::InternalError(
+      absl::StrCat("reply of ", peer.name, " (", peer.address, "): ", status.message()));
+}
+
 absl::Status CallsCancelled(const ClientOptions& peer) {
   return absl::CancelledError(absl::StrCat("calls to ", peer.name, " were cancelled"));
 }

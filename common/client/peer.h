@@ -15,6 +15,9 @@ namespace lockstep {
 absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
                       const absl::Status& status);
 
+// What comes from a task and makes no sense is not the caller's mistake: INTERNAL.
+absl::Status BadReply(const ClientOptions& peer, const absl::Status& status);
+
 // For calls that a cancelled client refuses.
 absl::Status CallsCancelled(const ClientOptions& peer);
 

@@ -20,6 +20,10 @@
 
 namespace lockstep {
 
+namespace rpc {
+class EventQueue;
+}
+
 template <typename T>
 using Done = std::function<void(absl::StatusOr<T>)>;
 
@@ -81,6 +85,9 @@ class PsData {
 struct ClientOptions {
   std::string address;  // "host:port"
   std::string name;     // "ps 1", for error messages
+  // Where callbacks run: of the process's server, or null for one of the client's own. Outlives the
+  // client.
+  rpc::EventQueue* queue = nullptr;
 };
 
 // What a worker's client needs to exchange memory with a ps of its own host.

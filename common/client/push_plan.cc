@@ -50,15 +50,22 @@ void PushPlan::Add(Variable gradient) {
   } else {
     Cut(index);
   }
-  if (AllAdded()) CloseBucket();
+  if (!AllAdded()) return;
+  CloseBucket();
+  if (unsent_.has_value()) messages_[*unsent_].state = State::kReady;
 }
 
 void PushPlan::AddInMemory(size_t variable) {
   if (!unsent_.has_value()) {
     unsent_ = messages_.size();
-    messages_.push_back({.state = State::kReady, .in_memory = true});
+    unsent_size_ = 0;
+    messages_.push_back({.in_memory = true});
   }
-  messages_[*unsent_].pieces.push_back({variable, 0, variables_[variable].of.num_bytes()});
+  Message& message = messages_[*unsent_];
+  const uint64_t size = variables_[variable].of.num_bytes();
+  message.pieces.push_back({variable, 0, size});
+  unsent_size_ += size;
+  if (unsent_size_ > options_.bucket_bytes) message.state = State::kReady;
 }
 
 void PushPlan::Cut(size_t variable) {

@@ -1,10 +1,9 @@
-// Unary calls whose bodies are byte buffers, for tensors. One completion queue and one thread that
-// polls it and runs the callbacks, so that received bytes are copied out while they are in its
-// core's cache.
+// Unary calls to one task. Bodies are byte buffers, so that tensors are not copied on their way
+// out, and are copied in while they are in the cache of the core that read them: callbacks run on
+// the event queue's thread.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
-#include <grpcpp/completion_queue.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/byte_buffer.h>
 
@@ -12,17 +11,19 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
-#include <vector>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/client/call_set.h"
+#include "common/client/peer.h"
 #include "common/client/ps_client.h"
+#include "common/rpc/event_queue.h"
+#include "common/wire/byte_buffer.h"
 
 namespace lockstep {
 
-// Thread-safe. Destruction cancels what is in flight and waits for its callbacks.
+// Thread-safe. Destruction cancels what is in flight and waits for its callbacks, so never in one.
 class RawChannel {
  public:
   using Callback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
@@ -36,20 +37,37 @@ class RawChannel {
             std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
             Callback done);
 
+  // The same where the answer is a message without a payload. INTERNAL: it is none.
+  template <typename Reply>
+  void Call(const std::string& method, const google::protobuf::MessageLite& header,
+            std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
+            Done<Reply> done) {
+    Call(method, header, payload, deadline,
+         Callback([this, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) {
+           if (!buffer.ok()) return done(buffer.status());
+           Reply reply;
+           const absl::Status status = wire::Decode(*buffer, &reply);
+           if (!status.ok()) return done(BadReply(options_, status));
+           done(std::move(reply));
+         }));
+  }
+  template <typename Reply>
+  void Call(const std::string& method, const google::protobuf::MessageLite& request,
+            absl::Duration deadline, Done<Reply> done) {
+    Call(method, request, {}, deadline, std::move(done));
+  }
+
   // Ends what is in flight, and every later call at once, with CANCELLED.
   void Cancel() { calls_.CancelAll(); }
 
  private:
-  struct InFlight;
-
-  void Poll();
-  void Finish(std::unique_ptr<InFlight> call);
+  class InFlight;
 
   const ClientOptions options_;
   grpc::GenericStub stub_;
-  grpc::CompletionQueue queue_;
   CallSet calls_;
-  std::thread poller_;
+  const std::unique_ptr<rpc::EventQueue> own_queue_;  // null where the options name one
+  grpc::CompletionQueue* const queue_;
 };
 
 }  // namespace lockstep

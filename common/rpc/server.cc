@@ -2,7 +2,6 @@
 
 #include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -11,28 +10,27 @@
 #include "absl/base/call_once.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
+#include "common/base/gate.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/event_queue.h"
+#include "common/rpc/health_service.h"
 #include "common/rpc/limits.h"
 #include "common/rpc/listen_address.h"
 #include "common/rpc/port_holder.h"
+#include "common/rpc/service.h"
 
 namespace lockstep {
 namespace {
-
-using CompletionQueues = std::vector<std::unique_ptr<grpc::ServerCompletionQueue>>;
-
-constexpr char kReadyService[] = "ready";
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
 
-// Services that every gRPC server of this process has from then on.
-void EnableCommonServices() {
+// Services that every gRPC server of this process has from then on. They are gRPC's own and wait on
+// threads, which poll nothing: the event queues do it for them.
+void EnableDebuggingServices() {
   static absl::once_flag once;
   absl::call_once(once, [] {
-    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::channelz::experimental::InitChannelzService();
   });
@@ -53,35 +51,51 @@ void SetPolicy(grpc::ServerBuilder* builder) {
 
 class GrpcServer final : public Server {
  public:
-  GrpcServer(std::unique_ptr<grpc::Server> server, CompletionQueues queues, int port,
-             std::function<void()> quiesce_queues)
-      : queues_(std::move(queues)),
-        server_(std::move(server)),
-        port_(port),
-        quiesce_queues_(std::move(quiesce_queues)) {
-    SetReady(false);
+  GrpcServer() = default;
+  ~GrpcServer() override {
+    Shutdown(absl::ZeroDuration());
+    // What was awaited and never came still looks at the server.
+    for (const auto& queue : queues_) queue->Drain();
   }
-  ~GrpcServer() override { Shutdown(absl::ZeroDuration()); }
+
+  // False: gRPC cannot listen there.
+  bool Listen(const ServerOptions& options) {
+    grpc::ServerBuilder builder;
+    SetPolicy(&builder);
+    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port_);
+    std::vector<rpc::Service*> services = options.services;
+    services.push_back(&health_);
+    for (rpc::Service* service : services) builder.RegisterService(service->methods());
+    std::vector<rpc::ServingQueue> serving;
+    for (int i = 0; i < options.queues; ++i) {
+      auto queue = builder.AddCompletionQueue();
+      serving.push_back({queue.get(), &calls_});
+      queues_.push_back(std::make_unique<rpc::EventQueue>(std::move(queue)));
+    }
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return false;
+    for (const rpc::ServingQueue& queue : serving) {
+      for (rpc::Service* service : services) service->Serve(queue);
+    }
+    return true;
+  }
 
   int port() const override { return port_; }
-  grpc::ServerCompletionQueue* completion_queue(int index) override { return queues_[index].get(); }
-  void SetReady(bool ready) override {
-    server_->GetHealthCheckService()->SetServingStatus(kReadyService, ready);
-  }
+  rpc::EventQueue* queue() override { return queues_[0].get(); }
+  void SetReady(bool ready) override { health_.SetReady(ready); }
   void Shutdown(absl::Duration grace) override {
     absl::call_once(shutdown_, [this, grace] {
-      server_->GetHealthCheckService()->Shutdown();
-      server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
-      if (quiesce_queues_) quiesce_queues_();
-      for (const auto& queue : queues_) queue->Shutdown();
+      if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+      calls_.Close();
     });
   }
 
  private:
-  CompletionQueues queues_;  // must outlive the server
+  Gate calls_;  // a pass for each call that is served
+  rpc::HealthService health_;
+  std::vector<std::unique_ptr<rpc::EventQueue>> queues_;  // outlive the server
   std::unique_ptr<grpc::Server> server_;
-  const int port_;
-  const std::function<void()> quiesce_queues_;
+  int port_ = 0;
   absl::once_flag shutdown_;
 };
 
@@ -97,31 +111,12 @@ absl::Status CheckAddress(const ServerOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   LOCKSTEP_RETURN_IF_ERROR(CheckAddress(options));
-  EnableCommonServices();
-  grpc::ServerBuilder builder;
-  SetPolicy(&builder);
-  int port = 0;
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
-  for (grpc::Service* service : options.services) builder.RegisterService(service);
-  CompletionQueues queues;
-  for (int i = 0; i < options.completion_queues; ++i)
-    queues.push_back(builder.AddCompletionQueue());
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) {
-    // A queue of a server that did not start must be emptied all the same.
-    for (const auto& queue : queues) {
-      queue->Shutdown();
-      void* tag;
-      bool ok;
-      while (queue->Next(&tag, &ok)) continue;
-    }
-    // Somebody may have taken the address since it was free.
-    LOCKSTEP_RETURN_IF_ERROR(CheckAddress(options));
-    return absl::UnavailableError(
-        absl::StrCat(options.owner, " cannot listen on ", options.address));
-  }
-  return std::make_unique<GrpcServer>(std::move(server), std::move(queues), port,
-                                      options.quiesce_queues);
+  EnableDebuggingServices();
+  auto server = std::make_unique<GrpcServer>();
+  if (server->Listen(options)) return server;
+  // Somebody may have taken the address since it was free.
+  LOCKSTEP_RETURN_IF_ERROR(CheckAddress(options));
+  return absl::UnavailableError(absl::StrCat(options.owner, " cannot listen on ", options.address));
 }
 
 }  // namespace lockstep

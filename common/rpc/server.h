@@ -1,8 +1,7 @@
 // The one way in which a Lockstep process serves gRPC: bind check, limits, keepalive, health,
-// reflection and orderly shutdown are the same everywhere.
+// reflection and orderly shutdown are the same everywhere, and everything comes on event queues.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,25 +9,19 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace grpc {
-class Service;
-class ServerCompletionQueue;
-}  // namespace grpc
-
 namespace lockstep {
+
+namespace rpc {
+class EventQueue;
+class Service;
+}  // namespace rpc
 
 struct ServerOptions {
   std::string address;    // "host:port"; port 0 picks one
   bool insecure = false;  // allow an address that is not loopback
   std::string owner;      // "worker 1": named in errors, and compared with whoever holds the port
-  std::vector<grpc::Service*> services;  // not owned; outlive the server
-
-  // For services with raw methods: queues that the caller polls, from Start until each is empty
-  // after Shutdown.
-  int completion_queues = 0;
-  // Called by Shutdown when every call was ended: returns when no thread will start anything on the
-  // queues any more. They close next.
-  std::function<void()> quiesce_queues;
+  std::vector<rpc::Service*> services;  // not owned; outlive the server
+  int queues = 1;                       // each with its thread
 };
 
 // Thread-safe after Start.
@@ -41,10 +34,12 @@ class Server {
   virtual ~Server() = default;
 
   virtual int port() const = 0;
-  virtual grpc::ServerCompletionQueue* completion_queue(int index) = 0;
+  // For the calls that this process makes. It lives as long as the server.
+  virtual rpc::EventQueue* queue() = 0;
   // Health: "" is live from the start; "ready" is set here.
   virtual void SetReady(bool ready) = 0;
   // Refuses new calls, gives calls in flight `grace`, then cancels them; returns when all are done.
+  // Done on destruction, without grace.
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 

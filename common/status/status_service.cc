@@ -7,12 +7,13 @@
 #include "common/base/clock.h"
 #include "common/base/version.h"
 #include "common/rpc/process.h"
+#include "common/rpc/unary_method.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep {
 namespace {
 
-class CollectedStatusService final : public StatusService::CallbackService {
+class CollectedStatusService final : public rpc::Service {
  public:
   CollectedStatusService(ProcessIdentity identity, CollectStatus collect)
       : identity_(std::move(identity)),
@@ -20,32 +21,39 @@ class CollectedStatusService final : public StatusService::CallbackService {
         host_(HostName()),
         start_(Clock::Real()->Monotonic()) {}
 
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const GetStatusRequest*,
-                                      ProcessStatus* status) override {
-    if (collect_) collect_(status);
-    status->set_role(identity_.role);
-    status->set_task(identity_.task);
-    status->set_incarnation(identity_.incarnation);
-    status->set_version(kVersion);
-    status->set_host(host_);
-    status->set_pid(getpid());
-    status->set_uptime_seconds(absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start_));
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+  grpc::Service* methods() override { return &methods_; }
+  void Serve(const rpc::ServingQueue& queue) override {
+    rpc::ServeUnary(&methods_, &StatusService::AsyncService::RequestGetStatus, queue,
+                    [this](const GetStatusRequest&, rpc::Respond<ProcessStatus> respond) {
+                      respond(Collect());
+                    });
   }
 
  private:
+  ProcessStatus Collect() const {
+    ProcessStatus status;
+    if (collect_) collect_(&status);
+    status.set_role(identity_.role);
+    status.set_task(identity_.task);
+    status.set_incarnation(identity_.incarnation);
+    status.set_version(kVersion);
+    status.set_host(host_);
+    status.set_pid(getpid());
+    status.set_uptime_seconds(absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start_));
+    return status;
+  }
+
   const ProcessIdentity identity_;
   const CollectStatus collect_;
   const std::string host_;
   const absl::Duration start_;
+  StatusService::AsyncService methods_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeStatusService(const ProcessIdentity& identity,
-                                                 CollectStatus collect) {
+std::unique_ptr<rpc::Service> MakeStatusService(const ProcessIdentity& identity,
+                                                CollectStatus collect) {
   return std::make_unique<CollectedStatusService>(identity, std::move(collect));
 }
 

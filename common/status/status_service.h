@@ -1,17 +1,17 @@
 // StatusService for a process: asks `collect` for its state on every call.
 #pragma once
 
-#include <grpcpp/impl/service_type.h>
-
 #include <functional>
 #include <memory>
+#include <string>
 
+#include "common/rpc/service.h"
 #include "proto/status.pb.h"
 
 namespace lockstep {
 
-// Fills the parts that only the process knows (state, waiting_for, job/shard/worker). Called on
-// gRPC's threads.
+// Fills the parts that only the process knows (state, waiting_for, job/shard/worker). Called on the
+// server's queues, which it must not hold up.
 using CollectStatus = std::function<void(ProcessStatus*)>;
 
 struct ProcessIdentity {
@@ -20,7 +20,7 @@ struct ProcessIdentity {
   uint64_t incarnation = 0;
 };
 
-std::unique_ptr<grpc::Service> MakeStatusService(const ProcessIdentity& identity,
-                                                 CollectStatus collect);
+std::unique_ptr<rpc::Service> MakeStatusService(const ProcessIdentity& identity,
+                                                CollectStatus collect);
 
 }  // namespace lockstep

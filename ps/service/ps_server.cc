@@ -9,23 +9,19 @@
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
 #include "ps/service/convert.h"
-#include "ps/service/data_calls.h"
 
 namespace lockstep::ps {
 namespace {
 
-// One polling thread moves and sums about 2 GB/s; more threads than half the cores take them from
-// the workers on the same host.
-int PollingThreads() {
-  return std::clamp(UsableCpus() / 2, 1, 4);
-}
+// One thread moves and sums about 2 GB/s; more threads than half the cores take them from the
+// workers on the same host.
+int Queues() { return std::clamp(UsableCpus() / 2, 1, 4); }
 
 class GrpcPsServer final : public PsServer {
  public:
   GrpcPsServer(Shard* shard, const PsServerOptions& options)
       : shard_(shard),
         service_(shard, options.memory, options.identity, WithReadiness(options.events)),
-        data_(&service_, shard, options.memory),
         status_(MakeStatusService({.role = "ps",
                                    .task = options.identity.task_index,
                                    .incarnation = options.identity.incarnation.value()},
@@ -33,17 +29,14 @@ class GrpcPsServer final : public PsServer {
   ~GrpcPsServer() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status Listen(const PsServerOptions& options) {
-    const int queues = PollingThreads();
     absl::StatusOr<std::unique_ptr<Server>> server =
         Server::Start({.address = options.address,
                        .insecure = options.insecure,
                        .owner = absl::StrCat("ps ", options.identity.task_index),
                        .services = {&service_, status_.get()},
-                       .completion_queues = queues,
-                       .quiesce_queues = [this] { data_.Quiesce(); }});
+                       .queues = Queues()});
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
-    for (int i = 0; i < queues; ++i) data_.Serve(server_->completion_queue(i));
     listening_.store(true);
     if (created_.load()) server_->SetReady(true);
     return absl::OkStatus();
@@ -55,7 +48,6 @@ class GrpcPsServer final : public PsServer {
     shard_->Stop();
     if (server_ == nullptr) return;
     server_->Shutdown(grace);
-    data_.Join();
   }
 
  private:
@@ -80,9 +72,8 @@ class GrpcPsServer final : public PsServer {
   Shard* const shard_;
   std::atomic<bool> listening_ = false;
   std::atomic<bool> created_ = false;
-  ControlService service_;
-  DataCalls data_;
-  const std::unique_ptr<grpc::Service> status_;
+  PsService service_;
+  const std::unique_ptr<rpc::Service> status_;
   std::unique_ptr<Server> server_;
 };
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ps/service/control_service.h"
 #include "ps/service/memory_desk.h"
+#include "ps/service/ps_service.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {

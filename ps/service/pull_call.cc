@@ -5,7 +5,6 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/grpc_status.h"
 #include "common/wire/byte_buffer.h"
-#include "ps/service/control_service.h"
 #include "ps/service/convert.h"
 #include "ps/service/memory_desk.h"
 #include "ps/shard/shard.h"
@@ -29,14 +28,14 @@ void PullCall::Await(const DataPlane& plane) {
   const auto call = std::make_shared<PullCall>(plane);
   // Given back only if a call arrives.
   call->context_.AsyncNotifyWhenDone(call->ended_.tag());
-  plane.service->RequestPull(&call->context_, &call->request_, &call->responder_, plane.queue,
-                             plane.queue, call->arrived_.Expect());
+  plane.methods->RequestPull(&call->context_, &call->request_, &call->responder_, plane.queue.queue,
+                             plane.queue.queue, call->arrived_.Expect());
 }
 
 void PullCall::Arrived(bool ok) {
   if (!ok) return;  // the server stops
   ended_.Expect();
-  pass_ = plane_.gate->Enter();
+  pass_ = plane_.queue.gate->Enter();
   if (!pass_) return;
   Await(plane_);
   if (const absl::Status status = Handle(); !status.ok()) Answer(status);

@@ -11,7 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ps/service/queue_event.h"
+#include "common/rpc/queue_event.h"
+#include "ps/service/data_plane.h"
 #include "ps/shard/orders.h"
 
 namespace lockstep::ps {
@@ -33,10 +34,10 @@ class PullCall : public std::enable_shared_from_this<PullCall> {
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
-  CallEvent<PullCall> arrived_{this, &PullCall::Arrived};
-  CallEvent<PullCall> answered_{this, &PullCall::Answered};
+  rpc::CallEvent<PullCall> arrived_{this, &PullCall::Arrived};
+  rpc::CallEvent<PullCall> answered_{this, &PullCall::Answered};
   // Comes when the call is over for gRPC, answered or cancelled: until then it is kept.
-  CallEvent<PullCall> ended_{this, &PullCall::Ended};
+  rpc::CallEvent<PullCall> ended_{this, &PullCall::Ended};
 };
 
 }  // namespace lockstep::ps

@@ -3,7 +3,6 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/grpc_status.h"
 #include "common/wire/byte_buffer.h"
-#include "ps/service/control_service.h"
 #include "ps/service/convert.h"
 #include "ps/service/memory_desk.h"
 #include "ps/shard/shard.h"
@@ -12,13 +11,13 @@ namespace lockstep::ps {
 
 void PushCall::Await(const DataPlane& plane) {
   const auto call = std::make_shared<PushCall>(plane);
-  plane.service->RequestPush(&call->context_, &call->request_, &call->responder_, plane.queue,
-                             plane.queue, call->arrived_.Expect());
+  plane.methods->RequestPush(&call->context_, &call->request_, &call->responder_, plane.queue.queue,
+                             plane.queue.queue, call->arrived_.Expect());
 }
 
 void PushCall::Arrived(bool ok) {
   if (!ok) return;  // the server stops
-  pass_ = plane_.gate->Enter();
+  pass_ = plane_.queue.gate->Enter();
   if (!pass_) return;
   Await(plane_);
   const absl::StatusOr<PushReply> reply = Handle();

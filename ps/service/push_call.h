@@ -9,8 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/rpc/queue_event.h"
 #include "proto/ps.pb.h"
-#include "ps/service/queue_event.h"
+#include "ps/service/data_plane.h"
 #include "ps/shard/orders.h"
 
 namespace lockstep::ps {
@@ -31,8 +32,8 @@ class PushCall : public std::enable_shared_from_this<PushCall> {
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
-  CallEvent<PushCall> arrived_{this, &PushCall::Arrived};
-  CallEvent<PushCall> answered_{this, &PushCall::Answered};
+  rpc::CallEvent<PushCall> arrived_{this, &PushCall::Arrived};
+  rpc::CallEvent<PushCall> answered_{this, &PushCall::Answered};
 };
 
 }  // namespace lockstep::ps

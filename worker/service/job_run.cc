@@ -150,7 +150,9 @@ std::unique_ptr<PsData> JobRun::Connect(size_t shard) {
                           : absl::StrCat("tensors from and to ", name,
                                          " travel in messages: ", status.message()));
   };
-  return MakePsData({.address = options_.ps_addresses[shard], .name = name}, std::move(memory));
+  return MakePsData(
+      {.address = options_.ps_addresses[shard], .name = name, .queue = options_.queue},
+      std::move(memory));
 }
 
 void JobRun::ConnectShards() {

@@ -34,6 +34,7 @@ struct JobRunOptions {
   uint32_t worker = 0;
   uint64_t incarnation = 0;
   std::vector<std::string> ps_addresses;
+  rpc::EventQueue* queue = nullptr;              // ClientOptions::queue
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   absl::Duration sleep;                          // StepRunnerOptions::sleep

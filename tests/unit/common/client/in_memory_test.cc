@@ -64,6 +64,24 @@ TEST_CASE("Gradients in memory go whole, and those that wait for the window go t
   CHECK(PiecesOf(*third) == std::vector<std::vector<uint64_t>>{{2, 0, 400}});
 }
 
+TEST_CASE("Small gradients in memory wait for company, but never beyond the last variable") {
+  PushPlan plan(SmallMessages(), GlobalStep(7), 6, kStart);
+  plan.Add(Gradient(0, 40, true));
+  plan.Add(Gradient(1, 60, true));
+  CHECK_FALSE(plan.Next(kStart).has_value());
+  plan.Add(Gradient(2, 1, true));
+  const auto full = plan.Next(kStart);
+  REQUIRE(full.has_value());
+  CHECK(PiecesOf(*full) == std::vector<std::vector<uint64_t>>{{0, 0, 40}, {1, 0, 60}, {2, 0, 1}});
+  plan.Add(Gradient(3, 10, true));
+  plan.Add(Gradient(4, 10, true));
+  CHECK_FALSE(plan.Next(kStart).has_value());
+  plan.Add(Gradient(5, 10, false));
+  const auto last = plan.Next(kStart);
+  REQUIRE(last.has_value());
+  CHECK(PiecesOf(*last) == std::vector<std::vector<uint64_t>>{{3, 0, 10}, {4, 0, 10}});
+}
+
 TEST_CASE("What a ps does not see after all is sent as bytes, in chunks") {
   PushPlan plan(SmallMessages(), GlobalStep(7), 2, kStart);
   plan.Add(Gradient(0, 900, true));

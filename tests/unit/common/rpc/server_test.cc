@@ -31,7 +31,7 @@ struct Running {
   }
   std::string address() const { return absl::StrCat("127.0.0.1:", (*server)->port()); }
 
-  const std::unique_ptr<grpc::Service> service;
+  const std::unique_ptr<rpc::Service> service;
   absl::StatusOr<std::unique_ptr<Server>> server;
 };
 

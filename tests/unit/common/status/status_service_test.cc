@@ -1,6 +1,5 @@
 #include "common/status/status_service.h"
 
-#include <grpcpp/impl/service_type.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

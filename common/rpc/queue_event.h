@@ -1,27 +1,10 @@
 // What a completion queue's tags point to.
 #pragma once
 
-#include <grpcpp/completion_queue.h>
-
 #include <memory>
 #include <utility>
 
-#include "common/base/gate.h"
-
-namespace lockstep::ps {
-
-class ControlService;
-class MemoryDesk;
-class Shard;
-
-// What calls of the data plane work with. All of it outlives them.
-struct DataPlane {
-  ControlService* service;
-  Shard* shard;
-  const MemoryDesk* memory;  // null: nobody can attach any
-  Gate* gate;
-  grpc::ServerCompletionQueue* queue;
-};
+namespace lockstep::rpc {
 
 class QueueEvent {
  public:
@@ -53,4 +36,4 @@ class CallEvent final : public QueueEvent {
   std::shared_ptr<Call> keep_;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::rpc

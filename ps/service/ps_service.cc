@@ -1,0 +1,198 @@
+#include "ps/service/ps_service.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/config/cluster_spec.h"
+#include "common/log/log.h"
+#include "ps/service/convert.h"
+#include "ps/service/pull_call.h"
+#include "ps/service/push_call.h"
+
+namespace lockstep::ps {
+namespace {
+
+constexpr size_t kShownSlots = 5;
+
+// Pushes and pulls that gRPC can hand over before we ask for more.
+constexpr int kAhead = 8;
+
+// A variable may have been frozen until now, or an average not kept: or it is another's checkpoint.
+void WarnOfMissing(const std::vector<std::string>& slots, const std::string& checkpoint) {
+  if (slots.empty()) return;
+  const auto shown = slots.begin() + static_cast<int64_t>(std::min(slots.size(), kShownSlots));
+  const std::string more =
+      shown == slots.end() ? "" : absl::StrCat(" and ", slots.end() - shown, " more");
+  log::Warning(absl::StrCat(checkpoint, " has no ", absl::StrJoin(slots.begin(), shown, ", "), more,
+                            ": slots without a saved value begin anew"));
+}
+
+void Call(const std::function<void()>& event) {
+  if (event) event();
+}
+
+// What a call is answered with that returns a result in the shard's own terms.
+template <typename Reply, typename Result>
+absl::StatusOr<Reply> Translated(const absl::StatusOr<Result>& result) {
+  if (!result.ok()) return result.status();
+  return ToProto(*result);
+}
+
+}  // namespace
+
+PsService::PsService(Shard* shard, MemoryDesk* memory, PsIdentity identity, PsEvents events)
+    : shard_(shard), memory_(memory), identity_(std::move(identity)), events_(std::move(events)) {}
+
+void PsService::Serve(const rpc::ServingQueue& queue) {
+  const DataPlane plane{&methods_, shard_, memory_, queue};
+  for (int i = 0; i < kAhead; ++i) {
+    PushCall::Await(plane);
+    PullCall::Await(plane);
+  }
+  ServeOne(&PsMethods::RequestGetView, queue, &PsService::GetView);
+  ServeOne(&PsMethods::RequestSetView, queue, &PsService::SetView);
+  ServeOne(&PsMethods::RequestCreateVariables, queue, &PsService::CreateVariables);
+  ServeOne(&PsMethods::RequestGrant, queue, &PsService::Grant);
+  ServeOne(&PsMethods::RequestCommitStep, queue, &PsService::CommitStep);
+  ServeOne(&PsMethods::RequestSave, queue, &PsService::Save);
+  ServeOne(&PsMethods::RequestReleaseSnapshot, queue, &PsService::ReleaseSnapshot);
+  ServeOne(&PsMethods::RequestFinish, queue, &PsService::Finish);
+  ServeOne(&PsMethods::RequestDequeueToken, queue, &PsService::DequeueToken);
+  ServeOne(&PsMethods::RequestAttachMemory, queue, &PsService::AttachMemory);
+}
+
+template <typename Method, typename Request, typename Reply>
+void PsService::ServeOne(Method method, const rpc::ServingQueue& queue,
+                         Handler<Request, Reply> handler) {
+  rpc::ServeUnary(&methods_, method, queue,
+                  [this, handler](const Request& request, rpc::Respond<Reply> respond) {
+                    (this->*handler)(request, std::move(respond));
+                  });
+}
+
+void PsService::GetView(const GetViewRequest&, rpc::Respond<SetViewReply> respond) {
+  respond(ToProto(shard_->GetView(), identity_.incarnation));
+}
+
+void PsService::SetView(const SetViewRequest& request, rpc::Respond<SetViewReply> respond) {
+  Call(events_.called_by_chief);
+  if (const absl::Status status = CheckAddressee(request); !status.ok()) {
+    LogOnce(std::string(status.message()));
+    return respond(status);
+  }
+  const absl::StatusOr<ShardState> state = shard_->SetView(FromProto(request));
+  if (!state.ok()) return respond(state.status());
+  if (memory_ != nullptr) memory_->KeepOnly(state->members);
+  respond(ToProto(*state, identity_.incarnation));
+}
+
+absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
+  const std::string difference =
+      DescribeDifference(identity_.cluster, request.cluster(), "this ps's", "the chief's");
+  if (!difference.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ps ", identity_.task_index, " has another cluster spec than the chief: ", difference,
+        ". Remedy: start every task with the same cluster spec"));
+  }
+  if (request.shard() != identity_.task_index) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this is ps ", identity_.task_index, ", the chief calls it ps ", request.shard(),
+        ". Remedy: start each ps at the address that the cluster spec gives its --task_index"));
+  }
+  return absl::OkStatus();
+}
+
+// The chief repeats itself.
+void PsService::LogOnce(const std::string& refusal) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (last_refusal_ == refusal) return;
+    last_refusal_ = refusal;
+  }
+  log::Error(absl::StrCat("refused the chief: ", refusal));
+}
+
+void PsService::CreateVariables(const CreateVariablesRequest& request,
+                                rpc::Respond<CreateVariablesReply> respond) {
+  Call(events_.called_by_chief);
+  disk_.Do([this, plan = FromProto(request), respond = std::move(respond)] {
+    const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(plan);
+    if (created.ok()) {
+      Call(events_.created);
+      WarnOfMissing(created->missing_slots, plan.restore_from);
+    }
+    respond(Translated<CreateVariablesReply>(created));
+  });
+}
+
+void PsService::Grant(const GrantRequest& request, rpc::Respond<GrantReply> respond) {
+  Call(events_.called_by_chief);
+  shard_->Grant(FromProto(request),
+                [respond = std::move(respond)](const absl::StatusOr<ClosedStep>& closed) {
+                  respond(Translated<GrantReply>(closed));
+                });
+}
+
+void PsService::CommitStep(const CommitStepRequest& request,
+                           rpc::Respond<CommitStepReply> respond) {
+  Call(events_.called_by_chief);
+  const absl::StatusOr<GlobalStep> step =
+      shard_->CommitStep(FromProto(request.command()), GlobalStep(request.step()), request.last());
+  if (!step.ok()) return respond(step.status());
+  CommitStepReply reply;
+  reply.set_global_step(step->value());
+  respond(std::move(reply));
+}
+
+void PsService::Save(const SaveRequest& request, rpc::Respond<SaveReply> respond) {
+  Call(events_.called_by_chief);
+  disk_.Do([this, order = request, respond = std::move(respond)] {
+    respond(Translated<SaveReply>(
+        shard_->Save(FromProto(order.command()), GlobalStep(order.version()), order.folder())));
+  });
+}
+
+void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
+                                rpc::Respond<ReleaseSnapshotReply> respond) {
+  Call(events_.called_by_chief);
+  const absl::Status status =
+      shard_->ReleaseSnapshot(FromProto(request.command()), GlobalStep(request.version()));
+  if (!status.ok()) return respond(status);
+  respond(ReleaseSnapshotReply());
+}
+
+void PsService::Finish(const FinishRequest& request, rpc::Respond<FinishReply> respond) {
+  Call(events_.called_by_chief);
+  const absl::Status status = shard_->Finish(FromProto(request.command()));
+  if (!status.ok()) return respond(status);
+  respond(FinishReply());
+  Call(events_.finished);
+}
+
+void PsService::DequeueToken(const DequeueTokenRequest& request,
+                             rpc::Respond<DequeueTokenReply> respond) {
+  shard_->DequeueToken(FromProto(request),
+                       [respond = std::move(respond)](const absl::StatusOr<Token>& token) {
+                         respond(Translated<DequeueTokenReply>(token));
+                       });
+}
+
+void PsService::AttachMemory(const AttachMemoryRequest& request,
+                             rpc::Respond<AttachMemoryReply> respond) {
+  const WorkerIdentity worker = FromProto(request.worker());
+  if (const absl::Status status = shard_->Admit(worker); !status.ok()) return respond(status);
+  AttachMemoryReply reply;
+  if (memory_ != nullptr) {
+    reply = memory_->Offer(worker, request.host());
+  } else {
+    reply.set_reason("this ps exchanges no memory");
+  }
+  respond(std::move(reply));
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,74 @@
+// ParameterServer: protobuf to the shard and back. Calls are handled on the server's queues; what
+// blocks on a disk goes to a thread of its own.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/ids.h"
+#include "common/rpc/unary_method.h"
+#include "ps/service/data_plane.h"
+#include "ps/service/memory_desk.h"
+#include "ps/service/serial_thread.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps {
+
+// What a ps process is, and what it wants to know of. The callbacks must not block.
+struct PsIdentity {
+  uint32_t task_index = 0;
+  std::string cluster;  // canonical text of this process's own cluster spec
+  Incarnation incarnation;
+};
+struct PsEvents {
+  std::function<void()> called_by_chief;  // on every such call
+  std::function<void()> created;          // the variables exist
+  std::function<void()> finished;         // the job is over
+};
+
+class PsService final : public rpc::Service {
+ public:
+  // `shard` and `memory`, which may be null, outlive the service.
+  PsService(Shard* shard, MemoryDesk* memory, PsIdentity identity, PsEvents events);
+
+  grpc::Service* methods() override { return &methods_; }
+  void Serve(const rpc::ServingQueue& queue) override;
+
+ private:
+  template <typename Request, typename Reply>
+  using Handler = void (PsService::*)(const Request&, rpc::Respond<Reply>);
+
+  // `method` is the generated one that awaits a call.
+  template <typename Method, typename Request, typename Reply>
+  void ServeOne(Method method, const rpc::ServingQueue& queue, Handler<Request, Reply> handler);
+
+  void GetView(const GetViewRequest& request, rpc::Respond<SetViewReply> respond);
+  void SetView(const SetViewRequest& request, rpc::Respond<SetViewReply> respond);
+  void CreateVariables(const CreateVariablesRequest& request,
+                       rpc::Respond<CreateVariablesReply> respond);
+  void Grant(const GrantRequest& request, rpc::Respond<GrantReply> respond);
+  void CommitStep(const CommitStepRequest& request, rpc::Respond<CommitStepReply> respond);
+  void Save(const SaveRequest& request, rpc::Respond<SaveReply> respond);
+  void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
+                       rpc::Respond<ReleaseSnapshotReply> respond);
+  void Finish(const FinishRequest& request, rpc::Respond<FinishReply> respond);
+  void DequeueToken(const DequeueTokenRequest& request, rpc::Respond<DequeueTokenReply> respond);
+  void AttachMemory(const AttachMemoryRequest& request, rpc::Respond<AttachMemoryReply> respond);
+
+  // OK when the chief means this process and has the same cluster spec.
+  absl::Status CheckAddressee(const SetViewRequest& request);
+  void LogOnce(const std::string& refusal);
+
+  Shard* const shard_;
+  MemoryDesk* const memory_;
+  const PsIdentity identity_;
+  const PsEvents events_;
+  PsMethods methods_;
+  absl::Mutex mutex_;
+  std::string last_refusal_ ABSL_GUARDED_BY(mutex_);
+  SerialThread disk_;
+};
+
+}  // namespace lockstep::ps
