@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/optimizer/update_rule.h"
 #include "common/tensor/element_math.h"
+#include "common/tensor/half_width.h"
 #include "common/tensor/stream_copy.h"
 #include "common/tensor/sum_of_terms.h"
 #include "common/tensor/vector_loop.h"
@@ -78,11 +79,13 @@ inline constexpr size_t kBlock = 512;
 template <typename T, typename Use>
 void WithMean(const Update& update, ElementRange range, T* block, Use use) {
   const size_t num_gradients = update.gradients.size();
-  if (num_gradients == 1 && update.divisor == 1) {
+  const bool are_as_wide = std::ranges::all_of(
+      update.gradients, [](const TensorView& term) { return term.dtype == DTypeOf<T>(); });
+  if (num_gradients == 1 && update.divisor == 1 && are_as_wide) {
     return use(SumOfTerms<T, 1>(update.gradients, range.first));
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (num_gradients > 1 && num_gradients <= kTermsAtATime) {
+    if (num_gradients > 1 && num_gradients <= kTermsAtATime && are_as_wide) {
       return WithSumOfTerms<T>(update.gradients, range.first, [&](auto sum) {
         if constexpr (decltype(sum)::kNumTerms > 1) {
           use([sum, divisor = static_cast<T>(update.divisor)](size_t i) {
@@ -92,7 +95,7 @@ void WithMean(const Update& update, ElementRange range, T* block, Use use) {
       });
     }
   }
-  SumAndDivide(update.gradients, update.divisor, range, block);
+  TakeMean(update, range, block);
   use(SumOfTerms<T, 1>(std::array<const T*, 1>{block}));
 }
 
@@ -102,7 +105,9 @@ void WithMean(const Update& update, ElementRange range, T* block, Use use) {
 template <typename T, typename MakeFormula>
 void UpdateElements(const Update& update, MakeFormula make) {
   for (const TensorView& gradient : update.gradients) {
-    LOCKSTEP_CHECK(gradient.dtype == DTypeOf<T>());
+    const bool may_be_narrow = DTypeOf<T>() == DType::kFloat32;
+    LOCKSTEP_CHECK(gradient.dtype == DTypeOf<T>() ||
+                   (may_be_narrow && IsHalfWidth(gradient.dtype)));
     LOCKSTEP_CHECK(gradient.num_elements() == update.new_value.num_elements());
   }
   const ElementRange range = RangeOf(update);
@@ -117,6 +122,7 @@ void UpdateElements(const Update& update, MakeFormula make) {
       ForEachElement(count,
                      [formula, mean, to, done](size_t i) { to[i] = formula(done + i, mean(i)); });
     });
+    WriteNarrow(update, {range.first + done, count}, to);
     if (update.bypasses_caches) StreamCopy(elements.value + done, to, count * sizeof(T));
   }
   if (update.bypasses_caches) FlushStreams();

@@ -90,10 +90,11 @@ void FtrlTensor(const FtrlNumbers<T>& numbers, const Update& update) {
   std::array<T, kStretch> means;
   for (size_t done = 0; done < range.count; done += kStretch) {
     const ElementRange part{range.first + done, std::min(kStretch, range.count - done)};
-    SumAndDivide(update.gradients, update.divisor, part, means.data());
+    TakeMean(update, part, means.data());
     Elements<T> stretch = ElementsOf<T>(update, part);
     stretch.gradient = means.data();
     FtrlStretch<kShrinks>(numbers, stretch);
+    WriteNarrow(update, part, stretch.value);
   }
 }
 

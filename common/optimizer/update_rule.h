@@ -30,12 +30,12 @@ struct ScalarSpec {
   float initial_value = 0;
 };
 
-// One application of the mean of some gradients to one variable. float32 or float64, one dtype and
-// one number of elements throughout.
+// One application of the mean of some gradients to one variable. float32 or float64, one dtype,
+// except where it says otherwise, and one number of elements throughout.
 struct Update {
   TensorView old_value;
-  // The mean is their sum, in this order, over `divisor` (SumAndDivide in element_math.h). At least
-  // one; one gradient with divisor 1 is its own mean.
+  // The mean is their sum, in this order, over `divisor` (TakeMean). At least one; one gradient
+  // with divisor 1 is its own mean. Those of a float32 variable may be float16 or bfloat16, too.
   absl::Span<const TensorView> gradients;
   int divisor = 1;
   MutableTensorView new_value;                // may be the old value's memory
@@ -48,7 +48,15 @@ struct Update {
   std::optional<ElementRange> range;
   // The new value is too large to be found in a cache by who reads it: it is written around them.
   bool bypasses_caches = false;
+  // Of a float32 variable: gets the new value once more, as float16 or bfloat16 (Narrow in
+  // half_copy.h), while that is at hand. Without memory: not wanted.
+  MutableTensorView narrow_value;
 };
+
+// The mean of the gradients in this range, in the dtype of the value.
+void TakeMean(const Update& update, ElementRange range, void* mean);
+// Where narrow_value is wanted: writes this range of it, of which `values` are the new values.
+void WriteNarrow(const Update& update, ElementRange range, const void* values);
 
 // Elements: whole lines of memory, whatever the dtype, and whole vectors of any kind.
 inline constexpr size_t kRangeStep = 64;

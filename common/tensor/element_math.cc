@@ -1,54 +1,14 @@
 #include "common/tensor/element_math.h"
 
-#include <bit>
+#include <algorithm>
 
 #include "common/base/check.h"
+#include "common/tensor/half_width.h"
 #include "common/tensor/sum_of_terms.h"
 #include "common/tensor/vector_loop.h"
 
 namespace lockstep {
 namespace {
-
-// bfloat16 is the upper half of a float: computed in float, rounded to nearest even.
-class BFloat16 {
- public:
-  explicit BFloat16(float value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-    const uint32_t rounded = is_nan ? bits | 0x00400000u : bits + 0x7fffu + ((bits >> 16) & 1u);
-    bits_ = static_cast<uint16_t>(rounded >> 16);
-  }
-  explicit operator float() const {
-    return std::bit_cast<float>(static_cast<uint32_t>(bits_) << 16);
-  }
-  friend BFloat16 operator+(BFloat16 a, BFloat16 b) {
-    return BFloat16(static_cast<float>(a) + static_cast<float>(b));
-  }
-  friend BFloat16 operator/(BFloat16 a, BFloat16 b) {
-    return BFloat16(static_cast<float>(a) / static_cast<float>(b));
-  }
-
- private:
-  uint16_t bits_;
-};
-
-// Half precision. A sum or quotient of two halves computed in float and rounded again is correctly
-// rounded: float has more than twice the digits.
-class Float16 {
- public:
-  explicit Float16(float value) : value_(static_cast<_Float16>(value)) {}
-  explicit operator float() const { return static_cast<float>(value_); }
-  friend Float16 operator+(Float16 a, Float16 b) {
-    return Float16(static_cast<float>(a) + static_cast<float>(b));
-  }
-  friend Float16 operator/(Float16 a, Float16 b) {
-    return Float16(static_cast<float>(a) / static_cast<float>(b));
-  }
-
- private:
-  _Float16 value_;
-};
-static_assert(sizeof(Float16) == 2 && sizeof(BFloat16) == 2);
 
 template <typename Body>
 void Dispatch(DType dtype, Body body) {
@@ -63,6 +23,28 @@ void Dispatch(DType dtype, Body body) {
       return body.template operator()<BFloat16>();
     default:
       LOCKSTEP_CHECK(false && "a dtype without element arithmetic");
+  }
+}
+
+template <typename Body>
+void DispatchWidened(DType dtype, Body body) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return body.template operator()<float>();
+    case DType::kFloat16:
+      return body.template operator()<Float16>();
+    case DType::kBFloat16:
+      return body.template operator()<BFloat16>();
+    default:
+      LOCKSTEP_CHECK(false && "a dtype that is not summed in float32");
+  }
+}
+
+void CheckTerms(absl::Span<const TensorView> terms, ElementRange range) {
+  LOCKSTEP_CHECK(!terms.empty());
+  for (const TensorView& term : terms) {
+    LOCKSTEP_CHECK(term.num_elements() == terms[0].num_elements());
+    LOCKSTEP_CHECK(range.first + range.count <= static_cast<size_t>(term.num_elements()));
   }
 }
 
@@ -84,12 +66,8 @@ bool HasElementMath(DType dtype) {
 
 void SumAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange range,
                   void* quotient) {
-  LOCKSTEP_CHECK(!terms.empty());
-  for (const TensorView& term : terms) {
-    LOCKSTEP_CHECK(term.dtype == terms[0].dtype);
-    LOCKSTEP_CHECK(term.num_elements() == terms[0].num_elements());
-    LOCKSTEP_CHECK(range.first + range.count <= static_cast<size_t>(term.num_elements()));
-  }
+  CheckTerms(terms, range);
+  for (const TensorView& term : terms) LOCKSTEP_CHECK(term.dtype == terms[0].dtype);
   Dispatch(terms[0].dtype, [&]<typename T>() {
     T* const to = static_cast<T*>(quotient);
     WithSumOfTerms<T>(terms, range.first, [&](auto sum) {
@@ -102,6 +80,32 @@ void SumAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange 
     if (divisor == 1) return;
     ForEachElement(range.count,
                    [to, by = static_cast<T>(divisor)](size_t i) { to[i] = to[i] / by; });
+  });
+}
+
+void SumWidenedAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange range,
+                         float* quotient) {
+  CheckTerms(terms, range);
+  // The first few terms in one pass, as far as they are of one type.
+  const absl::Span<const TensorView> few = terms.first(std::min(terms.size(), kTermsAtATime));
+  const bool are_alike = std::ranges::all_of(
+      few, [&](const TensorView& term) { return term.dtype == terms[0].dtype; });
+  size_t summed = are_alike ? few.size() : 1;
+  DispatchWidened(terms[0].dtype, [&]<typename T>() {
+    WithSumOfTerms<float, T>(terms.first(summed), range.first, [&](auto sum) {
+      ForEachElement(range.count, [sum, quotient](size_t i) { quotient[i] = sum(i); });
+    });
+  });
+  for (; summed < terms.size(); ++summed) {
+    DispatchWidened(terms[summed].dtype, [&]<typename T>() {
+      ForEachElement(range.count,
+                     [quotient, term = static_cast<const T*>(terms[summed].data) + range.first](
+                         size_t i) { quotient[i] += static_cast<float>(term[i]); });
+    });
+  }
+  if (divisor == 1) return;
+  ForEachElement(range.count, [quotient, by = static_cast<float>(divisor)](size_t i) {
+    quotient[i] = quotient[i] / by;
   });
 }
 

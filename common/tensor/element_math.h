@@ -1,5 +1,5 @@
 // Sums and quotients in the arithmetic of the elements' own type: each is rounded to it. float32,
-// float64, float16, bfloat16.
+// float64, float16, bfloat16. And sums in float32 of what is narrower.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,11 @@ struct ElementRange {
 // range.count elements and may be the memory of no term.
 void SumAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange range,
                   void* quotient);
+
+// The same in float32, of terms that are float32, float16 or bfloat16 (CHECK), each of its own:
+// what is narrower is widened, exactly, as it is read.
+void SumWidenedAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange range,
+                         float* quotient);
 
 // By rows of `width` elements that lie anywhere, aligned to their element's size: sum += term.
 struct RowSum {

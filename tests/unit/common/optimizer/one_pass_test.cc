@@ -6,45 +6,16 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <random>
-#include <string>
 #include <vector>
 
-#include "common/optimizer/adadelta.h"
-#include "common/optimizer/adagrad.h"
-#include "common/optimizer/adam.h"
 #include "common/optimizer/ftrl.h"
-#include "common/optimizer/momentum.h"
-#include "common/optimizer/moving_average.h"
-#include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
 #include "common/tensor/vector_target.h"
+#include "tests/unit/common/optimizer/all_rules.h"
 
 namespace lockstep {
 namespace {
-
-struct NamedRule {
-  std::string name;
-  std::unique_ptr<const UpdateRule> rule;
-};
-
-std::vector<NamedRule> Rules() {
-  std::vector<NamedRule> rules;
-  rules.push_back({"sgd", MakeSgd()});
-  rules.push_back({"momentum", MakeMomentum({.9f, false})});
-  rules.push_back({"nesterov", MakeMomentum({.9f, true})});
-  rules.push_back({"adagrad", MakeAdagrad({})});
-  rules.push_back({"adadelta", MakeAdadelta({})});
-  rules.push_back({"rmsprop", MakeRmsProp({.9f, .9f, 1e-3f, false})});
-  rules.push_back({"centered rmsprop", MakeRmsProp({.9f, .9f, 1e-3f, true})});
-  rules.push_back({"adam", MakeAdam({})});
-  rules.push_back({"adamw", MakeAdam({.weight_decay = .01f})});
-  rules.push_back({"ftrl", MakeFtrl({.l1_regularization_strength = .01f})});
-  rules.push_back({"ftrl with shrinkage", MakeFtrl({.l2_shrinkage_regularization_strength = .1f})});
-  rules.push_back({"averaged momentum", MakeAveraged(MakeMomentum({.9f, false}), {})});
-  return rules;
-}
 
 // A variable's tensors in plain vectors.
 template <typename T>
@@ -156,7 +127,7 @@ State<T> SinglyApplied(const UpdateRule& rule, const std::vector<std::vector<T>>
 }
 
 template <typename T>
-void CheckEveryWay(const NamedRule& named, size_t num_gradients, size_t count) {
+void CheckEveryWay(const test::NamedRule& named, size_t num_gradients, size_t count) {
   const UpdateRule& rule = *named.rule;
   std::mt19937 random(static_cast<uint32_t>(num_gradients * 10000 + count));
   std::vector<std::vector<T>> gradients;
@@ -196,7 +167,7 @@ void CheckEveryWay(const NamedRule& named, size_t num_gradients, size_t count) {
 }
 
 TEST_CASE("one pass over several gradients gives the bits of their mean applied by elements") {
-  for (const NamedRule& named : Rules()) {
+  for (const test::NamedRule& named : test::AllRules()) {
     for (const size_t num_gradients : {1, 2, 3, 4, 5, 9}) {
       CheckEveryWay<float>(named, num_gradients, 1100);
       CheckEveryWay<double>(named, num_gradients, 531);
@@ -223,7 +194,7 @@ TEST_CASE("a sum is applied as it is, not divided") {
 
 // Of these the last elements of a tensor, not those of a range, are another function's.
 TEST_CASE("Ftrl's powers are those of the whole tensor in every range") {
-  const NamedRule named{"ftrl", MakeFtrl({.learning_rate_power = -.7f})};
+  const test::NamedRule named{"ftrl", MakeFtrl({.learning_rate_power = -.7f})};
   std::mt19937 random(5);
   constexpr size_t kCount = 1003;
   std::vector<std::vector<float>> gradients;
