@@ -46,9 +46,13 @@ std::optional<AttachMemoryRequest> Attachment::Begin(const WorkerIdentity& worke
 
 void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
   if (!reply.ok() && MayPass(reply.status())) {
-    absl::MutexLock lock(&mutex_);
-    state_ = State::kIdle;
-    return;
+    Waiting waiting;
+    {
+      absl::MutexLock lock(&mutex_);
+      state_ = State::kIdle;
+      waiting.swap(waiting_);
+    }
+    return Answer(waiting, absl::UnavailableError(reply.status().message()));
   }
   if (!reply.ok()) return Settle(reply.status(), nullptr);
   if (reply->socket().empty()) return Settle(absl::UnavailableError(reply->reason()), nullptr);
@@ -60,13 +64,47 @@ void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
 }
 
 void Attachment::Settle(const absl::Status& status, std::shared_ptr<const shm::Segment> values) {
+  Waiting waiting;
+  bool has_told = false;
   {
     absl::MutexLock lock(&mutex_);
     state_ = status.ok() ? State::kAttached : State::kRefused;
+    was_attached_ = was_attached_ || status.ok();
     values_ = std::move(values);
-    if (std::exchange(has_told_, true)) return;
+    has_told = std::exchange(has_told_, true);
+    waiting.swap(waiting_);
   }
-  if (options_.told) options_.told(status);
+  if (!has_told && options_.told) options_.told(status);
+  Answer(waiting, status.ok());
+}
+
+void Attachment::Answer(const Waiting& waiting, const absl::StatusOr<bool>& answer) {
+  for (const auto& done : waiting) done(answer);
+}
+
+void Attachment::Await(std::function<void(absl::StatusOr<bool>)> done) {
+  absl::StatusOr<bool> answer;
+  {
+    absl::MutexLock lock(&mutex_);
+    switch (state_) {
+      case State::kAsked:
+        waiting_.push_back(std::move(done));
+        return;
+      case State::kIdle:
+        answer = absl::UnavailableError("the ps could not be asked for its memory");
+        break;
+      case State::kAttached:
+      case State::kRefused:
+        answer = was_attached_;
+        break;
+    }
+  }
+  done(std::move(answer));
+}
+
+bool Attachment::was_attached() const {
+  absl::MutexLock lock(&mutex_);
+  return was_attached_;
 }
 
 void Attachment::Lose() {

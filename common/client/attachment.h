@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -27,6 +28,11 @@ class Attachment {
   std::optional<AttachMemoryRequest> Begin(const WorkerIdentity& worker);
   // Exchanges memory where the ps lets us. Blocks, for seconds if that ps has just hung.
   void Complete(const absl::StatusOr<AttachMemoryReply>& reply);
+  // Tells whether memory was exchanged, as soon as that is known: after Begin. UNAVAILABLE when the
+  // ps could not be asked.
+  void Await(std::function<void(absl::StatusOr<bool>)> done);
+  // Whether it ever was.
+  bool was_attached() const;
   // The ps does not know of it any more: the next Begin asks again.
   void Lose();
 
@@ -38,13 +44,18 @@ class Attachment {
  private:
   enum class State { kIdle, kAsked, kAttached, kRefused };
 
+  using Waiting = std::vector<std::function<void(absl::StatusOr<bool>)>>;
+
   void Settle(const absl::Status& status, std::shared_ptr<const shm::Segment> values);
+  static void Answer(const Waiting& waiting, const absl::StatusOr<bool>& answer);
 
   const SharedMemoryOptions options_;
   const std::shared_ptr<const shm::Segment> gradients_;  // null: there are none
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_);
   bool has_told_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_attached_ ABSL_GUARDED_BY(mutex_) = false;
+  Waiting waiting_ ABSL_GUARDED_BY(mutex_);  // for the answer to what was asked
   std::shared_ptr<const shm::Segment> values_ ABSL_GUARDED_BY(mutex_);
 };
 

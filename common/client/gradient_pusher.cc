@@ -1,5 +1,6 @@
 #include "common/client/gradient_pusher.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "common/base/clock.h"
 #include "common/client/pump.h"
 #include "common/client/push_plan.h"
+#include "common/tensor/half_copy.h"
+#include "common/tensor/half_width.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep {
@@ -30,6 +33,13 @@ class GradientPusher::Impl {
   }
 
   const PsData* ps() const { return ps_; }
+
+  // As which a dense gradient travels, where that is not as it is.
+  std::optional<DType> NarrowType(const TensorView& gradient) const {
+    const bool is_narrow = IsHalfWidth(options_.wire_type) && gradient.dtype == DType::kFloat32 &&
+                           !ps_->SharesMemory();
+    return is_narrow ? std::optional(options_.wire_type) : std::nullopt;
+  }
 
   void Start(PushSeq push_seq, GlobalStep local_step, int num_variables, Done<PushSummary> done) {
     {
@@ -53,10 +63,19 @@ class GradientPusher::Impl {
   }
 
  private:
+  // Elements that are rounded as their message is sent. The same again when it is sent again, since
+  // they have not changed.
+  struct Narrowing {
+    size_t span;  // of the payload
+    DType type;
+    std::span<const float> elements;
+  };
   struct Call {
     size_t message;
     PushRequest header;
     std::vector<std::span<const std::byte>> payload;
+    std::vector<Narrowing> narrowings;
+    std::shared_ptr<Tensor> narrow;  // memory for what they make, if there are any
   };
 
   static absl::Duration Now() { return Clock::Real()->Monotonic(); }
@@ -96,22 +115,63 @@ class GradientPusher::Impl {
       const PushPlan::Variable& variable = plan_->variable(piece.variable);
       PushPiece* to = call.header.add_pieces();
       to->set_variable(variable.id.value());
-      to->set_dtype(ToProto(variable.values.dtype));
+      to->set_dtype(ToProto(variable.type()));
       to->mutable_dims()->Add(variable.shape.dims().begin(), variable.shape.dims().end());
       to->set_offset(piece.offset);
       to->set_size(piece.size);
       to->set_rows(static_cast<int64_t>(variable.indices.size()));
-      if (!outgoing->ask) variable.AppendBytes(piece.offset, piece.size, &call.payload);
+      if (outgoing->ask) continue;
+      if (variable.narrow_type.has_value()) {
+        AppendNarrow(variable, piece, &call);
+      } else {
+        variable.AppendBytes(piece.offset, piece.size, &call.payload);
+      }
     }
+    if (!call.narrowings.empty()) call.narrow = TakeMemory();
     return call;
   }
 
+  static void AppendNarrow(const PushPlan::Variable& variable, const PushPlan::Piece& piece,
+                           Call* call) {
+    const size_t element_bytes = SizeOf(variable.type());
+    call->narrowings.push_back({call->payload.size(), variable.type(),
+                                variable.values.as<float>().subspan(piece.offset / element_bytes,
+                                                                    piece.size / element_bytes)});
+    call->payload.emplace_back();
+  }
+
+  // For what is rounded for one message.
+  std::shared_ptr<Tensor> TakeMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (spare_.empty()) {
+      // A chunk, or a bucket, which small tensors fill up to a chunk.
+      const size_t bytes =
+          std::max({options_.chunk_bytes, options_.bucket_bytes, SizeOf(options_.wire_type)});
+      return std::make_shared<Tensor>(DType::kUInt8, Shape({static_cast<int64_t>(bytes)}));
+    }
+    std::shared_ptr<Tensor> memory = std::move(spare_.back());
+    spare_.pop_back();
+    return memory;
+  }
+
+  static void NarrowInto(Call* call) {
+    std::span<std::byte> free = call->narrow->view().bytes();
+    for (const Narrowing& narrowing : call->narrowings) {
+      const size_t bytes = narrowing.elements.size() * SizeOf(narrowing.type);
+      LOCKSTEP_CHECK(bytes <= free.size());
+      Narrow(narrowing.elements, narrowing.type, free.data());
+      call->payload[narrowing.span] = free.first(bytes);
+      free = free.subspan(bytes);
+    }
+  }
+
   void Send(Call call, std::shared_ptr<Gate::Pass> hold) {
+    if (call.narrow != nullptr) NarrowInto(&call);
     ps_->Push(call.header, std::move(call.payload),
-              [this, message = call.message,
+              [this, message = call.message, narrow = std::move(call.narrow),
                hold = std::move(hold)](const absl::StatusOr<PushReply>& reply) {
                 {
                   absl::MutexLock lock(&mutex_);
+                  if (narrow != nullptr) spare_.push_back(narrow);
                   if (reply.ok()) {
                     plan_->OnReply(message, *reply, Now());
                   } else {
@@ -140,6 +200,7 @@ class GradientPusher::Impl {
   PushSeq push_seq_ ABSL_GUARDED_BY(mutex_);
   GlobalStep local_step_ ABSL_GUARDED_BY(mutex_);
   Done<PushSummary> done_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Tensor>> spare_ ABSL_GUARDED_BY(mutex_);  // of TakeMemory
   Pump pump_;
 };
 
@@ -157,7 +218,15 @@ void GradientPusher::Add(VariableId variable, TensorView gradient) {
   impl_->Add({.id = variable,
               .shape = gradient.shape,
               .values = gradient,
-              .in_memory = impl_->ps()->SharesGradient(gradient.bytes())});
+              .in_memory = impl_->ps()->SharesGradient(gradient.bytes()),
+              .narrow_type = impl_->NarrowType(gradient)});
+}
+
+void GradientPusher::AddStatistic(VariableId variable, TensorView value) {
+  impl_->Add({.id = variable,
+              .shape = value.shape,
+              .values = value,
+              .in_memory = impl_->ps()->SharesGradient(value.bytes())});
 }
 
 void GradientPusher::AddRows(VariableId variable, const Shape& variable_shape,

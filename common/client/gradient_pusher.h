@@ -34,6 +34,10 @@ struct PusherOptions {
   int window = 4;                   // messages in flight
   // How long an unreachable ps is tried before the gradient fails with UNAVAILABLE.
   absl::Duration patience = absl::Seconds(120);
+  // As which the gradients of trained dense float32 variables travel: float32, bfloat16 or float16,
+  // rounded to nearest. To a ps with which memory is exchanged (PsData::SharesMemory) always as
+  // they are.
+  DType wire_type = DType::kFloat32;
   // A stamp below the shard's step is nothing unusual: only a shard that is done drops what comes.
   bool asynchronous = false;
 };
@@ -49,6 +53,8 @@ class GradientPusher {
   // With no variables `done` is called at once.
   void Start(PushSeq push_seq, GlobalStep local_step, int num_variables, Done<PushSummary> done);
   void Add(VariableId variable, TensorView gradient);
+  // Of a variable that is not trained, but averaged: always as it is.
+  void AddStatistic(VariableId variable, TensorView value);
   // The gradient of a sparse variable of shape `variable_shape`: slices of some of its rows. The
   // indices must stay unchanged too. Sorted and merged (indexed_slices.h) it is the smallest, and
   // counts the same whatever else arrives; other orders are merged as TensorFlow merges them.

@@ -1,4 +1,6 @@
 // PsData over gRPC.
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -9,6 +11,8 @@
 #include "common/client/ps_client.h"
 #include "common/client/raw_channel.h"
 #include "common/rpc/limits.h"
+#include "common/tensor/half_copy.h"
+#include "common/tensor/tensor.h"
 #include "common/wire/byte_buffer.h"
 #include "common/wire/piece_cursor.h"
 
@@ -51,7 +55,27 @@ class ReceivedValues final : public PulledValues {
     return absl::OkStatus();
   }
 
+  absl::Status WidenTo(DType wire_type, std::span<const std::span<float>> targets) const override {
+    LOCKSTEP_RETURN_IF_ERROR(CheckNarrowTargets(header_, wire_type, targets));
+    wire::PieceCursor cursor(payload_.spans());
+    for (const std::span<float> target : targets) WidenFrom(&cursor, wire_type, target);
+    return absl::OkStatus();
+  }
+
  private:
+  // By way of a few elements that stay in the nearest cache: the slices in which the payload came
+  // cut through elements.
+  static void WidenFrom(wire::PieceCursor* cursor, DType wire_type, std::span<float> target) {
+    alignas(Tensor::kAlignment) std::array<std::byte, 8192> block;
+    const size_t most = block.size() / SizeOf(wire_type);
+    while (!target.empty()) {
+      const size_t count = std::min(most, target.size());
+      cursor->CopyTo(std::span(block).first(count * SizeOf(wire_type)));
+      Widen(wire_type, block.data(), target.first(count));
+      target = target.subspan(count);
+    }
+  }
+
   PullReply header_;
   wire::ReceivedPayload payload_;
 };
@@ -86,7 +110,14 @@ class GrpcPsData final : public PsData {
     channel_.Call(kDequeueToken, request, rpc::kParkedDeadline, std::move(done));
   }
 
+  void ExchangeMemory(const WorkerIdentity& worker, Done<bool> done) override {
+    Attach(worker);
+    attachment_.Await(std::move(done));
+  }
+
   void Cancel() override { channel_.Cancel(); }
+
+  bool SharesMemory() const override { return attachment_.was_attached(); }
 
   bool SharesGradient(std::span<const std::byte> bytes) const override {
     return attachment_.PlaceOf(bytes).has_value();

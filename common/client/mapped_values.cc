@@ -5,8 +5,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/half_width.h"
 
 namespace lockstep {
+namespace {
+
+absl::Status CheckNumber(const PullReply& header, size_t num_targets) {
+  if (num_targets == static_cast<size_t>(header.pieces_size())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("pulled ", header.pieces_size(), " pieces, targets for ", num_targets));
+}
+
+absl::Status CheckTarget(const PullPiece& piece, uint64_t bytes) {
+  if (piece.size() == bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("variable ", piece.variable(), ": pulled ",
+                                                 piece.size(), " bytes, target of ", bytes));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<PulledValues>> MappedValues::Read(
     PullReply header, std::shared_ptr<const shm::Segment> memory) {
@@ -43,17 +59,30 @@ absl::Status MappedValues::CopyTo(std::span<const std::span<std::byte>> targets)
   return absl::OkStatus();
 }
 
+absl::Status MappedValues::WidenTo(DType wire_type, std::span<const std::span<float>>) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat("pulled as ", Name(wire_type), ", but answered with places in memory"));
+}
+
 absl::Status CheckTargets(const PullReply& header, std::span<const std::span<std::byte>> targets) {
-  if (targets.size() != static_cast<size_t>(header.pieces_size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("pulled ", header.pieces_size(), " pieces, targets for ", targets.size()));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckNumber(header, targets.size()));
   for (size_t i = 0; i < targets.size(); ++i) {
-    const PullPiece& piece = header.pieces(static_cast<int>(i));
-    if (piece.size() == targets[i].size() || targets[i].data() == nullptr) continue;
-    return absl::InvalidArgumentError(absl::StrCat("variable ", piece.variable(), ": pulled ",
-                                                   piece.size(), " bytes, target of ",
-                                                   targets[i].size()));
+    if (targets[i].data() == nullptr) continue;
+    LOCKSTEP_RETURN_IF_ERROR(CheckTarget(header.pieces(static_cast<int>(i)), targets[i].size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNarrowTargets(const PullReply& header, DType wire_type,
+                                std::span<const std::span<float>> targets) {
+  if (!IsHalfWidth(wire_type)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected bfloat16 or float16, got ", Name(wire_type)));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckNumber(header, targets.size()));
+  for (size_t i = 0; i < targets.size(); ++i) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        CheckTarget(header.pieces(static_cast<int>(i)), targets[i].size() * SizeOf(wire_type)));
   }
   return absl::OkStatus();
 }

@@ -21,6 +21,8 @@ class MappedValues final : public PulledValues {
 
   const PullReply& header() const override { return header_; }
   absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override;
+  // INVALID_ARGUMENT: nothing lies there in half the width.
+  absl::Status WidenTo(DType wire_type, std::span<const std::span<float>> targets) const override;
   std::span<const std::span<const std::byte>> in_place() const override { return pieces_; }
 
  private:
@@ -34,5 +36,8 @@ class MappedValues final : public PulledValues {
 
 // INVALID_ARGUMENT when there is not one target of its size, or none, for each piece.
 absl::Status CheckTargets(const PullReply& header, std::span<const std::span<std::byte>> targets);
+// The same for pieces of `wire_type`, float16 or bfloat16, and as many elements of float32.
+absl::Status CheckNarrowTargets(const PullReply& header, DType wire_type,
+                                std::span<const std::span<float>> targets);
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/client/gradient_memory.h"
+#include "common/tensor/dtype.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep {
@@ -53,6 +54,10 @@ class PulledValues {
   // piece's size (INVALID_ARGUMENT otherwise), or, in place, be null for one that is to stay there.
   // One pass, no other copy. ABORTED: the ps has begun to write there again: pull once more.
   virtual absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const = 0;
+  // The same for pieces that came in half the width, as the `wire_type` of their request, into
+  // float32 targets: widened as they are copied, which is exact.
+  virtual absl::Status WidenTo(DType wire_type,
+                               std::span<const std::span<float>> targets) const = 0;
   // Where the pieces lie in the ps's memory, in their order; empty: they came in the message. They
   // are the version's until the ps makes one that is two above; what is read is safe to read for
   // as long as this object lives.
@@ -72,9 +77,16 @@ class PsData {
   // With `in_memory` the values may come in place, where the ps shares them (SharesValues).
   virtual void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) = 0;
   virtual void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) = 0;
+  // Exchanges memory with the ps, if that has not been tried in this worker's name, and tells
+  // whether it was: SharesMemory from then on. Without it the exchange happens beside the first
+  // calls. UNAVAILABLE: could not be asked, call again.
+  virtual void ExchangeMemory(const WorkerIdentity& /*worker*/, Done<bool> done) { done(false); }
   // Ends what is in flight, and every later call at once, with CANCELLED: for a worker that stops.
   virtual void Cancel() = 0;
 
+  // Whether memory was ever exchanged with this ps, so that tensors need not travel. It does not
+  // become false when the memory is lost.
+  virtual bool SharesMemory() const { return false; }
   // Whether these bytes lie in memory that the ps reads as it is, now: from the moment when memory
   // was exchanged, which happens beside the first calls.
   virtual bool SharesGradient(std::span<const std::byte>) const { return false; }

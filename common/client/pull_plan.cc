@@ -38,8 +38,8 @@ void PullPlan::Cut(std::span<const Extent> targets) {
       const uint64_t count = std::min(chunk, extent.units - first);
       const uint64_t bytes = count * extent.unit_bytes;
       if (request == nullptr || in_request + bytes > most ||
-          request->in_memory != extent.may_be_in_memory) {
-        request = AddRequest(extent.may_be_in_memory);
+          request->in_memory != extent.may_be_in_memory || request->is_narrow != extent.is_narrow) {
+        request = AddRequest(extent);
         in_request = 0;
       }
       request->pieces.push_back({target, first, count});
@@ -48,12 +48,13 @@ void PullPlan::Cut(std::span<const Extent> targets) {
   }
 }
 
-PullPlan::Request* PullPlan::AddRequest(bool in_memory) {
+PullPlan::Request* PullPlan::AddRequest(const Extent& first) {
   if (num_requests_ == requests_.size()) requests_.emplace_back();
   Request* const request = &requests_[num_requests_++];
   request->pieces.clear();
   request->state = State::kReady;
-  request->in_memory = in_memory;
+  request->in_memory = first.may_be_in_memory;
+  request->is_narrow = first.is_narrow;
   request->overwritten = 0;
   return request;
 }
@@ -66,7 +67,7 @@ std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {
     request.state = State::kInFlight;
     request.version = options_.newest ? kNewest : version_;
     ++in_flight_;
-    return Outgoing{i, request.version, request.in_memory};
+    return Outgoing{i, request.version, request.in_memory, request.is_narrow};
   }
   return std::nullopt;
 }

@@ -18,11 +18,12 @@ namespace lockstep {
 // once the largest has been made.
 class PullPlan {
  public:
-  // What is to be fetched of a target: bytes, or rows that are never cut.
+  // What is to be fetched of a target: bytes, or elements or rows that are never cut.
   struct Extent {
     uint64_t units = 0;
     uint64_t unit_bytes = 1;  // on the wire, both ways
     bool may_be_in_memory = false;
+    bool is_narrow = false;  // travels in half the width
   };
   struct Piece {
     size_t target;
@@ -33,6 +34,7 @@ class PullPlan {
     size_t request;
     GlobalStep version;
     bool in_memory;  // the answer may be places in the ps's memory
+    bool is_narrow;  // of all its targets
   };
 
   explicit PullPlan(const PullerOptions& options) : options_(options), backoff_(options.patience) {}
@@ -64,11 +66,12 @@ class PullPlan {
     State state = State::kFilled;
     GlobalStep version;  // asked for, then received
     bool in_memory = false;
+    bool is_narrow = false;
     int overwritten = 0;  // times
   };
 
   void Cut(std::span<const Extent> targets);
-  Request* AddRequest(bool in_memory);
+  Request* AddRequest(const Extent& first);
 
   const PullerOptions options_;
   std::vector<Request> requests_;  // the first num_requests_ are of this fetch

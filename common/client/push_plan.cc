@@ -11,8 +11,6 @@ namespace {
 // Of a gradient that the ps acknowledges and loses.
 constexpr int kMaxRepeats = 5;
 
-constexpr uint64_t kCut = sizeof(int64_t);
-
 bool OutcomeUnknown(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
 }
@@ -30,6 +28,7 @@ PushPlan::PushPlan(const PusherOptions& options, GlobalStep local_step, int num_
 
 void PushPlan::Variable::AppendBytes(uint64_t offset, uint64_t size,
                                      std::vector<std::span<const std::byte>>* spans) const {
+  LOCKSTEP_CHECK(!narrow_type.has_value());
   const std::span<const std::byte> parts[] = {
       std::as_bytes(std::span(indices.data(), indices.size())), values.bytes()};
   for (const std::span<const std::byte> part : parts) {
@@ -72,10 +71,11 @@ void PushPlan::Cut(size_t variable) {
   const Variable& gradient = variables_[variable].of;
   const uint64_t size = gradient.num_bytes();
   if (size <= options_.bucket_bytes) return AddToBucket(variable, size);
-  // No chunk of a sparse gradient cuts an index.
-  const uint64_t chunk = gradient.is_sparse
-                             ? std::max<uint64_t>(1, options_.chunk_bytes / kCut) * kCut
-                             : options_.chunk_bytes;
+  // No chunk of a sparse gradient cuts an index, and none an element that is made for it.
+  const uint64_t whole = gradient.is_sparse                 ? sizeof(int64_t)
+                         : gradient.narrow_type.has_value() ? SizeOf(gradient.type())
+                                                            : 1;
+  const uint64_t chunk = std::max<uint64_t>(1, options_.chunk_bytes / whole) * whole;
   for (uint64_t offset = 0; offset < size; offset += chunk) {
     messages_.push_back({.state = State::kReady,
                          .pieces = {{variable, offset, std::min<uint64_t>(chunk, size - offset)}}});

@@ -41,7 +41,7 @@ class PushPlan {
     bool in_memory;
     std::vector<Piece> pieces;
   };
-  // A gradient. Its bytes are the indices', then the values'.
+  // A gradient. Its bytes are the indices', then the values', as they travel.
   struct Variable {
     VariableId id;
     Shape shape;  // the variable's
@@ -49,9 +49,15 @@ class PushPlan {
     bool is_sparse = false;
     absl::Span<const int64_t> indices;  // of a sparse gradient
     bool in_memory = false;             // the ps sees it where it is
+    // Of dense float32 values that travel in half the width: as bfloat16 or float16.
+    std::optional<DType> narrow_type = {};
 
-    uint64_t num_bytes() const { return indices.size() * sizeof(int64_t) + values.num_bytes(); }
-    // Bytes [offset, offset + size), in one span or two.
+    DType type() const { return narrow_type.value_or(values.dtype); }
+    uint64_t num_bytes() const {
+      return indices.size() * sizeof(int64_t) +
+             static_cast<uint64_t>(values.num_elements()) * SizeOf(type());
+    }
+    // Bytes [offset, offset + size), in one span or two; not of narrow ones, which lie nowhere.
     void AppendBytes(uint64_t offset, uint64_t size,
                      std::vector<std::span<const std::byte>>* spans) const;
   };

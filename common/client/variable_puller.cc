@@ -13,12 +13,20 @@
 #include "common/base/status_macros.h"
 #include "common/client/pull_plan.h"
 #include "common/client/pump.h"
+#include "common/tensor/half_width.h"
+#include "common/tensor_proto/convert.h"
 
 namespace lockstep {
 namespace {
 
-PullPlan::Extent ExtentOf(const PullTarget& target, bool shares_values) {
+// `wire_type`: of dense float32 values.
+PullPlan::Extent ExtentOf(const PullTarget& target, bool shares_values, DType wire_type) {
   const uint64_t bytes = target.value.num_bytes();
+  if (!target.rows.has_value() && target.value.dtype == DType::kFloat32 && IsHalfWidth(wire_type)) {
+    return {.units = static_cast<uint64_t>(target.value.num_elements()),
+            .unit_bytes = SizeOf(wire_type),
+            .is_narrow = true};
+  }
   if (!target.rows.has_value() || target.rows->empty()) {
     return {.units = bytes, .may_be_in_memory = shares_values && !target.rows.has_value()};
   }
@@ -37,19 +45,22 @@ std::span<std::byte> MemoryOf(const PullTarget& target, const PullPlan::Piece& p
   return bytes.subspan(piece.first * row_bytes, piece.count * row_bytes);
 }
 
-void Describe(const PullTarget& target, const PullPlan::Piece& piece, PullPiece* to) {
+// `unit_bytes`: of a piece that names no rows.
+void Describe(const PullTarget& target, const PullPlan::Piece& piece, uint64_t unit_bytes,
+              PullPiece* to) {
   to->set_variable(target.variable.value());
   if (target.rows.has_value()) {
     const std::span<const int64_t> rows = RowsOf(target, piece);
     to->mutable_rows()->Add(rows.begin(), rows.end());
   } else {
-    to->set_offset(piece.first);
-    to->set_size(piece.count);
+    to->set_offset(piece.first * unit_bytes);
+    to->set_size(piece.count * unit_bytes);
   }
 }
 
-bool Answers(const PullPiece& reply, const PullTarget& target, const PullPlan::Piece& piece) {
-  const uint64_t offset = target.rows.has_value() ? 0 : piece.first;
+bool Answers(const PullPiece& reply, const PullTarget& target, const PullPlan::Piece& piece,
+             uint64_t unit_bytes) {
+  const uint64_t offset = target.rows.has_value() ? 0 : piece.first * unit_bytes;
   return reply.variable() == target.variable.value() && reply.offset() == offset;
 }
 
@@ -60,6 +71,7 @@ class VariablePuller::Impl {
   Impl(PsData* ps, const PullerOptions& options, std::vector<PullTarget> targets)
       : ps_(ps),
         identity_(options.identity),
+        wire_type_(options.wire_type),
         averages_(options.averages),
         targets_(std::move(targets)),
         plan_(options),
@@ -105,7 +117,11 @@ class VariablePuller::Impl {
   struct Call {
     size_t index;
     PullRequest request;
+    bool is_narrow = false;
   };
+
+  // Of what is counted in a piece that names no rows: elements on the wire, or bytes.
+  uint64_t UnitBytes(bool is_narrow) const { return is_narrow ? SizeOf(wire_type_) : 1; }
 
   static absl::Duration Now() { return Clock::Real()->Monotonic(); }
 
@@ -113,8 +129,9 @@ class VariablePuller::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     extents_.clear();
     bool moves = false;
+    const DType wire_type = ps_->SharesMemory() ? DType::kFloat32 : wire_type_;
     for (const PullTarget& target : targets_) {
-      extents_.push_back(ExtentOf(target, shares_values));
+      extents_.push_back(ExtentOf(target, shares_values, wire_type));
       moves = moves || (target.in_place && extents_.back().units > 0);
     }
     plan_.Start(version, extents_, ahead, Now());
@@ -189,31 +206,35 @@ class VariablePuller::Impl {
     call.request.set_version(outgoing->version.value());
     call.request.set_averages(averages_);
     call.request.set_in_memory(outgoing->in_memory);
+    if (outgoing->is_narrow) call.request.set_wire_type(ToProto(wire_type_));
     for (const PullPlan::Piece& piece : plan_.pieces(outgoing->request)) {
-      Describe(targets_[piece.target], piece, call.request.add_pieces());
+      Describe(targets_[piece.target], piece, UnitBytes(outgoing->is_narrow),
+               call.request.add_pieces());
     }
+    call.is_narrow = outgoing->is_narrow;
     return call;
   }
 
   void Send(Call call, std::shared_ptr<Gate::Pass> hold) {
-    ps_->Pull(call.request, [this, index = call.index, hold = std::move(hold)](
-                                absl::StatusOr<std::unique_ptr<PulledValues>> values) {
-      absl::Status status = values.status();
-      // Nobody else touches the targets of a request in flight.
-      if (status.ok()) status = CopyToTargets(index, **values);
-      {
-        absl::MutexLock lock(&mutex_);
-        if (status.ok()) {
-          plan_.OnReply(index, GlobalStep((*values)->header().version()), Now());
-          in_place_[index] = StaysInPlace(index, **values) ? *std::move(values) : nullptr;
-        } else if (values.ok() && absl::IsAborted(status)) {
-          plan_.OnOverwritten(index, Now());
-        } else {
-          plan_.OnError(index, status, Now());
-        }
-      }
-      pump_.Run();
-    });
+    ps_->Pull(call.request,
+              [this, index = call.index, is_narrow = call.is_narrow,
+               hold = std::move(hold)](absl::StatusOr<std::unique_ptr<PulledValues>> values) {
+                absl::Status status = values.status();
+                // Nobody else touches the targets of a request in flight.
+                if (status.ok()) status = CopyToTargets(index, is_narrow, **values);
+                {
+                  absl::MutexLock lock(&mutex_);
+                  if (status.ok()) {
+                    plan_.OnReply(index, GlobalStep((*values)->header().version()), Now());
+                    in_place_[index] = StaysInPlace(index, **values) ? *std::move(values) : nullptr;
+                  } else if (values.ok() && absl::IsAborted(status)) {
+                    plan_.OnOverwritten(index, Now());
+                  } else {
+                    plan_.OnError(index, status, Now());
+                  }
+                }
+                pump_.Run();
+              });
   }
 
   bool StaysInPlace(size_t index, const PulledValues& values) const
@@ -226,25 +247,32 @@ class VariablePuller::Impl {
 
   // Targets and the pieces of a request stay as they are during a fetch, so reading them needs no
   // lock.
-  absl::Status CopyToTargets(size_t index,
+  absl::Status CopyToTargets(size_t index, bool is_narrow,
                              const PulledValues& values) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const std::vector<PullPlan::Piece>& pieces = plan_.pieces(index);
     const PullReply& header = values.header();
     bool matches = header.pieces_size() == static_cast<int>(pieces.size());
     std::vector<std::span<std::byte>> memory;
+    std::vector<std::span<float>> elements;
     for (size_t i = 0; matches && i < pieces.size(); ++i) {
       const PullTarget& target = targets_[pieces[i].target];
-      matches = Answers(header.pieces(static_cast<int>(i)), target, pieces[i]);
+      matches =
+          Answers(header.pieces(static_cast<int>(i)), target, pieces[i], UnitBytes(is_narrow));
+      if (is_narrow) {
+        elements.push_back(target.value.as<float>().subspan(pieces[i].first, pieces[i].count));
+        continue;
+      }
       const bool stays = target.in_place && !values.in_place().empty();
       memory.push_back(stays ? std::span<std::byte>() : MemoryOf(target, pieces[i]));
     }
     if (!matches)
       return absl::InternalError("pull was answered with pieces that were not asked for");
-    return values.CopyTo(memory);
+    return is_narrow ? values.WidenTo(wire_type_, elements) : values.CopyTo(memory);
   }
 
   PsData* const ps_;  // outlives the puller
   const WorkerIdentity identity_;
+  const DType wire_type_;
   const bool averages_;
   mutable absl::Mutex mutex_;
   std::vector<PullTarget> targets_ ABSL_GUARDED_BY(mutex_);  // changed between fetches only

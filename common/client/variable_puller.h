@@ -35,6 +35,9 @@ struct PullerOptions {
   int window = 4;
   absl::Duration patience = absl::Seconds(120);  // as PusherOptions
   bool averages = false;                         // as PullRequest.averages
+  // As which dense float32 values travel: float32, bfloat16 or float16. From a ps with which memory
+  // is exchanged (PsData::SharesMemory) always as they are.
+  DType wire_type = DType::kFloat32;
   // Of an asynchronous job: whatever version each ps has now, not one for all targets.
   bool newest = false;
 };

@@ -130,12 +130,18 @@ absl::Status CheckCheckpoint(const CheckpointDef& checkpoint) {
 }
 
 absl::Status CheckTransport(const TransportDef& transport) {
-  if (transport.wire_type() == DATA_TYPE_UNSPECIFIED || transport.wire_type() == FLOAT32) {
-    return absl::OkStatus();
+  switch (transport.wire_type()) {
+    case DATA_TYPE_UNSPECIFIED:
+    case FLOAT32:
+    case BFLOAT16:
+    case FLOAT16:
+      return absl::OkStatus();
+    default:
+      return Broken("transport.wire_type",
+                    absl::StrCat("expected FLOAT32, BFLOAT16 or FLOAT16, got ",
+                                 DataType_Name(transport.wire_type())),
+                    "name one of them, or leave it out for FLOAT32");
   }
-  return Broken("transport.wire_type",
-                absl::StrCat("expected FLOAT32, got ", DataType_Name(transport.wire_type())),
-                "leave it out");
 }
 
 }  // namespace

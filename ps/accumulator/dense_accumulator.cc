@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/tensor/element_math.h"
+#include "common/tensor/half_width.h"
 
 namespace lockstep::ps {
 namespace {
@@ -21,7 +22,8 @@ DenseAccumulator::DenseAccumulator(DType dtype, PartialShape shape, Reduction re
 }
 
 absl::Status DenseAccumulator::Validate(const TensorView& gradient) const {
-  if (gradient.dtype != dtype_) {
+  const bool is_narrower = dtype_ == DType::kFloat32 && IsHalfWidth(gradient.dtype);
+  if (gradient.dtype != dtype_ && !is_narrower) {
     return absl::InvalidArgumentError(
         absl::StrCat("Dtype mismatch: expected ", Name(dtype_), ", got ", Name(gradient.dtype)));
   }

@@ -1,6 +1,7 @@
 // The conditional accumulator of dense gradients: sums in the order of arrival, in the gradients'
-// own dtype. It holds what was pushed and leaves the adding to whoever uses what was taken, so that
-// one pass over memory can sum the gradients and apply them.
+// own dtype, of which a float32 one takes what is narrower, too. It holds what was pushed and
+// leaves the adding to whoever uses what was taken, so that one pass over memory can sum the
+// gradients and apply them.
 #pragma once
 
 #include "absl/container/inlined_vector.h"
@@ -11,8 +12,8 @@
 namespace lockstep::ps {
 
 // What is taken: the gradients in their order, and what their sum is to be divided by. It is summed
-// and divided by SumAndDivide (common/tensor/element_math.h), or by an update rule that is given
-// both (common/optimizer/update_rule.h).
+// and divided by common/tensor/element_math.h, or by an update rule that is given both
+// (common/optimizer/update_rule.h).
 struct DenseGradients {
   absl::InlinedVector<TensorView, 4> gradients;
   int divisor = 1;

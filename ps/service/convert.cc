@@ -105,11 +105,16 @@ DequeueOrder FromProto(const DequeueTokenRequest& request) {
   return {.worker = FromProto(request.worker()), .dequeue_seq = DequeueSeq(request.dequeue_seq())};
 }
 
-PullOrder FromProto(const PullRequest& request) {
+absl::StatusOr<PullOrder> FromProto(const PullRequest& request) {
   PullOrder order{.worker = FromProto(request.worker()),
                   .version = GlobalStep(request.version()),
                   .averages = request.averages(),
                   .slot = request.slot()};
+  if (request.wire_type() != DATA_TYPE_UNSPECIFIED) {
+    const absl::StatusOr<DType> type = lockstep::FromProto(request.wire_type());
+    if (!type.ok()) return Annotate(type.status(), "the pull's wire_type");
+    order.wire_type = *type;
+  }
   for (const lockstep::PullPiece& piece : request.pieces()) {
     order.pieces.push_back({.variable = VariableId(piece.variable()),
                             .offset = piece.offset(),

@@ -16,7 +16,8 @@ Command FromProto(const lockstep::Command& command);
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
 DequeueOrder FromProto(const DequeueTokenRequest& request);
 // Without what is to be had in memory: that is for whoever knows what the worker has attached.
-PullOrder FromProto(const PullRequest& request);
+// INVALID_ARGUMENT: an unknown element type.
+absl::StatusOr<PullOrder> FromProto(const PullRequest& request);
 // Without the payload. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
 

@@ -45,7 +45,7 @@ absl::Status PullCall::Handle() {
   PullRequest request;
   LOCKSTEP_RETURN_IF_ERROR(wire::Decode(request_, &request));
   request_.Clear();
-  PullOrder order = FromProto(request);
+  LOCKSTEP_ASSIGN_OR_RETURN(PullOrder order, FromProto(request));
   order.in_memory =
       request.in_memory() && plane_.memory != nullptr && plane_.memory->HasValues(order.worker);
   plane_.shard->Pull(order, [call = weak_from_this()](absl::StatusOr<PullResult> result) {

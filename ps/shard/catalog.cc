@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
 #include "common/tensor_proto/convert.h"
 
@@ -43,9 +44,11 @@ absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(entry), ": it is frozen: expected no gradient, got one"));
   }
-  if (piece.dtype != entry.dtype) {
-    return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected dtype ",
-                                                   Name(entry.dtype), ", got ", Name(piece.dtype)));
+  if (!entry.MayBe(piece.dtype)) {
+    const bool has_narrower = entry.MayBe(DType::kBFloat16);
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(entry), ": expected dtype ", Name(entry.dtype),
+                     has_narrower ? ", bfloat16 or float16" : "", ", got ", Name(piece.dtype)));
   }
   if (!(piece.shape == entry.shape)) {
     return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected shape ",
@@ -56,7 +59,7 @@ absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(entry), ": expected a dense gradient, got ", piece.rows, " rows"));
   }
-  const std::optional<uint64_t> whole = entry.GradientBytes(piece.rows);
+  const std::optional<uint64_t> whole = entry.GradientBytes(piece.dtype, piece.rows);
   if (!whole.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(entry), ": expected a sparse gradient that is no larger than all ",
@@ -107,8 +110,12 @@ std::string Quoted(const CatalogEntry& entry) {
   return absl::StrCat("variable \"", entry.name, "\" (", entry.id.value(), ")");
 }
 
-std::optional<uint64_t> CatalogEntry::GradientBytes(int64_t rows) const {
-  if (!is_sparse) return num_bytes;
+bool CatalogEntry::MayBe(DType type) const {
+  return type == dtype || (IsHalfWidth(type) && dtype == DType::kFloat32 && !is_sparse);
+}
+
+std::optional<uint64_t> CatalogEntry::GradientBytes(DType type, int64_t rows) const {
+  if (!is_sparse) return BytesAs(type);
   const std::optional<uint64_t> bytes = PackedBytes(rows, row_bytes);
   if (!bytes.has_value()) return std::nullopt;
   return *bytes <= MostGradientBytes() ? bytes : std::nullopt;
@@ -199,6 +206,11 @@ absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushOrder& order)
 
 absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder& order) const {
   if (order.pieces.empty()) return absl::InvalidArgumentError("the pull asks for no variable");
+  if (order.wire_type != DType::kFloat32 && !IsHalfWidth(order.wire_type)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pull's wire_type: expected float32, bfloat16 or float16, got ",
+                     Name(order.wire_type)));
+  }
   std::vector<ResolvedPiece> pieces;
   pieces.reserve(order.pieces.size());
   uint64_t row_bytes_left = kMostPulledRowBytes;
@@ -215,14 +227,16 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
       }
       const uint64_t size = piece.rows.size() * entry.row_bytes;
       row_bytes_left -= size;
-      pieces.push_back({variable, 0, size, piece.rows});
+      pieces.push_back({variable, entry.dtype, 0, size, piece.rows});
       continue;
     }
-    if (!IsInside(piece.offset, piece.size, entry.num_bytes)) {
-      return OutOfRange(entry, entry.num_bytes, piece.offset, piece.size);
+    const DType type = entry.MayBe(order.wire_type) ? order.wire_type : entry.dtype;
+    const uint64_t whole = entry.BytesAs(type);
+    if (!IsInside(piece.offset, piece.size, whole)) {
+      return OutOfRange(entry, whole, piece.offset, piece.size);
     }
-    const uint64_t size = piece.size == 0 ? entry.num_bytes - piece.offset : piece.size;
-    pieces.push_back({variable, piece.offset, size, {}});
+    const uint64_t size = piece.size == 0 ? whole - piece.offset : piece.size;
+    pieces.push_back({variable, type, piece.offset, size, {}});
   }
   return pieces;
 }

@@ -25,9 +25,13 @@ struct CatalogEntry {
   uint64_t row_bytes = 0;  // of a sparse variable
   bool is_frozen = false;
 
-  // Bytes of a gradient with `rows` slices, of a dense variable with all its elements. nullopt:
-  // more than the shard takes.
-  std::optional<uint64_t> GradientBytes(int64_t rows) const;
+  // Whether it may travel as this type: its own, or of a dense float32 variable half its width.
+  bool MayBe(DType type) const;
+  // All of a dense variable as such a type.
+  uint64_t BytesAs(DType type) const { return num_bytes / SizeOf(dtype) * SizeOf(type); }
+  // Bytes of a gradient of such a type with `rows` slices, of a dense variable with all its
+  // elements. nullopt: more than the shard takes.
+  std::optional<uint64_t> GradientBytes(DType type, int64_t rows) const;
   uint64_t MostGradientBytes() const;
 };
 
@@ -37,6 +41,7 @@ std::string Quoted(const CatalogEntry& entry);
 // A pull piece with its variable found and its size filled in.
 struct ResolvedPiece {
   size_t variable = 0;
+  DType type = DType::kFloat32;  // in whose bytes offset and size count
   uint64_t offset = 0;
   uint64_t size = 0;
   std::vector<int64_t> rows;  // if there are any, the piece is these; the offset is 0
@@ -61,8 +66,9 @@ class Catalog {
   // count.
   absl::StatusOr<std::vector<size_t>> ResolvePush(const PushOrder& order) const;
   // INVALID_ARGUMENT naming the variable, what was expected and what came: nothing asked for, an
-  // unknown variable, a range outside the tensor; rows that it does not have, of a variable that is
-  // not sparse, with a range beside them, or more than fit a message.
+  // unknown variable, a type that nothing is pulled as, a range outside the tensor; rows that it
+  // does not have, of a variable that is not sparse, with a range beside them, or more than fit a
+  // message.
   absl::StatusOr<std::vector<ResolvedPiece>> ResolvePull(const PullOrder& order) const;
 
  private:

@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
 #include "ps/shard/payload_reader.h"
 
@@ -42,7 +43,7 @@ absl::Status CheckIndices(const CatalogEntry& entry, uint64_t first, uint64_t co
       });
 }
 
-template <typename T>
+template <typename T, typename Number>
 absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end, uint64_t from,
                          PayloadReader* payload) {
   if (begin % sizeof(T) != 0 || end % sizeof(T) != 0) {
@@ -52,11 +53,26 @@ absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end
   }
   return ForEachElement<T>(payload, from, (end - begin) / sizeof(T), begin / sizeof(T),
                            [&](T value, uint64_t element) -> absl::Status {
-                             if (std::isfinite(value)) return absl::OkStatus();
+                             const auto number = static_cast<Number>(value);
+                             if (std::isfinite(number)) return absl::OkStatus();
                              return absl::InvalidArgumentError(absl::StrCat(
                                  Quoted(entry), ": element ", element,
-                                 " of the gradient: expected a finite ", "value, got ", value));
+                                 " of the gradient: expected a finite ", "value, got ", number));
                            });
+}
+
+absl::Status CheckFinite(const CatalogEntry& entry, DType type, uint64_t begin, uint64_t end,
+                         uint64_t from, PayloadReader* payload) {
+  switch (type) {
+    case DType::kFloat16:
+      return CheckFinite<Float16, float>(entry, begin, end, from, payload);
+    case DType::kBFloat16:
+      return CheckFinite<BFloat16, float>(entry, begin, end, from, payload);
+    case DType::kFloat32:
+      return CheckFinite<float, float>(entry, begin, end, from, payload);
+    default:
+      return CheckFinite<double, double>(entry, begin, end, from, payload);
+  }
 }
 
 }  // namespace
@@ -80,9 +96,7 @@ absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& va
       const uint64_t first = std::max(begin, index_bytes);
       const uint64_t from = position + (first - begin);
       LOCKSTEP_RETURN_IF_ERROR(
-          entry.dtype == DType::kFloat32
-              ? CheckFinite<float>(entry, first - index_bytes, end - index_bytes, from, &payload)
-              : CheckFinite<double>(entry, first - index_bytes, end - index_bytes, from, &payload));
+          CheckFinite(entry, piece.dtype, first - index_bytes, end - index_bytes, from, &payload));
     }
     position += piece.size;
   }

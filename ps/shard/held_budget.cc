@@ -18,10 +18,13 @@ HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t co
   LOCKSTEP_CHECK(budget_ / std::max(copies_, 1u) >= largest_);
 }
 
-std::optional<Tensor> HeldBudget::Acquire(size_t variable, uint64_t bytes,
+std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t bytes,
                                           absl::FunctionRef<GlobalStep(size_t)> step_of) {
   Pool& pool = pools_[variable];
-  if (!pool.kind.is_sparse) bytes = pool.kind.num_bytes;
+  if (!pool.kind.is_sparse) {
+    bytes = static_cast<uint64_t>(pool.kind.shape.num_elements()) * SizeOf(type);
+    LOCKSTEP_CHECK(bytes <= pool.kind.num_bytes);
+  }
   pool.reserve = std::max(pool.reserve, bytes);
   largest_ = std::max(largest_, bytes);
   if (!HasRoom(variable, bytes, step_of)) return std::nullopt;
@@ -29,13 +32,11 @@ std::optional<Tensor> HeldBudget::Acquire(size_t variable, uint64_t bytes,
   if (pool.kind.is_sparse) {
     FreeSpare(bytes);
     buffer = Tensor(DType::kUInt8, Shape({static_cast<int64_t>(bytes)}));
-  } else if (pool.spare.empty()) {
-    FreeSpare(bytes);
-    buffer = Tensor(pool.kind.dtype, pool.kind.shape);
+  } else if (std::optional<Tensor> spare = TakeSpare(&pool, type)) {
+    buffer = *std::move(spare);
   } else {
-    buffer = std::move(pool.spare.back());
-    pool.spare.pop_back();
-    spare_ -= bytes;
+    FreeSpare(bytes);
+    buffer = Tensor(type, pool.kind.shape);
   }
   pool.held += bytes;
   ++pool.num_held;
@@ -81,11 +82,21 @@ bool HeldBudget::HasRoom(size_t variable, uint64_t bytes,
   return fits || pool.num_held < copies_;
 }
 
+std::optional<Tensor> HeldBudget::TakeSpare(Pool* pool, DType type) {
+  const auto spare = std::ranges::find(pool->spare, type, &Tensor::dtype);
+  if (spare == pool->spare.end()) return std::nullopt;
+  Tensor buffer = std::move(*spare);
+  *spare = std::move(pool->spare.back());
+  pool->spare.pop_back();
+  spare_ -= buffer.num_bytes();
+  return buffer;
+}
+
 void HeldBudget::FreeSpare(uint64_t bytes) {
   for (Pool& pool : pools_) {
     while (!pool.spare.empty() && held_ + spare_ + bytes > budget_) {
+      spare_ -= pool.spare.back().num_bytes();
       pool.spare.pop_back();
-      spare_ -= pool.kind.num_bytes;
     }
   }
 }

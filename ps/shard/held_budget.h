@@ -28,18 +28,18 @@ class HeldBudget {
  public:
   // Of a variable's gradients.
   struct Kind {
-    DType dtype = DType::kFloat32;
     Shape shape;
-    uint64_t num_bytes = 0;
-    bool is_sparse = false;  // of any size, held as bytes: dtype, shape, num_bytes do not count
+    uint64_t num_bytes = 0;  // as their widest type
+    bool is_sparse = false;  // of any size, held as bytes: shape and num_bytes do not count
   };
 
   // `budget` holds at least `copies` of the largest dense kind (CHECK).
   HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies);
 
-  // A buffer with any contents, or nullopt when there is no room now. `bytes` are those of a sparse
-  // gradient. `step_of` tells the step at which each variable is: what is behind closes first.
-  std::optional<Tensor> Acquire(size_t variable, uint64_t bytes,
+  // A buffer with any contents, or nullopt when there is no room now. `type` is that of a dense
+  // gradient, no wider than the variable's (CHECK); `bytes` are those of a sparse one. `step_of`
+  // tells the step at which each variable is: what is behind closes first.
+  std::optional<Tensor> Acquire(size_t variable, DType type, uint64_t bytes,
                                 absl::FunctionRef<GlobalStep(size_t)> step_of);
   // A borrowed one is let go: it was not acquired here, and costs the shard nothing.
   void Release(size_t variable, Tensor buffer);
@@ -58,6 +58,7 @@ class HeldBudget {
 
   bool HasRoom(size_t variable, uint64_t bytes,
                absl::FunctionRef<GlobalStep(size_t)> step_of) const;
+  std::optional<Tensor> TakeSpare(Pool* pool, DType type);
   // Frees spare buffers until `bytes` more fit beside what is held.
   void FreeSpare(uint64_t bytes);
 

@@ -170,7 +170,7 @@ absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& c
       kinds.push_back({});
       continue;
     }
-    kinds.push_back({entry.dtype, entry.shape, entry.num_bytes, entry.is_sparse});
+    kinds.push_back({entry.shape, entry.num_bytes, entry.is_sparse});
     whole += entry.MostGradientBytes();
     if (entry.is_sparse) continue;
     if (largest == nullptr || entry.num_bytes > largest->num_bytes) largest = &entry;

@@ -162,6 +162,7 @@ struct PullOrder {
   bool averages = false;
   std::string slot;  // empty: values
   bool in_memory = false;
+  DType wire_type = DType::kFloat32;  // of dense float32 variables
 };
 
 // Bytes of a published value; `owner` keeps them alive and unchanged. Of a result in memory nobody

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/half_width.h"
 #include "common/tensor/stamp.h"
 #include "ps/shard/pulled_rows.h"
 #include "ps/shard/shard_impl.h"
@@ -11,8 +12,8 @@
 namespace lockstep::ps {
 namespace {
 
-// value_of(variable): the tensor to read. Rows are copied out later: a piece that names some gets
-// the whole tensor.
+// value_of(variable): the tensor to read, and in half the width where the piece wants that. Rows
+// are copied out later: a piece that names some gets the whole tensor.
 template <typename ValueOf>
 PullResult Read(const HostedState& state, GlobalStep version,
                 const std::vector<ResolvedPiece>& pieces, ValueOf value_of) {
@@ -20,6 +21,9 @@ PullResult Read(const HostedState& state, GlobalStep version,
   result.pieces.reserve(pieces.size());
   for (const ResolvedPiece& piece : pieces) {
     std::shared_ptr<const Tensor> value = value_of(piece.variable);
+    if (value->dtype() != piece.type) {
+      value = state.variables[piece.variable]->variable.Narrowed(value, piece.type);
+    }
     std::span<const std::byte> bytes = value->view().bytes();
     if (piece.rows.empty()) bytes = bytes.subspan(piece.offset, piece.size);
     result.pieces.push_back(
@@ -107,7 +111,7 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
   ParkedPull pull{order.worker, order.version,
                   std::make_shared<const std::vector<ResolvedPiece>>(*std::move(pieces)),
                   std::move(done)};
-  pull.in_memory = order.in_memory && !NamesRows(*pull.pieces);
+  pull.in_memory = order.in_memory && !NamesRows(*pull.pieces) && !IsHalfWidth(order.wire_type);
   if (NamesRows(*pull.pieces)) pull.done = AfterCopyingRows(pull.pieces, std::move(pull.done));
   Outbox outbox;
   {

@@ -90,20 +90,26 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
   return absl::OkStatus();
 }
 
-// Chunks of one sparse gradient say the same number of slices.
+// Chunks of one gradient say the same type and number of slices.
 absl::Status Shard::Impl::CheckSameGradient(const HostedState& state, const PushOrder& order,
                                             const PushInHand& push) {
   for (size_t i = 0; i < order.pieces.size() && !order.ask; ++i) {
     const CatalogEntry& entry = state.catalog[push.variables[i]];
-    if (!entry.is_sparse) continue;
+    const PushPiece& piece = order.pieces[i];
     const auto incoming = state.inbox.Find(push.key, push.variables[i]);
-    if (incoming == nullptr || incoming->num_bytes == entry.GradientBytes(order.pieces[i].rows)) {
-      continue;
+    if (incoming == nullptr) continue;
+    const auto differs = [&](const auto& now, const auto& before) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Quoted(entry), ": a chunk of push ", order.push_seq.value(), " of worker ",
+          order.worker.worker.value(), " is of ", now, ", an earlier one was of ", before));
+    };
+    if (!entry.is_sparse && incoming->buffer.dtype() != piece.dtype) {
+      return differs(Name(piece.dtype), Name(incoming->buffer.dtype()));
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        Quoted(entry), ": a chunk of push ", order.push_seq.value(), " of worker ",
-        order.worker.worker.value(), " is of ", order.pieces[i].rows,
-        " rows, an earlier one was of ", incoming->num_bytes / (kRowIndexBytes + entry.row_bytes)));
+    if (incoming->num_bytes != entry.GradientBytes(piece.dtype, piece.rows)) {
+      return differs(absl::StrCat(piece.rows, " rows"),
+                     incoming->num_bytes / (kRowIndexBytes + entry.row_bytes));
+    }
   }
   return absl::OkStatus();
 }
@@ -137,11 +143,12 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
   std::shared_ptr<Incoming> incoming = state.inbox.Find(push->key, variable);
   if (incoming == nullptr) {
     // ResolvePush has seen that there is such a size.
-    const uint64_t bytes = *state.catalog[variable].GradientBytes(order.pieces[piece].rows);
+    const DType type = order.pieces[piece].dtype;
+    const uint64_t bytes = *state.catalog[variable].GradientBytes(type, order.pieces[piece].rows);
     std::optional<Tensor> buffer = InPlace(state, order, piece, variable);
     const bool is_here = buffer.has_value();
     if (!is_here) {
-      buffer = state.budget.Acquire(variable, bytes,
+      buffer = state.budget.Acquire(variable, type, bytes,
                                     [&state](size_t other) { return state.step.StepOf(other); });
     }
     if (!buffer.has_value()) {
@@ -187,14 +194,15 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
 std::optional<Tensor> Shard::Impl::InPlace(const HostedState& state, const PushOrder& order,
                                            size_t piece, size_t variable) {
   const CatalogEntry& entry = state.catalog[variable];
-  const bool is_whole = order.pieces[piece].size == entry.num_bytes && entry.num_bytes > 0;
+  const DType type = order.pieces[piece].dtype;
+  const uint64_t whole = entry.BytesAs(type);
+  const bool is_whole = order.pieces[piece].size == whole && whole > 0;
   if (order.memory == nullptr || !state.holds_in_place || !is_whole) return std::nullopt;
   const std::span<const std::byte> bytes = order.payload[piece];
-  LOCKSTEP_CHECK(bytes.size() == entry.num_bytes);
+  LOCKSTEP_CHECK(bytes.size() == whole);
   if (reinterpret_cast<uintptr_t>(bytes.data()) % Tensor::kAlignment != 0) return std::nullopt;
   // What is held is only read.
-  return Tensor::Borrow(entry.dtype, entry.shape, const_cast<std::byte*>(bytes.data()),
-                        order.memory);
+  return Tensor::Borrow(type, entry.shape, const_cast<std::byte*>(bytes.data()), order.memory);
 }
 
 void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox) {

@@ -58,15 +58,18 @@ NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
                            DenseAccumulator* accumulator) {
   const DenseGradients taken = Taken(closing, *variable, accumulator);
   std::unique_ptr<ValueBuffer> next = variable->TakeBuffer();
-  const Update update{.old_value = variable->newest()->view(),
-                      .gradients = taken.gradients,
-                      .divisor = taken.divisor,
-                      .new_value = next->tensor.view(),
-                      .slots = variable->slots(),
-                      .learning_rate = closing.learning_rate,
-                      .scalars = scalars,
-                      .version = closing.step.next().value(),
-                      .bypasses_caches = variable->num_bytes() > kCachedBytes};
+  std::unique_ptr<ValueBuffer> narrow = variable->TakeNarrowBuffer();
+  const Update update{
+      .old_value = variable->newest()->view(),
+      .gradients = taken.gradients,
+      .divisor = taken.divisor,
+      .new_value = next->tensor.view(),
+      .slots = variable->slots(),
+      .learning_rate = closing.learning_rate,
+      .scalars = scalars,
+      .version = closing.step.next().value(),
+      .bypasses_caches = variable->num_bytes() > kCachedBytes,
+      .narrow_value = narrow == nullptr ? MutableTensorView() : narrow->tensor.view()};
   const size_t element_bytes = SizeOf(variable->dtype());
   const size_t count = variable->num_bytes() / element_bytes;
   run(count, kRangeBytes / element_bytes, [&](size_t begin, size_t end) {
@@ -76,11 +79,12 @@ NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
       of_range.range = range;
       rule.Apply(of_range);
     } else {
-      SumAndDivide(update.gradients, update.divisor, range,
-                   static_cast<std::byte*>(next->tensor.data()) + begin * element_bytes);
+      std::byte* const mean = static_cast<std::byte*>(next->tensor.data()) + begin * element_bytes;
+      TakeMean(update, range, mean);
+      WriteNarrow(update, range, mean);
     }
   });
-  return {variable->Share(std::move(next)), std::nullopt};
+  return {variable->Share(std::move(next)), std::nullopt, variable->ShareNarrow(std::move(narrow))};
 }
 
 NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
@@ -90,7 +94,7 @@ NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
   std::unique_ptr<ValueBuffer> next = variable->TakeCopy();
   rule.ApplyRows({next->tensor.view(), slices.indices, slices.values.view(), variable->slots(),
                   closing.learning_rate, scalars, closing.step.next().value()});
-  NextValue made{variable->Share(std::move(next)), std::nullopt};
+  NextValue made{variable->Share(std::move(next)), std::nullopt, nullptr};
   if (rule.TouchesOnlyRows()) made.changed_rows = std::move(slices.indices);
   return made;
 }

@@ -26,6 +26,7 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
       shape_(value.shape()),
       num_bytes_(value.num_bytes()),
       recycler_(BufferRecycler::Create(value.dtype(), value.shape(), places)),
+      narrow_values_(value.shape()),
       slots_(std::move(slots)),
       version_(version),
       unchanged_since_(version) {
@@ -53,6 +54,7 @@ void Variable::Publish(NextValue next) {
   changed_rows_ = std::move(next.changed_rows);
   version_ = version_.next();
   unchanged_since_ = version_;
+  if (next.narrow != nullptr) narrow_values_.Add(value_, std::move(next.narrow));
 }
 
 void Variable::PublishUnchanged() { version_ = version_.next(); }
@@ -71,6 +73,10 @@ std::unique_ptr<ValueBuffer> Variable::TakeCopy() {
 std::shared_ptr<const Tensor> Variable::Share(std::unique_ptr<ValueBuffer> value) {
   value->version = version_.next();
   return recycler_->Share(std::move(value));
+}
+
+std::shared_ptr<const Tensor> Variable::ShareNarrow(std::unique_ptr<ValueBuffer> narrow) {
+  return narrow == nullptr ? nullptr : narrow_values_.Share(std::move(narrow));
 }
 
 }  // namespace lockstep::ps

@@ -16,6 +16,7 @@
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
 #include "ps/variable/buffer_recycler.h"
+#include "ps/variable/narrow_values.h"
 
 namespace lockstep::ps {
 
@@ -24,11 +25,12 @@ struct NextValue {
   std::shared_ptr<const Tensor> value;
   // Rows in which it differs from the one before, ascending; nullopt: anywhere.
   std::optional<std::vector<int64_t>> changed_rows;
+  std::shared_ptr<const Tensor> narrow;  // the value in half the width, or null
 };
 
 // One thread at a time makes the next value (TakeBuffer, TakeCopy, slots, Publish). Publish and the
-// reading of versions are guarded by the owner's lock; the thread that makes the next value reads
-// the newest one without it, because nobody else publishes.
+// reading of versions, in any width, are guarded by the owner's lock; the thread that makes the
+// next value reads the newest one without it, because nobody else publishes.
 class Variable {
  public:
   // With `places` the value is copied into the first of them.
@@ -46,6 +48,10 @@ class Variable {
   const std::shared_ptr<const Tensor>& newest() const { return value_; }
   // nullptr when it is not readable (any more, or yet).
   std::shared_ptr<const Tensor> At(GlobalStep version) const;
+  // A value of this float32 variable in half the width: `type` is float16 or bfloat16 (CHECK).
+  std::shared_ptr<const Tensor> Narrowed(const std::shared_ptr<const Tensor>& value, DType type) {
+    return narrow_values_.Of(value, type);
+  }
   // Makes the version before the newest unreadable, and returns it, to be let go outside the lock.
   [[nodiscard]] std::shared_ptr<const Tensor> DropPrevious();
   // `next` becomes the newest version, one above.
@@ -55,11 +61,15 @@ class Variable {
 
   // With any contents.
   std::unique_ptr<ValueBuffer> TakeBuffer() { return recycler_->Take(); }
+  // For the same value in half the width, where such are pulled; otherwise null.
+  std::unique_ptr<ValueBuffer> TakeNarrowBuffer() { return narrow_values_.TakeBuffer(); }
   // With the newest value, to be changed in place. Where the buffer is that of the version before,
   // only the rows that changed since are copied: a step costs what it touches.
   std::unique_ptr<ValueBuffer> TakeCopy();
   // Of the version after the newest.
   std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
+  // From TakeNarrowBuffer, filled; or null.
+  std::shared_ptr<const Tensor> ShareNarrow(std::unique_ptr<ValueBuffer> narrow);
   absl::Span<const MutableTensorView> slots() const { return slot_views_; }
 
  private:
@@ -69,6 +79,7 @@ class Variable {
   const Shape shape_;
   const size_t num_bytes_;
   const std::shared_ptr<BufferRecycler> recycler_;
+  NarrowValues narrow_values_;
   std::vector<Tensor> slots_;
   std::vector<MutableTensorView> slot_views_;
 

@@ -54,7 +54,11 @@ class SharingData final : public PsData {
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
     data_->DequeueToken(request, std::move(done));
   }
+  void ExchangeMemory(const WorkerIdentity& worker, Done<bool> done) override {
+    data_->ExchangeMemory(worker, std::move(done));
+  }
   void Cancel() override { data_->Cancel(); }
+  bool SharesMemory() const override { return data_->SharesMemory(); }
 
  private:
   static constexpr uint64_t kBytes = 1 << 20;

@@ -27,6 +27,7 @@ class PsUnderTest {
 struct PsImplementation {
   std::string name;
   std::unique_ptr<PsUnderTest> (*make)();
+  bool shares_memory = false;
 };
 
 std::unique_ptr<PsUnderTest> MakePsOverGrpc();
@@ -35,7 +36,7 @@ std::unique_ptr<PsUnderTest> MakePsInProcess();
 
 inline std::vector<PsImplementation> AllPs() {
   return {{"gRPC", MakePsOverGrpc},
-          {"gRPC and shared memory", MakePsOverSharedMemory},
+          {"gRPC and shared memory", MakePsOverSharedMemory, true},
           {"in process", MakePsInProcess}};
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "common/tensor/half_copy.h"
+
 namespace lockstep {
 namespace {
 
@@ -19,6 +21,18 @@ class FlatValues final : public PulledValues {
         return absl::InvalidArgumentError("target of another size than the piece");
       std::memcpy(targets[i].data(), payload_.data() + at, targets[i].size());
       at += targets[i].size();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WidenTo(DType wire_type, std::span<const std::span<float>> targets) const override {
+    size_t at = 0;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const size_t bytes = targets[i].size() * SizeOf(wire_type);
+      if (bytes != header_.pieces(static_cast<int>(i)).size())
+        return absl::InvalidArgumentError("target of another size than the piece");
+      Widen(wire_type, payload_.data() + at, targets[i]);
+      at += bytes;
     }
     return absl::OkStatus();
   }

@@ -32,6 +32,9 @@ class FakePsData final : public PsData {
     done(on_dequeue(request));
   }
   void Cancel() override {}
+  bool SharesMemory() const override { return shares_memory; }
+
+  bool shares_memory = false;
 };
 
 }  // namespace lockstep

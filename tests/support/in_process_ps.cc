@@ -147,7 +147,9 @@ class InProcessData final : public PsData {
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
-    shard_->Pull(ps::FromProto(request), [answer](const absl::StatusOr<ps::PullResult>& result) {
+    const auto order = ps::FromProto(request);
+    if (!order.ok()) return (*answer)(order.status());
+    shard_->Pull(*order, [answer](const absl::StatusOr<ps::PullResult>& result) {
       if (!result.ok()) return (*answer)(result.status());
       std::string payload;
       for (const ps::PulledPiece& piece : result->pieces) {

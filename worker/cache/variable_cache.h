@@ -38,13 +38,11 @@ class VariableCache {
     kInPlace,
   };
 
-  // `shards[k]` talks to ps k and outlives the cache, as the layout does. INVALID_ARGUMENT: a
-  // layout for another number of shards.
-  static absl::StatusOr<std::unique_ptr<VariableCache>> Create(const VariableLayout& layout,
-                                                               std::span<PsData* const> shards,
-                                                               const WorkerIdentity& identity,
-                                                               Contents contents = kValues,
-                                                               Place place = kCopied);
+  // `shards[k]` talks to ps k and outlives the cache, as the layout does. `wire_type` as in
+  // PullerOptions. INVALID_ARGUMENT: a layout for another number of shards.
+  static absl::StatusOr<std::unique_ptr<VariableCache>> Create(
+      const VariableLayout& layout, std::span<PsData* const> shards, const WorkerIdentity& identity,
+      Contents contents = kValues, Place place = kCopied, DType wire_type = DType::kFloat32);
 
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once, and blocks until all are here. rows[i] are those of variable i, ascending, each

@@ -36,6 +36,18 @@ bool IsOf(const VariableLayout& layout, const ModelGraph& graph) {
       });
 }
 
+// As which tensors travel, where they do.
+DType WireTypeOf(const JobDef& job) {
+  switch (job.transport().wire_type()) {
+    case BFLOAT16:
+      return DType::kBFloat16;
+    case FLOAT16:
+      return DType::kFloat16;
+    default:
+      return DType::kFloat32;
+  }
+}
+
 bool HasTestFiles(const DataDef& data) {
   return data.has_idx() ? !data.idx().test_images().empty() : !data.csv().test().empty();
 }
@@ -168,6 +180,7 @@ void JobRun::ConnectShards() {
   training.step.sum_towers = sync.asynchronous().no_tower_scaling();
   training.step.values_in_place =
       registration.job().transport().shared_memory() == TransportDef::MAP;
+  training.step.wire_type = WireTypeOf(registration.job());
   training.step.sleep = options_.sleep;
   training.step.stall = options_.stall;
   training.start_step = GlobalStep(registration.start_step());

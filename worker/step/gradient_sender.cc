@@ -27,10 +27,21 @@ void GradientSender::Start(PushSeq push_seq, std::span<const GlobalStep> stamps)
 
 // Parts leave in the order that is opposite to the placement's, as variables do.
 void GradientSender::Send(size_t variable, const TensorView& gradient) {
-  const std::vector<VariablePart>& parts = layout_.variables()[variable].parts;
-  if (parts.size() == 1) return pushers_[parts[0].shard]->Add(parts[0].id, gradient);
+  const WholeVariable& whole = layout_.variables()[variable];
+  const std::vector<VariablePart>& parts = whole.parts;
+  if (parts.size() == 1) return SendPart(whole, parts[0], gradient);
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    pushers_[part->shard]->Add(part->id, RowRange(gradient, part->first_row, part->num_rows));
+    SendPart(whole, *part, RowRange(gradient, part->first_row, part->num_rows));
+  }
+}
+
+void GradientSender::SendPart(const WholeVariable& variable, const VariablePart& part,
+                              const TensorView& values) {
+  GradientPusher& pusher = *pushers_[part.shard];
+  if (variable.trainable) {
+    pusher.Add(part.id, values);
+  } else {
+    pusher.AddStatistic(part.id, values);
   }
 }
 

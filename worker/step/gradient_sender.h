@@ -28,7 +28,8 @@ class GradientSender {
 
   // stamps[k] is the version of shard k that the gradient is computed from.
   void Start(PushSeq push_seq, std::span<const GlobalStep> stamps);
-  // The gradient of a dense variable. Stays unchanged until Finish has returned.
+  // The gradient of a dense variable, or what a statistic is averaged from. Stays unchanged until
+  // Finish has returned.
   void Send(size_t variable, const TensorView& gradient);
   // Of a sparse one: those of the rows that `rows` divided. A part of which there are none is told
   // so: it counts gradients, not rows.
@@ -38,6 +39,8 @@ class GradientSender {
   absl::StatusOr<std::span<const PushSummary>> Finish();
 
  private:
+  void SendPart(const WholeVariable& variable, const VariablePart& part, const TensorView& values);
+
   const VariableLayout& layout_;
   Gather<PushSummary> verdicts_;  // by shard, of the gradient under way or the last
   std::vector<std::unique_ptr<GradientPusher>> pushers_;  // by shard; tell the verdicts

@@ -16,6 +16,7 @@ PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
   PusherOptions pusher;
   pusher.identity = options.identity;
   pusher.asynchronous = options.asynchronous;
+  pusher.wire_type = options.wire_type;
   return pusher;
 }
 
@@ -37,7 +38,8 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerO
       runner->variables_,
       VariableCache::Create(*parts.layout, parts.shards, options.identity,
                             options.asynchronous ? VariableCache::kNewest : VariableCache::kValues,
-                            in_place ? VariableCache::kInPlace : VariableCache::kCopied));
+                            in_place ? VariableCache::kInPlace : VariableCache::kCopied,
+                            options.wire_type));
   return runner;
 }
 

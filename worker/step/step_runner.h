@@ -38,6 +38,8 @@ struct StepRunnerOptions {
   // written over while they do, but never before every shard has closed its step: then its gradient
   // is stale everywhere. Not of an asynchronous job, where nothing says so.
   bool values_in_place = false;
+  // As which gradients and values travel: PusherOptions, PullerOptions.
+  DType wire_type = DType::kFloat32;
   absl::Duration sleep;  // for trials: each step computes this much longer
   absl::Duration stall;  // for trials: every fourth step computes this much longer still
   const Clock* clock = Clock::Real();

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/half_width.h"
 
 namespace lockstep::worker {
 namespace {
@@ -30,6 +31,7 @@ absl::Status Stopped() { return absl::CancelledError("training was stopped"); }
 }  // namespace
 
 absl::Status TrainingLoop::Run() {
+  if (IsHalfWidth(options_.step.wire_type)) LOCKSTEP_RETURN_IF_ERROR(ExchangeMemory());
   LOCKSTEP_ASSIGN_OR_RETURN(const auto runner, StepRunner::Create(options_.step, parts_));
   const absl::Status end =
       options_.step.asynchronous ? RunAsynchronous(runner.get()) : RunSynchronous(runner.get());
@@ -73,19 +75,34 @@ absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken() {
   *request.mutable_worker() = options_.step.identity;
   dequeue_seq_ = dequeue_seq_.next();
   request.set_dequeue_seq(dequeue_seq_.value());
+  return Persist<DequeueTokenReply>([&](Done<DequeueTokenReply> done) {
+    parts_.shards[kStepShard]->DequeueToken(request, std::move(done));
+  });
+}
+
+absl::Status TrainingLoop::ExchangeMemory() {
+  for (size_t shard = 0; shard < parts_.shards.size(); ++shard) {
+    parts_.progress->WaitFor(absl::StrCat("the memory of ", options_.shard_names[shard]));
+    const absl::StatusOr<bool> shares = Persist<bool>([&](Done<bool> done) {
+      parts_.shards[shard]->ExchangeMemory(options_.step.identity, std::move(done));
+    });
+    LOCKSTEP_RETURN_IF_ERROR(shares.status());
+  }
+  return absl::OkStatus();
+}
+
+template <typename T, typename Start>
+absl::StatusOr<T> TrainingLoop::Persist(Start start) {
   const Clock* const clock = options_.step.clock;
-  const absl::Duration start = clock->Monotonic();
+  const absl::Duration begun = clock->Monotonic();
   while (true) {
-    absl::StatusOr<DequeueTokenReply> token =
-        Await<DequeueTokenReply>([&](Done<DequeueTokenReply> done) {
-          parts_.shards[kStepShard]->DequeueToken(request, std::move(done));
-        });
+    absl::StatusOr<T> answer = Await<T>(start);
     // A parked call that reached its deadline is issued again, for as long as it takes; an
     // unreachable ps is given up.
-    const bool parked = absl::IsDeadlineExceeded(token.status());
+    const bool parked = absl::IsDeadlineExceeded(answer.status());
     const bool unreachable =
-        absl::IsUnavailable(token.status()) && clock->Monotonic() - start < options_.patience;
-    if (!parked && !unreachable) return token;
+        absl::IsUnavailable(answer.status()) && clock->Monotonic() - begun < options_.patience;
+    if (!parked && !unreachable) return answer;
     if (stop_.WaitForNotificationWithTimeout(parked ? absl::ZeroDuration() : kRetryPause)) {
       return Stopped();
     }

@@ -38,7 +38,14 @@ class TrainingLoop {
  private:
   absl::Status RunSynchronous(StepRunner* runner);
   absl::Status RunAsynchronous(StepRunner* runner);
+  // Which of the shards share memory with this worker has to be known before the first tensor where
+  // it decides how tensors travel: otherwise a run would depend on when the answer comes.
+  absl::Status ExchangeMemory();
   absl::StatusOr<DequeueTokenReply> NextToken();
+  // Calls start(done), again and again while the ps is away; the answer, or the error of a ps that
+  // stays away for longer than our patience, or CANCELLED after Stop.
+  template <typename T, typename Start>
+  absl::StatusOr<T> Persist(Start start);
 
   const TrainingLoopOptions options_;
   const StepParts parts_;

@@ -208,6 +208,9 @@ class ShowingPs final : public PsData {
       }
       return overwritten ? absl::AbortedError("written over") : absl::OkStatus();
     }
+    absl::Status WidenTo(DType, std::span<const std::span<float>>) const override {
+      return absl::UnimplementedError("nobody asks for another type");
+    }
     std::span<const std::span<const std::byte>> in_place() const override {
       return shows ? std::span(bytes) : std::span<const std::span<const std::byte>>();
     }

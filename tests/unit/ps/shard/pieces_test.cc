@@ -73,7 +73,7 @@ TEST_CASE("a payload is read across its cuts, forward, with gaps") {
 HeldBudget BudgetOf(std::vector<int64_t> elements, uint64_t floats, uint32_t copies) {
   std::vector<HeldBudget::Kind> kinds;
   for (const int64_t size : elements) {
-    kinds.push_back({DType::kFloat32, Shape({size}), static_cast<uint64_t>(size) * 4});
+    kinds.push_back({Shape({size}), static_cast<uint64_t>(size) * 4});
   }
   return HeldBudget(std::move(kinds), floats * 4, copies);
 }
@@ -82,29 +82,58 @@ constexpr auto kSameStep = [](size_t) { return GlobalStep(0); };
 
 TEST_CASE("a budget is given out to the byte and comes back") {
   HeldBudget budget = BudgetOf({10}, 20, 2);
-  std::optional<Tensor> first = budget.Acquire(0, 0, kSameStep);
-  std::optional<Tensor> second = budget.Acquire(0, 0, kSameStep);
+  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  std::optional<Tensor> second = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
   REQUIRE(first.has_value());
   REQUIRE(second.has_value());
   CHECK(budget.held_bytes() == 80);
-  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());
   const void* memory = first->data();
   budget.Release(0, *std::move(first));
   CHECK(budget.held_bytes() == 40);
-  const std::optional<Tensor> third = budget.Acquire(0, 0, kSameStep);
+  const std::optional<Tensor> third = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
   REQUIRE(third.has_value());
   CHECK(third->data() == memory);
+}
+
+TEST_CASE("narrow gradients take half the budget, beside wide ones") {
+  HeldBudget budget = BudgetOf({10}, 20, 2);
+  std::vector<Tensor> held;
+  for (int i = 0; i < 4; ++i) {
+    std::optional<Tensor> buffer = budget.Acquire(0, DType::kBFloat16, 0, kSameStep);
+    REQUIRE(buffer.has_value());
+    CHECK(buffer->dtype() == DType::kBFloat16);
+    CHECK(buffer->num_bytes() == 20);
+    held.push_back(*std::move(buffer));
+  }
+  CHECK(budget.held_bytes() == 80);
+  CHECK_FALSE(budget.Acquire(0, DType::kBFloat16, 0, kSameStep).has_value());
+  const void* const memory = held.back().data();
+  for (int i = 0; i < 2; ++i) {
+    budget.Release(0, std::move(held.back()));
+    held.pop_back();
+  }
+  // What was given back is used again for its type, and makes room for another.
+  std::optional<Tensor> again = budget.Acquire(0, DType::kBFloat16, 0, kSameStep);
+  REQUIRE(again.has_value());
+  CHECK(again->data() == memory);
+  budget.Release(0, *std::move(again));
+  const std::optional<Tensor> wide = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  REQUIRE(wide.has_value());
+  CHECK(wide->num_bytes() == 40);
+  CHECK(budget.held_bytes() == 80);
 }
 
 TEST_CASE("a later variable leaves room for the earlier ones that are open") {
   // Variable 2 closes first: pushes go against the placement's order.
   HeldBudget budget = BudgetOf({4, 8, 10}, 24, 2);
-  REQUIRE(budget.Acquire(0, 0, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());  // 8 held + 2 * 10 would exceed 24
-  CHECK_FALSE(budget.Acquire(1, 0, kSameStep).has_value());
-  REQUIRE(budget.Acquire(2, 0, kSameStep).has_value());
-  REQUIRE(budget.Acquire(2, 0, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(2, 0, kSameStep).has_value());
+  REQUIRE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep)
+                  .has_value());  // 8 held + 2 * 10 would exceed 24
+  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 0, kSameStep).has_value());
+  REQUIRE(budget.Acquire(2, DType::kFloat32, 0, kSameStep).has_value());
+  REQUIRE(budget.Acquire(2, DType::kFloat32, 0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(2, DType::kFloat32, 0, kSameStep).has_value());
 }
 
 TEST_CASE("a variable that has closed makes room for those behind it") {
@@ -112,15 +141,15 @@ TEST_CASE("a variable that has closed makes room for those behind it") {
   std::vector<GlobalStep> steps(3);
   const auto step_of = [&](size_t variable) { return steps[variable]; };
   std::optional<Tensor> held[2];
-  for (auto& buffer : held) buffer = budget.Acquire(2, 0, step_of);
-  CHECK_FALSE(budget.Acquire(1, 0, step_of).has_value());
+  for (auto& buffer : held) buffer = budget.Acquire(2, DType::kFloat32, 0, step_of);
+  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 0, step_of).has_value());
   steps[2] = GlobalStep(1);
   for (auto& buffer : held) budget.Release(2, *std::move(buffer));
-  REQUIRE(budget.Acquire(1, 0, step_of).has_value());
-  REQUIRE(budget.Acquire(0, 0, step_of).has_value());
-  REQUIRE(budget.Acquire(1, 0, step_of).has_value());
+  REQUIRE(budget.Acquire(1, DType::kFloat32, 0, step_of).has_value());
+  REQUIRE(budget.Acquire(0, DType::kFloat32, 0, step_of).has_value());
+  REQUIRE(budget.Acquire(1, DType::kFloat32, 0, step_of).has_value());
   // Variable 2 is in the next step already: it comes after the others.
-  CHECK_FALSE(budget.Acquire(2, 0, step_of).has_value());
+  CHECK_FALSE(budget.Acquire(2, DType::kFloat32, 0, step_of).has_value());
 }
 
 TEST_CASE("with the smallest budget every order of arrival ends") {
@@ -140,7 +169,7 @@ TEST_CASE("with the smallest budget every order of arrival ends") {
       const size_t variable = random() % sizes.size();
       ++idle;
       if (steps[variable] == GlobalStep(1)) continue;
-      std::optional<Tensor> buffer = budget.Acquire(variable, 0, step_of);
+      std::optional<Tensor> buffer = budget.Acquire(variable, DType::kFloat32, 0, step_of);
       if (!buffer.has_value()) continue;
       held[variable].push_back(*std::move(buffer));
       if (held[variable].size() < copies) continue;
@@ -267,23 +296,23 @@ TEST_CASE("an optimizer without a kind is refused and unset numbers have their d
 
 TEST_CASE("room is left for the largest sparse gradient seen, and the earliest may exceed it") {
   // Variable 1 is sparse and the earliest.
-  std::vector<HeldBudget::Kind> kinds = {{DType::kFloat32, Shape({10}), 40}, {.is_sparse = true}};
+  std::vector<HeldBudget::Kind> kinds = {{Shape({10}), 40}, {.is_sparse = true}};
   HeldBudget budget(std::move(kinds), 100, 2);
-  std::optional<Tensor> dense = budget.Acquire(0, 0, kSameStep);
+  std::optional<Tensor> dense = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
   REQUIRE(dense.has_value());
   // Nothing was known of variable 1, so variable 0 took its room; now it is known.
-  std::optional<Tensor> first = budget.Acquire(1, 80, kSameStep);
+  std::optional<Tensor> first = budget.Acquire(1, DType::kFloat32, 80, kSameStep);
   REQUIRE(first.has_value());
   CHECK(first->num_bytes() == 80);
   CHECK(budget.held_bytes() == 120);
-  CHECK(budget.Acquire(1, 80, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(1, 80, kSameStep).has_value());  // beyond its copies
-  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());
+  CHECK(budget.Acquire(1, DType::kFloat32, 80, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 80, kSameStep).has_value());  // beyond its copies
+  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());
   budget.Release(0, *std::move(dense));
   budget.Release(1, *std::move(first));
   CHECK(budget.held_bytes() == 80);
-  CHECK_FALSE(budget.Acquire(0, 0, kSameStep).has_value());  // 2 * 80 are reserved
-  CHECK(budget.Acquire(1, 8, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());  // 2 * 80 are reserved
+  CHECK(budget.Acquire(1, DType::kFloat32, 8, kSameStep).has_value());
 }
 
 }  // namespace

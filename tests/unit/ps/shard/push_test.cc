@@ -46,7 +46,7 @@ TEST_CASE("what is malformed is refused, stale or not, naming the variable, and 
   const Case cases[] = {
       {"variable 9: unknown", [](Message* m) { m->order().pieces[0].variable = VariableId(9); }},
       {"\"b\" (1): twice", [](Message* m) { m->order().pieces[0].variable = VariableId(1); }},
-      {"\"a\" (0): expected dtype float32, got float64",
+      {"\"a\" (0): expected dtype float32, bfloat16 or float16, got float64",
        [](Message* m) { m->order().pieces[0].dtype = DType::kFloat64; }},
       {"\"b\" (1): expected shape [4], got [2,2]",
        [](Message* m) {

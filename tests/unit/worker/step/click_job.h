@@ -50,6 +50,7 @@ struct ClickJobOptions {
   int64_t end = 10;
   bool asynchronous = false;
   bool fetch_ahead = false;
+  DType wire_type = DType::kFloat32;
   bool sum_towers = false;
   std::optional<int64_t> max_staleness;
   bool timeline = false;
@@ -188,7 +189,8 @@ class ClickJob {
                      .clipping = {},
                      .asynchronous = options_.asynchronous,
                      .fetch_ahead = options_.fetch_ahead,
-                     .sum_towers = options_.sum_towers};
+                     .sum_towers = options_.sum_towers,
+                     .wire_type = options_.wire_type};
     training.start_step = GlobalStep(options_.start);
     training.num_replicas = options_.workers;
     training.shard_names.assign(options_.ps, "ps");

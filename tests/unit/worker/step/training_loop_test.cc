@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/tensor/half_copy.h"
 #include "tests/unit/worker/step/click_job.h"
 #include "worker/evaluate/trained_model.h"
 
@@ -57,6 +58,31 @@ TEST_CASE("values that come while the gradient still leaves train to the same bi
   const Trained one = TrainedBy({.workers = 2});
   CheckSameBits(one, TrainedBy({.workers = 2, .fetch_ahead = true}));
   CheckSameBits(one, TrainedBy({.ps = 3, .workers = 2, .max_part_bytes = 64, .fetch_ahead = true}));
+}
+
+TEST_CASE("half the width on the way trains alike, to the same bits on one ps or three") {
+  const Trained wide = TrainedBy({.workers = 2});
+  for (const DType type : {DType::kBFloat16, DType::kFloat16}) {
+    CAPTURE(Name(type));
+    const Trained one = TrainedBy({.workers = 2, .wire_type = type});
+    for (size_t i = 0; i < wide.losses.size(); ++i) {
+      CHECK(one.losses[i] == Approx(wide.losses[i]).epsilon(0.02));
+    }
+    CHECK(one.kernel != wide.kernel);
+    // The values themselves have not been rounded.
+    CHECK(std::ranges::any_of(one.kernel, [type](float value) {
+      uint16_t narrow = 0;
+      float rounded = 0;
+      Narrow({&value, 1}, type, &narrow);
+      Widen(type, &narrow, {&rounded, 1});
+      return rounded != value;
+    }));
+    CheckSameBits(one, TrainedBy({.workers = 2, .fetch_ahead = true, .wire_type = type}));
+    CheckSameBits(
+        one,
+        TrainedBy(
+            {.ps = 3, .workers = 2, .max_part_bytes = 64, .fetch_ahead = true, .wire_type = type}));
+  }
 }
 
 TEST_CASE("a checkpoint of parts goes on to the same bits in other parts on other ps") {

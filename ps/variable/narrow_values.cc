@@ -1,0 +1,49 @@
+#include "ps/variable/narrow_values.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/tensor/half_copy.h"
+#include "common/tensor/half_width.h"
+
+namespace lockstep::ps {
+
+NarrowValues::NarrowValues(const Shape& shape)
+    : recyclers_({BufferRecycler::Create(DType::kFloat16, shape),
+                  BufferRecycler::Create(DType::kBFloat16, shape)}) {}
+
+BufferRecycler& NarrowValues::RecyclerOf(DType type) const {
+  LOCKSTEP_CHECK(IsHalfWidth(type));
+  return *recyclers_[type == DType::kFloat16 ? 0 : 1];
+}
+
+std::shared_ptr<const Tensor> NarrowValues::Of(const std::shared_ptr<const Tensor>& value,
+                                               DType type) {
+  wanted_.store(type, std::memory_order_relaxed);
+  for (const Made& made : made_) {
+    if (made.narrow->dtype() == type && made.value.lock() == value) return made.narrow;
+  }
+  std::unique_ptr<ValueBuffer> buffer = RecyclerOf(type).Take();
+  Narrow(value->as<float>(), type, buffer->tensor.data());
+  std::shared_ptr<const Tensor> narrow = Share(std::move(buffer));
+  Add(value, narrow);
+  return narrow;
+}
+
+std::unique_ptr<ValueBuffer> NarrowValues::TakeBuffer() const {
+  const DType type = wanted_.load(std::memory_order_relaxed);
+  return type == DType::kFloat32 ? nullptr : RecyclerOf(type).Take();
+}
+
+std::shared_ptr<const Tensor> NarrowValues::Share(std::unique_ptr<ValueBuffer> narrow) const {
+  BufferRecycler& recycler = RecyclerOf(narrow->tensor.dtype());
+  return recycler.Share(std::move(narrow));
+}
+
+void NarrowValues::Add(const std::shared_ptr<const Tensor>& value,
+                       std::shared_ptr<const Tensor> narrow) {
+  std::erase_if(made_, [](const Made& made) { return made.value.expired(); });
+  made_.push_back({value, std::move(narrow)});
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,44 @@
+// A variable's values in half the width, for those who pull them so: each is made once, for all of
+// them, and as soon as somebody has asked, together with the value itself.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "common/tensor/tensor.h"
+#include "ps/variable/buffer_recycler.h"
+
+namespace lockstep::ps {
+
+// Of a float32 variable. Of and Add are guarded by the owner's lock.
+class NarrowValues {
+ public:
+  explicit NarrowValues(const Shape& shape);
+
+  // `value`, one of the variable's, as float16 or bfloat16 (CHECK); made here when it is not there.
+  std::shared_ptr<const Tensor> Of(const std::shared_ptr<const Tensor>& value, DType type);
+
+  // For who makes the next value, without the lock: memory for it in the type that was asked for
+  // last, with any contents; null when nobody has asked.
+  std::unique_ptr<ValueBuffer> TakeBuffer() const;
+  std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> narrow) const;
+  // `narrow` is `value`.
+  void Add(const std::shared_ptr<const Tensor>& value, std::shared_ptr<const Tensor> narrow);
+
+ private:
+  struct Made {
+    std::weak_ptr<const Tensor> value;
+    std::shared_ptr<const Tensor> narrow;
+  };
+
+  BufferRecycler& RecyclerOf(DType type) const;
+
+  const std::array<std::shared_ptr<BufferRecycler>, 2> recyclers_;  // by type
+  std::vector<Made> made_;  // of values that somebody can still read
+  // What was asked for last; float32: nothing.
+  std::atomic<DType> wanted_ = DType::kFloat32;
+};
+
+}  // namespace lockstep::ps
