@@ -1,6 +1,7 @@
 #include "common/client/pull_plan.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/str_cat.h"
 
@@ -12,6 +13,11 @@ constexpr GlobalStep kNewest(0);
 
 // Reads that come to nothing before the bytes are asked for.
 constexpr int kMaxOverwritten = 2;
+
+struct OpenRequest {
+  std::optional<size_t> index;
+  uint64_t bytes = 0;
+};
 
 }  // namespace
 
@@ -27,36 +33,36 @@ void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, PullAh
 
 void PullPlan::Cut(std::span<const Extent> targets) {
   num_requests_ = 0;
-  Request* request = nullptr;
-  uint64_t in_request = 0;
+  // To which more can be added: narrow variables and others take turns in a model.
+  std::array<OpenRequest, 2> open;
   for (size_t target = 0; target < targets.size(); ++target) {
     const Extent& extent = targets[target];
+    OpenRequest& last = open[extent.is_narrow ? 1 : 0];
     const uint64_t most =
         extent.may_be_in_memory ? options_.in_memory_chunk_bytes : options_.chunk_bytes;
     const uint64_t chunk = std::max<uint64_t>(1, most / extent.unit_bytes);
     for (uint64_t first = 0; first < extent.units; first += chunk) {
       const uint64_t count = std::min(chunk, extent.units - first);
       const uint64_t bytes = count * extent.unit_bytes;
-      if (request == nullptr || in_request + bytes > most ||
-          request->in_memory != extent.may_be_in_memory || request->is_narrow != extent.is_narrow) {
-        request = AddRequest(extent);
-        in_request = 0;
+      if (!last.index.has_value() || last.bytes + bytes > most ||
+          requests_[*last.index].in_memory != extent.may_be_in_memory) {
+        last = {AddRequest(extent)};
       }
-      request->pieces.push_back({target, first, count});
-      in_request += bytes;
+      requests_[*last.index].pieces.push_back({target, first, count});
+      last.bytes += bytes;
     }
   }
 }
 
-PullPlan::Request* PullPlan::AddRequest(const Extent& first) {
+size_t PullPlan::AddRequest(const Extent& first) {
   if (num_requests_ == requests_.size()) requests_.emplace_back();
-  Request* const request = &requests_[num_requests_++];
-  request->pieces.clear();
-  request->state = State::kReady;
-  request->in_memory = first.may_be_in_memory;
-  request->is_narrow = first.is_narrow;
-  request->overwritten = 0;
-  return request;
+  Request& request = requests_[num_requests_];
+  request.pieces.clear();
+  request.state = State::kReady;
+  request.in_memory = first.may_be_in_memory;
+  request.is_narrow = first.is_narrow;
+  request.overwritten = 0;
+  return num_requests_++;
 }
 
 std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {

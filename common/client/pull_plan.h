@@ -71,7 +71,8 @@ class PullPlan {
   };
 
   void Cut(std::span<const Extent> targets);
-  Request* AddRequest(const Extent& first);
+  // Its index.
+  size_t AddRequest(const Extent& first);
 
   const PullerOptions options_;
   std::vector<Request> requests_;  // the first num_requests_ are of this fetch

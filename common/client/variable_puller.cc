@@ -22,7 +22,9 @@ namespace {
 // `wire_type`: of dense float32 values.
 PullPlan::Extent ExtentOf(const PullTarget& target, bool shares_values, DType wire_type) {
   const uint64_t bytes = target.value.num_bytes();
-  if (!target.rows.has_value() && target.value.dtype == DType::kFloat32 && IsHalfWidth(wire_type)) {
+  const bool may_be_narrow =
+      target.value.dtype == DType::kFloat32 && !target.rows.has_value() && !target.as_it_is;
+  if (may_be_narrow && IsHalfWidth(wire_type)) {
     return {.units = static_cast<uint64_t>(target.value.num_elements()),
             .unit_bytes = SizeOf(wire_type),
             .is_narrow = true};

@@ -25,6 +25,9 @@ struct PullTarget {
   std::optional<std::span<const int64_t>> rows = {};
   // Where the ps shows its values, `value` stays as it is, and Value tells where they are.
   bool in_place = false;
+  // Travels in its own type, whatever the wire type: what new values are made from, as statistics
+  // are, would stick to the numbers that it is rounded to.
+  bool as_it_is = false;
 };
 
 struct PullerOptions {
@@ -35,8 +38,8 @@ struct PullerOptions {
   int window = 4;
   absl::Duration patience = absl::Seconds(120);  // as PusherOptions
   bool averages = false;                         // as PullRequest.averages
-  // As which dense float32 values travel: float32, bfloat16 or float16. From a ps with which memory
-  // is exchanged (PsData::SharesMemory) always as they are.
+  // As which dense float32 values travel that need not as they are: float32, bfloat16 or float16.
+  // From a ps with which memory is exchanged (PsData::SharesMemory) always as they are.
   DType wire_type = DType::kFloat32;
   // Of an asynchronous job: whatever version each ps has now, not one for all targets.
   bool newest = false;

@@ -57,7 +57,8 @@ void VariableCache::MakePullers(std::span<PsData* const> shards, const PullerOpt
     for (size_t part = 0; part < parts.size(); ++part) {
       const Target target{variable, part};
       shards_[parts[part].shard].targets.push_back(target);
-      targets[parts[part].shard].push_back({parts[part].id, {}, {}, IsInPlace(target)});
+      targets[parts[part].shard].push_back(
+          {parts[part].id, {}, {}, IsInPlace(target), !variables[variable].trainable});
     }
   }
   for (size_t shard = 0; shard < shards.size(); ++shard) {

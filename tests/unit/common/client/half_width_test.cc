@@ -161,6 +161,8 @@ TEST_CASE(
       for (const int64_t size : kSizes) values.push_back(RandomFloats(size, &random));
       values.emplace_back(DType::kFloat64, Shape({70}));
       for (double& element : values.back().as<double>()) element = 1.0 / 3;
+      const size_t statistic = values.size();
+      values.push_back(RandomFloats(30, &random));
       std::vector<PullTarget> targets;
       fetched.reserve(values.size());
       for (const Tensor& value : values) {
@@ -168,6 +170,7 @@ TEST_CASE(
         targets.push_back(
             {VariableId(static_cast<uint32_t>(targets.size())), fetched.back().view()});
       }
+      targets[statistic].as_it_is = true;
       int lost = 0;
       std::set<DataType> types;
       FakePsData ps;
@@ -195,7 +198,7 @@ TEST_CASE(
       CHECK(types == (shares_memory ? std::set<DataType>{DATA_TYPE_UNSPECIFIED}
                                     : std::set<DataType>{DATA_TYPE_UNSPECIFIED, ToProto(type)}));
       for (size_t i = 0; i < values.size(); ++i) {
-        if (!shares_memory && values[i].dtype() == DType::kFloat32) {
+        if (!shares_memory && values[i].dtype() == DType::kFloat32 && i != statistic) {
           Widen(type, NarrowBytes(values[i], type).data(), values[i].as<float>());
         }
         CHECK(BytesOf(fetched[i]) == BytesOf(values[i]));

@@ -74,6 +74,20 @@ TEST_CASE("Rows are cut into chunks by what they weigh, never in the middle") {
   CHECK(**plan.Result() == GlobalStep(1));
 }
 
+TEST_CASE("What travels in half the width shares requests with its like, between what does not") {
+  const PullPlan::Extent narrow{.units = 15, .unit_bytes = 2, .is_narrow = true};
+  const PullPlan::Extent wide{.units = 20};
+  Plan plan({narrow, wide, narrow, wide, {.units = 60, .unit_bytes = 2, .is_narrow = true}});
+  plan.Start(GlobalStep(1), kStart);
+  CHECK(Serve(&plan, GlobalStep(1)) ==
+        Requests{{{0, 0, 15}, {2, 0, 15}}, {{1, 0, 20}, {3, 0, 20}}, {{4, 0, 50}}, {{4, 50, 10}}});
+  CHECK(**plan.Result() == GlobalStep(1));
+  plan.Start(GlobalStep(2), kStart);
+  const auto first = MustSend(&plan), second = MustSend(&plan);
+  CHECK(first.is_narrow);
+  CHECK_FALSE(second.is_narrow);
+}
+
 TEST_CASE("Each fetch is cut anew, with more requests than the one before or fewer") {
   Plan unused = MakePlan({});
   PullPlan& plan = unused;
