@@ -14,9 +14,11 @@ namespace {
 constexpr int64_t kVariables = 10;
 constexpr int64_t kElements = 256;
 constexpr int64_t kBytes = kVariables * kElements * static_cast<int64_t>(sizeof(float));
-constexpr int kSmallSteps = 100;
+constexpr int kSmallSteps = 400;
 constexpr int kCalls = 2000;
-constexpr int64_t kReleaseEvery = 10'000;  // microseconds
+// Microseconds: little more than a step takes, so that cores and caches rest as little as those of
+// the peer, which calls without a pause.
+constexpr int64_t kReleaseEvery = 2'000;
 constexpr double kSmallTarget = 0.2;       // a step takes at most five calls
 
 Measure OurSmallStep(int ps) {
