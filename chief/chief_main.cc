@@ -166,6 +166,7 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
 }
 
 int Main(int argc, char** argv) {
+  TuneLocks();
   TuneHeap();
   StopNotice notice;
   // A flag with an optional value: without one, the newest checkpoint.

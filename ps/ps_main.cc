@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
   using namespace lockstep;
   const FlagsResult flags = HandleFlags("ps", ps::kUsage, argc, argv);
   if (flags.exit) return static_cast<int>(flags.code);
+  TuneLocks();
   TuneHeap();
   StopNotice stop;
   const std::string level = absl::GetFlag(FLAGS_log_level);

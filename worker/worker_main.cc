@@ -161,6 +161,7 @@ absl::Status RunWithTimeline(const TaskConfig& task, Status* status,
 
 int Main(int argc, char** argv) {
   UsePassiveWaiting(argv);
+  TuneLocks();
   TuneHeap();
   StopNotice notice;
   if (const FlagsResult flags = HandleFlags("worker", kUsage, argc, argv); flags.exit) {

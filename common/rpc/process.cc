@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 
+#include "absl/synchronization/mutex.h"
 #include "common/log/log.h"
 
 namespace lockstep {
@@ -25,10 +26,13 @@ std::string HostName() {
   return name;
 }
 
+void TuneLocks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
+
 void TuneHeap() {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // glibc takes no more
   mallopt(M_TOP_PAD, 64 << 20);
+  mallopt(M_ARENA_MAX, 2);
 }
 
 void LogCongestionControl() {

@@ -17,8 +17,13 @@ Incarnation NewIncarnation();
 // Of this machine, as it calls itself.
 std::string HostName();
 
+// Locks without abseil's search for deadlocks. Debian builds abseil so that it looks at every lock
+// that is taken, gRPC's included, behind one lock of the whole process. First thing in main.
+void TuneLocks();
+
 // Keeps freed memory in the process: gRPC reads tensors into many short-lived pieces, and glibc's
-// defaults hand their pages back to the kernel each time. First thing in main.
+// defaults hand their pages back to the kernel each time. What is kept is kept by two arenas of
+// glibc's, not by one for every thread that ever received. First thing in main.
 void TuneHeap();
 
 // Logs when the system's TCP congestion control is known to slow loopback down (bbr

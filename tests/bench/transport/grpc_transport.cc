@@ -123,6 +123,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s MEBIBYTES ROUNDS\n", argv[0]);
     return 64;
   }
+  TuneLocks();
   TuneHeap();
   int port_pipe[2];
   LOCKSTEP_CHECK(pipe(port_pipe) == 0);
