@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
@@ -21,57 +22,71 @@ Evaluation::Evaluation(GlobalStep version, int64_t examples, int64_t range, uint
   for (int64_t begin = 0; begin < examples; begin += range) {
     ranges_.push_back(
         {.begin = begin, .end = std::min(begin + range, examples), .patience = patience});
+    free_.insert(ranges_.size() - 1);
   }
   open_ = static_cast<int64_t>(ranges_.size());
 }
 
 void Evaluation::Assign(absl::Span<const WorkerIndex> live, absl::Duration now) {
-  const auto is_live = [&](WorkerIndex worker) {
-    return std::find(live.begin(), live.end(), worker) != live.end();
-  };
-  for (Range& range : ranges_) {
-    if (range.holder.has_value() && !is_live(*range.holder)) range.holder.reset();
+  const absl::flat_hash_set<WorkerIndex> is_live(live.begin(), live.end());
+  for (auto held = holds_.begin(); held != holds_.end();) {
+    const auto [worker, range] = *held;
+    if (is_live.contains(worker)) {
+      ++held;
+      continue;
+    }
+    ranges_[range].holder.reset();
+    free_.insert(range);
+    holds_.erase(held++);
   }
   for (WorkerIndex worker : live) {
-    if (LeaseOf(worker).has_value()) continue;
-    Range* range = PickFor(now);
-    if (range == nullptr) return;
-    Give(range, worker, now);
+    if (holds_.contains(worker)) continue;
+    const std::optional<size_t> range = Pick(now);
+    if (!range.has_value()) return;
+    Give(*range, worker, now);
   }
+}
+
+void Evaluation::AssignTo(WorkerIndex worker, absl::Duration now) {
+  if (holds_.contains(worker)) return;
+  if (const std::optional<size_t> range = Pick(now)) Give(*range, worker, now);
 }
 
 // A range that nobody holds, or else the one that is overdue for longest.
-Evaluation::Range* Evaluation::PickFor(absl::Duration now) {
-  Range* overdue = nullptr;
-  for (Range& range : ranges_) {
-    if (range.result.has_value()) continue;
-    if (!range.holder.has_value()) return &range;
-    if (now - range.since <= range.patience) continue;
-    if (overdue == nullptr || range.since < overdue->since) overdue = &range;
+std::optional<size_t> Evaluation::Pick(absl::Duration now) {
+  if (!free_.empty()) return *free_.begin();
+  std::optional<size_t> overdue;
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    const Range& range = ranges_[i];
+    if (range.result.has_value() || now - range.since <= range.patience) continue;
+    if (!overdue.has_value() || range.since < ranges_[*overdue].since) overdue = i;
   }
-  if (overdue != nullptr) overdue->patience *= 2;
+  if (overdue.has_value()) ranges_[*overdue].patience *= 2;
   return overdue;
 }
 
-void Evaluation::Give(Range* range, WorkerIndex worker, absl::Duration now) {
-  range->holder = worker;
-  range->lease = next_lease_++;
-  range->since = now;
-  range_of_lease_.push_back(range - ranges_.data());
+void Evaluation::Give(size_t index, WorkerIndex worker, absl::Duration now) {
+  Range& range = ranges_[index];
+  if (range.holder.has_value()) holds_.erase(*range.holder);
+  free_.erase(index);
+  holds_[worker] = index;
+  range.holder = worker;
+  range.lease = next_lease_++;
+  range.since = now;
+  range_of_lease_.push_back(index);
 }
 
 std::optional<Lease> Evaluation::LeaseOf(WorkerIndex worker) const {
-  for (const Range& range : ranges_) {
-    if (range.holder == worker) {
-      return Lease{.id = range.lease, .version = version_, .begin = range.begin, .end = range.end};
-    }
-  }
-  return std::nullopt;
+  const auto held = holds_.find(worker);
+  if (held == holds_.end()) return std::nullopt;
+  const Range& range = ranges_[held->second];
+  return Lease{.id = range.lease, .version = version_, .begin = range.begin, .end = range.end};
 }
 
 absl::Status Evaluation::Report(const LeaseResult& result) {
   if (result.lease < first_lease_ || result.lease >= next_lease_) return absl::OkStatus();
-  Range& range = ranges_[range_of_lease_[result.lease - first_lease_]];
+  const size_t index = range_of_lease_[result.lease - first_lease_];
+  Range& range = ranges_[index];
   const int64_t expected = range.end - range.begin;
   if (result.examples != expected || result.correct < 0 || result.correct > expected) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -80,7 +95,9 @@ absl::Status Evaluation::Report(const LeaseResult& result) {
   }
   if (range.result.has_value()) return absl::OkStatus();
   range.result = result;
+  if (range.holder.has_value()) holds_.erase(*range.holder);
   range.holder.reset();
+  free_.erase(index);
   --open_;
   return absl::OkStatus();
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -45,6 +47,8 @@ class Evaluation {
 
   // Hands ranges to the live workers that have none and takes them from those that are gone.
   void Assign(absl::Span<const WorkerIndex> live, absl::Duration now);
+  // Hands one to this worker, which is live, if it has none.
+  void AssignTo(WorkerIndex worker, absl::Duration now);
 
   // What this worker is to do: one lease or none.
   std::optional<Lease> LeaseOf(WorkerIndex worker) const;
@@ -75,12 +79,14 @@ class Evaluation {
     absl::Duration patience;
   };
 
-  void Give(Range* range, WorkerIndex worker, absl::Duration now);
-  Range* PickFor(absl::Duration now);
+  void Give(size_t range, WorkerIndex worker, absl::Duration now);
+  std::optional<size_t> Pick(absl::Duration now);
 
   const GlobalStep version_;
   const uint64_t first_lease_;
   std::vector<Range> ranges_;
+  absl::btree_set<size_t> free_;                    // ranges without result and holder
+  absl::flat_hash_map<WorkerIndex, size_t> holds_;  // by the holder of a range
   int64_t open_ = 0;
   uint64_t next_lease_;
   std::vector<size_t> range_of_lease_;  // by id - first_lease_

@@ -29,6 +29,10 @@ void Evaluator::Assign(absl::Span<const WorkerIndex> live, absl::Duration now) {
   if (running_.has_value()) running_->Assign(live, now);
 }
 
+void Evaluator::AssignTo(WorkerIndex worker, absl::Duration now) {
+  if (running_.has_value()) running_->AssignTo(worker, now);
+}
+
 std::optional<Lease> Evaluator::LeaseOf(WorkerIndex worker) const {
   return running_.has_value() ? running_->LeaseOf(worker) : std::nullopt;
 }

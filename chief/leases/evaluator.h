@@ -22,6 +22,7 @@ class Evaluator {
   bool Begin(GlobalStep version, bool must);
 
   void Assign(absl::Span<const WorkerIndex> live, absl::Duration now);
+  void AssignTo(WorkerIndex worker, absl::Duration now);
   std::optional<Lease> LeaseOf(WorkerIndex worker) const;
   absl::Status Report(const LeaseResult& result);
 

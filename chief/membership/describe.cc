@@ -7,13 +7,18 @@
 namespace lockstep::chief {
 namespace {
 
+// A line is to be read by somebody.
+constexpr size_t kMostTold = 8;
+
 template <typename Wanted>
 std::string Describe(const Membership& membership, absl::Duration now, Wanted wanted) {
   std::vector<std::string> parts;
+  size_t count = 0;
   for (size_t i = 0; i < membership.members().size(); ++i) {
-    if (!wanted(membership.members()[i])) continue;
+    if (!wanted(membership.members()[i]) || ++count > kMostTold) continue;
     parts.push_back(DescribeMember(membership, WorkerIndex(static_cast<uint32_t>(i)), now));
   }
+  if (count > kMostTold) parts.push_back(absl::StrCat(count - kMostTold, " more"));
   return absl::StrJoin(parts, "; ");
 }
 

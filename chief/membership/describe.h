@@ -18,10 +18,11 @@ std::string Seconds(absl::Duration duration);
 // for a token, last heard of 0.3 s ago", "worker 2 (host:port) is out of data since step 7".
 std::string DescribeMember(const Membership& membership, WorkerIndex worker, absl::Duration now);
 
-// Those that are not live or have no data, joined by "; ". Empty when there are none.
+// Those that are not live or have no data, joined by "; "; of many the first ones, and how many
+// more there are. Empty when there are none.
 std::string DescribeMissing(const Membership& membership, absl::Duration now);
 
-// All of them.
+// The same of all.
 std::string DescribeAll(const Membership& membership, absl::Duration now);
 
 }  // namespace lockstep::chief

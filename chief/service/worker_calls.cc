@@ -164,12 +164,18 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   if (absl::Status wrong = TakeResults(request); !wrong.ok()) return answer(std::move(wrong));
 
   // One call of a worker is parked at a time.
-  AnswerHeartbeats([&](const ParkedHeartbeat& call) { return call.worker == worker; });
-  heartbeats_.push_back({worker, clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
-  AssignLeases();
+  AnswerHeartbeat(worker);
+  heartbeats_.insert_or_assign(
+      worker, ParkedHeartbeat{clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
+  if (request.results_size() > 0) {
+    AssignLeases();  // of an evaluation that begins, perhaps
+  } else if (evaluator_ != nullptr && !outcome_.has_value()) {
+    // What the others do does not change: a heartbeat costs the same however many they are.
+    evaluator_->AssignTo(worker, clock_->Monotonic());
+  }
   // Whoever calls again after the end has not heard of it: the answer was lost.
   const bool at_once = request.results_size() > 0 || outcome_.has_value();
-  AnswerHeartbeats([&](const ParkedHeartbeat& call) { return at_once && call.worker == worker; });
+  if (at_once || HasNews(worker)) AnswerHeartbeat(worker);
 }
 
 absl::Status WorkerCalls::TakeResults(const HeartbeatRequest& request) {
@@ -192,7 +198,7 @@ void WorkerCalls::AssignLeases() {
     }
     evaluator_->Assign(workers, clock_->Monotonic());
   }
-  AnswerHeartbeats([this](const ParkedHeartbeat& call) { return HasNews(call.worker); });
+  AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
 }
 
 bool WorkerCalls::IsInContact(WorkerIndex worker) const {
@@ -236,15 +242,19 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
   return reply;
 }
 
-void WorkerCalls::AnswerHeartbeats(const std::function<bool(const ParkedHeartbeat&)>& wanted) {
-  // An answer may bring the next call: what is answered is taken out first.
-  std::list<ParkedHeartbeat> answered;
-  for (auto call = heartbeats_.begin(); call != heartbeats_.end();) {
-    const auto next = std::next(call);
-    if (wanted(*call)) answered.splice(answered.end(), heartbeats_, call);
-    call = next;
+// An answer may bring the next call: what is answered is taken out first.
+void WorkerCalls::AnswerHeartbeat(WorkerIndex worker) {
+  auto parked = heartbeats_.extract(worker);
+  if (!parked.empty()) parked.mapped().answer(MakeReply(worker));
+}
+
+void WorkerCalls::AnswerHeartbeats(
+    const std::function<bool(WorkerIndex worker, const ParkedHeartbeat&)>& wanted) {
+  std::vector<WorkerIndex> answered;
+  for (const auto& [worker, call] : heartbeats_) {
+    if (wanted(worker, call)) answered.push_back(worker);
   }
-  for (ParkedHeartbeat& call : answered) call.answer(MakeReply(call.worker));
+  for (const WorkerIndex worker : answered) AnswerHeartbeat(worker);
 }
 
 void WorkerCalls::ReportError(const ReportErrorRequest& request, Answer<ReportErrorReply> answer) {
@@ -274,7 +284,7 @@ void WorkerCalls::Begin(RegisterTaskReply job, std::function<GlobalStep()> start
 
 void WorkerCalls::End(absl::Status outcome) {
   outcome_ = std::move(outcome);
-  AnswerHeartbeats([](const ParkedHeartbeat&) { return true; });
+  AnswerHeartbeats([](WorkerIndex, const ParkedHeartbeat&) { return true; });
   for (ParkedRegistration& call : std::exchange(registrations_, {})) {
     NoteTold(call.request);
     call.answer(TooLate());
@@ -314,7 +324,7 @@ void WorkerCalls::Tick() {
     AdmitSuccessors();
   }
   AssignLeases();
-  AnswerHeartbeats([now](const ParkedHeartbeat& call) { return now >= call.until; });
+  AnswerHeartbeats([now](WorkerIndex, const ParkedHeartbeat& call) { return now >= call.until; });
   std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
   for (ParkedRegistration& call : parked) {
     if (now >= call.until) {

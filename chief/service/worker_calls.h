@@ -66,7 +66,6 @@ class WorkerCalls {
     Answer<RegisterTaskReply> answer;
   };
   struct ParkedHeartbeat {
-    WorkerIndex worker;
     absl::Duration until;
     Answer<HeartbeatReply> answer;
   };
@@ -85,7 +84,9 @@ class WorkerCalls {
   RegisterTaskReply Waiting(const RegisterTaskRequest& request);
   absl::Status TakeResults(const HeartbeatRequest& request);
   HeartbeatReply MakeReply(WorkerIndex worker);
-  void AnswerHeartbeats(const std::function<bool(const ParkedHeartbeat&)>& wanted);
+  void AnswerHeartbeat(WorkerIndex worker);
+  void AnswerHeartbeats(
+      const std::function<bool(WorkerIndex worker, const ParkedHeartbeat&)>& wanted);
   bool HasNews(WorkerIndex worker) const;
   bool IsInContact(WorkerIndex worker) const;
   void NoteTold(const RegisterTaskRequest& request);
@@ -101,7 +102,7 @@ class WorkerCalls {
   std::function<GlobalStep()> start_step_;
   std::optional<absl::Status> outcome_;
   std::list<ParkedRegistration> registrations_;
-  std::list<ParkedHeartbeat> heartbeats_;
+  std::map<WorkerIndex, ParkedHeartbeat> heartbeats_;
   std::map<WorkerIndex, Contact> contacts_;
 };
 

@@ -192,10 +192,14 @@ void StepLoop::Watch(size_t shard) {
       }));
 }
 
-bool StepLoop::AllClosed() const {
-  return std::all_of(grants_.begin(), grants_.end(), [&](const std::vector<Grant>& grants) {
-    return grants.empty() ? options_.asynchronous : grants.front().closed;
-  });
+bool StepLoop::AllClosed() {
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    const std::vector<Grant>& grants = grants_[waits_for_];
+    const bool is_closed = grants.empty() ? options_.asynchronous : grants.front().closed;
+    if (!is_closed) return false;
+    waits_for_ = (waits_for_ + 1) % grants_.size();
+  }
+  return true;
 }
 
 void StepLoop::SendCommit() {

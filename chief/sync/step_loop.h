@@ -103,7 +103,7 @@ class StepLoop {
   void SendCommit();
   void OnCommit(GlobalStep step, absl::StatusOr<CommitStepReply> reply);
   void Advance();
-  bool AllClosed() const;
+  bool AllClosed();
   Grant* Find(size_t shard, GlobalStep step);
   // Whether the call may be made again.
   bool Survives(size_t shard, const absl::Status& error);
@@ -121,7 +121,8 @@ class StepLoop {
   GlobalStep global_step_;
   std::vector<ShardProgress> progress_;
   std::vector<std::vector<Grant>> grants_;  // by shard: from global_step_ on, in order
-  std::vector<Retry> watches_;              // by shard
+  size_t waits_for_ = 0;        // a shard: of those that AllClosed has looked at, the last one
+  std::vector<Retry> watches_;  // by shard
   Retry commit_;
   bool ended_ = false;
 };

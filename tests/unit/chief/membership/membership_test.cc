@@ -169,6 +169,12 @@ TEST_CASE("the words say who is missing since when and what the others wait for"
   CHECK(DescribeAll(f.membership, At(20)) == DescribeMissing(f.membership, At(20)));
 }
 
+TEST_CASE("of many who are missing the first are named, and the others counted") {
+  const Membership membership(std::vector<std::string>(20, "a:1"), absl::Seconds(5), At(0));
+  const std::string missing = DescribeMissing(membership, At(1));
+  CHECK(missing.ends_with("worker 7 (a:1) has not registered; 12 more"));
+}
+
 TEST_CASE("whose data has ended lives, is no longer able, and takes a stamp away for good") {
   Fixture f;
   REQUIRE(f.Register(kW0, kFirst, 0).ok());
