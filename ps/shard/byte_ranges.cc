@@ -4,8 +4,8 @@
 
 namespace lockstep::ps {
 
-std::vector<ByteRange> ByteRanges::Claim(uint64_t begin, uint64_t end) {
-  std::vector<ByteRange> fresh;
+ByteRanges::List ByteRanges::Claim(uint64_t begin, uint64_t end) {
+  List fresh;
   if (begin >= end) return fresh;
   // The ranges that overlap or touch [begin, end) become one.
   const auto first = std::lower_bound(claimed_.begin(), claimed_.end(), begin,

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+
+#include "absl/container/inlined_vector.h"
 
 namespace lockstep::ps {
 
@@ -16,11 +17,14 @@ struct ByteRange {
 // Not thread-safe.
 class ByteRanges {
  public:
+  // One is enough where chunks come in their order, or a tensor whole.
+  using List = absl::InlinedVector<ByteRange, 1>;
+
   // Adds [begin, end) and returns the parts of it that were not there before, ascending.
-  std::vector<ByteRange> Claim(uint64_t begin, uint64_t end);
+  List Claim(uint64_t begin, uint64_t end);
 
  private:
-  std::vector<ByteRange> claimed_;  // ascending, with gaps between them
+  List claimed_;  // ascending, with gaps between them
 };
 
 }  // namespace lockstep::ps

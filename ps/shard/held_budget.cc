@@ -44,10 +44,18 @@ std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t 
   return buffer;
 }
 
+void HeldBudget::Borrow(uint64_t bytes) {
+  borrowed_ += bytes;
+  FreeSpare(0);
+}
+
 void HeldBudget::Release(size_t variable, Tensor buffer) {
-  if (buffer.is_borrowed()) return;
   Pool& pool = pools_[variable];
   const uint64_t bytes = buffer.num_bytes();
+  if (buffer.is_borrowed()) {
+    borrowed_ -= bytes;
+    return;
+  }
   pool.held -= bytes;
   --pool.num_held;
   held_ -= bytes;
@@ -93,8 +101,10 @@ std::optional<Tensor> HeldBudget::TakeSpare(Pool* pool, DType type) {
 }
 
 void HeldBudget::FreeSpare(uint64_t bytes) {
-  for (Pool& pool : pools_) {
-    while (!pool.spare.empty() && held_ + spare_ + bytes > budget_) {
+  const auto is_full = [&] { return held_ + borrowed_ + spare_ + bytes > budget_; };
+  for (size_t i = 0; i < pools_.size() && spare_ > 0 && is_full(); ++i) {
+    Pool& pool = pools_[i];
+    while (!pool.spare.empty() && is_full()) {
       spare_ -= pool.spare.back().num_bytes();
       pool.spare.pop_back();
     }

@@ -41,10 +41,15 @@ class HeldBudget {
   // tells the step at which each variable is: what is behind closes first.
   std::optional<Tensor> Acquire(size_t variable, DType type, uint64_t bytes,
                                 absl::FunctionRef<GlobalStep(size_t)> step_of);
-  // A borrowed one is let go: it was not acquired here, and costs the shard nothing.
+  // A gradient of so many bytes lies in memory that its worker made: it costs the shard nothing,
+  // and needs no buffer here. Spare ones that are one too many with it are let go.
+  void Borrow(uint64_t bytes);
+  // What was acquired or borrowed.
   void Release(size_t variable, Tensor buffer);
 
   uint64_t held_bytes() const { return held_; }
+  // Kept to be given out again.
+  uint64_t spare_bytes() const { return spare_; }
   uint64_t budget() const { return budget_; }
 
  private:
@@ -59,7 +64,7 @@ class HeldBudget {
   bool HasRoom(size_t variable, uint64_t bytes,
                absl::FunctionRef<GlobalStep(size_t)> step_of) const;
   std::optional<Tensor> TakeSpare(Pool* pool, DType type);
-  // Frees spare buffers until `bytes` more fit beside what is held.
+  // Frees spare buffers until `bytes` more fit beside what is held and borrowed.
   void FreeSpare(uint64_t bytes);
 
   const uint64_t budget_;
@@ -68,6 +73,7 @@ class HeldBudget {
   std::vector<Pool> pools_;
   uint64_t held_ = 0;
   uint64_t spare_ = 0;
+  uint64_t borrowed_ = 0;
 };
 
 }  // namespace lockstep::ps

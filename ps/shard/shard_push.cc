@@ -78,6 +78,8 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
       return incoming.key.worker == push->key.worker;
     }));
   }
+  push->result.verdicts.reserve(order.pieces.size());
+  push->writings.reserve(order.pieces.size());
   uint64_t position = 0;  // of the piece in the payload
   for (size_t piece = 0; piece < order.pieces.size(); ++piece) {
     const Verdict verdict = Judge(order, push->variables[piece], push);
@@ -147,7 +149,9 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
     const uint64_t bytes = *state.catalog[variable].GradientBytes(type, order.pieces[piece].rows);
     std::optional<Tensor> buffer = InPlace(state, order, piece, variable);
     const bool is_here = buffer.has_value();
-    if (!is_here) {
+    if (is_here) {
+      state.budget.Borrow(buffer->num_bytes());
+    } else {
       buffer = state.budget.Acquire(variable, type, bytes,
                                     [&state](size_t other) { return state.step.StepOf(other); });
     }

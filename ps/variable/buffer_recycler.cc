@@ -20,15 +20,16 @@ std::unique_ptr<ValueBuffer> TakeFrom(Free free) {
   return nullptr;
 }
 
-// Lets the buffer go where all is full.
-void PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
+// False, and the buffer is gone, where all is full.
+bool PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
   for (std::atomic<ValueBuffer*>& place : free) {
     ValueBuffer* empty = nullptr;
     if (place.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
       buffer.release();
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 }  // namespace
@@ -45,8 +46,14 @@ std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape&
             std::make_unique<ValueBuffer>(ValueBuffer{
                 Tensor::Borrow(dtype, shape, place.memory + Stamp::kRoom, std::move(place.owner)),
                 std::nullopt, stamp}));
+    ++recycler->num_buffers_;
   }
   return recycler;
+}
+
+std::unique_ptr<ValueBuffer> BufferRecycler::Adopt(Tensor value, GlobalStep version) {
+  ++num_buffers_;
+  return std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version});
 }
 
 BufferRecycler::~BufferRecycler() {
@@ -63,6 +70,7 @@ std::unique_ptr<ValueBuffer> BufferRecycler::Take() {
 std::unique_ptr<ValueBuffer> BufferRecycler::TakeAny() {
   if (auto buffer = TakeFrom(free_places_)) return buffer;
   if (auto buffer = TakeFrom(free_)) return buffer;
+  ++num_buffers_;
   return std::make_unique<ValueBuffer>(ValueBuffer{Tensor(dtype_, shape_), std::nullopt});
 }
 
@@ -76,8 +84,13 @@ std::shared_ptr<const Tensor> BufferRecycler::Share(std::unique_ptr<ValueBuffer>
 }
 
 void BufferRecycler::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
-  const Free free = buffer->stamp != nullptr ? Free(free_places_) : Free(free_);
-  PutInto(free, std::move(buffer));
+  const bool is_place = buffer->stamp != nullptr;
+  int buffers = num_buffers_.load();
+  while (!is_place && buffers > kKept) {
+    if (num_buffers_.compare_exchange_weak(buffers, buffers - 1)) return;
+  }
+  const Free free = is_place ? Free(free_places_) : Free(free_);
+  if (!PutInto(free, std::move(buffer))) --num_buffers_;
 }
 
 }  // namespace lockstep::ps

@@ -1,5 +1,6 @@
 // Memory of published values, used again when the last reader has let go, so that a step allocates
-// nothing and never waits for a reader: while readers hold every buffer, a new one is made.
+// nothing and never waits for a reader: while readers hold every buffer, a new one is made. Beyond
+// kKept, what comes back is let go: slow readers cost memory for as long as they read.
 //
 // Some of the memory may be such that others look at it without holding anything (ValuePlace). It
 // is used before any other; a stamp tells them what is there.
@@ -35,17 +36,24 @@ uint64_t PlaceBytes(uint64_t value_bytes);
 class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
  public:
   static constexpr size_t kMaxPlaces = 3;
+  // One version is written while two are readable.
+  static constexpr int kKept = 3;
 
   // At most kMaxPlaces places (CHECK).
   static std::shared_ptr<BufferRecycler> Create(DType dtype, const Shape& shape,
                                                 std::vector<ValuePlace> places = {});
   ~BufferRecycler();
 
+  // Makes a buffer of a tensor of this dtype and shape that was made elsewhere.
+  std::unique_ptr<ValueBuffer> Adopt(Tensor value, GlobalStep version);
   // A buffer that nobody reads.
   std::unique_ptr<ValueBuffer> Take();
   // Makes a buffer, of which the version is set, readable. It comes back when the last copy of the
   // pointer goes, on whatever thread that is.
   std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
+
+  // In places and on the heap, free and in use.
+  int num_buffers() const { return num_buffers_.load(); }
 
  private:
   BufferRecycler(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
@@ -54,10 +62,10 @@ class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
 
   const DType dtype_;
   const Shape shape_;
-  // Where there is no buffer, null. Two from the heap are enough: one version is written while two
-  // are readable. Those in places are never let go.
+  // Where there is no buffer, null. Those in places are never let go.
   std::array<std::atomic<ValueBuffer*>, kMaxPlaces> free_places_ = {};
-  std::array<std::atomic<ValueBuffer*>, 2> free_ = {};
+  std::array<std::atomic<ValueBuffer*>, kKept> free_ = {};
+  std::atomic<int> num_buffers_ = 0;
 };
 
 }  // namespace lockstep::ps

@@ -30,12 +30,13 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
       slots_(std::move(slots)),
       version_(version),
       unchanged_since_(version) {
-  auto first = std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version});
-  if (!places.empty()) {
-    std::unique_ptr<ValueBuffer> placed = recycler_->Take();
-    Copy(first->tensor.view(), placed->tensor.view());
-    placed->version = version;
-    first = std::move(placed);
+  std::unique_ptr<ValueBuffer> first;
+  if (places.empty()) {
+    first = recycler_->Adopt(std::move(value), version);
+  } else {
+    first = recycler_->Take();
+    Copy(std::as_const(value).view(), first->tensor.view());
+    first->version = version;
   }
   value_ = recycler_->Share(std::move(first));
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());

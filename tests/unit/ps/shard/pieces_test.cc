@@ -14,7 +14,7 @@
 namespace lockstep::ps {
 namespace {
 
-using Ranges = std::vector<ByteRange>;
+using Ranges = ByteRanges::List;
 
 TEST_CASE("a claim returns what was not claimed before") {
   ByteRanges ranges;
@@ -122,6 +122,33 @@ TEST_CASE("narrow gradients take half the budget, beside wide ones") {
   REQUIRE(wide.has_value());
   CHECK(wide->num_bytes() == 40);
   CHECK(budget.held_bytes() == 80);
+}
+
+TEST_CASE("buffers that are not needed because gradients are read elsewhere are let go") {
+  HeldBudget budget = BudgetOf({10}, 20, 2);
+  const auto borrowed = [owner = std::make_shared<Tensor>(DType::kFloat32, Shape({10}))] {
+    return Tensor::Borrow(DType::kFloat32, Shape({10}), static_cast<std::byte*>(owner->data()),
+                          owner);
+  };
+  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  std::optional<Tensor> second = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  budget.Release(0, *std::move(first));
+  budget.Release(0, *std::move(second));
+  CHECK(budget.spare_bytes() == 80);
+  // One worker of two shows its gradients: one buffer is enough.
+  for (int step = 0; step < 3; ++step) {
+    budget.Borrow(40);
+    CHECK(budget.spare_bytes() == 40);
+    CHECK(budget.held_bytes() == 0);
+    std::optional<Tensor> sent = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+    REQUIRE(sent.has_value());
+    CHECK(budget.spare_bytes() == 0);
+    budget.Release(0, borrowed());
+    budget.Release(0, *std::move(sent));
+  }
+  budget.Borrow(40);
+  budget.Borrow(40);
+  CHECK(budget.spare_bytes() == 0);
 }
 
 TEST_CASE("a later variable leaves room for the earlier ones that are open") {

@@ -142,6 +142,41 @@ TEST_CASE("a reader keeps its version unchanged, and the next step does not wait
   CHECK(First(read) == 0);
 }
 
+TEST_CASE("what slow readers held beyond three buffers is let go when they have read") {
+  const auto recycler = BufferRecycler::Create(DType::kFloat32, Shape({4}));
+  std::vector<std::shared_ptr<const Tensor>> readers;
+  const auto read_one_more = [&](std::unique_ptr<ValueBuffer> buffer) {
+    buffer->version = GlobalStep(0);
+    readers.push_back(recycler->Share(std::move(buffer)));
+  };
+  read_one_more(recycler->Adopt(Of(1), GlobalStep(0)));
+  for (int i = 0; i < 4; ++i) read_one_more(recycler->Take());
+  CHECK(recycler->num_buffers() == 5);
+  readers.clear();
+  CHECK(recycler->num_buffers() == 3);
+  for (int i = 0; i < 3; ++i) read_one_more(recycler->Take());
+  CHECK(recycler->num_buffers() == 3);
+}
+
+TEST_CASE("with places nothing stays on the heap") {
+  const auto memory = std::make_shared<Tensor>(Tensor::Zeros(DType::kUInt8, Shape({3 * 128})));
+  std::vector<ValuePlace> places;
+  for (int i = 0; i < 3; ++i) {
+    places.push_back({static_cast<std::byte*>(memory->data()) + i * 128, memory});
+  }
+  const auto recycler = BufferRecycler::Create(DType::kFloat32, Shape({4}), std::move(places));
+  std::vector<std::shared_ptr<const Tensor>> readers;
+  for (int i = 0; i < 5; ++i) {
+    std::unique_ptr<ValueBuffer> buffer = recycler->Take();
+    buffer->version = GlobalStep(i);
+    readers.push_back(recycler->Share(std::move(buffer)));
+  }
+  CHECK(recycler->num_buffers() == 5);
+  readers.clear();
+  CHECK(recycler->num_buffers() == 3);
+  for (int i = 0; i < 3; ++i) CHECK(recycler->Take()->stamp != nullptr);
+}
+
 TEST_CASE("a copy catches up with the rows that changed, and with everything where it is older") {
   Variable variable("v", true, Of(0), GlobalStep(0), {});
   const void* first = variable.newest()->data();

@@ -1,0 +1,59 @@
+// The memory of a ps, against what docs/operations.md promises.
+#include <catch2/catch.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/process_memory.h"
+#include "tests/integration/training_run.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+constexpr uint64_t kDense = 64 * kMebibyte;
+// Of a worker whose tensors travel in messages: four of half a mebibyte, and gRPC's own buffer.
+constexpr uint64_t kWindow = 6 * kMebibyte;
+constexpr uint64_t kOwnBytes = 40 * kMebibyte;
+
+struct Run {
+  std::string transport;
+  std::string optimizer;
+  uint64_t slots;
+  int workers;
+};
+
+JobText JobOf(const Run& run) {
+  JobText job;
+  job.global_batch = run.workers;
+  job.max_steps = 1'000'000;
+  job.optimizer = absl::StrCat(run.optimizer, " learning_rate { base: 0.01 }");
+  job.data = absl::StrCat("csv { train: '", Binary("deploy/examples/iris/train.csv"),
+                          "' label_column: 'species' }");
+  job.model = R"(
+    input_shape: [4]
+    layers { name: "values" synthetic { variables: 16 elements: 1048576 } }
+    layers { name: "loss" softmax_cross_entropy {} })";
+  job.more = absl::StrCat("transport { shared_memory: ", run.transport, " }");
+  return job;
+}
+
+TEST_CASE("A ps has no more memory than its variables, their slots and the gradients it holds") {
+  const Run run =
+      GENERATE(Run{"OFF", "adam {}", 2, 2}, Run{"OFF", "sgd {}", 0, 4},
+               Run{"COPY", "momentum { momentum: 0.9 }", 1, 2}, Run{"COPY", "sgd {}", 0, 4},
+               Run{"MAP", "momentum { momentum: 0.9 }", 1, 2});
+  CAPTURE(run.transport, run.optimizer, run.workers);
+  Cluster cluster(1, run.workers);
+  cluster.StartAll(JobOf(run));
+  const bool trains = cluster.WaitForStep(4, absl::Minutes(2));
+  if (!trains) FAIL(cluster.Logs());
+  const auto workers = static_cast<uint64_t>(run.workers);
+  const uint64_t bound =
+      (3 + run.slots) * kDense + workers * kDense + workers * kWindow + kOwnBytes;
+  const uint64_t peak = MemoryOf(cluster.ps(0)).peak;
+  CHECK(peak <= bound);
+  // It is this memory that was measured.
+  CHECK(peak > (2 + run.slots) * kDense + workers * kDense);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,23 @@
+#include "tests/integration/process_memory.h"
+
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::test {
+
+ProcessMemory MemoryOf(const Process& process) {
+  ProcessMemory memory;
+  std::ifstream status(absl::StrCat("/proc/", process.pid(), "/status"));
+  for (std::string name; status >> name; status.ignore(256, '\n')) {
+    if (name == "Threads:") status >> memory.threads;
+    if (name != "VmHWM:") continue;
+    uint64_t kibibytes = 0;
+    status >> kibibytes;
+    memory.peak = kibibytes << 10;
+  }
+  return memory;
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,18 @@
+// What the system says about a process that runs.
+#pragma once
+
+#include <cstdint>
+
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+
+struct ProcessMemory {
+  uint64_t peak = 0;  // bytes that were in memory at once: own, of files, and shared with others
+  int threads = 0;
+};
+
+// All 0 of one that has ended.
+ProcessMemory MemoryOf(const Process& process);
+
+}  // namespace lockstep::test
