@@ -1,0 +1,101 @@
+// What pulling the variables and pushing the gradients of a step allocates on a worker.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/allocation_counter.h"
+#include "tests/support/placed_variable.h"
+#include "worker/cache/variable_cache.h"
+#include "worker/step/gradient_sender.h"
+
+namespace lockstep::worker {
+namespace {
+
+using lockstep::test::Allocations;
+using lockstep::test::AllocationsOf;
+using lockstep::test::kLargeAllocation;
+
+constexpr uint32_t kVariables = 8;
+constexpr int64_t kElements = 2 * kLargeAllocation / sizeof(float);
+
+class Zeros final : public PulledValues {
+ public:
+  explicit Zeros(const PullRequest& request) {
+    header_.set_version(request.version());
+    for (const PullPiece& piece : request.pieces()) *header_.add_pieces() = piece;
+  }
+  const PullReply& header() const override { return header_; }
+  absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
+    for (const std::span<std::byte>& target : targets) std::ranges::fill(target, std::byte{0});
+    return absl::OkStatus();
+  }
+  absl::Status WidenTo(DType, std::span<const std::span<float>> targets) const override {
+    for (const std::span<float>& target : targets) std::ranges::fill(target, 0.0f);
+    return absl::OkStatus();
+  }
+
+ private:
+  PullReply header_;
+};
+
+// Answers at once, on the caller's thread; allocates no more than the answers.
+class WillingPs final : public PsData {
+ public:
+  void Push(const PushRequest& header, std::vector<std::span<const std::byte>>,
+            Done<PushReply> done) override {
+    PushReply reply;
+    reply.set_shard_step(header.local_step());
+    for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(ACCEPTED);
+    done(std::move(reply));
+  }
+  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    done(std::make_unique<Zeros>(request));
+  }
+  void DequeueToken(const DequeueTokenRequest&, Done<DequeueTokenReply> done) override {
+    done(DequeueTokenReply());
+  }
+  void Cancel() override {}
+};
+
+TEST_CASE("pulling and pushing allocate nothing of a variable's size, and little for a message") {
+  constexpr int64_t kSteps = 20;
+  // A variable is a message each way: the request and the answer, what is kept of the call.
+  constexpr int64_t kPerVariable = 24;
+  Placement placement;
+  placement.set_shards(1);
+  for (uint32_t v = 0; v < kVariables; ++v) {
+    *placement.add_variables() = PlacedVariable(v, absl::StrCat("v", v), kElements, 0, true, 0);
+  }
+  const VariableLayout layout = *VariableLayout::Create(placement);
+  WillingPs ps;
+  PsData* const shards[] = {&ps};
+  const auto cache = *VariableCache::Create(layout, shards, WorkerIdentity());
+  GradientSender sender(layout, shards, PusherOptions());
+  const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({kElements}));
+  const std::vector<std::span<const int64_t>> no_rows(kVariables);
+  int64_t step = 0;
+  bool all_well = true;
+  const auto run = [&] {
+    const GlobalStep stamps[] = {GlobalStep(step)};
+    all_well &= *cache->Fetch(stamps[0], no_rows) == stamps[0];
+    sender.Start(PushSeq(static_cast<uint64_t>(step) + 1), stamps);
+    for (size_t v = kVariables; v-- > 0;) sender.Send(v, gradient.view());
+    all_well &= (*sender.Finish())[0].accepted == kVariables;
+    cache->FetchAhead(stamps[0].next());
+    ++step;
+  };
+  for (int i = 0; i < 3; ++i) run();
+  const Allocations made = AllocationsOf([&] {
+    for (int i = 0; i < kSteps; ++i) run();
+  });
+  CHECK(all_well);
+  CHECK(made.large == 0);
+  CAPTURE(made.all / kSteps);
+  CHECK(made.all <= kPerVariable * kSteps * kVariables);
+}
+
+}  // namespace
+}  // namespace lockstep::worker
