@@ -199,6 +199,7 @@ TEST_CASE("The memory of a killed peer stays for as long as it is mapped, and no
     return ExchangeMemory(server->socket(), *secret, mine.get(), kPatience).ok() ? 'y' : 'n';
   });
   REQUIRE(exchanged == 'y');
+  REQUIRE(brought.times == 1);
   CHECK(FirstOf(brought.segment) == 'c');
   const std::weak_ptr<const Segment> last = brought.segment;
   brought.segment.reset();
