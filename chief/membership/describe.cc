@@ -10,17 +10,33 @@ namespace {
 // A line is to be read by somebody.
 constexpr size_t kMostTold = 8;
 
-template <typename Wanted>
-std::string Describe(const Membership& membership, absl::Duration now, Wanted wanted) {
-  std::vector<std::string> parts;
-  size_t count = 0;
-  for (size_t i = 0; i < membership.members().size(); ++i) {
-    if (!wanted(membership.members()[i]) || ++count > kMostTold) continue;
-    parts.push_back(DescribeMember(membership, WorkerIndex(static_cast<uint32_t>(i)), now));
-  }
-  if (count > kMostTold) parts.push_back(absl::StrCat(count - kMostTold, " more"));
-  return absl::StrJoin(parts, "; ");
+bool IsMissing(const MemberRecord& member) {
+  return member.state != MemberState::kLive || member.report.out_of_data;
 }
+
+// The first of those who are missing, or are not.
+class Telling {
+ public:
+  Telling(const Membership& membership, absl::Duration now) : membership_(membership), now_(now) {}
+
+  void Add(bool missing) {
+    for (size_t i = 0; i < membership_.members().size(); ++i) {
+      if (IsMissing(membership_.members()[i]) != missing || ++count_ > kMostTold) continue;
+      parts_.push_back(DescribeMember(membership_, WorkerIndex(static_cast<uint32_t>(i)), now_));
+    }
+  }
+  std::string Text() const {
+    std::string text = absl::StrJoin(parts_, "; ");
+    if (count_ > kMostTold) absl::StrAppend(&text, "; ", count_ - kMostTold, " more");
+    return text;
+  }
+
+ private:
+  const Membership& membership_;
+  const absl::Duration now_;
+  std::vector<std::string> parts_;
+  size_t count_ = 0;
+};
 
 }  // namespace
 
@@ -63,13 +79,16 @@ std::string DescribeMember(const Membership& membership, WorkerIndex worker, abs
 }
 
 std::string DescribeMissing(const Membership& membership, absl::Duration now) {
-  return Describe(membership, now, [](const MemberRecord& member) {
-    return member.state != MemberState::kLive || member.report.out_of_data;
-  });
+  Telling telling(membership, now);
+  telling.Add(/*missing=*/true);
+  return telling.Text();
 }
 
 std::string DescribeAll(const Membership& membership, absl::Duration now) {
-  return Describe(membership, now, [](const MemberRecord&) { return true; });
+  Telling telling(membership, now);
+  telling.Add(/*missing=*/true);
+  telling.Add(/*missing=*/false);
+  return telling.Text();
 }
 
 }  // namespace lockstep::chief

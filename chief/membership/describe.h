@@ -22,7 +22,7 @@ std::string DescribeMember(const Membership& membership, WorkerIndex worker, abs
 // more there are. Empty when there are none.
 std::string DescribeMissing(const Membership& membership, absl::Duration now);
 
-// The same of all.
+// The same of all, those first.
 std::string DescribeAll(const Membership& membership, absl::Duration now);
 
 }  // namespace lockstep::chief
