@@ -211,7 +211,7 @@ PullReply ToProto(const PullResult& result) {
     lockstep::PullPiece* to = reply.add_pieces();
     to->set_variable(piece.variable.value());
     to->set_offset(piece.offset);
-    to->set_size(piece.bytes.size());
+    to->set_size(piece.size);
     if (!result.in_memory) continue;
     to->set_place(piece.place);
     to->set_stamp(piece.stamp);

@@ -95,6 +95,18 @@ absl::Status CheckPulledRows(const CatalogEntry& entry, const PullPiece& piece) 
   return absl::OkStatus();
 }
 
+// `count` rows or bytes of so many bytes each are taken of what one pull may bring of tables.
+absl::Status TakeRoom(const CatalogEntry& entry, uint64_t count, uint64_t bytes, uint64_t* left) {
+  if (bytes > 0 && count > *left / bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(entry), ": expected a pull of at most ", kMostPulledRowBytes,
+                     " bytes of rows, got ", count, " times ", bytes, " bytes where room for ",
+                     *left, " bytes was left. Pull them in several"));
+  }
+  *left -= count * bytes;
+  return absl::OkStatus();
+}
+
 absl::Status CheckSparse(const VariableSpec& spec, const Shape& shape, const std::string& what) {
   if (spec.sparse() && (shape.rank() == 0 || !spec.trainable())) {
     return absl::InvalidArgumentError(
@@ -219,15 +231,9 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
     const CatalogEntry& entry = entries_[variable];
     if (!piece.rows.empty()) {
       LOCKSTEP_RETURN_IF_ERROR(CheckPulledRows(entry, piece));
-      if (entry.row_bytes > 0 && piece.rows.size() > row_bytes_left / entry.row_bytes) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            Quoted(entry), ": expected a pull of at most ", kMostPulledRowBytes,
-            " bytes of rows, got ", piece.rows.size(), " rows of ", entry.row_bytes,
-            " bytes where room for ", row_bytes_left, " bytes was left. Pull them in several"));
-      }
-      const uint64_t size = piece.rows.size() * entry.row_bytes;
-      row_bytes_left -= size;
-      pieces.push_back({variable, entry.dtype, 0, size, piece.rows});
+      const uint64_t num_rows = piece.rows.size();
+      LOCKSTEP_RETURN_IF_ERROR(TakeRoom(entry, num_rows, entry.row_bytes, &row_bytes_left));
+      pieces.push_back({variable, entry.dtype, 0, num_rows * entry.row_bytes, piece.rows, true});
       continue;
     }
     const DType type = entry.MayBe(order.wire_type) ? order.wire_type : entry.dtype;
@@ -236,7 +242,8 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
       return OutOfRange(entry, whole, piece.offset, piece.size);
     }
     const uint64_t size = piece.size == 0 ? whole - piece.offset : piece.size;
-    pieces.push_back({variable, type, piece.offset, size, {}});
+    if (entry.is_sparse) LOCKSTEP_RETURN_IF_ERROR(TakeRoom(entry, size, 1, &row_bytes_left));
+    pieces.push_back({variable, type, piece.offset, size, {}, entry.is_sparse});
   }
   return pieces;
 }

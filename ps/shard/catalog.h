@@ -45,6 +45,7 @@ struct ResolvedPiece {
   uint64_t offset = 0;
   uint64_t size = 0;
   std::vector<int64_t> rows;  // if there are any, the piece is these; the offset is 0
+  bool is_sparse = false;
 
   friend bool operator==(const ResolvedPiece&, const ResolvedPiece&) = default;
 };

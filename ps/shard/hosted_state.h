@@ -4,17 +4,15 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/optimizer/schedule.h"
 #include "common/optimizer/update_rule.h"
-#include "ps/accumulator/dense_accumulator.h"
-#include "ps/accumulator/sparse_accumulator.h"
 #include "ps/ledger/push_ledger.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/held_budget.h"
+#include "ps/shard/hosted_variable.h"
 #include "ps/shard/inbox.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/shard.h"
@@ -22,7 +20,6 @@
 #include "ps/step/step_machine.h"
 #include "ps/tokens/token_desk.h"
 #include "ps/variable/snapshot.h"
-#include "ps/variable/variable.h"
 
 namespace lockstep::ps {
 
@@ -33,18 +30,6 @@ struct AsynchronousState {
   StalenessHistogram staleness;
   bool paused = false;   // until the chief has what it wants to be kept
   bool stopped = false;  // the last step has been applied
-};
-
-struct HostedVariable {
-  Variable variable;
-  std::variant<DenseAccumulator, SparseAccumulator> accumulator;
-  const UpdateRule* rule;  // one of the state's
-  bool is_averaged = false;
-
-  // nullptr without one.
-  const MutableTensorView* average() const {
-    return is_averaged ? &variable.slots().back() : nullptr;
-  }
 };
 
 // Guarded by the shard's lock, except for what belongs to the thread that closes a variable (see
@@ -63,7 +48,7 @@ struct HostedState {
   bool refuse_non_finite = false;
   // A worker that has pushed leaves its gradient unchanged until the step is over.
   bool holds_in_place = false;
-  ValueMemory shared_values;  // of the dense variables; empty: they are on the heap
+  ValueMemory shared_values;                      // empty: they are on the heap
   std::optional<AsynchronousState> asynchronous;  // set in an asynchronous job
   std::string plan;  // what the variables were created from, to recognise a repetition
   std::unique_ptr<const UpdateRule> rule;

@@ -20,6 +20,8 @@
 
 namespace lockstep::ps {
 
+class Table;
+
 struct Command {
   uint64_t job = 0;
   Term term;
@@ -170,9 +172,11 @@ struct PullOrder {
 struct PulledPiece {
   VariableId variable;
   uint64_t offset = 0;
-  std::span<const std::byte> bytes;
+  uint64_t size = 0;                 // bytes that were asked for
+  std::span<const std::byte> bytes;  // these; in memory, where rows were asked for, all rows
   std::shared_ptr<const Tensor> owner;
-  uint64_t place = 0;  // in memory: of the bytes and of their stamp
+  std::shared_ptr<const Table> table;  // until they are copied out of it: bytes are all its rows
+  uint64_t place = 0;                  // in memory: of the first byte, and of the stamp
   uint64_t stamp = 0;
 };
 

@@ -1,36 +1,57 @@
 #include "ps/shard/pulled_rows.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
-namespace lockstep::ps {
+#include "absl/strings/str_cat.h"
+#include "common/tensor/gather_rows.h"
+#include "ps/variable/table.h"
 
-bool NamesRows(absl::Span<const ResolvedPiece> pieces) {
-  return std::any_of(pieces.begin(), pieces.end(),
-                     [](const ResolvedPiece& piece) { return !piece.rows.empty(); });
+namespace lockstep::ps {
+namespace {
+
+bool IsCopied(const ResolvedPiece& piece, const PulledPiece& pulled) {
+  return !piece.rows.empty() || pulled.table != nullptr;
 }
 
-void CopyOutRows(absl::Span<const ResolvedPiece> pieces, PullResult* result) {
+bool CopyPiece(const ResolvedPiece& piece, const PulledPiece& pulled, GlobalStep version,
+               std::span<std::byte> to) {
+  if (pulled.table == nullptr) {
+    GatherRows(pulled.bytes.data(), piece.size / piece.rows.size(), piece.rows, to.data());
+    return true;
+  }
+  if (piece.rows.empty()) return pulled.table->CopyBytes(version, piece.offset, to);
+  return pulled.table->CopyRows(version, piece.rows, to.data());
+}
+
+}  // namespace
+
+bool MayBeCopied(absl::Span<const ResolvedPiece> pieces) {
+  return std::ranges::any_of(pieces, &ResolvedPiece::is_sparse);
+}
+
+absl::Status CopyOut(absl::Span<const ResolvedPiece> pieces, PullResult* result) {
   int64_t total = 0;
-  for (const ResolvedPiece& piece : pieces) {
-    if (!piece.rows.empty()) total += static_cast<int64_t>(piece.size);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (IsCopied(pieces[i], result->pieces[i])) total += static_cast<int64_t>(pieces[i].size);
   }
   const auto copies = std::make_shared<Tensor>(DType::kUInt8, Shape({total}));
-  auto* to = static_cast<std::byte*>(copies->data());
+  std::span<std::byte> left = copies->view().bytes();
   for (size_t i = 0; i < pieces.size(); ++i) {
-    const std::vector<int64_t>& rows = pieces[i].rows;
-    if (rows.empty()) continue;
     PulledPiece& pulled = result->pieces[i];
-    const std::byte* const from = pulled.bytes.data();
-    const uint64_t row_bytes = pieces[i].size / rows.size();
-    pulled.bytes = {to, pieces[i].size};
-    for (const int64_t row : rows) {
-      if (row_bytes > 0) std::memcpy(to, from + row * row_bytes, row_bytes);
-      to += row_bytes;
+    if (!IsCopied(pieces[i], pulled)) continue;
+    const std::span<std::byte> copy = left.first(pieces[i].size);
+    if (!CopyPiece(pieces[i], pulled, result->version, copy)) {
+      return absl::UnavailableError(
+          absl::StrCat("variable ", pulled.variable.value(), ": version ", result->version.value(),
+                       " was changed before it could be copied. Pull again"));
     }
+    pulled.bytes = copy;
     pulled.owner = copies;
+    pulled.table = nullptr;
+    left = left.subspan(copy.size());
   }
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::ps

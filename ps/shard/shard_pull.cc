@@ -8,12 +8,13 @@
 #include "common/tensor/stamp.h"
 #include "ps/shard/pulled_rows.h"
 #include "ps/shard/shard_impl.h"
+#include "ps/variable/table.h"
 
 namespace lockstep::ps {
 namespace {
 
-// value_of(variable): the tensor to read, and in half the width where the piece wants that. Rows
-// are copied out later: a piece that names some gets the whole tensor.
+// value_of(variable): the tensor to read, and in half the width where the piece wants that. What is
+// copied out later (pulled_rows.h) gets the whole tensor.
 template <typename ValueOf>
 PullResult Read(const HostedState& state, GlobalStep version,
                 const std::vector<ResolvedPiece>& pieces, ValueOf value_of) {
@@ -24,10 +25,16 @@ PullResult Read(const HostedState& state, GlobalStep version,
     if (value->dtype() != piece.type) {
       value = state.variables[piece.variable]->variable.Narrowed(value, piece.type);
     }
-    std::span<const std::byte> bytes = value->view().bytes();
-    if (piece.rows.empty()) bytes = bytes.subspan(piece.offset, piece.size);
-    result.pieces.push_back(
-        {state.catalog[piece.variable].id, piece.offset, bytes, std::move(value)});
+    PulledPiece pulled{state.catalog[piece.variable].id, piece.offset, piece.size,
+                       value->view().bytes()};
+    const std::shared_ptr<Table>& table = state.variables[piece.variable]->variable.table();
+    if (table != nullptr && value == table->value()) {
+      pulled.table = table;
+    } else if (piece.rows.empty()) {
+      pulled.bytes = pulled.bytes.subspan(piece.offset, piece.size);
+    }
+    pulled.owner = std::move(value);
+    result.pieces.push_back(std::move(pulled));
   }
   return result;
 }
@@ -43,10 +50,13 @@ void Locate(const ValueMemory& memory, PullResult* result) {
     const auto* const stamp = reinterpret_cast<const Stamp*>(value - Stamp::kRoom);
     // One that has run ahead of the others: its reader could not tell it from a later one.
     if (stamp->version() > result->version.value()) return;
-    piece.place = place_of(piece.bytes.data());
+    piece.place = place_of(value) + piece.offset;
     piece.stamp = place_of(stamp);
   }
-  for (PulledPiece& piece : result->pieces) piece.owner.reset();
+  for (PulledPiece& piece : result->pieces) {
+    piece.owner.reset();
+    piece.table.reset();
+  }
   result->in_memory = true;
 }
 
@@ -94,12 +104,13 @@ absl::StatusOr<PullResult> ReadSlot(const HostedState& state, GlobalStep version
   });
 }
 
-// The thread that answers copies the rows, without the lock.
-Done<PullResult> AfterCopyingRows(std::shared_ptr<const std::vector<ResolvedPiece>> pieces,
-                                  Done<PullResult> done) {
+// The thread that answers copies, without the lock.
+Done<PullResult> AfterCopying(std::shared_ptr<const std::vector<ResolvedPiece>> pieces,
+                              Done<PullResult> done) {
   return [pieces = std::move(pieces), done = std::move(done)](absl::StatusOr<PullResult> result) {
-    if (result.ok()) CopyOutRows(*pieces, &*result);
-    done(std::move(result));
+    absl::Status copied;
+    if (result.ok() && !result->in_memory) copied = CopyOut(*pieces, &*result);
+    done(copied.ok() ? std::move(result) : copied);
   };
 }
 
@@ -111,8 +122,8 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
   ParkedPull pull{order.worker, order.version,
                   std::make_shared<const std::vector<ResolvedPiece>>(*std::move(pieces)),
                   std::move(done)};
-  pull.in_memory = order.in_memory && !NamesRows(*pull.pieces) && !IsHalfWidth(order.wire_type);
-  if (NamesRows(*pull.pieces)) pull.done = AfterCopyingRows(pull.pieces, std::move(pull.done));
+  pull.in_memory = order.in_memory && !IsHalfWidth(order.wire_type);
+  if (MayBeCopied(*pull.pieces)) pull.done = AfterCopying(pull.pieces, std::move(pull.done));
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);

@@ -5,6 +5,11 @@
 namespace lockstep::ps {
 namespace {
 
+std::shared_ptr<const Tensor> ValueOf(const Variable& variable) {
+  if (variable.table() == nullptr) return variable.newest();
+  return std::make_shared<const Tensor>(variable.newest()->Clone());
+}
+
 std::shared_ptr<const Tensor> CopyOfAverage(const HostedVariable& hosted) {
   const MutableTensorView* average = hosted.average();
   if (average == nullptr) return nullptr;
@@ -20,7 +25,7 @@ std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerm
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->has_slots = terms.keep_slots;
   for (const auto& hosted : state.variables) {
-    snapshot->values.push_back(hosted->variable.newest());
+    snapshot->values.push_back(ValueOf(hosted->variable));
     snapshot->averages.push_back(CopyOfAverage(*hosted));
     snapshot->slots.emplace_back();
     if (!terms.keep_slots) continue;

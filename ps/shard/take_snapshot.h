@@ -9,8 +9,8 @@
 
 namespace lockstep::ps {
 
-// Of the values just published, while no variable is closing. Slots and averages are copied; the
-// scalars are left to the caller. nullptr when nothing is to be kept.
+// Of the values just published, while no variable is closing. Slots, averages and tables are
+// copied; the scalars are left to the caller. nullptr when nothing is to be kept.
 std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms);
 
 // Whether `snapshot`, which may be null, has all that the terms keep.

@@ -1,12 +1,18 @@
 #include "ps/step/close_variable.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/tensor/element_math.h"
+#include "common/tensor/gather_rows.h"
 #include "common/tensor/indexed_slices.h"
 #include "common/tensor/packed_rows.h"
+#include "common/tensor/row_means.h"
 
 namespace lockstep::ps {
 namespace {
@@ -15,10 +21,13 @@ TensorView GradientOf(const HeldGradient& held, const Variable&, const DenseAccu
   return held.value.view();
 }
 
+IndexedSlicesView SlicesOf(const HeldGradient& held, const Variable& variable) {
+  return ViewPacked(held.value.view().bytes(), variable.dtype(), variable.shape());
+}
+
 SparseGradientView GradientOf(const HeldGradient& held, const Variable& variable,
                               const SparseAccumulator*) {
-  const IndexedSlicesView slices =
-      ViewPacked(held.value.view().bytes(), variable.dtype(), variable.shape());
+  const IndexedSlicesView slices = SlicesOf(held, variable);
   const Shape count({static_cast<int64_t>(slices.indices.size())});
   return {TensorView{DType::kInt64, count, slices.indices.data()}, slices.values, {}};
 }
@@ -49,6 +58,63 @@ IndexedSlices RowsFor(const UpdateRule& rule, SparseGradient mean) {
   IndexedSlices slices{std::move(mean.indices), std::move(mean.values)};
   if (IsSortedAndMerged(slices.indices)) return slices;
   return rule.TakesRepeatedRows() ? SortStably(slices.view()) : SortAndMerge(slices.view());
+}
+
+RowUpdate UpdateOf(const Closing& closing, absl::Span<const float> scalars,
+                   const Variable& variable, const MutableTensorView& value,
+                   absl::Span<const int64_t> rows, const TensorView& gradient) {
+  return {value,
+          rows,
+          gradient,
+          variable.slots(),
+          closing.learning_rate,
+          scalars,
+          closing.step.next().value()};
+}
+
+std::optional<RowMeans> MeansOf(const Closing& closing, const Variable& variable) {
+  absl::InlinedVector<IndexedSlicesView, 4> gradients;
+  for (const HeldGradient& held : closing.gradients) {
+    gradients.push_back(SlicesOf(held, variable));
+  }
+  return RowMeans::Of(gradients);
+}
+
+// Means of so many rows stay in the first cache, while the next ones are on their way from memory.
+constexpr size_t kMostRowsAtATime = 16;
+constexpr size_t kBlockBytes = size_t{16} << 10;
+
+Tensor MakeRows(const Variable& variable, size_t rows) {
+  std::vector<int64_t> dims(variable.shape().dims().begin(), variable.shape().dims().end());
+  dims[0] = static_cast<int64_t>(rows);
+  return Tensor(variable.dtype(), Shape(dims));
+}
+
+void ChangeRows(const Closing& closing, const UpdateRule& rule, absl::Span<const float> scalars,
+                RunRanges run, const RowMeans& means, Variable* variable) {
+  const size_t row_bytes = std::max<size_t>(1, RowBytes(variable->dtype(), variable->shape()));
+  const size_t at_a_time = std::clamp<size_t>(kBlockBytes / row_bytes, 1, kMostRowsAtATime);
+  const absl::Span<const int64_t> rows = means.rows();
+  variable->table()->MakeNext(rows, [&](const Table::Change& change) {
+    const auto prefetch = [&](absl::Span<const int64_t> next) {
+      PrefetchRows(static_cast<std::byte*>(change.value().data), row_bytes, next);
+      for (const MutableTensorView& slot : variable->slots()) {
+        PrefetchRows(static_cast<std::byte*>(slot.data), row_bytes, next);
+      }
+    };
+    run(rows.size(), std::max<size_t>(1, kRangeBytes / row_bytes), [&](size_t begin, size_t end) {
+      Tensor block = MakeRows(*variable, at_a_time);
+      for (size_t first = begin; first < end; first += at_a_time) {
+        const size_t last = std::min(first + at_a_time, end);
+        prefetch(rows.subspan(last, std::min(at_a_time, end - last)));
+        change.Keep(first, last);
+        means.Take(first, last, block.data());
+        rule.ApplyRows(UpdateOf(closing, scalars, *variable, change.value(),
+                                rows.subspan(first, last - first),
+                                RowRange(std::as_const(block).view(), 0, last - first)));
+      }
+    });
+  });
 }
 
 }  // namespace
@@ -84,19 +150,36 @@ NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
       WriteNarrow(update, range, mean);
     }
   });
-  return {variable->Share(std::move(next)), std::nullopt, variable->ShareNarrow(std::move(narrow))};
+  return {variable->Share(std::move(next)), variable->ShareNarrow(std::move(narrow))};
 }
 
 NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
-                           absl::Span<const float> scalars, RunRanges /*run*/, Variable* variable,
+                           absl::Span<const float> scalars, RunRanges run, Variable* variable,
                            SparseAccumulator* accumulator) {
-  IndexedSlices slices = RowsFor(rule, Taken(closing, *variable, accumulator));
-  std::unique_ptr<ValueBuffer> next = variable->TakeCopy();
-  rule.ApplyRows({next->tensor.view(), slices.indices, slices.values.view(), variable->slots(),
-                  closing.learning_rate, scalars, closing.step.next().value()});
-  NextValue made{variable->Share(std::move(next)), std::nullopt, nullptr};
-  if (rule.TouchesOnlyRows()) made.changed_rows = std::move(slices.indices);
-  return made;
+  if (variable->table() == nullptr) {
+    const IndexedSlices slices = RowsFor(rule, Taken(closing, *variable, accumulator));
+    std::unique_ptr<ValueBuffer> next = variable->TakeCopy();
+    rule.ApplyRows(UpdateOf(closing, scalars, *variable, next->tensor.view(), slices.indices,
+                            slices.values.view()));
+    return {variable->Share(std::move(next)), nullptr};
+  }
+  LOCKSTEP_CHECK(rule.TouchesOnlyRows());
+  if (const std::optional<RowMeans> means = MeansOf(closing, *variable)) {
+    // What the accumulator would make of them.
+    LOCKSTEP_CHECK(accumulator->global_step() == closing.step);
+    accumulator->SetGlobalStep(closing.step.next());
+    ChangeRows(closing, rule, scalars, run, *means, variable);
+  } else {
+    const IndexedSlices slices = RowsFor(rule, Taken(closing, *variable, accumulator));
+    std::vector<int64_t> rows;
+    std::ranges::unique_copy(slices.indices, std::back_inserter(rows));
+    variable->table()->MakeNext(rows, [&](const Table::Change& change) {
+      change.Keep(0, rows.size());
+      rule.ApplyRows(UpdateOf(closing, scalars, *variable, change.value(), slices.indices,
+                              slices.values.view()));
+    });
+  }
+  return {variable->table()->value(), nullptr};
 }
 
 }  // namespace lockstep::ps

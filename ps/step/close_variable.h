@@ -30,7 +30,8 @@ NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
 
 // The same for a variable whose gradients are sparse; they are held packed (packed_rows.h), and
 // their indices are rows of the variable (CHECK). What comes out several times is summed by row
-// first, except for a rule that takes it as it is. On the caller's thread.
+// first, except for a rule that takes it as it is. A table (ps/variable/table.h) is changed in
+// place; where every gradient names each row once, ascending, that is one pass over the rows, too.
 NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
                            absl::Span<const float> scalars, RunRanges run, Variable* variable,
                            SparseAccumulator* accumulator);

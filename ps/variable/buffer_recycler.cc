@@ -36,16 +36,19 @@ bool PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
 
 uint64_t PlaceBytes(uint64_t value_bytes) { return Stamp::kRoom + Tensor::RoomFor(value_bytes); }
 
+ValueBuffer BufferIn(ValuePlace place, DType dtype, const Shape& shape) {
+  auto* const stamp = new (place.memory) Stamp;
+  return {Tensor::Borrow(dtype, shape, place.memory + Stamp::kRoom, std::move(place.owner)),
+          std::nullopt, stamp};
+}
+
 std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape& shape,
                                                        std::vector<ValuePlace> places) {
   LOCKSTEP_CHECK(places.size() <= kMaxPlaces);
   std::shared_ptr<BufferRecycler> recycler(new BufferRecycler(dtype, shape));
   for (ValuePlace& place : places) {
-    auto* const stamp = new (place.memory) Stamp;
     PutInto(recycler->free_places_,
-            std::make_unique<ValueBuffer>(ValueBuffer{
-                Tensor::Borrow(dtype, shape, place.memory + Stamp::kRoom, std::move(place.owner)),
-                std::nullopt, stamp}));
+            std::make_unique<ValueBuffer>(BufferIn(std::move(place), dtype, shape)));
     ++recycler->num_buffers_;
   }
   return recycler;

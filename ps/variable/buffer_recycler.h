@@ -31,6 +31,8 @@ struct ValuePlace {
 };
 // Bytes that a place of a value takes.
 uint64_t PlaceBytes(uint64_t value_bytes);
+// The buffer that a place is, with a stamp of its own.
+ValueBuffer BufferIn(ValuePlace place, DType dtype, const Shape& shape);
 
 // Thread-safe; lives as long as any value that it shared.
 class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {

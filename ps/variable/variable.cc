@@ -1,23 +1,8 @@
 #include "ps/variable/variable.h"
 
-#include <cstring>
 #include <utility>
 
 namespace lockstep::ps {
-namespace {
-
-void CopyRows(const Tensor& from, absl::Span<const int64_t> rows, Tensor* to) {
-  if (rows.empty()) return;
-  const size_t row_bytes = from.num_bytes() / static_cast<size_t>(from.shape().dim(0));
-  const auto* source = static_cast<const std::byte*>(from.data());
-  auto* target = static_cast<std::byte*>(to->data());
-  for (const int64_t row : rows) {
-    if (row_bytes > 0) std::memcpy(target + row * row_bytes, source + row * row_bytes, row_bytes);
-  }
-}
-
-}  // namespace
-
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
                    std::vector<Tensor> slots, std::vector<ValuePlace> places)
     : name_(std::move(name)),
@@ -42,6 +27,23 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
+Variable::Variable(std::string name, std::shared_ptr<Table> table, GlobalStep version,
+                   std::vector<Tensor> slots)
+    : name_(std::move(name)),
+      trainable_(true),
+      dtype_(table->value()->dtype()),
+      shape_(table->value()->shape()),
+      num_bytes_(table->value()->num_bytes()),
+      table_(std::move(table)),
+      recycler_(BufferRecycler::Create(dtype_, shape_)),
+      narrow_values_(shape_),
+      slots_(std::move(slots)),
+      version_(version),
+      unchanged_since_(version),
+      value_(table_->value()) {
+  for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
+}
+
 std::shared_ptr<const Tensor> Variable::At(GlobalStep version) const {
   if (version >= unchanged_since_ && version <= version_) return value_;
   if (version.next() == unchanged_since_) return previous_;
@@ -52,7 +54,6 @@ std::shared_ptr<const Tensor> Variable::DropPrevious() { return std::exchange(pr
 
 void Variable::Publish(NextValue next) {
   previous_ = std::exchange(value_, std::move(next.value));
-  changed_rows_ = std::move(next.changed_rows);
   version_ = version_.next();
   unchanged_since_ = version_;
   if (next.narrow != nullptr) narrow_values_.Add(value_, std::move(next.narrow));
@@ -62,12 +63,7 @@ void Variable::PublishUnchanged() { version_ = version_.next(); }
 
 std::unique_ptr<ValueBuffer> Variable::TakeCopy() {
   std::unique_ptr<ValueBuffer> copy = recycler_->Take();
-  const bool is_one_behind = copy->version.has_value() && copy->version->next() == version_;
-  if (is_one_behind && changed_rows_.has_value()) {
-    CopyRows(*value_, *changed_rows_, &copy->tensor);
-  } else {
-    Copy(value_->view(), copy->tensor.view());
-  }
+  Copy(value_->view(), copy->tensor.view());
   return copy;
 }
 

@@ -4,7 +4,7 @@
 // these: version s stays until step s is committed, and a gradient stamped s + 1, without which
 // nothing after s + 1 is written, proves that it is. What gets no gradients (PublishUnchanged) may
 // run ahead of the others and has all versions. A value is a shared, unchanging tensor; the next
-// one is written into a buffer beside it.
+// one is written into a buffer beside it. Only that of a table changes in place (table.h).
 #pragma once
 
 #include <memory>
@@ -17,14 +17,13 @@
 #include "common/tensor/tensor.h"
 #include "ps/variable/buffer_recycler.h"
 #include "ps/variable/narrow_values.h"
+#include "ps/variable/table.h"
 
 namespace lockstep::ps {
 
 // A value made and not yet published.
 struct NextValue {
   std::shared_ptr<const Tensor> value;
-  // Rows in which it differs from the one before, ascending; nullopt: anywhere.
-  std::optional<std::vector<int64_t>> changed_rows;
   std::shared_ptr<const Tensor> narrow;  // the value in half the width, or null
 };
 
@@ -36,6 +35,9 @@ class Variable {
   // With `places` the value is copied into the first of them.
   Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
            std::vector<Tensor> slots, std::vector<ValuePlace> places = {});
+  // A trained one that changes row by row. `table` (not null) has this version.
+  Variable(std::string name, std::shared_ptr<Table> table, GlobalStep version,
+           std::vector<Tensor> slots);
 
   // Constant.
   const std::string& name() const { return name_; }
@@ -43,6 +45,10 @@ class Variable {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   size_t num_bytes() const { return num_bytes_; }
+
+  // Null where every version is a tensor of its own. Where it is not, the tensors below tell only
+  // where the rows are: the table reads them.
+  const std::shared_ptr<Table>& table() const { return table_; }
 
   GlobalStep newest_version() const { return version_; }
   const std::shared_ptr<const Tensor>& newest() const { return value_; }
@@ -63,8 +69,7 @@ class Variable {
   std::unique_ptr<ValueBuffer> TakeBuffer() { return recycler_->Take(); }
   // For the same value in half the width, where such are pulled; otherwise null.
   std::unique_ptr<ValueBuffer> TakeNarrowBuffer() { return narrow_values_.TakeBuffer(); }
-  // With the newest value, to be changed in place. Where the buffer is that of the version before,
-  // only the rows that changed since are copied: a step costs what it touches.
+  // With the newest value, to be changed in place.
   std::unique_ptr<ValueBuffer> TakeCopy();
   // Of the version after the newest.
   std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
@@ -78,6 +83,7 @@ class Variable {
   const DType dtype_;
   const Shape shape_;
   const size_t num_bytes_;
+  const std::shared_ptr<Table> table_;
   const std::shared_ptr<BufferRecycler> recycler_;
   NarrowValues narrow_values_;
   std::vector<Tensor> slots_;
@@ -87,8 +93,6 @@ class Variable {
   GlobalStep unchanged_since_;  // every version from here to version_ has value_
   std::shared_ptr<const Tensor> value_;
   std::shared_ptr<const Tensor> previous_;  // of unchanged_since_ - 1, or null
-  // From version_ - 1 to version_, as in NextValue.
-  std::optional<std::vector<int64_t>> changed_rows_;
 };
 
 }  // namespace lockstep::ps

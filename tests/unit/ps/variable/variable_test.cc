@@ -26,22 +26,8 @@ const void* PublishNext(Variable* variable, float value) {
   std::unique_ptr<ValueBuffer> next = variable->TakeBuffer();
   std::ranges::fill(next->tensor.as<float>(), value);
   const void* memory = next->tensor.data();
-  variable->Publish({variable->Share(std::move(next)), std::nullopt});
+  variable->Publish({variable->Share(std::move(next)), nullptr});
   return memory;
-}
-
-// Adds 1 to some of 4 rows, and returns the memory that was taken for it.
-const void* AddToRows(Variable* variable, std::vector<int64_t> rows) {
-  variable->DropPrevious().reset();
-  std::unique_ptr<ValueBuffer> next = variable->TakeCopy();
-  for (const int64_t row : rows) next->tensor.as<float>()[row] += 1;
-  const void* memory = next->tensor.data();
-  variable->Publish({variable->Share(std::move(next)), std::move(rows)});
-  return memory;
-}
-
-std::vector<float> Elements(const std::shared_ptr<const Tensor>& value) {
-  return {value->as<float>().begin(), value->as<float>().end()};
 }
 
 TEST_CASE("the newest version and the one before it are readable") {
@@ -177,25 +163,24 @@ TEST_CASE("with places nothing stays on the heap") {
   for (int i = 0; i < 3; ++i) CHECK(recycler->Take()->stamp != nullptr);
 }
 
-TEST_CASE("a copy catches up with the rows that changed, and with everything where it is older") {
-  Variable variable("v", true, Of(0), GlobalStep(0), {});
-  const void* first = variable.newest()->data();
-  const void* second = AddToRows(&variable, {1});
-  CHECK(AddToRows(&variable, {2}) == first);  // was at version 0: row 1 has changed since
-  CHECK(Elements(variable.newest()) == std::vector<float>{0, 1, 1, 0});
-  CHECK(AddToRows(&variable, {}) == second);
-  CHECK(Elements(variable.newest()) == std::vector<float>{0, 1, 1, 0});
-  PublishNext(&variable, 5);
-  AddToRows(&variable, {0});  // everything has changed since
-  CHECK(Elements(variable.newest()) == std::vector<float>{6, 5, 5, 5});
+TEST_CASE("a copy has the newest value and leaves it alone") {
+  Variable variable("v", true, Of(3), GlobalStep(0), {});
+  const std::unique_ptr<ValueBuffer> copy = variable.TakeCopy();
+  CHECK(copy->tensor.as<float>()[3] == 3);
+  copy->tensor.as<float>()[0] = 4;
+  CHECK(First(variable.newest()) == 3);
+}
 
-  // While a reader holds the version before, the copy starts elsewhere.
-  const std::shared_ptr<const Tensor> read = variable.At(variable.newest_version());
-  AddToRows(&variable, {1});
-  AddToRows(&variable, {2});
-  AddToRows(&variable, {3});
-  CHECK(Elements(variable.newest()) == std::vector<float>{6, 6, 6, 6});
-  CHECK(Elements(read) == std::vector<float>{6, 5, 5, 5});
+TEST_CASE("of a table two versions can be read, and both are in one place") {
+  const auto table = std::make_shared<Table>(Of(1), GlobalStep(5), Table::kPrevious, nullptr);
+  Variable variable("v", table, GlobalStep(5), {});
+  CHECK(variable.num_bytes() == 16);
+  table->MakeNext({}, [](const Table::Change&) {});
+  variable.Publish({table->value(), nullptr});
+  CHECK(variable.At(GlobalStep(5)) == table->value());
+  CHECK(variable.At(GlobalStep(6)) == table->value());
+  CHECK(variable.DropPrevious() == table->value());
+  CHECK(variable.At(GlobalStep(5)) == nullptr);
 }
 
 TEST_CASE("a value outlives its variable") {

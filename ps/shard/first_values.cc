@@ -1,0 +1,74 @@
+#include "ps/shard/first_values.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/model/initial_value.h"
+#include "ps/shard/tensor_names.h"
+
+namespace lockstep::ps {
+
+const std::string& WholeName(const CatalogEntry& entry) {
+  return entry.part.of().empty() ? entry.name : entry.part.of();
+}
+
+absl::StatusOr<FirstValues> FirstValues::Open(const VariablePlan& plan) {
+  FirstValues first(plan.seed);
+  if (!plan.restore_from.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(first.checkpoint_, CheckpointReader::Open(plan.restore_from));
+  }
+  return first;
+}
+
+absl::Status FirstValues::Fill(const CatalogEntry& entry, MutableTensorView value) const {
+  if (checkpoint_.has_value()) {
+    return ReadRows(entry, WholeName(entry), value);
+  }
+  if (entry.part.of().empty()) {
+    FillInitialValue(entry.initializer, seed_, entry.name, value);
+  } else {
+    FillInitialRows(entry.initializer, seed_, entry.part.of(), entry.whole, entry.part.first_row(),
+                    value);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> FirstValues::Slot(const CatalogEntry& entry, const SlotSpec& spec,
+                                         const Tensor& value,
+                                         std::vector<std::string>* missing) const {
+  const std::string name = SlotTensorName(WholeName(entry), spec.name);
+  // A job may begin to average on its way, and a variable may have been frozen until now.
+  const bool is_saved = checkpoint_.has_value() && checkpoint_->Has(name);
+  if (checkpoint_.has_value() && !is_saved) {
+    missing->push_back(SlotTensorName(entry.name, spec.name));
+  }
+  if (spec.starts_as_variable && !is_saved) return value.Clone();
+  Tensor slot(entry.dtype, entry.shape);
+  if (is_saved) {
+    LOCKSTEP_RETURN_IF_ERROR(ReadRows(entry, name, slot.view()));
+  } else if (entry.dtype == DType::kFloat32) {
+    std::ranges::fill(slot.as<float>(), spec.initial_value);
+  } else {
+    std::ranges::fill(slot.as<double>(), spec.initial_value);
+  }
+  return slot;
+}
+
+absl::StatusOr<float> FirstValues::Scalar(const ScalarSpec& spec) const {
+  float value = spec.initial_value;
+  if (checkpoint_.has_value()) {
+    LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(
+        ScalarTensorName(spec.name), MutableTensorView{DType::kFloat32, Shape(), &value}));
+  }
+  return value;
+}
+
+// The checkpoint may be of other parts than this shard's, or of none.
+absl::Status FirstValues::ReadRows(const CatalogEntry& entry, const std::string& whole,
+                                   MutableTensorView value) const {
+  if (entry.part.of().empty()) return checkpoint_->ReadInto(whole, value);
+  return checkpoint_->ReadRows(whole, entry.whole, entry.part.first_row(), value);
+}
+
+}  // namespace lockstep::ps

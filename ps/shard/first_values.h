@@ -1,0 +1,39 @@
+// Where variables, slots and scalars start from: a checkpoint, or their initializers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/optimizer/update_rule.h"
+#include "ps/shard/catalog.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+// What checkpoints and the job's file call it.
+const std::string& WholeName(const CatalogEntry& entry);
+
+class FirstValues {
+ public:
+  // The errors of CheckpointReader, here and below.
+  static absl::StatusOr<FirstValues> Open(const VariablePlan& plan);
+
+  absl::Status Fill(const CatalogEntry& entry, MutableTensorView value) const;
+  // `value`: the variable's. `missing`: gets the name of what the checkpoint lacks.
+  absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec, const Tensor& value,
+                              std::vector<std::string>* missing) const;
+  absl::StatusOr<float> Scalar(const ScalarSpec& spec) const;
+
+ private:
+  explicit FirstValues(uint64_t seed) : seed_(seed) {}
+  absl::Status ReadRows(const CatalogEntry& entry, const std::string& whole,
+                        MutableTensorView value) const;
+
+  uint64_t seed_;
+  std::optional<CheckpointReader> checkpoint_;
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,86 @@
+#include "ps/shard/hosted_variable.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+
+namespace lockstep::ps {
+namespace {
+
+std::variant<DenseAccumulator, SparseAccumulator> MakeAccumulator(const CatalogEntry& entry) {
+  using Accumulator = std::variant<DenseAccumulator, SparseAccumulator>;
+  if (entry.is_sparse) {
+    // Without a shape: indices and slices have been checked when they came.
+    return Accumulator(std::in_place_type<SparseAccumulator>, entry.dtype, PartialShape(),
+                       Reduction::kMean);
+  }
+  return Accumulator(std::in_place_type<DenseAccumulator>, entry.dtype, PartialShape(entry.shape),
+                     Reduction::kMean);
+}
+
+// Its values change in place, row by row.
+bool IsTable(const CatalogEntry& entry, const UpdateRule& rule) {
+  return entry.is_sparse && !entry.is_frozen && rule.TouchesOnlyRows();
+}
+
+absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
+                                                 const FirstValues& first, Table::Keeps keeps,
+                                                 GlobalStep version,
+                                                 std::vector<ValuePlace> places) {
+  ValueBuffer buffer;
+  if (places.empty()) {
+    buffer.tensor = Tensor(entry.dtype, entry.shape);
+  } else {
+    buffer = BufferIn(std::move(places.front()), entry.dtype, entry.shape);
+  }
+  LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, buffer.tensor.view()));
+  return std::make_shared<Table>(std::move(buffer.tensor), version, keeps, buffer.stamp);
+}
+
+absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry, const FirstValues& first,
+                                              const UpdateRule& rule, const Tensor& value,
+                                              std::vector<std::string>* missing) {
+  std::vector<Tensor> slots;
+  if (!entry.trainable || entry.is_frozen) return slots;
+  for (const SlotSpec& spec : rule.slots()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, first.Slot(entry, spec, value, missing));
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
+}  // namespace
+
+size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule) {
+  if (entry.is_frozen || IsTable(entry, rule)) return 1;
+  return entry.is_sparse ? 0 : BufferRecycler::kMaxPlaces;
+}
+
+absl::StatusOr<std::unique_ptr<HostedVariable>> MakeHostedVariable(
+    const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
+    const VariablePlan& plan, std::vector<ValuePlace> places, std::vector<std::string>* missing) {
+  const UpdateRule& rule = *of.rule;
+  const GlobalStep version = plan.start_step;
+  std::unique_ptr<HostedVariable> hosted;
+  if (IsTable(entry, rule)) {
+    const Table::Keeps keeps = plan.asynchronous ? Table::kNewest : Table::kPrevious;
+    LOCKSTEP_ASSIGN_OR_RETURN(auto table,
+                              MakeTable(entry, first, keeps, version, std::move(places)));
+    LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, *table->value(), missing));
+    hosted.reset(
+        new HostedVariable{Variable(entry.name, std::move(table), version, std::move(slots)),
+                           MakeAccumulator(entry), of.rule, of.is_averaged});
+  } else {
+    Tensor value(entry.dtype, entry.shape);
+    LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, value.view()));
+    LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, value, missing));
+    hosted.reset(new HostedVariable{Variable(entry.name, entry.trainable, std::move(value), version,
+                                             std::move(slots), std::move(places)),
+                                    MakeAccumulator(entry), of.rule, of.is_averaged});
+  }
+  std::visit([version](auto& accumulator) { accumulator.SetGlobalStep(version); },
+             hosted->accumulator);
+  return hosted;
+}
+
+}  // namespace lockstep::ps

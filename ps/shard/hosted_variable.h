@@ -1,0 +1,47 @@
+// A variable with what belongs to it, as the plan wants it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/optimizer/update_rule.h"
+#include "ps/accumulator/dense_accumulator.h"
+#include "ps/accumulator/sparse_accumulator.h"
+#include "ps/shard/catalog.h"
+#include "ps/shard/first_values.h"
+#include "ps/shard/orders.h"
+#include "ps/variable/variable.h"
+
+namespace lockstep::ps {
+
+struct HostedVariable {
+  Variable variable;
+  std::variant<DenseAccumulator, SparseAccumulator> accumulator;
+  const UpdateRule* rule;  // not its own
+  bool is_averaged = false;
+
+  // nullptr without one.
+  const MutableTensorView* average() const {
+    return is_averaged ? &variable.slots().back() : nullptr;
+  }
+};
+
+// How a variable is updated.
+struct RuleOfVariable {
+  const UpdateRule* rule;
+  bool is_averaged = false;
+};
+
+// In how many places its values lie, where workers of this host look at them.
+size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule);
+
+// In these places, or on the heap. `missing` gets the slots that a checkpoint lacks. The errors of
+// CheckpointReader.
+absl::StatusOr<std::unique_ptr<HostedVariable>> MakeHostedVariable(
+    const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
+    const VariablePlan& plan, std::vector<ValuePlace> places, std::vector<std::string>* missing);
+
+}  // namespace lockstep::ps

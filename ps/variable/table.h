@@ -1,0 +1,87 @@
+// The value of a sparse variable, of which a step changes some rows: in place, so that it costs
+// what it touches, and a table of many gigabytes is there once. Rows that change are copied first:
+// the version before the newest stays readable, as every value's does, from these copies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/tensor/stamp.h"
+#include "common/tensor/tensor.h"
+
+namespace lockstep::ps {
+
+// Thread-safe; one thread at a time makes changes. Those who copy rows meanwhile wait for them, and
+// they for those, no longer than it takes to copy what one message has.
+class Table {
+ public:
+  enum Keeps {
+    kPrevious,  // versions count: the newest and the one before it can be read, others cannot
+    kNewest,    // whatever version is asked for, up to the newest: that is what is read
+  };
+
+  // `stamp`, or null: beside the value, for readers that no lock reaches (common/tensor/stamp.h);
+  // the tensor's owner keeps it.
+  Table(Tensor value, GlobalStep version, Keeps keeps, Stamp* stamp);
+
+  // Constant: where the value is, and of what type and shape. Its elements are read by the calls
+  // below, or while nothing is changing.
+  const std::shared_ptr<const Tensor>& value() const { return value_; }
+
+  // A version in the making.
+  class Change {
+   public:
+    const MutableTensorView& value() const { return value_; }
+    // Copies rows [begin, end) of those that the change names, before they are changed. Other
+    // threads may do the same with others at that time.
+    void Keep(size_t begin, size_t end) const;
+
+   private:
+    friend class Table;
+    MutableTensorView value_;
+    absl::Span<const int64_t> rows_;
+    size_t row_bytes_ = 0;
+    std::byte* kept_ = nullptr;  // null: nothing is kept
+  };
+
+  // make(change) makes the version after the newest, of which no other rows than these differ:
+  // ascending, each once, rows of the table. It keeps each of them before it changes it. The lock
+  // is held for all threads that it may use.
+  void MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(const Change&)> make);
+
+  // Copies rows of `version`, in any order, one after the other; or bytes of the whole value.
+  // False, and nothing can be said of what was copied, when the version is not readable (any more,
+  // or yet).
+  bool CopyRows(GlobalStep version, std::span<const int64_t> rows, std::byte* to) const;
+  bool CopyBytes(GlobalStep version, uint64_t offset, std::span<std::byte> to) const;
+
+ private:
+  enum class Holds { kNothing, kValue, kValueWithKept };
+
+  Holds Find(GlobalStep version) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Where the kept copy of a row is; nullptr: it has not changed.
+  const std::byte* FindKept(int64_t row) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const Keeps keeps_;
+  Stamp* const stamp_;
+  const size_t row_bytes_;
+  const MutableTensorView view_;  // of the value
+  const std::shared_ptr<const Tensor> value_;
+
+  mutable absl::Mutex mutex_;
+  GlobalStep version_ ABSL_GUARDED_BY(mutex_);
+  GlobalStep oldest_ ABSL_GUARDED_BY(mutex_);  // that is readable where versions count
+  // Of the version before: the rows in which the newest differs, with room for more.
+  std::vector<int64_t> kept_rows_ ABSL_GUARDED_BY(mutex_);
+  Tensor kept_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::ps

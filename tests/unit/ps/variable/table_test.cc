@@ -1,0 +1,148 @@
+#include "ps/variable/table.h"
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace lockstep::ps {
+namespace {
+
+constexpr int64_t kRows = 6;
+constexpr int64_t kWidth = 3;
+constexpr uint64_t kRowBytes = kWidth * sizeof(float);
+
+// Element i is i.
+Tensor Counting() {
+  Tensor tensor(DType::kFloat32, Shape({kRows, kWidth}));
+  std::iota(tensor.as<float>().begin(), tensor.as<float>().end(), 0.0f);
+  return tensor;
+}
+
+// Adds 100 to these rows.
+void Add100(Table* table, std::vector<int64_t> rows) {
+  table->MakeNext(rows, [&rows](const Table::Change& change) {
+    // In two parts, as threads would.
+    const size_t half = rows.size() / 2;
+    change.Keep(half, rows.size());
+    change.Keep(0, half);
+    for (const int64_t row : rows) {
+      for (float& element : change.value().as<float>().subspan(row * kWidth, kWidth)) {
+        element += 100;
+      }
+    }
+  });
+}
+
+// The first elements of these rows; nothing when the version cannot be read.
+std::vector<float> Firsts(const Table& table, int64_t version, std::vector<int64_t> rows) {
+  std::vector<float> copy(rows.size() * kWidth);
+  if (!table.CopyRows(GlobalStep(version), rows, reinterpret_cast<std::byte*>(copy.data()))) {
+    return {};
+  }
+  std::vector<float> firsts;
+  for (size_t i = 0; i < rows.size(); ++i) firsts.push_back(copy[i * kWidth]);
+  return firsts;
+}
+
+TEST_CASE("the newest version is read, and the one before it from what was kept") {
+  Table table(Counting(), GlobalStep(7), Table::kPrevious, nullptr);
+  CHECK(Firsts(table, 7, {5, 0, 0}) == std::vector<float>{15, 0, 0});
+  CHECK(Firsts(table, 6, {0}).empty());
+  CHECK(Firsts(table, 8, {0}).empty());
+  Add100(&table, {1, 4, 5});
+  CHECK(Firsts(table, 8, {5, 4, 0}) == std::vector<float>{115, 112, 0});
+  CHECK(Firsts(table, 7, {5, 4, 0, 5}) == std::vector<float>{15, 12, 0, 15});
+  Add100(&table, {0});
+  CHECK(Firsts(table, 9, {5, 4, 0}) == std::vector<float>{115, 112, 100});
+  CHECK(Firsts(table, 8, {5, 4, 0}) == std::vector<float>{115, 112, 0});
+  CHECK(Firsts(table, 7, {5}).empty());
+  Add100(&table, {});
+  CHECK(Firsts(table, 9, {0}) == std::vector<float>{100});
+  CHECK(Firsts(table, 10, {0}) == std::vector<float>{100});
+}
+
+TEST_CASE("bytes cut anywhere are those of their version") {
+  Table table(Counting(), GlobalStep(0), Table::kPrevious, nullptr);
+  const Tensor before = table.value()->Clone();
+  Add100(&table, {1, 2, 5});
+  const Tensor after = table.value()->Clone();
+  const uint64_t whole = kRows * kRowBytes;
+  for (uint64_t begin = 0; begin <= whole; ++begin) {
+    for (uint64_t end = begin; end <= whole; ++end) {
+      std::vector<std::byte> copy(end - begin);
+      for (const auto& [version, expected] : {std::pair(0, &before), std::pair(1, &after)}) {
+        REQUIRE(table.CopyBytes(GlobalStep(version), begin, copy));
+        const auto bytes = expected->view().bytes().subspan(begin, end - begin);
+        REQUIRE(std::ranges::equal(copy, bytes));
+      }
+    }
+  }
+  CHECK_FALSE(table.CopyBytes(GlobalStep(2), 0, {}));
+}
+
+TEST_CASE("where versions do not count whatever is newest is read, and nothing is kept") {
+  Table table(Counting(), GlobalStep(0), Table::kNewest, nullptr);
+  Add100(&table, {1});
+  Add100(&table, {1, 2});
+  for (const int64_t version : {0, 1, 2}) {
+    CHECK(Firsts(table, version, {1, 2, 3}) == std::vector<float>{203, 106, 9});
+  }
+  CHECK(Firsts(table, 3, {0}).empty());
+}
+
+TEST_CASE("rows without elements are rows, too") {
+  Table table(Tensor(DType::kFloat32, Shape({4, 0})), GlobalStep(0), Table::kPrevious, nullptr);
+  const std::vector<int64_t> rows = {1, 3};
+  table.MakeNext(rows, [](const Table::Change& change) { change.Keep(0, 2); });
+  CHECK(table.CopyRows(GlobalStep(0), rows, nullptr));
+  CHECK(table.CopyBytes(GlobalStep(0), 0, {}));
+}
+
+TEST_CASE("the stamp tells those whom no lock reaches that the table is being changed") {
+  Stamp stamp;
+  Table table(Counting(), GlobalStep(3), Table::kPrevious, &stamp);
+  CHECK(stamp.StillHolds(3));
+  const std::vector<int64_t> rows = {2};
+  table.MakeNext(rows, [&stamp](const Table::Change& change) {
+    CHECK_FALSE(stamp.StillHolds(3));
+    CHECK_FALSE(stamp.StillHolds(4));
+    change.Keep(0, 1);
+  });
+  CHECK_FALSE(stamp.StillHolds(3));
+  CHECK(stamp.StillHolds(4));
+}
+
+TEST_CASE("who reads while the table changes gets whole versions") {
+  constexpr int64_t kSteps = 300;
+  Table table(Tensor::Zeros(DType::kFloat32, Shape({kRows, kWidth})), GlobalStep(0),
+              Table::kPrevious, nullptr);
+  const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5};
+  std::atomic<int64_t> published = 0;
+  std::atomic<int> torn = 0;
+  std::thread reader([&] {
+    for (int64_t version = 0; version < kSteps; version = published) {
+      std::vector<float> copy(kRows * kWidth);
+      if (!table.CopyRows(GlobalStep(version), all, reinterpret_cast<std::byte*>(copy.data()))) {
+        continue;
+      }
+      const auto expected = static_cast<float>(version);
+      torn += !std::ranges::all_of(copy, [expected](float x) { return x == expected; });
+    }
+  });
+  for (int64_t step = 0; step < kSteps; ++step) {
+    table.MakeNext(all, [&](const Table::Change& change) {
+      change.Keep(0, all.size());
+      std::ranges::fill(change.value().as<float>(), static_cast<float>(step + 1));
+    });
+    published = step + 1;
+  }
+  reader.join();
+  CHECK(torn == 0);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
