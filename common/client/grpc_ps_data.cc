@@ -26,14 +26,15 @@ constexpr char kAttachMemory[] = "/lockstep.ParameterServer/AttachMemory";
 
 class ReceivedValues final : public PulledValues {
  public:
-  // `memory`: the ps's values, null where they cannot be seen.
+  // Of the answer to `request`. `memory`: the ps's values, null where they cannot be seen.
   static absl::StatusOr<std::unique_ptr<PulledValues>> Read(
-      const grpc::ByteBuffer& buffer, std::shared_ptr<const shm::Segment> memory) {
+      const PullRequest& request, const grpc::ByteBuffer& buffer,
+      std::shared_ptr<const shm::Segment> memory) {
     auto values = std::make_unique<ReceivedValues>();
     LOCKSTEP_ASSIGN_OR_RETURN(values->payload_, wire::DecodeWithPayload(buffer, &values->header_));
     if (values->header_.in_memory()) {
       if (memory != nullptr) {
-        return MappedValues::Read(std::move(values->header_), std::move(memory));
+        return MappedValues::Read(request, std::move(values->header_), std::move(memory));
       }
       return absl::InvalidArgumentError("places in a memory that was not exchanged");
     }
@@ -95,15 +96,20 @@ class GrpcPsData final : public PsData {
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     Attach(request.worker());
     std::shared_ptr<const shm::Segment> memory;
-    if (request.in_memory()) memory = attachment_.values();
-    channel_.Call(kPull, request, {}, rpc::kParkedDeadline,
-                  RawChannel::Callback([this, memory = std::move(memory), done = std::move(done)](
-                                           absl::StatusOr<grpc::ByteBuffer> reply) {
-                    if (!reply.ok()) return done(reply.status());
-                    auto values = ReceivedValues::Read(*reply, memory);
-                    if (!values.ok()) return done(BadReply(options_, values.status()));
-                    done(std::move(values));
-                  }));
+    PullRequest asked;  // where the answer may need it
+    if (request.in_memory()) {
+      memory = attachment_.values();
+      asked = request;
+    }
+    channel_.Call(
+        kPull, request, {}, rpc::kParkedDeadline,
+        RawChannel::Callback([this, asked = std::move(asked), memory = std::move(memory),
+                              done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> reply) {
+          if (!reply.ok()) return done(reply.status());
+          auto values = ReceivedValues::Read(asked, *reply, memory);
+          if (!values.ok()) return done(BadReply(options_, values.status()));
+          done(std::move(values));
+        }));
   }
 
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {

@@ -1,10 +1,14 @@
 #include "common/client/mapped_values.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/gather_rows.h"
 #include "common/tensor/half_width.h"
 
 namespace lockstep {
@@ -25,31 +29,57 @@ absl::Status CheckTarget(const PullPiece& piece, uint64_t bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PulledValues>> MappedValues::Read(
-    PullReply header, std::shared_ptr<const shm::Segment> memory) {
+    const PullRequest& request, PullReply header, std::shared_ptr<const shm::Segment> memory) {
+  if (header.pieces_size() != request.pieces_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "asked for ", request.pieces_size(), " pieces, answered with ", header.pieces_size()));
+  }
   std::unique_ptr<MappedValues> values(new MappedValues);
-  const std::span<const std::byte> bytes = memory->bytes();
-  for (const PullPiece& piece : header.pieces()) {
-    const bool is_inside =
-        piece.place() <= bytes.size() && piece.size() <= bytes.size() - piece.place() &&
-        piece.stamp() % alignof(Stamp) == 0 && piece.stamp() <= bytes.size() - Stamp::kRoom;
-    if (!is_inside) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "variable ", piece.variable(), ": ", piece.size(), " bytes at ", piece.place(),
-          ", stamp at ", piece.stamp(), " in a memory of ", bytes.size()));
-    }
-    values->pieces_.push_back(bytes.subspan(piece.place(), piece.size()));
-    values->stamps_.push_back(reinterpret_cast<const Stamp*>(bytes.data() + piece.stamp()));
+  values->memory_ = std::move(memory);
+  for (int i = 0; i < header.pieces_size(); ++i) {
+    LOCKSTEP_RETURN_IF_ERROR(values->Add(request.pieces(i), header.pieces(i)));
   }
   values->header_ = std::move(header);
-  values->memory_ = std::move(memory);
   return values;
+}
+
+absl::Status MappedValues::Add(const PullPiece& asked, const PullPiece& answered) {
+  const std::span<const std::byte> bytes = memory_->bytes();
+  uint64_t read = answered.size();
+  bool fits = true;
+  if (asked.rows_size() > 0) {
+    const auto num_rows = static_cast<uint64_t>(asked.rows_size());
+    const auto [lowest, highest] = std::ranges::minmax(asked.rows());
+    const std::optional<int64_t> end = CheckedAdd(highest, 1);
+    const auto row_bytes = static_cast<int64_t>(answered.size() / num_rows);
+    const auto last = end ? CheckedMultiply(*end, row_bytes) : std::nullopt;
+    fits = lowest >= 0 && last.has_value() && answered.size() % num_rows == 0;
+    if (fits) read = static_cast<uint64_t>(*last);
+  }
+  fits = fits && answered.place() <= bytes.size() && read <= bytes.size() - answered.place() &&
+         answered.stamp() % alignof(Stamp) == 0 && answered.stamp() <= bytes.size() - Stamp::kRoom;
+  if (!fits) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable ", answered.variable(), ": ", answered.size(), " bytes, of ",
+                     asked.rows_size(), " rows, at ", answered.place(), ", stamp at ",
+                     answered.stamp(), " in a memory of ", bytes.size()));
+  }
+  pieces_.push_back(bytes.subspan(answered.place(), read));
+  rows_.emplace_back(asked.rows().begin(), asked.rows().end());
+  stamps_.push_back(reinterpret_cast<const Stamp*>(bytes.data() + answered.stamp()));
+  return absl::OkStatus();
 }
 
 absl::Status MappedValues::CopyTo(std::span<const std::span<std::byte>> targets) const {
   LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets));
   for (size_t i = 0; i < targets.size(); ++i) {
     if (targets[i].empty()) continue;
-    std::memcpy(targets[i].data(), pieces_[i].data(), targets[i].size());
+    if (rows_[i].empty()) {
+      std::memcpy(targets[i].data(), pieces_[i].data(), targets[i].size());
+    } else {
+      GatherRows(pieces_[i].data(), targets[i].size() / rows_[i].size(), rows_[i],
+                 targets[i].data());
+    }
   }
   for (const Stamp* stamp : stamps_) {
     if (stamp->StillHolds(header_.version())) continue;

@@ -15,9 +15,10 @@ namespace lockstep {
 
 class MappedValues final : public PulledValues {
  public:
-  // INVALID_ARGUMENT: a place that is not in the memory.
+  // Of the answer to `request`. INVALID_ARGUMENT: a place that is not in the memory, other pieces
+  // than were asked for.
   static absl::StatusOr<std::unique_ptr<PulledValues>> Read(
-      PullReply header, std::shared_ptr<const shm::Segment> memory);
+      const PullRequest& request, PullReply header, std::shared_ptr<const shm::Segment> memory);
 
   const PullReply& header() const override { return header_; }
   absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override;
@@ -27,10 +28,13 @@ class MappedValues final : public PulledValues {
 
  private:
   MappedValues() = default;
+  absl::Status Add(const PullPiece& asked, const PullPiece& answered);
 
   PullReply header_;
   std::shared_ptr<const shm::Segment> memory_;  // keeps all below
+  // Of a piece of rows: the table from its first row to the last one that is read.
   std::vector<std::span<const std::byte>> pieces_;
+  std::vector<std::vector<int64_t>> rows_;  // by piece; none: all of it is read
   std::vector<const Stamp*> stamps_;
 };
 

@@ -58,9 +58,10 @@ class PulledValues {
   // float32 targets: widened as they are copied, which is exact.
   virtual absl::Status WidenTo(DType wire_type,
                                std::span<const std::span<float>> targets) const = 0;
-  // Where the pieces lie in the ps's memory, in their order; empty: they came in the message. They
-  // are the version's until the ps makes one that is two above; what is read is safe to read for
-  // as long as this object lives.
+  // Where the pieces lie in the ps's memory, in their order, of rows all from the first one of
+  // their table; empty: they came in the message. They are the version's until the ps makes one
+  // that is two above (of a table: the next one); what is read is safe to read for as long as this
+  // object lives.
   virtual std::span<const std::span<const std::byte>> in_place() const { return {}; }
 };
 

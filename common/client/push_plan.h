@@ -117,7 +117,7 @@ class PushPlan {
   uint64_t bucket_size_ = 0;
   std::optional<size_t> unsent_;  // the message in memory that takes what comes until it leaves
   uint64_t unsent_size_ = 0;
-  size_t first_open_ = 0;         // every message before is acknowledged
+  size_t first_open_ = 0;  // every message before is acknowledged
   int in_flight_ = 0;
   bool straggling_ = false;  // what comes now would be dropped
   int repeats_ = 0;          // of everything that was lost

@@ -30,10 +30,12 @@ PullPlan::Extent ExtentOf(const PullTarget& target, bool shares_values, DType wi
             .is_narrow = true};
   }
   if (!target.rows.has_value() || target.rows->empty()) {
-    return {.units = bytes, .may_be_in_memory = shares_values && !target.rows.has_value()};
+    return {.units = bytes, .may_be_in_memory = shares_values};
   }
   const uint64_t rows = target.rows->size();
-  return {.units = rows, .unit_bytes = bytes / rows + sizeof(int64_t)};
+  return {.units = rows,
+          .unit_bytes = bytes / rows + sizeof(int64_t),
+          .may_be_in_memory = shares_values};
 }
 
 std::span<const int64_t> RowsOf(const PullTarget& target, const PullPlan::Piece& piece) {

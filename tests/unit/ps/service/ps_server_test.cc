@@ -36,7 +36,7 @@ class RunningPs {
          .identity = {.task_index = 0, .cluster = kTestCluster, .incarnation = Incarnation(3)},
          .events = {.called_by_chief = [this] { ++chief_calls; },
                     .created = [this] { ++created; },
-                    .finished = [this] { ++finished; }}});
+                    .finished = [this] { finished.Notify(); }}});
     REQUIRE(server.ok());
     server_ = *std::move(server);
   }
@@ -53,7 +53,8 @@ class RunningPs {
             }).ok());
   }
 
-  std::atomic<int> chief_calls = 0, created = 0, finished = 0;
+  std::atomic<int> chief_calls = 0, created = 0;
+  absl::Notification finished;
 
  private:
   Shard shard_{ShardOptions{}};
@@ -163,7 +164,7 @@ TEST_CASE("Status and events follow a ps through its life") {
   CHECK(status->shard().bytes() == 412);
   const auto control = MakePsControl(ps.client());
   REQUIRE(Await<FinishReply>([&](auto done) { control->Finish(JobIsOver(), done); }).ok());
-  CHECK(ps.finished == 1);
+  ps.finished.WaitForNotification();  // after the answer
 }
 
 TEST_CASE("Callers that give up leave parked calls that harm nobody") {

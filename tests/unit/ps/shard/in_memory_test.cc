@@ -199,8 +199,8 @@ class Shown {
     return reply;
   }
   std::vector<float> At(const PulledPiece& piece) const {
-    std::vector<float> values(piece.bytes.size() / sizeof(float));
-    std::memcpy(values.data(), memory_.data() + piece.place, piece.bytes.size());
+    std::vector<float> values(piece.size / sizeof(float));
+    std::memcpy(values.data(), memory_.data() + piece.place, piece.size);
     return values;
   }
   bool StillHolds(const PulledPiece& piece, int64_t version) const {
@@ -280,15 +280,20 @@ TEST_CASE(
   CHECK(ps.Pull(5, {{VariableId(0)}})->in_memory);
 }
 
-TEST_CASE("A frozen variable has every version in one place, and a table is not in memory") {
+TEST_CASE("A frozen variable has every version in one place, and a table its newest") {
   Shown ps(PlanOf(PlacementOf({{.name = "w", .dims = {4}},
                                {.name = "f", .dims = {2}, .initial = 3, .frozen = true},
                                {.name = "t", .dims = {5}, .sparse = true}}),
                   1, 1));
   const auto before = ps.Pull(0, {{VariableId(1)}});
   REQUIRE(before->in_memory);
-  CHECK_FALSE(ps.Pull(0, {{VariableId(2)}})->in_memory);
-  CHECK_FALSE(ps.Pull(0, {{VariableId(0)}, {VariableId(2)}})->in_memory);
+  const auto table = ps.Pull(0, {{VariableId(2), 4, 12}, {VariableId(0)}});
+  REQUIRE(table->in_memory);
+  CHECK(ps.At(table->pieces[0]) == std::vector<float>(3, 0));
+  const auto rows = ps.Pull(0, {{VariableId(2), 0, 0, {3, 1, 1}}});
+  REQUIRE(rows->in_memory);
+  CHECK(rows->pieces[0].place + 4 == table->pieces[0].place);  // of the first row of all
+  CHECK(rows->pieces[0].size == 12);
   const auto closed = ps->Grant(0, 1);
   ps->Push(0, 1, 0, 0, {1, 1, 1, 1});
   REQUIRE(
@@ -299,6 +304,27 @@ TEST_CASE("A frozen variable has every version in one place, and a table is not 
   CHECK(after->pieces[0].place == before->pieces[0].place);
   CHECK(ps.StillHolds(after->pieces[0], 1));
   CHECK(ps.At(after->pieces[0]) == std::vector<float>(2, 3));
+  CHECK_FALSE(ps.StillHolds(rows->pieces[0], 0));
+  const auto newest = ps.Pull(1, {{VariableId(2)}});
+  REQUIRE(newest->in_memory);
+  CHECK(newest->pieces[0].place == rows->pieces[0].place);
+  CHECK(ps.At(newest->pieces[0]) == std::vector<float>{0, -1, 0, 0, 0});
+  // The version before it comes as bytes.
+  const auto before_that = ps.Pull(0, {{VariableId(2), 0, 0, {1, 2}}, {VariableId(2), 2, 8}});
+  REQUIRE_FALSE(before_that->in_memory);
+  CHECK(ValuesOf(before_that->pieces[0]) == std::vector<float>{0, 0});
+  CHECK(before_that->pieces[1].bytes.size() == 8);
+}
+
+TEST_CASE("A table that the rule changes everywhere is not in memory, and reads as any other") {
+  VariablePlan plan = PlanOf(PlacementOf({{.name = "t", .dims = {5}, .sparse = true}}), 1, 1);
+  plan.optimizer.mutable_adam();
+  Shown ps(plan);
+  const auto all = ps.Pull(0, {{VariableId(0)}});
+  REQUIRE_FALSE(all->in_memory);
+  CHECK(ValuesOf(all->pieces[0]) == std::vector<float>(5, 0));
+  CHECK(ValuesOf(ps.Pull(0, {{VariableId(0), 0, 0, {4, 4}}})->pieces[0]) ==
+        std::vector<float>(2, 0));
 }
 
 TEST_CASE("An asynchronous variable that has run ahead of the others comes as bytes") {
