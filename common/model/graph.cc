@@ -86,7 +86,7 @@ class Builder {
     std::vector<Shape> shapes;
     for (int input : node.inputs) shapes.push_back(nodes[input].output);
     LOCKSTEP_ASSIGN_OR_RETURN(InferredLayer inferred, InferLayer(node.layer, shapes));
-    if (layer.has_embedding() && !ColumnsOfExample(nodes, node.inputs[0])) {
+    if (TableRows(layer).has_value() && !ColumnsOfExample(nodes, node.inputs[0])) {
       return absl::InvalidArgumentError(
           absl::StrCat("inputs: expected row indices, columns of the example as it is, got \"",
                        nodes[node.inputs[0]].name, "\", which is computed. Remedy: take \"", kInput,

@@ -21,7 +21,7 @@ struct ModelVariable {
   // False: a statistic; workers push its new value and the ps averages.
   bool trainable = true;
   Initializer initializer;
-  // The table of an embedding: a step reads few of its rows, and its gradient has only those.
+  // A table that is looked up: a step reads few of its rows, and its gradient has only those.
   bool sparse = false;
   // Keeps its initial value: there is no gradient for it, and no new value of a statistic.
   bool frozen = false;
@@ -41,7 +41,7 @@ class ModelGraph {
  public:
   // INVALID_ARGUMENT naming the layer, what was expected and what was got: unknown input, duplicate
   // or malformed name, shapes that do not fit, no or several losses, a layer nobody uses, an
-  // embedding of what are not columns of the example.
+  // lookup of what are not columns of the example.
   static absl::StatusOr<ModelGraph> Build(const ModelDef& def);
 
   const std::string& name() const { return name_; }

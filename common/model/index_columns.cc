@@ -12,13 +12,20 @@ std::optional<ColumnRange> ColumnsOfExample(absl::Span<const ModelNode> nodes, i
   return range;
 }
 
+std::optional<int64_t> TableRows(const LayerDef& layer) {
+  if (layer.has_embedding()) return layer.embedding().rows();
+  if (layer.synthetic().rows() != 0) return layer.synthetic().rows();
+  return std::nullopt;
+}
+
 std::vector<IndexColumns> IndexColumnsOf(const ModelGraph& graph) {
   std::vector<IndexColumns> all;
   for (const ModelNode& node : graph.nodes()) {
-    if (!node.layer.has_embedding()) continue;
+    const std::optional<int64_t> rows = TableRows(node.layer);
+    if (!rows.has_value()) continue;
     // Build has refused any other input.
-    all.push_back({node.variables[0], node.layer.embedding().rows(),
-                   *ColumnsOfExample(graph.nodes(), node.inputs[0])});
+    const ColumnRange columns = *ColumnsOfExample(graph.nodes(), node.inputs[0]);
+    for (const int variable : node.variables) all.push_back({variable, *rows, columns});
   }
   return all;
 }

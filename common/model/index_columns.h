@@ -1,5 +1,5 @@
-// Which columns of an example are row indices, that embeddings look up, and not numbers to compute
-// with.
+// Which columns of an example are row indices, that embeddings and synthetic tables look up, and
+// not numbers to compute with.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,10 @@ struct IndexColumns {
   ColumnRange columns;
 };
 
-// One for each embedding, in the order of the graph.
+// Of the tables in which the layer looks its input up; nullopt where it has none.
+std::optional<int64_t> TableRows(const LayerDef& layer);
+
+// One for each table, in the order of the graph.
 std::vector<IndexColumns> IndexColumnsOf(const ModelGraph& graph);
 
 }  // namespace lockstep

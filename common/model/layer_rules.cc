@@ -220,14 +220,17 @@ absl::StatusOr<InferredLayer> InferColumns(const Columns& def, const Shape& inpu
   return InferredLayer{Shape(absl::MakeConstSpan(dims))};
 }
 
-absl::StatusOr<InferredLayer> InferEmbedding(Embedding& def, const Shape& input) {
+absl::Status CheckLookup(int64_t rows, const Shape& input) {
   if (input.rank() != 1) {
     return Invalid("expected row indices [n], got an input ", input.ToString(),
                    ". Remedy: write the examples as one row of numbers, input_shape: [n]");
   }
-  if (def.rows() < 1 || def.rows() > kMaxRows) {
-    return Invalid("rows: expected 1 to ", kMaxRows, ", got ", def.rows());
-  }
+  if (rows >= 1 && rows <= kMaxRows) return absl::OkStatus();
+  return Invalid("rows: expected 1 to ", kMaxRows, ", got ", rows);
+}
+
+absl::StatusOr<InferredLayer> InferEmbedding(Embedding& def, const Shape& input) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckLookup(def.rows(), input));
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t dim, Positive("dim", def.dim()));
   if (def.combiner() != Embedding::CONCATENATE && def.combiner() != Embedding::SUM) {
     return Invalid("combiner: expected CONCATENATE or SUM, got ", static_cast<int>(def.combiner()));
@@ -256,9 +259,16 @@ absl::StatusOr<InferredLayer> InferSynthetic(Synthetic& def, const Shape& input)
     return Invalid("release_every_us: expected 0 to ", kMaxReleaseMicros, " (a minute), got ",
                    def.release_every_us());
   }
+  const bool is_table = def.rows() != 0;
+  Shape shape({elements});
+  if (is_table) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckLookup(def.rows(), input));
+    LOCKSTEP_ASSIGN_OR_RETURN(shape, SizedShape("the table", {def.rows(), elements}));
+  }
   InferredLayer inferred{input};
   for (int64_t i = 0; i < def.variables(); ++i) {
-    inferred.variables.push_back({absl::StrCat("value_", i), Shape({elements}), Zeros()});
+    inferred.variables.push_back(
+        {absl::StrCat("value_", i), shape, Zeros(), /*trainable=*/true, /*sparse=*/is_table});
   }
   return inferred;
 }

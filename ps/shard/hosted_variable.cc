@@ -67,9 +67,9 @@ absl::StatusOr<std::unique_ptr<HostedVariable>> MakeHostedVariable(
     LOCKSTEP_ASSIGN_OR_RETURN(auto table,
                               MakeTable(entry, first, keeps, version, std::move(places)));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, *table->value(), missing));
-    hosted.reset(
-        new HostedVariable{Variable(entry.name, std::move(table), version, std::move(slots)),
-                           MakeAccumulator(entry), of.rule, of.is_averaged});
+    hosted.reset(new HostedVariable{Variable(entry.name, table, version, std::move(slots)),
+                                    MakeAccumulator(entry), of.rule, of.is_averaged,
+                                    std::make_shared<SharedTable>(table)});
   } else {
     Tensor value(entry.dtype, entry.shape);
     LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, value.view()));

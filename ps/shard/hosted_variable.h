@@ -13,6 +13,7 @@
 #include "ps/shard/catalog.h"
 #include "ps/shard/first_values.h"
 #include "ps/shard/orders.h"
+#include "ps/shard/shared_table.h"
 #include "ps/variable/variable.h"
 
 namespace lockstep::ps {
@@ -22,6 +23,7 @@ struct HostedVariable {
   std::variant<DenseAccumulator, SparseAccumulator> accumulator;
   const UpdateRule* rule;  // not its own
   bool is_averaged = false;
+  std::shared_ptr<SharedTable> table;  // the variable's, if it is one
 
   // nullptr without one.
   const MutableTensorView* average() const {

@@ -20,7 +20,7 @@
 
 namespace lockstep::ps {
 
-class Table;
+struct SharedTable;
 
 struct Command {
   uint64_t job = 0;
@@ -175,8 +175,9 @@ struct PulledPiece {
   uint64_t size = 0;                 // bytes that were asked for
   std::span<const std::byte> bytes;  // these; in memory, where rows were asked for, all rows
   std::shared_ptr<const Tensor> owner;
-  std::shared_ptr<const Table> table;  // until they are copied out of it: bytes are all its rows
-  uint64_t place = 0;                  // in memory: of the first byte, and of the stamp
+  std::shared_ptr<const SharedTable>
+      table;           // until they are copied out of it: bytes are all its rows
+  uint64_t place = 0;  // in memory: of the first byte, and of the stamp
   uint64_t stamp = 0;
 };
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/tensor/gather_rows.h"
-#include "ps/variable/table.h"
+#include "ps/shard/shared_table.h"
 
 namespace lockstep::ps {
 namespace {
@@ -20,8 +20,10 @@ bool CopyPiece(const ResolvedPiece& piece, const PulledPiece& pulled, GlobalStep
     GatherRows(pulled.bytes.data(), piece.size / piece.rows.size(), piece.rows, to.data());
     return true;
   }
-  if (piece.rows.empty()) return pulled.table->CopyBytes(version, piece.offset, to);
-  return pulled.table->CopyRows(version, piece.rows, to.data());
+  absl::ReaderMutexLock lock(&pulled.table->mutex);
+  const Table& table = *pulled.table->table;
+  if (piece.rows.empty()) return table.CopyBytes(version, piece.offset, to);
+  return table.CopyRows(version, piece.rows, to.data());
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ size_t VariablesAtATime(const HostedState& state, absl::Span<const Closing> grou
 
 NextValue ComputeNext(const HostedState& state, const Closing& closing, RunRanges run) {
   HostedVariable& hosted = *state.variables[closing.variable];
+  absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
   return std::visit(
       [&](auto& accumulator) {
         return ComputeNextValue(closing, *hosted.rule, state.scalars, run, &hosted.variable,

@@ -8,7 +8,7 @@
 #include "common/tensor/stamp.h"
 #include "ps/shard/pulled_rows.h"
 #include "ps/shard/shard_impl.h"
-#include "ps/variable/table.h"
+#include "ps/shard/shared_table.h"
 
 namespace lockstep::ps {
 namespace {
@@ -27,9 +27,9 @@ PullResult Read(const HostedState& state, GlobalStep version,
     }
     PulledPiece pulled{state.catalog[piece.variable].id, piece.offset, piece.size,
                        value->view().bytes()};
-    const std::shared_ptr<Table>& table = state.variables[piece.variable]->variable.table();
-    if (table != nullptr && value == table->value()) {
-      pulled.table = table;
+    const std::shared_ptr<SharedTable>& shared = state.variables[piece.variable]->table;
+    if (shared != nullptr && value == shared->table->value()) {
+      pulled.table = shared;
     } else if (piece.rows.empty()) {
       pulled.bytes = pulled.bytes.subspan(piece.offset, piece.size);
     }

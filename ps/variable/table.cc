@@ -28,7 +28,6 @@ void Table::Change::Keep(size_t begin, size_t end) const {
 }
 
 void Table::MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(const Change&)> make) {
-  absl::MutexLock lock(&mutex_);
   Change change;
   change.value_ = view_;
   change.rows_ = rows;
@@ -59,7 +58,6 @@ const std::byte* Table::FindKept(int64_t row) const {
 }
 
 bool Table::CopyRows(GlobalStep version, std::span<const int64_t> rows, std::byte* to) const {
-  absl::ReaderMutexLock lock(&mutex_);
   const Holds holds = Find(version);
   if (holds == Holds::kNothing) return false;
   GatherRows(static_cast<const std::byte*>(value_->data()), row_bytes_, rows, to);
@@ -73,7 +71,6 @@ bool Table::CopyRows(GlobalStep version, std::span<const int64_t> rows, std::byt
 
 bool Table::CopyBytes(GlobalStep version, uint64_t offset, std::span<std::byte> to) const {
   LOCKSTEP_CHECK(offset + to.size() <= view_.num_bytes());
-  absl::ReaderMutexLock lock(&mutex_);
   const Holds holds = Find(version);
   if (holds == Holds::kNothing) return false;
   if (to.empty()) return true;

@@ -9,9 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/tensor/stamp.h"
@@ -19,8 +17,7 @@
 
 namespace lockstep::ps {
 
-// Thread-safe; one thread at a time makes changes. Those who copy rows meanwhile wait for them, and
-// they for those, no longer than it takes to copy what one message has.
+// Reading is thread-safe; while the next version is made nobody reads, except by the stamp.
 class Table {
  public:
   enum Keeps {
@@ -32,8 +29,7 @@ class Table {
   // the tensor's owner keeps it.
   Table(Tensor value, GlobalStep version, Keeps keeps, Stamp* stamp);
 
-  // Constant: where the value is, and of what type and shape. Its elements are read by the calls
-  // below, or while nothing is changing.
+  // Where the value is, and of what type and shape. Its elements are the newest version's.
   const std::shared_ptr<const Tensor>& value() const { return value_; }
 
   // A version in the making.
@@ -53,8 +49,7 @@ class Table {
   };
 
   // make(change) makes the version after the newest, of which no other rows than these differ:
-  // ascending, each once, rows of the table. It keeps each of them before it changes it. The lock
-  // is held for all threads that it may use.
+  // ascending, each once, rows of the table. It keeps each of them before it changes it.
   void MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(const Change&)> make);
 
   // Copies rows of `version`, in any order, one after the other; or bytes of the whole value.
@@ -66,9 +61,9 @@ class Table {
  private:
   enum class Holds { kNothing, kValue, kValueWithKept };
 
-  Holds Find(GlobalStep version) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Holds Find(GlobalStep version) const;
   // Where the kept copy of a row is; nullptr: it has not changed.
-  const std::byte* FindKept(int64_t row) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  const std::byte* FindKept(int64_t row) const;
 
   const Keeps keeps_;
   Stamp* const stamp_;
@@ -76,12 +71,11 @@ class Table {
   const MutableTensorView view_;  // of the value
   const std::shared_ptr<const Tensor> value_;
 
-  mutable absl::Mutex mutex_;
-  GlobalStep version_ ABSL_GUARDED_BY(mutex_);
-  GlobalStep oldest_ ABSL_GUARDED_BY(mutex_);  // that is readable where versions count
+  GlobalStep version_;
+  GlobalStep oldest_;  // that is readable where versions count
   // Of the version before: the rows in which the newest differs, with room for more.
-  std::vector<int64_t> kept_rows_ ABSL_GUARDED_BY(mutex_);
-  Tensor kept_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> kept_rows_;
+  Tensor kept_;
 };
 
 }  // namespace lockstep::ps

@@ -44,11 +44,14 @@ class Folder {
 
 }  // namespace
 
-absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::string& model,
+absl::StatusOr<deploy::Summary> RunLocalJob(const JobFiles& files,
                                             const std::vector<std::string>& flags) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Folder folder, Folder::Create());
-  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("job.textproto"), job));
-  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("model.textproto"), model));
+  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("job.textproto"), files.job));
+  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("model.textproto"), files.model));
+  if (!files.data.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("data.csv"), files.data));
+  }
   deploy::Command up = {
       .name = "lockstep up",
       .arguments = {BuiltProgram("deploy/cli/up"), "--job=" + folder.File("job.textproto"),
@@ -70,12 +73,11 @@ absl::StatusOr<deploy::Summary> RunLocalJob(const std::string& job, const std::s
   return deploy::ReadSummary(folder.File("summary.json"));
 }
 
-absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(const std::string& job,
-                                                                   const std::string& model,
+absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(const JobFiles& files,
                                                                    int workers) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Folder folder, Folder::Create());
   LOCKSTEP_RETURN_IF_ERROR(
-      RunLocalJob(job, model, {"--timeline_dir=" + folder.File("timelines")}).status());
+      RunLocalJob(files, {"--timeline_dir=" + folder.File("timelines")}).status());
   std::vector<std::vector<StepLine>> timelines;
   for (int worker = 0; worker < workers; ++worker) {
     const std::string name = absl::StrCat("timelines/worker-", worker, ".csv");

@@ -17,14 +17,19 @@ struct SyntheticJob {
   int workers = 2;
   int ps = 1;
   int64_t variables = 16;
-  int64_t elements = 1 << 20;  // of each, float32
+  int64_t elements = 1 << 20;  // of each, float32; of tables, of each row
   int steps = 10;
+  std::string optimizer = "sgd {}";
+  // The variables are tables of so many rows, of which every worker looks up `lookups` in each
+  // step, others each time; 0: they are none.
+  int64_t rows = 0;
+  int64_t lookups = 0;
 };
 
 // Steps of every run that are not measured: memory is touched, connections are up to speed.
 inline constexpr int kWarmUp = 3;
 
-// Runs the job on a cluster of processes, SGD and every worker in every step, gradients released at
+// Runs the job on a cluster of processes, every worker in every step, gradients released at
 // multiples of `release_every` microseconds (0: at once). The timelines of its workers.
 absl::StatusOr<std::vector<std::vector<StepLine>>> RunSynthetic(const SyntheticJob& job,
                                                                 int64_t release_every);

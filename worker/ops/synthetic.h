@@ -3,7 +3,7 @@
 // variable's gradient are one number in [-1, 1), a function of (random_key, name, the variable's
 // place).
 //
-// Variables: any number, of any shapes.
+// Variables: any number, of any shapes; of tables the rows that the batch looks up.
 #pragma once
 
 #include <string>

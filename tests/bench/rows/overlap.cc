@@ -28,7 +28,7 @@ std::string OverlapJob(const char* clipping) {
 Measure RestOfPush(const std::string& model, const char* clipping) {
   return [model, clipping]() -> absl::StatusOr<double> {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto timelines,
-                              RunForTimelines(OverlapJob(clipping), model, kOverlapWorkers));
+                              RunForTimelines({OverlapJob(clipping), model}, kOverlapWorkers));
     return PushAfterBackward(timelines, kOverlapWarmUp);
   };
 }

@@ -8,6 +8,7 @@ const std::vector<RowGroup>& Rows() {
       StepRows(/*workers=*/2),
       StepRows(/*workers=*/4),
       SmallStepRows(),
+      SparseStepRows(),
       TransportRows(),
       ApplyRows(),
       Alone("overlap", &Overlap),

@@ -15,6 +15,9 @@ RowGroup StepRows(int workers);
 // step_small_4w/grpc_unary, ...
 RowGroup SmallStepRows();
 
+// sparse_step_adagrad/row_copies, ...
+RowGroup SparseStepRows();
+
 // grpc_push/tcp and grpc_pushpull/tcp.
 RowGroup TransportRows();
 

@@ -19,7 +19,7 @@ constexpr int kCalls = 2000;
 // Microseconds: little more than a step takes, so that cores and caches rest as little as those of
 // the peer, which calls without a pause.
 constexpr int64_t kReleaseEvery = 2'000;
-constexpr double kSmallTarget = 0.2;       // a step takes at most five calls
+constexpr double kSmallTarget = 0.2;  // a step takes at most five calls
 
 Measure OurSmallStep(int ps) {
   const SyntheticJob job{.transport = "",

@@ -41,7 +41,7 @@ std::string JobText(const Replicas& replicas) {
 Measure RateOf(const Replicas& replicas, std::vector<double>* wasted = nullptr) {
   return [replicas, wasted]() -> absl::StatusOr<double> {
     LOCKSTEP_ASSIGN_OR_RETURN(const deploy::Summary summary,
-                              RunLocalJob(JobText(replicas), kModel, replicas.flags));
+                              RunLocalJob({JobText(replicas), kModel}, replicas.flags));
     if (wasted != nullptr) {
       wasted->push_back(static_cast<double>(summary.stale) /
                         static_cast<double>(summary.accepted + summary.stale));

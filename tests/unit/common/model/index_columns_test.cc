@@ -48,6 +48,28 @@ TEST_CASE("What was computed is no row index") {
   }
 }
 
+TEST_CASE("Synthetic tables read row indices as embeddings do, all of a layer the same") {
+  const auto graph = BuildText(absl::StrCat(R"(
+      input_shape: 5
+      layers { name: "some" columns { first: 1 count: 3 } }
+      layers { name: "t" synthetic { variables: 2 elements: 4 rows: 9 } }
+      layers { name: "d" synthetic { elements: 4 } })",
+                                            kLoss));
+  REQUIRE(graph.ok());
+  const std::vector<IndexColumns> found = IndexColumnsOf(*graph);
+  REQUIRE(found.size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(found[i].variable == i);
+    CHECK(found[i].rows == 9);
+    CHECK(found[i].columns.first == 1);
+    CHECK(found[i].columns.count == 3);
+  }
+  CHECK_THAT(BuildError(absl::StrCat("input_shape: 6 layers { name: 'x' relu {} }"
+                                     " layers { name: 't' synthetic { rows: 5 elements: 2 } }",
+                                     kLoss)),
+             Contains("layer \"t\" (synthetic): inputs: expected row indices"));
+}
+
 TEST_CASE("A model without embeddings has no row indices") {
   const auto graph = BuildText(
       absl::StrCat("input_shape: 4 layers { name: 'x' columns { first: 1 count: 2 } }", kLoss));

@@ -94,6 +94,7 @@ TEST_CASE("Numbers out of range are refused with the field's name") {
                 "variables: expected 1 to 10000, got -1"},
            Case{"synthetic { elements: 3 release_every_us: -1 }",
                 "release_every_us: expected 0 to"},
+           Case{"synthetic { elements: 3 rows: 4 }", "expected row indices [n], got an input"},
            Case{"frozen: true relu {}", "frozen: this layer has no variables"},
            Case{"add {}", "inputs: expected 2 or more, got 1"},
            Case{"concatenate {}", "inputs: expected 2 or more, got 1"},
@@ -161,6 +162,20 @@ TEST_CASE("A synthetic layer has as many variables of one size as it says, one b
   CHECK(last.shape == Shape({5}));
   CHECK(last.trainable);
   CHECK(last.initializer.has_zeros());
+  CHECK_FALSE(last.sparse);
+}
+
+TEST_CASE("A synthetic layer's variables may be tables") {
+  const auto graph = BuildText(With("[3]", "synthetic { variables: 2 elements: 5 rows: 7 }"));
+  REQUIRE(graph.ok());
+  for (int i = 0; i < 2; ++i) {
+    CHECK(graph->variables()[i].sparse);
+    CHECK(graph->variables()[i].shape == Shape({7, 5}));
+  }
+  CHECK_THAT(BuildError(With("[3]", "synthetic { elements: 5 rows: -1 }")),
+             Contains("rows: expected 1 to 16777216, got -1"));
+  CHECK_THAT(BuildError(With("[3]", "synthetic { elements: 1000 rows: 10000000 }")),
+             Contains("the table of shape [10000000,1000] has more than"));
 }
 
 TEST_CASE("Branches that join must fit") {

@@ -1,6 +1,9 @@
 // A shard whose variables are summed and applied by several threads.
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/ps/shard/shard_harness.h"
@@ -54,6 +57,43 @@ TEST_CASE("variables of all sizes that close at once have the same values with a
   const auto alone = AfterTwoSteps(1);
   CHECK(alone[0][0] < 1);
   for (const int threads : {2, 5}) CHECK(AfterTwoSteps(threads) == alone);
+}
+
+TEST_CASE("rows that are pulled while their table changes are all of one version") {
+  constexpr int64_t kTableRows = 64;
+  constexpr int64_t kTableWidth = 9;
+  constexpr int64_t kSteps = 200;
+  const Shape shape({kTableRows, kTableWidth});
+  Harness harness(test::PlanOf(
+      test::PlacementOf({{.name = "t", .dims = {kTableRows, kTableWidth}, .sparse = true}}), 1, 1));
+  std::vector<int64_t> all(kTableRows);
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<PullPiece> pieces = {{.variable = VariableId(0), .rows = all}, {VariableId(0)}};
+
+  std::atomic<int64_t> published = 0;
+  std::atomic<int> torn = 0;
+  std::thread reader([&] {
+    for (int64_t version = 0; version < kSteps; version = published) {
+      const auto pulled = harness.Pull(0, version, pieces);
+      // It may have been two steps behind before it was copied.
+      if (absl::IsUnavailable(pulled.status())) continue;
+      for (const PulledPiece& piece : pulled->pieces) {
+        for (const float value : test::ValuesOf(piece)) {
+          torn += value != static_cast<float>(pulled->version.value());
+        }
+      }
+    }
+  });
+  const std::vector<float> gradient(kTableRows * kTableWidth, -1);
+  for (int64_t step = 0; step < kSteps; ++step) {
+    const auto closed = harness.Grant(step, 1, 1);
+    const auto message = test::Message(test::IdentityOf(0), static_cast<uint64_t>(step) + 1, step)
+                             .Rows(0, shape, all, gradient);
+    REQUIRE(harness.shard.Push(test::Message(message).Ready()).ok());
+    published = step + 1;
+  }
+  reader.join();
+  CHECK(torn == 0);
 }
 
 }  // namespace

@@ -1,11 +1,9 @@
 #include "ps/variable/table.h"
 
 #include <algorithm>
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 namespace lockstep::ps {
@@ -114,34 +112,6 @@ TEST_CASE("the stamp tells those whom no lock reaches that the table is being ch
   });
   CHECK_FALSE(stamp.StillHolds(3));
   CHECK(stamp.StillHolds(4));
-}
-
-TEST_CASE("who reads while the table changes gets whole versions") {
-  constexpr int64_t kSteps = 300;
-  Table table(Tensor::Zeros(DType::kFloat32, Shape({kRows, kWidth})), GlobalStep(0),
-              Table::kPrevious, nullptr);
-  const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5};
-  std::atomic<int64_t> published = 0;
-  std::atomic<int> torn = 0;
-  std::thread reader([&] {
-    for (int64_t version = 0; version < kSteps; version = published) {
-      std::vector<float> copy(kRows * kWidth);
-      if (!table.CopyRows(GlobalStep(version), all, reinterpret_cast<std::byte*>(copy.data()))) {
-        continue;
-      }
-      const auto expected = static_cast<float>(version);
-      torn += !std::ranges::all_of(copy, [expected](float x) { return x == expected; });
-    }
-  });
-  for (int64_t step = 0; step < kSteps; ++step) {
-    table.MakeNext(all, [&](const Table::Change& change) {
-      change.Keep(0, all.size());
-      std::ranges::fill(change.value().as<float>(), static_cast<float>(step + 1));
-    });
-    published = step + 1;
-  }
-  reader.join();
-  CHECK(torn == 0);
 }
 
 }  // namespace
