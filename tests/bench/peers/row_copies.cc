@@ -1,7 +1,7 @@
 // How long it takes to gather rows from all over some large tables into one place and to scatter
 // them back, with one copy each way, on all processors. Other rows each time.
 //
-//   row_copies ROWS TABLE_ROWS WIDTH TABLES    prints milliseconds, each time those of one round
+//   row_copies ROWS TABLE_ROWS WIDTH TABLES    prints milliseconds, of each of some times
 #include <sched.h>
 
 #include <algorithm>
@@ -60,6 +60,7 @@ void Measure(int64_t rows, int64_t table_rows, int64_t width, int num_tables) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     std::printf("%.3f ", 1000 * took.count());
   }
+  std::printf("\n");
 }
 
 }  // namespace
