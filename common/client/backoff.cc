@@ -11,19 +11,20 @@ constexpr absl::Duration kLongestPause = absl::Seconds(1);
 }  // namespace
 
 void Backoff::Succeeded(absl::Duration now) {
-  last_contact_ = now;
+  failing_since_.reset();
   pause_ = absl::ZeroDuration();
   not_before_ = now;
 }
 
 void Backoff::Refused(absl::Duration now) {
-  last_contact_ = now;
+  failing_since_.reset();
   Pause(now);
 }
 
 bool Backoff::Failed(absl::Duration now) {
   Pause(now);
-  return now - last_contact_ <= patience_;
+  if (!failing_since_.has_value()) failing_since_ = now;
+  return now - *failing_since_ <= patience_;
 }
 
 // Calls that were in flight together fail together: that is one failure.

@@ -1,6 +1,8 @@
 // How long to leave a ps alone that refuses or cannot be reached, and when to give it up. Pure.
 #pragma once
 
+#include <optional>
+
 #include "absl/time/time.h"
 
 namespace lockstep {
@@ -9,7 +11,8 @@ class Backoff {
  public:
   explicit Backoff(absl::Duration patience) : patience_(patience) {}
 
-  // The ps did its part: no pause, and patience starts anew.
+  // The ps did its part: no pause, and patience starts anew, with the next failure: a call may have
+  // been parked for long before that.
   void Succeeded(absl::Duration now);
   // It answered, but could not: a longer pause. Patience starts anew.
   void Refused(absl::Duration now);
@@ -23,7 +26,7 @@ class Backoff {
   void Pause(absl::Duration now);
 
   absl::Duration patience_;
-  absl::Duration last_contact_;
+  std::optional<absl::Duration> failing_since_;
   absl::Duration pause_;
   absl::Duration not_before_ = -absl::InfiniteDuration();
 };

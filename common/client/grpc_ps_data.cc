@@ -24,20 +24,28 @@ constexpr char kPull[] = "/lockstep.ParameterServer/Pull";
 constexpr char kDequeueToken[] = "/lockstep.ParameterServer/DequeueToken";
 constexpr char kAttachMemory[] = "/lockstep.ParameterServer/AttachMemory";
 
+// What the answer to a pull needs, where that may be places in memory; otherwise nothing.
+struct Asked {
+  PullRequest request;
+  // The ps's values; null where they cannot be seen, and then places must not be asked for: the ps
+  // may be a moment ahead in knowing that they can.
+  std::shared_ptr<const shm::Segment> memory;
+};
+
 class ReceivedValues final : public PulledValues {
  public:
-  // Of the answer to `request`. `memory`: the ps's values, null where they cannot be seen.
-  static absl::StatusOr<std::unique_ptr<PulledValues>> Read(
-      const PullRequest& request, const grpc::ByteBuffer& buffer,
-      std::shared_ptr<const shm::Segment> memory) {
-    auto values = std::make_unique<ReceivedValues>();
-    LOCKSTEP_ASSIGN_OR_RETURN(values->payload_, wire::DecodeWithPayload(buffer, &values->header_));
-    if (values->header_.in_memory()) {
-      if (memory != nullptr) {
-        return MappedValues::Read(request, std::move(values->header_), std::move(memory));
+  static absl::StatusOr<std::unique_ptr<PulledValues>> Read(PullReply header,
+                                                            wire::ReceivedPayload payload,
+                                                            const Asked& asked) {
+    if (header.in_memory()) {
+      if (asked.memory != nullptr) {
+        return MappedValues::Read(asked.request, std::move(header), asked.memory);
       }
       return absl::InvalidArgumentError("places in a memory that was not exchanged");
     }
+    auto values = std::make_unique<ReceivedValues>();
+    values->header_ = std::move(header);
+    values->payload_ = std::move(payload);
     uint64_t expected = 0;
     for (const PullPiece& piece : values->header_.pieces()) expected += piece.size();
     if (expected != values->payload_.bytes()) {
@@ -81,6 +89,26 @@ class ReceivedValues final : public PulledValues {
   wire::ReceivedPayload payload_;
 };
 
+absl::StatusOr<std::unique_ptr<PulledValues>> DecodePull(const grpc::ByteBuffer& buffer,
+                                                         const Asked& asked) {
+  PullReply header;
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
+                            wire::DecodeWithPayload(buffer, &header));
+  return ReceivedValues::Read(std::move(header), std::move(payload), asked);
+}
+
+absl::StatusOr<PushPullReply> DecodePushPull(const grpc::ByteBuffer& buffer, const Asked& asked) {
+  PushPullReply reply;
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
+                            wire::DecodeWithPayload(buffer, &reply.push));
+  if (reply.push.next().has_values()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        reply.values, ReceivedValues::Read(std::move(*reply.push.mutable_next()->mutable_values()),
+                                           std::move(payload), asked));
+  }
+  return reply;
+}
+
 class GrpcPsData final : public PsData {
  public:
   GrpcPsData(const ClientOptions& options, SharedMemoryOptions memory)
@@ -89,27 +117,44 @@ class GrpcPsData final : public PsData {
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Done<PushReply> done) override {
     Attach(header.worker());
-    if (header.in_memory() && !header.ask()) return PushPlaces(header, payload, std::move(done));
-    channel_.Call(kPush, header, payload, rpc::kDataDeadline, std::move(done));
+    SendPush<PushReply>(header, std::move(payload), rpc::kDataDeadline, std::move(done));
+  }
+
+  void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                Done<PushPullReply> done) override {
+    Attach(header.worker());
+    Asked asked = AskedBy(header.next().pull());
+    if (header.next().pull().in_memory() && asked.memory == nullptr) {
+      PushRequest for_bytes = header;
+      for_bytes.mutable_next()->mutable_pull()->set_in_memory(false);
+      return PushPull(for_bytes, std::move(payload), std::move(done));
+    }
+    SendPush<grpc::ByteBuffer>(header, std::move(payload), rpc::kParkedDeadline,
+                               [this, asked = std::move(asked), done = std::move(done)](
+                                   const absl::StatusOr<grpc::ByteBuffer>& buffer) {
+                                 if (!buffer.ok()) return done(buffer.status());
+                                 auto reply = DecodePushPull(*buffer, asked);
+                                 if (!reply.ok()) return done(BadReply(options_, reply.status()));
+                                 done(std::move(reply));
+                               });
   }
 
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     Attach(request.worker());
-    std::shared_ptr<const shm::Segment> memory;
-    PullRequest asked;  // where the answer may need it
-    if (request.in_memory()) {
-      memory = attachment_.values();
-      asked = request;
+    Asked asked = AskedBy(request);
+    if (request.in_memory() && asked.memory == nullptr) {
+      PullRequest for_bytes = request;
+      for_bytes.set_in_memory(false);
+      return Pull(for_bytes, std::move(done));
     }
-    channel_.Call(
-        kPull, request, {}, rpc::kParkedDeadline,
-        RawChannel::Callback([this, asked = std::move(asked), memory = std::move(memory),
-                              done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> reply) {
-          if (!reply.ok()) return done(reply.status());
-          auto values = ReceivedValues::Read(asked, *reply, memory);
-          if (!values.ok()) return done(BadReply(options_, values.status()));
-          done(std::move(values));
-        }));
+    channel_.Call(kPull, request, {}, rpc::kParkedDeadline,
+                  RawChannel::Callback([this, asked = std::move(asked), done = std::move(done)](
+                                           absl::StatusOr<grpc::ByteBuffer> reply) {
+                    if (!reply.ok()) return done(reply.status());
+                    auto values = DecodePull(*reply, asked);
+                    if (!values.ok()) return done(BadReply(options_, values.status()));
+                    done(std::move(values));
+                  }));
   }
 
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
@@ -141,17 +186,27 @@ class GrpcPsData final : public PsData {
                   }));
   }
 
-  void PushPlaces(PushRequest header, const std::vector<std::span<const std::byte>>& payload,
-                  Done<PushReply> done) {
-    for (int i = 0; i < header.pieces_size(); ++i) {
+  Asked AskedBy(const PullRequest& pull) const {
+    return pull.in_memory() ? Asked{pull, attachment_.values()} : Asked();
+  }
+
+  // `Reply`: decoded, or raw.
+  template <typename Reply>
+  void SendPush(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                absl::Duration deadline, Done<Reply> done) {
+    if (!header.in_memory() || header.ask()) {
+      return channel_.Call(kPush, header, payload, deadline, std::move(done));
+    }
+    PushRequest placed = header;
+    for (int i = 0; i < placed.pieces_size(); ++i) {
       const std::optional<uint64_t> place = attachment_.PlaceOf(payload[i]);
       if (!place.has_value()) {
         return done(absl::NotFoundError(absl::StrCat(options_.name, " has not this memory")));
       }
-      header.mutable_pieces(i)->set_place(*place);
+      placed.mutable_pieces(i)->set_place(*place);
     }
-    channel_.Call(kPush, header, rpc::kDataDeadline,
-                  Done<PushReply>([this, done = std::move(done)](absl::StatusOr<PushReply> reply) {
+    channel_.Call(kPush, placed, {}, deadline,
+                  Done<Reply>([this, done = std::move(done)](absl::StatusOr<Reply> reply) {
                     if (absl::IsNotFound(reply.status())) attachment_.Lose();
                     done(std::move(reply));
                   }));

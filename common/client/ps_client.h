@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -65,6 +66,12 @@ class PulledValues {
   virtual std::span<const std::span<const std::byte>> in_place() const { return {}; }
 };
 
+// The answer to a push that asked for what comes next.
+struct PushPullReply {
+  PushReply push;                        // with the token, if it came
+  std::unique_ptr<PulledValues> values;  // null: they did not come
+};
+
 // What a worker does to a ps.
 class PsData {
  public:
@@ -75,6 +82,17 @@ class PsData {
   // be given. NOT_FOUND: the ps has not that memory (any more), send the bytes.
   virtual void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
                     Done<PushReply> done) = 0;
+  // Push with `next` in the header: parked until what it asks for is there, as proto/ps.proto says.
+  // Where it cannot be done in one call, the answer is that of a push alone.
+  virtual void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                        Done<PushPullReply> done) {
+    PushRequest alone = header;
+    alone.clear_next();
+    Push(alone, std::move(payload), [done = std::move(done)](absl::StatusOr<PushReply> reply) {
+      if (!reply.ok()) return done(reply.status());
+      done(PushPullReply{*std::move(reply), nullptr});
+    });
+  }
   // With `in_memory` the values may come in place, where the ps shares them (SharesValues).
   virtual void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) = 0;
   virtual void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) = 0;

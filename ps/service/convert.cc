@@ -136,6 +136,15 @@ absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
   return order;
 }
 
+absl::StatusOr<NextOrder> FromProto(const NextRequest& request, const WorkerIdentity& worker) {
+  NextOrder next{.dequeue_seq = DequeueSeq(request.dequeue_seq())};
+  if (request.has_pull()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(next.pull, FromProto(request.pull()));
+    next.pull->worker = worker;
+  }
+  return next;
+}
+
 SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   SetViewReply reply;
   reply.set_incarnation(incarnation.value());
@@ -201,6 +210,13 @@ PushReply ToProto(const PushResult& result, const PushOrder& order) {
     outcome->set_variable(order.pieces[i].variable.value());
     outcome->set_verdict(ToProto(result.verdicts[i]));
   }
+  return reply;
+}
+
+PushReply ToProto(const PushPullResult& result, const PushOrder& order) {
+  PushReply reply = ToProto(result.push, order);
+  if (result.token.has_value()) *reply.mutable_next()->mutable_token() = ToProto(*result.token);
+  if (result.values.has_value()) *reply.mutable_next()->mutable_values() = ToProto(*result.values);
   return reply;
 }
 

@@ -20,6 +20,8 @@ DequeueOrder FromProto(const DequeueTokenRequest& request);
 absl::StatusOr<PullOrder> FromProto(const PullRequest& request);
 // Without the payload. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
+// As of the requests that it stands for.
+absl::StatusOr<NextOrder> FromProto(const NextRequest& request, const WorkerIdentity& worker);
 
 SetViewReply ToProto(const ShardState& state, Incarnation incarnation);
 GrantReply ToProto(const ClosedStep& closed);
@@ -27,6 +29,8 @@ SaveReply ToProto(const SavedShard& saved);
 DequeueTokenReply ToProto(const Token& token);
 // The outcome of each piece of `request`.
 PushReply ToProto(const PushResult& result, const PushOrder& order);
+// Without the payload of the values.
+PushReply ToProto(const PushPullResult& result, const PushOrder& order);
 // Without the payload.
 PullReply ToProto(const PullResult& result);
 ShardStatus ToProto(const ShardReport& report);

@@ -7,22 +7,10 @@
 #include "common/wire/byte_buffer.h"
 #include "ps/service/convert.h"
 #include "ps/service/memory_desk.h"
+#include "ps/service/values_payload.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
-namespace {
-
-// The slices of the reply hold the result, which holds the tensors.
-grpc::ByteBuffer Encode(PullResult result) {
-  if (result.in_memory) return wire::Encode(ToProto(result));
-  const auto held = std::make_shared<const PullResult>(std::move(result));
-  std::vector<wire::Bytes> payload;
-  payload.reserve(held->pieces.size());
-  for (const PulledPiece& piece : held->pieces) payload.push_back(piece.bytes);
-  return wire::Encode(ToProto(*held), payload, held);
-}
-
-}  // namespace
 
 void PullCall::Await(const DataPlane& plane) {
   const auto call = std::make_shared<PullCall>(plane);
@@ -56,7 +44,9 @@ absl::Status PullCall::Handle() {
 
 void PullCall::Answer(absl::StatusOr<PullResult> result) {
   if (result.ok()) {
-    responder_.Finish(Encode(*std::move(result)), grpc::Status::OK, answered_.Expect());
+    const PullReply header = ToProto(*result);
+    responder_.Finish(EncodeWithValues(header, *std::move(result)), grpc::Status::OK,
+                      answered_.Expect());
   } else {
     responder_.FinishWithError(rpc::ToGrpc(result.status()), answered_.Expect());
   }

@@ -1,10 +1,14 @@
 #include "ps/service/push_call.h"
 
+#include <utility>
+
 #include "common/base/status_macros.h"
 #include "common/rpc/grpc_status.h"
 #include "common/wire/byte_buffer.h"
 #include "ps/service/convert.h"
 #include "ps/service/memory_desk.h"
+#include "ps/service/values_payload.h"
+#include "ps/shard/push_pull.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -20,36 +24,57 @@ void PushCall::Arrived(bool ok) {
   pass_ = plane_.queue.gate->Enter();
   if (!pass_) return;
   Await(plane_);
-  const absl::StatusOr<PushReply> reply = Handle();
+  if (const absl::Status status = Handle(); !status.ok()) Answer(status);
+  // What the answer does not need, however long that is waited for.
   request_.Clear();
-  if (reply.ok()) {
-    responder_.Finish(wire::Encode(*reply), grpc::Status::OK, answered_.Expect());
-  } else {
-    responder_.FinishWithError(rpc::ToGrpc(reply.status()), answered_.Expect());
-  }
+  order_.payload.clear();
+  order_.memory.reset();
 }
 
-absl::StatusOr<PushReply> PushCall::Handle() {
+absl::Status PushCall::Handle() {
   PushRequest request;
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::ReceivedPayload payload,
                             wire::DecodeWithPayload(request_, &request));
-  LOCKSTEP_ASSIGN_OR_RETURN(PushOrder order, FromProto(request));
-  order.payload = payload.spans();
-  if (request.in_memory() && !request.ask()) LOCKSTEP_RETURN_IF_ERROR(Locate(request, &order));
-  LOCKSTEP_ASSIGN_OR_RETURN(const PushResult result, plane_.shard->Push(order));
-  return ToProto(result, order);
+  LOCKSTEP_ASSIGN_OR_RETURN(order_, FromProto(request));
+  order_.payload = payload.spans();
+  LOCKSTEP_ASSIGN_OR_RETURN(NextOrder next, Next(request));
+  if (request.in_memory() && !request.ask()) LOCKSTEP_RETURN_IF_ERROR(Locate(request));
+  PushPull(plane_.shard, order_, std::move(next),
+           [call = shared_from_this()](absl::StatusOr<PushPullResult> result) {
+             call->Answer(std::move(result));
+           });
+  return absl::OkStatus();
 }
 
-absl::Status PushCall::Locate(const PushRequest& request, PushOrder* order) const {
+absl::Status PushCall::Locate(const PushRequest& request) {
   const absl::Status located = plane_.memory == nullptr
                                    ? absl::NotFoundError("this ps exchanges no memory")
-                                   : plane_.memory->Locate(request, order);
+                                   : plane_.memory->Locate(request, &order_);
   if (located.ok()) return located;
   // Who may not push is told so rather than that it has attached nothing.
-  LOCKSTEP_RETURN_IF_ERROR(plane_.shard->Admit(order->worker));
+  LOCKSTEP_RETURN_IF_ERROR(plane_.shard->Admit(order_.worker));
   return located;
 }
 
-void PushCall::Answered(bool) {}
+absl::StatusOr<NextOrder> PushCall::Next(const PushRequest& request) const {
+  LOCKSTEP_ASSIGN_OR_RETURN(NextOrder next, FromProto(request.next(), order_.worker));
+  if (next.pull.has_value()) {
+    next.pull->in_memory = request.next().pull().in_memory() && plane_.memory != nullptr &&
+                           plane_.memory->HasValues(order_.worker);
+  }
+  return next;
+}
+
+void PushCall::Answer(absl::StatusOr<PushPullResult> result) {
+  if (!result.ok()) {
+    responder_.FinishWithError(rpc::ToGrpc(result.status()), answered_.Expect());
+    return;
+  }
+  const PushReply header = ToProto(*result, order_);
+  responder_.Finish(result->values.has_value()
+                        ? EncodeWithValues(header, *std::move(result->values))
+                        : wire::Encode(header),
+                    grpc::Status::OK, answered_.Expect());
+}
 
 }  // namespace lockstep::ps

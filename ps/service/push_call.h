@@ -1,4 +1,6 @@
-// One Push: decoded, handed to the shard and answered on the polling thread.
+// One Push: decoded, handed to the shard and answered on the polling thread; with a token and
+// values when these are there, on whichever thread made them. Until then the shard keeps the call,
+// also when its caller has gone away.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -23,14 +25,17 @@ class PushCall : public std::enable_shared_from_this<PushCall> {
 
  private:
   void Arrived(bool ok);
-  absl::StatusOr<PushReply> Handle();
-  absl::Status Locate(const PushRequest& request, PushOrder* order) const;
-  void Answered(bool ok);
+  absl::Status Handle();
+  absl::Status Locate(const PushRequest& request);
+  absl::StatusOr<NextOrder> Next(const PushRequest& request) const;
+  void Answer(absl::StatusOr<PushPullResult> result);
+  void Answered(bool) {}
 
   const DataPlane plane_;
   Gate::Pass pass_;
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
+  PushOrder order_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
   rpc::CallEvent<PushCall> arrived_{this, &PushCall::Arrived};
   rpc::CallEvent<PushCall> answered_{this, &PushCall::Answered};

@@ -197,6 +197,18 @@ struct Token {
   bool done = false;
 };
 
+// What a worker wants for its next step, asked for with a gradient.
+struct NextOrder {
+  DequeueSeq dequeue_seq;  // step shard; 0: no token
+  std::optional<PullOrder> pull;
+};
+
+struct PushPullResult {
+  PushResult push;
+  std::optional<Token> token;
+  std::optional<PullResult> values;
+};
+
 struct PendingVariable {
   std::string name;
   uint32_t have = 0;

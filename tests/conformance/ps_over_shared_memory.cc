@@ -29,22 +29,13 @@ class SharingData final : public PsData {
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Done<PushReply> done) override {
-    PushRequest placed = header;
-    placed.set_in_memory(header.pieces_size() == static_cast<int>(payload.size()));
-    for (int i = 0; placed.in_memory() && i < header.pieces_size(); ++i) {
-      const PushPiece& piece = header.pieces(i);
-      placed.set_in_memory(piece.rows() == 0 && piece.size() == payload[i].size());
-    }
-    if (placed.in_memory()) {
-      for (std::span<const std::byte>& part : payload) part = InMemory(part);
-      placed.set_in_memory(data_->SharesGradient(payload.front()));
-    }
-    if (!placed.in_memory()) return data_->Push(placed, std::move(payload), std::move(done));
-    data_->Push(placed, payload,
-                [this, header, payload, done = std::move(done)](absl::StatusOr<PushReply> reply) {
-                  if (!absl::IsNotFound(reply.status())) return done(std::move(reply));
-                  data_->Push(header, payload, done);
-                });
+    Send(&PsData::Push, header, std::move(payload), std::move(done));
+  }
+  void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                Done<PushPullReply> done) override {
+    PushRequest wishing = header;
+    if (header.next().has_pull()) wishing.mutable_next()->mutable_pull()->set_in_memory(true);
+    Send(&PsData::PushPull, wishing, std::move(payload), std::move(done));
   }
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     PullRequest wishing = request;
@@ -62,6 +53,34 @@ class SharingData final : public PsData {
 
  private:
   static constexpr uint64_t kBytes = 1 << 20;
+
+  template <typename Reply>
+  using Method = void (PsData::*)(const PushRequest&, std::vector<std::span<const std::byte>>,
+                                  Done<Reply>);
+
+  template <typename Reply>
+  void Send(Method<Reply> method, const PushRequest& header,
+            std::vector<std::span<const std::byte>> payload, Done<Reply> done) {
+    PushRequest placed = header;
+    placed.set_in_memory(header.pieces_size() == static_cast<int>(payload.size()));
+    for (int i = 0; placed.in_memory() && i < header.pieces_size(); ++i) {
+      const PushPiece& piece = header.pieces(i);
+      placed.set_in_memory(piece.rows() == 0 && piece.size() == payload[i].size());
+    }
+    if (placed.in_memory()) {
+      for (std::span<const std::byte>& part : payload) part = InMemory(part);
+      placed.set_in_memory(data_->SharesGradient(payload.front()));
+    }
+    if (!placed.in_memory()) {
+      return (data_.get()->*method)(placed, std::move(payload), std::move(done));
+    }
+    (data_.get()->*method)(
+        placed, payload,
+        [this, method, header, payload, done = std::move(done)](absl::StatusOr<Reply> reply) {
+          if (!absl::IsNotFound(reply.status())) return done(std::move(reply));
+          (data_.get()->*method)(header, payload, done);
+        });
+  }
 
   std::span<const std::byte> InMemory(std::span<const std::byte> bytes) {
     absl::MutexLock lock(&mutex_);

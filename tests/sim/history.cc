@@ -21,6 +21,21 @@ class RecordedData final : public PsData {
                 done(std::move(reply));
               });
   }
+  void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                Done<PushPullReply> done) override {
+    ps_->PushPull(header, std::move(payload),
+                  [this, header, done = std::move(done)](absl::StatusOr<PushPullReply> reply) {
+                    if (reply.ok()) Note(header, *reply);
+                    done(std::move(reply));
+                  });
+    // Judged now, whenever that is told.
+    PushRequest ask = header;
+    ask.set_ask(true);
+    ask.clear_next();
+    ps_->Push(ask, {}, [this, &ask](const absl::StatusOr<PushReply>& reply) {
+      if (reply.ok()) Note(ask, *reply);
+    });
+  }
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     ps_->Pull(request,
               [this, done = std::move(done)](absl::StatusOr<std::unique_ptr<PulledValues>> reply) {
@@ -49,6 +64,15 @@ class RecordedData final : public PsData {
                                   PushSeq(push.push_seq()), GlobalStep(push.local_step()),
                                   outcome.verdict() == ACCEPTED});
     }
+  }
+  void Note(const PushRequest& header, const PushPullReply& reply) {
+    Note(header, reply.push);
+    if (reply.values != nullptr) Note(*reply.values);
+    if (!reply.push.next().has_token()) return;
+    DequeueTokenRequest dequeue;
+    *dequeue.mutable_worker() = header.worker();
+    dequeue.set_dequeue_seq(header.next().dequeue_seq());
+    Note(dequeue, reply.push.next().token());
   }
   void Note(const PulledValues& values) {
     std::vector<std::vector<float>> parts;

@@ -59,15 +59,11 @@ class RemoteData final : public PsData {
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Done<PushReply> done) override {
-    // The sender may die while its bytes are on their way.
-    auto bytes = std::make_shared<std::vector<std::byte>>();
-    for (const auto& part : payload) bytes->insert(bytes->end(), part.begin(), part.end());
-    network_->Call<PushReply>(
-        [ps = ps_, header, bytes](Done<PushReply> answer) {
-          ps->Push(header, {std::span(*bytes)},
-                   [bytes, answer](absl::StatusOr<PushReply> reply) { answer(std::move(reply)); });
-        },
-        std::move(done));
+    Send(&PsData::Push, header, payload, std::move(done));
+  }
+  void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                Done<PushPullReply> done) override {
+    Send(&PsData::PushPull, header, payload, std::move(done));
   }
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     network_->Call<std::unique_ptr<PulledValues>>(
@@ -86,6 +82,22 @@ class RemoteData final : public PsData {
   void Cancel() override {}
 
  private:
+  template <typename Reply>
+  void Send(void (PsData::*method)(const PushRequest&, std::vector<std::span<const std::byte>>,
+                                   Done<Reply>),
+            const PushRequest& header, const std::vector<std::span<const std::byte>>& payload,
+            Done<Reply> done) {
+    // The sender may die while its bytes are on their way.
+    auto bytes = std::make_shared<std::vector<std::byte>>();
+    for (const auto& part : payload) bytes->insert(bytes->end(), part.begin(), part.end());
+    network_->Call<Reply>(
+        [ps = ps_, method, header, bytes](Done<Reply> answer) {
+          (ps->*method)(header, {std::span(*bytes)},
+                        [bytes, answer](absl::StatusOr<Reply> reply) { answer(std::move(reply)); });
+        },
+        std::move(done));
+  }
+
   PsData* const ps_;
   Network* const network_;
 };

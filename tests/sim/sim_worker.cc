@@ -61,6 +61,8 @@ void SimWorker::Start() {
   out_of_data_ = false;
   push_seq_ = PushSeq();
   dequeue_seq_ = DequeueSeq();
+  token_.reset();
+  ahead_.assign(shards_.size(), GlobalStep(-1));
   Register();
 }
 
@@ -155,14 +157,19 @@ void SimWorker::PullAll() {
   for (size_t shard = 0; shard < shards_.size(); ++shard) Pull(shard);
 }
 
-void SimWorker::Pull(size_t shard) {
+PullRequest SimWorker::PullOf(size_t shard, GlobalStep version) const {
   PullRequest request;
   *request.mutable_worker() = Identity();
-  request.set_version(local_step_.value());
+  request.set_version(version.value());
   for (const VariableSpec& spec : job_.placement().variables()) {
     if (spec.shard() == shard && spec.trainable()) request.add_pieces()->set_variable(spec.id());
   }
-  if (request.pieces_size() == 0) {
+  return request;
+}
+
+void SimWorker::Pull(size_t shard) {
+  const PullRequest request = PullOf(shard, local_step_);
+  if (request.pieces_size() == 0 || ahead_[shard] == local_step_) {
     if (--pending_ == 0) Compute();
     return;
   }
@@ -211,16 +218,36 @@ void SimWorker::Push(size_t shard) {
     if (--pending_ == 0) Pushed();
     return;
   }
+  if (joins() && random_->Chance(0.5)) return PushForNext(shard, std::move(request), payload);
   shards_[shard]->Push(request, {std::as_bytes(std::span(payload))},
-                       Mine<PushReply>([this, shard](absl::StatusOr<PushReply> reply) {
-                         if (!reply.ok()) {
-                           if (MayRepeat(reply.status()))
-                             Later(kRetryPause, [this, shard] { Push(shard); });
-                           return;
-                         }
-                         done_ |= reply->done();
-                         if (--pending_ == 0) Pushed();
+                       Mine<PushReply>([this, shard](const absl::StatusOr<PushReply>& reply) {
+                         AnswerPush(shard, reply);
                        }));
+}
+
+void SimWorker::PushForNext(size_t shard, PushRequest request, const std::vector<float>& payload) {
+  NextRequest* const next = request.mutable_next();
+  if (shard == kStepShard) next->set_dequeue_seq(dequeue_seq_.next().value());
+  *next->mutable_pull() = PullOf(shard, local_step_.next());
+  next->mutable_pull()->clear_worker();
+  if (next->pull().pieces_size() == 0) next->clear_pull();
+  shards_[shard]->PushPull(
+      request, {std::as_bytes(std::span(payload))},
+      Mine<PushPullReply>([this, shard](const absl::StatusOr<PushPullReply>& reply) {
+        if (!reply.ok()) return AnswerPush(shard, reply.status());
+        if (reply->push.next().has_token()) token_ = reply->push.next().token();
+        if (reply->values != nullptr) ahead_[shard] = GlobalStep(reply->values->header().version());
+        AnswerPush(shard, reply->push);
+      }));
+}
+
+void SimWorker::AnswerPush(size_t shard, const absl::StatusOr<PushReply>& reply) {
+  if (!reply.ok()) {
+    if (MayRepeat(reply.status())) Later(kRetryPause, [this, shard] { Push(shard); });
+    return;
+  }
+  done_ |= reply->done();
+  if (--pending_ == 0) Pushed();
 }
 
 void SimWorker::Pushed() {
@@ -230,6 +257,7 @@ void SimWorker::Pushed() {
 
 void SimWorker::AskForToken() {
   dequeue_seq_ = dequeue_seq_.next();
+  if (token_.has_value()) return GoOn(*std::exchange(token_, std::nullopt));
   AskAgain();
 }
 
@@ -241,13 +269,16 @@ void SimWorker::AskAgain() {
       request, Mine<DequeueTokenReply>([this](absl::StatusOr<DequeueTokenReply> token) {
         if (!token.ok()) {
           if (MayRepeat(token.status())) Later(kRetryPause, [this] { AskAgain(); });
-        } else if (token->done()) {
-          End(absl::OkStatus());
         } else {
-          local_step_ = GlobalStep(token->step());
-          PullAll();
+          GoOn(*token);
         }
       }));
+}
+
+void SimWorker::GoOn(const DequeueTokenReply& token) {
+  if (token.done()) return End(absl::OkStatus());
+  local_step_ = GlobalStep(token.step());
+  PullAll();
 }
 
 }  // namespace lockstep::sim

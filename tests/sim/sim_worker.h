@@ -59,11 +59,18 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   HeartbeatRequest MakeHeartbeat() const;
   void EndOfData();
   bool asynchronous() const { return job_.job().sync().has_asynchronous(); }
+  bool joins() const { return !asynchronous() && job_.job().sync().token_policy() == PER_REPLICA; }
   void PullAll();
   void Pull(size_t shard);
   void Compute();
   void Push(size_t shard);
+  // With the wishes for the next step in the same call.
+  void PushForNext(size_t shard, PushRequest request, const std::vector<float>& payload);
+  // It comes to nothing without its answer: then it is made again, or this worker ends.
+  void AnswerPush(size_t shard, const absl::StatusOr<PushReply>& reply);
+  PullRequest PullOf(size_t shard, GlobalStep version) const;
   void Pushed();
+  void GoOn(const DequeueTokenReply& token);
   void AskForToken();
   void AskAgain();
   // True: the caller repeats its call after a pause. False: this worker ended or begins anew.
@@ -91,6 +98,9 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   size_t pending_ = 0;  // shards that have not answered
   bool out_of_data_ = false;
   bool overtaken_ = false;  // the step was committed without this worker
+  // What came with the last pushes: the token, and by shard the version of the values.
+  std::optional<DequeueTokenReply> token_;
+  std::vector<GlobalStep> ahead_;
 };
 
 }  // namespace lockstep::sim

@@ -6,6 +6,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "ps/service/convert.h"
+#include "ps/shard/push_pull.h"
 #include "tests/support/fake_ps_data.h"
 
 namespace lockstep {
@@ -128,6 +129,14 @@ class InProcessControl final : public PsControl {
   Calls calls_;
 };
 
+std::unique_ptr<PulledValues> Copied(const ps::PullResult& result) {
+  std::string payload;
+  for (const ps::PulledPiece& piece : result.pieces) {
+    payload.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
+  }
+  return MakePulledValues(ps::ToProto(result), std::move(payload));
+}
+
 class InProcessData final : public PsData {
  public:
   explicit InProcessData(ps::Shard* shard) : shard_(shard) {}
@@ -144,6 +153,24 @@ class InProcessData final : public PsData {
     (*answer)(ps::ToProto(*result, *order));
   }
 
+  void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                Done<PushPullReply> done) override {
+    const auto answer = calls_.Begin(std::move(done));
+    if (answer == nullptr) return;
+    auto order = ps::FromProto(header);
+    if (!order.ok()) return (*answer)(order.status());
+    order->payload = std::move(payload);
+    auto next = ps::FromProto(header.next(), order->worker);
+    if (!next.ok()) return (*answer)(next.status());
+    ps::PushPull(shard_, *order, *std::move(next),
+                 [answer, order = *order](const absl::StatusOr<ps::PushPullResult>& result) {
+                   if (!result.ok()) return (*answer)(result.status());
+                   PushPullReply reply{ps::ToProto(*result, order), nullptr};
+                   if (result->values.has_value()) reply.values = Copied(*result->values);
+                   (*answer)(std::move(reply));
+                 });
+  }
+
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
@@ -151,11 +178,7 @@ class InProcessData final : public PsData {
     if (!order.ok()) return (*answer)(order.status());
     shard_->Pull(*order, [answer](const absl::StatusOr<ps::PullResult>& result) {
       if (!result.ok()) return (*answer)(result.status());
-      std::string payload;
-      for (const ps::PulledPiece& piece : result->pieces) {
-        payload.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
-      }
-      (*answer)(MakePulledValues(ps::ToProto(*result), std::move(payload)));
+      (*answer)(Copied(*result));
     });
   }
 

@@ -20,6 +20,18 @@ PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
   return pusher;
 }
 
+std::vector<std::unique_ptr<JoinedCalls>> JoinedCallsOf(std::span<PsData* const> shards) {
+  std::vector<std::unique_ptr<JoinedCalls>> joined;
+  for (PsData* shard : shards) joined.push_back(std::make_unique<JoinedCalls>(shard));
+  return joined;
+}
+
+std::vector<PsData*> PointersOf(const std::vector<std::unique_ptr<JoinedCalls>>& joined) {
+  std::vector<PsData*> pointers;
+  for (const auto& calls : joined) pointers.push_back(calls.get());
+  return pointers;
+}
+
 bool HasGradientOfFixedSize(const WholeVariable& variable) {
   return !variable.sparse && !variable.frozen;
 }
@@ -36,7 +48,7 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerO
   const bool in_place = options.values_in_place && !options.asynchronous;
   LOCKSTEP_ASSIGN_OR_RETURN(
       runner->variables_,
-      VariableCache::Create(*parts.layout, parts.shards, options.identity,
+      VariableCache::Create(*parts.layout, runner->shards_, options.identity,
                             options.asynchronous ? VariableCache::kNewest : VariableCache::kValues,
                             in_place ? VariableCache::kInPlace : VariableCache::kCopied,
                             options.wire_type));
@@ -56,8 +68,10 @@ uint64_t StepRunner::GradientBytes(const VariableLayout& layout) {
 StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
     : options_(options),
       parts_(parts),
+      joined_(JoinedCallsOf(parts.shards)),
+      shards_(PointersOf(joined_)),
       stamps_(parts.shards.size()),
-      sender_(*parts.layout, parts.shards, PusherOptionsOf(options)),
+      sender_(*parts.layout, shards_, PusherOptionsOf(options)),
       clipper_(options.clipping, *parts.layout, [this](int variable) { Send(variable); }) {
   for (const WholeVariable& variable : parts.layout->variables()) {
     const bool has_fixed_size = HasGradientOfFixedSize(variable);
@@ -73,7 +87,7 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
   }
 }
 
-absl::Status StepRunner::Run(GlobalStep step) {
+absl::Status StepRunner::Run(GlobalStep step, DequeueSeq dequeue_seq) {
   if (parts_.timeline != nullptr) parts_.timeline->Started(step);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, Read(step));
   parts_.progress->WaitFor(absl::StrCat("version ", step.value(), " of the variables"));
@@ -81,7 +95,7 @@ absl::Status StepRunner::Run(GlobalStep step) {
   if (parts_.timeline != nullptr) parts_.timeline->HaveVariables();
   if (version > step) return absl::OkStatus();
   stamps_.assign(stamps_.size(), step);
-  return Push(*batches, step.value()).status();
+  return Push(*batches, step.value(), dequeue_seq).status();
 }
 
 absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
@@ -95,7 +109,7 @@ absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
   }
   parts_.progress->StartStep(stamps_[kStepShard]);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries,
-                            Push(*batches, batch.value()));
+                            Push(*batches, batch.value(), DequeueSeq()));
   return summaries[kStepShard].done;
 }
 
@@ -107,21 +121,43 @@ absl::StatusOr<const std::vector<Batch>*> StepRunner::Read(GlobalStep batch) {
 }
 
 absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<Batch>& batches,
-                                                              int64_t number) {
+                                                              int64_t number,
+                                                              DequeueSeq dequeue_seq) {
   parts_.progress->WaitFor("");
   push_seq_ = push_seq_.next();
+  if (options_.fetch_ahead) HoldPushes();
   sender_.Start(push_seq_, stamps_);
   Train(batches, number);
   clipper_.Finish();
-  if (options_.fetch_ahead) variables_->FetchAhead(stamps_[kStepShard].next());
+  bool waits_for_step = false;
+  if (options_.fetch_ahead) {
+    variables_->FetchAhead(stamps_[kStepShard].next());
+    waits_for_step = ReleasePushes(dequeue_seq);
+  }
   parts_.progress->WaitFor(
-      absl::StrCat("the ps to take the gradient of step ", stamps_[kStepShard].value()));
+      absl::StrCat(waits_for_step ? "the end of step " : "the ps to take the gradient of step ",
+                   stamps_[kStepShard].value()));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, sender_.Finish());
   if (parts_.timeline != nullptr) parts_.timeline->Pushed();
   for (const PushSummary& summary : summaries) {
     parts_.progress->Pushed(summary.accepted, summary.stale);
   }
   return summaries;
+}
+
+void StepRunner::HoldPushes() {
+  for (size_t shard = 0; shard < joined_.size(); ++shard) {
+    joined_[shard]->Hold(parts_.layout->pushed_parts(static_cast<uint32_t>(shard)));
+  }
+}
+
+bool StepRunner::ReleasePushes(DequeueSeq dequeue_seq) {
+  bool waits_for_step = false;
+  for (size_t shard = 0; shard < joined_.size(); ++shard) {
+    const bool waits = joined_[shard]->Release(shard == kStepShard ? dequeue_seq : DequeueSeq());
+    waits_for_step = waits_for_step || waits;
+  }
+  return waits_for_step;
 }
 
 void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/client/joined_calls.h"
 #include "common/client/ps_client.h"
 #include "worker/cache/variable_cache.h"
 #include "worker/cache/variable_layout.h"
@@ -31,7 +33,8 @@ struct StepRunnerOptions {
   Clipping clipping;
   bool asynchronous = false;
   // The next step is a later one for certain (PER_REPLICA tokens): its values are asked for as soon
-  // as this one's are used, and come while the gradient still leaves.
+  // as this one's are used, and come while the gradient still leaves; where that is one message, in
+  // one call with it and with the token.
   bool fetch_ahead = false;
   bool sum_towers = false;  // the sum over the towers is pushed, not their mean
   // The towers read a ps's values in its own memory, where that can be had. A version may be
@@ -67,8 +70,10 @@ class StepRunner {
   static uint64_t GradientBytes(const VariableLayout& layout);
 
   // Synchronous: the gradient of `step`, from its version and its data. Without one where the step
-  // was committed meanwhile: it would be dropped.
-  absl::Status Run(GlobalStep step);
+  // was committed meanwhile: it would be dropped. `dequeue_seq` is that of the token to go on with.
+  absl::Status Run(GlobalStep step, DequeueSeq dequeue_seq);
+  // That token, if it came with the verdicts; otherwise it is to be asked for.
+  std::optional<DequeueTokenReply> TakeToken() { return joined_[kStepShard]->TakeToken(); }
   // Asynchronous: a gradient from the newest values and the data of step `batch`, stamped for each
   // shard with the version that came from there. Returns whether the step shard has applied its
   // last.
@@ -81,7 +86,10 @@ class StepRunner {
   // From the variables that have been fetched, with stamps_. `number` seeds what is random. What
   // the shards said, by shard.
   absl::StatusOr<std::span<const PushSummary>> Push(const std::vector<Batch>& batches,
-                                                    int64_t number);
+                                                    int64_t number, DequeueSeq dequeue_seq);
+  void HoldPushes();
+  // Whether a shard answers them when the step is over.
+  bool ReleasePushes(DequeueSeq dequeue_seq);
   void Train(const std::vector<Batch>& batches, int64_t number);
   void SleepForTrials();
   // For the gradients of the rows that have been fetched.
@@ -92,6 +100,8 @@ class StepRunner {
 
   const StepRunnerOptions options_;
   const StepParts parts_;
+  std::vector<std::unique_ptr<JoinedCalls>> joined_;  // with parts_.shards
+  std::vector<PsData*> shards_;                       // the same
   std::unique_ptr<VariableCache> variables_;
   // In the graph's order; kept until the next step, so that they can be sent again. A sparse one
   // has room for the most rows so far, a frozen one none.

@@ -48,10 +48,11 @@ absl::Status TrainingLoop::RunSynchronous(StepRunner* runner) {
   GlobalStep local_step = options_.start_step;
   while (true) {
     parts_.progress->StartStep(local_step);
-    LOCKSTEP_RETURN_IF_ERROR(runner->Run(local_step));
+    dequeue_seq_ = dequeue_seq_.next();
+    LOCKSTEP_RETURN_IF_ERROR(runner->Run(local_step, dequeue_seq_));
     parts_.progress->WaitFor(absl::StrCat("a token after step ", local_step.value(), " from ",
                                           options_.shard_names[kStepShard]));
-    LOCKSTEP_ASSIGN_OR_RETURN(const DequeueTokenReply token, NextToken());
+    LOCKSTEP_ASSIGN_OR_RETURN(const DequeueTokenReply token, NextToken(runner));
     if (token.done()) return absl::OkStatus();
     local_step = GlobalStep(token.step());
   }
@@ -70,10 +71,10 @@ absl::Status TrainingLoop::RunAsynchronous(StepRunner* runner) {
   return Stopped();
 }
 
-absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken() {
+absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken(StepRunner* runner) {
+  if (std::optional<DequeueTokenReply> token = runner->TakeToken()) return *std::move(token);
   DequeueTokenRequest request;
   *request.mutable_worker() = options_.step.identity;
-  dequeue_seq_ = dequeue_seq_.next();
   request.set_dequeue_seq(dequeue_seq_.value());
   return Persist<DequeueTokenReply>([&](Done<DequeueTokenReply> done) {
     parts_.shards[kStepShard]->DequeueToken(request, std::move(done));

@@ -41,7 +41,8 @@ class TrainingLoop {
   // Which of the shards share memory with this worker has to be known before the first tensor where
   // it decides how tensors travel: otherwise a run would depend on when the answer comes.
   absl::Status ExchangeMemory();
-  absl::StatusOr<DequeueTokenReply> NextToken();
+  // Which came with the step's verdicts, or comes now.
+  absl::StatusOr<DequeueTokenReply> NextToken(StepRunner* runner);
   // Calls start(done), again and again while the ps is away; the answer, or the error of a ps that
   // stays away for longer than our patience, or CANCELLED after Stop.
   template <typename T, typename Start>
@@ -50,7 +51,7 @@ class TrainingLoop {
   const TrainingLoopOptions options_;
   const StepParts parts_;
   absl::Notification stop_;
-  DequeueSeq dequeue_seq_;  // of the thread in Run
+  DequeueSeq dequeue_seq_;  // of the step under way; of the thread in Run
 };
 
 }  // namespace lockstep::worker

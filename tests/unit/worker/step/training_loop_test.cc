@@ -60,6 +60,30 @@ TEST_CASE("values that come while the gradient still leaves train to the same bi
   CheckSameBits(one, TrainedBy({.ps = 3, .workers = 2, .max_part_bytes = 64, .fetch_ahead = true}));
 }
 
+// Without a table all of a gradient is one message.
+constexpr char kDenseModel[] = R"(
+  input_shape: [3]
+  layers { name: "hidden" dense { units: 6 } }
+  layers { name: "relu" relu {} }
+  layers { name: "scores" dense { units: 2 } }
+  layers { name: "loss" softmax_cross_entropy {} })";
+
+TEST_CASE("a small step is one call of each replica to each ps, and trains to the same bits") {
+  std::vector<float> losses;
+  for (const uint32_t ps : {1, 2}) {
+    for (const bool fetch_ahead : {false, true}) {
+      ClickJob job({.model = kDenseModel, .ps = ps, .workers = 2, .fetch_ahead = fetch_ahead});
+      for (const absl::Status& end : job.Train()) CHECK(end.ok());
+      // Alone: the gradient, the values, and of ps 0 the token. The first values come alone always.
+      const int64_t calls = 2 * (fetch_ahead ? 10 * ps + ps : 10 * (2 * ps + 1));
+      CHECK(job.shards().calls() == calls);
+      CHECK(job.report(0).accepted == 5 * 10);
+      if (losses.empty()) losses = job.losses();
+      CHECK(job.losses() == losses);
+    }
+  }
+}
+
 TEST_CASE("half the width on the way trains alike, to the same bits on one ps or three") {
   const Trained wide = TrainedBy({.workers = 2});
   for (const DType type : {DType::kBFloat16, DType::kFloat16}) {

@@ -23,6 +23,9 @@ class CountingPs {
 
   std::span<PsData* const> pointers() const { return pointers_; }
 
+  // Of all kinds, without those that exchange memory.
+  int64_t calls() const { return counts_.calls; }
+  // Alone or with a push.
   int64_t pulls() const { return counts_.pulls; }
   // Payloads.
   int64_t pulled_bytes() const { return counts_.pulled; }
@@ -32,6 +35,7 @@ class CountingPs {
 
  private:
   struct Counts {
+    std::atomic<int64_t> calls = 0;
     std::atomic<int64_t> pulls = 0;
     std::atomic<int64_t> pulled = 0;
     std::atomic<int64_t> pushed = 0;
@@ -44,31 +48,50 @@ class CountingPs {
 
     void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
               Done<PushReply> done) override {
-      counts_->headers += static_cast<int64_t>(header.ByteSizeLong());
-      for (const auto& part : payload) counts_->pushed += static_cast<int64_t>(part.size());
+      Count(header, payload);
       shard_->Push(header, std::move(payload), std::move(done));
     }
+    void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
+                  Done<PushPullReply> done) override {
+      Count(header, payload);
+      if (header.next().has_pull()) ++counts_->pulls;
+      shard_->PushPull(
+          header, std::move(payload),
+          [counts = counts_, done = std::move(done)](absl::StatusOr<PushPullReply> reply) {
+            if (reply.ok() && reply->values != nullptr) Count(*reply->values, counts);
+            done(std::move(reply));
+          });
+    }
     void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+      ++counts_->calls;
       ++counts_->pulls;
       counts_->headers += static_cast<int64_t>(request.ByteSizeLong());
       shard_->Pull(request, [counts = counts_, done = std::move(done)](
                                 absl::StatusOr<std::unique_ptr<PulledValues>> values) {
-        if (values.ok()) {
-          const PullReply& reply = (*values)->header();
-          counts->headers += static_cast<int64_t>(reply.ByteSizeLong());
-          for (const PullPiece& piece : reply.pieces()) {
-            counts->pulled += static_cast<int64_t>(piece.size());
-          }
-        }
+        if (values.ok()) Count(**values, counts);
         done(std::move(values));
       });
     }
     void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+      ++counts_->calls;
       shard_->DequeueToken(request, std::move(done));
     }
     void Cancel() override { shard_->Cancel(); }
 
    private:
+    void Count(const PushRequest& header,
+               const std::vector<std::span<const std::byte>>& payload) const {
+      ++counts_->calls;
+      counts_->headers += static_cast<int64_t>(header.ByteSizeLong());
+      for (const auto& part : payload) counts_->pushed += static_cast<int64_t>(part.size());
+    }
+    static void Count(const PulledValues& values, Counts* counts) {
+      counts->headers += static_cast<int64_t>(values.header().ByteSizeLong());
+      for (const PullPiece& piece : values.header().pieces()) {
+        counts->pulled += static_cast<int64_t>(piece.size());
+      }
+    }
+
     PsData* const shard_;
     Counts* const counts_;
   };

@@ -1,0 +1,15 @@
+// Values in a reply.
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+// `header`, followed by the bytes of the values unless they are looked at in memory. The slices of
+// the buffer hold the values, which hold their tensors.
+grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& header, PullResult values);
+
+}  // namespace lockstep::ps

@@ -1,0 +1,17 @@
+// A gradient, and in the same answer what its worker needs for the next step: a call instead of
+// three, for gradients that are one message.
+#pragma once
+
+#include "ps/shard/orders.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps {
+
+// Push; then, if the gradient counts as a whole or the shard has closed its step, the token, and
+// with it the values. `done` comes when all is there, as in Shard, or at once where nothing is to
+// be waited for: whoever is told PENDING or STALE has something to do. An error is that of the
+// push. What cannot be had is missing, and DequeueToken and Pull say why. `shard` answers before it
+// goes.
+void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Done<PushPullResult> done);
+
+}  // namespace lockstep::ps
