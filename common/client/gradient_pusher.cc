@@ -235,7 +235,9 @@ void GradientPusher::AddRows(VariableId variable, const Shape& variable_shape,
               .shape = variable_shape,
               .values = slices.values,
               .is_sparse = true,
-              .indices = slices.indices});
+              .indices = slices.indices,
+              .in_memory = !slices.values.bytes().empty() &&
+                           impl_->ps()->SharesGradient(slices.values.bytes())});
 }
 
 }  // namespace lockstep

@@ -198,14 +198,17 @@ class GrpcPsData final : public PsData {
       return channel_.Call(kPush, header, payload, deadline, std::move(done));
     }
     PushRequest placed = header;
-    for (int i = 0; i < placed.pieces_size(); ++i) {
-      const std::optional<uint64_t> place = attachment_.PlaceOf(payload[i]);
+    std::vector<std::span<const std::byte>> indices;
+    size_t span = 0;
+    for (PushPiece& piece : *placed.mutable_pieces()) {
+      if (piece.rows() > 0) indices.push_back(payload[span++]);
+      const std::optional<uint64_t> place = attachment_.PlaceOf(payload[span++]);
       if (!place.has_value()) {
         return done(absl::NotFoundError(absl::StrCat(options_.name, " has not this memory")));
       }
-      placed.mutable_pieces(i)->set_place(*place);
+      piece.set_place(*place);
     }
-    channel_.Call(kPush, placed, {}, deadline,
+    channel_.Call(kPush, placed, std::move(indices), deadline,
                   Done<Reply>([this, done = std::move(done)](absl::StatusOr<Reply> reply) {
                     if (absl::IsNotFound(reply.status())) attachment_.Lose();
                     done(std::move(reply));

@@ -48,7 +48,7 @@ class PushPlan {
     TensorView values;
     bool is_sparse = false;
     absl::Span<const int64_t> indices;  // of a sparse gradient
-    bool in_memory = false;             // the ps sees it where it is
+    bool in_memory = false;             // the ps sees the values where they are
     // Of dense float32 values that travel in half the width: as bfloat16 or float16.
     std::optional<DType> narrow_type = {};
 

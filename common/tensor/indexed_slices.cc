@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "common/base/check.h"
 #include "common/tensor/element_math.h"
 
 namespace lockstep {
@@ -19,12 +20,17 @@ std::vector<size_t> AscendingOrder(absl::Span<const int64_t> indices) {
 }
 
 Tensor MakeRows(const TensorView& like, size_t rows) {
-  std::vector<int64_t> dims(like.shape.dims().begin(), like.shape.dims().end());
-  dims[0] = static_cast<int64_t>(rows);
-  return Tensor(like.dtype, Shape(dims));
+  return Tensor(like.dtype, WithRows(like.shape, static_cast<int64_t>(rows)));
 }
 
 }  // namespace
+
+Shape WithRows(const Shape& shape, int64_t rows) {
+  LOCKSTEP_CHECK(shape.rank() > 0);
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[0] = rows;
+  return Shape(dims);
+}
 
 size_t SliceWidth(const TensorView& values) {
   size_t width = 1;

@@ -23,6 +23,8 @@ struct IndexedSlices {
   IndexedSlicesView view() const { return {indices, values.view()}; }
 };
 
+// The shape with another first dimension. It has one (CHECK).
+Shape WithRows(const Shape& shape, int64_t rows);
 // Elements of one slice.
 size_t SliceWidth(const TensorView& values);
 

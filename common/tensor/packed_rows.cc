@@ -1,7 +1,5 @@
 #include "common/tensor/packed_rows.h"
 
-#include <vector>
-
 #include "common/base/check.h"
 #include "common/base/checked.h"
 
@@ -23,10 +21,9 @@ IndexedSlicesView ViewPacked(std::span<const std::byte> bytes, DType dtype, cons
   const uint64_t slice_bytes = kRowIndexBytes + RowBytes(dtype, variable);
   LOCKSTEP_CHECK(bytes.size() % slice_bytes == 0);
   const size_t slices = bytes.size() / slice_bytes;
-  std::vector<int64_t> dims(variable.dims().begin(), variable.dims().end());
-  dims[0] = static_cast<int64_t>(slices);
   return {{reinterpret_cast<const int64_t*>(bytes.data()), slices},
-          {dtype, Shape(dims), bytes.data() + slices * kRowIndexBytes}};
+          {dtype, WithRows(variable, static_cast<int64_t>(slices)),
+           bytes.data() + slices * kRowIndexBytes}};
 }
 
 }  // namespace lockstep

@@ -11,12 +11,6 @@
 namespace lockstep::ps {
 namespace {
 
-Shape WithRows(const Shape& values, size_t rows) {
-  std::vector<int64_t> dims(values.dims().begin(), values.dims().end());
-  dims[0] = static_cast<int64_t>(rows);
-  return Shape(dims);
-}
-
 // Calls `use` with the gradient's slices, the way they are to be accumulated.
 void WithSlices(const SparseGradientView& gradient, RowMerge merge,
                 absl::FunctionRef<void(const IndexedSlicesView&)> use) {

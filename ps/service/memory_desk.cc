@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "common/shm/host.h"
+#include "common/tensor/packed_rows.h"
 
 namespace lockstep::ps {
 namespace {
@@ -19,6 +20,30 @@ AttachMemoryReply NotToBeHad(absl::string_view reason) {
   reply.set_reason(std::string(reason));
   return reply;
 }
+
+// Bytes one after another, in spans cut anywhere.
+class SpanReader {
+ public:
+  explicit SpanReader(std::vector<std::span<const std::byte>> spans) : spans_(std::move(spans)) {}
+
+  // Adds the next `count` bytes to `to`. False: so many are not there.
+  bool Take(uint64_t count, std::vector<std::span<const std::byte>>* to) {
+    while (count > 0 && next_ < spans_.size()) {
+      std::span<const std::byte>& span = spans_[next_];
+      const uint64_t size = std::min<uint64_t>(count, span.size());
+      if (size > 0) to->push_back(span.first(size));
+      span = span.subspan(size);
+      count -= size;
+      if (span.empty()) ++next_;
+    }
+    return count == 0;
+  }
+  bool is_at_end() const { return next_ == spans_.size(); }
+
+ private:
+  std::vector<std::span<const std::byte>> spans_;
+  size_t next_ = 0;
+};
 
 }  // namespace
 
@@ -109,14 +134,31 @@ absl::Status MemoryDesk::Locate(const PushRequest& request, PushOrder* order) co
                                             " has attached no memory to this ps"));
   }
   const std::span<const std::byte> bytes = gradients->bytes();
-  order->payload.clear();
+  SpanReader indices(std::exchange(order->payload, {}));
   for (const lockstep::PushPiece& piece : request.pieces()) {
-    if (piece.place() > bytes.size() || piece.size() > bytes.size() - piece.place()) {
+    const auto wrong = [&piece](const auto&... what) {
       return absl::InvalidArgumentError(
-          absl::StrCat("push of variable ", piece.variable(), ": expected a place in the worker's ",
-                       bytes.size(), " bytes, got ", piece.size(), " bytes at ", piece.place()));
+          absl::StrCat("push of variable ", piece.variable(), ": ", what...));
+    };
+    const std::optional<uint64_t> index_bytes = PackedBytes(piece.rows(), 0);
+    if (!index_bytes.has_value() || *index_bytes > piece.size() ||
+        (*index_bytes > 0 && piece.offset() != 0)) {
+      return wrong("expected a whole sparse gradient in memory, got ", piece.size(),
+                   " bytes from offset ", piece.offset(), " of one of ", piece.rows(), " rows");
     }
-    order->payload.push_back(bytes.subspan(piece.place(), piece.size()));
+    if (!indices.Take(*index_bytes, &order->payload)) {
+      return wrong("expected a payload with the indices of its ", piece.rows(), " rows");
+    }
+    const uint64_t size = piece.size() - *index_bytes;
+    if (piece.place() > bytes.size() || size > bytes.size() - piece.place()) {
+      return wrong("expected a place in the worker's ", bytes.size(), " bytes, got ", size,
+                   " bytes at ", piece.place());
+    }
+    order->in_place.push_back(bytes.subspan(piece.place(), size));
+    order->payload.push_back(order->in_place.back());
+  }
+  if (!indices.is_at_end()) {
+    return absl::InvalidArgumentError("a push in memory with a payload beyond its row indices");
   }
   order->memory = std::move(gradients);
   return absl::OkStatus();

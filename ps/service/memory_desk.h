@@ -35,8 +35,9 @@ class MemoryDesk {
 
   // Whether the worker has the memory in which the values are now.
   bool HasValues(const WorkerIdentity& worker) const;
-  // Turns the places of a push into its payload. NOT_FOUND: this worker has attached no memory
-  // here; INVALID_ARGUMENT naming the variable: a place outside it.
+  // Puts what lies at the places of a push between the row indices that are its payload. NOT_FOUND:
+  // this worker has attached no memory here; INVALID_ARGUMENT naming the variable: a place outside
+  // it, a piece of a sparse gradient, another payload than its indices.
   absl::Status Locate(const PushRequest& request, PushOrder* order) const;
 
  private:

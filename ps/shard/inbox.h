@@ -21,6 +21,7 @@ struct Incoming {
   GlobalStep local_step;
   size_t variable = 0;
   Tensor buffer;
+  Tensor indices;  // of a sparse gradient whose values lie where the worker made them
   ByteRanges claimed;
   uint64_t num_bytes = 0;  // of the whole gradient
   uint64_t received = 0;   // bytes

@@ -131,8 +131,9 @@ struct PushPiece {
 };
 
 // `payload` is the pieces' bytes in their order, in spans that may be cut anywhere. With `memory`
-// they lie in memory that this keeps and that the worker leaves unchanged for as long as
-// proto/ps.proto says: one span for each piece.
+// there is one of `in_place` for each piece: its bytes, of a sparse variable those of its values,
+// which lie in memory that this keeps and that the worker leaves unchanged for as long as
+// proto/ps.proto says. They are part of the payload, too.
 struct PushOrder {
   WorkerIdentity worker;
   PushSeq push_seq;
@@ -141,6 +142,7 @@ struct PushOrder {
   bool ask = false;
   std::vector<std::span<const std::byte>> payload;
   std::shared_ptr<const void> memory;
+  std::vector<std::span<const std::byte>> in_place;
 };
 
 struct PushResult {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/indexed_slices.h"
 #include "common/tensor/packed_rows.h"
 #include "ps/shard/content_check.h"
 #include "ps/shard/shard_impl.h"
@@ -53,14 +54,6 @@ absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushInHand* push) {
     return absl::InvalidArgumentError("push_seq counts from 1, got 0");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(push->variables, push->catalog->ResolvePush(order));
-  if (order.memory != nullptr) {
-    for (const size_t variable : push->variables) {
-      if (!(*push->catalog)[variable].is_sparse) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(Quoted((*push->catalog)[variable]),
-                       ": expected a sparse gradient in the message, got one in memory"));
-    }
-  }
   if (order.ask) return absl::OkStatus();
   return CheckContents(*push->catalog, push->variables, order, refuse_non_finite);
 }
@@ -149,6 +142,7 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
     const uint64_t bytes = *state.catalog[variable].GradientBytes(type, order.pieces[piece].rows);
     std::optional<Tensor> buffer = InPlace(state, order, piece, variable);
     const bool is_here = buffer.has_value();
+    const uint64_t bytes_here = is_here ? buffer->num_bytes() : 0;
     if (is_here) {
       state.budget.Borrow(buffer->num_bytes());
     } else {
@@ -173,9 +167,15 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
     state.inbox.Add(incoming);
     if (is_here) {
       incoming->claimed.Claim(0, bytes);
-      incoming->received = bytes;
+      incoming->received = bytes_here;
       ++incoming->writers;
-      push->writings.push_back({piece, std::move(incoming), {}});
+      PushInHand::Writing writing{piece, incoming, {}};
+      if (const uint64_t index_bytes = bytes - bytes_here; index_bytes > 0) {
+        incoming->indices = Tensor(DType::kInt64, Shape({order.pieces[piece].rows}));
+        writing.ranges.push_back(
+            {position, static_cast<std::byte*>(incoming->indices.data()), index_bytes});
+      }
+      push->writings.push_back(std::move(writing));
       return;
     }
   }
@@ -197,16 +197,18 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
 
 std::optional<Tensor> Shard::Impl::InPlace(const HostedState& state, const PushOrder& order,
                                            size_t piece, size_t variable) {
+  if (order.memory == nullptr || !state.holds_in_place) return std::nullopt;
+  LOCKSTEP_CHECK(order.in_place.size() == order.pieces.size());
   const CatalogEntry& entry = state.catalog[variable];
-  const DType type = order.pieces[piece].dtype;
-  const uint64_t whole = entry.BytesAs(type);
-  const bool is_whole = order.pieces[piece].size == whole && whole > 0;
-  if (order.memory == nullptr || !state.holds_in_place || !is_whole) return std::nullopt;
-  const std::span<const std::byte> bytes = order.payload[piece];
-  LOCKSTEP_CHECK(bytes.size() == whole);
+  const PushPiece& header = order.pieces[piece];
+  const std::span<const std::byte> bytes = order.in_place[piece];
+  const Shape shape = entry.is_sparse ? WithRows(entry.shape, header.rows) : entry.shape;
+  const bool is_whole = header.size == entry.GradientBytes(header.dtype, header.rows);
+  if (!is_whole || bytes.empty()) return std::nullopt;
+  LOCKSTEP_CHECK(bytes.size() == shape.num_elements() * SizeOf(header.dtype));
   if (reinterpret_cast<uintptr_t>(bytes.data()) % Tensor::kAlignment != 0) return std::nullopt;
   // What is held is only read.
-  return Tensor::Borrow(type, entry.shape, const_cast<std::byte*>(bytes.data()), order.memory);
+  return Tensor::Borrow(header.dtype, shape, const_cast<std::byte*>(bytes.data()), order.memory);
 }
 
 void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox) {
@@ -245,7 +247,7 @@ Verdict Shard::Impl::Count(HostedState* state, Incoming* incoming, std::vector<C
     return Decide(state, incoming->key, variable, Verdict::kStale);
   }
   state->step.Hold(variable, {incoming->key.worker, incoming->key.push_seq, incoming->local_step,
-                              std::move(incoming->buffer)});
+                              std::move(incoming->buffer), std::move(incoming->indices)});
   const Verdict verdict = Decide(state, incoming->key, variable, Verdict::kAccepted);
   if (std::optional<Closing> closing = state->step.TryClose(variable)) {
     Taken(state, *closing, outbox);

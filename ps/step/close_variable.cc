@@ -22,6 +22,10 @@ TensorView GradientOf(const HeldGradient& held, const Variable&, const DenseAccu
 }
 
 IndexedSlicesView SlicesOf(const HeldGradient& held, const Variable& variable) {
+  if (held.indices.num_elements() > 0) {
+    const auto indices = held.indices.as<int64_t>();
+    return {{indices.data(), indices.size()}, held.value.view()};
+  }
   return ViewPacked(held.value.view().bytes(), variable.dtype(), variable.shape());
 }
 
@@ -84,12 +88,6 @@ std::optional<RowMeans> MeansOf(const Closing& closing, const Variable& variable
 constexpr size_t kMostRowsAtATime = 16;
 constexpr size_t kBlockBytes = size_t{16} << 10;
 
-Tensor MakeRows(const Variable& variable, size_t rows) {
-  std::vector<int64_t> dims(variable.shape().dims().begin(), variable.shape().dims().end());
-  dims[0] = static_cast<int64_t>(rows);
-  return Tensor(variable.dtype(), Shape(dims));
-}
-
 void ChangeRows(const Closing& closing, const UpdateRule& rule, absl::Span<const float> scalars,
                 RunRanges run, const RowMeans& means, Variable* variable) {
   const size_t row_bytes = std::max<size_t>(1, RowBytes(variable->dtype(), variable->shape()));
@@ -103,7 +101,7 @@ void ChangeRows(const Closing& closing, const UpdateRule& rule, absl::Span<const
       }
     };
     run(rows.size(), std::max<size_t>(1, kRangeBytes / row_bytes), [&](size_t begin, size_t end) {
-      Tensor block = MakeRows(*variable, at_a_time);
+      Tensor block(variable->dtype(), WithRows(variable->shape(), static_cast<int64_t>(at_a_time)));
       for (size_t first = begin; first < end; first += at_a_time) {
         const size_t last = std::min(first + at_a_time, end);
         prefetch(rows.subspan(last, std::min(at_a_time, end - last)));

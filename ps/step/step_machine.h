@@ -31,7 +31,10 @@ struct HeldGradient {
   WorkerIndex worker;
   PushSeq push_seq;
   GlobalStep local_step;
-  Tensor value;  // of a sparse variable packed, as bytes: common/tensor/packed_rows.h
+  Tensor value;
+  // Of a sparse variable: the rows of the slices in `value`. None: these are packed with them, as
+  // bytes (common/tensor/packed_rows.h).
+  Tensor indices = {};
 };
 
 // What the chief ordered for a step.

@@ -80,6 +80,29 @@ TEST_CASE("a table trains to the same bits on any number of ps, whole or in part
   }
 }
 
+TEST_CASE("a table that changes in place has the same bits in messages and in shared memory") {
+  const TableJob job;
+  const auto run = [&job](int ps, const std::string& more) {
+    JobText text = job.Text(more);
+    text.optimizer = "adagrad {} learning_rate { base: 0.1 }";
+    text.evaluation = "every_steps: 10 batch: 16";
+    return Run(ps, 2, text);
+  };
+  const nlohmann::json plain = run(1, "transport { shared_memory: OFF }");
+  const std::vector<double> losses = Losses(plain);
+  REQUIRE(losses.size() == 30);
+  CHECK(losses.back() < losses.front());
+  REQUIRE_FALSE(plain["evaluations"].empty());
+  for (const auto& [ps, more] : {std::pair{1, "transport { shared_memory: COPY }"},
+                                 {1, "transport { shared_memory: MAP }"},
+                                 {2, "transport { shared_memory: COPY } max_part_bytes: 150"}}) {
+    CAPTURE(ps, more);
+    const nlohmann::json other = run(ps, more);
+    CHECK(Losses(other) == losses);
+    CHECK(other["evaluations"].back() == plain["evaluations"].back());
+  }
+}
+
 TEST_CASE("a checkpoint of parts is evaluated alone and goes on in other parts") {
   const TableJob job;
   const nlohmann::json summary = Run(2, 2, job.Text("max_part_bytes: 150"));

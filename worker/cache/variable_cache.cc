@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/indexed_slices.h"
 
 namespace lockstep::worker {
 namespace {
@@ -15,9 +16,7 @@ constexpr GlobalStep kNoVersion(-1);
 MutableTensorView Nothing() { return {.shape = Shape({0})}; }
 
 Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
-  std::vector<int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
-  dims[0] = rows;
-  return Tensor(variable.dtype, Shape(dims));
+  return Tensor(variable.dtype, WithRows(variable.shape, rows));
 }
 
 }  // namespace

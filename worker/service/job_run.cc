@@ -145,7 +145,8 @@ absl::Status JobRun::OpenData() {
 
 void JobRun::MakeMemory() {
   if (options_.registration.job().transport().shared_memory() == TransportDef::OFF) return;
-  auto memory = GradientMemory::Create(StepRunner::GradientBytes(layout_));
+  auto memory =
+      GradientMemory::Create(StepRunner::GradientBytes(layout_, rows_->MostRows(Examples())));
   if (memory.ok()) {
     memory_ = *std::move(memory);
   } else {
@@ -167,12 +168,19 @@ std::unique_ptr<PsData> JobRun::Connect(size_t shard) {
       std::move(memory));
 }
 
+int64_t JobRun::Examples() const {
+  const JobDef& job = options_.registration.job();
+  return job.batch_per_tower() * TowersOf(job);
+}
+
 void JobRun::ConnectShards() {
+  rows_ = std::make_unique<BatchRows>(graph_);
   MakeMemory();
   const RegisterTaskReply& registration = options_.registration;
   const SyncDef& sync = registration.job().sync();
   TrainingLoopOptions training;
   training.step.identity = identity_;
+  training.step.examples = Examples();
   training.step.seed = registration.job().seed();
   training.step.clipping = registration.job().optimizer().clipping();
   training.step.asynchronous = sync.has_asynchronous();
@@ -192,7 +200,6 @@ void JobRun::ConnectShards() {
     shards_.push_back(Connect(i));
     shard_pointers_.push_back(shards_.back().get());
   }
-  rows_ = std::make_unique<BatchRows>(graph_);
   training_ =
       std::make_unique<TrainingLoop>(std::move(training), StepParts{.layout = &layout_,
                                                                     .shards = shard_pointers_,

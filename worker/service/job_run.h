@@ -62,6 +62,7 @@ class JobRun {
   void StartHeartbeat();
   absl::Status Prepare();
   // Memory to share with the ps of this host, where the job wants it.
+  int64_t Examples() const;  // of a step
   void MakeMemory();
   std::unique_ptr<PsData> Connect(size_t shard);
   absl::Status OpenData();

@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/check.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "common/tensor/indexed_slices.h"
 
 namespace lockstep::worker {
 namespace {
@@ -32,8 +34,10 @@ std::vector<PsData*> PointersOf(const std::vector<std::unique_ptr<JoinedCalls>>&
   return pointers;
 }
 
-bool HasGradientOfFixedSize(const WholeVariable& variable) {
-  return !variable.sparse && !variable.frozen;
+// Of the largest gradient; without elements where there is none.
+Shape MostOf(const WholeVariable& variable, int64_t most_rows) {
+  if (variable.frozen) return Shape({0});
+  return variable.sparse ? WithRows(variable.shape, most_rows) : variable.shape;
 }
 
 void Multiply(std::span<float> elements, int factor) {
@@ -55,11 +59,13 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerO
   return runner;
 }
 
-uint64_t StepRunner::GradientBytes(const VariableLayout& layout) {
+uint64_t StepRunner::GradientBytes(const VariableLayout& layout,
+                                   std::span<const int64_t> most_rows) {
   uint64_t bytes = 0;
-  for (const WholeVariable& variable : layout.variables()) {
-    if (!HasGradientOfFixedSize(variable)) continue;
-    const auto elements = static_cast<uint64_t>(variable.shape.num_elements());
+  for (size_t i = 0; i < layout.variables().size(); ++i) {
+    const WholeVariable& variable = layout.variables()[i];
+    if (variable.frozen) continue;
+    const auto elements = static_cast<uint64_t>(MostOf(variable, most_rows[i]).num_elements());
     bytes += Tensor::RoomFor(elements * SizeOf(variable.dtype));
   }
   return bytes;
@@ -73,17 +79,19 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
       stamps_(parts.shards.size()),
       sender_(*parts.layout, shards_, PusherOptionsOf(options)),
       clipper_(options.clipping, *parts.layout, [this](int variable) { Send(variable); }) {
-  for (const WholeVariable& variable : parts.layout->variables()) {
-    const bool has_fixed_size = HasGradientOfFixedSize(variable);
-    if (!has_fixed_size) {
+  const std::vector<WholeVariable>& variables = parts.layout->variables();
+  const std::vector<int64_t> most_rows = parts.rows->MostRows(options.examples);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const DType dtype = variables[i].dtype;
+    const Shape most = MostOf(variables[i], most_rows[i]);
+    if (variables[i].frozen) {
       memory_.emplace_back();
     } else if (parts.memory != nullptr) {
-      memory_.push_back(parts.memory->Take(variable.dtype, variable.shape));
+      memory_.push_back(parts.memory->Take(dtype, most));
     } else {
-      memory_.emplace_back(variable.dtype, variable.shape);
+      memory_.emplace_back(dtype, most);
     }
-    gradients_.push_back(
-        {variable.dtype, variable.shape, has_fixed_size ? memory_.back().data() : nullptr});
+    gradients_.push_back({dtype, variables[i].shape, memory_.back().data()});
   }
 }
 
@@ -161,7 +169,7 @@ bool StepRunner::ReleasePushes(DequeueSeq dequeue_seq) {
 }
 
 void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
-  MakeRoom();
+  AimAtRows();
   const absl::Duration start = options_.clock->Monotonic();
   SleepForTrials();
   const uint64_t key =
@@ -181,12 +189,12 @@ void StepRunner::SleepForTrials() {
   if (sleep > absl::ZeroDuration()) absl::SleepFor(sleep);
 }
 
-void StepRunner::MakeRoom() {
+void StepRunner::AimAtRows() {
   const std::vector<WholeVariable>& variables = parts_.layout->variables();
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!variables[i].sparse || variables[i].frozen) continue;
     const TensorView& rows = variables_->views()[i];
-    if (memory_[i].num_bytes() < rows.num_bytes()) memory_[i] = Tensor(rows.dtype, rows.shape);
+    LOCKSTEP_CHECK(rows.num_bytes() <= memory_[i].num_bytes());
     gradients_[i] = {rows.dtype, rows.shape, memory_[i].data()};
   }
 }

@@ -43,6 +43,7 @@ struct StepRunnerOptions {
   bool values_in_place = false;
   // As which gradients and values travel: PusherOptions, PullerOptions.
   DType wire_type = DType::kFloat32;
+  int64_t examples = 1;  // of a step, in all towers together
   absl::Duration sleep;  // for trials: each step computes this much longer
   absl::Duration stall;  // for trials: every fourth step computes this much longer still
   const Clock* clock = Clock::Real();
@@ -66,8 +67,8 @@ class StepRunner {
   static absl::StatusOr<std::unique_ptr<StepRunner>> Create(const StepRunnerOptions& options,
                                                             const StepParts& parts);
 
-  // What StepParts::memory should have: for every gradient whose size does not change.
-  static uint64_t GradientBytes(const VariableLayout& layout);
+  // What StepParts::memory should have: for every gradient, of a table with its most rows.
+  static uint64_t GradientBytes(const VariableLayout& layout, std::span<const int64_t> most_rows);
 
   // Synchronous: the gradient of `step`, from its version and its data. Without one where the step
   // was committed meanwhile: it would be dropped. `dequeue_seq` is that of the token to go on with.
@@ -92,8 +93,8 @@ class StepRunner {
   bool ReleasePushes(DequeueSeq dequeue_seq);
   void Train(const std::vector<Batch>& batches, int64_t number);
   void SleepForTrials();
-  // For the gradients of the rows that have been fetched.
-  void MakeRoom();
+  // Lets the gradients of tables be of the rows that have been fetched.
+  void AimAtRows();
   // A gradient on its way: from the towers, and from the clipper.
   void Ready(int variable);
   void Send(int variable);
@@ -104,7 +105,7 @@ class StepRunner {
   std::vector<PsData*> shards_;                       // the same
   std::unique_ptr<VariableCache> variables_;
   // In the graph's order; kept until the next step, so that they can be sent again. A sparse one
-  // has room for the most rows so far, a frozen one none.
+  // has room for its most rows, a frozen one none.
   std::vector<Tensor> memory_;
   std::vector<MutableTensorView> gradients_;
   std::vector<GlobalStep> stamps_;  // of the gradient at hand, by shard

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/checked.h"
 
 namespace lockstep::worker {
 namespace {
@@ -57,6 +58,15 @@ BatchRows::BatchRows(const ModelGraph& graph) : rows_(graph.variables().size()) 
     tables_.push_back(
         {index, std::vector<uint64_t>(words), std::vector<uint64_t>(WordsFor(words)), {}});
   }
+}
+
+std::vector<int64_t> BatchRows::MostRows(int64_t examples) const {
+  std::vector<int64_t> most(rows_.size());
+  for (const Table& table : tables_) {
+    const std::optional<int64_t> lookups = CheckedMultiply(examples, table.index.columns.count);
+    most[table.index.variable] = std::min(table.index.rows, lookups.value_or(table.index.rows));
+  }
+  return most;
 }
 
 void BatchRows::Collect(std::span<const Batch> batches) {

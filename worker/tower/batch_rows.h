@@ -17,6 +17,9 @@ class BatchRows {
  public:
   explicit BatchRows(const ModelGraph& graph);
 
+  // By variable, of how many rows so many examples can have a gradient; 0 for one that is no table.
+  std::vector<int64_t> MostRows(int64_t examples) const;
+
   // Finds the rows of the batches of all towers together. Indices are sound: the data's reader has
   // checked them.
   void Collect(std::span<const Batch> batches);

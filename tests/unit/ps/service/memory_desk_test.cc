@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
 #include "common/client/gradient_pusher.h"
 #include "common/client/variable_puller.h"
 #include "common/shm/handover_client.h"
@@ -70,6 +71,63 @@ TEST_CASE("A place in a worker's memory becomes the payload, and outside it noth
     const absl::Status outside = Locate(desk, worker, {{0, 8}, {place, size}}).status();
     CHECK(absl::IsInvalidArgument(outside));
     CHECK(absl::StrContains(outside.message(), "variable 7"));
+  }
+}
+
+TEST_CASE("Row indices come in the message, and the values of their slices lie in memory") {
+  MemoryDesk desk;
+  REQUIRE(desk.MakeValues(100).has_value());
+  const ps::WorkerIdentity worker = Identity(0, 100);
+  const auto memory = Attach(&desk, worker);
+  const std::vector<std::byte> indices(40);
+  // A dense piece of 8 bytes, then sparse ones: 3 and 2 rows of 4 bytes.
+  struct Message {
+    uint64_t offset = 0;
+    int64_t rows = 3;
+    uint64_t index_bytes = 40;
+  };
+  const auto locate = [&](const Message& message) -> absl::StatusOr<PushOrder> {
+    PushRequest request;
+    request.add_pieces()->set_size(8);
+    lockstep::PushPiece* piece = request.add_pieces();
+    piece->set_variable(7);
+    piece->set_offset(message.offset);
+    piece->set_size(36);
+    piece->set_rows(message.rows);
+    piece->set_place(64);
+    piece = request.add_pieces();
+    piece->set_variable(8);
+    piece->set_size(24);
+    piece->set_rows(2);
+    piece->set_place(128);
+    PushOrder order;
+    order.worker = worker;
+    // Cut within the first piece's indices.
+    order.payload = {std::span(indices).first(10),
+                     std::span(indices).subspan(10, message.index_bytes - 10)};
+    LOCKSTEP_RETURN_IF_ERROR(desk.Locate(request, &order));
+    return order;
+  };
+  const auto order = locate({});
+  REQUIRE(order.ok());
+  std::vector<size_t> sizes;
+  for (const auto& span : order->payload) sizes.push_back(span.size());
+  CHECK(sizes == std::vector<size_t>{8, 10, 14, 12, 16, 8});
+  REQUIRE(order->in_place.size() == 3);
+  CHECK(order->in_place[1].data() == order->payload[3].data());
+  CHECK(order->in_place[2].size() == 8);
+  for (const auto& [message, error] : std::vector<std::pair<Message, std::string>>{
+           {{.offset = 8},
+            "expected a whole sparse gradient in memory, got 36 bytes from offset 8"},
+           {{.rows = 5}, "of one of 5 rows"},
+           {{.rows = -1}, "of one of -1 rows"},
+           {{.rows = INT64_MAX}, "rows"},
+           {{.index_bytes = 39}, "variable 8: expected a payload with the indices of its 2 rows"},
+           {{.rows = 2}, "beyond its row indices"}}) {
+    CAPTURE(error);
+    const absl::Status refused = locate(message).status();
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK(absl::StrContains(refused.message(), error));
   }
 }
 

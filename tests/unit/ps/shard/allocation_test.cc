@@ -35,6 +35,7 @@ class Steps {
         push.payload.push_back(gradient_->view().bytes());
         pull.pieces.push_back({VariableId(v)});
       }
+      if (in_memory) push.in_place = push.payload;
     }
   }
 

@@ -172,6 +172,7 @@ TEST_CASE("a gradient in half the width is held where the worker wrote it, too")
   Message message = Halves(0, kGradient, DType::kBFloat16);
   PushOrder order = message.order();
   order.payload = {std::as_const(*memory).view().bytes()};
+  order.in_place = order.payload;
   order.memory = memory;
   REQUIRE(h.shard.Push(order).ok());
   CHECK(h.shard.Report().held_bytes == 0);

@@ -190,7 +190,8 @@ class ClickJob {
                      .asynchronous = options_.asynchronous,
                      .fetch_ahead = options_.fetch_ahead,
                      .sum_towers = options_.sum_towers,
-                     .wire_type = options_.wire_type};
+                     .wire_type = options_.wire_type,
+                     .examples = options_.batch * options_.towers};
     training.start_step = GlobalStep(options_.start);
     training.num_replicas = options_.workers;
     training.shard_names.assign(options_.ps, "ps");
