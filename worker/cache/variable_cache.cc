@@ -44,7 +44,9 @@ VariableCache::VariableCache(const VariableLayout& layout, size_t num_shards, Pl
     memory_.push_back(variable.sparse ? MakeRows(variable, 0)
                                       : Tensor(variable.dtype, variable.shape));
     views_.push_back(std::as_const(memory_.back()).view());
-    part_rows_.push_back(variable.sparse ? std::make_unique<PartRows>(variable) : nullptr);
+    for (auto* rows : {&part_rows_, &next_rows_}) {
+      rows->push_back(variable.sparse ? std::make_unique<PartRows>(variable) : nullptr);
+    }
   }
 }
 
@@ -70,19 +72,32 @@ void VariableCache::MakePullers(std::span<PsData* const> shards, const PullerOpt
 absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
                                                 std::span<const std::span<const int64_t>> rows) {
   LOCKSTEP_RETURN_IF_ERROR(FinishAhead());
-  AimAt(rows, version != dense_version_);
-  dense_version_ = kNoVersion;
-  StartFetch(version, PullAhead::kWindow);
-  LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
-  const GlobalStep newest = std::max(version, *std::ranges::max_element(fetched_));
+  const bool has_dense = std::exchange(dense_version_, kNoVersion) == version;
+  const bool has_rows = std::exchange(rows_version_, kNoVersion) == version;
+  GlobalStep newest = version;
+  if (!has_dense || !has_rows) {
+    if (has_rows) {
+      Aim(/*with_dense=*/true, /*with_rows=*/false);
+    } else {
+      AimAt(rows, !has_dense);
+    }
+    StartFetch(version, PullAhead::kWindow);
+    LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
+    newest = std::max(newest, *std::ranges::max_element(fetched_));
+  }
+  part_rows_.swap(next_rows_);
   if (newest == version) dense_version_ = version;
   return newest;
 }
 
-void VariableCache::FetchAhead(GlobalStep version) {
+void VariableCache::FetchAhead(GlobalStep version, std::span<const std::span<const int64_t>> rows) {
   LOCKSTEP_CHECK(!is_ahead_);
-  Aim(/*with_dense=*/true, /*with_rows=*/false);
-  dense_version_ = kNoVersion;
+  if (rows.empty()) {
+    Aim(/*with_dense=*/true, /*with_rows=*/false);
+  } else {
+    AimAt(rows, /*with_dense=*/true);
+  }
+  dense_version_ = rows_version_ = kNoVersion;
   is_ahead_ = true;
   StartFetch(version, PullAhead::kEverything);
 }
@@ -92,7 +107,9 @@ absl::Status VariableCache::FetchNewest(std::span<const std::span<const int64_t>
   AimAt(rows, /*with_dense=*/true);
   AimAtSomething();
   StartFetch(kNoVersion, PullAhead::kWindow);
-  return FinishFetch();
+  LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
+  part_rows_.swap(next_rows_);
+  return absl::OkStatus();
 }
 
 void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense) {
@@ -103,13 +120,14 @@ void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool w
     const auto num_rows = static_cast<int64_t>(rows[i].size());
     if (memory_[i].shape().dim(0) < num_rows) memory_[i] = MakeRows(variables[i], num_rows);
     views_[i] = RowRange(std::as_const(memory_[i]).view(), 0, num_rows);
-    part_rows_[i]->Divide(rows[i]);
+    next_rows_[i]->Divide(rows[i]);
   }
   Aim(with_dense, /*with_rows=*/true);
 }
 
 void VariableCache::Aim(bool with_dense, bool with_rows) {
   fetches_dense_ = with_dense;
+  fetches_rows_ = with_rows;
   for (Shard& shard : shards_) {
     for (size_t k = 0; k < shard.targets.size(); ++k) {
       const auto [variable, part] = shard.targets[k];
@@ -117,7 +135,7 @@ void VariableCache::Aim(bool with_dense, bool with_rows) {
       if (!(is_sparse ? with_rows : with_dense)) {
         shard.puller->SetTarget(k, Nothing());
       } else if (is_sparse) {
-        const PartRows::Range& range = part_rows_[variable]->of_part(part);
+        const PartRows::Range& range = next_rows_[variable]->of_part(part);
         shard.puller->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
       } else {
         shard.puller->SetTarget(k, MemoryOf(shard.targets[k]));
@@ -130,7 +148,7 @@ MutableTensorView VariableCache::MemoryOf(const Target& target) {
   const WholeVariable& variable = layout_.variables()[target.variable];
   Tensor& memory = memory_[target.variable];
   if (variable.sparse) {
-    const PartRows::Range& range = part_rows_[target.variable]->of_part(target.part);
+    const PartRows::Range& range = next_rows_[target.variable]->of_part(target.part);
     return RowRange(memory.view(), static_cast<int64_t>(range.begin),
                     static_cast<int64_t>(range.indices.size()));
   }
@@ -191,7 +209,9 @@ absl::Status VariableCache::FinishAhead() {
   if (!std::exchange(is_ahead_, false)) return absl::OkStatus();
   LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
   const auto [oldest, newest] = std::ranges::minmax_element(fetched_);
-  if (*oldest == *newest) dense_version_ = *newest;
+  if (*oldest != *newest) return absl::OkStatus();
+  dense_version_ = *newest;
+  if (fetches_rows_) rows_version_ = *newest;
   return absl::OkStatus();
 }
 

@@ -46,22 +46,24 @@ class VariableCache {
 
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once, and blocks until all are here. rows[i] are those of variable i, ascending, each
-  // once; nothing for a dense one. What is dense and has that version already is not fetched again.
+  // once; nothing for a dense one. What is dense and has that version already is not fetched again,
+  // nor are the rows that FetchAhead brought with it, which are the same.
   // Returns the newest version that any shard answered with: higher than asked for when the version
   // is kept no longer somewhere (then a gradient computed from the mixture would be stale anyway).
   absl::StatusOr<GlobalStep> Fetch(GlobalStep version,
                                    std::span<const std::span<const int64_t>> rows);
-  // Begins to bring every dense variable to a version that is still to come, and returns at once;
-  // the next fetch waits for that. Whoever asks must be sure that nobody can want one of before.
-  void FetchAhead(GlobalStep version);
+  // Begins to bring every dense variable, and these rows of the sparse ones, to a version that is
+  // still to come, and returns at once; the next fetch waits for that. Whoever asks must be sure
+  // that nobody can want one of before. Without `rows` the dense ones alone.
+  void FetchAhead(GlobalStep version, std::span<const std::span<const int64_t>> rows = {});
   // Fetch of kNewest: version_of tells what came. Something comes from each shard that has
   // variables, if need be a row that nobody asked for.
   absl::Status FetchNewest(std::span<const std::span<const int64_t>> rows);
 
   // views()[i] is variable i; of a sparse one [rows, ...], the rows last fetched. Valid until the
-  // next fetch, with which dense ones may move; after FetchAhead only sparse ones are.
+  // next fetch or FetchAhead, with which they may move.
   std::span<const TensorView> views() const { return views_; }
-  // How the rows last fetched of a sparse variable lie in its parts.
+  // How the rows last fetched of a sparse variable lie in its parts; not those of a FetchAhead.
   const PartRows& part_rows(size_t variable) const { return *part_rows_[variable]; }
 
   // The lowest version among what the last fetch brought from the shard.
@@ -81,7 +83,8 @@ class VariableCache {
 
   VariableCache(const VariableLayout& layout, size_t num_shards, Place place);
   void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
-  // Tells the pullers what the next fetch brings, and where to: of sparse variables these rows.
+  // Tells the pullers what the next fetch brings, and where to: of sparse variables these rows,
+  // which are next_rows_ then.
   void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
   // The same with the rows of before, or none.
   void Aim(bool with_dense, bool with_rows);
@@ -101,13 +104,17 @@ class VariableCache {
   const Place place_;
   std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far
   std::vector<TensorView> views_;
-  std::vector<std::unique_ptr<PartRows>> part_rows_;  // null for a dense variable
-  Gather<GlobalStep> versions_;                       // by shard, of the fetch under way
-  std::vector<Shard> shards_;                         // their pullers tell the versions
-  std::span<const GlobalStep> fetched_;               // the versions of the last fetch
+  // Null for a dense variable. The rows of the last fetch, and those that are brought ahead.
+  std::vector<std::unique_ptr<PartRows>> part_rows_;
+  std::vector<std::unique_ptr<PartRows>> next_rows_;
+  Gather<GlobalStep> versions_;          // by shard, of the fetch under way
+  std::vector<Shard> shards_;            // their pullers tell the versions
+  std::span<const GlobalStep> fetched_;  // the versions of the last fetch
   bool is_ahead_ = false;
   bool fetches_dense_ = false;  // the fetch under way, or the last one
+  bool fetches_rows_ = false;
   GlobalStep dense_version_ = GlobalStep(-1);
+  GlobalStep rows_version_ = GlobalStep(-1);  // of next_rows_
 };
 
 }  // namespace lockstep::worker

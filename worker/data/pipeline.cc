@@ -27,6 +27,8 @@ class PrefetchedPipeline final : public Pipeline {
     return prefetcher_.Get(step.value());
   }
 
+  bool IsReady(GlobalStep step) const override { return prefetcher_.Has(step.value()); }
+
   int64_t num_examples() const override { return batches_.num_examples(); }
 
  private:

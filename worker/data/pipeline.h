@@ -54,6 +54,9 @@ class Pipeline {
   // INVALID_ARGUMENT for a step below 0 or so high that its examples cannot be counted.
   virtual absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) = 0;
 
+  // Whether BatchesFor would not block.
+  virtual bool IsReady(GlobalStep step) const = 0;
+
   virtual int64_t num_examples() const = 0;
 };
 

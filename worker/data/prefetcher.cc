@@ -1,5 +1,7 @@
 #include "worker/data/prefetcher.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace lockstep::worker {
@@ -41,6 +43,12 @@ const std::vector<Batch>* Prefetcher::Get(int64_t step) {
   ready_.erase(ready_.begin());
   LOCKSTEP_CHECK(in_use_->step == step);
   return &in_use_->batches;
+}
+
+bool Prefetcher::Has(int64_t step) const {
+  absl::MutexLock lock(&mutex_);
+  if (in_use_ != nullptr && in_use_->step == step) return true;
+  return std::ranges::find(ready_, step, &Slot::step) != ready_.end();
 }
 
 void Prefetcher::Advance(int64_t step) {

@@ -31,6 +31,8 @@ class Prefetcher {
   // Blocks until the batches of the step are ready, 0 <= step <= last_step. They stay valid until
   // the next call. A step that is not the coming one restarts the work there.
   const std::vector<Batch>* Get(int64_t step);
+  // Whether Get would not block.
+  bool Has(int64_t step) const;
 
  private:
   struct Slot {
@@ -47,7 +49,7 @@ class Prefetcher {
   const Fill fill_;
   std::vector<Slot> slots_;  // a slot's content belongs to whoever took it out of the lists below
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<Slot*> free_ ABSL_GUARDED_BY(mutex_);
   std::vector<Slot*> ready_ ABSL_GUARDED_BY(mutex_);     // in ascending order of steps
   Slot* in_use_ ABSL_GUARDED_BY(mutex_) = nullptr;       // the consumer's

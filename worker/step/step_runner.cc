@@ -122,10 +122,22 @@ absl::StatusOr<bool> StepRunner::RunNewest(GlobalStep batch) {
 }
 
 absl::StatusOr<const std::vector<Batch>*> StepRunner::Read(GlobalStep batch) {
+  if (batches_ != nullptr && batches_of_ == batch) return batches_;
+  batches_ = nullptr;
   parts_.progress->WaitFor("its own data");
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, parts_.data->BatchesFor(batch));
-  parts_.rows->Collect(*batches);
-  return batches;
+  LOCKSTEP_ASSIGN_OR_RETURN(batches_, parts_.data->BatchesFor(batch));
+  batches_of_ = batch;
+  parts_.rows->Collect(*batches_);
+  return batches_;
+}
+
+void StepRunner::FetchAhead(GlobalStep step) {
+  // The gradient of this step is not to wait for data.
+  if (parts_.data->IsReady(step) && Read(step).ok()) {
+    variables_->FetchAhead(step, parts_.rows->rows());
+  } else {
+    variables_->FetchAhead(step);
+  }
 }
 
 absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<Batch>& batches,
@@ -139,7 +151,7 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
   clipper_.Finish();
   bool waits_for_step = false;
   if (options_.fetch_ahead) {
-    variables_->FetchAhead(stamps_[kStepShard].next());
+    FetchAhead(stamps_[kStepShard].next());
     waits_for_step = ReleasePushes(dequeue_seq);
   }
   parts_.progress->WaitFor(

@@ -83,7 +83,10 @@ class StepRunner {
  private:
   StepRunner(const StepRunnerOptions& options, const StepParts& parts);
 
+  // The batches of a step, with their rows collected.
   absl::StatusOr<const std::vector<Batch>*> Read(GlobalStep batch);
+  // Begins to bring what the step, a later one, needs.
+  void FetchAhead(GlobalStep step);
   // From the variables that have been fetched, with stamps_. `number` seeds what is random. What
   // the shards said, by shard.
   absl::StatusOr<std::span<const PushSummary>> Push(const std::vector<Batch>& batches,
@@ -111,6 +114,9 @@ class StepRunner {
   std::vector<GlobalStep> stamps_;  // of the gradient at hand, by shard
   GradientSender sender_;
   GradientClipper clipper_;  // in front of the sender
+  // What was read last, and of which step.
+  const std::vector<Batch>* batches_ = nullptr;
+  GlobalStep batches_of_;
   PushSeq push_seq_;
 };
 

@@ -173,6 +173,35 @@ TEST_CASE("what is dense comes ahead, as soon as its version exists") {
   for (size_t i = 0; i < ahead.size(); ++i) CHECK(f.Values(1)[i] == Approx(ahead[i] - 2));
 }
 
+TEST_CASE("rows of the next step come ahead with what is dense, while this step's are pushed") {
+  Fixture f(SplitPlacement());
+  f.cluster.RunSteps();
+  f.Fetch(0, {0, 4, 9});
+  const std::vector<float> before = f.Values(0);
+  const std::vector<int64_t> next = {3, 4, 8, 9};
+  std::vector<float> gradient(6, 1), dense(5, 1), mean = {9};
+  f.sender.Start(PushSeq(1), std::vector<GlobalStep>(f.shards.pointers().size(), GlobalStep(0)));
+  f.cache->FetchAhead(GlobalStep(1), f.Named(next));
+  f.sender.Send(2, {DType::kFloat32, Shape({1}), mean.data()});
+  f.sender.Send(1, {DType::kFloat32, Shape({5}), dense.data()});
+  // They lie in their parts as before.
+  f.sender.SendRows(0, f.cache->part_rows(0), {DType::kFloat32, Shape({3, 2}), gradient.data()});
+  REQUIRE(f.sender.Finish().ok());
+  CHECK(f.Fetch(1, next) == GlobalStep(1));
+  CHECK(f.Values(0).size() == 8);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(f.Values(0)[2 + i] == before[2 + i] - 1);  // row 4
+    CHECK(f.Values(0)[6 + i] == before[4 + i] - 1);  // row 9
+  }
+  CHECK(f.Values(2) == std::vector<float>{9});
+  // All of it was there.
+  const int64_t pulls = f.shards.pulls();
+  f.Push(2, 1, 1);
+  f.cache->FetchAhead(GlobalStep(2), f.Named(next));
+  f.Fetch(2, next);
+  CHECK(f.shards.pulls() - pulls == static_cast<int64_t>(f.shards.pointers().size()));
+}
+
 TEST_CASE("values that nobody waits for any more do not hold up the end") {
   Fixture f(SplitPlacement());
   f.cluster.RunSteps();

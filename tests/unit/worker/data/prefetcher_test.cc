@@ -95,6 +95,28 @@ TEST_CASE("Steps that were passed over are skipped without starting again") {
   CHECK(fills <= 6);
 }
 
+TEST_CASE("What is ready, or in use, is there without waiting") {
+  absl::Notification may_fill_two;
+  absl::Notification fills_two;
+  const auto fill = [&](int64_t step, std::vector<Batch>* batches) {
+    if (step == 2) {
+      fills_two.Notify();  // step 1 is ready
+      may_fill_two.WaitForNotification();
+    }
+    WriteStep(step, batches);
+  };
+  Prefetcher prefetcher(2, kNoEnd, OneNumber, fill);
+  prefetcher.Get(0);
+  fills_two.WaitForNotification();
+  CHECK(prefetcher.Has(0));
+  CHECK(prefetcher.Has(1));
+  CHECK_FALSE(prefetcher.Has(2));
+  may_fill_two.Notify();
+  prefetcher.Get(2);
+  CHECK(prefetcher.Has(2));
+  CHECK_FALSE(prefetcher.Has(1));
+}
+
 TEST_CASE("Nothing is prepared beyond the last step") {
   std::atomic<int64_t> highest = -1;
   {

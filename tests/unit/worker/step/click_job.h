@@ -65,6 +65,7 @@ class NotingPipeline final : public Pipeline {
     asked_->push_back(step.value());
     return pipeline_->BatchesFor(step);
   }
+  bool IsReady(GlobalStep step) const override { return pipeline_->IsReady(step); }
   int64_t num_examples() const override { return pipeline_->num_examples(); }
 
  private:
