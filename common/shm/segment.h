@@ -18,8 +18,8 @@ namespace lockstep::shm {
 // Constant; what the bytes say is between the two sides. Every tensor in it keeps it alive.
 class Segment {
  public:
-  // Zeroed memory, all of it there from the beginning. RESOURCE_EXHAUSTED: the machine has not so
-  // much. `name` is seen in /proc/PID/maps.
+  // Zeroed memory, all of it there from the beginning, in huge pages where the system gives some.
+  // RESOURCE_EXHAUSTED: the machine has not so much. `name` is seen in /proc/PID/maps.
   static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
   // A peer's, for reading. INVALID_ARGUMENT: no segment, or one whose size could still change.
   static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor);

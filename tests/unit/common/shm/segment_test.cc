@@ -39,6 +39,23 @@ TEST_CASE("A segment is zeroed, private to the user, and seen by whoever maps it
   CHECK_FALSE((*mapped)->descriptor().valid());
 }
 
+TEST_CASE("A large segment lies where huge pages may, zeroed and of its size") {
+  constexpr uint64_t kHugePage = 2 << 20;
+  for (const uint64_t size : {kHugePage, 3 * kHugePage - 4096, 3 * kHugePage + 1}) {
+    const auto made = Segment::Create("test", size);
+    REQUIRE(made.ok());
+    const auto mapped = Segment::Map((*made)->descriptor());
+    REQUIRE(mapped.ok());
+    const std::span<std::byte> bytes = (*made)->bytes();
+    CHECK((*mapped)->bytes().size() == size);
+    CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % kHugePage == 0);
+    CHECK(reinterpret_cast<uintptr_t>((*mapped)->bytes().data()) % kHugePage == 0);
+    CHECK(std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; }));
+    bytes[size - 1] = std::byte{7};
+    CHECK((*mapped)->bytes()[size - 1] == std::byte{7});
+  }
+}
+
 TEST_CASE("Nobody resizes a segment, and nobody but its maker writes it") {
   const auto made = Segment::Create("test", 8192);
   REQUIRE(made.ok());
