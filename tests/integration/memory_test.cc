@@ -55,5 +55,35 @@ TEST_CASE("A ps has no more memory than its variables, their slots and the gradi
   CHECK(peak > (2 + run.slots) * kDense + workers * kDense);
 }
 
+TEST_CASE("A ps has a table once, with the slots, however many steps change it") {
+  constexpr uint64_t kTable = 64 * kMebibyte;
+  const std::string transport = GENERATE("OFF", "COPY");
+  CAPTURE(transport);
+  const TemporaryFolder folder;
+  std::string examples;
+  for (int i = 0; i < 500; ++i) {
+    absl::StrAppend(&examples, i * 511, ",", i * 7, ",", 262143 - i, ",", i % 2, "\n");
+  }
+  folder.Write("train.csv", examples);
+  JobText job;
+  job.global_batch = 2;
+  job.max_steps = 1'000'000;
+  job.optimizer = "adagrad {} learning_rate { base: 0.01 }";
+  job.data = absl::StrCat("csv { train: '", folder.Path("train.csv"),
+                          "' label_column: '3' no_header: true }");
+  job.model = R"(
+    input_shape: [3]
+    layers { name: "table" synthetic { elements: 64 rows: 262144 } }
+    layers { name: "loss" softmax_cross_entropy {} })";
+  job.more = absl::StrCat("transport { shared_memory: ", transport, " }");
+  Cluster cluster(1, 2);
+  cluster.StartAll(job);
+  const bool trains = cluster.WaitForStep(50, absl::Minutes(1));
+  if (!trains) FAIL(cluster.Logs());
+  const uint64_t peak = MemoryOf(cluster.ps(0)).peak;
+  CHECK(peak <= 2 * kTable + 2 * kWindow + kOwnBytes);
+  CHECK(peak > 2 * kTable);
+}
+
 }  // namespace
 }  // namespace lockstep::test
