@@ -50,8 +50,10 @@ void ThreadPool::ForRanges(size_t count, size_t step,
   loop.TakePart();
   if (!is_shared) return;
   absl::MutexLock lock(&mutex_);
-  loop_ = nullptr;
+  // Until all have left it is this loop: one from within, on a thread that helps, would wait for
+  // that thread.
   mutex_.Await(absl::Condition(this, &ThreadPool::IsAlone));
+  loop_ = nullptr;
 }
 
 ThreadPool::Loop* ThreadPool::WaitForLoop() {

@@ -71,6 +71,22 @@ TEST_CASE("a loop that fits one step, and a loop within a loop, stay on their ca
   CHECK(elsewhere.load() == 0);
 }
 
+TEST_CASE("loops within a thread that helps end, though the caller has done its part already") {
+  ThreadPool pool(2);
+  const auto caller = std::this_thread::get_id();
+  std::atomic<bool> is_helped = false;
+  std::atomic<int> visited = 0;
+  pool.ForRanges(2, 1, [&](size_t, size_t) {
+    if (std::this_thread::get_id() == caller) {
+      while (!is_helped.load()) std::this_thread::yield();
+      return;
+    }
+    is_helped.store(true);
+    for (int i = 0; i < 100'000; ++i) pool.ForRanges(2, 1, [&](size_t, size_t) { ++visited; });
+  });
+  CHECK(visited.load() == 200'000);
+}
+
 TEST_CASE("loops that several threads bring at once all end with all of their work done") {
   ThreadPool pool(3);
   std::atomic<size_t> sum = 0;
