@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/gather_rows.h"
 #include "common/tensor/half_width.h"
+#include "common/tensor/stream_copy.h"
 
 namespace lockstep {
 namespace {
@@ -24,6 +25,20 @@ absl::Status CheckTarget(const PullPiece& piece, uint64_t bytes) {
   if (piece.size() == bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("variable ", piece.variable(), ": pulled ",
                                                  piece.size(), " bytes, target of ", bytes));
+}
+
+// A ps with so much memory for its values, three times what they take, has more of them than a
+// cache keeps until they are read.
+constexpr uint64_t kCachedMemory = 3 * (uint64_t{16} << 20);
+// Smaller ones are cheap in any case.
+constexpr uint64_t kStreamed = uint64_t{256} << 10;
+
+void CopyValue(std::span<const std::byte> from, std::span<std::byte> to, uint64_t memory_bytes) {
+  if (memory_bytes > kCachedMemory && to.size() >= kStreamed) {
+    StreamCopy(to.data(), from.data(), to.size());
+  } else {
+    std::memcpy(to.data(), from.data(), to.size());
+  }
 }
 
 }  // namespace
@@ -75,12 +90,13 @@ absl::Status MappedValues::CopyTo(std::span<const std::span<std::byte>> targets)
   for (size_t i = 0; i < targets.size(); ++i) {
     if (targets[i].empty()) continue;
     if (rows_[i].empty()) {
-      std::memcpy(targets[i].data(), pieces_[i].data(), targets[i].size());
+      CopyValue(pieces_[i], targets[i], memory_->bytes().size());
     } else {
       GatherRows(pieces_[i].data(), targets[i].size() / rows_[i].size(), rows_[i],
                  targets[i].data());
     }
   }
+  FlushStreams();
   for (const Stamp* stamp : stamps_) {
     if (stamp->StillHolds(header_.version())) continue;
     return absl::AbortedError(

@@ -4,7 +4,7 @@
 // takes all that they guard for a race. Abseil built with -fsanitize=thread announces each
 // operation with <sanitizer/tsan_interface.h>; these definitions, which hide the library's, do the
 // same around them. Whatever is not here goes through what is (Await through AwaitCommon, a timeout
-// through a deadline), but for reader locks, which neither we nor gRPC use.
+// through a deadline), but for reader locks with a condition, which nobody uses.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -80,6 +80,20 @@ void Mutex::Unlock() {
   __tsan_mutex_pre_unlock(this, 0);
   hidden(this);
   __tsan_mutex_post_unlock(this, 0);
+}
+
+void Mutex::ReaderLock() {
+  static auto* const hidden = FindHidden<void(Mutex*)>("_ZN4absl7debian35Mutex10ReaderLockEv");
+  __tsan_mutex_pre_lock(this, __tsan_mutex_read_lock);
+  hidden(this);
+  __tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0);
+}
+
+void Mutex::ReaderUnlock() {
+  static auto* const hidden = FindHidden<void(Mutex*)>("_ZN4absl7debian35Mutex12ReaderUnlockEv");
+  __tsan_mutex_pre_unlock(this, __tsan_mutex_read_lock);
+  hidden(this);
+  __tsan_mutex_post_unlock(this, __tsan_mutex_read_lock);
 }
 
 // The wait is one piece to TSan, unlocking at its begin and locking at its end.
