@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -75,8 +77,9 @@ std::vector<pid_t> ProcessesWith(const std::string& text) {
     pid_t pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid) || pid == getpid()) continue;
     std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (absl::StrContains(line, text)) found.push_back(pid);
+    std::ostringstream line;
+    line << file.rdbuf();  // nothing, without an exception, of a process that has just ended
+    if (absl::StrContains(line.str(), text)) found.push_back(pid);
   }
   return found;
 }
