@@ -7,6 +7,10 @@
 
 namespace lockstep::test {
 
+void ForgetPeak(const Process& process) {
+  std::ofstream(absl::StrCat("/proc/", process.pid(), "/clear_refs")) << "5";
+}
+
 ProcessMemory MemoryOf(const Process& process) {
   ProcessMemory memory;
   std::ifstream status(absl::StrCat("/proc/", process.pid(), "/status"));

@@ -12,6 +12,9 @@ struct ProcessMemory {
   int threads = 0;
 };
 
+// Lets the peak begin with what is there now.
+void ForgetPeak(const Process& process);
+
 // All 0 of one that has ended.
 ProcessMemory MemoryOf(const Process& process);
 
