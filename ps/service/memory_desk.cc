@@ -9,6 +9,7 @@
 #include "common/log/log.h"
 #include "common/shm/host.h"
 #include "common/tensor/packed_rows.h"
+#include "common/wire/piece_cursor.h"
 
 namespace lockstep::ps {
 namespace {
@@ -20,30 +21,6 @@ AttachMemoryReply NotToBeHad(absl::string_view reason) {
   reply.set_reason(std::string(reason));
   return reply;
 }
-
-// Bytes one after another, in spans cut anywhere.
-class SpanReader {
- public:
-  explicit SpanReader(std::vector<std::span<const std::byte>> spans) : spans_(std::move(spans)) {}
-
-  // Adds the next `count` bytes to `to`. False: so many are not there.
-  bool Take(uint64_t count, std::vector<std::span<const std::byte>>* to) {
-    while (count > 0 && next_ < spans_.size()) {
-      std::span<const std::byte>& span = spans_[next_];
-      const uint64_t size = std::min<uint64_t>(count, span.size());
-      if (size > 0) to->push_back(span.first(size));
-      span = span.subspan(size);
-      count -= size;
-      if (span.empty()) ++next_;
-    }
-    return count == 0;
-  }
-  bool is_at_end() const { return next_ == spans_.size(); }
-
- private:
-  std::vector<std::span<const std::byte>> spans_;
-  size_t next_ = 0;
-};
 
 }  // namespace
 
@@ -134,7 +111,8 @@ absl::Status MemoryDesk::Locate(const PushRequest& request, PushOrder* order) co
                                             " has attached no memory to this ps"));
   }
   const std::span<const std::byte> bytes = gradients->bytes();
-  SpanReader indices(std::exchange(order->payload, {}));
+  const auto received = std::exchange(order->payload, {});
+  wire::PieceCursor indices(received);
   for (const lockstep::PushPiece& piece : request.pieces()) {
     const auto wrong = [&piece](const auto&... what) {
       return absl::InvalidArgumentError(
@@ -146,7 +124,7 @@ absl::Status MemoryDesk::Locate(const PushRequest& request, PushOrder* order) co
       return wrong("expected a whole sparse gradient in memory, got ", piece.size(),
                    " bytes from offset ", piece.offset(), " of one of ", piece.rows(), " rows");
     }
-    if (!indices.Take(*index_bytes, &order->payload)) {
+    if (!indices.Share(*index_bytes, &order->payload)) {
       return wrong("expected a payload with the indices of its ", piece.rows(), " rows");
     }
     const uint64_t size = piece.size() - *index_bytes;
@@ -157,7 +135,7 @@ absl::Status MemoryDesk::Locate(const PushRequest& request, PushOrder* order) co
     order->in_place.push_back(bytes.subspan(piece.place(), size));
     order->payload.push_back(order->in_place.back());
   }
-  if (!indices.is_at_end()) {
+  if (indices.remaining() > 0) {
     return absl::InvalidArgumentError("a push in memory with a payload beyond its row indices");
   }
   order->memory = std::move(gradients);

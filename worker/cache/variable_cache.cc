@@ -73,14 +73,11 @@ absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
                                                 std::span<const std::span<const int64_t>> rows) {
   LOCKSTEP_RETURN_IF_ERROR(FinishAhead());
   const bool has_dense = std::exchange(dense_version_, kNoVersion) == version;
+  // Rows come ahead with what is dense, never without.
   const bool has_rows = std::exchange(rows_version_, kNoVersion) == version;
   GlobalStep newest = version;
-  if (!has_dense || !has_rows) {
-    if (has_rows) {
-      Aim(/*with_dense=*/true, /*with_rows=*/false);
-    } else {
-      AimAt(rows, !has_dense);
-    }
+  if (!has_rows) {
+    AimAt(rows, !has_dense);
     StartFetch(version, PullAhead::kWindow);
     LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
     newest = std::max(newest, *std::ranges::max_element(fetched_));
