@@ -8,11 +8,14 @@
 #include "tests/conformance/ps_under_test.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
+#include "tests/support/rounded.h"
 
 namespace lockstep {
 namespace {
 
 using Values = std::unique_ptr<PulledValues>;
+using test::Narrowed;
+using test::Rounded;
 
 // More than one slice of gRPC's, so that its cuts go through elements.
 constexpr int64_t kElements = 100'001;
@@ -23,18 +26,6 @@ std::vector<float> Gradient(uint32_t worker) {
     values[i] = 1.0f / static_cast<float>(i % 997 + worker + 3);
   }
   return values;
-}
-
-std::vector<uint16_t> Narrowed(const std::vector<float>& values, DType type) {
-  std::vector<uint16_t> halves(values.size());
-  Narrow(values, type, halves.data());
-  return halves;
-}
-
-std::vector<float> Rounded(const std::vector<float>& values, DType type) {
-  std::vector<float> rounded(values.size());
-  Widen(type, Narrowed(values, type).data(), rounded);
-  return rounded;
 }
 
 std::unique_ptr<PsUnderTest> BroughtUp(const PsImplementation& implementation) {

@@ -6,28 +6,20 @@
 
 #include "absl/strings/match.h"
 #include "common/tensor/half_copy.h"
+#include "tests/support/rounded.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps::test {
 namespace {
+
+using lockstep::test::Narrowed;
+using lockstep::test::Rounded;
 
 constexpr DType kTypes[] = {DType::kBFloat16, DType::kFloat16};
 // Not one of them is a half.
 const std::vector<float> kGradient = {1.001f, -2.003f, 3.1f, 1e-5f, 4.007f};
 const std::vector<float> kOther = {0.3f, 7.77f, -3.3f, 2e-5f, 5.05f};
 const Shape kShape({5});
-
-std::vector<uint16_t> Narrowed(const std::vector<float>& values, DType type) {
-  std::vector<uint16_t> halves(values.size());
-  Narrow(values, type, halves.data());
-  return halves;
-}
-
-std::vector<float> Rounded(const std::vector<float>& values, DType type) {
-  std::vector<float> rounded(values.size());
-  Widen(type, Narrowed(values, type).data(), rounded);
-  return rounded;
-}
 
 VariablePlan Vector(uint32_t total, uint32_t aggregate) {
   return PlanOf(PlacementOf({{"w", {5}}}), total, aggregate);
