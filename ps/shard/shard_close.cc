@@ -8,7 +8,8 @@
 #include "common/base/status_macros.h"
 #include "ps/shard/shard_impl.h"
 #include "ps/shard/take_snapshot.h"
-#include "ps/step/close_variable.h"
+#include "ps/step/close_rows.h"
+#include "ps/step/close_together.h"
 
 namespace lockstep::ps {
 namespace {
@@ -29,40 +30,21 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
   return statistic;
 }
 
-// Small variables that close at the same time are computed and published together, up to so many
-// bytes; a larger one alone.
-constexpr uint64_t kGroupBytes = uint64_t{1} << 20;
-// What a thread takes of a group at once.
-constexpr uint64_t kShareBytes = uint64_t{256} << 10;
-
-uint64_t NumBytes(const HostedState& state, const Closing& closing) {
-  return state.variables[closing.variable]->variable.num_bytes();
+bool IsDense(const HostedState& state, const Closing& closing) {
+  return std::holds_alternative<DenseAccumulator>(state.variables[closing.variable]->accumulator);
 }
 
-size_t SizeOfGroup(const HostedState& state, absl::Span<const Closing> closings) {
-  uint64_t bytes = NumBytes(state, closings.front());
-  size_t size = 1;
-  while (size < closings.size() && bytes + NumBytes(state, closings[size]) <= kGroupBytes) {
-    bytes += NumBytes(state, closings[size++]);
-  }
-  return size;
+DenseUpdate BeginDense(const HostedState& state, const Closing& closing) {
+  HostedVariable& hosted = *state.variables[closing.variable];
+  return DenseUpdate(closing, *hosted.rule, state.scalars, &hosted.variable,
+                     &std::get<DenseAccumulator>(hosted.accumulator));
 }
 
-size_t VariablesAtATime(const HostedState& state, absl::Span<const Closing> group) {
-  uint64_t bytes = 1;
-  for (const Closing& closing : group) bytes += NumBytes(state, closing);
-  return std::max<uint64_t>(1, group.size() * kShareBytes / bytes);
-}
-
-NextValue ComputeNext(const HostedState& state, const Closing& closing, RunRanges run) {
+NextValue ComputeRows(const HostedState& state, const Closing& closing, RunRanges run) {
   HostedVariable& hosted = *state.variables[closing.variable];
   absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
-  return std::visit(
-      [&](auto& accumulator) {
-        return ComputeNextValue(closing, *hosted.rule, state.scalars, run, &hosted.variable,
-                                &accumulator);
-      },
-      hosted.accumulator);
+  return ComputeNextValue(closing, *hosted.rule, state.scalars, run, &hosted.variable,
+                          &std::get<SparseAccumulator>(hosted.accumulator));
 }
 
 }  // namespace
@@ -152,11 +134,11 @@ std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox)
 
 bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
   do {
-    for (absl::Span<Closing> rest = absl::MakeSpan(closings); !rest.empty();) {
-      const size_t together = SizeOfGroup(*state, rest);
-      ApplyAndPublish(state, rest.first(together));
-      rest.remove_prefix(together);
-    }
+    const auto rows =
+        std::stable_partition(closings.begin(), closings.end(),
+                              [&](const Closing& closing) { return IsDense(*state, closing); });
+    for (auto closing = rows; closing != closings.end(); ++closing) CloseRows(state, &*closing);
+    CloseDense(state, absl::MakeSpan(closings).first(rows - closings.begin()));
     closings.clear();
   } while (CompleteStep(state, &closings) || KeepNow(state, &closings));
   absl::MutexLock lock(&mutex_);
@@ -164,17 +146,30 @@ bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
   return HasStopped(*state);
 }
 
-void Shard::Impl::ApplyAndPublish(HostedState* state, absl::Span<Closing> closings) {
+void Shard::Impl::CloseRows(HostedState* state, Closing* closing) {
   const auto run = [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
     pool_.ForRanges(count, step, work);
   };
-  absl::InlinedVector<NextValue, 4> next(closings.size());
-  pool_.ForRanges(closings.size(), VariablesAtATime(*state, closings),
-                  [&](size_t begin, size_t end) {
-                    for (size_t i = begin; i < end; ++i) {
-                      next[i] = ComputeNext(*state, closings[i], run);
-                    }
-                  });
+  NextValue next = ComputeRows(*state, *closing, run);
+  Publish(state, absl::MakeSpan(closing, 1), absl::MakeSpan(&next, 1));
+}
+
+void Shard::Impl::CloseDense(HostedState* state, absl::Span<Closing> closings) {
+  std::vector<DenseUpdate> updates;
+  updates.reserve(closings.size());
+  for (const Closing& closing : closings) updates.push_back(BeginDense(*state, closing));
+  CloseTogether together(std::move(updates));
+  pool_.ForRanges(together.num_parts(), 1, [&](size_t part, size_t) {
+    CloseTogether::Group whole;
+    if (!together.Make(part, &whole)) return;
+    absl::InlinedVector<NextValue, 4> next;
+    for (size_t i = whole.first; i < whole.end; ++i) next.push_back(together.update(i).Finish());
+    Publish(state, closings.subspan(whole.first, next.size()), absl::MakeSpan(next));
+  });
+}
+
+void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
+                          absl::Span<NextValue> next) {
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);

@@ -136,7 +136,10 @@ class Shard::Impl {
   // Applies and publishes, then completes the step and goes on with the next as long as there is
   // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
   bool Settle(HostedState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ApplyAndPublish(HostedState* state, absl::Span<Closing> closings)
+  void CloseRows(HostedState* state, Closing* closing) ABSL_LOCKS_EXCLUDED(mutex_);
+  // On any threads: each variable is published as soon as it is whole.
+  void CloseDense(HostedState* state, absl::Span<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Publish(HostedState* state, absl::Span<Closing> closings, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool CompleteStep(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
   void PublishFrozen(HostedState* state, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

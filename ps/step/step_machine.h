@@ -1,5 +1,5 @@
 // One step of one shard after another: which gradients are held for it, what the chief has granted,
-// which variables have closed. The arithmetic is in close_variable.h.
+// which variables have closed. The arithmetic is in dense_update.h and close_rows.h.
 //
 // A gradient counts when its variable has arrived whole and is fresh. It is held until the step's
 // grant asks for no more than there are; then everything held is taken, in the order (worker,

@@ -24,7 +24,7 @@
 #include "common/tensor/stream_copy.h"
 #include "common/tensor/sum_of_terms.h"
 #include "common/tensor/vector_loop.h"
-#include "ps/step/close_variable.h"
+#include "ps/step/dense_update.h"
 #include "tests/bench/interleave.h"
 #include "tests/bench/rows/rows.h"
 
@@ -34,6 +34,7 @@ namespace {
 constexpr size_t kApplyElements = size_t{16} << 20;
 constexpr size_t kGradients = 4;
 constexpr size_t kBlock = 512;
+constexpr size_t kRangeElements = ps::DenseUpdate::kRangeBytes / sizeof(float);
 constexpr float kLearningRate = 1e-3f;
 constexpr double kApplyTarget = 0.85;
 
@@ -73,15 +74,10 @@ class Applied {
 
   void Step() {
     closing_.step = variable_.newest_version();
-    ps::NextValue next = ps::ComputeNextValue(
-        closing_, *rule_, scalars_,
-        [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
-          range_step_ = step;
-          pool_.ForRanges(count, step, work);
-        },
-        &variable_, &accumulator_);
+    ps::DenseUpdate update(closing_, *rule_, scalars_, &variable_, &accumulator_);
+    pool_.ForRanges(update.num_ranges(), 1, [&](size_t range, size_t) { update.Make(range); });
     variable_.DropPrevious().reset();
-    variable_.Publish(std::move(next));
+    variable_.Publish(update.Finish());
   }
 
   // The least that can be done with the same memory: one addition for each array that is read.
@@ -114,7 +110,7 @@ class Applied {
     for (const ps::HeldGradient& gradient : closing_.gradients) {
       terms.push_back(gradient.value.view());
     }
-    pool_.ForRanges(kApplyElements, range_step_, [&](size_t begin, size_t end) {
+    pool_.ForRanges(kApplyElements, kRangeElements, [&](size_t begin, size_t end) {
       alignas(Tensor::kAlignment) std::array<float, kBlock> sums;
       for (size_t first = begin; first < end; first += kBlock) {
         const size_t count = std::min(kBlock, end - first);
@@ -142,7 +138,6 @@ class Applied {
   ps::DenseAccumulator accumulator_;
   ps::Closing closing_;
   ThreadPool pool_{UsableCpus()};
-  size_t range_step_ = kApplyElements;  // of the last step
 };
 
 double SecondsFor(int times, const std::function<void()>& run) {

@@ -1,4 +1,6 @@
 // A variable whose gradients are sparse: from packed rows to its next value.
+#include "ps/step/close_rows.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -6,7 +8,6 @@
 #include "common/optimizer/adam.h"
 #include "common/optimizer/momentum.h"
 #include "common/optimizer/sgd.h"
-#include "ps/step/close_variable.h"
 
 namespace lockstep::ps {
 namespace {

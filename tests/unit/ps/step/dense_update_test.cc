@@ -1,4 +1,4 @@
-#include "ps/step/close_variable.h"
+#include "ps/step/dense_update.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -11,10 +11,6 @@
 
 namespace lockstep::ps {
 namespace {
-
-void InOneRange(size_t count, size_t, absl::FunctionRef<void(size_t, size_t)> work) {
-  if (count > 0) work(0, count);
-}
 
 Tensor Of(const std::vector<float>& values) {
   Tensor tensor(DType::kFloat32, Shape({static_cast<int64_t>(values.size())}));
@@ -40,12 +36,18 @@ DenseAccumulator AccumulatorOf(const Variable& variable) {
   return DenseAccumulator(variable.dtype(), PartialShape(variable.shape()), Reduction::kMean);
 }
 
+NextValue NextOf(const Closing& closing, const UpdateRule& rule, Variable* variable,
+                 DenseAccumulator* accumulator) {
+  DenseUpdate update(closing, rule, {}, variable, accumulator);
+  for (size_t range = 0; range < update.num_ranges(); ++range) update.Make(range);
+  return update.Finish();
+}
+
 TEST_CASE("a trained variable moves by the mean of its gradients") {
   Variable variable("w", true, Of({1, 2}), GlobalStep(0), {});
   DenseAccumulator accumulator = AccumulatorOf(variable);
   const auto rule = MakeSgd();
-  const auto next = ComputeNextValue(ClosingOf({{1, 2}, {3, 6}}, 0, 0.5f), *rule, {}, InOneRange,
-                                     &variable, &accumulator);
+  const auto next = NextOf(ClosingOf({{1, 2}, {3, 6}}, 0, 0.5f), *rule, &variable, &accumulator);
   CHECK(Values(*next.value) == std::vector<float>{0, 0});
   CHECK(Values(*variable.newest()) == std::vector<float>{1, 2});
   CHECK(accumulator.global_step() == GlobalStep(1));
@@ -58,8 +60,7 @@ TEST_CASE("slots move with the variable") {
   Variable variable("w", true, Of({1}), GlobalStep(0), std::move(slots));
   DenseAccumulator accumulator = AccumulatorOf(variable);
   const auto rule = MakeMomentum({0.5f, false});
-  const auto next =
-      ComputeNextValue(ClosingOf({{1}}, 0, 1.0f), *rule, {}, InOneRange, &variable, &accumulator);
+  const auto next = NextOf(ClosingOf({{1}}, 0, 1.0f), *rule, &variable, &accumulator);
   CHECK(variable.slots()[0].as<float>()[0] == 6);
   CHECK(Values(*next.value) == std::vector<float>{-5});
 }
@@ -68,8 +69,7 @@ TEST_CASE("a statistic becomes the mean, whatever the optimizer and the learning
   Variable variable("mean", false, Of({100, 100}), GlobalStep(0), {});
   DenseAccumulator accumulator = AccumulatorOf(variable);
   const auto rule = MakeMomentum({0.5f, false});
-  const auto next = ComputeNextValue(ClosingOf({{1, 4}, {3, 8}}, 0, 123.0f), *rule, {}, InOneRange,
-                                     &variable, &accumulator);
+  const auto next = NextOf(ClosingOf({{1, 4}, {3, 8}}, 0, 123.0f), *rule, &variable, &accumulator);
   CHECK(Values(*next.value) == std::vector<float>{2, 6});
 }
 
@@ -79,8 +79,8 @@ TEST_CASE("more gradients than required are all averaged") {
   accumulator.SetGlobalStep(GlobalStep(4));
   Closing closing = ClosingOf({{3}, {6}, {9}}, 4, 1.0f);
   closing.required = 2;
-  CHECK(Values(*ComputeNextValue(closing, *MakeSgd(), {}, InOneRange, &variable, &accumulator)
-                    .value) == std::vector<float>{-6});
+  CHECK(Values(*NextOf(closing, *MakeSgd(), &variable, &accumulator).value) ==
+        std::vector<float>{-6});
 }
 
 // The value and the momentum after two steps of three gradients on so many threads.
@@ -97,14 +97,11 @@ std::vector<std::vector<float>> AfterTwoSteps(int threads, bool trainable) {
   DenseAccumulator accumulator = AccumulatorOf(variable);
   const auto rule = MakeMomentum({0.9f, true});
   ThreadPool pool(threads);
-  const auto run = [&pool](size_t count, size_t step,
-                           absl::FunctionRef<void(size_t, size_t)> work) {
-    pool.ForRanges(count, step, work);
-  };
   for (int64_t step = 0; step < 2; ++step) {
     const Closing closing = ClosingOf({wave(1), wave(2), wave(3)}, step, 0.1f);
-    NextValue next = ComputeNextValue(closing, *rule, {}, run, &variable, &accumulator);
-    variable.Publish(std::move(next));
+    DenseUpdate update(closing, *rule, {}, &variable, &accumulator);
+    pool.ForRanges(update.num_ranges(), 1, [&](size_t range, size_t) { update.Make(range); });
+    variable.Publish(update.Finish());
   }
   return {Values(*variable.newest()),
           Values(*variable.At(GlobalStep(1))),
@@ -121,8 +118,7 @@ TEST_CASE("any number of threads gives the same bits") {
 TEST_CASE("variables without elements have a next value too") {
   Variable variable("w", true, Of({}), GlobalStep(0), {});
   DenseAccumulator accumulator = AccumulatorOf(variable);
-  const auto next = ComputeNextValue(ClosingOf({{}, {}}, 0, 1.0f), *MakeSgd(), {}, InOneRange,
-                                     &variable, &accumulator);
+  const auto next = NextOf(ClosingOf({{}, {}}, 0, 1.0f), *MakeSgd(), &variable, &accumulator);
   CHECK(next.value->num_elements() == 0);
 }
 

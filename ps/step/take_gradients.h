@@ -1,0 +1,27 @@
+// What an accumulator makes of the gradients that close a variable.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "ps/step/step_machine.h"
+
+namespace lockstep::ps {
+
+// Lets the gradients through the accumulator in their order, `view`(held) of each, and takes their
+// mean. The step machine has judged: all count.
+template <typename Accumulator, typename View>
+auto TakeGradients(const Closing& closing, View view, Accumulator* accumulator) {
+  LOCKSTEP_CHECK(accumulator->global_step() == closing.step);
+  for (const HeldGradient& held : closing.gradients) {
+    // Asynchronous gradients count whatever their stamp.
+    const auto applied = accumulator->Apply(std::max(held.local_step, closing.step), view(held));
+    LOCKSTEP_CHECK(applied.ok() && applied->accepted);
+  }
+  auto taken = accumulator->Take(TakeId(), static_cast<int>(closing.required));
+  LOCKSTEP_CHECK(taken.ok() && taken->size() == 1);
+  return *std::move(taken->front().gradient);
+}
+
+}  // namespace lockstep::ps
