@@ -54,13 +54,17 @@ class GradientPusher::Impl {
   }
 
   void Add(PushPlan::Variable gradient) {
+    bool is_last = false;
     {
       absl::MutexLock lock(&mutex_);
       LOCKSTEP_CHECK(plan_.has_value());
       plan_->Add(std::move(gradient));
+      is_last = plan_->AllAdded();
     }
-    pump_.Run();
+    if (is_last) Flush();
   }
+
+  void Flush() { pump_.Run(); }
 
  private:
   // Elements that are rounded as their message is sent. The same again when it is sent again, since
@@ -239,5 +243,7 @@ void GradientPusher::AddRows(VariableId variable, const Shape& variable_shape,
               .in_memory = !slices.values.bytes().empty() &&
                            impl_->ps()->SharesGradient(slices.values.bytes())});
 }
+
+void GradientPusher::Flush() { impl_->Flush(); }
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
 // Sends one worker's gradients to one ps: cuts large tensors into chunks, joins small ones, keeps a
 // window of messages in flight, repeats what was lost. One gradient at a time.
 //
-// Start, then Add each variable as its gradient becomes final (any order, any thread), then the
-// callback tells the verdicts. Tensors must stay unchanged from Add until the callback, and those
-// in a GradientMemory until the next token where each replica has one. Between gradients nothing is
-// allocated anew beyond messages.
+// Start, then Add each variable as its gradient becomes final (any order, any thread) and Flush
+// what became so together, then the callback tells the verdicts. Tensors must stay unchanged from
+// Add until the callback, and those in a GradientMemory until the next token where each replica has
+// one. Between gradients nothing is allocated anew beyond messages.
 #pragma once
 
 #include <functional>
@@ -59,6 +59,8 @@ class GradientPusher {
   // indices must stay unchanged too. Sorted and merged (indexed_slices.h) it is the smallest, and
   // counts the same whatever else arrives; other orders are merged as TensorFlow merges them.
   void AddRows(VariableId variable, const Shape& variable_shape, const IndexedSlicesView& slices);
+  // Sends what was added, as far as the window lets it. The last variable is sent without.
+  void Flush();
 
  private:
   class Impl;

@@ -3,6 +3,15 @@
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+uint64_t NumBytes(const PushRequest& push) {
+  uint64_t bytes = 0;
+  for (const PushPiece& piece : push.pieces()) bytes += piece.size();
+  return bytes;
+}
+
+}  // namespace
 
 void JoinedCalls::Hold(int num_variables) {
   absl::MutexLock lock(&mutex_);
@@ -33,7 +42,8 @@ void JoinedCalls::Push(const PushRequest& header, std::vector<std::span<const st
   {
     absl::MutexLock lock(&mutex_);
     const int awaited = std::exchange(num_variables_, 0);
-    if (awaited > 0 && awaited == header.pieces_size() && !header.ask()) {
+    if (awaited > 0 && awaited == header.pieces_size() && !header.ask() &&
+        NumBytes(header) <= most_bytes_) {
       waiting_.header = header;
       waiting_.payload = std::move(payload);
       waiting_.pushed = std::exchange(done, nullptr);

@@ -4,6 +4,8 @@
 // made alone.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,7 +22,9 @@ namespace lockstep {
 // waits for answers goes before it, and `ps` after it.
 class JoinedCalls final : public PsData {
  public:
-  explicit JoinedCalls(PsData* ps) : ps_(ps) {}
+  // Gradients of more than `most_bytes` are left alone.
+  explicit JoinedCalls(PsData* ps, uint64_t most_bytes = std::numeric_limits<uint64_t>::max())
+      : ps_(ps), most_bytes_(most_bytes) {}
 
   // A gradient of so many variables begins. If its first push brings all of it, that push waits for
   // Release, and the first pull until then goes with it.
@@ -72,6 +76,7 @@ class JoinedCalls final : public PsData {
   void SendJoined(std::shared_ptr<const Waiting> sent);
 
   PsData* const ps_;  // outlives this
+  const uint64_t most_bytes_;
   absl::Mutex mutex_;
   int num_variables_ ABSL_GUARDED_BY(mutex_) = 0;  // of a gradient whose first push is to come
   Waiting waiting_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -31,15 +32,19 @@ void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, PullAh
   backoff_.Succeeded(now);
 }
 
+uint64_t PullPlan::MostBytes(const Extent& extent) const {
+  if (extent.stays) return std::numeric_limits<uint64_t>::max();
+  return extent.may_be_in_memory ? options_.in_memory_chunk_bytes : options_.chunk_bytes;
+}
+
 void PullPlan::Cut(std::span<const Extent> targets) {
   num_requests_ = 0;
-  // To which more can be added: narrow variables and others take turns in a model.
-  std::array<OpenRequest, 2> open;
+  // To which more can be added: variables of each kind take turns in a model.
+  std::array<OpenRequest, 3> open;
   for (size_t target = 0; target < targets.size(); ++target) {
     const Extent& extent = targets[target];
-    OpenRequest& last = open[extent.is_narrow ? 1 : 0];
-    const uint64_t most =
-        extent.may_be_in_memory ? options_.in_memory_chunk_bytes : options_.chunk_bytes;
+    OpenRequest& last = open[extent.is_narrow ? 2 : extent.stays ? 1 : 0];
+    const uint64_t most = MostBytes(extent);
     const uint64_t chunk = std::max<uint64_t>(1, most / extent.unit_bytes);
     for (uint64_t first = 0; first < extent.units; first += chunk) {
       const uint64_t count = std::min(chunk, extent.units - first);

@@ -23,6 +23,7 @@ class PullPlan {
     uint64_t units = 0;
     uint64_t unit_bytes = 1;  // on the wire, both ways
     bool may_be_in_memory = false;
+    bool stays = false;      // there, so that its size does not matter
     bool is_narrow = false;  // travels in half the width
   };
   struct Piece {
@@ -56,7 +57,8 @@ class PullPlan {
 
   // When Next should be asked again though nothing has happened; nullopt: no need.
   std::optional<absl::Duration> WakeAt() const;
-  // Set when nothing is in flight, and all targets are filled or an error is final.
+  // Set when nothing is in flight, and all targets are filled or an error is final. OUT_OF_RANGE:
+  // what was to stay in memory is not there, and too much for a message.
   std::optional<absl::StatusOr<GlobalStep>> Result() const;
 
  private:
@@ -70,6 +72,7 @@ class PullPlan {
     int overwritten = 0;  // times
   };
 
+  uint64_t MostBytes(const Extent& extent) const;
   void Cut(std::span<const Extent> targets);
   // Its index.
   size_t AddRequest(const Extent& first);

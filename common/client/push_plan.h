@@ -67,6 +67,7 @@ class PushPlan {
 
   // At most num_variables times.
   void Add(Variable gradient);
+  bool AllAdded() const { return variables_.size() == num_variables_; }
   const Variable& variable(size_t index) const { return variables_[index].of; }
 
   // What to send now. It is in flight until OnReply or OnError.
@@ -101,7 +102,6 @@ class PushPlan {
   void SendBytesOf(size_t message);
   void AddToBucket(size_t variable, uint64_t size);
   void CloseBucket();
-  bool AllAdded() const { return variables_.size() == num_variables_; }
   bool HasPending(const Message& message) const;
   // The message to send next, or nullptr.
   Message* Choose();

@@ -30,7 +30,9 @@ PullPlan::Extent ExtentOf(const PullTarget& target, bool shares_values, DType wi
             .is_narrow = true};
   }
   if (!target.rows.has_value() || target.rows->empty()) {
-    return {.units = bytes, .may_be_in_memory = shares_values};
+    return {.units = bytes,
+            .may_be_in_memory = shares_values,
+            .stays = shares_values && target.in_place};
   }
   const uint64_t rows = target.rows->size();
   return {.units = rows,
@@ -131,6 +133,8 @@ class VariablePuller::Impl {
 
   void Start(GlobalStep version, bool shares_values, PullAhead ahead)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    asked_ = version;
+    shares_values_ = shares_values;
     extents_.clear();
     bool moves = false;
     const DType wire_type = ps_->SharesMemory() ? DType::kFloat32 : wire_type_;
@@ -152,28 +156,21 @@ class VariablePuller::Impl {
     shown_.clear();
   }
 
-  // When all is there. False: of some target not all is in one place, as when the ps has put one
-  // version of it elsewhere.
-  bool LookAtValues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // When all is there.
+  void LookAtValues() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const bool shows_any =
         std::ranges::any_of(in_place_, [](const auto& values) { return values != nullptr; });
-    if (!shows_any) return true;
+    if (!shows_any) return;
     shown_.assign(targets_.size(), nullptr);
-    std::vector<bool> seen(targets_.size());
     for (size_t request = 0; request < in_place_.size(); ++request) {
+      if (in_place_[request] == nullptr) continue;
       const std::vector<PullPlan::Piece>& pieces = plan_.pieces(request);
       for (size_t i = 0; i < pieces.size(); ++i) {
-        const auto& [target, first, count] = pieces[i];
-        if (!targets_[target].in_place) continue;
-        const std::byte* const start = in_place_[request] == nullptr
-                                           ? nullptr
-                                           : in_place_[request]->in_place()[i].data() - first;
-        if (seen[target] && start != shown_[target]) return false;
-        seen[target] = true;
-        shown_[target] = start;
+        const size_t target = pieces[i].target;
+        // What stays is never cut.
+        if (targets_[target].in_place) shown_[target] = in_place_[request]->in_place()[i].data();
       }
     }
-    return true;
   }
 
   // Sends one request, or tells that the fetch is over.
@@ -188,10 +185,12 @@ class VariablePuller::Impl {
       if (!done_) return false;
       call = NextCall();
       if (!call) result = plan_.Result();
-      if (result && result->ok() && !LookAtValues()) {
-        Start(**result, /*shares_values=*/false, PullAhead::kWindow);
+      if (result && shares_values_ && absl::IsOutOfRange(result->status())) {
+        // Not shown after all.
+        Start(asked_, /*shares_values=*/false, PullAhead::kWindow);
         return true;
       }
+      if (result && result->ok()) LookAtValues();
       if (result) done = std::exchange(done_, nullptr);
     }
     if (call) Send(*std::move(call), std::move(hold));
@@ -287,6 +286,8 @@ class VariablePuller::Impl {
   // By target: where the ps's memory has all of it; otherwise null.
   std::vector<const std::byte*> shown_ ABSL_GUARDED_BY(mutex_);
   PullPlan plan_ ABSL_GUARDED_BY(mutex_);
+  GlobalStep asked_ ABSL_GUARDED_BY(mutex_);  // the version
+  bool shares_values_ ABSL_GUARDED_BY(mutex_) = false;
   Done<GlobalStep> done_ ABSL_GUARDED_BY(mutex_);  // while a fetch is under way
   Pump pump_;
 };

@@ -33,7 +33,8 @@ struct PullTarget {
 struct PullerOptions {
   WorkerIdentity identity;
   size_t chunk_bytes = 1024 * 1024;
-  // Of what the ps shows: large, since no byte is sent, but as bytes it fits a message, too.
+  // Of what is copied out of the ps's memory: large, since no byte is sent, but as bytes it fits a
+  // message, too. What stays there is asked for at once.
   size_t in_memory_chunk_bytes = 4 * 1024 * 1024;
   int window = 4;
   absl::Duration patience = absl::Seconds(120);  // as PusherOptions

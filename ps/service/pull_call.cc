@@ -43,13 +43,14 @@ absl::Status PullCall::Handle() {
 }
 
 void PullCall::Answer(absl::StatusOr<PullResult> result) {
-  if (result.ok()) {
-    const PullReply header = ToProto(*result);
-    responder_.Finish(EncodeWithValues(header, *std::move(result)), grpc::Status::OK,
-                      answered_.Expect());
-  } else {
-    responder_.FinishWithError(rpc::ToGrpc(result.status()), answered_.Expect());
+  const absl::Status status = result.ok() ? CheckFits(*result) : result.status();
+  if (!status.ok()) {
+    responder_.FinishWithError(rpc::ToGrpc(status), answered_.Expect());
+    return;
   }
+  const PullReply header = ToProto(*result);
+  responder_.Finish(EncodeWithValues(header, *std::move(result)), grpc::Status::OK,
+                    answered_.Expect());
 }
 
 }  // namespace lockstep::ps

@@ -70,6 +70,8 @@ void PushCall::Answer(absl::StatusOr<PushPullResult> result) {
     responder_.FinishWithError(rpc::ToGrpc(result.status()), answered_.Expect());
     return;
   }
+  // Who pulls them is told why they do not come.
+  if (result->values.has_value() && !CheckFits(*result->values).ok()) result->values.reset();
   const PushReply header = ToProto(*result, order_);
   responder_.Finish(result->values.has_value()
                         ? EncodeWithValues(header, *std::move(result->values))

@@ -57,6 +57,13 @@ void GradientSender::SendRows(size_t variable, const PartRows& rows, const Tenso
   }
 }
 
-absl::StatusOr<std::span<const PushSummary>> GradientSender::Finish() { return verdicts_.Wait(); }
+void GradientSender::Flush() {
+  for (const std::unique_ptr<GradientPusher>& pusher : pushers_) pusher->Flush();
+}
+
+absl::StatusOr<std::span<const PushSummary>> GradientSender::Finish() {
+  Flush();
+  return verdicts_.Wait();
+}
 
 }  // namespace lockstep::worker

@@ -1,5 +1,6 @@
 #include "worker/step/step_runner.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,9 +23,18 @@ PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
   return pusher;
 }
 
-std::vector<std::unique_ptr<JoinedCalls>> JoinedCallsOf(std::span<PsData* const> shards) {
+bool ReadsInPlace(const StepRunnerOptions& options) {
+  return options.values_in_place && !options.asynchronous;
+}
+
+std::vector<std::unique_ptr<JoinedCalls>> JoinedCallsOf(std::span<PsData* const> shards,
+                                                        bool in_place) {
+  // What is copied comes in several answers, so that the first values are copied while the last are
+  // still made; what stays in place comes in one.
+  const uint64_t most_bytes =
+      in_place ? std::numeric_limits<uint64_t>::max() : PullerOptions().in_memory_chunk_bytes;
   std::vector<std::unique_ptr<JoinedCalls>> joined;
-  for (PsData* shard : shards) joined.push_back(std::make_unique<JoinedCalls>(shard));
+  for (PsData* shard : shards) joined.push_back(std::make_unique<JoinedCalls>(shard, most_bytes));
   return joined;
 }
 
@@ -49,13 +59,13 @@ void Multiply(std::span<float> elements, int factor) {
 absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerOptions& options,
                                                                const StepParts& parts) {
   std::unique_ptr<StepRunner> runner(new StepRunner(options, parts));
-  const bool in_place = options.values_in_place && !options.asynchronous;
   LOCKSTEP_ASSIGN_OR_RETURN(
       runner->variables_,
-      VariableCache::Create(*parts.layout, runner->shards_, options.identity,
-                            options.asynchronous ? VariableCache::kNewest : VariableCache::kValues,
-                            in_place ? VariableCache::kInPlace : VariableCache::kCopied,
-                            options.wire_type));
+      VariableCache::Create(
+          *parts.layout, runner->shards_, options.identity,
+          options.asynchronous ? VariableCache::kNewest : VariableCache::kValues,
+          ReadsInPlace(options) ? VariableCache::kInPlace : VariableCache::kCopied,
+          options.wire_type));
   return runner;
 }
 
@@ -74,7 +84,7 @@ uint64_t StepRunner::GradientBytes(const VariableLayout& layout,
 StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
     : options_(options),
       parts_(parts),
-      joined_(JoinedCallsOf(parts.shards)),
+      joined_(JoinedCallsOf(parts.shards, ReadsInPlace(options))),
       shards_(PointersOf(joined_)),
       stamps_(parts.shards.size()),
       sender_(*parts.layout, shards_, PusherOptionsOf(options)),
@@ -188,7 +198,7 @@ void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
       MixSeeds(MixSeeds(options_.seed, options_.identity.worker()), static_cast<uint64_t>(number));
   const float loss =
       parts_.towers->Train(batches, {variables_->views(), parts_.rows->rows()}, gradients_, key,
-                           [this](int variable) { Ready(variable); });
+                           [this](std::span<const int> variables) { Ready(variables); });
   uint64_t examples = 0;
   for (const Batch& batch : batches) examples += batch.size();
   parts_.progress->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start),
@@ -211,13 +221,16 @@ void StepRunner::AimAtRows() {
   }
 }
 
-void StepRunner::Ready(int variable) {
-  const bool trainable = parts_.layout->variables()[variable].trainable;
-  if (parts_.timeline != nullptr && trainable) parts_.timeline->HaveGradient();
-  if (options_.sum_towers && trainable) {
-    Multiply(gradients_[variable].as<float>(), parts_.towers->size());
+void StepRunner::Ready(std::span<const int> variables) {
+  for (const int variable : variables) {
+    const bool trainable = parts_.layout->variables()[variable].trainable;
+    if (parts_.timeline != nullptr && trainable) parts_.timeline->HaveGradient();
+    if (options_.sum_towers && trainable) {
+      Multiply(gradients_[variable].as<float>(), parts_.towers->size());
+    }
+    clipper_.Ready(variable, gradients_[variable]);
   }
-  clipper_.Ready(variable, gradients_[variable]);
+  sender_.Flush();
 }
 
 void StepRunner::Send(int variable) {

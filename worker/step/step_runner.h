@@ -99,7 +99,7 @@ class StepRunner {
   // Lets the gradients of tables be of the rows that have been fetched.
   void AimAtRows();
   // A gradient on its way: from the towers, and from the clipper.
-  void Ready(int variable);
+  void Ready(std::span<const int> variables);
   void Send(int variable);
 
   const StepRunnerOptions options_;

@@ -125,7 +125,9 @@ absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, Op
       LOCKSTEP_ASSIGN_OR_RETURN(contribution.add, factory.MakeAdd({common, elements}));
     }
     step.variable_ids = graph.nodes()[op.node].variables;
-    step.frozen = graph.nodes()[op.node].layer.frozen();
+    if (!graph.nodes()[op.node].layer.frozen()) {
+      step.ready_ids.assign(step.variable_ids.rbegin(), step.variable_ids.rend());
+    }
     step.variables.resize(step.variable_ids.size());
     step.rows.resize(step.variable_ids.size());
     step.variable_gradients.resize(step.variable_ids.size());
@@ -152,7 +154,7 @@ TensorView Pass::Forward(Mode mode, TensorView features, const VariableValues& v
 }
 
 void Pass::Backward(std::span<const MutableTensorView> gradients,
-                    const std::function<void(int variable)>& ready) {
+                    const std::function<void(std::span<const int> variables)>& ready) {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (step->output_gradient.data == nullptr) continue;
     for (size_t i = 0; i < step->variable_ids.size(); ++i) {
@@ -165,8 +167,7 @@ void Pass::Backward(std::span<const MutableTensorView> gradients,
                                                step->input_gradients[contribution.input]};
       contribution.add->Forward({Mode::kTraining, 0, terms, {}, contribution.sum});
     }
-    if (step->frozen) continue;
-    for (auto id = step->variable_ids.rbegin(); id != step->variable_ids.rend(); ++id) ready(*id);
+    if (!step->ready_ids.empty()) ready(step->ready_ids);
   }
 }
 

@@ -42,10 +42,10 @@ class Pass {
   MutableTensorView scores_gradient() const { return scores_gradient_; }
 
   // After Forward in training mode, with the same variables, and with scores_gradient filled in.
-  // Calls `ready` with each variable of the ops that is not frozen, from the last to the first,
-  // when its gradient or new value is complete.
+  // Calls `ready` with the variables of each op that is not frozen, from the last to the first,
+  // when their gradients or new values are complete.
   void Backward(std::span<const MutableTensorView> gradients,
-                const std::function<void(int variable)>& ready);
+                const std::function<void(std::span<const int> variables)>& ready);
 
  private:
   // A gradient that arrives after another one for the same value and is added to it.
@@ -59,7 +59,7 @@ class Pass {
     std::vector<TensorView> inputs;
     std::vector<size_t> feature_inputs;  // which of them are the batch itself
     std::vector<int> variable_ids;
-    bool frozen = false;
+    std::vector<int> ready_ids;                  // from the last to the first
     std::vector<TensorView> variables;           // of the last Forward
     std::vector<std::span<const int64_t>> rows;  // that the tables among them hold
     MutableTensorView output;

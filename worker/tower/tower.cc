@@ -37,7 +37,8 @@ class ModelTower : public Tower {
     const float loss =
         static_cast<float>(pass.loss().Train(scores, batch.labels.view(), pass.scores_gradient()));
     gradients[graph_.loss_variable()].as<float>()[0] = loss;
-    ready(graph_.loss_variable());
+    const int loss_variable = graph_.loss_variable();
+    ready({&loss_variable, 1});
     pass.Backward(gradients, ready);
     return loss;
   }

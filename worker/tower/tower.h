@@ -27,10 +27,10 @@ class Tower {
                                                        const TowerOptions& options);
   virtual ~Tower() = default;
 
-  // Called on the computing thread as soon as the gradient of variable i (index into
-  // graph.variables()) is final: once for each variable that is not frozen, from the last to the
-  // first.
-  using GradientReady = std::function<void(int variable)>;
+  // Called on the computing thread as soon as the gradients of these variables (indices into
+  // graph.variables()) are final, those of a layer together: each one that is not frozen once, from
+  // the last to the first.
+  using GradientReady = std::function<void(std::span<const int> variables)>;
 
   // One training pass. `gradients[i]` receives d loss / d graph.variables()[i] for a trainable one,
   // and the new value of a statistic otherwise (batch norm: momentum * old + (1 - momentum) *

@@ -80,7 +80,7 @@ float TowerGroup::Train(std::span<const Batch> batches, const VariableValues& va
     if (frozen_[variable]) continue;
     WaitForVariables(++announced);
     Mean(gradients_, variable, gradients[variable].as<float>());
-    ready(variable);
+    ready({&variable, 1});
   }
   return gradients.back().as<float>()[0];
 }
@@ -119,10 +119,11 @@ void TowerGroup::Work(int tower) {
     }
     // Towers drop out independently.
     const uint64_t key = MixSeeds(step.random_key, static_cast<uint64_t>(tower));
-    towers_[tower]->Train(step.batches[tower], step.variables, gradients_[tower], key, [&](int) {
-      absl::MutexLock lock(&mutex_);
-      ++finished_[tower];
-    });
+    towers_[tower]->Train(step.batches[tower], step.variables, gradients_[tower], key,
+                          [&](std::span<const int> variables) {
+                            absl::MutexLock lock(&mutex_);
+                            finished_[tower] += static_cast<int>(variables.size());
+                          });
   }
 }
 

@@ -162,6 +162,29 @@ TEST_CASE("Values that were written over are pulled again, in the end as bytes")
   CHECK(plan.Next(kStart)->in_memory);
 }
 
+TEST_CASE("What stays in the ps's memory is asked for at once, whatever its size") {
+  PullerOptions options;
+  options.chunk_bytes = 100;
+  options.in_memory_chunk_bytes = 1000;
+  PullPlan plan(options);
+  const PullPlan::Extent stays{.units = 70'000, .may_be_in_memory = true, .stays = true};
+  const PullPlan::Extent is_copied{.units = 1500, .may_be_in_memory = true};
+  plan.Start(GlobalStep(3), std::vector{stays, is_copied, stays, stays}, PullAhead::kEverything,
+             kStart);
+  std::vector<std::vector<uint64_t>> pieces;
+  while (const auto outgoing = plan.Next(kStart)) {
+    CHECK(outgoing->in_memory);
+    for (const auto& [target, first, count] : plan.pieces(outgoing->request)) {
+      pieces.push_back({outgoing->request, target, first, count});
+    }
+  }
+  CHECK(pieces == std::vector<std::vector<uint64_t>>{{0, 0, 0, 70'000},
+                                                     {0, 2, 0, 70'000},
+                                                     {0, 3, 0, 70'000},
+                                                     {1, 1, 0, 1000},
+                                                     {2, 1, 1000, 500}});
+}
+
 // A ps that shows its values, each byte of which is its variable's number plus the version.
 class ShowingPs final : public PsData {
  public:
@@ -174,6 +197,9 @@ class ShowingPs final : public PsData {
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     ++pulls;
     const bool shows = request.in_memory() && !hides(pulls);
+    uint64_t bytes = 0;
+    for (const PullPiece& piece : request.pieces()) bytes += piece.size();
+    if (!shows && bytes > most_bytes) return done(absl::OutOfRangeError("too much for a message"));
     auto values = std::make_unique<Shown>();
     values->overwritten = shows && overwrites(pulls);
     values->header_.set_version(request.version());
@@ -194,6 +220,7 @@ class ShowingPs final : public PsData {
   const std::byte* Memory(size_t variable) const { return values_[variable].data(); }
 
   bool shares = true;
+  uint64_t most_bytes = 1000;  // of an answer
   int pulls = 0;
   std::function<bool(int)> hides = [](int) { return false; };
   std::function<bool(int)> overwrites = [](int) { return false; };
@@ -272,17 +299,21 @@ TEST_CASE("Values in the ps's memory are copied from there, or stay there") {
       CHECK(looking.IsInPlace(target));
     }
   }
-  CHECK(looking.ps.pulls == 6);
+  CHECK(copying.ps.pulls == 6);
+  CHECK(looking.ps.pulls == 2);
   looking.ps.shares = false;
   looking.Fetch(3);
   CHECK_FALSE(looking.IsInPlace(0));
 }
 
-TEST_CASE("A value of which the ps shows only a part comes as bytes, and so does the rest") {
-  for (const int hidden : {1, 2, 3}) {
+TEST_CASE(
+    "Values that the ps does not show come as bytes, in pieces if they are too much for one") {
+  for (const uint64_t most_bytes : {100, 2000}) {
     Fetching looking(true);
-    looking.ps.hides = [hidden](int pull) { return pull == hidden; };
+    looking.ps.most_bytes = most_bytes;
+    looking.ps.hides = [](int pull) { return pull == 1; };
     looking.Fetch(1);
+    CHECK(looking.ps.pulls == (most_bytes == 100 ? 1 + 11 : 1));
     CHECK_FALSE(looking.IsInPlace(0));
     looking.Fetch(2);
     CHECK(looking.IsInPlace(0));

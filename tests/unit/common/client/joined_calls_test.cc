@@ -88,7 +88,8 @@ class NotingPs final : public PsData {
 // A worker's end of a step: two variables of four bytes, which are pushed and then pulled.
 class StepEnd {
  public:
-  explicit StepEnd(PsData* ps, size_t chunk_bytes = 1024) : joined_(ps) {
+  explicit StepEnd(PsData* ps, size_t chunk_bytes = 1024, uint64_t most_bytes = 8)
+      : joined_(ps, most_bytes) {
     PusherOptions push;
     push.chunk_bytes = chunk_bytes;
     push.bucket_bytes = chunk_bytes;
@@ -236,6 +237,17 @@ TEST_CASE("a gradient of several messages is pushed as it comes, and the rest is
   CHECK_FALSE(worker.Release(1));
   CHECK_FALSE(worker.calls().TakeToken().has_value());
   CHECK(ps.calls.size() == 3);
+  ps.AnswerPull();
+  ps.AnswerPushes(ps.Verdicts(ACCEPTED));
+  CHECK((*worker.verdicts)->accepted == 2);
+}
+
+TEST_CASE("a gradient of one message that is larger than wanted is pushed as it comes, too") {
+  NotingPs ps;
+  StepEnd worker(&ps, /*chunk_bytes=*/1024, /*most_bytes=*/7);
+  worker.Begin(0);
+  CHECK(ps.calls == Calls{"push", "pull"});
+  CHECK_FALSE(worker.Release(1));
   ps.AnswerPull();
   ps.AnswerPushes(ps.Verdicts(ACCEPTED));
   CHECK((*worker.verdicts)->accepted == 2);

@@ -213,7 +213,7 @@ class SharingPs {
     return told_;
   }
 
-  static constexpr int64_t kElements = 3 << 20;  // more than a request brings
+  static constexpr int64_t kElements = 5 << 20;  // more than a message takes
 
  private:
   MemoryDesk desk_;

@@ -11,7 +11,7 @@
 namespace lockstep::worker {
 namespace {
 
-const Tower::GradientReady kNobody = [](int) {};
+const Tower::GradientReady kNobody = [](std::span<const int>) {};
 
 int VariableNamed(const ModelGraph& graph, const std::string& name) {
   for (size_t v = 0; v < graph.variables().size(); ++v) {
@@ -169,7 +169,9 @@ TEST_CASE("towers share the rows of all their batches, few or many") {
     PartOperands mean(graph, &whole, batch_rows.rows());
     std::vector<int> announced;
     group->Train(batches, {mean.views, batch_rows.rows()}, mean.gradient_views, 1,
-                 [&](int v) { announced.push_back(v); });
+                 [&](std::span<const int> variables) {
+                   announced.insert(announced.end(), variables.begin(), variables.end());
+                 });
     CHECK(announced.size() == graph.variables().size());
     std::vector<Operands> each;
     std::vector<PartOperands> parts;
@@ -203,7 +205,9 @@ TEST_CASE("several towers leave out what is frozen") {
   std::set<int> announced;
   for (int step = 0; step < 3; ++step) {
     group->Train(batches, {operands.variable_views}, operands.gradient_views, 1,
-                 [&](int v) { announced.insert(v); });
+                 [&](std::span<const int> variables) {
+                   announced.insert(variables.begin(), variables.end());
+                 });
   }
   CHECK(announced.size() == graph.variables().size() - 1);
   CHECK(announced.count(VariableNamed(graph, "deep/table")) == 0);

@@ -25,7 +25,7 @@ std::vector<Batch> BatchesOf(const ModelGraph& graph, int towers, int64_t per_to
   return batches;
 }
 
-const Tower::GradientReady kIgnore = [](int) {};
+const Tower::GradientReady kIgnore = [](std::span<const int>) {};
 
 TEST_CASE("towers with parts of a batch do what one tower does with the whole") {
   const ModelGraph graph = GraphOf(kLeNet);
@@ -86,12 +86,15 @@ TEST_CASE("means are announced in order, complete, on the caller's thread") {
     std::vector<Tensor> at_the_time;
     bool elsewhere = false;
     const std::thread::id caller = std::this_thread::get_id();
-    const float loss = group->Train(BatchesOf(graph, towers, 4), {operands.variable_views},
-                                    operands.gradient_views, 1, [&](int variable) {
-                                      announced.push_back(variable);
-                                      at_the_time.push_back(operands.gradients[variable].Clone());
-                                      elsewhere = elsewhere || std::this_thread::get_id() != caller;
-                                    });
+    const float loss =
+        group->Train(BatchesOf(graph, towers, 4), {operands.variable_views},
+                     operands.gradient_views, 1, [&](std::span<const int> variables) {
+                       for (const int variable : variables) {
+                         announced.push_back(variable);
+                         at_the_time.push_back(operands.gradients[variable].Clone());
+                       }
+                       elsewhere = elsewhere || std::this_thread::get_id() != caller;
+                     });
     CHECK(!elsewhere);
     CHECK(operands.gradients.back().as<float>()[0] == loss);
     REQUIRE(announced.size() == graph.variables().size());

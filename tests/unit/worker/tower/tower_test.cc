@@ -25,7 +25,7 @@ std::unique_ptr<Tower> Made(const ModelGraph& graph, const TowerOptions& options
   return *std::move(tower);
 }
 
-const Tower::GradientReady kIgnore = [](int) {};
+const Tower::GradientReady kIgnore = [](std::span<const int>) {};
 
 // Trains once and compares loss, gradients and new statistics with the reference.
 void CheckTraining(const ModelGraph& graph, Tower& tower, int64_t batch_size) {
@@ -88,7 +88,9 @@ TEST_CASE("frozen variables are not announced and their gradients not written") 
   const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
   std::vector<std::string> announced;
   tower->Train(BatchOf(graph, 3), {operands.variable_views}, operands.gradient_views, 1,
-               [&](int v) { announced.push_back(graph.variables()[v].name); });
+               [&](std::span<const int> variables) {
+                 for (const int v : variables) announced.push_back(graph.variables()[v].name);
+               });
   CHECK(announced == std::vector<std::string>{"train/loss", "fc/bias", "fc/kernel", "right/kernel",
                                               "norm/moving_variance", "norm/moving_mean",
                                               "norm/beta", "norm/gamma", "stem/kernel"});
@@ -172,10 +174,13 @@ TEST_CASE("gradients are announced once each, final, from the last variable to t
     Operands operands(graph);
     std::vector<int> announced;
     std::vector<Tensor> at_the_time;
-    tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1, [&](int variable) {
-      announced.push_back(variable);
-      at_the_time.push_back(operands.gradients[variable].Clone());
-    });
+    tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1,
+                 [&](std::span<const int> variables) {
+                   for (const int variable : variables) {
+                     announced.push_back(variable);
+                     at_the_time.push_back(operands.gradients[variable].Clone());
+                   }
+                 });
     REQUIRE(announced.size() == graph.variables().size());
     for (size_t i = 0; i < announced.size(); ++i) {
       CHECK(announced[i] == static_cast<int>(announced.size() - 1 - i));
