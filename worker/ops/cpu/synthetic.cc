@@ -1,14 +1,33 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/philox.h"
+#include "common/tensor/stream_copy.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/cpu/parallel.h"
 
 namespace lockstep::worker::cpu {
 namespace {
+
+// What is larger has left the caches before anybody reads it.
+constexpr size_t kCached = size_t{1} << 20;  // bytes
+
+void Fill(std::span<float> elements, float value) {
+  if (elements.size_bytes() <= kCached) {
+    std::ranges::fill(elements, value);
+    return;
+  }
+  std::array<float, 1024> block;
+  block.fill(value);
+  for (size_t done = 0; done < elements.size(); done += block.size()) {
+    const size_t count = std::min(block.size(), elements.size() - done);
+    StreamCopy(&elements[done], block.data(), count * sizeof(float));
+  }
+  FlushStreams();
+}
 
 class SyntheticOp : public Op {
  public:
@@ -31,7 +50,7 @@ class SyntheticOp : public Op {
       const std::span<float> gradient = args.variable_gradients[variable].as<float>();
       ParallelFor(static_cast<int64_t>(gradient.size()), kElementGrain,
                   [&](int, int64_t begin, int64_t end) {
-                    std::fill(gradient.begin() + begin, gradient.begin() + end, value);
+                    Fill(gradient.subspan(begin, end - begin), value);
                   });
     }
     WaitForRelease();
