@@ -21,7 +21,9 @@ struct Attributes {
   uint64_t period = 0;
 };
 
-constexpr uint64_t kShortest = 100'000;  // nanoseconds
+// Nanoseconds. Long enough for what is done about a few messages: with the shortest that there is,
+// 0.1 ms, small steps take 3 % longer.
+constexpr uint64_t kSlice = 500'000;
 constexpr pid_t kThisThread = 0;
 
 }  // namespace
@@ -30,7 +32,7 @@ void AskForShortSlices() {
   Attributes attributes;
   if (syscall(SYS_sched_getattr, kThisThread, &attributes, sizeof attributes, 0) != 0) return;
   if (attributes.policy != SCHED_OTHER) return;
-  attributes.runtime = kShortest;
+  attributes.runtime = kSlice;
   // Where it is refused, nothing is lost but time.
   (void)syscall(SYS_sched_setattr, kThisThread, &attributes, 0);
 }
