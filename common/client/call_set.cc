@@ -12,12 +12,12 @@ bool CallSet::Enter(grpc::ClientContext* context) {
   return true;
 }
 
-void CallSet::Leave(std::unique_ptr<grpc::ClientContext> context) {
-  {
-    absl::MutexLock lock(&mutex_);
-    calls_.erase(context.get());
-  }
-  context.reset();
+void CallSet::Ended(std::unique_ptr<grpc::ClientContext> context) {
+  absl::MutexLock lock(&mutex_);
+  calls_.erase(context.get());
+}
+
+void CallSet::Leave() {
   absl::MutexLock lock(&mutex_);
   --unfinished_;
 }

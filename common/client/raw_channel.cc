@@ -36,26 +36,36 @@ class RawChannel::InFlight final : public rpc::QueueEvent {
 
   void Start(const google::protobuf::MessageLite& header,
              std::span<const std::span<const std::byte>> payload) {
-    // What the slices share; the last one to go sets released_. Held until the end of this
-    // function: the queue's thread does not touch a call that is still being started.
-    const std::shared_ptr<const void> hold(&released_, [](std::atomic<bool>* released) {
+    // What the slices share; the last one to go sets released_.
+    std::shared_ptr<const void> hold(&released_, [](std::atomic<bool>* released) {
       released->store(true, std::memory_order_release);
     });
     reader_ = channel_->stub_.PrepareUnaryCall(
         context_.get(), method_, wire::Encode(header, payload, hold), channel_->queue_);
+    hold.reset();
     reader_->StartCall();
     reader_->Finish(&reply_, &status_, static_cast<rpc::QueueEvent*>(this));
+    started_.store(true, std::memory_order_release);
   }
 
   void Refuse() { done_(CallsCancelled(channel_->options_)); }
 
   void Happen(bool) override {
-    if (released_.load(std::memory_order_acquire)) return End();
+    // The thread that starts the call may not be done with it.
+    if (!started_.load(std::memory_order_acquire)) return LookAgain();
+    // What gRPC has not sent stays with its part of the call, which is over.
+    reader_.reset();  // lives in the call, which the context may be the last to hold
+    if (context_ != nullptr) channel_->calls_.Ended(std::move(context_));
+    if (!released_.load(std::memory_order_acquire)) return LookAgain();
+    End();
+  }
+
+ private:
+  void LookAgain() {
     again_.emplace();
     again_->Set(channel_->queue_, In(kHoldCheck), static_cast<rpc::QueueEvent*>(this));
   }
 
- private:
   void End() {
     const std::unique_ptr<InFlight> self(this);
     if (status_.ok()) {
@@ -64,16 +74,15 @@ class RawChannel::InFlight final : public rpc::QueueEvent {
       done_(NamePeer(channel_->options_, method_, deadline_, rpc::FromGrpc(status_)));
     }
     done_ = nullptr;  // what it holds goes before the call counts as ended
-    reader_.reset();  // lives in the call, which the context may be the last to hold
-    channel_->calls_.Leave(std::move(context_));
+    channel_->calls_.Leave();
   }
 
   RawChannel* const channel_;  // waits for this
   const std::string method_;
   const absl::Duration deadline_;
   Callback done_;
-  // gRPC has let go of every slice over the payload, and the caller of the call.
-  std::atomic<bool> released_ = false;
+  std::atomic<bool> started_ = false;
+  std::atomic<bool> released_ = false;  // gRPC has let go of every slice over the payload
   std::unique_ptr<grpc::ClientContext> context_ = std::make_unique<grpc::ClientContext>();
   grpc::ByteBuffer reply_;
   grpc::Status status_;

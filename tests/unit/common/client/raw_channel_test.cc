@@ -1,5 +1,13 @@
-#include <catch2/catch.hpp>
+#include "common/client/raw_channel.h"
 
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server_builder.h>
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/client/chief_client.h"
 #include "common/rpc/event_queue.h"
 
@@ -29,6 +37,51 @@ TEST_CASE("A client that goes ends its calls, on a queue of its own") {
 TEST_CASE("A client that goes ends its calls, on a queue that others use") {
   rpc::EventQueue queue;
   EndWithACallInFlight(&queue);
+}
+
+// Takes calls and never reads what they bring, so that their payload stays with the caller.
+class DeafServer {
+ public:
+  DeafServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterAsyncGenericService(&service_);
+    queue_ = builder.AddCompletionQueue();
+    server_ = builder.BuildAndStart();
+    service_.RequestCall(&context_, &stream_, queue_.get(), queue_.get(), nullptr);
+  }
+  ~DeafServer() {
+    server_->Shutdown(std::chrono::system_clock::now());
+    queue_->Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_->Next(&tag, &ok)) continue;
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  int port_ = 0;
+  grpc::AsyncGenericService service_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_CASE("A call ends though its payload was never sent, and lets go of it") {
+  DeafServer server;
+  RawChannel channel({.address = server.address(), .name = "deaf"});
+  const std::vector<std::byte> payload(8 << 20);
+  const std::span<const std::byte> spans[] = {payload};
+  absl::Notification over;
+  absl::Status status;
+  channel.Call("/a/b", PushRequest(), spans, absl::Milliseconds(100),
+               RawChannel::Callback([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+                 status = reply.status();
+                 over.Notify();
+               }));
+  over.WaitForNotification();
+  CHECK(absl::IsDeadlineExceeded(status));
 }
 
 }  // namespace
