@@ -30,11 +30,9 @@ absl::Status CheckTarget(const PullPiece& piece, uint64_t bytes) {
 // A ps with so much memory for its values, three times what they take, has more of them than a
 // cache keeps until they are read.
 constexpr uint64_t kCachedMemory = 3 * (uint64_t{16} << 20);
-// Smaller ones are cheap in any case.
-constexpr uint64_t kStreamed = uint64_t{256} << 10;
 
 void CopyValue(std::span<const std::byte> from, std::span<std::byte> to, uint64_t memory_bytes) {
-  if (memory_bytes > kCachedMemory && to.size() >= kStreamed) {
+  if (memory_bytes > kCachedMemory && to.size() >= kStreamedBytes) {
     StreamCopy(to.data(), from.data(), to.size());
   } else {
     std::memcpy(to.data(), from.data(), to.size());

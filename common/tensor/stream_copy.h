@@ -6,6 +6,10 @@
 
 namespace lockstep {
 
+// Parts of tensors that are at least as large are worth it: the nearer caches do not keep them
+// until the whole is there.
+inline constexpr size_t kStreamedBytes = size_t{256} << 10;
+
 // The areas do not overlap. Other threads see what was written after FlushStreams alone.
 void StreamCopy(void* to, const void* from, size_t bytes);
 void FlushStreams();
