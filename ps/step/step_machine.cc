@@ -50,8 +50,9 @@ bool StepMachine::IsStale(size_t variable, GlobalStep local_step) const {
   const GlobalStep step = StepOf(variable);
   if (rule_ != CountRule::kOneByOne) return ps::IsStale(local_step, step);
   const auto num_held = static_cast<int64_t>(Held(variable).size());
-  if (end_.has_value() && step.value() + num_held >= end_->value()) return true;
-  return max_staleness_.has_value() && local_step.value() < step.value() - *max_staleness_;
+  const int64_t own_step = step.value() + num_held;  // the one that it would be
+  if (end_.has_value() && own_step >= end_->value()) return true;
+  return max_staleness_.has_value() && local_step.value() < own_step - *max_staleness_;
 }
 
 bool StepMachine::IsCounted(size_t variable, WorkerIndex worker) const {

@@ -65,7 +65,8 @@ enum class CountRule {
 class StepMachine {
  public:
   // One by one, a gradient is stale when more than `max_staleness` others have been taken since its
-  // stamp, or when there is no step left for it before `end`; never when these are not given.
+  // stamp or wait to be taken before it, or when there is no step left for it before `end`; never
+  // when these are not given.
   StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
               std::optional<int64_t> max_staleness = {}, std::optional<GlobalStep> end = {});
 

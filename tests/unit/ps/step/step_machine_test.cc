@@ -183,6 +183,18 @@ TEST_CASE("a gradient from the future counts for the step at hand") {
   CHECK(closing->gradients.size() == 2);
 }
 
+TEST_CASE("one by one, those that wait count as taken before the next") {
+  StepMachine machine(1, GlobalStep(5), CountRule::kOneByOne, /*max_staleness=*/1);
+  const auto is_stale = [&](int64_t stamp) { return machine.IsStale(0, GlobalStep(stamp)); };
+  CHECK(is_stale(3));
+  CHECK_FALSE(is_stale(4));
+  machine.Hold(0, From(0, 1, 4));
+  CHECK(is_stale(4));
+  machine.Hold(0, From(1, 1, 5));
+  CHECK(is_stale(5));
+  CHECK_FALSE(is_stale(6));
+}
+
 TEST_CASE("a shard without variables closes as soon as it is granted") {
   StepMachine machine(0, GlobalStep(0), CountRule::kOncePerReplica);
   CHECK_FALSE(machine.IsComplete());
