@@ -12,7 +12,6 @@
 #include "common/client/raw_channel.h"
 #include "common/rpc/limits.h"
 #include "common/tensor/half_copy.h"
-#include "common/tensor/stream_copy.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/byte_buffer.h"
 #include "common/wire/piece_cursor.h"
@@ -61,7 +60,7 @@ class ReceivedValues final : public PulledValues {
   absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
     LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets));
     wire::PieceCursor cursor(payload_.spans());
-    for (const std::span<std::byte>& target : targets) CopyPiece(&cursor, target);
+    for (const std::span<std::byte>& target : targets) cursor.CopyTo(target);
     return absl::OkStatus();
   }
 
@@ -73,20 +72,6 @@ class ReceivedValues final : public PulledValues {
   }
 
  private:
-  static void CopyPiece(wire::PieceCursor* cursor, std::span<std::byte> target) {
-    if (target.size() < kStreamedBytes) {
-      cursor->CopyTo(target);
-      return;
-    }
-    std::vector<std::span<const std::byte>> spans;
-    cursor->Share(target.size(), &spans);
-    for (const std::span<const std::byte>& span : spans) {
-      StreamCopy(target.data(), span.data(), span.size());
-      target = target.subspan(span.size());
-    }
-    FlushStreams();
-  }
-
   // By way of a few elements that stay in the nearest cache: the slices in which the payload came
   // cut through elements.
   static void WidenFrom(wire::PieceCursor* cursor, DType wire_type, std::span<float> target) {

@@ -33,6 +33,14 @@ void StreamCopy(void* to, const void* from, size_t bytes) {
 #endif
 }
 
+void CopyStretch(void* to, const void* from, size_t bytes, size_t part_bytes) {
+  if (part_bytes >= kStreamedBytes) {
+    StreamCopy(to, from, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 void FlushStreams() { hwy::FlushStream(); }
 
 }  // namespace lockstep

@@ -1,7 +1,8 @@
 #include "common/wire/piece_cursor.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "common/tensor/stream_copy.h"
 
 namespace lockstep::wire {
 
@@ -39,10 +40,12 @@ bool PieceCursor::Copy(uint64_t size, std::string* to) {
 
 bool PieceCursor::CopyTo(std::span<std::byte> to) {
   std::byte* next = to.data();
-  return ForEach(to.size(), [&next](std::span<const std::byte> stretch) {
-    std::memcpy(next, stretch.data(), stretch.size());
+  const bool all = ForEach(to.size(), [&](std::span<const std::byte> stretch) {
+    CopyStretch(next, stretch.data(), stretch.size(), to.size());
     next += stretch.size();
   });
+  FlushStreams();
+  return all;
 }
 
 bool PieceCursor::Share(uint64_t size, std::vector<std::span<const std::byte>>* to) {

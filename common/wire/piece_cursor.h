@@ -20,7 +20,7 @@ class PieceCursor {
 
   bool ReadByte(std::byte* byte);
   bool Copy(uint64_t size, std::string* to);
-  // As Copy, into memory of `size` bytes.
+  // As Copy, into memory of `size` bytes; around the caches where they are many.
   bool CopyTo(std::span<std::byte> to);
   // Appends the next `size` bytes as spans into the pieces.
   bool Share(uint64_t size, std::vector<std::span<const std::byte>>* to);

@@ -1,7 +1,6 @@
 #include "ps/shard/payload_reader.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "common/base/check.h"
 #include "common/tensor/stream_copy.h"
@@ -13,8 +12,6 @@ void PayloadReader::Copy(const CopyRange& range) {
   uint64_t from = range.from;
   uint64_t left = range.size;
   std::byte* to = range.to;
-  // It waits for other gradients of its variable, in memory.
-  const bool streams = range.size >= kStreamedBytes;
   while (left > 0) {
     LOCKSTEP_CHECK(span_ < spans_.size());
     const std::span<const std::byte> span = spans_[span_];
@@ -25,16 +22,12 @@ void PayloadReader::Copy(const CopyRange& range) {
       continue;
     }
     const uint64_t size = std::min<uint64_t>(left, span.size() - skipped);
-    if (streams) {
-      StreamCopy(to, span.data() + skipped, size);
-    } else {
-      std::memcpy(to, span.data() + skipped, size);
-    }
+    CopyStretch(to, span.data() + skipped, size, range.size);
     from += size;
     to += size;
     left -= size;
   }
-  if (streams) FlushStreams();
+  FlushStreams();
 }
 
 }  // namespace lockstep::ps
