@@ -53,9 +53,11 @@ class RawChannel::InFlight final : public rpc::QueueEvent {
   void Happen(bool) override {
     // The thread that starts the call may not be done with it.
     if (!started_.load(std::memory_order_acquire)) return LookAgain();
-    // What gRPC has not sent stays with its part of the call, which is over.
-    reader_.reset();  // lives in the call, which the context may be the last to hold
-    if (context_ != nullptr) channel_->calls_.Ended(std::move(context_));
+    if (context_ != nullptr) {
+      // What gRPC has not sent stays with its part of the call, which is over.
+      reader_.reset();  // lives in the call, which the context may be the last to hold
+      channel_->calls_.Ended(std::move(context_));
+    }
     if (!released_.load(std::memory_order_acquire)) return LookAgain();
     End();
   }

@@ -30,8 +30,8 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
   return statistic;
 }
 
-bool IsDense(const HostedState& state, const Closing& closing) {
-  return std::holds_alternative<DenseAccumulator>(state.variables[closing.variable]->accumulator);
+bool IsSparse(const HostedState& state, const Closing& closing) {
+  return std::holds_alternative<SparseAccumulator>(state.variables[closing.variable]->accumulator);
 }
 
 DenseUpdate BeginDense(const HostedState& state, const Closing& closing) {
@@ -134,11 +134,13 @@ std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox)
 
 bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
   do {
-    const auto rows =
+    const auto dense =
         std::stable_partition(closings.begin(), closings.end(),
-                              [&](const Closing& closing) { return IsDense(*state, closing); });
-    for (auto closing = rows; closing != closings.end(); ++closing) CloseRows(state, &*closing);
-    CloseDense(state, absl::MakeSpan(closings).first(rows - closings.begin()));
+                              [&](const Closing& closing) { return IsSparse(*state, closing); });
+    const auto num_sparse = static_cast<size_t>(dense - closings.begin());
+    // One after the other: the rows of each are a loop on all threads.
+    for (size_t i = 0; i < num_sparse; ++i) CloseRows(state, &closings[i]);
+    CloseDense(state, absl::MakeSpan(closings).subspan(num_sparse));
     closings.clear();
   } while (CompleteStep(state, &closings) || KeepNow(state, &closings));
   absl::MutexLock lock(&mutex_);

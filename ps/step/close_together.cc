@@ -1,6 +1,7 @@
 #include "ps/step/close_together.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace lockstep::ps {
@@ -30,8 +31,8 @@ void CloseTogether::AddGroup(Group group, uint64_t bytes) {
   const size_t count = group.end - group.first;
   const size_t at_a_time = std::max<size_t>(
       1, count * DenseUpdate::kRangeBytes / std::max<uint64_t>(bytes, DenseUpdate::kRangeBytes));
-  const size_t parts = count == 1 ? std::max<size_t>(1, updates_[group.first].num_ranges())
-                                  : (count + at_a_time - 1) / at_a_time;
+  const size_t parts =
+      count == 1 ? updates_[group.first].num_ranges() : (count + at_a_time - 1) / at_a_time;
   groups_.emplace_back(group, num_parts_, at_a_time, parts);
   num_parts_ += parts;
 }
@@ -42,8 +43,7 @@ bool CloseTogether::Make(size_t part, Group* whole) {
       [](size_t wanted, const PartsOfGroup& group) { return wanted < group.first_part; }));
   const size_t within = part - of.first_part;
   if (of.group.end - of.group.first == 1) {
-    DenseUpdate& update = updates_[of.group.first];
-    if (within < update.num_ranges()) update.Make(within);
+    updates_[of.group.first].Make(within);
   } else {
     const size_t first = of.group.first + within * of.updates_at_a_time;
     const size_t end = std::min(first + of.updates_at_a_time, of.group.end);

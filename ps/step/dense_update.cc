@@ -28,7 +28,9 @@ DenseUpdate::DenseUpdate(const Closing& closing, const UpdateRule& rule,
       next_(variable->TakeBuffer()),
       narrow_(variable->TakeNarrowBuffer()) {}
 
-size_t DenseUpdate::num_ranges() const { return (num_bytes() + kRangeBytes - 1) / kRangeBytes; }
+size_t DenseUpdate::num_ranges() const {
+  return std::max<size_t>(1, (num_bytes() + kRangeBytes - 1) / kRangeBytes);
+}
 
 void DenseUpdate::Make(size_t number) {
   const size_t element_bytes = SizeOf(variable_->dtype());

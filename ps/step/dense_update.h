@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/types/span.h"
@@ -27,7 +28,7 @@ class DenseUpdate {
               Variable* variable, DenseAccumulator* accumulator);
 
   uint64_t num_bytes() const { return variable_->num_bytes(); }
-  size_t num_ranges() const;
+  size_t num_ranges() const;  // at least one, which may be empty
   // Once for each range, from any threads.
   void Make(size_t range);
   // When all have been made: the value, not yet published.

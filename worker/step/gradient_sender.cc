@@ -61,9 +61,6 @@ void GradientSender::Flush() {
   for (const std::unique_ptr<GradientPusher>& pusher : pushers_) pusher->Flush();
 }
 
-absl::StatusOr<std::span<const PushSummary>> GradientSender::Finish() {
-  Flush();
-  return verdicts_.Wait();
-}
+absl::StatusOr<std::span<const PushSummary>> GradientSender::Finish() { return verdicts_.Wait(); }
 
 }  // namespace lockstep::worker

@@ -29,14 +29,14 @@ class GradientSender {
   // stamps[k] is the version of shard k that the gradient is computed from.
   void Start(PushSeq push_seq, std::span<const GlobalStep> stamps);
   // The gradient of a dense variable, or what a statistic is averaged from. It leaves with the next
-  // Flush, together with what else was given, and stays unchanged until Finish has returned.
+  // Flush, or with the last variable, and stays unchanged until Finish has returned.
   void Send(size_t variable, const TensorView& gradient);
   // Of a sparse one: those of the rows that `rows` divided. A part of which there are none is told
   // so: it counts gradients, not rows.
   void SendRows(size_t variable, const PartRows& rows, const TensorView& gradient);
   void Flush();
-  // Flushes; blocks until the shards have judged all of it: by shard. The first error that cannot
-  // be repaired by repeating.
+  // Blocks until the shards have judged all of it: by shard. The first error that cannot be
+  // repaired by repeating.
   absl::StatusOr<std::span<const PushSummary>> Finish();
 
  private:

@@ -36,8 +36,8 @@ class ModelTower : public Tower {
         pass.Forward(Mode::kTraining, batch.features.view(), variables, random_key);
     const float loss =
         static_cast<float>(pass.loss().Train(scores, batch.labels.view(), pass.scores_gradient()));
-    gradients[graph_.loss_variable()].as<float>()[0] = loss;
     const int loss_variable = graph_.loss_variable();
+    gradients[loss_variable].as<float>()[0] = loss;
     ready({&loss_variable, 1});
     pass.Backward(gradients, ready);
     return loss;
