@@ -29,6 +29,7 @@ CreateVariablesRequest ToCreateVariables(const JobPlan& plan) {
   request.set_start_step(plan.start.value());
   request.set_non_finite(sync.non_finite());
   request.set_shared_memory(plan.job.transport().shared_memory() != TransportDef::OFF);
+  request.set_every_replica_counts(plan.every_replica_counts());
   if (!plan.asynchronous()) return request;
   request.set_asynchronous(true);
   request.set_end_step(plan.max_steps.value());

@@ -91,6 +91,12 @@ uint32_t JobPlan::needed_workers() const {
   return job.sync().token_policy() == FIFO ? 1 : required();
 }
 
+bool JobPlan::every_replica_counts() const {
+  const SyncDef& sync = job.sync();
+  return !asynchronous() && sync.token_policy() == PER_REPLICA && sync.quorum_policy() != SHRINK &&
+         required() == cluster.workers.size();
+}
+
 int64_t JobPlan::examples_per_step() const {
   return required() * job.towers() * job.batch_per_tower();
 }

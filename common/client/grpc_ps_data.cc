@@ -12,9 +12,9 @@
 #include "common/client/raw_channel.h"
 #include "common/rpc/limits.h"
 #include "common/tensor/half_copy.h"
+#include "common/tensor/piece_cursor.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/byte_buffer.h"
-#include "common/wire/piece_cursor.h"
 
 namespace lockstep {
 namespace {
@@ -59,14 +59,14 @@ class ReceivedValues final : public PulledValues {
 
   absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
     LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets));
-    wire::PieceCursor cursor(payload_.spans());
+    PieceCursor cursor(payload_.spans());
     for (const std::span<std::byte>& target : targets) cursor.CopyTo(target);
     return absl::OkStatus();
   }
 
   absl::Status WidenTo(DType wire_type, std::span<const std::span<float>> targets) const override {
     LOCKSTEP_RETURN_IF_ERROR(CheckNarrowTargets(header_, wire_type, targets));
-    wire::PieceCursor cursor(payload_.spans());
+    PieceCursor cursor(payload_.spans());
     for (const std::span<float> target : targets) WidenFrom(&cursor, wire_type, target);
     return absl::OkStatus();
   }
@@ -74,7 +74,7 @@ class ReceivedValues final : public PulledValues {
  private:
   // By way of a few elements that stay in the nearest cache: the slices in which the payload came
   // cut through elements.
-  static void WidenFrom(wire::PieceCursor* cursor, DType wire_type, std::span<float> target) {
+  static void WidenFrom(PieceCursor* cursor, DType wire_type, std::span<float> target) {
     alignas(Tensor::kAlignment) std::array<std::byte, 8192> block;
     const size_t most = block.size() / SizeOf(wire_type);
     while (!target.empty()) {

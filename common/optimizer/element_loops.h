@@ -79,14 +79,15 @@ inline constexpr size_t kBlock = 512;
 template <typename T, typename Use>
 void WithMean(const Update& update, ElementRange range, T* block, Use use) {
   const size_t num_gradients = update.gradients.size();
+  const size_t first = range.first - update.gradients_begin;  // in the gradients
   const bool are_as_wide = std::ranges::all_of(
       update.gradients, [](const TensorView& term) { return term.dtype == DTypeOf<T>(); });
   if (num_gradients == 1 && update.divisor == 1 && are_as_wide) {
-    return use(SumOfTerms<T, 1>(update.gradients, range.first));
+    return use(SumOfTerms<T, 1>(update.gradients, first));
   }
   if constexpr (std::is_same_v<T, float>) {
     if (num_gradients > 1 && num_gradients <= kTermsAtATime && are_as_wide) {
-      return WithSumOfTerms<T>(update.gradients, range.first, [&](auto sum) {
+      return WithSumOfTerms<T>(update.gradients, first, [&](auto sum) {
         if constexpr (decltype(sum)::kNumTerms > 1) {
           use([sum, divisor = static_cast<T>(update.divisor)](size_t i) {
             return sum(i) / divisor;
@@ -104,13 +105,15 @@ void WithMean(const Update& update, ElementRange range, T* block, Use use) {
 // the new value.
 template <typename T, typename MakeFormula>
 void UpdateElements(const Update& update, MakeFormula make) {
+  const ElementRange range = RangeOf(update);
+  LOCKSTEP_CHECK(update.gradients_begin <= range.first);
   for (const TensorView& gradient : update.gradients) {
     const bool may_be_narrow = DTypeOf<T>() == DType::kFloat32;
     LOCKSTEP_CHECK(gradient.dtype == DTypeOf<T>() ||
                    (may_be_narrow && IsHalfWidth(gradient.dtype)));
-    LOCKSTEP_CHECK(gradient.num_elements() == update.new_value.num_elements());
+    LOCKSTEP_CHECK(range.first - update.gradients_begin + range.count <=
+                   static_cast<size_t>(gradient.num_elements()));
   }
-  const ElementRange range = RangeOf(update);
   const Elements<T> elements = ElementsOf<T>(update, range);
   const auto formula = make(elements);
   alignas(Tensor::kAlignment) std::array<T, kBlock> means;

@@ -9,6 +9,7 @@
 namespace lockstep {
 
 void TakeMean(const Update& update, ElementRange range, void* mean) {
+  range.first -= update.gradients_begin;
   const auto is_narrow = [](const TensorView& gradient) { return IsHalfWidth(gradient.dtype); };
   if (std::ranges::none_of(update.gradients, is_narrow)) {
     return SumAndDivide(update.gradients, update.divisor, range, mean);

@@ -31,12 +31,14 @@ struct ScalarSpec {
 };
 
 // One application of the mean of some gradients to one variable. float32 or float64, one dtype,
-// except where it says otherwise, and one number of elements throughout.
+// except where it says otherwise, and one number of elements throughout, but for the gradients'.
 struct Update {
   TensorView old_value;
   // The mean is their sum, in this order, over `divisor` (TakeMean). At least one; one gradient
   // with divisor 1 is its own mean. Those of a float32 variable may be float16 or bfloat16, too.
   absl::Span<const TensorView> gradients;
+  // The variable's element that each gradient begins with, where they hold those of `range` alone.
+  size_t gradients_begin = 0;
   int divisor = 1;
   MutableTensorView new_value;                // may be the old value's memory
   absl::Span<const MutableTensorView> slots;  // in the order of UpdateRule::slots

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/wire/piece_cursor.h"
+#include "common/tensor/piece_cursor.h"
 
 namespace lockstep::wire {
 namespace {

@@ -80,7 +80,8 @@ VariablePlan FromProto(const CreateVariablesRequest& request) {
           .max_staleness =
               request.has_max_staleness() ? std::optional(request.max_staleness()) : std::nullopt,
           .end_step = GlobalStep(request.end_step()),
-          .shared_memory = request.shared_memory()};
+          .shared_memory = request.shared_memory(),
+          .every_replica_counts = request.every_replica_counts()};
 }
 
 CreateVariablesReply ToProto(const CreatedVariables& created) {

@@ -9,7 +9,7 @@
 #include "common/log/log.h"
 #include "common/shm/host.h"
 #include "common/tensor/packed_rows.h"
-#include "common/wire/piece_cursor.h"
+#include "common/tensor/piece_cursor.h"
 
 namespace lockstep::ps {
 namespace {
@@ -112,7 +112,8 @@ absl::Status MemoryDesk::Locate(const PushRequest& request, PushOrder* order) co
   }
   const std::span<const std::byte> bytes = gradients->bytes();
   const auto received = std::exchange(order->payload, {});
-  wire::PieceCursor indices(received);
+  order->kept_payload.reset();
+  PieceCursor indices(received);
   for (const lockstep::PushPiece& piece : request.pieces()) {
     const auto wrong = [&piece](const auto&... what) {
       return absl::InvalidArgumentError(

@@ -28,15 +28,18 @@ void PushCall::Arrived(bool ok) {
   // What the answer does not need, however long that is waited for.
   request_.Clear();
   order_.payload.clear();
+  order_.kept_payload.reset();
   order_.memory.reset();
 }
 
 absl::Status PushCall::Handle() {
   PushRequest request;
-  LOCKSTEP_ASSIGN_OR_RETURN(const wire::ReceivedPayload payload,
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload received,
                             wire::DecodeWithPayload(request_, &request));
   LOCKSTEP_ASSIGN_OR_RETURN(order_, FromProto(request));
-  order_.payload = payload.spans();
+  const auto payload = std::make_shared<const wire::ReceivedPayload>(std::move(received));
+  order_.payload = payload->spans();
+  order_.kept_payload = {payload, &payload->spans()};
   LOCKSTEP_ASSIGN_OR_RETURN(NextOrder next, Next(request));
   if (request.in_memory() && !request.ask()) LOCKSTEP_RETURN_IF_ERROR(Locate(request));
   PushPull(plane_.shard, order_, std::move(next),

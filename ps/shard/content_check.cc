@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
-#include "ps/shard/payload_reader.h"
+#include "common/tensor/piece_cursor.h"
 
 namespace lockstep::ps {
 namespace {
@@ -17,12 +19,12 @@ namespace {
 // Calls `check(element, position)` for each of `count` elements that lie in the payload from byte
 // `from` on; position counts from `first`.
 template <typename T>
-absl::Status ForEachElement(PayloadReader* payload, uint64_t from, uint64_t count, uint64_t first,
+absl::Status ForEachElement(PieceCursor* payload, uint64_t from, uint64_t count, uint64_t first,
                             absl::FunctionRef<absl::Status(T, uint64_t)> check) {
   std::array<T, 512> block;
   while (count > 0) {
     const uint64_t size = std::min<uint64_t>(count, block.size());
-    payload->Copy({from, reinterpret_cast<std::byte*>(block.data()), size * sizeof(T)});
+    LOCKSTEP_CHECK(payload->CopyFrom(from, std::as_writable_bytes(std::span(block).first(size))));
     for (uint64_t i = 0; i < size; ++i) LOCKSTEP_RETURN_IF_ERROR(check(block[i], first + i));
     from += size * sizeof(T);
     first += size;
@@ -32,7 +34,7 @@ absl::Status ForEachElement(PayloadReader* payload, uint64_t from, uint64_t coun
 }
 
 absl::Status CheckIndices(const CatalogEntry& entry, uint64_t first, uint64_t count, uint64_t from,
-                          PayloadReader* payload) {
+                          PieceCursor* payload) {
   const int64_t num_rows = entry.shape.dim(0);
   return ForEachElement<int64_t>(
       payload, from, count, first, [&](int64_t row, uint64_t slice) -> absl::Status {
@@ -45,7 +47,7 @@ absl::Status CheckIndices(const CatalogEntry& entry, uint64_t first, uint64_t co
 
 template <typename T, typename Number>
 absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end, uint64_t from,
-                         PayloadReader* payload) {
+                         PieceCursor* payload) {
   if (begin % sizeof(T) != 0 || end % sizeof(T) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(entry), ": expected pieces of whole elements, got bytes [", begin, ", ",
@@ -62,7 +64,7 @@ absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end
 }
 
 absl::Status CheckFinite(const CatalogEntry& entry, DType type, uint64_t begin, uint64_t end,
-                         uint64_t from, PayloadReader* payload) {
+                         uint64_t from, PieceCursor* payload) {
   switch (type) {
     case DType::kFloat16:
       return CheckFinite<Float16, float>(entry, begin, end, from, payload);
@@ -79,7 +81,7 @@ absl::Status CheckFinite(const CatalogEntry& entry, DType type, uint64_t begin, 
 
 absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& variables,
                            const PushOrder& order, bool refuse_non_finite) {
-  PayloadReader payload(order.payload);
+  PieceCursor payload(order.payload);
   uint64_t position = 0;  // of the piece in the payload
   for (size_t i = 0; i < order.pieces.size(); ++i) {
     const PushPiece& piece = order.pieces[i];

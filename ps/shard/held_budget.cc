@@ -38,10 +38,30 @@ std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t 
     FreeSpare(bytes);
     buffer = Tensor(type, pool.kind.shape);
   }
-  pool.held += bytes;
-  ++pool.num_held;
-  held_ += bytes;
+  Hold(&pool, bytes);
   return buffer;
+}
+
+bool HeldBudget::Reserve(size_t variable, uint64_t bytes,
+                         absl::FunctionRef<GlobalStep(size_t)> step_of) {
+  LOCKSTEP_CHECK(bytes <= pools_[variable].kind.num_bytes);
+  if (!HasRoom(variable, bytes, step_of)) return false;
+  FreeSpare(bytes);
+  Hold(&pools_[variable], bytes);
+  return true;
+}
+
+void HeldBudget::Hold(Pool* pool, uint64_t bytes) {
+  pool->held += bytes;
+  ++pool->num_held;
+  held_ += bytes;
+}
+
+void HeldBudget::GiveBack(size_t variable, uint64_t bytes) {
+  Pool& pool = pools_[variable];
+  pool.held -= bytes;
+  --pool.num_held;
+  held_ -= bytes;
 }
 
 void HeldBudget::Borrow(uint64_t bytes) {
@@ -56,9 +76,7 @@ void HeldBudget::Release(size_t variable, Tensor buffer) {
     borrowed_ -= bytes;
     return;
   }
-  pool.held -= bytes;
-  --pool.num_held;
-  held_ -= bytes;
+  GiveBack(variable, bytes);
   if (pool.kind.is_sparse) return;
   spare_ += bytes;
   pool.spare.push_back(std::move(buffer));

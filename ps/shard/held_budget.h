@@ -41,6 +41,9 @@ class HeldBudget {
   // tells the step at which each variable is: what is behind closes first.
   std::optional<Tensor> Acquire(size_t variable, DType type, uint64_t bytes,
                                 absl::FunctionRef<GlobalStep(size_t)> step_of);
+  // As Acquire, of a dense gradient of so many bytes that needs no buffer. False: no room now.
+  bool Reserve(size_t variable, uint64_t bytes, absl::FunctionRef<GlobalStep(size_t)> step_of);
+  void GiveBack(size_t variable, uint64_t bytes);
   // A gradient of so many bytes lies in memory that its worker made: it costs the shard nothing,
   // and needs no buffer here. Spare ones that are one too many with it are let go.
   void Borrow(uint64_t bytes);
@@ -61,6 +64,7 @@ class HeldBudget {
     std::vector<Tensor> spare;  // given back
   };
 
+  void Hold(Pool* pool, uint64_t bytes);
   bool HasRoom(size_t variable, uint64_t bytes,
                absl::FunctionRef<GlobalStep(size_t)> step_of) const;
   std::optional<Tensor> TakeSpare(Pool* pool, DType type);

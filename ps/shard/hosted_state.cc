@@ -147,6 +147,9 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
     state->asynchronous.emplace(
         AsynchronousState{.learning_rate = ToSchedule(plan.optimizer.learning_rate()), .end = end});
   }
+  state->closes_early = plan.every_replica_counts && state->holds_in_place &&
+                        plan.replicas_to_aggregate == plan.total_num_replicas &&
+                        !plan.refuse_non_finite;
   state->num_shards = plan.placement.shards();
   state->replicas_to_aggregate = plan.replicas_to_aggregate;
   state->global_step = plan.start_step;
@@ -166,6 +169,11 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
         auto hosted, MakeHostedVariable(entry, first, rule, plan,
                                         PlacesFor(entry, *rule.rule, state->shared_values, &used),
                                         &state->missing_slots));
+    const size_t num_ranges = DenseUpdate::NumRanges(entry.num_bytes);
+    if (state->closes_early && entry.trainable && !entry.is_frozen && !entry.is_sparse &&
+        num_ranges > 1) {
+      hosted->early.arrived.resize(num_ranges);
+    }
     state->variables.push_back(std::move(hosted));
   }
   if (shard.value() == kStepShard) {
@@ -184,7 +192,7 @@ std::string Fingerprint(const VariablePlan& plan) {
                       plan.seed, "|", plan.token_policy, "|", plan.total_num_replicas, "|",
                       plan.replicas_to_aggregate, "|", plan.refuse_non_finite, "|",
                       plan.asynchronous, "|", plan.max_staleness.value_or(-1), "|",
-                      plan.end_step.value());
+                      plan.end_step.value(), "|", plan.every_replica_counts);
 }
 
 }  // namespace lockstep::ps

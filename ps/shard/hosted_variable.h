@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,9 +15,17 @@
 #include "ps/shard/first_values.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/shared_table.h"
+#include "ps/step/dense_update.h"
 #include "ps/variable/variable.h"
 
 namespace lockstep::ps {
+
+// What of a variable's step is made while its gradients come in. Guarded by the shard's lock,
+// except that the update belongs to who closes the variable.
+struct EarlyClose {
+  std::vector<uint32_t> arrived;  // replicas whose range is whole; empty: it closes as a whole
+  std::optional<DenseUpdate> update;
+};
 
 struct HostedVariable {
   Variable variable;
@@ -24,6 +33,7 @@ struct HostedVariable {
   const UpdateRule* rule;  // not its own
   bool is_averaged = false;
   std::shared_ptr<SharedTable> table;  // the variable's, if it is one
+  EarlyClose early = {};
 
   // nullptr without one.
   const MutableTensorView* average() const {

@@ -5,8 +5,13 @@
 namespace lockstep::ps {
 
 std::shared_ptr<Incoming> Inbox::Find(const PushKey& key, size_t variable) const {
-  const auto found = incoming_.find({key.worker, variable});
-  return found != incoming_.end() && found->second->key == key ? found->second : nullptr;
+  std::shared_ptr<Incoming> found = Find(key.worker, variable);
+  return found != nullptr && found->key == key ? found : nullptr;
+}
+
+std::shared_ptr<Incoming> Inbox::Find(WorkerIndex worker, size_t variable) const {
+  const auto found = incoming_.find({worker, variable});
+  return found == incoming_.end() ? nullptr : found->second;
 }
 
 void Inbox::Add(std::shared_ptr<Incoming> incoming) {

@@ -10,7 +10,8 @@
 #include "absl/functional/function_ref.h"
 #include "common/tensor/tensor.h"
 #include "ps/ledger/push_ledger.h"
-#include "ps/shard/byte_ranges.h"
+#include "ps/step/gradient_parts.h"
+#include "ps/variable/byte_ranges.h"
 
 namespace lockstep::ps {
 
@@ -21,12 +22,16 @@ struct Incoming {
   GlobalStep local_step;
   size_t variable = 0;
   Tensor buffer;
+  std::shared_ptr<GradientParts> parts;  // in place of the buffer: where the messages are
   Tensor indices;  // of a sparse gradient whose values lie where the worker made them
   ByteRanges claimed;
-  uint64_t num_bytes = 0;  // of the whole gradient
-  uint64_t received = 0;   // bytes
-  int writers = 0;         // messages that are being copied
-  bool abandoned = false;  // no longer in the inbox: the last writer gives the buffer back
+  uint64_t num_bytes = 0;     // of the whole gradient
+  uint64_t received = 0;      // bytes
+  int writers = 0;            // messages that are being copied
+  bool counts_early = false;  // in HostedVariable::early, range by range
+  bool abandoned = false;     // no longer in the inbox: the last writer gives the buffer back
+
+  DType dtype() const { return parts == nullptr ? buffer.dtype() : parts->view().dtype; }
 };
 
 // Not thread-safe. What is removed is returned, for the caller to give back the buffers.
@@ -36,6 +41,8 @@ class Inbox {
 
   // nullptr when nothing of the push has come.
   std::shared_ptr<Incoming> Find(const PushKey& key, size_t variable) const;
+  // Whatever push of the worker it is.
+  std::shared_ptr<Incoming> Find(WorkerIndex worker, size_t variable) const;
   // Nothing of this worker's may be there for the variable (CHECK).
   void Add(std::shared_ptr<Incoming> incoming);
   void Remove(const Incoming& incoming);

@@ -73,6 +73,7 @@ struct VariablePlan {
   std::optional<int64_t> max_staleness;
   GlobalStep end_step;  // 0: none
   bool shared_memory = false;
+  bool every_replica_counts = false;
 };
 
 struct CreatedVariables {
@@ -141,6 +142,9 @@ struct PushOrder {
   std::vector<PushPiece> pieces;
   bool ask = false;
   std::vector<std::span<const std::byte>> payload;
+  // The same once more, with the memory that they lie in, for a shard that keeps what it needs of
+  // it instead of copying. Null: it copies.
+  std::shared_ptr<const std::vector<std::span<const std::byte>>> kept_payload;
   std::shared_ptr<const void> memory;
   std::vector<std::span<const std::byte>> in_place;
 };

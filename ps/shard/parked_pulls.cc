@@ -29,15 +29,12 @@ void ParkedPulls::Park(ParkedPull pull, Outbox* outbox) {
 
 void ParkedPulls::Retry(absl::FunctionRef<std::optional<PullResult>(const ParkedPull&)> answer,
                         Outbox* outbox) {
-  std::vector<ParkedPull> waiting;
-  for (ParkedPull& pull : pulls_) {
-    if (std::optional<PullResult> result = answer(pull)) {
-      outbox->Answer<PullResult>(std::move(pull.done), *std::move(result));
-    } else {
-      waiting.push_back(std::move(pull));
-    }
-  }
-  pulls_ = std::move(waiting);
+  std::erase_if(pulls_, [&](ParkedPull& pull) {
+    std::optional<PullResult> result = answer(pull);
+    if (!result.has_value()) return false;
+    outbox->Answer<PullResult>(std::move(pull.done), *std::move(result));
+    return true;
+  });
 }
 
 void ParkedPulls::FailIf(absl::FunctionRef<bool(const ParkedPull&)> condition,

@@ -36,8 +36,12 @@ bool IsSparse(const HostedState& state, const Closing& closing) {
 
 DenseUpdate BeginDense(const HostedState& state, const Closing& closing) {
   HostedVariable& hosted = *state.variables[closing.variable];
-  return DenseUpdate(closing, *hosted.rule, state.scalars, &hosted.variable,
-                     &std::get<DenseAccumulator>(hosted.accumulator));
+  auto* const accumulator = &std::get<DenseAccumulator>(hosted.accumulator);
+  if (std::optional<DenseUpdate> begun = std::exchange(hosted.early.update, std::nullopt)) {
+    begun->Take(closing, accumulator);
+    return *std::move(begun);
+  }
+  return DenseUpdate(closing, *hosted.rule, state.scalars, &hosted.variable, accumulator);
 }
 
 NextValue ComputeRows(const HostedState& state, const Closing& closing, RunRanges run) {
@@ -75,6 +79,11 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
   LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(order.command));
   if (phase_ == Phase::kFinished) return absl::FailedPreconditionError("the job is over");
   HostedState& state = *state_;
+  if (state.closes_early && order.required != state.replicas_to_aggregate) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "grant of step ", order.step.value(), ": required is ", order.required,
+        ", and each step takes one gradient of every replica: ", state.replicas_to_aggregate));
+  }
   if (order.commit && (state.tokens == nullptr || state.num_shards != 1)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "grant of step ", order.step.value(),
@@ -115,7 +124,9 @@ void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outb
       state->asynchronous->staleness.Add(closing.step.value() - gradient.local_step.value());
     }
   }
-  outbox->LetGo(state->variables[closing.variable]->variable.DropPrevious());
+  HostedVariable& hosted = *state->variables[closing.variable];
+  outbox->LetGo(hosted.variable.DropPrevious());
+  std::ranges::fill(hosted.early.arrived, 0);
   Inbox::Removed losers = state->inbox.RemoveIf([&](const Incoming& incoming) {
     return incoming.variable == closing.variable &&
            state->step.IsStale(closing.variable, incoming.local_step);
@@ -123,7 +134,7 @@ void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outb
   for (const std::shared_ptr<Incoming>& loser : losers) {
     Decide(state, loser->key, loser->variable, Verdict::kStale);
   }
-  Abandon(state, std::move(losers));
+  Abandon(state, std::move(losers), outbox);
 }
 
 std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox) {
@@ -183,7 +194,8 @@ void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
       }
       state->variables[closing.variable]->variable.Publish(std::move(next[i]));
       for (HeldGradient& gradient : closing.gradients) {
-        state->budget.Release(closing.variable, std::move(gradient.value));
+        Release(state, closing.variable, std::move(gradient.value), std::move(gradient.parts),
+                &outbox);
       }
       state->step.Published(closing.variable);
     }

@@ -96,7 +96,7 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
       const auto has_left = [this](const Incoming& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return !admission_.IsMember(incoming.key.worker, incoming.key.incarnation);
       };
-      Abandon(state_.get(), state_->inbox.RemoveIf(has_left));
+      Abandon(state_.get(), state_->inbox.RemoveIf(has_left), &outbox);
       if (state_->tokens != nullptr) Route(state_->tokens->SetView(admission_.members()), &outbox);
     }
     result = StateNow();

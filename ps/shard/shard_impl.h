@@ -2,7 +2,9 @@
 // without it. The methods are spread over files by what they do:
 //   shard_control.cc   view, creation, end
 //   shard_tokens.cc    commit and tokens
-//   shard_push.cc      what a push goes through until its gradients are held
+//   shard_push.cc      what a push goes through
+//   shard_receive.cc   from the bytes of a message to a gradient that is held
+//   shard_early.cc     ranges of a variable that are applied before the rest of it has come
 //   shard_pull.cc      reading versions
 //   shard_close.cc     from a grant to the closed step
 //   shard_asynchronous.cc  steps that no chief grants
@@ -17,14 +19,15 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/thread_pool.h"
 #include "ps/shard/admission.h"
 #include "ps/shard/hosted_state.h"
 #include "ps/shard/outbox.h"
 #include "ps/shard/parked_pulls.h"
-#include "ps/shard/payload_reader.h"
 #include "ps/shard/shard.h"
+#include "ps/step/dense_update.h"
 
 namespace lockstep::ps {
 
@@ -62,6 +65,21 @@ class Shard::Impl {
     bool last = false;  // and then the shard stops
   };
 
+  // Bytes [offset, offset + size) of a gradient, which are the message's payload from `from` on.
+  struct Brought {
+    uint64_t from = 0;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+  };
+
+  // A range of which every replica's gradient is whole, while the rest of the variable is not.
+  struct EarlyRange {
+    using Gradients = absl::InlinedVector<DenseGradient, 4>;
+    size_t variable;
+    size_t range;
+    Gradients gradients;  // in the order of summation
+  };
+
   // A message on its way through Push.
   struct PushInHand {
     std::shared_ptr<const Catalog> catalog;
@@ -71,9 +89,13 @@ class Shard::Impl {
     struct Writing {
       size_t piece;
       std::shared_ptr<Incoming> incoming;
-      std::vector<CopyRange> ranges;
+      std::byte* to = nullptr;  // where offset 0 is copied to; null: the gradient is in parts
+      std::vector<Brought> brought;
     };
     std::vector<Writing> writings;
+    std::shared_ptr<const GradientParts::Payload> kept;  // of gradients in parts
+    std::vector<EarlyRange> early;
+    Outbox outbox;
     PushResult result;
     absl::Status refused;  // the first piece for which there was no room
   };
@@ -108,13 +130,36 @@ class Shard::Impl {
   // The gradient where the worker wrote it; nullopt where it is to be copied.
   static std::optional<Tensor> InPlace(const HostedState& state, const PushOrder& order,
                                        size_t piece, size_t variable);
-  void EndPush(PushInHand* push, std::vector<Closing>* closings, Outbox* outbox)
+  // Finds a place for a gradient of which nothing has come yet. Null: there is none, and the piece
+  // is refused; or all of it is here, and what is to be copied of it is in the push.
+  std::shared_ptr<Incoming> Begin(const PushOrder& order, size_t piece, uint64_t position,
+                                  PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies what is to be copied.
+  static void BringIn(const PushOrder& order, PushInHand* push);
+  void EndPush(PushInHand* push, std::vector<Closing>* closings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict Count(HostedState* state, Incoming* incoming, std::vector<Closing>* closings,
-                Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Abandon(HostedState* state, Inbox::Removed removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict Count(Incoming* incoming, PushInHand* push, std::vector<Closing>* closings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Abandon(HostedState* state, Inbox::Removed removed, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What a gradient took, in the budget and in memory.
+  static void Release(HostedState* state, Incoming* incoming, Outbox* outbox);
+  static void Release(HostedState* state, size_t variable, Tensor buffer,
+                      std::shared_ptr<GradientParts> parts, Outbox* outbox);
   Verdict Decide(HostedState* state, const PushKey& key, size_t variable, Verdict verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Early.
+  // A replica's range is whole: with the last replica's it can be made.
+  static void Arrived(HostedState* state, size_t variable, size_t range, PushInHand* push);
+  // The same undone, of ranges that have not been made.
+  static void Forget(HostedState* state, const Incoming& incoming);
+  // Claims what can be made now, and leaves in `push` that alone.
+  void BeginEarly(PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static EarlyRange::Gradients GradientsOf(const HostedState& state, size_t variable);
+  // Makes and shows it; what closes with it is the caller's. Without closings, ends the caller's
+  // part in in_flight_.
+  void CloseEarly(PushInHand* push, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Pull.
   // Refuses what is malformed, most of it without the lock.

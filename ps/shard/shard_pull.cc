@@ -13,15 +13,15 @@
 namespace lockstep::ps {
 namespace {
 
-// value_of(variable): the tensor to read, and in half the width where the piece wants that. What is
-// copied out later (pulled_rows.h) gets the whole tensor.
+// value_of(piece): the tensor to read, which is narrowed here where the piece wants half its width.
+// What is copied out later (pulled_rows.h) gets the whole tensor.
 template <typename ValueOf>
 PullResult Read(const HostedState& state, GlobalStep version,
                 const std::vector<ResolvedPiece>& pieces, ValueOf value_of) {
   PullResult result{version, {}};
   result.pieces.reserve(pieces.size());
   for (const ResolvedPiece& piece : pieces) {
-    std::shared_ptr<const Tensor> value = value_of(piece.variable);
+    std::shared_ptr<const Tensor> value = value_of(piece);
     if (value->dtype() != piece.type) {
       value = state.variables[piece.variable]->variable.Narrowed(value, piece.type);
     }
@@ -68,9 +68,9 @@ absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep ver
                                                       ": it is not kept; the grant of step ",
                                                       version.value() - 1, " must ask for that"));
   }
-  return Read(state, version, pieces, [&](size_t variable) {
-    const auto& average = kept->averages[variable];
-    return average != nullptr ? average : kept->values[variable];
+  return Read(state, version, pieces, [&](const ResolvedPiece& piece) {
+    const auto& average = kept->averages[piece.variable];
+    return average != nullptr ? average : kept->values[piece.variable];
   });
 }
 
@@ -98,10 +98,34 @@ absl::StatusOr<PullResult> ReadSlot(const HostedState& state, GlobalStep version
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(state.catalog[piece.variable]), ": it has no slot \"", slot, "\""));
   }
-  return Read(state, version, pieces, [&](size_t variable) {
-    const size_t index = *FindSlot(state, *kept, variable, slot);
-    return std::shared_ptr<const Tensor>(kept, &kept->slots[variable][index]);
+  return Read(state, version, pieces, [&](const ResolvedPiece& piece) {
+    const size_t index = *FindSlot(state, *kept, piece.variable, slot);
+    return std::shared_ptr<const Tensor>(kept, &kept->slots[piece.variable][index]);
   });
+}
+
+// As much of a version that is being made as is there already: null, or in the type of the piece.
+std::shared_ptr<const Tensor> FindShown(const Variable& variable, GlobalStep version,
+                                        const ResolvedPiece& piece) {
+  const size_t widened = SizeOf(variable.dtype()) / SizeOf(piece.type);
+  const NextValue shown =
+      variable.Shown(version, {piece.offset * widened, (piece.offset + piece.size) * widened});
+  if (piece.type == variable.dtype()) return shown.value;
+  const bool is_there = shown.narrow != nullptr && shown.narrow->dtype() == piece.type;
+  return is_there ? shown.narrow : nullptr;
+}
+
+// Parts of a version of which not every variable has all.
+std::optional<PullResult> ReadShown(const HostedState& state, const ParkedPull& pull) {
+  if (pull.in_memory || !state.closes_early) return std::nullopt;
+  const auto find = [&](const ResolvedPiece& piece) {
+    const Variable& variable = state.variables[piece.variable]->variable;
+    std::shared_ptr<const Tensor> value = variable.At(pull.version);
+    return value != nullptr ? value : FindShown(variable, pull.version, piece);
+  };
+  const auto is_there = [&](const ResolvedPiece& piece) { return find(piece) != nullptr; };
+  if (!std::ranges::all_of(*pull.pieces, is_there)) return std::nullopt;
+  return Read(state, pull.version, *pull.pieces, find);
 }
 
 // The thread that answers copies, without the lock.
@@ -169,30 +193,30 @@ std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const P
 
 std::optional<PullResult> Shard::Impl::ReadVersion(const HostedState& state,
                                                    const ParkedPull& pull) {
-  const auto variable_of = [&](size_t variable) -> const Variable& {
-    return state.variables[variable]->variable;
+  const auto variable_of = [&](const ResolvedPiece& piece) -> const Variable& {
+    return state.variables[piece.variable]->variable;
   };
 
   const auto kept = state.snapshots.Find(pull.version);
   if (kept != nullptr) {
     return Read(state, pull.version, *pull.pieces,
-                [&](size_t variable) { return kept->values[variable]; });
+                [&](const ResolvedPiece& piece) { return kept->values[piece.variable]; });
   }
-  GlobalStep newest = variable_of(pull.pieces->front().variable).newest_version();
+  GlobalStep newest = variable_of(pull.pieces->front()).newest_version();
   bool is_kept = true;
   for (const ResolvedPiece& piece : *pull.pieces) {
-    const Variable& variable = variable_of(piece.variable);
+    const Variable& variable = variable_of(piece);
     newest = std::min(newest, variable.newest_version());
     is_kept = is_kept && variable.At(pull.version) != nullptr;
   }
   if (state.asynchronous.has_value()) {
     return Read(state, newest, *pull.pieces,
-                [&](size_t variable) { return variable_of(variable).newest(); });
+                [&](const ResolvedPiece& piece) { return variable_of(piece).newest(); });
   }
-  if (pull.version > newest) return std::nullopt;
+  if (pull.version > newest) return ReadShown(state, pull);
   const GlobalStep version = is_kept ? pull.version : newest;
   return Read(state, version, *pull.pieces,
-              [&](size_t variable) { return variable_of(variable).At(version); });
+              [&](const ResolvedPiece& piece) { return variable_of(piece).At(version); });
 }
 
 void Shard::Impl::RetryPulls(Outbox* outbox) {

@@ -105,10 +105,10 @@ NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
                            SparseAccumulator* accumulator) {
   if (variable->table() == nullptr) {
     const IndexedSlices slices = RowsFor(rule, Taken(closing, *variable, accumulator));
-    std::unique_ptr<ValueBuffer> next = variable->TakeCopy();
+    std::shared_ptr<ValueBuffer> next = variable->TakeCopy();
     rule.ApplyRows(UpdateOf(closing, scalars, *variable, next->tensor.view(), slices.indices,
                             slices.values.view()));
-    return {variable->Share(std::move(next)), nullptr};
+    return variable->Finish(std::move(next), nullptr);
   }
   LOCKSTEP_CHECK(rule.TouchesOnlyRows());
   if (const std::optional<RowMeans> means = MeansOf(closing, *variable)) {

@@ -5,14 +5,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
 #include "ps/accumulator/dense_accumulator.h"
+#include "ps/step/gradient_parts.h"
 #include "ps/step/step_machine.h"
 #include "ps/variable/variable.h"
 
 namespace lockstep::ps {
+
+// A gradient where it lies: in one piece, or, where there are parts, in these.
+struct DenseGradient {
+  TensorView view;
+  std::shared_ptr<GradientParts> parts;
+};
+
+DenseGradient GradientOf(const HeldGradient& held);
 
 // The value of version step + 1. The mean of all gradients changes a trained variable by the rule
 // and becomes the value of a statistic. Changes the variable's slots and the accumulator, takes no
@@ -22,26 +33,59 @@ class DenseUpdate {
  public:
   // Worth waking a thread for.
   static constexpr size_t kRangeBytes = size_t{256} << 10;
+  // Elements of the ranges, the last of which may be shorter.
+  static size_t RangeElements(DType dtype) { return kRangeBytes / SizeOf(dtype); }
+  static size_t NumRanges(uint64_t bytes) { return (bytes + kRangeBytes - 1) / kRangeBytes; }
 
-  // The gradients go through the accumulator in their order. `scalars` are the rule's at this step.
+  // `scalars` are the rule's at this step.
+  DenseUpdate(GlobalStep step, float learning_rate, const UpdateRule& rule,
+              absl::Span<const float> scalars, Variable* variable);
+  // With all gradients.
   DenseUpdate(const Closing& closing, const UpdateRule& rule, absl::Span<const float> scalars,
               Variable* variable, DenseAccumulator* accumulator);
 
+  // Takes the gradients: they go through the accumulator in their order.
+  void Take(const Closing& closing, DenseAccumulator* accumulator);
+
   uint64_t num_bytes() const { return variable_->num_bytes(); }
-  size_t num_ranges() const;  // at least one, which may be empty
-  // Once for each range, from any threads.
+  // What is left to be made of all; at least one, which may be empty.
+  size_t num_ranges() const;
+  // After Take, once for each range that is left, from any threads.
   void Make(size_t range);
   // When all have been made: the value, not yet published.
   NextValue Finish();
 
+  // Before Take: a range of which all gradients are whole may be made by who claims it. False: it
+  // has been claimed. Guarded by the caller's lock.
+  bool ClaimEarly(size_t range);
+  bool IsEarly(size_t range) const { return !is_early_.empty() && is_early_[range]; }
+  // A range that the caller has claimed, from the gradients that Take will bring, in their order.
+  // From any threads.
+  void MakeEarly(size_t range, absl::Span<const DenseGradient> gradients);
+  // The value in the making, and where in it a range is.
+  NextValue Unfinished() const;
+  ByteRange BytesOf(size_t range) const;
+
  private:
-  const Closing* closing_;
+  using Views = absl::InlinedVector<TensorView, 4>;
+
+  ElementRange ElementsOf(size_t range) const;
+  void MakeRange(ElementRange range, absl::Span<const DenseGradient> gradients, int divisor);
+  // By way of copies that stay in the nearest cache.
+  void MakeFromParts(ElementRange range, absl::Span<const DenseGradient> gradients, int divisor);
+  void Apply(ElementRange range, const Views& gradients, size_t gradients_begin, int divisor);
+
+  GlobalStep step_;
+  float learning_rate_;
   const UpdateRule* rule_;
   absl::Span<const float> scalars_;
   Variable* variable_;
-  DenseGradients taken_;
-  std::unique_ptr<ValueBuffer> next_;
-  std::unique_ptr<ValueBuffer> narrow_;
+  std::shared_ptr<ValueBuffer> next_;
+  std::shared_ptr<ValueBuffer> narrow_;
+  std::vector<bool> is_early_;  // by range; empty: none
+  std::vector<size_t> ranges_;  // that are left, where some were made early
+  absl::InlinedVector<DenseGradient, 4> gradients_;
+  int divisor_ = 1;
 };
 
 }  // namespace lockstep::ps

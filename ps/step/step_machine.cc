@@ -96,9 +96,19 @@ void StepMachine::Revoke() {
   next_.reset();
 }
 
+void StepMachine::BeginEarly(size_t variable) {
+  LOCKSTEP_CHECK(current_.has_value() && !IsTaken(variable));
+  ++variables_[variable].early;
+}
+
+void StepMachine::EndEarly(size_t variable) {
+  LOCKSTEP_CHECK(variables_[variable].early > 0);
+  --variables_[variable].early;
+}
+
 std::optional<Closing> StepMachine::TryClose(size_t variable) {
   VariableStep& entry = variables_[variable];
-  if (!current_.has_value() || IsTaken(variable)) return std::nullopt;
+  if (!current_.has_value() || IsTaken(variable) || entry.early > 0) return std::nullopt;
   if (entry.held.size() < current_->required) return std::nullopt;
   Closing closing{variable, step_, current_->required, current_->learning_rate, {}};
   if (rule_ == CountRule::kOneByOne) {

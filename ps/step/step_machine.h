@@ -18,12 +18,14 @@
 // reports Published; the step is over when all have. Pure; not thread-safe.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
+#include "ps/step/gradient_parts.h"
 
 namespace lockstep::ps {
 
@@ -35,6 +37,8 @@ struct HeldGradient {
   // Of a sparse variable: the rows of the slices in `value`. None: these are packed with them, as
   // bytes (common/tensor/packed_rows.h).
   Tensor indices = {};
+  // Of a dense variable, in place of `value`: it lies where it was received.
+  std::shared_ptr<GradientParts> parts = nullptr;
 };
 
 // What the chief ordered for a step.
@@ -96,6 +100,10 @@ class StepMachine {
   void Revoke();
   const std::optional<GrantTerms>& terms() const { return current_; }
 
+  // Ranges of the variable are made before its gradients are whole: until each has
+  // ended it is not taken. With a grant, and not taken (CHECK).
+  void BeginEarly(size_t variable);
+  void EndEarly(size_t variable);
   // Takes the variable's gradients when the grant is there and they suffice.
   std::optional<Closing> TryClose(size_t variable);
   // The same for all variables.
@@ -115,6 +123,7 @@ class StepMachine {
     GlobalStep step;
     std::vector<HeldGradient> held;
     bool is_frozen = false;
+    int early = 0;  // ranges that are being made
   };
 
   const CountRule rule_;

@@ -54,9 +54,9 @@ std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape&
   return recycler;
 }
 
-std::unique_ptr<ValueBuffer> BufferRecycler::Adopt(Tensor value, GlobalStep version) {
+std::shared_ptr<ValueBuffer> BufferRecycler::Adopt(Tensor value, GlobalStep version) {
   ++num_buffers_;
-  return std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version});
+  return Lend(std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version}));
 }
 
 BufferRecycler::~BufferRecycler() {
@@ -64,10 +64,10 @@ BufferRecycler::~BufferRecycler() {
   while (TakeFrom(free_) != nullptr) continue;
 }
 
-std::unique_ptr<ValueBuffer> BufferRecycler::Take() {
+std::shared_ptr<ValueBuffer> BufferRecycler::Take() {
   std::unique_ptr<ValueBuffer> buffer = TakeAny();
   if (buffer->stamp != nullptr) buffer->stamp->BeginWriting();
-  return buffer;
+  return Lend(std::move(buffer));
 }
 
 std::unique_ptr<ValueBuffer> BufferRecycler::TakeAny() {
@@ -77,13 +77,17 @@ std::unique_ptr<ValueBuffer> BufferRecycler::TakeAny() {
   return std::make_unique<ValueBuffer>(ValueBuffer{Tensor(dtype_, shape_), std::nullopt});
 }
 
-std::shared_ptr<const Tensor> BufferRecycler::Share(std::unique_ptr<ValueBuffer> value) {
+std::shared_ptr<ValueBuffer> BufferRecycler::Lend(std::unique_ptr<ValueBuffer> buffer) {
+  return std::shared_ptr<ValueBuffer>(buffer.release(),
+                                      [self = shared_from_this()](ValueBuffer* returned) {
+                                        self->GiveBack(std::unique_ptr<ValueBuffer>(returned));
+                                      });
+}
+
+std::shared_ptr<const Tensor> BufferRecycler::Share(std::shared_ptr<ValueBuffer> value) {
   if (value->stamp != nullptr) value->stamp->Publish(value->version->value());
-  ValueBuffer* const buffer = value.release();
-  return std::shared_ptr<const Tensor>(&buffer->tensor,
-                                       [self = shared_from_this(), buffer](const Tensor*) {
-                                         self->GiveBack(std::unique_ptr<ValueBuffer>(buffer));
-                                       });
+  const Tensor* const tensor = &value->tensor;
+  return std::shared_ptr<const Tensor>(std::move(value), tensor);
 }
 
 void BufferRecycler::GiveBack(std::unique_ptr<ValueBuffer> buffer) {

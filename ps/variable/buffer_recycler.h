@@ -47,12 +47,12 @@ class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
   ~BufferRecycler();
 
   // Makes a buffer of a tensor of this dtype and shape that was made elsewhere.
-  std::unique_ptr<ValueBuffer> Adopt(Tensor value, GlobalStep version);
-  // A buffer that nobody reads.
-  std::unique_ptr<ValueBuffer> Take();
-  // Makes a buffer, of which the version is set, readable. It comes back when the last copy of the
-  // pointer goes, on whatever thread that is.
-  std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
+  std::shared_ptr<ValueBuffer> Adopt(Tensor value, GlobalStep version);
+  // A buffer that nobody reads. It comes back when the last copy of the pointer goes, and of what
+  // Share makes of it, on whatever thread that is.
+  std::shared_ptr<ValueBuffer> Take();
+  // Makes a buffer, of which the version is set, readable.
+  static std::shared_ptr<const Tensor> Share(std::shared_ptr<ValueBuffer> value);
 
   // In places and on the heap, free and in use.
   int num_buffers() const { return num_buffers_.load(); }
@@ -60,6 +60,7 @@ class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
  private:
   BufferRecycler(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
   std::unique_ptr<ValueBuffer> TakeAny();
+  std::shared_ptr<ValueBuffer> Lend(std::unique_ptr<ValueBuffer> buffer);
   void GiveBack(std::unique_ptr<ValueBuffer> buffer);
 
   const DType dtype_;

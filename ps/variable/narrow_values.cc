@@ -23,21 +23,16 @@ std::shared_ptr<const Tensor> NarrowValues::Of(const std::shared_ptr<const Tenso
   for (const Made& made : made_) {
     if (made.narrow->dtype() == type && made.value.lock() == value) return made.narrow;
   }
-  std::unique_ptr<ValueBuffer> buffer = RecyclerOf(type).Take();
+  std::shared_ptr<ValueBuffer> buffer = RecyclerOf(type).Take();
   Narrow(value->as<float>(), type, buffer->tensor.data());
-  std::shared_ptr<const Tensor> narrow = Share(std::move(buffer));
+  std::shared_ptr<const Tensor> narrow = BufferRecycler::Share(std::move(buffer));
   Add(value, narrow);
   return narrow;
 }
 
-std::unique_ptr<ValueBuffer> NarrowValues::TakeBuffer() const {
+std::shared_ptr<ValueBuffer> NarrowValues::TakeBuffer() const {
   const DType type = wanted_.load(std::memory_order_relaxed);
   return type == DType::kFloat32 ? nullptr : RecyclerOf(type).Take();
-}
-
-std::shared_ptr<const Tensor> NarrowValues::Share(std::unique_ptr<ValueBuffer> narrow) const {
-  BufferRecycler& recycler = RecyclerOf(narrow->tensor.dtype());
-  return recycler.Share(std::move(narrow));
 }
 
 void NarrowValues::Add(const std::shared_ptr<const Tensor>& value,

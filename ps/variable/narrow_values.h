@@ -22,8 +22,7 @@ class NarrowValues {
 
   // For who makes the next value, without the lock: memory for it in the type that was asked for
   // last, with any contents; null when nobody has asked.
-  std::unique_ptr<ValueBuffer> TakeBuffer() const;
-  std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> narrow) const;
+  std::shared_ptr<ValueBuffer> TakeBuffer() const;
   // `narrow` is `value`.
   void Add(const std::shared_ptr<const Tensor>& value, std::shared_ptr<const Tensor> narrow);
 

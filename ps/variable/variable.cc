@@ -15,7 +15,7 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
       slots_(std::move(slots)),
       version_(version),
       unchanged_since_(version) {
-  std::unique_ptr<ValueBuffer> first;
+  std::shared_ptr<ValueBuffer> first;
   if (places.empty()) {
     first = recycler_->Adopt(std::move(value), version);
   } else {
@@ -23,7 +23,7 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
     Copy(std::as_const(value).view(), first->tensor.view());
     first->version = version;
   }
-  value_ = recycler_->Share(std::move(first));
+  value_ = BufferRecycler::Share(std::move(first));
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
@@ -52,7 +52,19 @@ std::shared_ptr<const Tensor> Variable::At(GlobalStep version) const {
 
 std::shared_ptr<const Tensor> Variable::DropPrevious() { return std::exchange(previous_, nullptr); }
 
+void Variable::ShowPart(const NextValue& next, ByteRange part) {
+  unfinished_ = next;
+  shown_.Claim(part.begin, part.end);
+}
+
+NextValue Variable::Shown(GlobalStep version, ByteRange part) const {
+  if (version != version_.next() || !shown_.Covers(part.begin, part.end)) return {};
+  return unfinished_;
+}
+
 void Variable::Publish(NextValue next) {
+  unfinished_ = {};
+  shown_.Clear();
   previous_ = std::exchange(value_, std::move(next.value));
   version_ = version_.next();
   unchanged_since_ = version_;
@@ -61,19 +73,17 @@ void Variable::Publish(NextValue next) {
 
 void Variable::PublishUnchanged() { version_ = version_.next(); }
 
-std::unique_ptr<ValueBuffer> Variable::TakeCopy() {
-  std::unique_ptr<ValueBuffer> copy = recycler_->Take();
+std::shared_ptr<ValueBuffer> Variable::TakeCopy() {
+  std::shared_ptr<ValueBuffer> copy = recycler_->Take();
   Copy(value_->view(), copy->tensor.view());
   return copy;
 }
 
-std::shared_ptr<const Tensor> Variable::Share(std::unique_ptr<ValueBuffer> value) {
+NextValue Variable::Finish(std::shared_ptr<ValueBuffer> value,
+                           std::shared_ptr<ValueBuffer> narrow) const {
   value->version = version_.next();
-  return recycler_->Share(std::move(value));
-}
-
-std::shared_ptr<const Tensor> Variable::ShareNarrow(std::unique_ptr<ValueBuffer> narrow) {
-  return narrow == nullptr ? nullptr : narrow_values_.Share(std::move(narrow));
+  return {BufferRecycler::Share(std::move(value)),
+          narrow == nullptr ? nullptr : BufferRecycler::Share(std::move(narrow))};
 }
 
 }  // namespace lockstep::ps

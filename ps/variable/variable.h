@@ -16,6 +16,7 @@
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
 #include "ps/variable/buffer_recycler.h"
+#include "ps/variable/byte_ranges.h"
 #include "ps/variable/narrow_values.h"
 #include "ps/variable/table.h"
 
@@ -62,19 +63,21 @@ class Variable {
   [[nodiscard]] std::shared_ptr<const Tensor> DropPrevious();
   // `next` becomes the newest version, one above.
   void Publish(NextValue next);
+  // Bytes `part` of the version above the newest are in `next`, the rest of which is being made.
+  void ShowPart(const NextValue& next, ByteRange part);
+  // Where all of `part` has been shown of this version: what was shown. Otherwise, nulls.
+  NextValue Shown(GlobalStep version, ByteRange part) const;
   // The newest value becomes that of the version above, too.
   void PublishUnchanged();
 
   // With any contents.
-  std::unique_ptr<ValueBuffer> TakeBuffer() { return recycler_->Take(); }
+  std::shared_ptr<ValueBuffer> TakeBuffer() { return recycler_->Take(); }
   // For the same value in half the width, where such are pulled; otherwise null.
-  std::unique_ptr<ValueBuffer> TakeNarrowBuffer() { return narrow_values_.TakeBuffer(); }
+  std::shared_ptr<ValueBuffer> TakeNarrowBuffer() { return narrow_values_.TakeBuffer(); }
   // With the newest value, to be changed in place.
-  std::unique_ptr<ValueBuffer> TakeCopy();
-  // Of the version after the newest.
-  std::shared_ptr<const Tensor> Share(std::unique_ptr<ValueBuffer> value);
-  // From TakeNarrowBuffer, filled; or null.
-  std::shared_ptr<const Tensor> ShareNarrow(std::unique_ptr<ValueBuffer> narrow);
+  std::shared_ptr<ValueBuffer> TakeCopy();
+  // What is in these buffers, the second of which may be null, as the version after the newest.
+  NextValue Finish(std::shared_ptr<ValueBuffer> value, std::shared_ptr<ValueBuffer> narrow) const;
   absl::Span<const MutableTensorView> slots() const { return slot_views_; }
 
  private:
@@ -93,6 +96,8 @@ class Variable {
   GlobalStep unchanged_since_;  // every version from here to version_ has value_
   std::shared_ptr<const Tensor> value_;
   std::shared_ptr<const Tensor> previous_;  // of unchanged_since_ - 1, or null
+  NextValue unfinished_;                    // of version_ + 1, or nulls
+  ByteRanges shown_;                        // of it
 };
 
 }  // namespace lockstep::ps

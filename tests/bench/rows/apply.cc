@@ -103,7 +103,7 @@ class Applied {
 
   template <size_t kSlots>
   void PassOver() {
-    std::unique_ptr<ps::ValueBuffer> buffer = variable_.TakeBuffer();
+    std::shared_ptr<ps::ValueBuffer> buffer = variable_.TakeBuffer();
     float* const value = buffer->tensor.as<float>().data();
     const float* const old = variable_.newest()->as<float>().data();
     std::vector<TensorView> terms;
@@ -129,7 +129,7 @@ class Applied {
       }
       FlushStreams();
     });
-    variable_.Share(std::move(buffer)).reset();
+    variable_.Finish(std::move(buffer), nullptr).value.reset();
   }
 
   const std::unique_ptr<const UpdateRule> rule_;

@@ -114,6 +114,22 @@ TEST_CASE("a plan has everything that the ps and the workers are told") {
   CHECK(registration.job().batch_per_tower() == 2);
 }
 
+TEST_CASE("every replica counts where all are needed in each step and none is ever left out") {
+  Fixture f;
+  const auto counts = [&f](const std::string& sync) {
+    f.Write(absl::StrReplaceAll(kJob, {{"sync { replicas_to_aggregate: 1 }", sync}}));
+    const absl::StatusOr<JobPlan> plan = f.Make();
+    REQUIRE(plan.ok());
+    return ToCreateVariables(*plan).every_replica_counts();
+  };
+  CHECK(counts("sync { replicas_to_aggregate: 2 }"));
+  CHECK(counts("sync { replicas_to_aggregate: 2 quorum_policy: ABORT }"));
+  CHECK_FALSE(counts("sync { replicas_to_aggregate: 1 }"));
+  CHECK_FALSE(counts("sync { replicas_to_aggregate: 2 quorum_policy: SHRINK }"));
+  CHECK_FALSE(counts("sync { replicas_to_aggregate: 2 token_policy: FIFO }"));
+  CHECK_FALSE(counts("sync { asynchronous {} }"));
+}
+
 TEST_CASE("row indices are left as they are: offset and scale are refused with an embedding") {
   Fixture f;
   f.folder.Write("model.textproto", R"(

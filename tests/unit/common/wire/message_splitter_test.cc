@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
-#include "common/wire/piece_cursor.h"
+#include "common/tensor/piece_cursor.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep::wire {

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/notification.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
@@ -21,6 +22,8 @@ using test::PlanOf;
 constexpr int64_t kSteps = 40;
 constexpr float kRate = 0.125f;
 const std::vector<int64_t> kSizes = {257, 1, 1000, 33};
+// Close range by range.
+const std::vector<int64_t> kLargeSizes = {200'003, 1, 70'000};
 
 // All elements of a variable get the same gradient, so a torn value shows.
 float GradientOf(uint32_t worker, int64_t step, size_t variable, float value) {
@@ -42,13 +45,15 @@ absl::StatusOr<T> Await(const std::function<void(Done<T>)>& call) {
 
 class Hammer {
  public:
-  Hammer(uint32_t workers, uint32_t aggregate, TokenPolicy policy)
-      : num_workers_(workers), aggregate_(aggregate) {
+  Hammer(uint32_t workers, uint32_t aggregate, TokenPolicy policy,
+         std::vector<int64_t> sizes = kSizes, int64_t steps = kSteps)
+      : num_workers_(workers), aggregate_(aggregate), sizes_(std::move(sizes)), steps_(steps) {
     std::vector<test::SpecText> specs;
-    for (const int64_t size : kSizes) specs.push_back({"v" + std::to_string(specs.size()), {size}});
+    for (const int64_t size : sizes_) specs.push_back({"v" + std::to_string(specs.size()), {size}});
     VariablePlan plan = PlanOf(PlacementOf(specs), workers, aggregate, policy);
     plan.optimizer.mutable_momentum()->set_momentum(0.5f);
     plan.init_tokens = 0;
+    plan.every_replica_counts = policy == PER_REPLICA && workers == aggregate;
     Check(shard_.SetView(test::ViewOf(workers)).ok());
     Check(shard_.CreateVariables(plan).ok());
   }
@@ -68,7 +73,7 @@ class Hammer {
   // Element 0 of every variable at the end.
   std::vector<float> Final() {
     std::vector<float> values;
-    for (const auto& variable : PullAll(0, kSteps)) values.push_back(variable[0]);
+    for (const auto& variable : PullAll(0, steps_)) values.push_back(variable[0]);
     return values;
   }
 
@@ -83,11 +88,11 @@ class Hammer {
   // Keeps two grants parked and commits each step.
   void Command() {
     std::vector<std::unique_ptr<absl::Notification>> closed;
-    for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t step = 0; step < steps_; ++step) {
       closed.push_back(std::make_unique<absl::Notification>());
     }
     const auto grant = [&](int64_t step) {
-      if (step >= kSteps) return;
+      if (step >= steps_) return;
       shard_.Grant({.command = {kJob, Term(1)},
                     .step = GlobalStep(step),
                     .required = aggregate_,
@@ -101,9 +106,9 @@ class Hammer {
     };
     grant(0);
     grant(1);
-    for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t step = 0; step < steps_; ++step) {
       closed[step]->WaitForNotification();
-      Check(shard_.CommitStep({kJob, Term(1)}, GlobalStep(step), step + 1 == kSteps).ok());
+      Check(shard_.CommitStep({kJob, Term(1)}, GlobalStep(step), step + 1 == steps_).ok());
       if (step % 8 == 0 && step >= 8) {
         Check(shard_.ReleaseSnapshot({kJob, Term(1)}, GlobalStep(step - 7)).ok());
       }
@@ -115,7 +120,10 @@ class Hammer {
     int64_t stamp = 0;
     for (uint64_t seq = 1;; ++seq) {
       const std::vector<std::vector<float>> values = PullAll(worker, stamp);
+      std::vector<Part> parts = PullParts(worker, stamp + 1);
       PushAll(worker, seq, stamp, values);
+      for (Part& part : parts) part.answered->WaitForNotification();
+      CheckParts(parts, stamp + 1);
       const auto token = Await<Token>([&](Done<Token> done) {
         shard_.DequeueToken({IdentityOf(worker), DequeueSeq(seq)}, std::move(done));
       });
@@ -127,7 +135,7 @@ class Hammer {
 
   std::vector<std::vector<float>> PullAll(uint32_t worker, int64_t version) {
     PullOrder order{IdentityOf(worker), GlobalStep(version), {}};
-    for (uint32_t variable = 0; variable < kSizes.size(); ++variable) {
+    for (uint32_t variable = 0; variable < sizes_.size(); ++variable) {
       order.pieces.push_back({VariableId(variable)});
     }
     const auto pulled =
@@ -143,20 +151,62 @@ class Hammer {
     return values;
   }
 
+  // Of the next version, in parts that may be there one by one.
+  struct Part {
+    std::unique_ptr<absl::Notification> answered = std::make_unique<absl::Notification>();
+    std::shared_ptr<absl::StatusOr<PullResult>> result =
+        std::make_shared<absl::StatusOr<PullResult>>();
+  };
+
+  std::vector<Part> PullParts(uint32_t worker, int64_t version) {
+    constexpr uint64_t kPart = 100'000;
+    std::vector<Part> parts;
+    for (uint32_t variable = 0; variable < sizes_.size(); ++variable) {
+      const uint64_t bytes = static_cast<uint64_t>(sizes_[variable]) * sizeof(float);
+      for (uint64_t at = 0; at < bytes; at += kPart) {
+        Part& part = parts.emplace_back();
+        shard_.Pull({IdentityOf(worker),
+                     GlobalStep(version),
+                     {{VariableId(variable), at, std::min(kPart, bytes - at)}}},
+                    [answered = part.answered.get(),
+                     result = part.result](absl::StatusOr<PullResult> answer) {
+                      *result = std::move(answer);
+                      answered->Notify();
+                    });
+      }
+    }
+    return parts;
+  }
+
+  void CheckParts(const std::vector<Part>& parts, int64_t version) {
+    absl::flat_hash_map<VariableId, float> value_of;
+    for (const Part& part : parts) {
+      Check(part.result->ok());
+      if (!part.result->ok()) return;
+      // Behind, where this worker is a straggler.
+      Check((*part.result)->version >= GlobalStep(version));
+      if ((*part.result)->version != GlobalStep(version)) return;
+      const PulledPiece& piece = (*part.result)->pieces[0];
+      const std::vector<float> values = test::ValuesOf(piece);
+      const float value = value_of.emplace(piece.variable, values[0]).first->second;
+      for (const float element : values) Check(element == value);
+    }
+  }
+
   void PushAll(uint32_t worker, uint64_t seq, int64_t stamp,
                const std::vector<std::vector<float>>& values) {
     std::vector<std::vector<float>> gradients;
     for (size_t variable = 0; variable < values.size(); ++variable) {
-      gradients.emplace_back(kSizes[variable],
+      gradients.emplace_back(sizes_[variable],
                              GradientOf(worker, stamp, variable, values[variable][0]));
     }
     std::vector<Message> messages;
     std::mt19937 random(static_cast<uint32_t>(seq * 100 + worker));
     for (uint32_t variable = 0; variable < gradients.size(); ++variable) {
       const uint64_t bytes = gradients[variable].size() * sizeof(float);
-      const uint64_t chunk = 1 + random() % 900;
+      const uint64_t chunk = 1 + random() % std::max<uint64_t>(900, bytes / 2);
       for (uint64_t at = 0; at < bytes; at += chunk) {
-        const Shape shape({kSizes[variable]});
+        const Shape shape({sizes_[variable]});
         messages.emplace_back(IdentityOf(worker), seq, stamp);
         messages.back().Chunk(variable, shape, gradients[variable], at,
                               std::min(chunk, bytes - at));
@@ -168,10 +218,12 @@ class Hammer {
       if (random() % 4 == 0) order.push_back(i);
     }
     std::shuffle(order.begin(), order.end(), random);
+    const size_t bytes_at_a_time = sizes_ == kLargeSizes ? 30'000 : 100;
     const auto send = [&](size_t first) {
       for (size_t i = first; i < order.size(); i += 2) {
         Message copy = messages[order[i]];
-        Check(shard_.Push(copy.Ready(100)).ok());
+        Check(shard_.Push(i % 3 == 0 ? copy.Ready(bytes_at_a_time) : copy.Kept(bytes_at_a_time))
+                  .ok());
       }
     };
     std::thread other([&] { send(1); });
@@ -190,23 +242,25 @@ class Hammer {
     while (!is_over_) {
       const ShardReport report = shard_.Report();
       Check(report.state.global_step <= report.state.shard_step);
-      Check(report.held_bytes <= 1u << 20);
+      Check(report.held_bytes <= 1u << 24);
       std::this_thread::yield();
     }
   }
 
   const uint32_t num_workers_;
   const uint32_t aggregate_;
+  const std::vector<int64_t> sizes_;
+  const int64_t steps_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> is_over_ = false;
   Shard shard_{ShardOptions{}};
 };
 
 // The same training, one line after another.
-std::vector<float> Reference(uint32_t workers) {
-  std::vector<float> values(kSizes.size());
-  std::vector<float> momenta(kSizes.size());
-  for (int64_t step = 0; step < kSteps; ++step) {
+std::vector<float> Reference(uint32_t workers, size_t num_variables, int64_t steps) {
+  std::vector<float> values(num_variables);
+  std::vector<float> momenta(num_variables);
+  for (int64_t step = 0; step < steps; ++step) {
     for (size_t variable = 0; variable < values.size(); ++variable) {
       float sum = GradientOf(0, step, variable, values[variable]);
       for (uint32_t worker = 1; worker < workers; ++worker) {
@@ -224,11 +278,21 @@ TEST_CASE("with every replica needed, threads change no bit of the result") {
   Hammer hammer(3, 3, PER_REPLICA);
   hammer.Run();
   CHECK_FALSE(hammer.failed());
-  CHECK(hammer.Final() == Reference(3));
+  CHECK(hammer.Final() == Reference(3, kSizes.size(), kSteps));
   const ShardReport report = hammer.shard().Report();
   CHECK(report.accepted == 3 * kSteps * kSizes.size());
   CHECK(report.stale == 0);
   CHECK(report.held_bytes == 0);
+}
+
+TEST_CASE("with every replica needed, large variables close range by range to the same bits") {
+  constexpr int64_t kFewSteps = 12;
+  Hammer hammer(3, 3, PER_REPLICA, kLargeSizes, kFewSteps);
+  hammer.Run();
+  CHECK_FALSE(hammer.failed());
+  CHECK(hammer.Final() == Reference(3, kLargeSizes.size(), kFewSteps));
+  CHECK(hammer.shard().Report().accepted == 3 * kFewSteps * kLargeSizes.size());
+  CHECK(hammer.shard().Report().held_bytes == 0);
 }
 
 TEST_CASE("with a backup replica every step closes and no value is ever torn") {

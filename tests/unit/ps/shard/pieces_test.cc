@@ -4,11 +4,10 @@
 
 #include "absl/strings/match.h"
 #include "ps/shard/admission.h"
-#include "ps/shard/byte_ranges.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/held_budget.h"
-#include "ps/shard/payload_reader.h"
 #include "ps/shard/update_rule_of.h"
+#include "ps/variable/byte_ranges.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -27,6 +26,14 @@ TEST_CASE("a claim returns what was not claimed before") {
   CHECK(ranges.Claim(0, 50).empty());
   CHECK(ranges.Claim(7, 7).empty());
   CHECK(ranges.Claim(50, 51) == Ranges{{50, 51}});
+  CHECK(ranges.Claim(60, 70) == Ranges{{60, 70}});
+  CHECK(ranges.Covers(0, 51));
+  CHECK(ranges.Covers(61, 69));
+  CHECK(ranges.Covers(55, 55));
+  CHECK_FALSE(ranges.Covers(50, 52));
+  CHECK_FALSE(ranges.Covers(40, 65));
+  ranges.Clear();
+  CHECK_FALSE(ranges.Covers(0, 1));
 }
 
 TEST_CASE("random claims cover every byte once") {
@@ -49,27 +56,6 @@ TEST_CASE("random claims cover every byte once") {
   }
 }
 
-TEST_CASE("a payload is read across its cuts, forward, with gaps") {
-  const std::vector<std::vector<std::byte>> parts = [] {
-    std::vector<std::vector<std::byte>> made;
-    uint8_t next = 0;
-    for (const size_t size : {3, 0, 1, 5, 2}) {
-      made.emplace_back();
-      for (size_t i = 0; i < size; ++i) made.back().push_back(std::byte{next++});
-    }
-    return made;
-  }();
-  const std::vector<std::span<const std::byte>> spans(parts.begin(), parts.end());
-  PayloadReader reader(spans);
-  std::vector<std::byte> out(11);
-  reader.Copy({0, out.data(), 1});
-  reader.Copy({2, out.data() + 2, 3});
-  reader.Copy({5, out.data() + 5, 0});
-  reader.Copy({8, out.data() + 8, 3});
-  for (const size_t at : {0, 2, 3, 4, 8, 9, 10}) CHECK(out[at] == std::byte(at));
-  for (const size_t at : {1, 5, 6, 7}) CHECK(out[at] == std::byte{0});
-}
-
 HeldBudget BudgetOf(std::vector<int64_t> elements, uint64_t floats, uint32_t copies) {
   std::vector<HeldBudget::Kind> kinds;
   for (const int64_t size : elements) {
@@ -79,6 +65,22 @@ HeldBudget BudgetOf(std::vector<int64_t> elements, uint64_t floats, uint32_t cop
 }
 
 constexpr auto kSameStep = [](size_t) { return GlobalStep(0); };
+
+TEST_CASE("what needs no buffer counts in the budget like what does") {
+  HeldBudget budget = BudgetOf({10}, 20, 2);
+  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  REQUIRE(first.has_value());
+  CHECK(budget.Reserve(0, 40, kSameStep));
+  CHECK(budget.held_bytes() == 80);
+  CHECK_FALSE(budget.Reserve(0, 40, kSameStep));
+  budget.Release(0, *std::move(first));
+  CHECK(budget.spare_bytes() == 40);
+  CHECK(budget.Reserve(0, 40, kSameStep));
+  CHECK(budget.spare_bytes() == 0);  // its memory is somebody else's now
+  budget.GiveBack(0, 40);
+  budget.GiveBack(0, 40);
+  CHECK(budget.held_bytes() == 0);
+}
 
 TEST_CASE("a budget is given out to the byte and comes back") {
   HeldBudget budget = BudgetOf({10}, 20, 2);

@@ -2,9 +2,11 @@
 // and a shard with a chief's and a worker's calls in short form.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,6 +127,21 @@ class Message {
     for (size_t at = 0; at < payload_.size(); at += cut) {
       order_.payload.emplace_back(payload_.data() + at, std::min(cut, payload_.size() - at));
     }
+    return order_;
+  }
+  // The order with a payload that the shard may keep beyond the message.
+  const PushOrder& Kept(size_t cut = 50'021) {
+    struct Received {
+      std::vector<std::byte> bytes;
+      std::vector<std::span<const std::byte>> spans;
+    };
+    const auto received = std::make_shared<Received>(Received{payload_, {}});
+    const std::span<const std::byte> bytes(received->bytes);
+    for (size_t at = 0; at < bytes.size(); at += cut) {
+      received->spans.push_back(bytes.subspan(at, std::min(cut, bytes.size() - at)));
+    }
+    order_.payload = received->spans;
+    order_.kept_payload = {received, &received->spans};
     return order_;
   }
 

@@ -110,6 +110,19 @@ TEST_CASE("a variable does not close twice in a step") {
   CHECK(machine.CloseReady().size() == 1);
 }
 
+TEST_CASE("a variable is not taken while ranges of it are made early") {
+  StepMachine machine(1, GlobalStep(0), CountRule::kOncePerReplica);
+  Grant(&machine, 0, Requires(1));
+  machine.BeginEarly(0);
+  machine.BeginEarly(0);
+  machine.Hold(0, From(0));
+  CHECK_FALSE(machine.TryClose(0).has_value());
+  machine.EndEarly(0);
+  CHECK(machine.CloseReady().empty());
+  machine.EndEarly(0);
+  CHECK(machine.TryClose(0).has_value());
+}
+
 TEST_CASE("grants may be given for this step and the next, and again") {
   StepMachine machine(1, GlobalStep(3), CountRule::kOncePerReplica);
   CHECK(Grant(&machine, 2, Requires(1)) == StepMachine::Granted::kOver);

@@ -23,10 +23,10 @@ float First(const std::shared_ptr<const Tensor>& value) { return value->as<float
 // Publishes the next version as a step does, and returns the memory it is in.
 const void* PublishNext(Variable* variable, float value) {
   variable->DropPrevious().reset();
-  std::unique_ptr<ValueBuffer> next = variable->TakeBuffer();
+  std::shared_ptr<ValueBuffer> next = variable->TakeBuffer();
   std::ranges::fill(next->tensor.as<float>(), value);
   const void* memory = next->tensor.data();
-  variable->Publish({variable->Share(std::move(next)), nullptr});
+  variable->Publish(variable->Finish(std::move(next), nullptr));
   return memory;
 }
 
@@ -119,6 +119,28 @@ TEST_CASE("with all places kept by readers values go to the heap, and come back"
   CHECK(First(variable.newest()) == 7);
 }
 
+TEST_CASE("of a version in the making what was shown can be read, and nothing else") {
+  Variable variable("v", true, Of(0), GlobalStep(3), {});
+  const std::shared_ptr<ValueBuffer> buffer = variable.TakeBuffer();
+  const NextValue next{{buffer, &buffer->tensor}, nullptr};
+  const auto shown = [&](int64_t version, uint64_t begin, uint64_t end) {
+    return variable.Shown(GlobalStep(version), {begin, end}).value;
+  };
+  CHECK(shown(4, 0, 4) == nullptr);
+  variable.ShowPart(next, {8, 16});
+  CHECK(shown(4, 8, 16) == next.value);
+  CHECK(shown(4, 12, 16) == next.value);
+  CHECK(shown(4, 4, 12) == nullptr);
+  CHECK(shown(5, 8, 16) == nullptr);
+  CHECK(shown(3, 8, 16) == nullptr);
+  variable.ShowPart(next, {0, 8});
+  CHECK(shown(4, 4, 12) == next.value);
+  CHECK(variable.At(GlobalStep(4)) == nullptr);
+  PublishNext(&variable, 1);
+  CHECK(shown(4, 4, 12) == nullptr);
+  CHECK(shown(5, 4, 12) == nullptr);
+}
+
 TEST_CASE("a reader keeps its version unchanged, and the next step does not wait for it") {
   Variable variable("v", true, Of(0), GlobalStep(0), {});
   const std::shared_ptr<const Tensor> read = variable.newest();
@@ -131,9 +153,9 @@ TEST_CASE("a reader keeps its version unchanged, and the next step does not wait
 TEST_CASE("what slow readers held beyond three buffers is let go when they have read") {
   const auto recycler = BufferRecycler::Create(DType::kFloat32, Shape({4}));
   std::vector<std::shared_ptr<const Tensor>> readers;
-  const auto read_one_more = [&](std::unique_ptr<ValueBuffer> buffer) {
+  const auto read_one_more = [&](std::shared_ptr<ValueBuffer> buffer) {
     buffer->version = GlobalStep(0);
-    readers.push_back(recycler->Share(std::move(buffer)));
+    readers.push_back(BufferRecycler::Share(std::move(buffer)));
   };
   read_one_more(recycler->Adopt(Of(1), GlobalStep(0)));
   for (int i = 0; i < 4; ++i) read_one_more(recycler->Take());
@@ -153,9 +175,9 @@ TEST_CASE("with places nothing stays on the heap") {
   const auto recycler = BufferRecycler::Create(DType::kFloat32, Shape({4}), std::move(places));
   std::vector<std::shared_ptr<const Tensor>> readers;
   for (int i = 0; i < 5; ++i) {
-    std::unique_ptr<ValueBuffer> buffer = recycler->Take();
+    std::shared_ptr<ValueBuffer> buffer = recycler->Take();
     buffer->version = GlobalStep(i);
-    readers.push_back(recycler->Share(std::move(buffer)));
+    readers.push_back(BufferRecycler::Share(std::move(buffer)));
   }
   CHECK(recycler->num_buffers() == 5);
   readers.clear();
@@ -165,7 +187,7 @@ TEST_CASE("with places nothing stays on the heap") {
 
 TEST_CASE("a copy has the newest value and leaves it alone") {
   Variable variable("v", true, Of(3), GlobalStep(0), {});
-  const std::unique_ptr<ValueBuffer> copy = variable.TakeCopy();
+  const std::shared_ptr<ValueBuffer> copy = variable.TakeCopy();
   CHECK(copy->tensor.as<float>()[3] == 3);
   copy->tensor.as<float>()[0] = 4;
   CHECK(First(variable.newest()) == 3);

@@ -22,6 +22,9 @@ class ByteRanges {
 
   // Adds [begin, end) and returns the parts of it that were not there before, ascending.
   List Claim(uint64_t begin, uint64_t end);
+  // Whether all of [begin, end) has been claimed.
+  bool Covers(uint64_t begin, uint64_t end) const;
+  void Clear() { claimed_.clear(); }
 
  private:
   List claimed_;  // ascending, with gaps between them

@@ -1,10 +1,10 @@
-#include "common/wire/piece_cursor.h"
+#include "common/tensor/piece_cursor.h"
 
 #include <algorithm>
 
 #include "common/tensor/stream_copy.h"
 
-namespace lockstep::wire {
+namespace lockstep {
 
 PieceCursor::PieceCursor(std::span<const std::span<const std::byte>> pieces) : pieces_(pieces) {
   for (const auto& piece : pieces) size_ += piece.size();
@@ -48,8 +48,13 @@ bool PieceCursor::CopyTo(std::span<std::byte> to) {
   return all;
 }
 
+bool PieceCursor::CopyFrom(uint64_t position, std::span<std::byte> to) {
+  if (position < position_ || position > size_ || to.size() > size_ - position) return false;
+  return ForEach(position - position_, [](std::span<const std::byte>) {}) && CopyTo(to);
+}
+
 bool PieceCursor::Share(uint64_t size, std::vector<std::span<const std::byte>>* to) {
   return ForEach(size, [to](std::span<const std::byte> stretch) { to->push_back(stretch); });
 }
 
-}  // namespace lockstep::wire
+}  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "ps/shard/byte_ranges.h"
+#include "ps/variable/byte_ranges.h"
 
 #include <algorithm>
 
@@ -22,6 +22,12 @@ ByteRanges::List ByteRanges::Claim(uint64_t begin, uint64_t end) {
   if (cursor < end) fresh.push_back({cursor, end});
   claimed_.insert(claimed_.erase(first, last), merged);
   return fresh;
+}
+
+bool ByteRanges::Covers(uint64_t begin, uint64_t end) const {
+  return begin >= end || std::ranges::any_of(claimed_, [&](const ByteRange& range) {
+           return range.begin <= begin && end <= range.end;
+         });
 }
 
 }  // namespace lockstep::ps

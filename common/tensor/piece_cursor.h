@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::wire {
+namespace lockstep {
 
 // Looks at the pieces, which must stay. A read that wants more than remains fails and moves
 // nothing.
@@ -22,6 +22,8 @@ class PieceCursor {
   bool Copy(uint64_t size, std::string* to);
   // As Copy, into memory of `size` bytes; around the caches where they are many.
   bool CopyTo(std::span<std::byte> to);
+  // CopyTo from there on; fails, too, when the position is past.
+  bool CopyFrom(uint64_t position, std::span<std::byte> to);
   // Appends the next `size` bytes as spans into the pieces.
   bool Share(uint64_t size, std::vector<std::span<const std::byte>>* to);
 
@@ -37,4 +39,4 @@ class PieceCursor {
   uint64_t size_ = 0;
 };
 
-}  // namespace lockstep::wire
+}  // namespace lockstep

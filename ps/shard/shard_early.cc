@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "ps/shard/shard_impl.h"
+
+namespace lockstep::ps {
+
+void Shard::Impl::Arrived(HostedState* state, size_t variable, size_t range, PushInHand* push) {
+  EarlyClose& early = state->variables[variable]->early;
+  if (++early.arrived[range] == state->replicas_to_aggregate) {
+    push->early.push_back({variable, range, {}});
+  }
+}
+
+void Shard::Impl::Forget(HostedState* state, const Incoming& incoming) {
+  // Once the variable has closed, others count.
+  if (!incoming.counts_early || incoming.local_step != state->step.StepOf(incoming.variable)) {
+    return;
+  }
+  EarlyClose& early = state->variables[incoming.variable]->early;
+  for (size_t range = 0; range < early.arrived.size(); ++range) {
+    const bool is_made = early.update.has_value() && early.update->IsEarly(range);
+    if (incoming.parts->IsWhole(range) && !is_made) --early.arrived[range];
+  }
+}
+
+void Shard::Impl::BeginEarly(PushInHand* push) {
+  HostedState& state = *push->state;
+  std::erase_if(push->early, [&](const EarlyRange& ready) {
+    return phase_ == Phase::kFinished || !state.step.terms().has_value() ||
+           state.step.IsTaken(ready.variable);
+  });
+  for (EarlyRange& ready : push->early) {
+    HostedVariable& hosted = *state.variables[ready.variable];
+    std::optional<DenseUpdate>& update = hosted.early.update;
+    if (!update.has_value()) {
+      // All replicas have this step's token: nobody needs the version before it any more.
+      push->outbox.LetGo(hosted.variable.DropPrevious());
+      update.emplace(state.step.shard_step(), state.step.terms()->learning_rate, *hosted.rule,
+                     state.scalars, &hosted.variable);
+    }
+    LOCKSTEP_CHECK(update->ClaimEarly(ready.range));
+    state.step.BeginEarly(ready.variable);
+    ready.gradients = GradientsOf(state, ready.variable);
+  }
+}
+
+Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const HostedState& state,
+                                                            size_t variable) {
+  EarlyRange::Gradients gradients;
+  const std::vector<HeldGradient>& held = state.step.Held(variable);
+  for (uint32_t i = 0; i < state.replicas_to_aggregate; ++i) {
+    const WorkerIndex worker(i);
+    const auto whole = std::ranges::find(held, worker, &HeldGradient::worker);
+    if (whole != held.end()) {
+      gradients.push_back(GradientOf(*whole));
+    } else {
+      const auto incoming = state.inbox.Find(worker, variable);
+      LOCKSTEP_CHECK(incoming != nullptr && incoming->parts != nullptr);
+      gradients.push_back({incoming->parts->view(), incoming->parts});
+    }
+  }
+  return gradients;
+}
+
+void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
+  HostedState& state = *push->state;
+  pool_.ForRanges(push->early.size(), 1, [&](size_t index, size_t) {
+    EarlyRange& ready = push->early[index];
+    state.variables[ready.variable]->early.update->MakeEarly(ready.range, ready.gradients);
+    for (const DenseGradient& gradient : ready.gradients) {
+      if (gradient.parts != nullptr) gradient.parts->LetGo(ready.range);
+    }
+  });
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const EarlyRange& made : push->early) {
+      HostedVariable& hosted = *state.variables[made.variable];
+      const DenseUpdate& update = *hosted.early.update;
+      hosted.variable.ShowPart(update.Unfinished(), update.BytesOf(made.range));
+      state.step.EndEarly(made.variable);
+    }
+    for (const EarlyRange& made : push->early) {
+      if (std::optional<Closing> closing = state.step.TryClose(made.variable)) {
+        Taken(&state, *closing, &outbox);
+        closings->push_back(*std::move(closing));
+      }
+    }
+    RetryPulls(&outbox);
+    if (closings->empty()) --in_flight_;
+  }
+  outbox.Run();
+}
+
+}  // namespace lockstep::ps

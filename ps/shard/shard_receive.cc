@@ -1,0 +1,253 @@
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/tensor/indexed_slices.h"
+#include "common/tensor/packed_rows.h"
+#include "common/tensor/piece_cursor.h"
+#include "ps/shard/shard_impl.h"
+#include "ps/step/dense_update.h"
+
+namespace lockstep::ps {
+namespace {
+
+// Gradients of fewer bytes are copied: it costs less than to keep the messages that brought them.
+constexpr uint64_t kLeastInParts = uint64_t{256} << 10;
+
+struct CopiedPayload {
+  explicit CopiedPayload(uint64_t size)
+      : memory(DType::kUInt8, Shape({static_cast<int64_t>(size)})),
+        spans({memory.view().bytes()}) {}
+
+  Tensor memory;
+  const GradientParts::Payload spans;
+};
+
+// What has been made of another incarnation's gradient is not made again.
+void LetGoOfMade(const EarlyClose& early, GradientParts* parts) {
+  for (size_t range = 0; early.update.has_value() && range < parts->num_ranges(); ++range) {
+    if (early.update->IsEarly(range)) parts->LetGo(range);
+  }
+}
+
+uint64_t BytesOf(const std::vector<std::span<const std::byte>>& spans) {
+  return std::transform_reduce(spans.begin(), spans.end(), uint64_t{0}, std::plus<>(),
+                               [](const auto& span) { return span.size(); });
+}
+
+}  // namespace
+
+// Claims the bytes that the piece brings and nobody else has brought.
+void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t position,
+                          PushInHand* push) {
+  HostedState& state = *push->state;
+  std::shared_ptr<Incoming> incoming = state.inbox.Find(push->key, push->variables[piece]);
+  if (incoming == nullptr) {
+    incoming = Begin(order, piece, position, push);
+    if (incoming == nullptr) return;
+  }
+  const PushPiece& header = order.pieces[piece];
+  PushInHand::Writing writing{
+      piece, incoming, static_cast<std::byte*>(incoming->buffer.data()), {}};
+  for (const ByteRange& range :
+       incoming->claimed.Claim(header.offset, header.offset + header.size)) {
+    writing.brought.push_back(
+        {position + (range.begin - header.offset), range.begin, range.end - range.begin});
+  }
+  // A gradient without bytes is brought by whoever comes first.
+  const bool is_empty = header.size == 0 && incoming->writers == 0;
+  if (!writing.brought.empty() || is_empty) {
+    ++incoming->writers;
+    push->writings.push_back(std::move(writing));
+  }
+}
+
+std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piece,
+                                             uint64_t position, PushInHand* push) {
+  HostedState& state = *push->state;
+  const size_t variable = push->variables[piece];
+  const CatalogEntry& entry = state.catalog[variable];
+  const PushPiece& header = order.pieces[piece];
+  // ResolvePush has seen that there is such a size.
+  const uint64_t bytes = *entry.GradientBytes(header.dtype, header.rows);
+  const auto step_of = [&state](size_t other) { return state.step.StepOf(other); };
+  auto incoming = std::make_shared<Incoming>();
+  incoming->key = push->key;
+  incoming->local_step = order.local_step;
+  incoming->variable = variable;
+  incoming->num_bytes = bytes;
+  std::optional<Tensor> in_place = InPlace(state, order, piece, variable);
+  const bool is_in_place = in_place.has_value();
+  bool has_room = true;
+  if (is_in_place) {
+    state.budget.Borrow(in_place->num_bytes());
+    incoming->buffer = *std::move(in_place);
+  } else if (order.kept_payload != nullptr && !entry.is_sparse && bytes >= kLeastInParts) {
+    has_room = state.budget.Reserve(variable, bytes, step_of);
+    incoming->parts = std::make_shared<GradientParts>(header.dtype, entry.shape,
+                                                      DenseUpdate::RangeElements(entry.dtype));
+  } else if (auto buffer = state.budget.Acquire(variable, header.dtype, bytes, step_of)) {
+    incoming->buffer = *std::move(buffer);
+  } else {
+    has_room = false;
+  }
+  if (!has_room) {
+    if (push->refused.ok()) {
+      push->refused = absl::ResourceExhaustedError(absl::StrCat(
+          Quoted(entry), " of push ", order.push_seq.value(), " of worker ",
+          order.worker.worker.value(), ": no room for ", bytes, " bytes; ",
+          state.budget.held_bytes(), " of ", state.budget.budget(), " are held. Retry in 50 ms"));
+    }
+    return nullptr;
+  }
+  state.inbox.Add(incoming);
+  if (incoming->parts != nullptr) {
+    const EarlyClose& early = state.variables[variable]->early;
+    incoming->counts_early =
+        !early.arrived.empty() && order.local_step == state.step.StepOf(variable);
+    LetGoOfMade(early, incoming->parts.get());
+  }
+  if (!is_in_place) return incoming;
+  incoming->claimed.Claim(0, bytes);
+  incoming->received = incoming->buffer.num_bytes();
+  ++incoming->writers;
+  PushInHand::Writing writing{piece, incoming, nullptr, {}};
+  if (const uint64_t index_bytes = bytes - incoming->received; index_bytes > 0) {
+    incoming->indices = Tensor(DType::kInt64, Shape({header.rows}));
+    writing.to = static_cast<std::byte*>(incoming->indices.data());
+    writing.brought.push_back({position, 0, index_bytes});
+  }
+  push->writings.push_back(std::move(writing));
+  return nullptr;
+}
+
+std::optional<Tensor> Shard::Impl::InPlace(const HostedState& state, const PushOrder& order,
+                                           size_t piece, size_t variable) {
+  if (order.memory == nullptr || !state.holds_in_place) return std::nullopt;
+  LOCKSTEP_CHECK(order.in_place.size() == order.pieces.size());
+  const CatalogEntry& entry = state.catalog[variable];
+  const PushPiece& header = order.pieces[piece];
+  const std::span<const std::byte> bytes = order.in_place[piece];
+  const Shape shape = entry.is_sparse ? WithRows(entry.shape, header.rows) : entry.shape;
+  const bool is_whole = header.size == entry.GradientBytes(header.dtype, header.rows);
+  if (!is_whole || bytes.empty()) return std::nullopt;
+  LOCKSTEP_CHECK(bytes.size() == shape.num_elements() * SizeOf(header.dtype));
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % Tensor::kAlignment != 0) return std::nullopt;
+  // What is held is only read.
+  return Tensor::Borrow(header.dtype, shape, const_cast<std::byte*>(bytes.data()), order.memory);
+}
+
+void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
+  PieceCursor payload(order.payload);
+  uint64_t bytes_in_parts = 0;
+  for (const PushInHand::Writing& writing : push->writings) {
+    for (const Brought& part : writing.brought) {
+      if (writing.to == nullptr) {
+        bytes_in_parts += part.size;
+      } else {
+        LOCKSTEP_CHECK(payload.CopyFrom(part.from, std::span(writing.to + part.offset, part.size)));
+      }
+    }
+  }
+  if (bytes_in_parts == 0) return;
+  if (order.kept_payload != nullptr && 2 * bytes_in_parts > BytesOf(order.payload)) {
+    push->kept = order.kept_payload;
+    return;
+  }
+  // The message is larger by far than what is to be kept of it.
+  const auto copy = std::make_shared<CopiedPayload>(bytes_in_parts);
+  PieceCursor again(order.payload);
+  uint64_t copied = 0;
+  for (PushInHand::Writing& writing : push->writings) {
+    if (writing.to != nullptr) continue;
+    for (Brought& part : writing.brought) {
+      LOCKSTEP_CHECK(
+          again.CopyFrom(part.from, copy->memory.view().bytes().subspan(copied, part.size)));
+      part.from = std::exchange(copied, copied + part.size);
+    }
+  }
+  push->kept = {copy, &copy->spans};
+}
+
+void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
+  HostedState& state = *push->state;
+  for (PushInHand::Writing& writing : push->writings) {
+    Incoming& incoming = *writing.incoming;
+    --incoming.writers;
+    for (const Brought& part : writing.brought) {
+      incoming.received += part.size;
+      if (incoming.parts != nullptr && !incoming.abandoned) {
+        incoming.parts->Add(part.offset, part.size, push->kept, part.from, [&](size_t range) {
+          if (incoming.counts_early) Arrived(&state, incoming.variable, range, push);
+        });
+      }
+    }
+    Verdict& verdict = push->result.verdicts[writing.piece];
+    if (incoming.abandoned) {
+      if (incoming.writers == 0) Release(&state, &incoming, &push->outbox);
+      verdict = state.ledger.Find(incoming.key, incoming.variable);
+    } else if (incoming.received == incoming.num_bytes) {
+      verdict = Count(&incoming, push, closings);
+    }
+  }
+  BeginEarly(push);
+  push->result.shard_step = state.step.shard_step();
+  push->result.done = HasStopped(state);
+}
+
+// A variable of a push is whole.
+Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Closing>* closings) {
+  HostedState* const state = push->state;
+  Outbox* const outbox = &push->outbox;
+  state->inbox.Remove(*incoming);
+  const size_t variable = incoming->variable;
+  const bool is_over = phase_ == Phase::kFinished || HasStopped(*state);
+  if (is_over || state->step.IsCounted(variable, incoming->key.worker)) {
+    Release(state, incoming, outbox);
+    return is_over ? Verdict::kStale : Verdict::kAccepted;
+  }
+  // Asynchronous: others have taken the last steps while this one was coming in.
+  if (state->step.IsStale(variable, incoming->local_step)) {
+    Release(state, incoming, outbox);
+    return Decide(state, incoming->key, variable, Verdict::kStale);
+  }
+  if (incoming->parts == nullptr && incoming->local_step == state->step.StepOf(variable)) {
+    const size_t num_ranges = state->variables[variable]->early.arrived.size();
+    for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
+  }
+  state->step.Hold(variable, {incoming->key.worker, incoming->key.push_seq, incoming->local_step,
+                              std::move(incoming->buffer), std::move(incoming->indices),
+                              std::move(incoming->parts)});
+  const Verdict verdict = Decide(state, incoming->key, variable, Verdict::kAccepted);
+  if (std::optional<Closing> closing = state->step.TryClose(variable)) {
+    Taken(state, *closing, outbox);
+    closings->push_back(*std::move(closing));
+  }
+  return verdict;
+}
+
+void Shard::Impl::Abandon(HostedState* state, Inbox::Removed removed, Outbox* outbox) {
+  for (const std::shared_ptr<Incoming>& incoming : removed) {
+    incoming->abandoned = true;
+    Forget(state, *incoming);
+    if (incoming->writers == 0) Release(state, incoming.get(), outbox);
+  }
+}
+
+void Shard::Impl::Release(HostedState* state, Incoming* incoming, Outbox* outbox) {
+  Release(state, incoming->variable, std::move(incoming->buffer), std::move(incoming->parts),
+          outbox);
+}
+
+void Shard::Impl::Release(HostedState* state, size_t variable, Tensor buffer,
+                          std::shared_ptr<GradientParts> parts, Outbox* outbox) {
+  if (parts == nullptr) {
+    state->budget.Release(variable, std::move(buffer));
+  } else {
+    state->budget.GiveBack(variable, parts->num_bytes());
+    outbox->LetGo(std::move(parts));
+  }
+}
+
+}  // namespace lockstep::ps
