@@ -6,12 +6,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ps/shard/shard.h"
+#include "tests/support/payload_of.h"
 
 namespace lockstep::ps::test {
 
@@ -131,17 +131,8 @@ class Message {
   }
   // The order with a payload that the shard may keep beyond the message.
   const PushOrder& Kept(size_t cut = 50'021) {
-    struct Received {
-      std::vector<std::byte> bytes;
-      std::vector<std::span<const std::byte>> spans;
-    };
-    const auto received = std::make_shared<Received>(Received{payload_, {}});
-    const std::span<const std::byte> bytes(received->bytes);
-    for (size_t at = 0; at < bytes.size(); at += cut) {
-      received->spans.push_back(bytes.subspan(at, std::min(cut, bytes.size() - at)));
-    }
-    order_.payload = received->spans;
-    order_.kept_payload = {received, &received->spans};
+    order_.kept_payload = lockstep::test::PayloadOf(payload_, cut);
+    order_.payload = *order_.kept_payload;
     return order_;
   }
 

@@ -7,6 +7,7 @@
 #include "common/tensor/half_copy.h"
 #include "common/tensor/half_width.h"
 #include "ps/step/dense_update.h"
+#include "tests/support/payload_of.h"
 #include "tests/unit/common/optimizer/all_rules.h"
 
 namespace lockstep::ps {
@@ -28,18 +29,10 @@ Tensor RandomTensor(uint32_t seed, DType dtype) {
 }
 
 std::shared_ptr<GradientParts> PartsOf(const Tensor& gradient, size_t cut) {
-  struct Received {
-    Tensor copy;
-    GradientParts::Payload spans;
-  };
-  const auto received = std::make_shared<Received>(Received{gradient.Clone(), {}});
-  const auto bytes = std::as_const(received->copy).view().bytes();
-  for (size_t at = 0; at < bytes.size(); at += cut) {
-    received->spans.push_back(bytes.subspan(at, std::min(cut, bytes.size() - at)));
-  }
   auto parts = std::make_shared<GradientParts>(gradient.dtype(), gradient.shape(),
                                                DenseUpdate::RangeElements(DType::kFloat32));
-  parts->Add(0, bytes.size(), {received, &received->spans}, 0, [](size_t) {});
+  const auto bytes = gradient.view().bytes();
+  parts->Add(0, bytes.size(), lockstep::test::PayloadOf(bytes, cut), 0, [](size_t) {});
   return parts;
 }
 

@@ -5,26 +5,13 @@
 #include <numeric>
 #include <random>
 
+#include "tests/support/payload_of.h"
+
 namespace lockstep::ps {
 namespace {
 
+using lockstep::test::PayloadOf;
 using Payload = GradientParts::Payload;
-
-// What a message brought, in pieces of `cut` bytes; gone when nobody holds its payload.
-struct Received {
-  std::vector<std::byte> bytes;
-  Payload spans;
-};
-
-std::shared_ptr<const Payload> PayloadOf(std::span<const std::byte> bytes, size_t cut) {
-  const auto received = std::make_shared<Received>();
-  received->bytes.assign(bytes.begin(), bytes.end());
-  for (size_t at = 0; at < bytes.size(); at += cut) {
-    received->spans.push_back(
-        std::span(received->bytes).subspan(at, std::min(cut, bytes.size() - at)));
-  }
-  return {received, &received->spans};
-}
 
 std::vector<float> Counting(size_t size) {
   std::vector<float> values(size);
