@@ -41,6 +41,9 @@ Allocations AllocationsSoFar() {
 
 void* operator new(size_t size) { return lockstep::test::New(size); }
 void* operator new[](size_t size) { return lockstep::test::New(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return lockstep::test::New(size);
+}
 void* operator new(size_t size, std::align_val_t alignment) {
   return lockstep::test::Aligned(static_cast<size_t>(alignment), size);
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "ps/step/dense_update.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
@@ -15,27 +16,43 @@ using lockstep::test::kLargeAllocation;
 
 constexpr uint32_t kWorkers = 2;
 constexpr uint32_t kVariables = 8;
-constexpr int64_t kElements = kLargeAllocation / sizeof(float);
+// Three ranges that can close alone.
+constexpr uint64_t kBytes = 3 * DenseUpdate::kRangeBytes;
+constexpr auto kElements = static_cast<int64_t>(kBytes / sizeof(float));
+static_assert(kBytes >= kLargeAllocation);
 
 // Steps of a shard whose workers send all variables in one message each, made beforehand.
 class Steps {
  public:
-  // Where the gradients lie in memory that workers and shard share, the values do, too.
-  explicit Steps(bool in_memory) : ps_(Plan(in_memory), Options(in_memory)) {
+  // Where gradients are when they have come.
+  enum Gradients {
+    kCopied,    // in the shard's buffers
+    kKept,      // in messages, range by range
+    kInMemory,  // in memory that workers and shard share; and the values, too
+  };
+
+  explicit Steps(Gradients gradients) : ps_(Plan(gradients), Options(gradients)) {
+    const bool in_memory = gradients == kInMemory;
     gradient_ = std::make_shared<Tensor>(Tensor::Zeros(DType::kFloat32, Shape({kElements})));
     for (uint32_t worker = 0; worker < kWorkers; ++worker) {
-      PushOrder& push = pushes_.emplace_back();
       PullOrder& pull = pulls_.emplace_back();
-      push.worker = pull.worker = IdentityOf(worker);
+      pull.worker = IdentityOf(worker);
       pull.in_memory = in_memory;
-      if (in_memory) push.memory = gradient_;
-      for (uint32_t v = 0; v < kVariables; ++v) {
-        push.pieces.push_back({VariableId(v), DType::kFloat32, Shape({kElements}), 0,
-                               static_cast<uint64_t>(kElements) * sizeof(float)});
-        push.payload.push_back(gradient_->view().bytes());
-        pull.pieces.push_back({VariableId(v)});
+      for (uint32_t v = 0; v < kVariables; ++v) pull.pieces.push_back({VariableId(v)});
+    }
+    if (in_memory) {
+      AddPushes(0, kBytes);
+      for (PushOrder& push : pushes_) {
+        push.memory = gradient_;
+        push.in_place = push.payload;
       }
-      if (in_memory) push.in_place = push.payload;
+      return;
+    }
+    AddPushes(0, kBytes / 3);
+    AddPushes(kBytes / 3, kBytes);
+    if (gradients == kCopied) return;
+    for (PushOrder& push : pushes_) {
+      push.kept_payload = std::make_shared<const GradientParts::Payload>(push.payload);
     }
   }
 
@@ -55,26 +72,42 @@ class Steps {
     for (PushOrder& push : pushes_) {
       push.push_seq = PushSeq(static_cast<uint64_t>(step_) + 1);
       push.local_step = GlobalStep(step_);
-      accepted_ += ps_.shard.Push(push)->verdicts.front() == Verdict::kAccepted;
+      accepted_ += ps_.shard.Push(push)->verdicts.back() == Verdict::kAccepted;
     }
     ++step_;
   }
+  int64_t num_pieces() const { return static_cast<int64_t>(pushes_.size()) * kVariables; }
   bool AllWell() const {
     return closed_ == step_ && accepted_ == step_ * kWorkers &&
            pulled_ == step_ * kWorkers * kVariables;
   }
 
  private:
-  static VariablePlan Plan(bool in_memory) {
+  // One of each worker, with these bytes of all variables.
+  void AddPushes(uint64_t begin, uint64_t end) {
+    for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+      PushOrder& push = pushes_.emplace_back();
+      push.worker = IdentityOf(worker);
+      for (uint32_t v = 0; v < kVariables; ++v) {
+        push.pieces.push_back(
+            {VariableId(v), DType::kFloat32, Shape({kElements}), begin, end - begin});
+        push.payload.push_back(
+            std::as_const(*gradient_).view().bytes().subspan(begin, end - begin));
+      }
+    }
+  }
+
+  static VariablePlan Plan(Gradients gradients) {
     std::vector<SpecText> specs;
     for (uint32_t v = 0; v < kVariables; ++v) specs.push_back({absl::StrCat("v", v), {kElements}});
     VariablePlan plan = PlanOf(PlacementOf(specs), kWorkers, kWorkers);
     plan.optimizer.mutable_momentum()->set_momentum(0.9f);
-    plan.shared_memory = in_memory;
+    plan.shared_memory = gradients == kInMemory;
+    plan.every_replica_counts = gradients == kKept;
     return plan;
   }
-  static ShardOptions Options(bool in_memory) {
-    if (!in_memory) return {};
+  static ShardOptions Options(Gradients gradients) {
+    if (gradients != kInMemory) return {};
     return {.make_value_memory = [](uint64_t bytes) -> std::optional<ValueMemory> {
       auto memory = std::make_shared<Tensor>(
           Tensor::Zeros(DType::kUInt8, Shape({static_cast<int64_t>(bytes)})));
@@ -93,12 +126,12 @@ class Steps {
 };
 
 TEST_CASE("a step allocates nothing of a variable's size, and little else") {
-  // Per variable and worker: what is noted of a gradient on its way, and the answers.
-  constexpr int64_t kPerGradient = 8;
+  // What is noted of a gradient on its way, and the answers.
+  constexpr int64_t kPerPiece = 8;
   constexpr int64_t kSteps = 20;
-  for (const bool in_memory : {false, true}) {
-    CAPTURE(in_memory);
-    Steps steps(in_memory);
+  for (const auto gradients : {Steps::kCopied, Steps::kKept, Steps::kInMemory}) {
+    CAPTURE(static_cast<int>(gradients));
+    Steps steps(gradients);
     for (int i = 0; i < 3; ++i) steps.Run();
     const Allocations made = AllocationsOf([&] {
       for (int i = 0; i < kSteps; ++i) steps.Run();
@@ -106,7 +139,7 @@ TEST_CASE("a step allocates nothing of a variable's size, and little else") {
     REQUIRE(steps.AllWell());
     CHECK(made.large == 0);
     CAPTURE(made.all / kSteps);
-    CHECK(made.all <= kPerGradient * kSteps * kVariables * kWorkers);
+    CHECK(made.all <= kPerPiece * kSteps * steps.num_pieces());
   }
 }
 
