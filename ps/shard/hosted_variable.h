@@ -21,7 +21,8 @@
 namespace lockstep::ps {
 
 // What of a variable's step is made while its gradients come in. Guarded by the shard's lock,
-// except that the update belongs to who closes the variable.
+// except that who has claimed a range makes it without, and that once the variable is taken the
+// update belongs to who closes it.
 struct EarlyClose {
   std::vector<uint32_t> arrived;  // replicas whose range is whole; empty: it closes as a whole
   std::optional<DenseUpdate> update;

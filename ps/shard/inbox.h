@@ -27,7 +27,7 @@ struct Incoming {
   ByteRanges claimed;
   uint64_t num_bytes = 0;     // of the whole gradient
   uint64_t received = 0;      // bytes
-  int writers = 0;            // messages that are being copied
+  int writers = 0;            // messages that are being taken in
   bool counts_early = false;  // in HostedVariable::early, range by range
   bool abandoned = false;     // no longer in the inbox: the last writer gives the buffer back
 

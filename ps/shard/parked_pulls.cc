@@ -29,12 +29,16 @@ void ParkedPulls::Park(ParkedPull pull, Outbox* outbox) {
 
 void ParkedPulls::Retry(absl::FunctionRef<std::optional<PullResult>(const ParkedPull&)> answer,
                         Outbox* outbox) {
-  std::erase_if(pulls_, [&](ParkedPull& pull) {
-    std::optional<PullResult> result = answer(pull);
-    if (!result.has_value()) return false;
-    outbox->Answer<PullResult>(std::move(pull.done), *std::move(result));
-    return true;
-  });
+  auto waiting = pulls_.begin();
+  for (auto pull = pulls_.begin(); pull != pulls_.end(); ++pull) {
+    if (std::optional<PullResult> result = answer(*pull)) {
+      outbox->Answer<PullResult>(std::move(pull->done), *std::move(result));
+      continue;
+    }
+    if (waiting != pull) *waiting = std::move(*pull);
+    ++waiting;
+  }
+  pulls_.erase(waiting, pulls_.end());
 }
 
 void ParkedPulls::FailIf(absl::FunctionRef<bool(const ParkedPull&)> condition,

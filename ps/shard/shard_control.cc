@@ -139,7 +139,7 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
     if (state_ != nullptr) {
       if (state_->plan != Fingerprint(plan)) {
         return absl::FailedPreconditionError(
-            "the shard has been created from another placement, optimizer, seed or number of "
+            "the shard has been created from another placement, optimizer, seed, sync or number of "
             "replicas");
       }
       return Created(*state_);

@@ -20,9 +20,16 @@ void Shard::Impl::Forget(HostedState* state, const Incoming& incoming) {
   }
   EarlyClose& early = state->variables[incoming.variable]->early;
   for (size_t range = 0; range < early.arrived.size(); ++range) {
-    const bool is_made = early.update.has_value() && early.update->IsEarly(range);
+    const bool is_made = IsMade(*state, incoming.variable, range);
     if (incoming.parts->IsWhole(range) && !is_made) --early.arrived[range];
   }
+}
+
+bool Shard::Impl::IsMade(const HostedState& state, size_t variable, size_t range) {
+  // Once it is taken, the update is another thread's, and of a step that is over.
+  if (state.step.IsTaken(variable)) return false;
+  const std::optional<DenseUpdate>& update = state.variables[variable]->early.update;
+  return update.has_value() && update->IsEarly(range);
 }
 
 void Shard::Impl::BeginEarly(PushInHand* push) {
@@ -31,18 +38,21 @@ void Shard::Impl::BeginEarly(PushInHand* push) {
     return phase_ == Phase::kFinished || !state.step.terms().has_value() ||
            state.step.IsTaken(ready.variable);
   });
-  for (EarlyRange& ready : push->early) {
+  for (size_t i = 0; i < push->early.size(); ++i) {
+    EarlyRange& ready = push->early[i];
     HostedVariable& hosted = *state.variables[ready.variable];
     std::optional<DenseUpdate>& update = hosted.early.update;
     if (!update.has_value()) {
-      // All replicas have this step's token: nobody needs the version before it any more.
-      push->outbox.LetGo(hosted.variable.DropPrevious());
+      // All replicas have this step's token: nobody needs the version before it any more, and its
+      // memory may be that of the next.
+      hosted.variable.DropPrevious().reset();
       update.emplace(state.step.shard_step(), state.step.terms()->learning_rate, *hosted.rule,
                      state.scalars, &hosted.variable);
     }
     LOCKSTEP_CHECK(update->ClaimEarly(ready.range));
     state.step.BeginEarly(ready.variable);
-    ready.gradients = GradientsOf(state, ready.variable);
+    const bool is_next = i > 0 && push->early[i - 1].variable == ready.variable;
+    ready.gradients = is_next ? push->early[i - 1].gradients : GradientsOf(state, ready.variable);
   }
 }
 
@@ -69,7 +79,7 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
   pool_.ForRanges(push->early.size(), 1, [&](size_t index, size_t) {
     EarlyRange& ready = push->early[index];
     state.variables[ready.variable]->early.update->MakeEarly(ready.range, ready.gradients);
-    for (const DenseGradient& gradient : ready.gradients) {
+    for (const GradientSource& gradient : ready.gradients) {
       if (gradient.parts != nullptr) gradient.parts->LetGo(ready.range);
     }
   });
@@ -88,9 +98,10 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
         closings->push_back(*std::move(closing));
       }
     }
-    RetryPulls(&outbox);
+    RetryPulls(push->early, &outbox);
     if (closings->empty()) --in_flight_;
   }
+  push->early.clear();
   outbox.Run();
 }
 

@@ -74,7 +74,7 @@ class Shard::Impl {
 
   // A range of which every replica's gradient is whole, while the rest of the variable is not.
   struct EarlyRange {
-    using Gradients = absl::InlinedVector<DenseGradient, 4>;
+    using Gradients = absl::InlinedVector<GradientSource, 4>;
     size_t variable;
     size_t range;
     Gradients gradients;  // in the order of summation
@@ -154,6 +154,8 @@ class Shard::Impl {
   static void Arrived(HostedState* state, size_t variable, size_t range, PushInHand* push);
   // The same undone, of ranges that have not been made.
   static void Forget(HostedState* state, const Incoming& incoming);
+  // Of the step at hand, and before the rest.
+  static bool IsMade(const HostedState& state, size_t variable, size_t range);
   // Claims what can be made now, and leaves in `push` that alone.
   void BeginEarly(PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static EarlyRange::Gradients GradientsOf(const HostedState& state, size_t variable);
@@ -168,6 +170,9 @@ class Shard::Impl {
   static std::optional<PullResult> TryPull(const HostedState& state, const ParkedPull& pull);
   static std::optional<PullResult> ReadVersion(const HostedState& state, const ParkedPull& pull);
   void RetryPulls(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those that may have waited for one of these.
+  void RetryPulls(const std::vector<EarlyRange>& made, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Close.
   absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)

@@ -104,12 +104,16 @@ absl::StatusOr<PullResult> ReadSlot(const HostedState& state, GlobalStep version
   });
 }
 
+// Which bytes of the value a piece is about, in whatever type it travels.
+ByteRange ValueBytes(const Variable& variable, const ResolvedPiece& piece) {
+  const size_t widened = SizeOf(variable.dtype()) / SizeOf(piece.type);
+  return {piece.offset * widened, (piece.offset + piece.size) * widened};
+}
+
 // As much of a version that is being made as is there already: null, or in the type of the piece.
 std::shared_ptr<const Tensor> FindShown(const Variable& variable, GlobalStep version,
                                         const ResolvedPiece& piece) {
-  const size_t widened = SizeOf(variable.dtype()) / SizeOf(piece.type);
-  const NextValue shown =
-      variable.Shown(version, {piece.offset * widened, (piece.offset + piece.size) * widened});
+  const NextValue shown = variable.Shown(version, ValueBytes(variable, piece));
   if (piece.type == variable.dtype()) return shown.value;
   const bool is_there = shown.narrow != nullptr && shown.narrow->dtype() == piece.type;
   return is_there ? shown.narrow : nullptr;
@@ -222,6 +226,24 @@ std::optional<PullResult> Shard::Impl::ReadVersion(const HostedState& state,
 void Shard::Impl::RetryPulls(Outbox* outbox) {
   const HostedState& state = *state_;
   pulls_.Retry([&state](const ParkedPull& pull) { return TryPull(state, pull); }, outbox);
+}
+
+void Shard::Impl::RetryPulls(const std::vector<EarlyRange>& made, Outbox* outbox) {
+  const HostedState& state = *state_;
+  const auto is_about = [&state](const ResolvedPiece& piece, const EarlyRange& range) {
+    if (piece.variable != range.variable) return false;
+    const ByteRange wanted = ValueBytes(state.variables[piece.variable]->variable, piece);
+    const uint64_t begin = range.range * DenseUpdate::kRangeBytes;
+    return wanted.begin < begin + DenseUpdate::kRangeBytes && begin < wanted.end;
+  };
+  const auto answer = [&](const ParkedPull& pull) -> std::optional<PullResult> {
+    const bool may_be_there = std::ranges::any_of(*pull.pieces, [&](const ResolvedPiece& piece) {
+      return std::ranges::any_of(made,
+                                 [&](const EarlyRange& range) { return is_about(piece, range); });
+    });
+    return may_be_there ? TryPull(state, pull) : std::nullopt;
+  };
+  pulls_.Retry(answer, outbox);
 }
 
 }  // namespace lockstep::ps

@@ -14,6 +14,8 @@ namespace {
 
 // Gradients of fewer bytes are copied: it costs less than to keep the messages that brought them.
 constexpr uint64_t kLeastInParts = uint64_t{256} << 10;
+// So is what a message brings of them, if it is less.
+constexpr uint64_t kLeastKept = uint64_t{16} << 10;
 
 struct CopiedPayload {
   explicit CopiedPayload(uint64_t size)
@@ -23,13 +25,6 @@ struct CopiedPayload {
   Tensor memory;
   const GradientParts::Payload spans;
 };
-
-// What has been made of another incarnation's gradient is not made again.
-void LetGoOfMade(const EarlyClose& early, GradientParts* parts) {
-  for (size_t range = 0; early.update.has_value() && range < parts->num_ranges(); ++range) {
-    if (early.update->IsEarly(range)) parts->LetGo(range);
-  }
-}
 
 uint64_t BytesOf(const std::vector<std::span<const std::byte>>& spans) {
   return std::transform_reduce(spans.begin(), spans.end(), uint64_t{0}, std::plus<>(),
@@ -103,10 +98,12 @@ std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piec
   }
   state.inbox.Add(incoming);
   if (incoming->parts != nullptr) {
-    const EarlyClose& early = state.variables[variable]->early;
-    incoming->counts_early =
-        !early.arrived.empty() && order.local_step == state.step.StepOf(variable);
-    LetGoOfMade(early, incoming->parts.get());
+    incoming->counts_early = !state.variables[variable]->early.arrived.empty() &&
+                             order.local_step == state.step.StepOf(variable);
+    // What has been made of another incarnation's gradient is not made again.
+    for (size_t range = 0; range < incoming->parts->num_ranges(); ++range) {
+      if (IsMade(state, variable, range)) incoming->parts->LetGo(range);
+    }
   }
   if (!is_in_place) return incoming;
   incoming->claimed.Claim(0, bytes);
@@ -151,11 +148,13 @@ void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
     }
   }
   if (bytes_in_parts == 0) return;
-  if (order.kept_payload != nullptr && 2 * bytes_in_parts > BytesOf(order.payload)) {
+  // A message costs more memory than what is to be kept of it.
+  const bool is_worth_keeping =
+      bytes_in_parts >= kLeastKept && 2 * bytes_in_parts > BytesOf(order.payload);
+  if (order.kept_payload != nullptr && is_worth_keeping) {
     push->kept = order.kept_payload;
     return;
   }
-  // The message is larger by far than what is to be kept of it.
   const auto copy = std::make_shared<CopiedPayload>(bytes_in_parts);
   PieceCursor again(order.payload);
   uint64_t copied = 0;
@@ -212,10 +211,8 @@ Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Clo
     Release(state, incoming, outbox);
     return Decide(state, incoming->key, variable, Verdict::kStale);
   }
-  if (incoming->parts == nullptr && incoming->local_step == state->step.StepOf(variable)) {
-    const size_t num_ranges = state->variables[variable]->early.arrived.size();
-    for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
-  }
+  const bool arrives_whole =
+      incoming->parts == nullptr && incoming->local_step == state->step.StepOf(variable);
   state->step.Hold(variable, {incoming->key.worker, incoming->key.push_seq, incoming->local_step,
                               std::move(incoming->buffer), std::move(incoming->indices),
                               std::move(incoming->parts)});
@@ -223,6 +220,9 @@ Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Clo
   if (std::optional<Closing> closing = state->step.TryClose(variable)) {
     Taken(state, *closing, outbox);
     closings->push_back(*std::move(closing));
+  } else if (arrives_whole) {
+    const size_t num_ranges = state->variables[variable]->early.arrived.size();
+    for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
   }
   return verdict;
 }

@@ -30,7 +30,7 @@ std::byte* BlocksOfThread(size_t num_gradients, size_t block_bytes) {
 
 }  // namespace
 
-DenseGradient GradientOf(const HeldGradient& held) {
+GradientSource GradientOf(const HeldGradient& held) {
   if (held.parts == nullptr) return {held.value.view(), nullptr};
   return {held.parts->view(), held.parts};
 }
@@ -78,17 +78,17 @@ void DenseUpdate::Make(size_t range) {
   if (range < ranges_.size()) MakeRange(ElementsOf(ranges_[range]), gradients_, divisor_);
 }
 
-void DenseUpdate::MakeRange(ElementRange range, absl::Span<const DenseGradient> gradients,
+void DenseUpdate::MakeRange(ElementRange range, absl::Span<const GradientSource> gradients,
                             int divisor) {
   if (std::ranges::any_of(gradients, [](const auto& of) { return of.parts != nullptr; })) {
     return MakeFromParts(range, gradients, divisor);
   }
   Views views;
-  for (const DenseGradient& gradient : gradients) views.push_back(gradient.view);
+  for (const GradientSource& gradient : gradients) views.push_back(gradient.view);
   Apply(range, views, 0, divisor);
 }
 
-void DenseUpdate::MakeFromParts(ElementRange range, absl::Span<const DenseGradient> gradients,
+void DenseUpdate::MakeFromParts(ElementRange range, absl::Span<const GradientSource> gradients,
                                 int divisor) {
   const size_t block_bytes = kBlockElements * SizeOf(variable_->dtype());
   std::byte* const blocks = BlocksOfThread(gradients.size(), block_bytes);
@@ -96,7 +96,7 @@ void DenseUpdate::MakeFromParts(ElementRange range, absl::Span<const DenseGradie
     const ElementRange block{range.first + done, std::min(kBlockElements, range.count - done)};
     const Shape shape({static_cast<int64_t>(block.count)});
     Views views;
-    for (const DenseGradient& gradient : gradients) {
+    for (const GradientSource& gradient : gradients) {
       const DType dtype = gradient.view.dtype;
       if (gradient.parts == nullptr) {
         const auto* const data = static_cast<const std::byte*>(gradient.view.data);
@@ -152,7 +152,7 @@ ByteRange DenseUpdate::BytesOf(size_t range) const {
   return {range * kRangeBytes, std::min((range + 1) * kRangeBytes, num_bytes())};
 }
 
-void DenseUpdate::MakeEarly(size_t range, absl::Span<const DenseGradient> gradients) {
+void DenseUpdate::MakeEarly(size_t range, absl::Span<const GradientSource> gradients) {
   MakeRange(ElementsOf(range), gradients, static_cast<int>(gradients.size()));
 }
 

@@ -18,17 +18,16 @@
 namespace lockstep::ps {
 
 // A gradient where it lies: in one piece, or, where there are parts, in these.
-struct DenseGradient {
+struct GradientSource {
   TensorView view;
   std::shared_ptr<GradientParts> parts;
 };
 
-DenseGradient GradientOf(const HeldGradient& held);
+GradientSource GradientOf(const HeldGradient& held);
 
 // The value of version step + 1. The mean of all gradients changes a trained variable by the rule
 // and becomes the value of a statistic. Changes the variable's slots and the accumulator, takes no
-// lock: the caller owns both for as long as the variable is closing, and leaves all that it names
-// as it is until Finish.
+// lock: the caller owns both until Finish, and leaves all that it names as it is.
 class DenseUpdate {
  public:
   // Worth waking a thread for.
@@ -61,7 +60,7 @@ class DenseUpdate {
   bool IsEarly(size_t range) const { return !is_early_.empty() && is_early_[range]; }
   // A range that the caller has claimed, from the gradients that Take will bring, in their order.
   // From any threads.
-  void MakeEarly(size_t range, absl::Span<const DenseGradient> gradients);
+  void MakeEarly(size_t range, absl::Span<const GradientSource> gradients);
   // The value in the making, and where in it a range is.
   NextValue Unfinished() const;
   ByteRange BytesOf(size_t range) const;
@@ -70,9 +69,9 @@ class DenseUpdate {
   using Views = absl::InlinedVector<TensorView, 4>;
 
   ElementRange ElementsOf(size_t range) const;
-  void MakeRange(ElementRange range, absl::Span<const DenseGradient> gradients, int divisor);
+  void MakeRange(ElementRange range, absl::Span<const GradientSource> gradients, int divisor);
   // By way of copies that stay in the nearest cache.
-  void MakeFromParts(ElementRange range, absl::Span<const DenseGradient> gradients, int divisor);
+  void MakeFromParts(ElementRange range, absl::Span<const GradientSource> gradients, int divisor);
   void Apply(ElementRange range, const Views& gradients, size_t gradients_begin, int divisor);
 
   GlobalStep step_;
@@ -84,7 +83,7 @@ class DenseUpdate {
   std::shared_ptr<ValueBuffer> narrow_;
   std::vector<bool> is_early_;  // by range; empty: none
   std::vector<size_t> ranges_;  // that are left, where some were made early
-  absl::InlinedVector<DenseGradient, 4> gradients_;
+  absl::InlinedVector<GradientSource, 4> gradients_;
   int divisor_ = 1;
 };
 

@@ -100,8 +100,8 @@ class StepMachine {
   void Revoke();
   const std::optional<GrantTerms>& terms() const { return current_; }
 
-  // Ranges of the variable are made before its gradients are whole: until each has
-  // ended it is not taken. With a grant, and not taken (CHECK).
+  // A range of the variable is made before its gradients are whole: while any is under way the
+  // variable is not taken. Begins with a grant, and not when it has been taken (CHECK).
   void BeginEarly(size_t variable);
   void EndEarly(size_t variable);
   // Takes the variable's gradients when the grant is there and they suffice.

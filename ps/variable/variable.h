@@ -28,9 +28,9 @@ struct NextValue {
   std::shared_ptr<const Tensor> narrow;  // the value in half the width, or null
 };
 
-// One thread at a time makes the next value (TakeBuffer, TakeCopy, slots, Publish). Publish and the
-// reading of versions, in any width, are guarded by the owner's lock; the thread that makes the
-// next value reads the newest one without it, because nobody else publishes.
+// One next value at a time is made (TakeBuffer, TakeCopy, slots, Publish), by one thread or by
+// parts. Publish, ShowPart and the reading of versions, in any width, are guarded by the owner's
+// lock; who makes the next value reads the newest one without it, because nobody else publishes.
 class Variable {
  public:
   // With `places` the value is copied into the first of them.

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/client/status_client.h"
 #include "tests/integration/training_run.h"
 
 namespace lockstep::test {
@@ -59,6 +61,28 @@ TEST_CASE("A worker that is killed while ranges close changes no bit of what com
   REQUIRE(code == 0);
   CHECK(worker->Wait(kWhole) == 0);
   CHECK(Losses(nlohmann::json::parse(cluster.Summary())) == undisturbed);
+}
+
+TEST_CASE("A ps that holds gradients in their messages ends in order when it is told to") {
+  JobText job = Job("shared_memory: OFF");
+  job.max_steps = 1'000'000;
+  Cluster cluster(1, 2);
+  cluster.StartAll(job);
+  REQUIRE(cluster.WaitForStep(5, kWhole));
+  cluster.worker(1).Signal(SIGKILL);
+  const auto held_bytes = [&cluster] {
+    const auto status = FetchStatus(cluster.spec().ps[0], absl::Seconds(2));
+    return status.ok() ? status->shard().held_bytes() : 0;
+  };
+  constexpr uint64_t kKernelBytes = uint64_t{2} << 20;
+  const absl::Time deadline = absl::Now() + kWhole;
+  while (held_bytes() < kKernelBytes && absl::Now() < deadline) {
+    CHECK_FALSE(cluster.ps(0).Wait(absl::Milliseconds(50)));
+  }
+  REQUIRE(held_bytes() >= kKernelBytes);
+  cluster.ps(0).Signal(SIGTERM);
+  INFO(cluster.Logs());
+  CHECK(cluster.ps(0).Wait(kWhole) == 143);
 }
 
 }  // namespace

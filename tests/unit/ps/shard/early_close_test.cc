@@ -194,6 +194,35 @@ TEST_CASE("a worker that begins a new push takes the old one back as far as it i
   CHECK(h.Read(1, 0) == StepWith({first, second}));
 }
 
+TEST_CASE("what comes for the step after a variable's last is counted for that one") {
+  const std::vector<float> now = Random(1);
+  const std::vector<float> ahead = Random(2);
+  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}, {"v", {1}}}), 2, 2);
+  plan.every_replica_counts = true;
+  Harness h(plan);
+  const auto closed = h.Grant(0, 2);
+  h.Grant(1, 2);
+  for (const uint32_t worker : {0u, 1u}) {
+    Push(&h, Part(worker, now, 0, 2 * kRange));
+    Push(&h, Part(worker, now, 2 * kRange, kBytes));
+  }
+  const std::vector<float> after_one = h.Read(1, 0);
+  REQUIRE(after_one.size() == kElements);
+  CHECK(closed.IsParked());  // the other variable is open
+  for (const uint32_t worker : {0u, 1u}) Push(&h, Part(worker, ahead, 0, kRange, 2, 1));
+  CHECK(h.Pull(0, 2, {Bytes(0, kRange)}).IsParked());
+  for (const uint32_t worker : {0u, 1u}) {
+    REQUIRE(h.shard.Push(Message(IdentityOf(worker), 3, 0).Whole(1, Shape({1}), {1}).Kept()).ok());
+  }
+  CHECK_FALSE(closed.IsParked());
+  for (const uint32_t worker : {0u, 1u}) Push(&h, Part(worker, ahead, 0, kRange, 4, 1));
+  CHECK_FALSE(h.Pull(0, 2, {Bytes(0, kRange)}).IsParked());
+  for (const uint32_t worker : {0u, 1u}) Push(&h, Part(worker, ahead, kRange, kBytes, 4, 1));
+  const std::vector<float> after_two = h.Read(2, 0);
+  REQUIRE(after_two.size() == kElements);
+  for (size_t i = 0; i < after_two.size(); ++i) REQUIRE(after_two[i] == after_one[i] - ahead[i]);
+}
+
 TEST_CASE("gradients in a worker's own memory close early with those that come in parts") {
   const std::vector<float> first = Random(1);
   const std::vector<float> second = Random(2);

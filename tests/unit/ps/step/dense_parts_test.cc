@@ -56,7 +56,7 @@ std::vector<Tensor> Trained(const UpdateRule& rule, const Way& way) {
   const std::vector<float> scalars = InitialScalars(rule);
   for (int64_t step = 0; step < kSteps; ++step) {
     Closing closing{0, GlobalStep(step), static_cast<uint32_t>(way.types.size()), 0.1f, {}};
-    absl::InlinedVector<DenseGradient, 4> gradients;
+    absl::InlinedVector<GradientSource, 4> gradients;
     for (uint32_t worker = 0; worker < way.types.size(); ++worker) {
       HeldGradient held{WorkerIndex(worker), PushSeq(1), GlobalStep(step),
                         RandomTensor(static_cast<uint32_t>(step) * 10 + worker, way.types[worker])};
@@ -126,7 +126,7 @@ TEST_CASE("what has been made early is there before the rest") {
   CHECK(update.IsEarly(1));
   CHECK_FALSE(update.IsEarly(0));
   const Tensor gradient = RandomTensor(2, DType::kFloat32);
-  const DenseGradient gradients[] = {{gradient.view(), nullptr}};
+  const GradientSource gradients[] = {{gradient.view(), nullptr}};
   update.MakeEarly(1, gradients);
   const ByteRange made = update.BytesOf(1);
   CHECK(made == ByteRange{DenseUpdate::kRangeBytes, 2 * DenseUpdate::kRangeBytes});
