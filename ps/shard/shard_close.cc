@@ -14,6 +14,9 @@
 namespace lockstep::ps {
 namespace {
 
+// With fewer parts to make, a helper would still be waiting for a core when all is made.
+constexpr size_t kPartsForHelpers = 5;
+
 // Statistics up to this size travel with the closed step: the loss among them.
 constexpr int64_t kMaxStatisticElements = 16;
 
@@ -172,12 +175,17 @@ void Shard::Impl::CloseDense(HostedState* state, absl::Span<Closing> closings) {
   updates.reserve(closings.size());
   for (const Closing& closing : closings) updates.push_back(BeginDense(*state, closing));
   CloseTogether together(std::move(updates));
-  pool_.ForRanges(together.num_parts(), 1, [&](size_t part, size_t) {
+  const auto make = [&](size_t part) {
     CloseTogether::Group whole;
     if (!together.Make(part, &whole)) return;
     absl::InlinedVector<NextValue, 4> next;
     for (size_t i = whole.first; i < whole.end; ++i) next.push_back(together.update(i).Finish());
     Publish(state, closings.subspan(whole.first, next.size()), absl::MakeSpan(next));
+  };
+  const size_t num_parts = together.num_parts();
+  const size_t at_a_time = num_parts < kPartsForHelpers ? std::max<size_t>(1, num_parts) : 1;
+  pool_.ForRanges(num_parts, at_a_time, [&](size_t begin, size_t end) {
+    for (size_t part = begin; part < end; ++part) make(part);
   });
 }
 

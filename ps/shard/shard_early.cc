@@ -76,13 +76,14 @@ Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const HostedState& s
 
 void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
   HostedState& state = *push->state;
-  pool_.ForRanges(push->early.size(), 1, [&](size_t index, size_t) {
-    EarlyRange& ready = push->early[index];
+  // Here, and not on helping threads: what has just come is in this core's caches, and who waits
+  // for helpers waits for all that runs on their cores.
+  for (EarlyRange& ready : push->early) {
     state.variables[ready.variable]->early.update->MakeEarly(ready.range, ready.gradients);
     for (const GradientSource& gradient : ready.gradients) {
       if (gradient.parts != nullptr) gradient.parts->LetGo(ready.range);
     }
-  });
+  }
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);
