@@ -13,6 +13,7 @@
 #include "common/rpc/limits.h"
 #include "common/tensor/half_copy.h"
 #include "common/tensor/piece_cursor.h"
+#include "common/tensor/stream_copy.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/byte_buffer.h"
 
@@ -76,13 +77,17 @@ class ReceivedValues final : public PulledValues {
   // cut through elements.
   static void WidenFrom(PieceCursor* cursor, DType wire_type, std::span<float> target) {
     alignas(Tensor::kAlignment) std::array<std::byte, 8192> block;
-    const size_t most = block.size() / SizeOf(wire_type);
+    alignas(Tensor::kAlignment) std::array<float, block.size() / 2> wide;
+    const bool is_streamed = target.size_bytes() >= kStreamedBytes;
     while (!target.empty()) {
-      const size_t count = std::min(most, target.size());
+      const size_t count = std::min(wide.size(), target.size());
       cursor->CopyTo(std::span(block).first(count * SizeOf(wire_type)));
-      Widen(wire_type, block.data(), target.first(count));
+      Widen(wire_type, block.data(),
+            is_streamed ? std::span(wide).first(count) : target.first(count));
+      if (is_streamed) StreamCopy(target.data(), wide.data(), count * sizeof(float));
       target = target.subspan(count);
     }
+    if (is_streamed) FlushStreams();
   }
 
   PullReply header_;

@@ -44,7 +44,7 @@ bool PieceCursor::CopyTo(std::span<std::byte> to) {
     CopyStretch(next, stretch.data(), stretch.size(), to.size());
     next += stretch.size();
   });
-  FlushStreams();
+  if (to.size() >= kStreamedBytes) FlushStreams();
   return all;
 }
 
