@@ -44,9 +44,9 @@ struct JobPlan {
   bool asynchronous() const { return job.sync().has_asynchronous(); }
   // Gradients that a step needs, and the live workers without which it cannot close.
   uint32_t required() const;
+  uint32_t needed_workers() const;
   // In each step, and none is ever left out.
   bool every_replica_counts() const;
-  uint32_t needed_workers() const;
   // Examples whose gradients one step applies.
   int64_t examples_per_step() const;
 };

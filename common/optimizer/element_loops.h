@@ -106,13 +106,15 @@ void WithMean(const Update& update, ElementRange range, T* block, Use use) {
 template <typename T, typename MakeFormula>
 void UpdateElements(const Update& update, MakeFormula make) {
   const ElementRange range = RangeOf(update);
-  LOCKSTEP_CHECK(update.gradients_begin <= range.first);
+  const size_t begin = update.gradients_begin;
+  const auto all = static_cast<size_t>(update.new_value.num_elements());
+  LOCKSTEP_CHECK(begin <= range.first);
   for (const TensorView& gradient : update.gradients) {
+    const size_t end = begin + static_cast<size_t>(gradient.num_elements());
     const bool may_be_narrow = DTypeOf<T>() == DType::kFloat32;
     LOCKSTEP_CHECK(gradient.dtype == DTypeOf<T>() ||
                    (may_be_narrow && IsHalfWidth(gradient.dtype)));
-    LOCKSTEP_CHECK(range.first - update.gradients_begin + range.count <=
-                   static_cast<size_t>(gradient.num_elements()));
+    LOCKSTEP_CHECK(range.first + range.count <= end && end <= all);
   }
   const Elements<T> elements = ElementsOf<T>(update, range);
   const auto formula = make(elements);

@@ -140,6 +140,15 @@ void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outb
   Abandon(state, std::move(losers), outbox);
 }
 
+bool Shard::Impl::TryClose(HostedState* state, size_t variable, std::vector<Closing>* closings,
+                           Outbox* outbox) {
+  std::optional<Closing> closing = state->step.TryClose(variable);
+  if (!closing.has_value()) return false;
+  Taken(state, *closing, outbox);
+  closings->push_back(*std::move(closing));
+  return true;
+}
+
 std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox) {
   std::vector<Closing> closings = state->step.CloseReady();
   for (const Closing& closing : closings) Taken(state, closing, outbox);
@@ -183,7 +192,7 @@ void Shard::Impl::CloseDense(HostedState* state, absl::Span<Closing> closings) {
     Publish(state, closings.subspan(whole.first, next.size()), absl::MakeSpan(next));
   };
   const size_t num_parts = together.num_parts();
-  const size_t at_a_time = num_parts < kPartsForHelpers ? std::max<size_t>(1, num_parts) : 1;
+  const size_t at_a_time = num_parts < kPartsForHelpers ? kPartsForHelpers : 1;
   pool_.ForRanges(num_parts, at_a_time, [&](size_t begin, size_t end) {
     for (size_t part = begin; part < end; ++part) make(part);
   });

@@ -94,10 +94,7 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
       state.step.EndEarly(made.variable);
     }
     for (const EarlyRange& made : push->early) {
-      if (std::optional<Closing> closing = state.step.TryClose(made.variable)) {
-        Taken(&state, *closing, &outbox);
-        closings->push_back(*std::move(closing));
-      }
+      TryClose(&state, made.variable, closings, &outbox);
     }
     RetryPulls(push->early, &outbox);
     if (closings->empty()) --in_flight_;

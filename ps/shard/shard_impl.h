@@ -134,6 +134,8 @@ class Shard::Impl {
   // is refused; or all of it is here, and what is to be copied of it is in the push.
   std::shared_ptr<Incoming> Begin(const PushOrder& order, size_t piece, uint64_t position,
                                   PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // In a buffer or, where its messages may stay, in parts.
+  static bool FindRoom(HostedState* state, DType type, bool may_stay, Incoming* incoming);
   // Copies what is to be copied.
   static void BringIn(const PushOrder& order, PushInHand* push);
   void EndPush(PushInHand* push, std::vector<Closing>* closings)
@@ -180,6 +182,9 @@ class Shard::Impl {
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
   void Taken(HostedState* state, const Closing& closing, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the variable where it can close now. False: it cannot.
+  bool TryClose(HostedState* state, size_t variable, std::vector<Closing>* closings, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Closing> CloseReady(HostedState* state, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

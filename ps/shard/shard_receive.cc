@@ -1,3 +1,4 @@
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -66,28 +67,29 @@ std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piec
   const PushPiece& header = order.pieces[piece];
   // ResolvePush has seen that there is such a size.
   const uint64_t bytes = *entry.GradientBytes(header.dtype, header.rows);
-  const auto step_of = [&state](size_t other) { return state.step.StepOf(other); };
   auto incoming = std::make_shared<Incoming>();
   incoming->key = push->key;
   incoming->local_step = order.local_step;
   incoming->variable = variable;
   incoming->num_bytes = bytes;
-  std::optional<Tensor> in_place = InPlace(state, order, piece, variable);
-  const bool is_in_place = in_place.has_value();
-  bool has_room = true;
-  if (is_in_place) {
+  if (std::optional<Tensor> in_place = InPlace(state, order, piece, variable)) {
     state.budget.Borrow(in_place->num_bytes());
     incoming->buffer = *std::move(in_place);
-  } else if (order.kept_payload != nullptr && !entry.is_sparse && bytes >= kLeastInParts) {
-    has_room = state.budget.Reserve(variable, bytes, step_of);
-    incoming->parts = std::make_shared<GradientParts>(header.dtype, entry.shape,
-                                                      DenseUpdate::RangeElements(entry.dtype));
-  } else if (auto buffer = state.budget.Acquire(variable, header.dtype, bytes, step_of)) {
-    incoming->buffer = *std::move(buffer);
-  } else {
-    has_room = false;
+    incoming->claimed.Claim(0, bytes);
+    incoming->received = incoming->buffer.num_bytes();
+    ++incoming->writers;
+    state.inbox.Add(incoming);
+    PushInHand::Writing writing{piece, incoming, nullptr, {}};
+    if (const uint64_t index_bytes = bytes - incoming->received; index_bytes > 0) {
+      incoming->indices = Tensor(DType::kInt64, Shape({header.rows}));
+      writing.to = static_cast<std::byte*>(incoming->indices.data());
+      writing.brought.push_back({position, 0, index_bytes});
+    }
+    push->writings.push_back(std::move(writing));
+    return nullptr;
   }
-  if (!has_room) {
+  const bool may_stay = order.kept_payload != nullptr;
+  if (!FindRoom(&state, header.dtype, may_stay, incoming.get())) {
     if (push->refused.ok()) {
       push->refused = absl::ResourceExhaustedError(absl::StrCat(
           Quoted(entry), " of push ", order.push_seq.value(), " of worker ",
@@ -97,26 +99,29 @@ std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piec
     return nullptr;
   }
   state.inbox.Add(incoming);
-  if (incoming->parts != nullptr) {
-    incoming->counts_early = !state.variables[variable]->early.arrived.empty() &&
-                             order.local_step == state.step.StepOf(variable);
-    // What has been made of another incarnation's gradient is not made again.
-    for (size_t range = 0; range < incoming->parts->num_ranges(); ++range) {
-      if (IsMade(state, variable, range)) incoming->parts->LetGo(range);
-    }
+  return incoming;
+}
+
+bool Shard::Impl::FindRoom(HostedState* state, DType type, bool may_stay, Incoming* incoming) {
+  const size_t variable = incoming->variable;
+  const CatalogEntry& entry = state->catalog[variable];
+  const auto step_of = [state](size_t other) { return state->step.StepOf(other); };
+  if (!may_stay || entry.is_sparse || incoming->num_bytes < kLeastInParts) {
+    auto buffer = state->budget.Acquire(variable, type, incoming->num_bytes, step_of);
+    if (!buffer.has_value()) return false;
+    incoming->buffer = *std::move(buffer);
+    return true;
   }
-  if (!is_in_place) return incoming;
-  incoming->claimed.Claim(0, bytes);
-  incoming->received = incoming->buffer.num_bytes();
-  ++incoming->writers;
-  PushInHand::Writing writing{piece, incoming, nullptr, {}};
-  if (const uint64_t index_bytes = bytes - incoming->received; index_bytes > 0) {
-    incoming->indices = Tensor(DType::kInt64, Shape({header.rows}));
-    writing.to = static_cast<std::byte*>(incoming->indices.data());
-    writing.brought.push_back({position, 0, index_bytes});
+  if (!state->budget.Reserve(variable, incoming->num_bytes, step_of)) return false;
+  incoming->parts =
+      std::make_shared<GradientParts>(type, entry.shape, DenseUpdate::RangeElements(entry.dtype));
+  incoming->counts_early = !state->variables[variable]->early.arrived.empty() &&
+                           incoming->local_step == state->step.StepOf(variable);
+  // What has been made of another incarnation's gradient is not made again.
+  for (size_t range = 0; range < incoming->parts->num_ranges(); ++range) {
+    if (IsMade(*state, variable, range)) incoming->parts->LetGo(range);
   }
-  push->writings.push_back(std::move(writing));
-  return nullptr;
+  return true;
 }
 
 std::optional<Tensor> Shard::Impl::InPlace(const HostedState& state, const PushOrder& order,
@@ -217,10 +222,7 @@ Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Clo
                               std::move(incoming->buffer), std::move(incoming->indices),
                               std::move(incoming->parts)});
   const Verdict verdict = Decide(state, incoming->key, variable, Verdict::kAccepted);
-  if (std::optional<Closing> closing = state->step.TryClose(variable)) {
-    Taken(state, *closing, outbox);
-    closings->push_back(*std::move(closing));
-  } else if (arrives_whole) {
+  if (!TryClose(state, variable, closings, outbox) && arrives_whole) {
     const size_t num_ranges = state->variables[variable]->early.arrived.size();
     for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
   }
