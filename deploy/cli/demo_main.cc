@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/exit_code.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/config/job.h"
@@ -20,7 +21,6 @@
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/json_output.h"
 #include "deploy/cli/local_run.h"
-#include "deploy/cli/numbers.h"
 #include "deploy/cli/supervisor.h"
 #include "deploy/data/clicks/click_files.h"
 

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "deploy/cli/numbers.h"
+#include "common/base/quantity.h"
 #include "deploy/cli/state_text.h"
 
 namespace lockstep::deploy {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "deploy/cli/numbers.h"
+#include "common/base/quantity.h"
 #include "deploy/cli/state_text.h"
 #include "deploy/cli/text_table.h"
 

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/fs/input_file.h"
-#include "deploy/cli/numbers.h"
 
 namespace lockstep::deploy {
 namespace {

@@ -1,11 +1,11 @@
-#include "deploy/cli/numbers.h"
+#include "common/base/quantity.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace lockstep::deploy {
+namespace lockstep {
 
 std::string WithCommas(uint64_t number) {
   const std::string digits = absl::StrCat(number);
@@ -15,6 +15,13 @@ std::string WithCommas(uint64_t number) {
     text += digits[i];
   }
   return text;
+}
+
+std::string CountText(uint64_t count, absl::string_view singular, absl::string_view plural) {
+  const std::string number = WithCommas(count);
+  if (count == 1) return absl::StrCat(number, " ", singular);
+  return plural.empty() ? absl::StrCat(number, " ", singular, "s")
+                        : absl::StrCat(number, " ", plural);
 }
 
 std::string BytesText(uint64_t bytes) {
@@ -38,10 +45,20 @@ std::string SecondsText(double seconds) {
   return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+std::string DurationText(absl::Duration duration) {
+  return SecondsText(absl::ToDoubleSeconds(duration));
+}
+
 std::string RateText(double per_second) {
   if (!std::isfinite(per_second) || per_second < 0 || per_second > 1e18) return "?";
   if (per_second >= 1000) return WithCommas(std::llround(per_second));
   return absl::StrFormat(per_second >= 10 ? "%.1f" : "%.2f", per_second);
 }
 
-}  // namespace lockstep::deploy
+std::string LossText(double loss) {
+  if (std::isnan(loss)) return "nan";  // printf writes the sign of one, too
+  // From here on four decimals say nothing, and before long there are none.
+  return absl::StrFormat(std::abs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
+}
+
+}  // namespace lockstep
