@@ -7,12 +7,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/printable.h"
 
 namespace lockstep::log {
 namespace {
 
+// A longer line says no more. Text of a peer has at most limits::kMaxErrorBytes.
+constexpr size_t kMaxLineBytes = 16 << 10;
+
+// Messages quote peers and files: they are escaped here, once for all.
 void Write(spdlog::level::level_enum level, absl::string_view message) {
-  spdlog::default_logger_raw()->log(level, spdlog::string_view_t(message.data(), message.size()));
+  if (!spdlog::default_logger_raw()->should_log(level)) return;
+  const std::string line = Printable(message, kMaxLineBytes);
+  spdlog::default_logger_raw()->log(level, spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace
