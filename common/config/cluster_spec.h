@@ -36,7 +36,8 @@ struct ClusterSpec {
 absl::Status ValidateCluster(ClusterSpec* spec);
 
 // Where two canonical texts differ: "worker 1 is a:1 in ours and b:1 in theirs", the first entries
-// of them. Either text may come from a peer and hold anything. Empty when they are equal.
+// of them. `canonical_b` may come from a peer and hold anything; of a text that is much longer than
+// `canonical_a` the beginning is compared. Empty when they are equal.
 std::string DescribeDifference(absl::string_view canonical_a, absl::string_view canonical_b,
                                absl::string_view name_a = "ours",
                                absl::string_view name_b = "theirs");

@@ -1,6 +1,11 @@
 #include "common/config/cluster_spec.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 
 namespace lockstep {
 namespace {
@@ -80,6 +85,36 @@ TEST_CASE("The difference from a hostile text is short and printable") {
     CHECK(text.size() < 3000);
     for (char c : text) CHECK((c >= ' ' && c != 127));
   }
+}
+
+TEST_CASE("The difference from a much longer text costs no more than from one a little longer") {
+  const std::string a = Spec().Canonical();
+  const auto lines = [](size_t bytes) {
+    std::string text;
+    for (int i = 0; text.size() < bytes; ++i) absl::StrAppend(&text, "worker ", i, " h:", i, "\n");
+    return text;
+  };
+  const auto fastest = [&](const std::string& theirs) {
+    absl::Duration best = absl::InfiniteDuration();
+    for (int i = 0; i < 5; ++i) {
+      const absl::Duration before = Clock::Real()->Monotonic();
+      CHECK_FALSE(DescribeDifference(a, theirs).empty());
+      best = std::min(best, Clock::Real()->Monotonic() - before);
+    }
+    return best;
+  };
+  // 64 times the bytes.
+  CHECK(fastest(lines(11 << 20)) < 8 * fastest(lines(176 << 10)));
+}
+
+TEST_CASE("The difference from a longer text names what differs, not what was left unread") {
+  ClusterSpec other = Spec();
+  other.ps[1] = "x:9";
+  std::string longer = other.Canonical();
+  while (longer.size() < 1 << 20) absl::StrAppend(&longer, "worker ", longer.size(), " h:1\n");
+  CHECK_THAT(DescribeDifference(Spec().Canonical(), longer), Contains("ps 1 is b:2 in ours"));
+  CHECK_THAT(DescribeDifference(Spec().Canonical(), std::string(1 << 20, '\n')),
+             Contains("the text of theirs is too long"));
 }
 
 }  // namespace
