@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <ostream>
 
 namespace lockstep {
@@ -17,7 +18,10 @@ class StrongInt {
   constexpr explicit StrongInt(Integer value) : value_(value) {}
 
   constexpr Integer value() const { return value_; }
-  constexpr StrongInt next() const { return StrongInt(value_ + 1); }
+  // The largest value is its own successor: peers may send it.
+  constexpr StrongInt next() const {
+    return value_ == std::numeric_limits<Integer>::max() ? *this : StrongInt(value_ + 1);
+  }
 
   friend constexpr auto operator<=>(StrongInt, StrongInt) = default;
   friend std::ostream& operator<<(std::ostream& out, StrongInt id) { return out << id.value_; }

@@ -25,12 +25,22 @@ void* LargeMemory(size_t bytes) {
 
 }  // namespace
 
-Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
-  const size_t bytes = num_bytes();
+std::optional<Tensor> Tensor::TryMake(DType dtype, Shape shape) {
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.shape_ = std::move(shape);
+  const size_t bytes = tensor.num_bytes();
   void* const memory =
       bytes >= kHugePage ? LargeMemory(bytes) : std::aligned_alloc(kAlignment, RoomFor(bytes));
-  LOCKSTEP_CHECK(memory != nullptr);
-  memory_.reset(static_cast<std::byte*>(memory));
+  if (memory == nullptr) return std::nullopt;
+  tensor.memory_.reset(static_cast<std::byte*>(memory));
+  return tensor;
+}
+
+Tensor::Tensor(DType dtype, Shape shape) {
+  std::optional<Tensor> made = TryMake(dtype, std::move(shape));
+  LOCKSTEP_CHECK(made.has_value());
+  *this = *std::move(made);
 }
 
 Tensor Tensor::Zeros(DType dtype, Shape shape) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "common/base/check.h"
@@ -74,8 +75,10 @@ class Tensor {
   }
 
   Tensor() = default;  // no memory, shape [0]
-  // Memory is not initialised.
+  // Memory is not initialised. That there is some is a CHECK: for sizes that peers decide, TryMake.
   Tensor(DType dtype, Shape shape);
+  // The same; nullopt where the system has no such memory.
+  static std::optional<Tensor> TryMake(DType dtype, Shape shape);
   static Tensor Zeros(DType dtype, Shape shape);
   // In memory of somebody else's, such as a mapped segment: aligned as all memory of tensors, and
   // there for as long as `owner` (not null) is held.

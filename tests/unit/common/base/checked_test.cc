@@ -26,5 +26,20 @@ TEST_CASE("Products and sums that do not fit are none") {
   CHECK_FALSE(CheckedAdd(kMin, -1).has_value());
 }
 
+TEST_CASE("Sums and products of bytes are exact or none") {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  CHECK(CheckedMultiplyBytes(kMost / 5, 5) == kMost);
+  CHECK(CheckedAddBytes(kMost - 1, 1) == kMost);
+  CHECK_FALSE(CheckedMultiplyBytes(uint64_t{1} << 62, 4).has_value());
+  CHECK_FALSE(CheckedAddBytes(kMost, 1).has_value());
+}
+
+TEST_CASE("A difference stays at the end that it would pass") {
+  CHECK(SaturatingSubtract(5, 7) == -2);
+  CHECK(SaturatingSubtract(kMax, -1) == kMax);
+  CHECK(SaturatingSubtract(kMin, 1) == kMin);
+  CHECK(SaturatingSubtract(0, kMin) == kMax);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "common/base/ids.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <sstream>
 #include <type_traits>
 
@@ -24,6 +25,13 @@ TEST_CASE("Ids compare, count, print and hash by value") {
   CHECK(out.str() == "7");
   absl::flat_hash_set<WorkerIndex> workers = {WorkerIndex(1), WorkerIndex(2), WorkerIndex(1)};
   CHECK(workers.size() == 2);
+}
+
+TEST_CASE("The largest step is its own successor") {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(GlobalStep(kMost - 1).next() == GlobalStep(kMost));
+  CHECK(GlobalStep(kMost).next() == GlobalStep(kMost));
+  CHECK(GlobalStep(std::numeric_limits<int64_t>::min()).next() < GlobalStep(0));
 }
 
 }  // namespace

@@ -14,6 +14,13 @@ TEST_CASE("Memory is aligned for vector loops") {
   }
 }
 
+TEST_CASE("Memory that the system does not have is no tensor, and no end of the process") {
+  CHECK_FALSE(Tensor::TryMake(DType::kFloat32, Shape({int64_t{1} << 45})).has_value());
+  const std::optional<Tensor> made = Tensor::TryMake(DType::kFloat32, Shape({3}));
+  REQUIRE(made.has_value());
+  CHECK(made->num_bytes() == 12);
+}
+
 TEST_CASE("A fresh zero tensor is zero and a clone is a copy") {
   Tensor tensor = Tensor::Zeros(DType::kInt64, Shape({2, 3}));
   for (int64_t v : tensor.as<int64_t>()) CHECK(v == 0);
