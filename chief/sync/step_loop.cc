@@ -15,7 +15,7 @@ namespace {
 // kGrantsAhead of an asynchronous job, whose steps do not wait for the chief.
 constexpr int64_t kGrantsAheadOfPushes = 16;
 
-constexpr char kStartAgain[] = "start the cluster again, the chief with --restore";
+constexpr char kStartAgain[] = "start the cluster again, the chief with --resume";
 
 }  // namespace
 
@@ -251,8 +251,10 @@ bool StepLoop::Survives(size_t shard, const absl::Status& error) {
     progress.problem = error;
     return true;
   }
-  if (absl::IsFailedPrecondition(error)) {
-    // A ps that was started anew knows neither the job nor its variables.
+  if (ExitCodeFor(error) == ExitCode::kPeersLost) {
+    End(error);  // it has lost its variables, and says what to do
+  } else if (absl::IsFailedPrecondition(error)) {
+    // It was started again, and has got another job.
     End(WithExitCode(
         absl::FailedPreconditionError(absl::StrCat(error.message(), ". Remedy: ", kStartAgain)),
         ExitCode::kPeersLost));

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/lost_variables.h"
 
 namespace lockstep {
 namespace {
@@ -18,6 +19,7 @@ absl::string_view Reason(absl::string_view message) {
 absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
                       const absl::Status& status) {
   const std::string who = absl::StrCat(peer.name, " (", peer.address, ")");
+  if (IsNoVariables(status)) return LostVariablesError(who);
   const absl::string_view call = method.substr(method.rfind('/') + 1);
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:

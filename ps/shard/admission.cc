@@ -1,9 +1,15 @@
 #include "ps/shard/admission.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::ps {
+namespace {
+
+constexpr char kNotCalled[] = "no chief has called it since it was started";
+
+}  // namespace
 
 absl::Status Admission::SetView(const View& view) {
   if (view.command.job == 0) return absl::InvalidArgumentError("the view names no job");
@@ -35,7 +41,7 @@ absl::Status Admission::SetView(const View& view) {
 }
 
 absl::Status Admission::CheckCommand(const Command& command) const {
-  if (job_ == 0) return absl::FailedPreconditionError("the shard has no view yet: set it first");
+  if (job_ == 0) return NoVariablesError(kNotCalled);
   LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job));
   LOCKSTEP_RETURN_IF_ERROR(CheckTerm(command.term));
   if (command.term > term_) {
@@ -46,7 +52,7 @@ absl::Status Admission::CheckCommand(const Command& command) const {
 }
 
 absl::Status Admission::CheckWorker(const WorkerIdentity& worker) const {
-  if (job_ == 0) return absl::FailedPreconditionError("the shard has no view yet");
+  if (job_ == 0) return NoVariablesError(kNotCalled);
   LOCKSTEP_RETURN_IF_ERROR(CheckJob(worker.job));
   if (worker.epoch != epoch_) {
     return absl::AbortedError(absl::StrCat("worker ", worker.worker.value(), " is in epoch ",

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/shard_impl.h"
 
@@ -28,7 +29,7 @@ absl::Status Shard::Impl::CheckServing() const {
 absl::Status Shard::Impl::CheckHosting() const {
   if (is_creating_) return absl::UnavailableError("the shard is creating its variables: try again");
   if (state_ == nullptr) {
-    return absl::FailedPreconditionError("the shard's variables have not been created");
+    return NoVariablesError("the variables have not been created since it was started");
   }
   return absl::OkStatus();
 }

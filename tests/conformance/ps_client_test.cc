@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "tests/conformance/two_variables.h"
 
 namespace lockstep {
@@ -27,6 +29,25 @@ TEST_CASE("A ps is brought up by a view and its variables, each repeatable") {
   }
   CHECK(ps.GetView()->has_variables());
   CHECK(ps.PullV0(0) == std::vector<float>{1, 1, 1});
+}
+
+TEST_CASE("A ps that was started again says that it has lost its variables, whoever asks first") {
+  Ps ps(false);
+  const bool has_view = GENERATE(false, true);
+  if (has_view) REQUIRE(ps.SetView(TwoWorkers()).ok());
+  const std::vector<absl::Status> answers = {
+      Await<GrantReply>([&](auto done) { ps.control()->Grant(Granted(0), done); }).status(),
+      ps.Push(0, 0, 0, {1, 2, 3}).status(), ps.Pull(PullOf(0, 0, 0)).status(),
+      Await<DequeueTokenReply>([&](auto done) {
+        ps.data()->DequeueToken(DequeueOf(0, 1), done);
+      }).status()};
+  for (const absl::Status& answer : answers) {
+    INFO(answer);
+    CHECK(absl::IsFailedPrecondition(answer));
+    CHECK(ExitCodeFor(answer) == ExitCode::kPeersLost);
+    // A client of a real ps says so in its own words.
+    CHECK((IsNoVariables(answer) || absl::StrContains(answer.message(), "has lost its variables")));
+  }
 }
 
 TEST_CASE("An older term commands nothing") {

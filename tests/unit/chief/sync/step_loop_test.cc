@@ -6,6 +6,7 @@
 #include <random>
 
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -246,9 +247,12 @@ TEST_CASE("a newer chief ends the loop as fenced, a ps without variables as lost
   fenced.Answer(1, absl::AbortedError("term 8 is newer"));
   CHECK(ExitCodeFor(*fenced.ended) == ExitCode::kFenced);
   Fixture restarted(2);
-  restarted.Answer(1, absl::FailedPreconditionError("ps 1 (h:1): no variables"));
-  CHECK(ExitCodeFor(*restarted.ended) == ExitCode::kPeersLost);
-  CHECK(std::string(restarted.ended->message()).find("--restore") != std::string::npos);
+  restarted.Answer(1, LostVariablesError("ps 1 (h:1)"));
+  CHECK(*restarted.ended == LostVariablesError("ps 1 (h:1)"));
+  Fixture of_another_job(2);
+  of_another_job.Answer(1, absl::FailedPreconditionError("ps 1 (h:1): the shard serves job 5"));
+  CHECK(ExitCodeFor(*of_another_job.ended) == ExitCode::kPeersLost);
+  CHECK(std::string(of_another_job.ended->message()).find("--resume") != std::string::npos);
 }
 
 TEST_CASE("after Stop nothing more happens") {
