@@ -15,6 +15,7 @@
 #include "chief/service/job_run.h"
 #include "chief/service/summary.h"
 #include "common/base/exit_code.h"
+#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_client.h"
 #include "common/client/status_client.h"
@@ -166,6 +167,7 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
 }
 
 int Main(int argc, char** argv) {
+  OpenStandardStreams();
   TuneLocks();
   TuneHeap();
   StopNotice notice;

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
+#include "common/base/standard_streams.h"
 #include "common/base/version.h"
 #include "common/config/flags.h"
 #include "common/config/task.h"
@@ -89,6 +90,7 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
 
 int main(int argc, char** argv) {
   using namespace lockstep;
+  OpenStandardStreams();
   const FlagsResult flags = HandleFlags("ps", ps::kUsage, argc, argv);
   if (flags.exit) return static_cast<int>(flags.code);
   TuneLocks();

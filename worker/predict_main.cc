@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/exit_code.h"
+#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/config/flags.h"
@@ -144,6 +145,7 @@ absl::Status Run(bool evaluate) {
       {"checkpoint", session.folder}, {"step", session.model.step}, {"examples", session.count}};
   if (!evaluate) LOCKSTEP_RETURN_IF_ERROR(Predict(session, json));
   if (session.examples->has_labels()) LOCKSTEP_RETURN_IF_ERROR(Measure(session, json));
+  LOCKSTEP_RETURN_IF_ERROR(FlushOutput());
   const std::string file = absl::GetFlag(FLAGS_json);
   if (file.empty()) return absl::OkStatus();
   return WriteFileAtomically(file, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");

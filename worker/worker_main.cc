@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/exit_code.h"
+#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
@@ -160,6 +161,7 @@ absl::Status RunWithTimeline(const TaskConfig& task, Status* status,
 }
 
 int Main(int argc, char** argv) {
+  OpenStandardStreams();
   UsePassiveWaiting(argv);
   TuneLocks();
   TuneHeap();

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "common/base/standard_streams.h"
+
 namespace lockstep {
 namespace {
 
@@ -18,6 +20,8 @@ sigset_t StopSignals() {
 }  // namespace
 
 StopNotice::StopNotice() {
+  signal(SIGHUP, SIG_IGN);
+  IgnoreBrokenPipes();
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   watcher_ = std::thread([this] { WatchSignals(); });

@@ -14,7 +14,8 @@ namespace lockstep {
 // that makes it and in those that it starts later. Thread-safe.
 //
 // The first signal stops with 130 (SIGINT) or 143 (SIGTERM); a second one while the process is
-// still ending ends it at once with the same code.
+// still ending ends it at once with the same code. SIGHUP and SIGPIPE are ignored: a daemon goes on
+// when its terminal closes or nobody reads its log any more.
 class StopNotice {
  public:
   StopNotice();

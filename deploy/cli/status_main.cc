@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/exit_code.h"
+#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/client/status_client.h"
 #include "common/config/address.h"
@@ -62,7 +63,7 @@ absl::StatusOr<int> ShowStatus() {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, Text(*status));
     if (watch && isatty(STDOUT_FILENO)) std::fputs("\033[H\033[2J", stdout);
     std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
+    LOCKSTEP_RETURN_IF_ERROR(FlushOutput());
     if (!watch) return 0;
     absl::SleepFor(kPeriod);
   }

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/config/job.h"
@@ -69,6 +70,9 @@ absl::StatusOr<int> Up(Console* console) {
 }  // namespace lockstep::deploy
 
 int main(int argc, char** argv) {
+  lockstep::OpenStandardStreams();
+  // The run goes on when nobody reads what is printed any more.
+  lockstep::IgnoreBrokenPipes();
   lockstep::deploy::Supervisor::BlockSignals();
   if (const auto flags = lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc, argv);
       flags.exit) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 
 #include "common/rpc/process.h"
 
@@ -45,6 +46,22 @@ TEST_CASE("Signals end a process with their codes") {
 
 TEST_CASE("A second signal ends a process that hangs, with the first one's code") {
   CHECK(ExitCodeAfter({SIGINT, SIGTERM}, true) == 130);
+}
+
+TEST_CASE("A closed terminal and a log without a reader do not end a process") {
+  const pid_t child = fork();
+  if (child == 0) {
+    StopNotice notice;
+    raise(SIGHUP);
+    int log[2];
+    if (pipe(log) != 0 || close(log[0]) != 0) _exit(1);
+    if (write(log[1], "line", 4) != -1 || errno != EPIPE) _exit(2);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("The first reason to stop counts") {
