@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/service/request_limits.h"
 #include "common/base/exit_code.h"
+#include "common/base/limits.h"
+#include "common/base/printable.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/config/cluster_spec.h"
@@ -32,6 +35,7 @@ std::string WorkerCalls::NameOf(WorkerIndex worker) const {
 }
 
 absl::Status WorkerCalls::CheckNewcomer(const RegisterTaskRequest& request) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckLimits(request));
   const std::string who = absl::StrCat("worker ", request.worker());
   if (request.cluster() != cluster_) {
     return absl::FailedPreconditionError(
@@ -40,9 +44,9 @@ absl::Status WorkerCalls::CheckNewcomer(const RegisterTaskRequest& request) cons
                      ". Remedy: give every task the same cluster spec"));
   }
   if (request.version() != kVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(who, " is of version ", request.version(), ", the chief of version ", kVersion,
-                     ". Remedy: install the same version everywhere"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        who, " is of version ", Printable(request.version(), limits::kMaxVersionBytes),
+        ", the chief of version ", kVersion, ". Remedy: install the same version everywhere"));
   }
   return absl::OkStatus();
 }
@@ -58,8 +62,9 @@ absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
 
 void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer) {
   if (absl::Status refused = CheckNewcomer(request); !refused.ok()) {
-    log::Warning(absl::StrCat("refused a registration from host ", request.host(), ", pid ",
-                              request.pid(), ": ", refused.message()));
+    LogRefusal(absl::StrCat("refused a registration from host ",
+                            Printable(request.host(), limits::kMaxHostBytes), ", pid ",
+                            request.pid(), ": ", refused.message()));
     return answer(std::move(refused));
   }
   if (outcome_.has_value()) {
@@ -68,7 +73,17 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
   }
   auto admitted = TryAdmit(request);
   if (admitted.has_value()) return answer(*std::move(admitted));
-  registrations_.push_back({request, clock_->Monotonic() + kParkRegistration, std::move(answer)});
+  if (registrations_.size() >=
+      membership_->members().size() + limits::kMaxContendingRegistrations) {
+    return answer(absl::ResourceExhaustedError("too many registrations wait. Remedy: try again"));
+  }
+  ParkedRegistration& parked = registrations_.emplace_back(
+      ParkedRegistration{request, clock_->Monotonic() + kParkRegistration, std::move(answer)});
+  parked.request.clear_cluster();  // compared already
+}
+
+void WorkerCalls::LogRefusal(absl::string_view message) {
+  if (const auto line = refusals_.Admit(message, clock_->Monotonic())) log::Warning(*line);
 }
 
 // Nothing while there is something to wait for.
@@ -79,8 +94,8 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
   const absl::StatusOr<Admission> admission = membership_->Register(
       member.worker, member.incarnation, request.host(), request.pid(), clock_->Monotonic());
   if (!admission.ok()) {
-    log::Warning(absl::StrCat("refused a second worker ", request.worker(), " from host ",
-                              request.host(), ", pid ", request.pid()));
+    LogRefusal(absl::StrCat("refused a second worker ", request.worker(), " from host ",
+                            request.host(), ", pid ", request.pid()));
     return admission.status();
   }
   if (membership_->changes() != changes) {
@@ -142,18 +157,20 @@ void WorkerCalls::AdmitSuccessors() {
 
 void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer) {
   const WorkerIndex worker(request.worker());
+  if (absl::Status refused = CheckLimits(request); !refused.ok()) return answer(std::move(refused));
   if (job_.has_value() && request.job_id() != job_->job_id()) {
     return answer(absl::AbortedError(absl::StrCat(
         "worker ", request.worker(), " belongs to another job. Remedy: start it anew")));
   }
-  absl::Status fenced = membership_->Heartbeat(worker, Incarnation(request.incarnation()),
-                                               {.local_step = GlobalStep(request.local_step()),
-                                                .waiting_for = request.waiting_for(),
-                                                .examples = request.examples(),
-                                                .accepted = request.accepted(),
-                                                .stale = request.stale(),
-                                                .out_of_data = request.out_of_data()},
-                                               clock_->Monotonic());
+  absl::Status fenced = membership_->Heartbeat(
+      worker, Incarnation(request.incarnation()),
+      {.local_step = GlobalStep(request.local_step()),
+       .waiting_for = Printable(request.waiting_for(), limits::kMaxWaitingForBytes),
+       .examples = request.examples(),
+       .accepted = request.accepted(),
+       .stale = request.stale(),
+       .out_of_data = request.out_of_data()},
+      clock_->Monotonic());
   // A member of the job that this chief takes over keeps its lease; nobody is sent away yet.
   if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
   if (!fenced.ok()) return answer(std::move(fenced));
@@ -272,7 +289,8 @@ void WorkerCalls::ReportError(const ReportErrorRequest& request, Answer<ReportEr
   contacts_[worker] = {.incarnation = member.incarnation, .told_end = true};
   const bool sound = request.exit_code() > 0 && request.exit_code() <= kLargestExitCode;
   hooks_.worker_failed(
-      WithExitCode(absl::InternalError(absl::StrCat(NameOf(worker), ": ", request.message())),
+      WithExitCode(absl::InternalError(absl::StrCat(
+                       NameOf(worker), ": ", Printable(request.message(), limits::kMaxErrorBytes))),
                    sound ? static_cast<ExitCode>(request.exit_code()) : ExitCode::kBug));
 }
 

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "chief/leases/evaluator.h"
 #include "chief/membership/membership.h"
 #include "chief/service/answer.h"
 #include "common/base/clock.h"
+#include "common/log/throttle.h"
 #include "proto/chief.pb.h"
 
 namespace lockstep::chief {
@@ -76,6 +78,7 @@ class WorkerCalls {
     bool told_end = false;
   };
 
+  void LogRefusal(absl::string_view message);
   absl::Status CheckNewcomer(const RegisterTaskRequest& request) const;
   // What a worker is told that comes after the end.
   absl::StatusOr<RegisterTaskReply> TooLate() const;
@@ -98,6 +101,7 @@ class WorkerCalls {
   const Clock* const clock_;
   const Hooks hooks_;
 
+  log::Throttle refusals_;
   std::optional<RegisterTaskReply> job_;
   std::function<GlobalStep()> start_step_;
   std::optional<absl::Status> outcome_;

@@ -19,4 +19,12 @@ inline constexpr size_t kMaxWaitingForBytes = 500;
 // An error that a worker reports: the text of a status that crosses the wire is cut there, too.
 inline constexpr size_t kMaxErrorBytes = 2000;
 
+// Lists.
+
+// Of evaluations in one heartbeat: a worker holds a lease at a time and repeats what was not
+// acknowledged.
+inline constexpr size_t kMaxEvaluationResults = 1024;
+// Registrations that wait, beyond one for each worker: processes of the same index that contend.
+inline constexpr size_t kMaxContendingRegistrations = 256;
+
 }  // namespace lockstep::limits

@@ -147,6 +147,61 @@ TEST_CASE("another cluster spec or version is refused, naming the entry") {
   CHECK(f.changes == 0);
 }
 
+TEST_CASE("text of a worker is cut, made printable, or refused by its field's name") {
+  Fixture f;
+  f.Train();
+  const std::string long_text(1 << 20, 'x');
+  RegisterTaskRequest request;
+  request.set_worker(1);
+  request.set_cluster(kCluster.Canonical());
+  request.set_version(kVersion);
+  request.set_host(long_text);
+  auto [host, host_answer] = Expect<RegisterTaskReply>();
+  f.calls.Register(request, std::move(host_answer));
+  REQUIRE(host->has_value());
+  CHECK((*host)->status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(std::string((*host)->status().message()).find("RegisterTask.host") != std::string::npos);
+  CHECK((*host)->status().message().size() < 300);
+  const auto version = f.Register(0, 10, kCluster.Canonical(), long_text);
+  CHECK((*version)->status().code() == absl::StatusCode::kInvalidArgument);
+
+  HeartbeatRequest beat;
+  beat.set_job_id(9);
+  beat.set_worker(0);
+  beat.set_incarnation(10);
+  beat.set_waiting_for("a\n" + long_text);
+  auto [got, answer] = Expect<HeartbeatReply>();
+  f.calls.Heartbeat(beat, std::move(answer));
+  const std::string& waiting = f.membership.members()[0].report.waiting_for;
+  CHECK(waiting.size() < 600);
+  CHECK(waiting.substr(0, 4) == "a\\nx");
+  for (int i = 0; i < 2000; ++i) beat.add_results()->set_lease(i);
+  auto [many, many_answer] = Expect<HeartbeatReply>();
+  f.calls.Heartbeat(beat, std::move(many_answer));
+  CHECK((*many)->status().code() == absl::StatusCode::kInvalidArgument);
+
+  ReportErrorRequest error;
+  error.set_job_id(9);
+  error.set_worker(0);
+  error.set_incarnation(10);
+  error.set_message("disk\n" + long_text);
+  auto [told, told_answer] = Expect<ReportErrorReply>();
+  f.calls.ReportError(error, std::move(told_answer));
+  REQUIRE(f.failure.has_value());
+  CHECK(f.failure->message().size() < 3000);
+  CHECK(std::string(f.failure->message()).find("disk\\nx") != std::string::npos);
+}
+
+TEST_CASE("as many registrations wait as there are workers, and some that contend") {
+  Fixture f;
+  std::vector<Reply_<RegisterTaskReply>> replies;
+  for (int i = 0; i < 2000; ++i) replies.push_back(f.Register(0, 10));
+  int parked = 0;
+  for (const auto& reply : replies) parked += !reply->has_value();
+  CHECK(parked < 300);
+  CHECK((*replies.back())->status().code() == absl::StatusCode::kResourceExhausted);
+}
+
 TEST_CASE("a second process of one index is told to wait, then refused") {
   Fixture f;
   f.Train();
