@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/annotate.h"
@@ -33,8 +34,10 @@ absl::Status CheckName(absl::string_view name) {
   bool sound = !name.empty() && name.size() <= kMaxNameLength;
   for (char c : name) sound = sound && (absl::ascii_isalnum(c) || c == '_');
   if (!sound) {
-    return absl::InvalidArgumentError(absl::StrCat("name: expected 1 to ", kMaxNameLength,
-                                                   " letters, digits or '_', got \"", name, "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("name: expected 1 to ", kMaxNameLength, " letters, digits or '_', got \"",
+                     absl::CHexEscape(name.substr(0, kMaxNameLength)), "\". Remedy: write name: \"",
+                     name.empty() ? "hidden1" : "conv_1", "\" or the like"));
   }
   for (absl::string_view reserved : kReserved) {
     if (name == reserved) {
@@ -50,18 +53,22 @@ absl::StatusOr<Shape> CheckInputShape(const ModelDef& def) {
   bool positive = !def.input_shape().empty();
   for (int64_t extent : def.input_shape()) positive = positive && extent >= 1;
   if (!positive) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input_shape: expected the shape of one example, every extent at least 1, ",
-                     "such as [28,28,1] or [30]; got ", got()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input_shape: expected the shape of one example, every extent at least 1, ", "got ", got(),
+        ". Remedy: write [28, 28, 1] for images of 28x28 grey pixels, ", "[30] for 30 numbers"));
   }
   // Together with the batch dimension it must be a shape too.
   if (def.input_shape_size() >= Shape::kMaxRank) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "input_shape: expected at most ", Shape::kMaxRank - 1, " dimensions, got ", got()));
+    return absl::InvalidArgumentError(absl::StrCat("input_shape: expected at most ",
+                                                   Shape::kMaxRank - 1, " dimensions, got ", got(),
+                                                   ". Remedy: write the shape of one example"));
   }
   const absl::StatusOr<Shape> shape =
       Shape::Create(absl::MakeConstSpan(def.input_shape().data(), def.input_shape_size()));
-  if (!shape.ok()) return Annotate(shape.status(), "input_shape");
+  if (!shape.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("input_shape: ", shape.status().message(),
+                                                   ". Remedy: write the shape of one example"));
+  }
   return shape;
 }
 
@@ -105,8 +112,9 @@ class Builder {
     }
     if (IsLoss(layer)) {
       if (loss_node != 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "expected one loss, got a second one besides \"", nodes[loss_node].name, "\""));
+        return absl::InvalidArgumentError(
+            absl::StrCat("expected one loss, got a second one besides \"", nodes[loss_node].name,
+                         "\". Remedy: remove one of the two"));
       }
       loss_node = static_cast<int>(nodes.size());
     }
@@ -176,7 +184,8 @@ class Builder {
     const std::string nearest = Nearest(name, known);
     return absl::InvalidArgumentError(
         absl::StrCat("inputs: there is no layer \"", name, "\"",
-                     nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?")));
+                     nearest.empty() ? "." : absl::StrCat("; did you mean \"", nearest, "\"?"),
+                     " Remedy: name a layer that stands before it, or \"", kInput, "\""));
   }
 
   const ModelDef& def_;

@@ -42,15 +42,17 @@ absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const I
       return fallback;
     case Initializer::kConstant:
       if (!std::isfinite(given.constant().value())) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            field, ".constant.value: expected a finite number, got ", given.constant().value()));
+        return absl::InvalidArgumentError(
+            absl::StrCat(field, ".constant.value: expected a finite number, got ",
+                         given.constant().value(), ". Remedy: write a number such as 0.1"));
       }
       return given;
     case Initializer::kTruncatedNormal: {
       const float stddev = given.truncated_normal().stddev();
       if (!std::isfinite(stddev) || stddev < 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            field, ".truncated_normal.stddev: expected a positive number, got ", stddev));
+        return absl::InvalidArgumentError(
+            absl::StrCat(field, ".truncated_normal.stddev: expected a positive number, got ",
+                         stddev, ". Remedy: leave it out for ", kDefaultStddev));
       }
       Initializer complete = given;
       if (stddev == 0) complete.mutable_truncated_normal()->set_stddev(kDefaultStddev);

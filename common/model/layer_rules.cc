@@ -33,14 +33,17 @@ absl::StatusOr<Shape> SizedShape(absl::string_view what, absl::Span<const int64_
   const absl::StatusOr<Shape> shape = Shape::Create(dims);
   if (!shape.ok() || shape->num_elements() > kMaxElements) {
     return Invalid(what, " of shape [", absl::StrJoin(dims, ","), "] has more than ", kMaxElements,
-                   " elements");
+                   " elements. Remedy: make the layer or its input smaller");
   }
   return shape;
 }
 
 absl::Status RequireInputs(absl::Span<const Shape> inputs, size_t fewest, bool more) {
   if (inputs.size() == fewest || (more && inputs.size() > fewest)) return absl::OkStatus();
-  return Invalid("inputs: expected ", fewest, more ? " or more" : "", ", got ", inputs.size());
+  return Invalid("inputs: expected ", fewest, more ? " or more" : "", ", got ", inputs.size(),
+                 ". Remedy: ",
+                 more ? "name the layers that it joins, inputs: [\"a\", \"b\"]"
+                      : "name one layer, or join several with add or concatenate first");
 }
 
 absl::Status RequireVector(const Shape& input) {
@@ -51,17 +54,27 @@ absl::Status RequireVector(const Shape& input) {
 
 absl::Status RequireImage(const Shape& input) {
   if (input.rank() == 3) return absl::OkStatus();
-  std::string remedy;
-  if (input.rank() == 2) {
-    remedy = absl::StrCat(". Remedy: write the channels too, input_shape: [", input.dim(0), ",",
-                          input.dim(1), ",1] for grey images");
-  }
-  return Invalid("expected an input [height,width,channels], got ", input.ToString(), remedy);
+  const std::string remedy =
+      input.rank() == 2
+          ? absl::StrCat("write the channels too, input_shape: [", input.dim(0), ",", input.dim(1),
+                         ",1] for grey images")
+          : std::string(
+                "put it ahead of flatten and dense layers; rows of numbers are no images, "
+                "use dense layers for them");
+  return Invalid("expected an input [height,width,channels], got ", input.ToString(),
+                 ". Remedy: ", remedy);
 }
 
 absl::StatusOr<int64_t> Positive(absl::string_view field, int64_t value) {
   if (value >= 1 && value <= kMaxElements) return value;
-  return Invalid(field, ": expected 1 to ", kMaxElements, ", got ", value);
+  return Invalid(field, ": expected 1 to ", kMaxElements, ", got ", value, ". Remedy: ",
+                 value == 0 ? absl::StrCat("give it, such as ", field, ": 3")
+                            : absl::StrCat("correct ", field));
+}
+
+absl::Status MissingWindow(absl::string_view field) {
+  return Invalid(field, ": expected one number or height and width, got none. Remedy: write ",
+                 field, ": 3 or ", field, ": [3, 5]");
 }
 
 // Height and width of `field`; one number counts for both, none for `fallback`.
@@ -69,7 +82,7 @@ absl::Status CompletePair(absl::string_view field, std::pair<int64_t, int64_t> f
                           RepeatedField<int64_t>* values) {
   if (values->size() > 2) {
     return Invalid(field, ": expected one number or height and width, got ", values->size(),
-                   " numbers");
+                   " numbers. Remedy: write ", field, ": 3 or ", field, ": [3, 5]");
   }
   for (int64_t value : *values) LOCKSTEP_RETURN_IF_ERROR(Positive(field, value).status());
   if (values->empty()) {
@@ -87,7 +100,8 @@ absl::StatusOr<Shape> Slide(const Shape& input, absl::string_view field,
                             const RepeatedField<int64_t>& strides, Padding padding,
                             int64_t channels) {
   if (padding != SAME && padding != VALID) {
-    return Invalid("padding: expected SAME or VALID, got ", static_cast<int>(padding));
+    return Invalid("padding: expected SAME or VALID, got ", static_cast<int>(padding),
+                   ". Remedy: use one of the two");
   }
   int64_t extent[2];
   for (int axis : {0, 1}) {
@@ -131,7 +145,7 @@ absl::StatusOr<InferredLayer> InferDense(Dense& def, const Shape& input) {
 absl::StatusOr<InferredLayer> InferConv2D(Conv2D& def, const Shape& input) {
   LOCKSTEP_RETURN_IF_ERROR(RequireImage(input));
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t filters, Positive("filters", def.filters()));
-  if (def.kernel().empty()) return Invalid("kernel: expected one number or height and width");
+  if (def.kernel().empty()) return MissingWindow("kernel");
   LOCKSTEP_RETURN_IF_ERROR(CompletePair("kernel", {1, 1}, def.mutable_kernel()));
   LOCKSTEP_RETURN_IF_ERROR(CompletePair("strides", {1, 1}, def.mutable_strides()));
   InferredLayer inferred;
@@ -144,7 +158,7 @@ absl::StatusOr<InferredLayer> InferConv2D(Conv2D& def, const Shape& input) {
 
 absl::StatusOr<InferredLayer> InferPool(Pool& def, const Shape& input) {
   LOCKSTEP_RETURN_IF_ERROR(RequireImage(input));
-  if (def.window().empty()) return Invalid("window: expected one number or height and width");
+  if (def.window().empty()) return MissingWindow("window");
   LOCKSTEP_RETURN_IF_ERROR(CompletePair("window", {1, 1}, def.mutable_window()));
   LOCKSTEP_RETURN_IF_ERROR(
       CompletePair("strides", {def.window(0), def.window(1)}, def.mutable_strides()));
@@ -158,10 +172,12 @@ absl::StatusOr<InferredLayer> InferBatchNorm(BatchNorm& def, const Shape& input)
   if (def.momentum() == 0) def.set_momentum(kDefaultMomentum);
   if (def.epsilon() == 0) def.set_epsilon(kDefaultEpsilon);
   if (!(def.momentum() > 0 && def.momentum() < 1)) {
-    return Invalid("momentum: expected a number between 0 and 1, got ", def.momentum());
+    return Invalid("momentum: expected a number between 0 and 1, got ", def.momentum(),
+                   ". Remedy: leave it out for ", kDefaultMomentum);
   }
   if (!(def.epsilon() > 0 && std::isfinite(def.epsilon()))) {
-    return Invalid("epsilon: expected a positive number, got ", def.epsilon());
+    return Invalid("epsilon: expected a positive number, got ", def.epsilon(),
+                   ". Remedy: leave it out for ", kDefaultEpsilon);
   }
   const Shape channels({input.dim(input.rank() - 1)});
   InferredLayer inferred{input};
@@ -177,7 +193,8 @@ absl::StatusOr<InferredLayer> InferAdd(absl::Span<const Shape> inputs) {
   for (const Shape& input : inputs) {
     if (!(input == inputs[0])) {
       return Invalid("inputs: expected one shape, got ", inputs[0].ToString(), " and ",
-                     input.ToString());
+                     input.ToString(), ". Remedy: give the layers that it adds one shape, or use ",
+                     "concatenate");
     }
   }
   return InferredLayer{inputs[0]};
@@ -191,7 +208,8 @@ absl::StatusOr<InferredLayer> InferConcatenate(absl::Span<const Shape> inputs) {
     const auto outer = [](const Shape& s) { return s.dims().subspan(0, s.rank() - 1); };
     if (outer(input) != outer(inputs[0])) {
       return Invalid("inputs: expected shapes that differ in the last dimension only, got ",
-                     inputs[0].ToString(), " and ", input.ToString());
+                     inputs[0].ToString(), " and ", input.ToString(),
+                     ". Remedy: flatten them first, or give them one height and width");
     }
     // Each is at most kMaxElements and a file holds fewer than 2^32 inputs: no overflow.
     dims.back() += input.dims().back();
@@ -203,7 +221,8 @@ absl::StatusOr<InferredLayer> InferConcatenate(absl::Span<const Shape> inputs) {
 
 absl::StatusOr<InferredLayer> InferDropout(const Dropout& def, const Shape& input) {
   if (!(def.rate() >= 0 && def.rate() < 1)) {
-    return Invalid("rate: expected a number from 0 to below 1, got ", def.rate());
+    return Invalid("rate: expected a number from 0 to below 1, got ", def.rate(),
+                   ". Remedy: write the share of elements to drop, such as rate: 0.5");
   }
   return InferredLayer{input};
 }
@@ -213,7 +232,7 @@ absl::StatusOr<InferredLayer> InferColumns(const Columns& def, const Shape& inpu
   if (def.first() < 0 || def.count() < 1 || def.first() > extent - def.count()) {
     return Invalid("first, count: expected columns within the ", extent, " of the input ",
                    input.ToString(), ", at least one, got first ", def.first(), " and count ",
-                   def.count());
+                   def.count(), ". Remedy: count columns from 0, such as first: 0 count: ", extent);
   }
   std::vector<int64_t> dims(input.dims().begin(), input.dims().end());
   dims.back() = def.count();
@@ -226,14 +245,16 @@ absl::Status CheckLookup(int64_t rows, const Shape& input) {
                    ". Remedy: write the examples as one row of numbers, input_shape: [n]");
   }
   if (rows >= 1 && rows <= kMaxRows) return absl::OkStatus();
-  return Invalid("rows: expected 1 to ", kMaxRows, ", got ", rows);
+  return Invalid("rows: expected 1 to ", kMaxRows, ", got ", rows,
+                 ". Remedy: write one more than the largest row index in the data");
 }
 
 absl::StatusOr<InferredLayer> InferEmbedding(Embedding& def, const Shape& input) {
   LOCKSTEP_RETURN_IF_ERROR(CheckLookup(def.rows(), input));
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t dim, Positive("dim", def.dim()));
   if (def.combiner() != Embedding::CONCATENATE && def.combiner() != Embedding::SUM) {
-    return Invalid("combiner: expected CONCATENATE or SUM, got ", static_cast<int>(def.combiner()));
+    return Invalid("combiner: expected CONCATENATE or SUM, got ", static_cast<int>(def.combiner()),
+                   ". Remedy: use one of the two");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(
       *def.mutable_initializer(),
@@ -252,12 +273,13 @@ absl::StatusOr<InferredLayer> InferEmbedding(Embedding& def, const Shape& input)
 absl::StatusOr<InferredLayer> InferSynthetic(Synthetic& def, const Shape& input) {
   if (def.variables() == 0) def.set_variables(1);
   if (def.variables() < 1 || def.variables() > kMaxSyntheticVariables) {
-    return Invalid("variables: expected 1 to ", kMaxSyntheticVariables, ", got ", def.variables());
+    return Invalid("variables: expected 1 to ", kMaxSyntheticVariables, ", got ", def.variables(),
+                   ". Remedy: correct it, or leave it out for 1");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t elements, Positive("elements", def.elements()));
   if (def.release_every_us() < 0 || def.release_every_us() > kMaxReleaseMicros) {
     return Invalid("release_every_us: expected 0 to ", kMaxReleaseMicros, " (a minute), got ",
-                   def.release_every_us());
+                   def.release_every_us(), ". Remedy: correct it, or leave it out");
   }
   const bool is_table = def.rows() != 0;
   Shape shape({elements});
@@ -276,8 +298,10 @@ absl::StatusOr<InferredLayer> InferSynthetic(Synthetic& def, const Shape& input)
 absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
   LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
   if (input.dim(0) < fewest) {
-    return Invalid("expected at least ", fewest, " scores, got ", input.ToString(),
-                   ". Remedy: one unit per class in the layer before it");
+    return Invalid(
+        "expected at least ", fewest, " scores, got ", input.ToString(),
+        ". Remedy: one unit per class in the layer before it; for one number to predict ",
+        "use l2_loss");
   }
   return InferredLayer();
 }
@@ -340,7 +364,8 @@ absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape
     case LayerDef::KIND_NOT_SET:
       break;
   }
-  return Invalid("expected what the layer does, one of ", absl::StrJoin(KindNames(), ", "));
+  return Invalid("it does not say what it does. Remedy: write one of ",
+                 absl::StrJoin(KindNames(), ", "), ", such as relu {}");
 }
 
 }  // namespace lockstep

@@ -25,7 +25,9 @@ inline std::string BuildError(const std::string& text) {
   const absl::StatusOr<ModelGraph> graph = BuildText(text);
   REQUIRE_FALSE(graph.ok());
   CHECK(graph.status().code() == absl::StatusCode::kInvalidArgument);
-  return std::string(graph.status().message());
+  const std::string message(graph.status().message());
+  CHECK_THAT(message, Catch::Matchers::Contains("Remedy: "));
+  return message;
 }
 
 }  // namespace lockstep
