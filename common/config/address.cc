@@ -16,8 +16,9 @@ namespace {
 constexpr size_t kMaxHostLength = 253;  // of a domain name
 
 absl::Status Malformed(absl::string_view text, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "expected \"host:port\", got \"", absl::CHexEscape(text.substr(0, 300)), "\" (", why, ")"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected \"host:port\", got \"", absl::CHexEscape(text.substr(0, 300)), "\" (",
+                   why, "). Remedy: write a host and a port, such as node1:2222"));
 }
 
 // Letters, digits, '-', '_' in labels between dots: domain names, Kubernetes and Compose services,
@@ -56,6 +57,8 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
     char shortest[INET6_ADDRSTRLEN];
     inet_ntop(AF_INET6, &ipv6, shortest, sizeof(shortest));
     address.host = shortest;
+  } else if (absl::StrContains(host, "://")) {
+    return Malformed(text, "nothing like http:// belongs before the host");
   } else if (absl::StrContains(host, ':')) {
     return Malformed(text, "an IPv6 address goes in brackets: [::1]:2222");
   } else if (!IsHostName(host)) {

@@ -18,6 +18,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr char kForm[] =
+    "write {\"ps\": [\"host:port\"], \"worker\": [...], \"chief\": [...]}, or that as \"cluster\"";
 const std::vector<std::string> kJobs = {"ps", "worker", "chief", "master", "evaluator"};
 
 template <typename... Parts>
@@ -58,20 +60,22 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
   };
   try {
     json value = json::parse(text.begin(), text.end(), note);
-    if (!twice.empty()) return Invalid("the key ", twice, " is given twice");
+    if (!twice.empty()) return Invalid("the key ", twice, " is given twice. Remedy: write it once");
     return value;
   } catch (const json::parse_error& error) {
     return Invalid(LineAndColumn(text, error.byte == 0 ? 0 : error.byte - 1),
                    ": not JSON: ", ParserWords(error.what()),
                    ". Remedy: check brackets, quotes and commas here");
   } catch (const json::exception& error) {
-    return Invalid("not JSON: ", absl::CHexEscape(error.what()));
+    return Invalid("not JSON: ", absl::CHexEscape(error.what()),
+                   ". Remedy: check brackets, quotes and commas");
   }
 }
 
 absl::StatusOr<std::string> AddressText(absl::string_view where, const json& value) {
   if (value.is_string()) return value.get<std::string>();
-  return Invalid(where, ": expected a string \"host:port\", got ", value.type_name());
+  return Invalid(where, ": expected a string \"host:port\", got ", value.type_name(),
+                 ". Remedy: write a host and a port in quotes, such as \"node1:2222\"");
 }
 
 absl::StatusOr<std::vector<std::string>> AddressList(absl::string_view job, const json& value) {
@@ -90,7 +94,8 @@ absl::StatusOr<std::vector<std::string>> AddressMap(absl::string_view job, const
     bool decimal = !key.empty() && (key == "0" || key[0] != '0');
     for (char c : key) decimal = decimal && absl::ascii_isdigit(c);
     if (!decimal)
-      return Invalid(job, ": expected task indices \"0\", \"1\", ... as keys, got ", Quoted(key));
+      return Invalid(job, ": expected task indices \"0\", \"1\", ... as keys, got ", Quoted(key),
+                     ". Remedy: count tasks from 0, or write a list [\"host:port\", ...]");
   }
   std::vector<std::string> addresses;
   while (addresses.size() < value.size()) {
@@ -110,13 +115,14 @@ absl::StatusOr<std::vector<std::string>> Addresses(absl::string_view job, const 
   if (value.is_array()) return AddressList(job, value);
   if (value.is_object()) return AddressMap(job, value);
   if (value.is_string()) return std::vector<std::string>{value.get<std::string>()};
-  return Invalid(job, ": expected a list of \"host:port\", got ", value.type_name());
+  return Invalid(job, ": expected a list of \"host:port\", got ", value.type_name(),
+                 ". Remedy: write [\"node1:2222\", ...]");
 }
 
 absl::StatusOr<ClusterSpec> ParseJobs(const json& jobs) {
   if (!jobs.is_object()) {
     return Invalid("cluster: expected an object {\"ps\": [...], \"worker\": [...], \"chief\": ",
-                   "[...]}, got ", jobs.type_name());
+                   "[...]}, got ", jobs.type_name(), ". Remedy: write it so");
   }
   ClusterSpec spec;
   std::vector<std::string> chiefs;
@@ -142,7 +148,9 @@ absl::StatusOr<ClusterSpec> ParseJobs(const json& jobs) {
 
 absl::StatusOr<ClusterJson::Task> ParseTask(const json& task) {
   if (!task.is_object() || !task.contains("type") || !task["type"].is_string()) {
-    return Invalid("task: expected {\"type\": \"worker\", \"index\": 0}");
+    return Invalid("task: expected {\"type\": \"worker\", \"index\": 0}, got ",
+                   Quoted(task.dump(-1, ' ', false, json::error_handler_t::replace)),
+                   ". Remedy: give type and index");
   }
   ClusterJson::Task parsed{task["type"].get<std::string>()};
   const json index = task.value("index", json(0));
@@ -153,7 +161,10 @@ absl::StatusOr<ClusterJson::Task> ParseTask(const json& task) {
           : index.is_string() &&
                 absl::SimpleAtoi(index.get_ref<const std::string&>(), &parsed.index) &&
                 parsed.index >= 0;
-  if (!sound) return Invalid("task.index: expected 0, 1, 2, ..., got ", Quoted(index.dump()));
+  if (!sound) {
+    return Invalid("task.index: expected 0, 1, 2, ..., got ", Quoted(index.dump()),
+                   ". Remedy: count the tasks of each type from 0");
+  }
   return parsed;
 }
 
@@ -161,14 +172,18 @@ absl::StatusOr<ClusterJson::Task> ParseTask(const json& task) {
 
 absl::StatusOr<ClusterJson> ParseClusterJson(absl::string_view text) {
   LOCKSTEP_ASSIGN_OR_RETURN(const json value, ParseJson(text));
-  if (!value.is_object()) return Invalid("expected a JSON object, got ", value.type_name());
+  if (!value.is_object()) {
+    return Invalid("expected a JSON object, got ", value.type_name(), ". Remedy: ", kForm);
+  }
   ClusterJson parsed;
   const bool tensorflow = value.contains("cluster") || value.contains("task");
   if (!tensorflow) {
     LOCKSTEP_ASSIGN_OR_RETURN(parsed.cluster, ParseJobs(value));
     return parsed;
   }
-  if (!value.contains("cluster")) return Invalid("there is no \"cluster\"");
+  if (!value.contains("cluster")) {
+    return Invalid("there is no \"cluster\" beside \"task\". Remedy: ", kForm);
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(parsed.cluster, ParseJobs(value["cluster"]));
   if (value.contains("task")) {
     LOCKSTEP_ASSIGN_OR_RETURN(parsed.task, ParseTask(value["task"]));

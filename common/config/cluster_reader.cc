@@ -41,7 +41,8 @@ absl::StatusOr<Role> RoleOfTask(const std::string& type) {
         "chief tasks only");
   }
   return absl::InvalidArgumentError(absl::StrCat("task.type: expected ps, worker or chief, got \"",
-                                                 absl::CHexEscape(type.substr(0, 300)), "\""));
+                                                 absl::CHexEscape(type.substr(0, 300)),
+                                                 "\". Remedy: start ps, worker and chief tasks"));
 }
 
 }  // namespace

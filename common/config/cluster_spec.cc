@@ -67,8 +67,9 @@ absl::Status ValidateCluster(ClusterSpec* spec) {
           absl::StrCat("there is no ", role, ". Remedy: list at least one address for ", role));
     }
     if (tasks->size() > kMaxTasks) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(role, ": expected at most ", kMaxTasks, " addresses, got ", tasks->size()));
+      return absl::InvalidArgumentError(absl::StrCat(role, ": expected at most ", kMaxTasks,
+                                                     " addresses, got ", tasks->size(),
+                                                     ". Remedy: list fewer"));
     }
   }
   if (spec->chief.empty()) {

@@ -21,7 +21,7 @@ std::string ErrorOf(const std::string& text) {
   const auto spec = ReadText(text);
   REQUIRE_FALSE(spec.ok());
   CHECK(ExitCodeFor(spec.status()) == ExitCode::kBadConfiguration);
-  CHECK_THAT(std::string(spec.status().message()), Contains("/cluster:"));
+  CHECK_THAT(std::string(spec.status().message()), Contains("/cluster:") && Contains("Remedy: "));
   return std::string(spec.status().message());
 }
 
@@ -30,6 +30,7 @@ std::string TfError(const std::string& text) {
   REQUIRE_FALSE(config.ok());
   CHECK(ExitCodeFor(config.status()) == ExitCode::kBadConfiguration);
   CHECK_THAT(std::string(config.status().message()), Catch::StartsWith("TF_CONFIG:"));
+  CHECK_THAT(std::string(config.status().message()), Contains("Remedy: "));
   return std::string(config.status().message());
 }
 
@@ -110,7 +111,8 @@ TEST_CASE("The wrong form names the entry") {
            Case{R"({"ps": [], "worker": ["w:1"], "chief": "c:1"})", "there is no ps"},
            Case{R"({"ps": ["a:1"], "worker": ["a:1"], "chief": "c:1"})", "the same address"},
            Case{R"({"task": {"type": "ps", "index": 0}})", "there is no \"cluster\""},
-           Case{"pss: \"a:1\"", ":1:1: unknown field \"pss\" in ClusterDef. Remedy: use one of ps"},
+           Case{"pss: \"a:1\"",
+                ":1:1: unknown field \"pss\" in the cluster spec; did you mean \"ps\"?"},
        }) {
     CAPTURE(c.text);
     CHECK_THAT(ErrorOf(c.text), Contains(c.error));
