@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_defaults.h"
 #include "common/config/job_rules.h"
@@ -18,8 +19,9 @@ absl::StatusOr<std::string> AbsoluteFolderOf(const std::string& path) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(FolderOf(path), error);
   if (error) {
-    return absl::NotFoundError(
-        absl::StrCat(path, ": the working directory is gone: ", error.message()));
+    return absl::NotFoundError(absl::StrCat(path,
+                                            ": the working directory is gone: ", error.message(),
+                                            ". Remedy: start from a folder that exists"));
   }
   return absolute.lexically_normal().string();
 }
@@ -33,7 +35,12 @@ absl::StatusOr<LoadedJob> LoadJob(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string folder, AbsoluteFolderOf(path));
   MakePathsAbsolute(folder, &loaded.job);
   FillJobDefaults(path, &loaded.job);
-  LOCKSTEP_RETURN_IF_ERROR(ReadTextProto(loaded.job.model(), &loaded.model));
+  if (const absl::Status read = ReadTextProto(loaded.job.model(), &loaded.model); !read.ok()) {
+    // A mistake in the model is at its line; that there is no such file is one in the job.
+    return ExitCodeFor(read) == ExitCode::kInputNotFound
+               ? Annotate(read, absl::StrCat(path, ": model"))
+               : read;
+  }
   LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckJobAgainstModel(loaded.job, loaded.model), path));
   return loaded;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
@@ -130,18 +131,14 @@ absl::Status CheckCheckpoint(const CheckpointDef& checkpoint) {
 }
 
 absl::Status CheckTransport(const TransportDef& transport) {
-  switch (transport.wire_type()) {
-    case DATA_TYPE_UNSPECIFIED:
-    case FLOAT32:
-    case BFLOAT16:
-    case FLOAT16:
-      return absl::OkStatus();
-    default:
-      return Broken("transport.wire_type",
-                    absl::StrCat("expected FLOAT32, BFLOAT16 or FLOAT16, got ",
-                                 DataType_Name(transport.wire_type())),
-                    "name one of them, or leave it out for FLOAT32");
+  const DataType type = transport.wire_type();
+  if (type == DATA_TYPE_UNSPECIFIED || absl::c_linear_search(kWireTypes, type)) {
+    return absl::OkStatus();
   }
+  return Broken("transport.wire_type",
+                absl::StrCat("expected FLOAT32, BFLOAT16 or FLOAT16, got ",
+                             DataType_IsValid(type) ? DataType_Name(type) : absl::StrCat(type)),
+                "name one of them, or leave it out for FLOAT32");
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 
 namespace lockstep {
 
+// As what float32 tensors may travel (transport.wire_type).
+inline constexpr DataType kWireTypes[] = {FLOAT32, BFLOAT16, FLOAT16};
+
 // The job as written, before defaults.
 absl::Status CheckJob(const JobDef& job);
 

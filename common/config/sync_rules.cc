@@ -12,6 +12,11 @@ namespace {
 // Stands for replicas_to_aggregate, as in TensorFlow.
 constexpr int64_t kDefaultTokens = -1;
 
+// "1 worker", "2 workers".
+std::string Counted(int64_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
 absl::Status FillReplicas(SyncDef* sync, int64_t num_workers) {
   if (sync->has_asynchronous()) return absl::OkStatus();
   if (!sync->has_replicas_to_aggregate()) sync->set_replicas_to_aggregate(num_workers);
@@ -20,7 +25,7 @@ absl::Status FillReplicas(SyncDef* sync, int64_t num_workers) {
   return Broken(
       "sync.replicas_to_aggregate",
       absl::StrCat("expected at most ", num_workers, ", the number of workers, got ", needed),
-      "lower it, or add workers to the cluster spec");
+      "lower it, or add workers to the cluster spec (for lockstep up: local.workers)");
 }
 
 // TensorFlow's rule: with fewer tokens the first step could never close.
@@ -31,11 +36,11 @@ absl::Status FillTokens(SyncDef* sync, int64_t num_workers) {
     sync->set_init_tokens(needed);
   }
   if (sync->init_tokens() >= needed - num_workers) return absl::OkStatus();
-  return Broken("sync.init_tokens",
-                absl::StrCat("too few tokens: expected at least ", needed - num_workers,
-                             ", replicas_to_aggregate less the ", num_workers, " workers, got ",
-                             sync->init_tokens()),
-                "raise it, or leave it out");
+  return Broken(
+      "sync.init_tokens",
+      absl::StrCat("expected at least ", needed - num_workers, " (replicas_to_aggregate: ", needed,
+                   " minus ", Counted(num_workers, "worker"), "), got ", sync->init_tokens()),
+      "raise it, or leave it out");
 }
 
 absl::Status FillBatch(JobDef* job, int64_t num_workers) {
@@ -45,10 +50,12 @@ absl::Status FillBatch(JobDef* job, int64_t num_workers) {
     return absl::OkStatus();
   }
   if (job->global_batch() % towers != 0) {
-    return Broken("global_batch",
-                  absl::StrCat("expected a multiple of ", towers, " (", num_workers, " workers of ",
-                               towers / num_workers, " towers), got ", job->global_batch()),
-                  absl::StrCat("use ", (job->global_batch() / towers + 1) * towers));
+    return Broken(
+        "global_batch",
+        absl::StrCat("expected a multiple of ", towers, " (", Counted(num_workers, "worker"),
+                     " of ", Counted(towers / num_workers, "tower"), "), got ",
+                     job->global_batch()),
+        absl::StrCat("use ", (job->global_batch() / towers + 1) * towers));
   }
   job->set_batch_per_tower(job->global_batch() / towers);
   return absl::OkStatus();

@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
+#include "common/base/annotate.h"
 #include "common/fs/input_file.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{16} << 20;
+constexpr absl::string_view kRemedy = "name a text file that exists and that this user may read";
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Length of the UTF-8 sequence at the front of `text`; 0 when it is none (a stray or missing
@@ -55,7 +57,11 @@ std::string LineAndColumn(absl::string_view text, size_t offset) {
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxBytes));
+  absl::StatusOr<std::string> read = ReadFile(path, kMaxBytes);
+  if (!read.ok()) {
+    return WithMessage(read.status(), absl::StrCat(read.status().message(), ". Remedy: ", kRemedy));
+  }
+  std::string text = *std::move(read);
   if (absl::StartsWith(text, kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   if (const auto offset = FirstBadByte(text)) {
     return absl::InvalidArgumentError(

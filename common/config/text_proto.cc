@@ -31,23 +31,28 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   std::optional<Mistake> mistake;
 };
 
-// "3:14": line and column, counted from 1. The tokenizer counts columns from 0, lets a tab stand
-// for up to eight of them, and stands behind a name when it finds that the name is wrong; editors
-// count bytes, and users look for the name.
-std::string PlaceOf(absl::string_view line_text, const FirstError::Mistake& mistake,
-                    const std::string& culprit) {
+// The byte of the line at the tokenizer's column: it counts from 0 and lets a tab stand for up to
+// eight columns.
+size_t ByteAt(absl::string_view line_text, int column) {
   constexpr int kTabStop = 8;
   int wide = 0;
-  size_t column = 0;
-  while (column < line_text.size() && wide < mistake.column) {
-    wide += line_text[column] == '\t' ? kTabStop - wide % kTabStop : 1;
-    ++column;
+  size_t byte = 0;
+  while (byte < line_text.size() && wide < column) {
+    wide += line_text[byte] == '\t' ? kTabStop - wide % kTabStop : 1;
+    ++byte;
   }
+  return byte;
+}
+
+// "3:14": line and column in bytes, counted from 1. The tokenizer stands behind a name when it
+// finds that the name is wrong; users look for the name.
+std::string PlaceOf(absl::string_view line_text, int line, size_t column,
+                    const std::string& culprit) {
   if (!culprit.empty()) {
     const size_t begin = line_text.substr(0, column + culprit.size()).rfind(culprit);
     if (begin != absl::string_view::npos) column = begin;
   }
-  return absl::StrCat(mistake.line + 1, ":", column + 1);
+  return absl::StrCat(line + 1, ":", column + 1);
 }
 
 }  // namespace
@@ -62,9 +67,12 @@ absl::Status ParseTextProto(absl::string_view source, const std::string& text,
       errors.mistake.value_or(FirstError::Mistake{0, 0, "it is no text proto"});
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   mistake.line = std::clamp<int>(mistake.line, 0, static_cast<int>(lines.size()) - 1);
-  const TextProtoMistake told = ExplainTextProtoError(*message->GetDescriptor(), mistake.message);
+  const absl::string_view line = lines[mistake.line];
+  const size_t column = ByteAt(line, mistake.column);
+  const TextProtoMistake told =
+      ExplainTextProtoError(*message->GetDescriptor(), mistake.message, line.substr(0, column));
   return absl::InvalidArgumentError(absl::StrCat(
-      source, ":", PlaceOf(lines[mistake.line], mistake, told.culprit), ": ", told.text));
+      source, ":", PlaceOf(line, mistake.line, column, told.culprit), ": ", told.text));
 }
 
 absl::Status ReadTextProto(const std::string& path, google::protobuf::Message* message) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
 
 namespace lockstep {
@@ -12,9 +13,9 @@ struct TextProtoMistake {
   std::string culprit;  // the name or value that is wrong, when it is known
 };
 
-// `message` is what protobuf says about a text of type `root`; a mistake of an unknown kind keeps
-// protobuf's words.
+// `message` is what protobuf says about a text of type `root`, `before` the line up to the place
+// that protobuf names. A mistake of an unknown kind keeps protobuf's words.
 TextProtoMistake ExplainTextProtoError(const google::protobuf::Descriptor& root,
-                                       const std::string& message);
+                                       const std::string& message, absl::string_view before);
 
 }  // namespace lockstep

@@ -82,7 +82,8 @@ TEST_CASE("A missing job or model is not found, by name") {
   REQUIRE_FALSE(no_model.ok());
   CHECK(ExitCodeFor(no_model.status()) == ExitCode::kInputNotFound);
   CHECK_THAT(std::string(no_model.status().message()),
-             Contains(folder.Path("models/m.textproto") + ": cannot"));
+             Contains("iris.textproto: model: " + folder.Path("models/m.textproto") +
+                      ": cannot open: No such file or directory. Remedy: "));
 }
 
 TEST_CASE("A mistake in the model names the model file") {
@@ -92,7 +93,7 @@ TEST_CASE("A mistake in the model names the model file") {
   REQUIRE_FALSE(loaded.ok());
   CHECK(ExitCodeFor(loaded.status()) == ExitCode::kBadConfiguration);
   CHECK_THAT(std::string(loaded.status().message()),
-             Contains("m.textproto:2:20: unknown field \"lstm\" in LayerDef. Remedy: use one of"));
+             Contains("m.textproto:2:20: unknown field \"lstm\" in layers. Remedy: use one of"));
 }
 
 TEST_CASE("A shift of examples that are no images is refused") {

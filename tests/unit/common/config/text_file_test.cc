@@ -45,7 +45,19 @@ TEST_CASE("A file of more than 16 MiB is refused, one of exactly that is not") {
 
 TEST_CASE("A folder is no text file") {
   test::TemporaryFolder folder;
-  CHECK_FALSE(ReadTextFile(folder.path()).ok());
+  const auto text = ReadTextFile(folder.path());
+  REQUIRE_FALSE(text.ok());
+  CHECK_THAT(std::string(text.status().message()), Contains("directory. Remedy: name a text file"));
+}
+
+TEST_CASE("A file that is missing or too large is told with the remedy") {
+  const auto missing = ReadTextFile("/no/such/file");
+  CHECK(ExitCodeFor(missing.status()) == ExitCode::kInputNotFound);
+  CHECK(missing.status().message() ==
+        "/no/such/file: cannot open: No such file or directory. Remedy: name a text file that "
+        "exists and that this user may read");
+  const auto large = ReadBytes(std::string((size_t{16} << 20) + 1, ' '));
+  CHECK_THAT(std::string(large.status().message()), Contains("Remedy: "));
 }
 
 TEST_CASE("Lines and columns count from one") {
