@@ -44,8 +44,7 @@ absl::Status WaitForChief(const std::string& chief, const absl::Notification& ca
                           const StopNotice& stop) {
   const Clock* clock = Clock::Real();
   ChiefWait wait(chief, clock->Monotonic(), absl::Seconds(absl::GetFlag(FLAGS_start_timeout)));
-  while (!called.HasBeenNotified() &&
-         !stop.notification()->WaitForNotificationWithTimeout(absl::Milliseconds(200))) {
+  while (!called.HasBeenNotified() && !stop.notification()->WaitFor(absl::Milliseconds(200))) {
     const absl::Duration now = clock->Monotonic();
     if (absl::Status status = wait.Check(now); !status.ok() && !called.HasBeenNotified())
       return status;

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/exit_code.h"
+#include "common/base/monotonic_wait.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -84,7 +85,7 @@ int Threads() {
 // Registers as a new incarnation and takes part until the job ends.
 absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* chief,
                   Server* server, Status* status, Timeline* timeline,
-                  const absl::Notification* stop) {
+                  const MonotonicNotification* stop) {
   RegisterTaskRequest request;
   request.set_worker(task.index);
   request.set_incarnation(incarnation.value());
@@ -124,7 +125,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
 }
 
 absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
-                 const absl::Notification* stop) {
+                 const MonotonicNotification* stop) {
   Incarnation incarnation = NewIncarnation();
   const auto status_service =
       MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
@@ -149,7 +150,7 @@ absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
 }
 
 absl::Status RunWithTimeline(const TaskConfig& task, Status* status,
-                             const absl::Notification* stop) {
+                             const MonotonicNotification* stop) {
   const std::string path = absl::GetFlag(FLAGS_timeline);
   if (path.empty()) return Run(task, status, nullptr, stop);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Timeline> timeline,
@@ -179,7 +180,7 @@ int Main(int argc, char** argv) {
   log::Info(absl::StrCat("computes on the CPU with ", Threads(), " threads; ",
                          Describe(FindCudaDevices())));
   Status status;
-  absl::Notification stop;
+  MonotonicNotification stop;
   std::thread work([&] {
     const absl::Status end = RunWithTimeline(*task, &status, &stop);
     // Whoever asked for the end knows of it.

@@ -9,7 +9,10 @@ namespace lockstep::chief {
 void EventLoop::Post(absl::AnyInvocable<void()> work) {
   absl::MutexLock lock(&mutex_);
   // What is refused is destroyed after the lock is released: it is the caller's argument.
-  if (!quit_) queue_.push_back(std::move(work));
+  if (quit_) return;
+  queue_.push_back(std::move(work));
+  // The loop waits only while there is none.
+  if (queue_.size() == 1) news_.Signal();
 }
 
 void EventLoop::Run(absl::Duration tick, const std::function<void()>& on_tick) {
@@ -21,8 +24,7 @@ void EventLoop::Run(absl::Duration tick, const std::function<void()>& on_tick) {
     absl::AnyInvocable<void()> work;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(this, &EventLoop::HasNews),
-                              next_tick - clock->Monotonic());
+      while (!HasNews() && clock->Monotonic() < next_tick) news_.WaitUntil(&mutex_, next_tick);
       if (quit_) {
         left.swap(queue_);
         return;
@@ -43,6 +45,7 @@ void EventLoop::Run(absl::Duration tick, const std::function<void()>& on_tick) {
 void EventLoop::Quit() {
   absl::MutexLock lock(&mutex_);
   quit_ = true;
+  news_.Signal();
 }
 
 }  // namespace lockstep::chief

@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "chief/loop/executor.h"
+#include "common/base/monotonic_wait.h"
 
 namespace lockstep::chief {
 
@@ -28,6 +29,7 @@ class EventLoop final : public Executor {
   absl::Mutex mutex_;
   std::deque<absl::AnyInvocable<void()>> queue_ ABSL_GUARDED_BY(mutex_);
   bool quit_ ABSL_GUARDED_BY(mutex_) = false;
+  MonotonicCondVar news_;
 };
 
 }  // namespace lockstep::chief

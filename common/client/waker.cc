@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/clock.h"
+
 namespace lockstep {
 
 Waker::~Waker() {
@@ -19,7 +21,7 @@ Waker::~Waker() {
 void Waker::WakeIn(absl::Duration delay) {
   absl::MutexLock lock(&mutex_);
   if (closing_) return;
-  next_ = std::min(next_, absl::Now() + delay);
+  next_ = std::min(next_, Clock::Real()->Monotonic() + delay);
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   changed_.Signal();
 }
@@ -28,9 +30,9 @@ void Waker::Run() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      while (!closing_ && absl::Now() < next_) changed_.WaitWithDeadline(&mutex_, next_);
+      while (!closing_ && Clock::Real()->Monotonic() < next_) changed_.WaitUntil(&mutex_, next_);
       if (closing_) return;
-      next_ = absl::InfiniteFuture();
+      next_ = absl::InfiniteDuration();
     }
     wake_();
   }

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/monotonic_wait.h"
 
 namespace lockstep {
 
@@ -26,8 +27,8 @@ class Waker {
   const std::function<void()> wake_;
   absl::Mutex mutex_;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time next_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  absl::CondVar changed_;
+  absl::Duration next_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();  // on the clock
+  MonotonicCondVar changed_;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -5,8 +5,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
+#include "common/base/monotonic_wait.h"
 
 namespace lockstep {
 
@@ -26,7 +26,7 @@ class StopNotice {
   // Asks the process to end. The first call's code counts.
   void Stop(ExitCode code);
   // Notified when the process is asked to end. Lives as long as this object.
-  const absl::Notification* notification() const { return &stopped_; }
+  const MonotonicNotification* notification() const { return &stopped_; }
   // Waits for it; what main should return.
   ExitCode Wait() const;
 
@@ -36,7 +36,7 @@ class StopNotice {
   mutable absl::Mutex mutex_;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   ExitCode code_ ABSL_GUARDED_BY(mutex_) = ExitCode::kDone;
-  absl::Notification stopped_;
+  MonotonicNotification stopped_;
   std::thread watcher_;
 };
 

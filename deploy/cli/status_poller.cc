@@ -20,6 +20,7 @@ StatusPoller::~StatusPoller() {
   {
     absl::MutexLock lock(&mutex_);
     stop_ = true;
+    stopped_.Signal();
   }
   thread_.join();
 }
@@ -31,7 +32,7 @@ std::optional<ProcessStatus> StatusPoller::Latest() const {
 
 void StatusPoller::Poll() {
   absl::MutexLock lock(&mutex_);
-  while (!mutex_.AwaitWithTimeout(absl::Condition(&stop_), kPeriod)) {
+  while (!stopped_.AwaitFor(&mutex_, absl::Condition(&stop_), kPeriod)) {
     mutex_.Unlock();
     absl::StatusOr<ProcessStatus> status = FetchStatus(address_, kTimeout);
     mutex_.Lock();

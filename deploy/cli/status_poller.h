@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/monotonic_wait.h"
 #include "proto/status.pb.h"
 
 namespace lockstep::deploy {
@@ -28,6 +29,7 @@ class StatusPoller {
   const std::string address_;
   mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  MonotonicCondVar stopped_;
   std::optional<ProcessStatus> latest_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses the others
 };

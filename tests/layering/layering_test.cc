@@ -60,6 +60,21 @@ TEST_CASE("no file is longer than a reader can hold") {
   CheckNone(violations);
 }
 
+TEST_CASE("no wait is timed by the time of day, which may be set back") {
+  std::vector<std::string> violations;
+  for (const Source& source : ReadSources(kProduct, kCode)) {
+    for (const char* wait : {"WithTimeout(", "WithDeadline("}) {
+      size_t at = source.text.find(wait);
+      for (; at != std::string::npos; at = source.text.find(wait, at + 1)) {
+        const auto line = 1 + std::count(source.text.begin(), source.text.begin() + at, '\n');
+        violations.push_back(source.path + ":" + std::to_string(line) + ": abseil's timed waits " +
+                             "use the time of day: take common/base/monotonic_wait.h");
+      }
+    }
+  }
+  CheckNone(violations);
+}
+
 TEST_CASE("no folder is a drawer") {
   std::vector<std::string> violations;
   for (const Source& source : ReadSources(kAll, kCode)) {

@@ -27,6 +27,7 @@ Heartbeat::~Heartbeat() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    stopped_.Signal();
   }
   thread_.join();
 }
@@ -46,7 +47,7 @@ void Heartbeat::Beat() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      if (unreachable_) mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kRetryPause);
+      if (unreachable_) stopped_.AwaitFor(&mutex_, absl::Condition(&stopping_), kRetryPause);
       mutex_.Await(absl::Condition(this, &Heartbeat::MaySend));
       if (stopping_ || end_.has_value()) {
         end = end_;

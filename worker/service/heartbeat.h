@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/monotonic_wait.h"
 #include "common/client/chief_client.h"
 #include "worker/step/progress.h"
 
@@ -62,6 +63,7 @@ class Heartbeat {
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool kicked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  MonotonicCondVar stopped_;
   bool unreachable_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration last_contact_ ABSL_GUARDED_BY(mutex_);
   absl::Duration next_report_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
@@ -225,7 +226,7 @@ void JobRun::StartEvaluator() {
   evaluator_ = std::move(evaluator);
 }
 
-absl::Status JobRun::Run(const absl::Notification* stop) {
+absl::Status JobRun::Run(const MonotonicNotification* stop) {
   std::thread training([this] {
     const absl::Status status = training_->Run();
     if (status.ok() || absl::IsCancelled(status)) return;
@@ -235,7 +236,7 @@ absl::Status JobRun::Run(const absl::Notification* stop) {
   absl::Status end;
   while (true) {
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(this, &JobRun::HasEnded), kLookForStop)) {
+    if (ended_.AwaitFor(&mutex_, absl::Condition(this, &JobRun::HasEnded), kLookForStop)) {
       end = *end_;
       break;
     }
@@ -293,7 +294,9 @@ void JobRun::ReportFailure(const absl::Status& failure) {
 
 void JobRun::EndWith(absl::Status status) {
   absl::MutexLock lock(&mutex_);
-  if (!end_.has_value()) end_ = std::move(status);
+  if (end_.has_value()) return;
+  end_ = std::move(status);
+  ended_.Signal();
 }
 
 }  // namespace lockstep::worker

@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
+#include "common/base/monotonic_wait.h"
 #include "common/client/chief_client.h"
 #include "common/client/ps_client.h"
 #include "common/model/graph.h"
@@ -52,7 +52,7 @@ class JobRun {
 
   // Blocks until the chief says that the job is over (OK) or failed, until training here cannot go
   // on, or until `stop` is notified (CANCELLED).
-  absl::Status Run(const absl::Notification* stop);
+  absl::Status Run(const MonotonicNotification* stop);
 
   // Thread-safe, also while Run runs.
   void FillStatus(ProcessStatus* status) const;
@@ -91,6 +91,7 @@ class JobRun {
 
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  MonotonicCondVar ended_;
   std::unique_ptr<Evaluator> evaluator_ ABSL_GUARDED_BY(mutex_);
   // From the first moment, since opening the data may take longer than a lease. Calls into all
   // above.

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/log/log.h"
 
 namespace lockstep::worker {
@@ -26,7 +27,7 @@ absl::StatusOr<RegisterTaskReply> CallOnce(ChiefClient* chief, const RegisterTas
 
 absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTaskRequest& request,
                                            const RegistrationOptions& options,
-                                           const absl::Notification* stop) {
+                                           const MonotonicNotification* stop) {
   const absl::Duration start = options.clock->Monotonic();
   absl::Duration last_contact = start;
   absl::Duration next_report = start + kRemindEvery;
@@ -57,7 +58,7 @@ absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTas
                            : absl::StrCat("waiting for ", seconds, " for the ", options.chief_name,
                                           ": ", reply.status().message()));
     }
-    if (stop->WaitForNotificationWithTimeout(reached ? absl::ZeroDuration() : kAskAgainAfter)) {
+    if (stop->WaitFor(reached ? absl::ZeroDuration() : kAskAgainAfter)) {
       return absl::CancelledError("told to stop before the job began");
     }
   }

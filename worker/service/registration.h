@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/monotonic_wait.h"
 #include "common/client/chief_client.h"
 
 namespace lockstep::worker {
@@ -24,6 +24,6 @@ struct RegistrationOptions {
 // FAILED_PRECONDITION: the cluster specs differ).
 absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTaskRequest& request,
                                            const RegistrationOptions& options,
-                                           const absl::Notification* stop);
+                                           const MonotonicNotification* stop);
 
 }  // namespace lockstep::worker

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
@@ -104,7 +105,7 @@ absl::StatusOr<T> TrainingLoop::Persist(Start start) {
     const bool unreachable =
         absl::IsUnavailable(answer.status()) && clock->Monotonic() - begun < options_.patience;
     if (!parked && !unreachable) return answer;
-    if (stop_.WaitForNotificationWithTimeout(parked ? absl::ZeroDuration() : kRetryPause)) {
+    if (stop_.WaitFor(parked ? absl::ZeroDuration() : kRetryPause)) {
       return Stopped();
     }
   }

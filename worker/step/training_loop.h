@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "common/base/monotonic_wait.h"
 #include "common/client/ps_client.h"
 #include "worker/step/step_runner.h"
 
@@ -50,7 +50,7 @@ class TrainingLoop {
 
   const TrainingLoopOptions options_;
   const StepParts parts_;
-  absl::Notification stop_;
+  MonotonicNotification stop_;
   DequeueSeq dequeue_seq_;  // of the step under way; of the thread in Run
 };
 

@@ -30,7 +30,7 @@ TEST_CASE("a worker that is not needed yet calls again until the job runs") {
   RegisterTaskReply not_yet;
   not_yet.set_waiting_for("ps 1 (host:1)");
   chief.registrations = {not_yet, not_yet, Ready()};
-  absl::Notification stop;
+  MonotonicNotification stop;
   const auto reply = Register(&chief, {}, {.chief_name = "chief (a:1)"}, &stop);
   REQUIRE(reply.ok());
   CHECK(reply->start_step() == 7);
@@ -42,7 +42,7 @@ TEST_CASE("a worker that comes after the end is told so") {
   RegisterTaskReply over;
   over.set_done(true);
   chief.registrations = {over};
-  absl::Notification stop;
+  MonotonicNotification stop;
   const auto reply = Register(&chief, {}, {.chief_name = "chief (a:1)"}, &stop);
   REQUIRE(reply.ok());
   CHECK(reply->done());
@@ -53,7 +53,7 @@ TEST_CASE("a chief that cannot be reached ends the start with its name and the t
   FakeChief chief;
   chief.registrations = {absl::UnavailableError("connection refused")};
   TickingClock clock;
-  absl::Notification stop;
+  MonotonicNotification stop;
   const auto reply = Register(
       &chief, {}, {.chief_name = "chief (a:1)", .start_timeout = absl::Seconds(2), .clock = &clock},
       &stop);
@@ -66,7 +66,7 @@ TEST_CASE("a chief that cannot be reached ends the start with its name and the t
 TEST_CASE("the chief's refusal is final") {
   FakeChief chief;
   chief.registrations = {absl::AlreadyExistsError("worker 1 runs as pid 9 on host b")};
-  absl::Notification stop;
+  MonotonicNotification stop;
   const auto reply = Register(&chief, {}, {.chief_name = "chief"}, &stop);
   CHECK(reply.status().code() == absl::StatusCode::kAlreadyExists);
   CHECK(chief.registrations_seen == 1);
@@ -75,7 +75,7 @@ TEST_CASE("the chief's refusal is final") {
 TEST_CASE("a worker told to stop stops registering") {
   FakeChief chief;
   chief.registrations = {absl::UnavailableError("connection refused")};
-  absl::Notification stop;
+  MonotonicNotification stop;
   stop.Notify();
   CHECK(Register(&chief, {}, {.chief_name = "chief"}, &stop).status().code() ==
         absl::StatusCode::kCancelled);
