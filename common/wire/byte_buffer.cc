@@ -1,5 +1,8 @@
 #include "common/wire/byte_buffer.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -71,23 +74,46 @@ grpc::ByteBuffer Encode(const google::protobuf::MessageLite& header, std::span<c
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message) {
+absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message,
+                    CheckBeforeParsing check) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<grpc::Slice> slices, Slices(buffer));
   std::string bytes;
   bytes.reserve(buffer.Length());
   for (const grpc::Slice& slice : slices)
     bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  LOCKSTEP_RETURN_IF_ERROR(check(bytes));
   return Parse(bytes, message);
 }
 
+std::optional<absl::string_view> FindField(absl::string_view message, int field) {
+  using google::protobuf::internal::WireFormatLite;
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
+                                               static_cast<int>(message.size()));
+  while (const uint32_t tag = input.ReadTag()) {
+    if (WireFormatLite::GetTagFieldNumber(tag) != field ||
+        WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      if (!WireFormatLite::SkipField(&input, tag)) return std::nullopt;
+      continue;
+    }
+    int size = 0;
+    if (!input.ReadVarintSizeAsInt(&size)) return std::nullopt;
+    const size_t begin = static_cast<size_t>(input.CurrentPosition());
+    if (static_cast<size_t>(size) > message.size() - begin) return std::nullopt;
+    return message.substr(begin, static_cast<size_t>(size));
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<ReceivedPayload> DecodeWithPayload(const grpc::ByteBuffer& buffer,
-                                                  google::protobuf::MessageLite* header) {
+                                                  google::protobuf::MessageLite* header,
+                                                  CheckBeforeParsing check) {
   ReceivedPayload received;
   LOCKSTEP_ASSIGN_OR_RETURN(received.slices_, Slices(buffer));
   std::vector<Bytes> pieces;
   pieces.reserve(received.slices_.size());
   for (const grpc::Slice& slice : received.slices_) pieces.push_back(BytesOf(slice));
   LOCKSTEP_ASSIGN_OR_RETURN(SplitMessage split, Split(pieces));
+  LOCKSTEP_RETURN_IF_ERROR(check(split.header));
   LOCKSTEP_RETURN_IF_ERROR(Parse(split.header, header));
   received.spans_ = std::move(split.payload);
   received.bytes_ = split.payload_bytes;

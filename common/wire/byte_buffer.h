@@ -7,10 +7,13 @@
 #include <grpcpp/support/slice.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/wire/message_splitter.h"
 
 namespace lockstep::wire {
@@ -26,8 +29,18 @@ grpc::ByteBuffer Encode(const google::protobuf::MessageLite& message);
 grpc::ByteBuffer Encode(const google::protobuf::MessageLite& header, std::span<const Bytes> payload,
                         const std::shared_ptr<const void>& owner);
 
-// INVALID_ARGUMENT when the buffer does not hold such a message.
-absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message);
+// Looks at a serialized message, without its payload, before it is parsed. An error ends the
+// decoding.
+using CheckBeforeParsing = absl::FunctionRef<absl::Status(absl::string_view message)>;
+inline absl::Status ParseAnything(absl::string_view) { return absl::OkStatus(); }
+
+// INVALID_ARGUMENT when the buffer does not hold such a message; otherwise the error of `check`.
+absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message,
+                    CheckBeforeParsing check = ParseAnything);
+
+// The first field of that number and of type bytes or message; nullopt: there is none, or the
+// message is malformed before it. Skips other fields without parsing them.
+std::optional<absl::string_view> FindField(absl::string_view message, int field);
 
 // The payload of a received message, with the memory it lies in.
 class ReceivedPayload {
@@ -37,15 +50,17 @@ class ReceivedPayload {
 
  private:
   friend absl::StatusOr<ReceivedPayload> DecodeWithPayload(const grpc::ByteBuffer&,
-                                                           google::protobuf::MessageLite*);
+                                                           google::protobuf::MessageLite*,
+                                                           CheckBeforeParsing);
   // Short slices hold their bytes themselves: the vector may move, its elements may not.
   std::vector<grpc::Slice> slices_;
   std::vector<Bytes> spans_;
   uint64_t bytes_ = 0;
 };
 
-// Parses all but the payload into `header`. INVALID_ARGUMENT as above.
+// Parses all but the payload into `header`. Errors as above.
 absl::StatusOr<ReceivedPayload> DecodeWithPayload(const grpc::ByteBuffer& buffer,
-                                                  google::protobuf::MessageLite* header);
+                                                  google::protobuf::MessageLite* header,
+                                                  CheckBeforeParsing check = ParseAnything);
 
 }  // namespace lockstep::wire

@@ -36,6 +36,12 @@ void Call(const std::function<void()>& event) {
   if (event) event();
 }
 
+absl::Status DiskIsBusy() {
+  return absl::UnavailableError(absl::StrCat("the ps creates its variables or saves, and ",
+                                             SerialThread::kMaxWaiting,
+                                             " such calls wait already. Remedy: try again"));
+}
+
 // What a call is answered with that returns a result in the shard's own terms.
 template <typename Reply, typename Result>
 absl::StatusOr<Reply> Translated(const absl::StatusOr<Result>& result) {
@@ -120,7 +126,9 @@ void PsService::LogOnce(const std::string& refusal) {
 void PsService::CreateVariables(const CreateVariablesRequest& request,
                                 rpc::Respond<CreateVariablesReply> respond) {
   Call(events_.called_by_chief);
-  disk_.Do([this, plan = FromProto(request), respond = std::move(respond)] {
+  const absl::Status refused = shard_->Admit(FromProto(request.command()));
+  if (!refused.ok()) return respond(refused);
+  const bool is_queued = disk_.TryDo([this, plan = FromProto(request), respond] {
     const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(plan);
     if (created.ok()) {
       Call(events_.created);
@@ -128,6 +136,7 @@ void PsService::CreateVariables(const CreateVariablesRequest& request,
     }
     respond(Translated<CreateVariablesReply>(created));
   });
+  if (!is_queued) respond(DiskIsBusy());
 }
 
 void PsService::Grant(const GrantRequest& request, rpc::Respond<GrantReply> respond) {
@@ -151,10 +160,13 @@ void PsService::CommitStep(const CommitStepRequest& request,
 
 void PsService::Save(const SaveRequest& request, rpc::Respond<SaveReply> respond) {
   Call(events_.called_by_chief);
-  disk_.Do([this, order = request, respond = std::move(respond)] {
+  const absl::Status refused = shard_->Admit(FromProto(request.command()));
+  if (!refused.ok()) return respond(refused);
+  const bool is_queued = disk_.TryDo([this, order = request, respond] {
     respond(Translated<SaveReply>(
         shard_->Save(FromProto(order.command()), GlobalStep(order.version()), order.folder())));
   });
+  if (!is_queued) respond(DiskIsBusy());
 }
 
 void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,

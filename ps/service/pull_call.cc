@@ -8,6 +8,7 @@
 #include "ps/service/convert.h"
 #include "ps/service/memory_desk.h"
 #include "ps/service/values_payload.h"
+#include "ps/service/worker_check.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -31,7 +32,8 @@ void PullCall::Arrived(bool ok) {
 
 absl::Status PullCall::Handle() {
   PullRequest request;
-  LOCKSTEP_RETURN_IF_ERROR(wire::Decode(request_, &request));
+  LOCKSTEP_RETURN_IF_ERROR(wire::Decode(
+      request_, &request, [this](auto message) { return CheckSender(message, *plane_.shard); }));
   request_.Clear();
   LOCKSTEP_ASSIGN_OR_RETURN(PullOrder order, FromProto(request));
   order.in_memory =

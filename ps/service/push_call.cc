@@ -8,6 +8,7 @@
 #include "ps/service/convert.h"
 #include "ps/service/memory_desk.h"
 #include "ps/service/values_payload.h"
+#include "ps/service/worker_check.h"
 #include "ps/shard/push_pull.h"
 #include "ps/shard/shard.h"
 
@@ -35,7 +36,9 @@ void PushCall::Arrived(bool ok) {
 absl::Status PushCall::Handle() {
   PushRequest request;
   LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload received,
-                            wire::DecodeWithPayload(request_, &request));
+                            wire::DecodeWithPayload(request_, &request, [this](auto message) {
+                              return CheckSender(message, *plane_.shard);
+                            }));
   LOCKSTEP_ASSIGN_OR_RETURN(order_, FromProto(request));
   const auto payload = std::make_shared<const wire::ReceivedPayload>(std::move(received));
   order_.payload = payload->spans();

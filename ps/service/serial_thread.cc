@@ -14,9 +14,11 @@ SerialThread::~SerialThread() {
   thread_.join();
 }
 
-void SerialThread::Do(std::function<void()> work) {
+bool SerialThread::TryDo(std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
+  if (work_.size() >= kMaxWaiting) return false;
   work_.push_back(std::move(work));
+  return true;
 }
 
 void SerialThread::Run() {

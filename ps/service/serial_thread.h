@@ -1,4 +1,4 @@
-// One thread that does one thing after another: for what blocks on a disk.
+// One thread that does one thing after another: for what blocks on a disk. What waits is bounded.
 #pragma once
 
 #include <deque>
@@ -13,10 +13,14 @@ namespace lockstep::ps {
 // Thread-safe. Destruction does what is left, then returns.
 class SerialThread {
  public:
+  // A chief has one task under way; another chief, or the same after a lost connection, one more.
+  static constexpr size_t kMaxWaiting = 8;
+
   SerialThread();
   ~SerialThread();
 
-  void Do(std::function<void()> work);
+  // False, and nothing is done, when kMaxWaiting others wait already.
+  [[nodiscard]] bool TryDo(std::function<void()> work);
 
  private:
   void Run();

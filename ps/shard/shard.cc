@@ -36,6 +36,8 @@ absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version) 
 
 absl::Status Shard::Finish(const Command& command) { return impl_->Finish(command); }
 
+absl::Status Shard::Admit(const Command& command) const { return impl_->Admit(command); }
+
 absl::Status Shard::Admit(const WorkerIdentity& worker) const { return impl_->Admit(worker); }
 
 absl::StatusOr<PushResult> Shard::Push(const PushOrder& order) { return impl_->Push(order); }

@@ -64,7 +64,9 @@ class Shard {
   // uncounted, and tokens say done.
   absl::Status Finish(const Command& command);
 
-  // Whether a call of this worker would be admitted now; the error that it would get.
+  // Whether a call of this chief or worker would be admitted now; the error that it would get. A
+  // chief is admitted before there are variables.
+  absl::Status Admit(const Command& command) const;
   absl::Status Admit(const WorkerIdentity& worker) const;
   // Takes what there is room for, also of a message that is answered RESOURCE_EXHAUSTED because
   // there was none for the rest; sending it all again is harmless.

@@ -46,6 +46,12 @@ absl::Status Shard::Impl::AdmitWorker(const WorkerIdentity& worker) const {
   return CheckHosting();
 }
 
+absl::Status Shard::Impl::Admit(const Command& command) const {
+  absl::MutexLock lock(&mutex_);
+  LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  return admission_.CheckCommand(command);
+}
+
 absl::Status Shard::Impl::Admit(const WorkerIdentity& worker) const {
   absl::MutexLock lock(&mutex_);
   return AdmitWorker(worker);

@@ -45,6 +45,7 @@ class Shard::Impl {
                                   const std::string& folder);
   absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);
   absl::Status Finish(const Command& command);
+  absl::Status Admit(const Command& command) const;
   absl::Status Admit(const WorkerIdentity& worker) const;
   absl::StatusOr<PushResult> Push(const PushOrder& order);
   void Pull(const PullOrder& order, Done<PullResult> done);

@@ -117,6 +117,60 @@ TEST_CASE("A payload that does not come last, or comes twice, is read like any p
   CHECK(ps.shard().Report().accepted == 1);
 }
 
+TEST_CASE("A large message of a stranger is refused before anything else in it is looked at") {
+  RunningPs ps;
+  ps.BringUp({3});
+  // The field `pieces`, and in it no message.
+  const std::string piece = std::string("\x80\x80\x40", 3) + std::string(1 << 20, '\xFF');
+  for (const std::string method : {"Push", "Pull"}) {
+    const std::string no_message = (method == "Push" ? "\x22" : "\x1a") + piece;
+    CAPTURE(method);
+    PushRequest stranger;
+    *stranger.mutable_worker() = PushOf(7, 0, 0, 3, 0, 3).worker();
+    const grpc::Status refused =
+        CallRaw(ps.address(), method, stranger.SerializeAsString() + no_message);
+    CHECK(refused.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+    CHECK(absl::StrContains(refused.error_message(), "worker 7 is not a member"));
+    CHECK(CallRaw(ps.address(), method, no_message).error_code() ==
+          grpc::StatusCode::INVALID_ARGUMENT);
+    PushRequest member;
+    *member.mutable_worker() = PushOf(0, 0, 0, 3, 0, 3).worker();
+    CHECK(CallRaw(ps.address(), method, member.SerializeAsString() + no_message).error_code() ==
+          grpc::StatusCode::INVALID_ARGUMENT);
+  }
+}
+
+TEST_CASE("Calls that would wait for the disk are admitted first") {
+  absl::Notification creating, go_on;
+  Shard shard({.make_value_memory = [&](uint64_t) -> std::optional<ValueMemory> {
+    creating.Notify();
+    go_on.WaitForNotification();
+    return std::nullopt;
+  }});
+  const auto server = PsServer::Start(
+      &shard, {.address = "127.0.0.1:0",
+               .identity = {.cluster = kTestCluster, .incarnation = Incarnation(3)}});
+  REQUIRE(server.ok());
+  const auto control =
+      MakePsControl({.address = absl::StrCat("127.0.0.1:", (*server)->port()), .name = "ps 0"});
+  REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
+  absl::Notification created;
+  control->CreateVariables(Variables({3}), [&](const auto&) { created.Notify(); });
+  creating.WaitForNotification();
+
+  CreateVariablesRequest create = Variables({3});
+  create.mutable_command()->set_job(create.command().job() + 1);
+  SaveRequest save;
+  *save.mutable_command() = create.command();
+  CHECK(absl::IsFailedPrecondition(Await<CreateVariablesReply>([&](auto done) {
+                                     control->CreateVariables(create, done);
+                                   }).status()));
+  CHECK(absl::IsFailedPrecondition(
+      Await<SaveReply>([&](auto done) { control->Save(save, done); }).status()));
+  go_on.Notify();
+  created.WaitForNotification();
+}
+
 TEST_CASE("Bodies that are no messages are refused as invalid") {
   RunningPs ps;
   ps.BringUp({3});
