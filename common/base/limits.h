@@ -27,4 +27,17 @@ inline constexpr size_t kMaxEvaluationResults = 1024;
 // Registrations that wait, beyond one for each worker: processes of the same index that contend.
 inline constexpr size_t kMaxContendingRegistrations = 256;
 
+// Calls that wait in a ps.
+
+// A worker asks for all values of a shard at once, in requests of 1 MiB: as many wait for a shard
+// of 64 GiB.
+inline constexpr size_t kMaxParkedPullsOfWorker = 65'536;
+// What such pulls name: 8 million rows.
+inline constexpr uint64_t kMaxParkedBytesOfWorker = uint64_t{64} << 20;
+// Of all workers.
+inline constexpr size_t kMaxParkedPulls = 1'048'576;
+inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
+// Grants of an asynchronous job: a chief has one, or two while another takes over.
+inline constexpr size_t kMaxParkedGrants = 16;
+
 }  // namespace lockstep::limits

@@ -17,6 +17,7 @@
 #include "proto/job.pb.h"
 #include "proto/tensor.pb.h"
 #include "ps/ledger/verdict.h"
+#include "ps/shard/call_ticket.h"
 
 namespace lockstep::ps {
 
@@ -170,7 +171,8 @@ struct PullOrder {
   bool averages = false;
   std::string slot;  // empty: values
   bool in_memory = false;
-  DType wire_type = DType::kFloat32;  // of dense float32 variables
+  DType wire_type = DType::kFloat32;             // of dense float32 variables
+  std::shared_ptr<CallTicket> ticket = nullptr;  // null: nobody withdraws it
 };
 
 // Bytes of a published value; `owner` keeps them alive and unchanged. Of a result in memory nobody
@@ -196,6 +198,7 @@ struct PullResult {
 struct DequeueOrder {
   WorkerIdentity worker;
   DequeueSeq dequeue_seq;
+  std::shared_ptr<CallTicket> ticket = nullptr;  // null: nobody withdraws it
 };
 
 struct Token {
@@ -207,6 +210,7 @@ struct Token {
 struct NextOrder {
   DequeueSeq dequeue_seq;  // step shard; 0: no token
   std::optional<PullOrder> pull;
+  std::shared_ptr<CallTicket> ticket = nullptr;  // of both, one after the other
 };
 
 struct PushPullResult {

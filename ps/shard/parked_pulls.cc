@@ -1,8 +1,11 @@
 #include "ps/shard/parked_pulls.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep::ps {
 namespace {
@@ -12,43 +15,156 @@ bool IsSame(const ParkedPull& a, const ParkedPull& b) {
          a.version == b.version && *a.pieces == *b.pieces;
 }
 
-}  // namespace
+// Hashes what IsSame compares.
+struct Identity {
+  const ParkedPull& pull;
 
-void ParkedPulls::Park(ParkedPull pull, Outbox* outbox) {
-  const auto same = std::find_if(pulls_.begin(), pulls_.end(),
-                                 [&](const ParkedPull& parked) { return IsSame(parked, pull); });
-  if (same == pulls_.end()) {
-    pulls_.push_back(std::move(pull));
-    return;
+  template <typename H>
+  friend H AbslHashValue(H state, const Identity& of) {
+    state = H::combine(std::move(state), of.pull.worker.worker, of.pull.worker.incarnation,
+                       of.pull.version);
+    for (const ResolvedPiece& piece : *of.pull.pieces) {
+      state = H::combine(std::move(state), piece.variable, static_cast<int>(piece.type),
+                         piece.offset, piece.size, piece.rows);
+    }
+    return state;
   }
-  std::swap(same->done, pull.done);
-  same->in_memory = pull.in_memory;
-  outbox->Answer<PullResult>(std::move(pull.done),
-                             absl::CancelledError("the pull was issued again"));
+};
+
+uint64_t BytesOf(const ParkedPull& pull) {
+  uint64_t bytes = sizeof(ParkedPull) + pull.pieces->size() * sizeof(ResolvedPiece);
+  for (const ResolvedPiece& piece : *pull.pieces) bytes += piece.rows.size() * sizeof(int64_t);
+  return bytes;
 }
 
-void ParkedPulls::Retry(absl::FunctionRef<std::optional<PullResult>(const ParkedPull&)> answer,
-                        Outbox* outbox) {
-  auto waiting = pulls_.begin();
-  for (auto pull = pulls_.begin(); pull != pulls_.end(); ++pull) {
-    if (std::optional<PullResult> result = answer(*pull)) {
-      outbox->Answer<PullResult>(std::move(pull->done), *std::move(result));
-      continue;
-    }
-    if (waiting != pull) *waiting = std::move(*pull);
-    ++waiting;
+}  // namespace
+
+absl::StatusOr<uint64_t> ParkedPulls::Park(ParkedPull* pull, const AwaitedPart& part,
+                                           Outbox* outbox) {
+  const uint64_t identity = absl::Hash<Identity>()({*pull});
+  const auto known = slot_of_identity_.find(identity);
+  if (known != slot_of_identity_.end() && IsSame(slots_[known->second].pull, *pull)) {
+    const uint32_t same = known->second;
+    Unlink(same);
+    Answer(same, absl::CancelledError("the pull was issued again"), outbox);
   }
-  pulls_.erase(waiting, pulls_.end());
+  const uint64_t bytes = BytesOf(*pull);
+  LOCKSTEP_RETURN_IF_ERROR(CheckRoom(*pull, bytes));
+  const uint32_t at = TakeSlot();
+  Slot& slot = slots_[at];
+  slot.pull = std::move(*pull);
+  slot.part = part;
+  slot.identity = identity;
+  slot.bytes = bytes;
+  // Of two pulls with one hash only the first is recognised when it comes again.
+  slot_of_identity_.try_emplace(identity, at);
+  Share& share = share_of_worker_[slot.pull.worker.worker];
+  for (Share* of : {&share, &total_}) {
+    ++of->pulls;
+    of->bytes += bytes;
+  }
+  Link(at);
+  return uint64_t{slot.generation} << 32 | at;
+}
+
+absl::Status ParkedPulls::CheckRoom(const ParkedPull& pull, uint64_t bytes) const {
+  const auto refuse = [](absl::string_view whose, const Share& share, size_t pulls,
+                         uint64_t most_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        whose, share.pulls, " pulls with ", share.bytes, " bytes wait for their version; at most ",
+        pulls, " with ", most_bytes, " bytes may. Retry when some have been answered"));
+  };
+  const auto found = share_of_worker_.find(pull.worker.worker);
+  const Share share = found == share_of_worker_.end() ? Share() : found->second;
+  if (share.pulls >= limits::kMaxParkedPullsOfWorker ||
+      share.bytes + bytes > limits::kMaxParkedBytesOfWorker) {
+    return refuse(absl::StrCat("worker ", pull.worker.worker.value(), ": "), share,
+                  limits::kMaxParkedPullsOfWorker, limits::kMaxParkedBytesOfWorker);
+  }
+  if (total_.pulls >= limits::kMaxParkedPulls || total_.bytes + bytes > limits::kMaxParkedBytes) {
+    return refuse("", total_, limits::kMaxParkedPulls, limits::kMaxParkedBytes);
+  }
+  return absl::OkStatus();
+}
+
+void ParkedPulls::Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(ParkedPull*)> attempt,
+                        Outbox* outbox) {
+  const auto chain = chains_.find(part);
+  if (chain == chains_.end()) return;
+  uint32_t next = chain->second.first;
+  chains_.erase(chain);
+  while (next != kNone) {
+    const uint32_t at = next;
+    next = slots_[at].next;
+    Attempt outcome = attempt(&slots_[at].pull);
+    if (auto* const result = std::get_if<PullResult>(&outcome)) {
+      Answer(at, std::move(*result), outbox);
+    } else {
+      slots_[at].part = std::get<AwaitedPart>(outcome);
+      Link(at);
+    }
+  }
+}
+
+void ParkedPulls::Cancel(uint64_t number, Outbox* outbox) {
+  const auto at = static_cast<uint32_t>(number);
+  if (at >= slots_.size() || !slots_[at].is_used || slots_[at].generation != number >> 32) return;
+  Unlink(at);
+  Answer(at, absl::CancelledError("the caller has withdrawn the pull"), outbox);
 }
 
 void ParkedPulls::FailIf(absl::FunctionRef<bool(const ParkedPull&)> condition,
                          const absl::Status& status, Outbox* outbox) {
-  const auto failed = std::stable_partition(
-      pulls_.begin(), pulls_.end(), [&](const ParkedPull& pull) { return !condition(pull); });
-  for (auto pull = failed; pull != pulls_.end(); ++pull) {
-    outbox->Answer<PullResult>(std::move(pull->done), status);
+  for (uint32_t at = 0; at < slots_.size(); ++at) {
+    if (!slots_[at].is_used || !condition(slots_[at].pull)) continue;
+    Unlink(at);
+    Answer(at, status, outbox);
   }
-  pulls_.erase(failed, pulls_.end());
+}
+
+uint32_t ParkedPulls::TakeSlot() {
+  uint32_t at = first_free_;
+  if (at == kNone) {
+    at = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  } else {
+    first_free_ = slots_[at].next;
+  }
+  slots_[at].is_used = true;
+  ++slots_[at].generation;  // from 1 on: no number is 0
+  return at;
+}
+
+void ParkedPulls::Link(uint32_t at) {
+  Slot& slot = slots_[at];
+  Chain& chain = chains_[slot.part];
+  slot.previous = std::exchange(chain.last, at);
+  slot.next = kNone;
+  (slot.previous == kNone ? chain.first : slots_[slot.previous].next) = at;
+}
+
+void ParkedPulls::Unlink(uint32_t at) {
+  const Slot& slot = slots_[at];
+  const auto chain = chains_.find(slot.part);
+  (slot.previous == kNone ? chain->second.first : slots_[slot.previous].next) = slot.next;
+  (slot.next == kNone ? chain->second.last : slots_[slot.next].previous) = slot.previous;
+  if (chain->second.first == kNone) chains_.erase(chain);
+}
+
+void ParkedPulls::Answer(uint32_t at, absl::StatusOr<PullResult> result, Outbox* outbox) {
+  Slot& slot = slots_[at];
+  const auto known = slot_of_identity_.find(slot.identity);
+  if (known != slot_of_identity_.end() && known->second == at) slot_of_identity_.erase(known);
+  const auto share = share_of_worker_.find(slot.pull.worker.worker);
+  for (Share* of : {&share->second, &total_}) {
+    --of->pulls;
+    of->bytes -= slot.bytes;
+  }
+  if (share->second.pulls == 0) share_of_worker_.erase(share);
+  outbox->Answer<PullResult>(std::move(slot.pull.done), std::move(result));
+  slot.pull = {};
+  slot.is_used = false;
+  slot.next = std::exchange(first_free_, at);
 }
 
 }  // namespace lockstep::ps

@@ -50,6 +50,8 @@ void Shard::DequeueToken(const DequeueOrder& order, Done<Token> done) {
   impl_->DequeueToken(order, std::move(done));
 }
 
+void Shard::CancelCall(CallTicket* ticket) { impl_->CancelCall(ticket); }
+
 void Shard::Stop() { impl_->Stop(); }
 
 ShardReport Shard::Report() const { return impl_->Report(); }

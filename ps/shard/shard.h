@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ps/shard/call_ticket.h"
 #include "ps/shard/orders.h"
 
 namespace lockstep::ps {
@@ -71,8 +72,12 @@ class Shard {
   // Takes what there is room for, also of a message that is answered RESOURCE_EXHAUSTED because
   // there was none for the rest; sending it all again is harmless.
   absl::StatusOr<PushResult> Push(const PushOrder& order);
+  // RESOURCE_EXHAUSTED: as many pulls as common/base/limits.h allows wait for their versions.
   void Pull(const PullOrder& order, Done<PullResult> done);
   void DequeueToken(const DequeueOrder& order, Done<Token> done);
+  // Nobody waits for the answer any more: the parked call of this ticket is answered CANCELLED, and
+  // so is one that is about to park. Does nothing to a call that has been answered.
+  void CancelCall(CallTicket* ticket);
 
   // Answers every parked call CANCELLED and new ones UNAVAILABLE. For a process that is told to
   // stop.

@@ -216,7 +216,8 @@ void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
       }
       state->step.Published(closing.variable);
     }
-    RetryPulls(&outbox);
+    // After all of them: a pull of several finds them at once.
+    for (const Closing& closing : closings) RetryPulls(closing.variable, &outbox);
   }
   outbox.Run();
 }
@@ -255,13 +256,11 @@ bool Shard::Impl::CompleteStep(HostedState* state, std::vector<Closing>* closing
 
 // What does not change has every version that the others have.
 void Shard::Impl::PublishFrozen(HostedState* state, Outbox* outbox) {
-  bool any = false;
   for (size_t i = 0; i < state->catalog.size(); ++i) {
     if (!state->catalog[i].is_frozen) continue;
     state->variables[i]->variable.PublishUnchanged();
-    any = true;
+    RetryPulls(i, outbox);
   }
-  if (any) RetryPulls(outbox);
 }
 
 void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox) {

@@ -96,7 +96,7 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
     for (const EarlyRange& made : push->early) {
       TryClose(&state, made.variable, closings, &outbox);
     }
-    RetryPulls(push->early, &outbox);
+    for (const EarlyRange& made : push->early) RetryPulls(made, &outbox);
     if (closings->empty()) --in_flight_;
   }
   push->early.clear();

@@ -50,11 +50,17 @@ class Shard::Impl {
   absl::StatusOr<PushResult> Push(const PushOrder& order);
   void Pull(const PullOrder& order, Done<PullResult> done);
   void DequeueToken(const DequeueOrder& order, Done<Token> done);
+  void CancelCall(CallTicket* ticket);
   void Stop();
   ShardReport Report() const;
 
  private:
   enum class Phase { kServing, kFinished, kStopped };
+
+  struct ParkedDequeue {
+    Done<Token> done;
+    WorkerIndex worker;
+  };
 
   struct ParkedGrant {
     GlobalStep step;
@@ -170,12 +176,15 @@ class Shard::Impl {
   // Refuses what is malformed, most of it without the lock.
   absl::StatusOr<std::vector<ResolvedPiece>> CheckPull(const PullOrder& order) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  static std::optional<PullResult> TryPull(const HostedState& state, const ParkedPull& pull);
-  static std::optional<PullResult> ReadVersion(const HostedState& state, const ParkedPull& pull);
-  void RetryPulls(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those that may have waited for one of these.
-  void RetryPulls(const std::vector<EarlyRange>& made, Outbox* outbox)
+  // The result, or the part for which the pull has to wait.
+  static ParkedPulls::Attempt TryPull(const HostedState& state, ParkedPull* pull);
+  static ParkedPulls::Attempt ReadVersion(const HostedState& state, ParkedPull* pull);
+  void ParkPull(ParkedPull pull, const AwaitedPart& part, CallTicket* ticket, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those that wait for the newest version of the variable.
+  void RetryPulls(size_t variable, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those that wait for a range that has just been made.
+  void RetryPulls(const EarlyRange& made, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Close.
   absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)
@@ -232,7 +241,7 @@ class Shard::Impl {
   std::vector<ParkedGrant> grants_ ABSL_GUARDED_BY(mutex_);  // at most one per step
   ParkedPulls pulls_ ABSL_GUARDED_BY(mutex_);
   DequeueCall last_dequeue_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<DequeueCall, Done<Token>> dequeues_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<DequeueCall, ParkedDequeue> dequeues_ ABSL_GUARDED_BY(mutex_);
   uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t stale_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t duplicates_ ABSL_GUARDED_BY(mutex_) = 0;

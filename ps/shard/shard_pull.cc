@@ -119,17 +119,43 @@ std::shared_ptr<const Tensor> FindShown(const Variable& variable, GlobalStep ver
   return is_there ? shown.narrow : nullptr;
 }
 
-// Parts of a version of which not every variable has all.
-std::optional<PullResult> ReadShown(const HostedState& state, const ParkedPull& pull) {
-  if (pull.in_memory || !state.closes_early) return std::nullopt;
-  const auto find = [&](const ResolvedPiece& piece) {
+// What of the piece is missing; nullopt: nothing. Pieces of a version that is being made can be
+// there before the rest, but for those who look at the memory.
+std::optional<AwaitedPart> FindMissing(const HostedState& state, const ParkedPull& pull,
+                                       const ResolvedPiece& piece) {
+  const HostedVariable& hosted = *state.variables[piece.variable];
+  const Variable& variable = hosted.variable;
+  if (variable.newest_version() >= pull.version) return std::nullopt;
+  AwaitedPart part{pull.version, piece.variable};
+  if (pull.in_memory || !state.closes_early || hosted.early.arrived.empty()) return part;
+  const ByteRange bytes = ValueBytes(variable, piece);
+  const uint64_t gap = variable.FirstMissing(pull.version, bytes);
+  if (gap < bytes.end) {
+    part.range = gap / DenseUpdate::kRangeBytes;
+  } else if (FindShown(variable, pull.version, piece) != nullptr) {
+    return std::nullopt;
+  }
+  return part;
+}
+
+// Goes on from the piece that was missing last.
+std::optional<AwaitedPart> FindMissing(const HostedState& state, ParkedPull* pull) {
+  for (; pull->num_there < pull->pieces->size(); ++pull->num_there) {
+    auto missing = FindMissing(state, *pull, (*pull->pieces)[pull->num_there]);
+    if (missing.has_value()) return missing;
+  }
+  return std::nullopt;
+}
+
+// Parts of a version of which not every variable has all: each has been found.
+PullResult ReadShown(const HostedState& state, const ParkedPull& pull) {
+  return Read(state, pull.version, *pull.pieces, [&](const ResolvedPiece& piece) {
     const Variable& variable = state.variables[piece.variable]->variable;
     std::shared_ptr<const Tensor> value = variable.At(pull.version);
-    return value != nullptr ? value : FindShown(variable, pull.version, piece);
-  };
-  const auto is_there = [&](const ResolvedPiece& piece) { return find(piece) != nullptr; };
-  if (!std::ranges::all_of(*pull.pieces, is_there)) return std::nullopt;
-  return Read(state, pull.version, *pull.pieces, find);
+    if (value == nullptr) value = FindShown(variable, pull.version, piece);
+    LOCKSTEP_CHECK(value != nullptr);
+    return value;
+  });
 }
 
 // The thread that answers copies, without the lock.
@@ -164,12 +190,44 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
     } else if (order.averages) {
       outbox.Answer<PullResult>(std::move(pull.done),
                                 ReadAverages(*state_, order.version, *pull.pieces));
-    } else if (std::optional<PullResult> result = TryPull(*state_, pull)) {
-      outbox.Answer<PullResult>(std::move(pull.done), *std::move(result));
-    } else if (phase_ == Phase::kFinished) {
-      outbox.Answer<PullResult>(std::move(pull.done), absl::CancelledError("the job is over"));
     } else {
-      pulls_.Park(std::move(pull), &outbox);
+      ParkedPulls::Attempt attempt = TryPull(*state_, &pull);
+      if (auto* const result = std::get_if<PullResult>(&attempt)) {
+        outbox.Answer<PullResult>(std::move(pull.done), std::move(*result));
+      } else {
+        ParkPull(std::move(pull), std::get<AwaitedPart>(attempt), order.ticket.get(), &outbox);
+      }
+    }
+  }
+  outbox.Run();
+}
+
+void Shard::Impl::ParkPull(ParkedPull pull, const AwaitedPart& part, CallTicket* ticket,
+                           Outbox* outbox) {
+  absl::StatusOr<uint64_t> parked;
+  if (phase_ == Phase::kFinished) {
+    parked = absl::CancelledError("the job is over");
+  } else if (ticket != nullptr && ticket->is_cancelled) {
+    parked = absl::CancelledError("the caller has withdrawn the pull");
+  } else {
+    parked = pulls_.Park(&pull, part, outbox);
+  }
+  if (!parked.ok()) {
+    outbox->Answer<PullResult>(std::move(pull.done), parked.status());
+  } else if (ticket != nullptr) {
+    ticket->pull = *parked;
+  }
+}
+
+void Shard::Impl::CancelCall(CallTicket* ticket) {
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    ticket->is_cancelled = true;
+    pulls_.Cancel(ticket->pull, &outbox);
+    const auto dequeue = dequeues_.find(ticket->dequeue);
+    if (dequeue != dequeues_.end()) {
+      Route(state_->tokens->Cancel(dequeue->second.worker, ticket->dequeue), &outbox);
     }
   }
   outbox.Run();
@@ -187,16 +245,17 @@ absl::StatusOr<std::vector<ResolvedPiece>> Shard::Impl::CheckPull(const PullOrde
 
 // One version for all pieces: the one asked for, or, where that is kept no longer, the newest that
 // all of them have.
-std::optional<PullResult> Shard::Impl::TryPull(const HostedState& state, const ParkedPull& pull) {
-  std::optional<PullResult> result = ReadVersion(state, pull);
-  if (result.has_value() && pull.in_memory && !state.shared_values.bytes.empty()) {
-    Locate(state.shared_values, &*result);
+ParkedPulls::Attempt Shard::Impl::TryPull(const HostedState& state, ParkedPull* pull) {
+  ParkedPulls::Attempt attempt = ReadVersion(state, pull);
+  auto* const result = std::get_if<PullResult>(&attempt);
+  if (result != nullptr && pull->in_memory && !state.shared_values.bytes.empty()) {
+    Locate(state.shared_values, result);
   }
-  return result;
+  return attempt;
 }
 
-std::optional<PullResult> Shard::Impl::ReadVersion(const HostedState& state,
-                                                   const ParkedPull& pull) {
+ParkedPulls::Attempt Shard::Impl::ReadVersion(const HostedState& state, ParkedPull* waiting) {
+  const ParkedPull& pull = *waiting;
   const auto variable_of = [&](const ResolvedPiece& piece) -> const Variable& {
     return state.variables[piece.variable]->variable;
   };
@@ -205,6 +264,9 @@ std::optional<PullResult> Shard::Impl::ReadVersion(const HostedState& state,
   if (kept != nullptr) {
     return Read(state, pull.version, *pull.pieces,
                 [&](const ResolvedPiece& piece) { return kept->values[piece.variable]; });
+  }
+  if (!state.asynchronous.has_value()) {
+    if (const auto missing = FindMissing(state, waiting)) return *missing;
   }
   GlobalStep newest = variable_of(pull.pieces->front()).newest_version();
   bool is_kept = true;
@@ -223,27 +285,22 @@ std::optional<PullResult> Shard::Impl::ReadVersion(const HostedState& state,
               [&](const ResolvedPiece& piece) { return variable_of(piece).At(version); });
 }
 
-void Shard::Impl::RetryPulls(Outbox* outbox) {
+void Shard::Impl::RetryPulls(size_t variable, Outbox* outbox) {
+  if (pulls_.size() == 0) return;
   const HostedState& state = *state_;
-  pulls_.Retry([&state](const ParkedPull& pull) { return TryPull(state, pull); }, outbox);
+  const auto attempt = [&state](ParkedPull* pull) { return TryPull(state, pull); };
+  AwaitedPart part{state.variables[variable]->variable.newest_version(), variable};
+  pulls_.Retry(part, attempt, outbox);
+  const size_t num_ranges = state.variables[variable]->early.arrived.size();
+  for (part.range = 0; part.range < num_ranges; ++part.range) pulls_.Retry(part, attempt, outbox);
 }
 
-void Shard::Impl::RetryPulls(const std::vector<EarlyRange>& made, Outbox* outbox) {
+void Shard::Impl::RetryPulls(const EarlyRange& made, Outbox* outbox) {
   const HostedState& state = *state_;
-  const auto is_about = [&state](const ResolvedPiece& piece, const EarlyRange& range) {
-    if (piece.variable != range.variable) return false;
-    const ByteRange wanted = ValueBytes(state.variables[piece.variable]->variable, piece);
-    const uint64_t begin = range.range * DenseUpdate::kRangeBytes;
-    return wanted.begin < begin + DenseUpdate::kRangeBytes && begin < wanted.end;
-  };
-  const auto answer = [&](const ParkedPull& pull) -> std::optional<PullResult> {
-    const bool may_be_there = std::ranges::any_of(*pull.pieces, [&](const ResolvedPiece& piece) {
-      return std::ranges::any_of(made,
-                                 [&](const EarlyRange& range) { return is_about(piece, range); });
-    });
-    return may_be_there ? TryPull(state, pull) : std::nullopt;
-  };
-  pulls_.Retry(answer, outbox);
+  const GlobalStep version = state.variables[made.variable]->variable.newest_version().next();
+  pulls_.Retry(
+      {version, made.variable, made.range},
+      [&state](ParkedPull* pull) { return TryPull(state, pull); }, outbox);
 }
 
 }  // namespace lockstep::ps

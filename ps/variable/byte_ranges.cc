@@ -30,4 +30,11 @@ bool ByteRanges::Covers(uint64_t begin, uint64_t end) const {
          });
 }
 
+uint64_t ByteRanges::FirstGap(uint64_t begin, uint64_t end) const {
+  const auto around = std::ranges::find_if(claimed_, [begin](const ByteRange& range) {
+    return range.begin <= begin && begin < range.end;
+  });
+  return around == claimed_.end() ? begin : std::min(around->end, end);
+}
+
 }  // namespace lockstep::ps

@@ -24,6 +24,8 @@ class ByteRanges {
   List Claim(uint64_t begin, uint64_t end);
   // Whether all of [begin, end) has been claimed.
   bool Covers(uint64_t begin, uint64_t end) const;
+  // The first byte of [begin, end) that has not been claimed; `end`: there is none.
+  uint64_t FirstGap(uint64_t begin, uint64_t end) const;
   void Clear() { claimed_.clear(); }
 
  private:

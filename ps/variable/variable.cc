@@ -62,6 +62,10 @@ NextValue Variable::Shown(GlobalStep version, ByteRange part) const {
   return unfinished_;
 }
 
+uint64_t Variable::FirstMissing(GlobalStep version, ByteRange part) const {
+  return version == version_.next() ? shown_.FirstGap(part.begin, part.end) : part.begin;
+}
+
 void Variable::Publish(NextValue next) {
   unfinished_ = {};
   shown_.Clear();

@@ -67,6 +67,9 @@ class Variable {
   void ShowPart(const NextValue& next, ByteRange part);
   // Where all of `part` has been shown of this version: what was shown. Otherwise, nulls.
   NextValue Shown(GlobalStep version, ByteRange part) const;
+  // From where on a part of the version above the newest has not been shown; its end: all of it
+  // has.
+  uint64_t FirstMissing(GlobalStep version, ByteRange part) const;
   // The newest value becomes that of the version above, too.
   void PublishUnchanged();
 

@@ -1,0 +1,229 @@
+// Pulls that wait: who finds them, who withdraws them, and how many may.
+#include "ps/shard/parked_pulls.h"
+
+#include <catch2/catch.hpp>
+
+#include "common/base/limits.h"
+#include "ps/shard/push_pull.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::Harness;
+using test::IdentityOf;
+using test::OneVariable;
+using test::PlacementOf;
+using test::PlanOf;
+using test::Reply;
+
+ParkedPull PullOf(uint32_t worker, int64_t version, std::vector<ResolvedPiece> pieces,
+                  const Reply<PullResult>& reply) {
+  return {.worker = IdentityOf(worker),
+          .version = GlobalStep(version),
+          .pieces = std::make_shared<const std::vector<ResolvedPiece>>(std::move(pieces)),
+          .done = reply.done()};
+}
+
+PullResult Anything(ParkedPull*) { return {}; }
+
+class Waiting {
+ public:
+  absl::StatusOr<uint64_t> Park(ParkedPull pull, const AwaitedPart& part) {
+    auto parked = pulls.Park(&pull, part, &outbox_);
+    outbox_.Run();
+    return parked;
+  }
+  void Retry(const AwaitedPart& part,
+             absl::FunctionRef<ParkedPulls::Attempt(ParkedPull*)> attempt) {
+    pulls.Retry(part, attempt, &outbox_);
+    outbox_.Run();
+  }
+  void Cancel(uint64_t number) {
+    pulls.Cancel(number, &outbox_);
+    outbox_.Run();
+  }
+
+  ParkedPulls pulls;
+
+ private:
+  Outbox outbox_;
+};
+
+TEST_CASE("what becomes readable tries the pulls that wait for it, and no others") {
+  constexpr size_t kPulls = 10'000;
+  Waiting waiting;
+  const Reply<PullResult> reply;
+  for (size_t variable = 0; variable < kPulls; ++variable) {
+    REQUIRE(waiting.Park(PullOf(0, 1, {{.variable = variable}}, reply), {GlobalStep(1), variable})
+                .ok());
+  }
+  size_t attempts = 0;
+  for (size_t variable = 0; variable < kPulls; ++variable) {
+    const auto attempt = [&](ParkedPull* pull) {
+      ++attempts;
+      CHECK(pull->pieces->front().variable == variable);
+      return PullResult();
+    };
+    waiting.Retry({GlobalStep(1), variable}, attempt);
+  }
+  CHECK(attempts == kPulls);
+  CHECK(reply.calls() == kPulls);
+  CHECK(waiting.pulls.size() == 0);
+  CHECK(waiting.pulls.num_bytes() == 0);
+}
+
+TEST_CASE("a pull that lacks another part waits on for that, in its order") {
+  Waiting waiting;
+  const Reply<PullResult> first;
+  const Reply<PullResult> second;
+  const AwaitedPart a{GlobalStep(1), 0};
+  const AwaitedPart b{GlobalStep(1), 1, 3};
+  REQUIRE(waiting.Park(PullOf(0, 1, {{0}, {1}}, first), a).ok());
+  REQUIRE(waiting.Park(PullOf(1, 1, {{0}, {1}}, second), a).ok());
+  waiting.Retry(b, Anything);
+  CHECK(first.IsParked());
+  waiting.Retry(a, [&](ParkedPull*) { return b; });
+  CHECK(first.IsParked());
+  waiting.Retry(a, Anything);
+  CHECK(waiting.pulls.size() == 2);
+  std::vector<uint32_t> order;
+  waiting.Retry(b, [&](ParkedPull* pull) {
+    order.push_back(pull->worker.worker.value());
+    return PullResult();
+  });
+  CHECK(order == std::vector<uint32_t>{0, 1});
+  CHECK(first.status().ok());
+  CHECK(second.calls() == 1);
+}
+
+TEST_CASE("a pull that is withdrawn is answered once, and only by its own number") {
+  Waiting waiting;
+  const Reply<PullResult> first;
+  const Reply<PullResult> middle;
+  const Reply<PullResult> last;
+  const AwaitedPart part{GlobalStep(1), 0};
+  REQUIRE(waiting.Park(PullOf(0, 1, {{0}}, first), part).ok());
+  const auto number = waiting.Park(PullOf(1, 1, {{0}}, middle), part);
+  REQUIRE(number.ok());
+  REQUIRE(waiting.Park(PullOf(2, 1, {{0}}, last), part).ok());
+  waiting.Cancel(*number);
+  CHECK(absl::IsCancelled(middle.status()));
+  const Reply<PullResult> newer;
+  REQUIRE(waiting.Park(PullOf(3, 1, {{0}}, newer), part).ok());
+  waiting.Cancel(*number);
+  CHECK(newer.IsParked());
+  waiting.Retry(part, Anything);
+  for (const Reply<PullResult>* reply : {&first, &middle, &last, &newer}) {
+    CHECK(reply->calls() == 1);
+  }
+}
+
+TEST_CASE("a worker's pulls wait in bounded memory, and others beside them") {
+  Waiting waiting;
+  const Reply<PullResult> reply;
+  const std::vector<int64_t> rows(200'000);
+  const uint64_t most = limits::kMaxParkedBytesOfWorker / (rows.size() * sizeof(int64_t));
+  const auto park = [&](uint32_t worker, int64_t version) {
+    return waiting
+        .Park(PullOf(worker, version, {{.size = 8, .rows = rows, .is_sparse = true}}, reply),
+              {GlobalStep(version), 0})
+        .status();
+  };
+  for (uint64_t i = 0; i < most; ++i) REQUIRE(park(0, static_cast<int64_t>(i)).ok());
+  CHECK(absl::IsResourceExhausted(park(0, 1'000)));
+  CHECK(reply.calls() == 0);
+  CHECK(park(1, 1'000).ok());
+  CHECK(waiting.pulls.num_bytes() <= 2 * limits::kMaxParkedBytesOfWorker);
+  // Issued again, it takes the room of its predecessor.
+  CHECK(park(0, 0).ok());
+  CHECK(reply.calls() == 1);
+}
+
+TEST_CASE("the pulls of all workers together wait in bounded memory") {
+  Waiting waiting;
+  const Reply<PullResult> reply;
+  const std::vector<int64_t> rows(limits::kMaxParkedBytesOfWorker / sizeof(int64_t) - 1'000);
+  const uint64_t most = limits::kMaxParkedBytes / (rows.size() * sizeof(int64_t));
+  absl::Status last;
+  uint32_t worker = 0;
+  for (; worker <= most && last.ok(); ++worker) {
+    last = waiting
+               .Park(PullOf(worker, 9, {{.size = 8, .rows = rows, .is_sparse = true}}, reply),
+                     {GlobalStep(9), 0})
+               .status();
+  }
+  CHECK(absl::IsResourceExhausted(last));
+  CHECK(worker > most / 2);
+}
+
+TEST_CASE("a caller that goes away leaves no pull behind") {
+  Harness h(OneVariable());
+  for (int i = 0; i < 100; ++i) {
+    Reply<PullResult> reply;
+    const auto ticket = std::make_shared<CallTicket>();
+    PullOrder order{IdentityOf(0), GlobalStep(int64_t{1} << 40), {{VariableId(0)}}};
+    order.ticket = ticket;
+    h.shard.Pull(order, reply.done());
+    REQUIRE(reply.IsParked());
+    h.shard.CancelCall(ticket.get());
+    CHECK(absl::IsCancelled(reply.status()));
+    h.shard.CancelCall(ticket.get());
+    CHECK(reply.calls() == 1);
+  }
+  CHECK(h.shard.Report().waiting_pulls == 0);
+}
+
+TEST_CASE("a caller that goes away before its call parks leaves nothing behind") {
+  Harness h(OneVariable());
+  const auto ticket = std::make_shared<CallTicket>();
+  h.shard.CancelCall(ticket.get());
+  Reply<PullResult> pull;
+  PullOrder order{IdentityOf(0), GlobalStep(1), {{VariableId(0)}}};
+  order.ticket = ticket;
+  h.shard.Pull(order, pull.done());
+  CHECK(absl::IsCancelled(pull.status()));
+  Reply<Token> token;
+  h.shard.DequeueToken({IdentityOf(0), DequeueSeq(1), ticket}, token.done());
+  CHECK(absl::IsCancelled(token.status()));
+  CHECK(h.shard.Report().waiting_dequeues == 0);
+}
+
+TEST_CASE("a caller that goes away leaves its token to the call after it") {
+  Harness h(OneVariable(1, 2, FIFO));
+  REQUIRE(h.Dequeue(0, 1)->step == GlobalStep(0));
+  REQUIRE(h.Dequeue(0, 2)->step == GlobalStep(0));
+  Reply<Token> gone;
+  const auto ticket = std::make_shared<CallTicket>();
+  h.shard.DequeueToken({IdentityOf(0), DequeueSeq(3), ticket}, gone.done());
+  REQUIRE(gone.IsParked());
+  h.shard.CancelCall(ticket.get());
+  CHECK(absl::IsCancelled(gone.status()));
+  CHECK(h.shard.Report().waiting_dequeues == 0);
+  const auto again = h.Dequeue(0, 3);
+  h.Grant({.command = test::kCommand, .step = GlobalStep(0), .required = 2, .commit = true});
+  h.Push(0, 1, 0, 0, {1});
+  h.Push(0, 2, 0, 0, {1});
+  REQUIRE_FALSE(again.IsParked());
+  CHECK(again->step == GlobalStep(1));
+}
+
+TEST_CASE("a gradient whose caller goes away waits for neither token nor values") {
+  Harness h(OneVariable());
+  NextOrder next{.dequeue_seq = DequeueSeq(1)};
+  next.pull = PullOrder{IdentityOf(0), GlobalStep(1), {{VariableId(0)}}};
+  next.ticket = std::make_shared<CallTicket>();
+  const auto ticket = next.ticket;
+  Reply<PushPullResult> reply;
+  test::Message push(IdentityOf(0), 1, 0);
+  push.Whole(0, Shape({1}), {1});
+  PushPull(&h.shard, push.Ready(), std::move(next), reply.done());
+  REQUIRE(reply.IsParked());
+  h.shard.CancelCall(ticket.get());
+  CHECK(reply.calls() == 1);
+  CHECK(h.shard.Report().waiting_dequeues == 0);
+  CHECK(h.shard.Report().waiting_pulls == 0);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
