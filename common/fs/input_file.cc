@@ -9,12 +9,44 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
 #include "common/fs/fs_error.h"
 
 namespace lockstep {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 16;  // a pipe's usual capacity
+constexpr size_t kPiece = size_t{1} << 16;
+
+const char* KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a named pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+absl::Status NotRegular(const std::string& path, mode_t mode) {
+  return WithExitCode(absl::InvalidArgumentError(
+                          absl::StrCat(path, ": expected a regular file, got ", KindOf(mode))),
+                      ExitCode::kInputNotFound);
+}
+
+// `info` gets what it is.
+absl::StatusOr<FileDescriptor> OpenRegular(const std::string& path, struct stat* info) {
+  // A pipe that nobody writes to would block the open.
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.valid()) {
+    const int error = errno;
+    // Of a socket the system says no more than that.
+    if (error == ENXIO && ::stat(path.c_str(), info) == 0 && !S_ISREG(info->st_mode)) {
+      return NotRegular(path, info->st_mode);
+    }
+    return ReadError(path, "open", error);
+  }
+  if (::fstat(file.get(), info) != 0) return ReadError(path, "stat", errno);
+  if (!S_ISREG(info->st_mode)) return NotRegular(path, info->st_mode);
+  return file;
+}
 
 absl::Status TooLarge(const std::string& path, size_t max_bytes) {
   return absl::InvalidArgumentError(
@@ -24,16 +56,12 @@ absl::Status TooLarge(const std::string& path, size_t max_bytes) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return ReadError(path, "open", errno);
   struct stat info;
-  if (::fstat(file.get(), &info) != 0) return ReadError(path, "stat", errno);
+  LOCKSTEP_ASSIGN_OR_RETURN(const FileDescriptor file, OpenRegular(path, &info));
+  if (static_cast<uint64_t>(info.st_size) > max_bytes) return TooLarge(path, max_bytes);
   std::string contents;
-  if (S_ISREG(info.st_mode)) {
-    if (static_cast<uint64_t>(info.st_size) > max_bytes) return TooLarge(path, max_bytes);
-    // One byte more shows the end of the file without growing the buffer.
-    contents.reserve(static_cast<size_t>(info.st_size) + 1);
-  }
+  // One byte more shows the end of the file without growing the buffer. Files of /proc say 0.
+  contents.reserve(static_cast<size_t>(info.st_size) + 1);
   size_t length = 0;
   while (true) {
     if (length == contents.size())
@@ -53,13 +81,8 @@ InputFile::InputFile(std::string path, FileDescriptor file, uint64_t size)
     : path_(std::move(path)), file_(std::move(file)), size_(size) {}
 
 absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
-  // A pipe must not block the open: it is refused below.
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.valid()) return ReadError(path, "open", errno);
   struct stat info;
-  if (::fstat(file.get(), &info) != 0) return ReadError(path, "stat", errno);
-  if (!S_ISREG(info.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  LOCKSTEP_ASSIGN_OR_RETURN(FileDescriptor file, OpenRegular(path, &info));
   return InputFile(path, std::move(file), static_cast<uint64_t>(info.st_size));
 }
 

@@ -1,4 +1,5 @@
-// Files to read.
+// Files to read: regular ones alone. A pipe, a socket or a device in the place of one could block a
+// start for ever, or never end.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +13,15 @@
 
 namespace lockstep {
 
-// The whole content. A pipe is read to its end. Errors as ReadError says; INVALID_ARGUMENT, before
-// more than `max_bytes` are held, for a file that is larger.
+// The whole content. Errors as InputFile::Open; INVALID_ARGUMENT, before more than `max_bytes` are
+// held, for a file that is larger.
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes);
 
 // A regular file, read at positions. Movable; const calls are thread-safe.
 class InputFile {
  public:
-  // Errors as ReadError says; INVALID_ARGUMENT for what is not a regular file.
+  // Never blocks. Errors as ReadError says; INVALID_ARGUMENT, with the exit code of an input that
+  // cannot be read, saying what it is for what is not a regular file.
   static absl::StatusOr<InputFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -1,11 +1,10 @@
 #include "common/fs/input_file.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "common/base/exit_code.h"
@@ -41,26 +40,32 @@ TEST_CASE("a missing file is NOT_FOUND with the exit code of an input") {
   CHECK(InputFile::Open("/no/such/file").status().code() == absl::StatusCode::kNotFound);
 }
 
-TEST_CASE("a folder is no file") {
-  CHECK_FALSE(ReadFile("/tmp", 10).ok());
-  CHECK(InputFile::Open("/tmp").status().code() == absl::StatusCode::kInvalidArgument);
-}
-
-TEST_CASE("an endless file stops at the limit") {
-  CHECK(ReadFile("/dev/zero", 100000).status().code() == absl::StatusCode::kInvalidArgument);
-}
-
-TEST_CASE("a pipe is read to its end, and refused where positions are needed") {
+TEST_CASE("what is no regular file is refused at once, by what it is") {
   const TemporaryFolder folder;
-  const std::string path = folder.Path("pipe");
-  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK(InputFile::Open(path).status().code() == absl::StatusCode::kInvalidArgument);
-  const std::string contents(200000, 'p');
-  std::thread writer([&] { folder.Write("pipe", contents); });
-  const auto read = ReadFile(path, 1000000);
-  writer.join();
-  REQUIRE(read.ok());
-  CHECK((*read == contents));
+  const std::string pipe = folder.Path("pipe"), socket_path = folder.Path("socket");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  REQUIRE(::mknod(socket_path.c_str(), S_IFSOCK | 0600, 0) == 0);
+  const std::pair<std::string, std::string> cases[] = {{pipe, "a named pipe"},
+                                                       {socket_path, "a socket"},
+                                                       {folder.path(), "a folder"},
+                                                       {"/dev/null", "a device"},
+                                                       {"/dev/zero", "a device"}};
+  for (const auto& [path, kind] : cases) {
+    CAPTURE(path);
+    for (const absl::Status& status :
+         {ReadFile(path, 100000).status(), InputFile::Open(path).status()}) {
+      CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+      CHECK(status.message() == path + ": expected a regular file, got " + kind);
+      CHECK(ExitCodeFor(status) == ExitCode::kInputNotFound);
+    }
+  }
+}
+
+TEST_CASE("a file of the system that says no size is read whole, up to the limit") {
+  const auto self = ReadFile("/proc/self/status", 1 << 20);
+  REQUIRE(self.ok());
+  CHECK(absl::StrContains(*self, "Pid:"));
+  CHECK(ReadFile("/proc/self/status", 10).status().code() == absl::StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("an input file reads at positions and says where it ends") {
