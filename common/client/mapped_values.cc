@@ -27,6 +27,10 @@ absl::Status CheckTarget(const PullPiece& piece, uint64_t bytes) {
                                                  piece.size(), " bytes, target of ", bytes));
 }
 
+bool LiesIn(std::span<const std::byte> memory, uint64_t place, uint64_t size) {
+  return size <= memory.size() && place <= memory.size() - size;
+}
+
 // A ps with so much memory for its values, three times what they take, has more of them than a
 // cache keeps until they are read.
 constexpr uint64_t kCachedMemory = 3 * (uint64_t{16} << 20);
@@ -69,8 +73,8 @@ absl::Status MappedValues::Add(const PullPiece& asked, const PullPiece& answered
     fits = lowest >= 0 && last.has_value() && answered.size() % num_rows == 0;
     if (fits) read = static_cast<uint64_t>(*last);
   }
-  fits = fits && answered.place() <= bytes.size() && read <= bytes.size() - answered.place() &&
-         answered.stamp() % alignof(Stamp) == 0 && answered.stamp() <= bytes.size() - Stamp::kRoom;
+  fits = fits && LiesIn(bytes, answered.place(), read) && answered.stamp() % alignof(Stamp) == 0 &&
+         LiesIn(bytes, answered.stamp(), Stamp::kRoom);
   if (!fits) {
     return absl::InvalidArgumentError(
         absl::StrCat("variable ", answered.variable(), ": ", answered.size(), " bytes, of ",
