@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 
@@ -39,6 +40,10 @@ bool HaveEqualRows(const Shape& a, const Shape& b) {
   return a.rank() > 0 && a.rank() == b.rank() && a.dims().subspan(1) == b.dims().subspan(1);
 }
 
+absl::Status TooLarge(absl::string_view name) {
+  return absl::DataLossError(absl::StrCat("tensor '", name, "' is too large"));
+}
+
 absl::StatusOr<WholeTensor> Join(absl::string_view name, const Parts& parts) {
   const TensorRecord& first = *parts.begin()->second;
   WholeTensor whole{first.dtype, Shape(), {}};
@@ -55,12 +60,15 @@ absl::StatusOr<WholeTensor> Join(absl::string_view name, const Parts& parts) {
                                               Name(record->dtype), " ", record->shape.ToString()));
     }
     whole.parts.push_back({record->name, rows, record->shape.dim(0)});
-    rows += record->shape.dim(0);
+    // Parts of rows without elements take no bytes, so their number is not bounded by the files.
+    const auto sum = CheckedAdd(rows, record->shape.dim(0));
+    if (!sum) return TooLarge(name);
+    rows = *sum;
   }
   std::vector<int64_t> dims(first.shape.dims().begin(), first.shape.dims().end());
   dims[0] = rows;
   auto shape = Shape::Create(dims);
-  if (!shape.ok()) return absl::DataLossError(absl::StrCat("tensor '", name, "' is too large"));
+  if (!shape.ok()) return TooLarge(name);
   whole.shape = *std::move(shape);
   return whole;
 }
