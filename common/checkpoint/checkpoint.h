@@ -90,8 +90,8 @@ class CheckpointReader {
   absl::StatusOr<Tensor> Read(const std::string& name) const;
   absl::Status ReadInto(const std::string& name, MutableTensorView value) const;
   // Rows [first_row, first_row + value's rows) of a tensor of `whole_shape`, which has them
-  // (CHECK), however it is split in the checkpoint. What is cut is not compared with its checksum:
-  // ResolveCheckpoint has done that.
+  // (CHECK), however it is split in the checkpoint. A part of which only some rows are wanted is
+  // read whole, for its checksum.
   absl::Status ReadRows(const std::string& name, const Shape& whole_shape, int64_t first_row,
                         MutableTensorView value) const;
 

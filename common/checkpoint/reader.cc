@@ -120,14 +120,13 @@ absl::Status CheckpointReader::ReadParts(const WholeTensor& whole, int64_t first
     const SafetensorsEntry& entry = file.entries()[place.entry];
     const std::span<std::byte> to =
         is_scalar ? value.bytes() : RowRange(value, begin - first_row, end - begin).bytes();
-    if (end - begin == part.num_rows) {
-      LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, file.Read(entry, to));
-      LOCKSTEP_RETURN_IF_ERROR(CheckCrc(place, crc));
-    } else {
-      const uint64_t row_bytes = to.size() / static_cast<uint64_t>(end - begin);
-      LOCKSTEP_RETURN_IF_ERROR(
-          file.ReadPart(entry, static_cast<uint64_t>(begin - part.first_row) * row_bytes, to));
-    }
+    const uint64_t row_bytes = to.size() / static_cast<uint64_t>(end - begin);
+    const uint64_t offset = static_cast<uint64_t>(begin - part.first_row) * row_bytes;
+    const bool is_whole = end - begin == part.num_rows;
+    const absl::StatusOr<uint32_t> crc =
+        is_whole ? file.Read(entry, to) : file.ReadPart(entry, offset, to);
+    LOCKSTEP_RETURN_IF_ERROR(crc.status());
+    LOCKSTEP_RETURN_IF_ERROR(CheckCrc(place, *crc));
   }
   return absl::OkStatus();
 }

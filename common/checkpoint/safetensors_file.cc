@@ -1,6 +1,7 @@
 #include "common/checkpoint/safetensors_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,23 +56,28 @@ absl::StatusOr<uint32_t> SafetensorsFile::Read(const SafetensorsEntry& entry,
   return crc;
 }
 
-absl::Status SafetensorsFile::ReadPart(const SafetensorsEntry& entry, uint64_t offset,
-                                       std::span<std::byte> value) const {
+absl::StatusOr<uint32_t> SafetensorsFile::ReadPart(const SafetensorsEntry& entry, uint64_t offset,
+                                                   std::span<std::byte> value) const {
   const uint64_t size = entry.end - entry.begin;
   LOCKSTEP_CHECK(offset <= size && value.size() <= size - offset);
-  return file_.ReadAt(data_begin_ + entry.begin + offset, value);
-}
-
-absl::StatusOr<uint32_t> SafetensorsFile::Checksum(const SafetensorsEntry& entry) const {
-  std::vector<std::byte> buffer(std::min<uint64_t>(entry.end - entry.begin, kChecksumPiece));
+  const uint64_t end = offset + value.size();
+  std::vector<std::byte> buffer(std::min<uint64_t>(size, kChecksumPiece));
   uint32_t crc = 0;
-  for (uint64_t at = entry.begin; at < entry.end;) {
-    const auto piece = std::span(buffer).first(std::min<uint64_t>(entry.end - at, buffer.size()));
-    LOCKSTEP_RETURN_IF_ERROR(file_.ReadAt(data_begin_ + at, piece));
+  for (uint64_t at = 0; at < size;) {
+    const auto piece = std::span(buffer).first(std::min<uint64_t>(size - at, buffer.size()));
+    LOCKSTEP_RETURN_IF_ERROR(file_.ReadAt(data_begin_ + entry.begin + at, piece));
     crc = ExtendCrc32c(crc, piece);
+    // What is wanted of this piece.
+    const uint64_t from = std::max(at, offset);
+    const uint64_t to = std::min(at + piece.size(), end);
+    if (from < to) std::memcpy(value.data() + (from - offset), &piece[from - at], to - from);
     at += piece.size();
   }
   return crc;
+}
+
+absl::StatusOr<uint32_t> SafetensorsFile::Checksum(const SafetensorsEntry& entry) const {
+  return ReadPart(entry, 0, {});
 }
 
 }  // namespace lockstep

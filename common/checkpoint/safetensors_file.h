@@ -26,9 +26,10 @@ class SafetensorsFile {
 
   // Fills `value`, exactly the size of the tensor (CHECK), and returns the CRC32C of what was read.
   absl::StatusOr<uint32_t> Read(const SafetensorsEntry& entry, std::span<std::byte> value) const;
-  // Bytes [offset, offset + value.size()) of the tensor, which it must have (CHECK).
-  absl::Status ReadPart(const SafetensorsEntry& entry, uint64_t offset,
-                        std::span<std::byte> value) const;
+  // Fills `value` with bytes [offset, offset + value.size()) of the tensor, which it must have
+  // (CHECK), and returns the CRC32C of all of it, which is read once.
+  absl::StatusOr<uint32_t> ReadPart(const SafetensorsEntry& entry, uint64_t offset,
+                                    std::span<std::byte> value) const;
   // The CRC32C alone.
   absl::StatusOr<uint32_t> Checksum(const SafetensorsEntry& entry) const;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -140,6 +141,57 @@ TEST_CASE("a part with a flipped bit is DATA_LOSS where it is read whole") {
   CHECK(absl::IsDataLoss(split.reader().Read("t/m").status()));
   CHECK(split.reader().Read("t").ok());
   CHECK(absl::IsDataLoss(split.reader().Verify()));
+}
+
+TEST_CASE("rows cut out of a part with a flipped bit are DATA_LOSS naming file and tensor") {
+  const Tensor uncut = Rows(5, 0), large = Rows(300'000, 0);  // of 2.4 MB: read in several pieces
+  Split split({{{"large", large.view()}}, {{"t", uncut.view()}}});
+  for (const char* shard : {"0", "1"}) {
+    const std::string name = absl::StrCat("ckpt-1/shard-", shard, "-of-2.safetensors");
+    std::string bytes = split.root().Read(name);
+    bytes.back() ^= 1;  // of the last row
+    split.root().Write(name, bytes);
+  }
+  split.Open();
+  const auto cut = [&](const std::string& tensor, int64_t of, int64_t first, int64_t rows) {
+    Tensor value(DType::kFloat32, {rows, 2});
+    return split.reader().ReadRows(tensor, Shape({of, 2}), first, value.view());
+  };
+  for (const auto& [first, rows] : {std::pair(0, 1), {3, 2}, {4, 1}, {0, 5}}) {
+    const absl::Status status = cut("t", 5, first, rows);
+    CHECK(absl::IsDataLoss(status));
+    CHECK(absl::StrContains(status.message(), "ckpt-1/shard-1-of-2.safetensors: tensor 't'"));
+    CHECK(absl::StrContains(status.message(), "Remedy"));
+  }
+  for (const auto& [first, rows] : {std::pair(0, 1), {140'000, 20'000}, {299'999, 1}}) {
+    const absl::Status status = cut("large", 300'000, first, rows);
+    CHECK(absl::IsDataLoss(status));
+    CHECK(absl::StrContains(status.message(), "tensor 'large' is damaged"));
+  }
+}
+
+TEST_CASE("rows are cut out of a part that is read in several pieces") {
+  const Tensor large = Rows(300'000, 0);
+  const Split split({{{"t", large.view()}}});
+  for (const auto& [first, rows] :
+       {std::pair<int64_t, int64_t>(0, 1), {131'071, 2}, {100'000, 200'000}, {5, 299'000}}) {
+    Tensor value(DType::kFloat32, {rows, 2});
+    REQUIRE(split.reader().ReadRows("t", Shape({300'000, 2}), first, value.view()).ok());
+    CHECK(value.as<float>().front() == 2.0f * static_cast<float>(first));
+    CHECK(value.as<float>().back() == 2.0f * static_cast<float>(first + rows) - 1);
+  }
+}
+
+TEST_CASE("parts whose rows add up to more than can be counted are DATA_LOSS") {
+  Manifest manifest;
+  manifest.shards.push_back({"shard-0-of-1.safetensors", 0, {}});
+  for (int part = 0; part < 32; ++part) {  // 2^64 rows
+    manifest.shards[0].tensors.push_back(
+        {absl::StrCat("t#", part), DType::kFloat32, Shape({int64_t{1} << 59, 0}), 0});
+  }
+  const absl::Status status = WholeTensors(manifest).Find("t").status();
+  CHECK(absl::IsDataLoss(status));
+  CHECK(absl::StrContains(status.message(), "'t' is too large"));
 }
 
 TEST_CASE("parts that do not make a whole are DATA_LOSS naming them") {
