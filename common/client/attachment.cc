@@ -1,5 +1,6 @@
 #include "common/client/attachment.h"
 
+#include <limits>
 #include <utility>
 
 #include "common/shm/handover_client.h"
@@ -56,8 +57,8 @@ void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
   }
   if (!reply.ok()) return Settle(reply.status(), nullptr);
   if (reply->socket().empty()) return Settle(absl::UnavailableError(reply->reason()), nullptr);
-  auto values =
-      shm::ExchangeMemory(reply->socket(), reply->secret(), gradients_.get(), kHandoverPatience);
+  auto values = shm::ExchangeMemory(reply->socket(), reply->secret(), gradients_.get(),
+                                    std::numeric_limits<uint64_t>::max(), kHandoverPatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);
   Settle(absl::OkStatus(), *std::move(values));

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "common/shm/packet.h"
 
@@ -32,7 +31,8 @@ absl::StatusOr<uint64_t> Random() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HandoverServer>> HandoverServer::Start(absl::Duration patience) {
+absl::StatusOr<std::unique_ptr<HandoverServer>> HandoverServer::Start(absl::Duration patience,
+                                                                      const Clock* clock) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t number, Random());
   std::string name = absl::StrCat("lockstep-", absl::Hex(number, absl::kZeroPad16));
   LOCKSTEP_ASSIGN_OR_RETURN(FileDescriptor listener, PacketSocket());
@@ -40,12 +40,13 @@ absl::StatusOr<std::unique_ptr<HandoverServer>> HandoverServer::Start(absl::Dura
   FileDescriptor stop(eventfd(0, EFD_CLOEXEC));
   if (!stop.valid()) return absl::InternalError(absl::StrCat("eventfd: ", std::strerror(errno)));
   return std::unique_ptr<HandoverServer>(
-      new HandoverServer(patience, std::move(name), std::move(listener), std::move(stop)));
+      new HandoverServer(patience, clock, std::move(name), std::move(listener), std::move(stop)));
 }
 
-HandoverServer::HandoverServer(absl::Duration patience, std::string name, FileDescriptor listener,
-                               FileDescriptor stop)
+HandoverServer::HandoverServer(absl::Duration patience, const Clock* clock, std::string name,
+                               FileDescriptor listener, FileDescriptor stop)
     : patience_(patience),
+      clock_(clock),
       name_(std::move(name)),
       listener_(std::move(listener)),
       stop_(std::move(stop)),
@@ -56,12 +57,13 @@ HandoverServer::~HandoverServer() {
   thread_.join();
 }
 
-absl::StatusOr<uint64_t> HandoverServer::Offer(std::shared_ptr<const Segment> ours, Taken taken) {
+absl::StatusOr<uint64_t> HandoverServer::Offer(std::shared_ptr<const Segment> ours,
+                                               uint64_t max_theirs, Taken taken) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t secret, Random());
-  const absl::Time now = absl::Now();
+  const absl::Duration now = clock_->Monotonic();
   absl::MutexLock lock(&mutex_);
   absl::erase_if(offers_, [now](const auto& offer) { return offer.second.expires < now; });
-  offers_[secret] = {std::move(ours), std::move(taken), now + kOfferLives * patience_};
+  offers_[secret] = {std::move(ours), max_theirs, std::move(taken), now + kOfferLives * patience_};
   return secret;
 }
 
@@ -77,7 +79,7 @@ void HandoverServer::Serve() {
         peers.empty() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(patience_)) + 1;
     if (poll(wanted.data(), wanted.size(), wait) < 0 && errno != EINTR) return;
     if (wanted[0].revents != 0) return;
-    const absl::Time now = absl::Now();
+    const absl::Duration now = clock_->Monotonic();
     for (size_t i = 0; i < peers.size(); ++i) {
       const bool has_spoken = wanted[i + 1].revents != 0;
       if (has_spoken) Answer(peers[i].socket);
@@ -93,7 +95,7 @@ void HandoverServer::Serve() {
 void HandoverServer::Accept(std::vector<Peer>* peers) {
   FileDescriptor peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!peer.valid() || !CheckPeer(peer).ok()) return;
-  peers->push_back({std::move(peer), absl::Now() + patience_});
+  peers->push_back({std::move(peer), clock_->Monotonic() + patience_});
 }
 
 // Who has gone hears nothing.
@@ -119,7 +121,7 @@ absl::StatusOr<std::shared_ptr<const Segment>> HandoverServer::Exchange(
   {
     absl::MutexLock lock(&mutex_);
     const auto found = offers_.find(secret);
-    if (found == offers_.end() || found->second.expires < absl::Now()) {
+    if (found == offers_.end() || found->second.expires < clock_->Monotonic()) {
       return absl::PermissionDeniedError("the secret is unknown, used or too old");
     }
     offer = std::move(found->second);
@@ -127,7 +129,7 @@ absl::StatusOr<std::shared_ptr<const Segment>> HandoverServer::Exchange(
   }
   std::shared_ptr<const Segment> theirs;
   if (packet.descriptor.valid()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(theirs, Segment::Map(packet.descriptor));
+    LOCKSTEP_ASSIGN_OR_RETURN(theirs, Segment::Map(packet.descriptor, offer.max_theirs));
   }
   LOCKSTEP_RETURN_IF_ERROR(offer.taken(std::move(theirs)));
   return std::move(offer.ours);

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/fs/file_descriptor.h"
 #include "common/shm/segment.h"
 
@@ -28,35 +29,40 @@ class HandoverServer {
   // peer has its answer. Never called after the offer has expired.
   using Taken = std::function<absl::Status(std::shared_ptr<const Segment> theirs)>;
 
-  // A peer that has said nothing for `patience` is dropped; an offer waits ten times as long.
+  // A peer that has said nothing for `patience` is dropped; an offer waits ten times as long. By
+  // the monotonic time of `clock`, which outlives the server.
   static absl::StatusOr<std::unique_ptr<HandoverServer>> Start(
-      absl::Duration patience = absl::Seconds(2));
+      absl::Duration patience = absl::Seconds(2), const Clock* clock = Clock::Real());
   ~HandoverServer();
 
   // The name of the socket, in the abstract namespace of this network namespace.
   const std::string& socket() const { return name_; }
-  // The secret for one peer, which will get `ours` (null: nothing) in exchange.
-  absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, Taken taken);
+  // The secret for one peer, which will get `ours` (null: nothing) in exchange for a segment of at
+  // most `max_theirs` bytes, or for nothing.
+  absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, uint64_t max_theirs,
+                                 Taken taken);
 
  private:
   struct Offered {
     std::shared_ptr<const Segment> ours;
+    uint64_t max_theirs = 0;
     Taken taken;
-    absl::Time expires;
+    absl::Duration expires;  // of the clock's monotonic time
   };
   struct Peer {
     FileDescriptor socket;
-    absl::Time expires;
+    absl::Duration expires;  // of the clock's monotonic time
   };
 
-  HandoverServer(absl::Duration patience, std::string name, FileDescriptor listener,
-                 FileDescriptor stop);
+  HandoverServer(absl::Duration patience, const Clock* clock, std::string name,
+                 FileDescriptor listener, FileDescriptor stop);
   void Serve();
   void Accept(std::vector<Peer>* peers);
   void Answer(const FileDescriptor& peer);
   absl::StatusOr<std::shared_ptr<const Segment>> Exchange(const FileDescriptor& peer);
 
   const absl::Duration patience_;
+  const Clock* const clock_;
   const std::string name_;
   const FileDescriptor listener_;
   const FileDescriptor stop_;  // readable when the thread is to end

@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 
 namespace lockstep::shm {
 namespace {
@@ -36,11 +38,26 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at); }
 };
 
-// Room for the one descriptor that a packet may bring.
+// Room for the one descriptor that a packet may bring. The system rounds it up: two fit.
 union Control {
   cmsghdr align;
   char bytes[CMSG_SPACE(sizeof(int))];
 };
+
+// All that the system has put into this process's table.
+std::vector<FileDescriptor> TakeDescriptors(msghdr* message) {
+  std::vector<FileDescriptor> descriptors;
+  for (cmsghdr* header = CMSG_FIRSTHDR(message); header != nullptr;
+       header = CMSG_NXTHDR(message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(header) + at, sizeof fd);
+      descriptors.emplace_back(fd);
+    }
+  }
+  return descriptors;
+}
 
 }  // namespace
 
@@ -108,28 +125,29 @@ absl::StatusOr<Packet> ReceivePacket(const FileDescriptor& socket) {
   message.msg_controllen = sizeof control.bytes;
   const ssize_t received = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (received < 0) return SocketFailed("recvmsg");
-  Packet packet{std::string(bytes, static_cast<size_t>(received)), FileDescriptor()};
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    packet.descriptor = FileDescriptor(fd);
-  }
+  std::vector<FileDescriptor> descriptors = TakeDescriptors(&message);
   if (received == 0) {
     return absl::UnavailableError("handing over shared memory: the peer has hung up");
   }
+  if (descriptors.size() > 1 || (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("handing over shared memory: expected a packet of at most ", kMaxPacket,
+                     " bytes and one descriptor, got more, or no descriptor is free here"));
+  }
+  Packet packet{std::string(bytes, static_cast<size_t>(received)), FileDescriptor()};
+  if (!descriptors.empty()) packet.descriptor = std::move(descriptors.front());
   return packet;
 }
 
 absl::Status AwaitPacket(const FileDescriptor& socket, absl::Duration patience) {
-  const absl::Time deadline = absl::Now() + patience;
+  const Clock& clock = *Clock::Real();
+  const absl::Duration deadline = clock.Monotonic() + patience;
   while (true) {
-    const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
+    const absl::Duration left = std::max(deadline - clock.Monotonic(), absl::ZeroDuration());
     pollfd wanted{socket.get(), POLLIN, 0};
     const int ready = poll(&wanted, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     if (ready > 0) return absl::OkStatus();
-    if (ready == 0 && absl::Now() >= deadline) {
+    if (ready == 0 && clock.Monotonic() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("handing over shared memory: the peer said nothing for ",
                        absl::FormatDuration(patience)));

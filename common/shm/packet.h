@@ -33,7 +33,8 @@ absl::Status CheckPeer(const FileDescriptor& socket);
 // `descriptor` may be null. Neither blocks.
 absl::Status SendPacket(const FileDescriptor& socket, absl::string_view bytes,
                         const FileDescriptor& descriptor);
-// UNAVAILABLE: the peer has hung up, or nothing is there.
+// UNAVAILABLE: the peer has hung up, or nothing is there. INVALID_ARGUMENT: it brought more than
+// one descriptor, or more than a packet's bytes; none of them stays open.
 absl::StatusOr<Packet> ReceivePacket(const FileDescriptor& socket);
 // DEADLINE_EXCEEDED: nothing came.
 absl::Status AwaitPacket(const FileDescriptor& socket, absl::Duration patience);

@@ -7,37 +7,24 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/available_memory.h"
 
 namespace lockstep::shm {
 namespace {
 
 constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
+constexpr uint64_t kStatBlock = 512;  // of st_blocks, whatever the file system's own is
 
 absl::Status Failed(const char* what, uint64_t bytes) {
   const std::string message =
       absl::StrCat("shared memory of ", bytes, " bytes: ", what, ": ", std::strerror(errno));
   const bool is_short = errno == ENOMEM || errno == ENOSPC || errno == EMFILE || errno == ENFILE;
   return is_short ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
-}
-
-// What can be had without pushing others out; nullopt where the system does not say.
-std::optional<uint64_t> AvailableMemory() {
-  std::FILE* const file = std::fopen("/proc/meminfo", "re");
-  if (file == nullptr) return std::nullopt;
-  std::optional<uint64_t> available;
-  char line[128];
-  unsigned long long kilobytes = 0;
-  while (!available && std::fgets(line, sizeof line, file) != nullptr) {
-    if (std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1) available = kilobytes * 1024;
-  }
-  std::fclose(file);
-  return available;
 }
 
 // Beyond so much, a mapping begins where a huge page may: rows from all over a table, and passes
@@ -91,8 +78,9 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Create(const char* name, uint6
   // The system would rather end a process than refuse.
   const std::optional<uint64_t> available = AvailableMemory();
   if (available.has_value() && bytes > *available) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "shared memory of ", bytes, " bytes: the machine has ", *available, " bytes available"));
+    return absl::ResourceExhaustedError(absl::StrCat("shared memory of ", bytes,
+                                                     " bytes: machine and control group have ",
+                                                     *available, " bytes available"));
   }
   FileDescriptor descriptor(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!descriptor.valid()) return Failed("memfd_create", bytes);
@@ -118,7 +106,8 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Create(const char* name, uint6
   return segment;
 }
 
-absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor& descriptor) {
+absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor& descriptor,
+                                                            uint64_t max_bytes) {
   struct stat about;
   if (fstat(descriptor.get(), &about) != 0) return Failed("fstat", 0);
   const int seals = fcntl(descriptor.get(), F_GET_SEALS);
@@ -128,6 +117,16 @@ absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor
   }
   if (about.st_size <= 0) return absl::InvalidArgumentError("shared memory: it has no bytes");
   const auto size = static_cast<uint64_t>(about.st_size);
+  if (size > max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared memory of ", size, " bytes: expected at most ", max_bytes));
+  }
+  // What its maker has not taken, a reader takes at its own cost, page by page.
+  const auto taken = static_cast<uint64_t>(about.st_blocks) * kStatBlock;
+  if (taken < size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shared memory of ", size, " bytes: its maker has taken only ", taken));
+  }
   void* const data = MapShared(descriptor, size, PROT_READ, MAP_POPULATE);
   if (data == MAP_FAILED) return Failed("mmap", size);
   return std::shared_ptr<const Segment>(

@@ -19,10 +19,14 @@ namespace lockstep::shm {
 class Segment {
  public:
   // Zeroed memory, all of it there from the beginning, in huge pages where the system gives some.
-  // RESOURCE_EXHAUSTED: the machine has not so much. `name` is seen in /proc/PID/maps.
+  // RESOURCE_EXHAUSTED: the machine or the control group has not so much (AvailableMemory). `name`
+  // is seen in /proc/PID/maps.
   static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
-  // A peer's, for reading. INVALID_ARGUMENT: no segment, or one whose size could still change.
-  static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor);
+  // A peer's, for reading. INVALID_ARGUMENT: no segment; one whose size could still change; one of
+  // more than `max_bytes`; one whose maker has not taken all of its memory, which a reader would
+  // then take.
+  static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor,
+                                                            uint64_t max_bytes);
   ~Segment();
 
   std::span<std::byte> bytes() { return {data_, size_}; }

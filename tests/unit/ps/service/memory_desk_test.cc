@@ -32,7 +32,8 @@ std::shared_ptr<shm::Segment> Attach(MemoryDesk* desk, const ps::WorkerIdentity&
   REQUIRE(offer.reason().empty());
   auto mine = shm::Segment::Create("test", 4096);
   REQUIRE(mine.ok());
-  const auto values = shm::ExchangeMemory(offer.socket(), offer.secret(), mine->get(), kPatience);
+  const auto values =
+      shm::ExchangeMemory(offer.socket(), offer.secret(), mine->get(), UINT64_MAX, kPatience);
   REQUIRE(values.ok());
   CHECK(*values != nullptr);
   return *mine;
@@ -171,7 +172,8 @@ TEST_CASE("Values made anew are not those that a worker has") {
   Attach(&desk, Identity(1, 101));
   REQUIRE(desk.MakeValues(200).has_value());
   CHECK_FALSE(desk.HasValues(Identity(1, 101)));
-  CHECK_FALSE(shm::ExchangeMemory(offer.socket(), offer.secret(), nullptr, kPatience).ok());
+  CHECK_FALSE(
+      shm::ExchangeMemory(offer.socket(), offer.secret(), nullptr, UINT64_MAX, kPatience).ok());
 }
 
 // A ps that shares memory, and the first worker's client of it.
