@@ -38,10 +38,15 @@ absl::Status PullCall::Handle() {
   LOCKSTEP_ASSIGN_OR_RETURN(PullOrder order, FromProto(request));
   order.in_memory =
       request.in_memory() && plane_.memory != nullptr && plane_.memory->HasValues(order.worker);
+  order.ticket = {shared_from_this(), &ticket_};
   plane_.shard->Pull(order, [call = weak_from_this()](absl::StatusOr<PullResult> result) {
     if (const auto alive = call.lock()) alive->Answer(std::move(result));
   });
   return absl::OkStatus();
+}
+
+void PullCall::Ended(bool) {
+  if (pass_ && context_.IsCancelled()) plane_.shard->CancelCall(&ticket_);
 }
 
 void PullCall::Answer(absl::StatusOr<PullResult> result) {

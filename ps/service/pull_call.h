@@ -1,6 +1,5 @@
 // One Pull: handed to the shard on the polling thread, answered when the version exists, on
-// whichever thread made it. A caller that goes away first leaves nothing behind but an expired
-// pointer in the shard.
+// whichever thread made it. When the caller goes away first, the parked pull is withdrawn.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -27,10 +26,11 @@ class PullCall : public std::enable_shared_from_this<PullCall> {
   absl::Status Handle();
   void Answer(absl::StatusOr<PullResult> result);
   void Answered(bool) {}
-  void Ended(bool) {}
+  void Ended(bool);
 
   const DataPlane plane_;
   Gate::Pass pass_;
+  CallTicket ticket_;
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;

@@ -10,10 +10,12 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
 #include "common/client/gradient_pusher.h"
 #include "common/client/status_client.h"
 #include "common/client/variable_puller.h"
@@ -233,12 +235,9 @@ TEST_CASE("Callers that give up leave parked calls that harm nobody") {
   PullReply values;
   DequeueTokenReply token;
   GrantReply closed;
-  // On a busy machine a call can be over before it arrives.
-  while (ps.shard().Report().waiting_pulls == 0) {
-    gives_up([&](auto* context) { return stub->Pull(context, PullOf(0, 1, 0), &values); });
-    gives_up([&](auto* context) { return stub->DequeueToken(context, DequeueOf(0, 1), &token); });
-    gives_up([&](auto* context) { return stub->Grant(context, Granted(0), &closed); });
-  }
+  gives_up([&](auto* context) { return stub->Pull(context, PullOf(0, 1, 0), &values); });
+  gives_up([&](auto* context) { return stub->DequeueToken(context, DequeueOf(0, 1), &token); });
+  gives_up([&](auto* context) { return stub->Grant(context, Granted(0), &closed); });
   const auto control = MakePsControl(ps.client());
   Answer<GrantReply> granted;
   control->Grant(Granted(0), granted.done());
@@ -252,6 +251,37 @@ TEST_CASE("Callers that give up leave parked calls that harm nobody") {
   CHECK(granted.Wait().ok());
   CHECK(Await<Values>([&](auto done) { data->Pull(PullOf(0, 1, 0), done); }).ok());
   CHECK(ps.shard().Report().waiting_pulls == 0);
+}
+
+TEST_CASE("A caller that goes away takes its parked pull along") {
+  RunningPs ps;
+  ps.BringUp({3});
+  const auto stub = ParameterServer::NewStub(rpc::MakeChannel(ps.address()));
+  const auto becomes = [&](uint32_t waiting) {
+    const absl::Duration end = Clock::Real()->Monotonic() + absl::Seconds(20);
+    while (ps.shard().Report().waiting_pulls != waiting) {
+      if (Clock::Real()->Monotonic() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  };
+  const auto cancelled = [&](auto call) {
+    grpc::ClientContext context;
+    std::thread caller([&] { CHECK(call(&context).error_code() == grpc::StatusCode::CANCELLED); });
+    CHECK(becomes(1));
+    context.TryCancel();
+    caller.join();
+    CHECK(becomes(0));
+  };
+  PullReply values;
+  cancelled([&](auto* context) { return stub->Pull(context, PullOf(0, 1, 0), &values); });
+  // The next step's values, asked for with the push.
+  PushRequest push = PushOf(0, 0, 0, 3, 0, 3);
+  push.set_payload(Floats({1, 2, 3}));
+  *push.mutable_next()->mutable_pull() = PullOf(0, 1, 0);
+  push.mutable_next()->mutable_pull()->clear_worker();
+  PushReply reply;
+  cancelled([&](auto* context) { return stub->Push(context, push, &reply); });
 }
 
 TEST_CASE(
