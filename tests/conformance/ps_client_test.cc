@@ -95,6 +95,27 @@ TEST_CASE("A step closes with the mean of the gradients, and every parked call i
   CHECK(again->step() == 1);
 }
 
+TEST_CASE("A save that fails carries its exit code to the chief") {
+  Ps ps;
+  GrantRequest grant = Granted(0);
+  grant.set_keep_slots(true);
+  Answer<GrantReply> closed;
+  ps.control()->Grant(grant, closed.done());
+  for (uint32_t worker : {0, 1}) {
+    REQUIRE(ps.Push(worker, 0, 0, {1, 2, 3}).ok());
+    REQUIRE(ps.Push(worker, 0, 1, std::vector<float>(1000, 1)).ok());
+  }
+  REQUIRE(closed.Wait().ok());
+  SaveRequest save;
+  *save.mutable_command() = grant.command();
+  save.set_version(1);
+  save.set_folder("/dev/null/ckpt-1");
+  const absl::Status failed =
+      Await<SaveReply>([&](auto done) { ps.control()->Save(save, done); }).status();
+  INFO(failed);
+  CHECK(ExitCodeFor(failed) == ExitCode::kCannotCreate);
+}
+
 TEST_CASE("Chunks may come in any order and twice; the last one of a variable brings the verdict") {
   Ps ps;
   const auto chunk = [&](int64_t begin, int64_t end, bool ask = false) {
