@@ -129,6 +129,26 @@ TEST_CASE("A message over the limit is refused by the receiver") {
   CHECK(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
+TEST_CASE("A compressed message is refused before it is inflated") {
+  const Running running("worker", 3);
+  grpc::GenericStub stub(
+      grpc::CreateChannel(running.address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  const grpc::Slice slice(std::string(1 << 20, '\0'));
+  const grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer reply;
+  absl::Notification over;
+  grpc::Status status;
+  stub.UnaryCall(&context, "/lockstep.StatusService/GetStatus", {}, &request, &reply,
+                 [&](const grpc::Status& result) {
+                   status = result;
+                   over.Notify();
+                 });
+  over.WaitForNotification();
+  CHECK(status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
+}
+
 TEST_CASE("After a shutdown the port is free, and calls fail as unavailable") {
   auto running = std::make_unique<Running>("worker", 3);
   const std::string address = running->address();
