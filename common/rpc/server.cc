@@ -5,6 +5,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/base/call_once.h"
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/gate.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/acceptor.h"
 #include "common/rpc/event_queue.h"
 #include "common/rpc/health_service.h"
 #include "common/rpc/limits.h"
@@ -21,6 +23,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr absl::Duration kHandshake = absl::Seconds(10);
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
@@ -39,11 +43,11 @@ void EnableDebuggingServices() {
 void SetPolicy(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(rpc::kMaxMessageBytes);
   builder->SetMaxSendMessageSize(rpc::kMaxMessageBytes);
+  // A client that connects speaks HTTP/2 at once.
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshake));
   // gRPC inflates a compressed message whole before it looks at the size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
-  // Otherwise a second process on the same port starts, and each gets half of the calls.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(rpc::kKeepaliveInterval));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(rpc::kKeepaliveTimeout));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -61,11 +65,12 @@ class GrpcServer final : public Server {
     for (const auto& queue : queues_) queue->Drain();
   }
 
-  // False: gRPC cannot listen there.
-  bool Listen(const ServerOptions& options) {
+  absl::Status Serve(const ServerOptions& options, rpc::ListeningSockets listening) {
     grpc::ServerBuilder builder;
     SetPolicy(&builder);
-    builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port_);
+    connections_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        grpc::InsecureServerCredentials());
     std::vector<rpc::Service*> services = options.services;
     services.push_back(&health_);
     for (rpc::Service* service : services) builder.RegisterService(service->methods());
@@ -76,11 +81,18 @@ class GrpcServer final : public Server {
       queues_.push_back(std::make_unique<rpc::EventQueue>(std::move(queue)));
     }
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return false;
+    if (server_ == nullptr) {
+      return absl::InternalError(absl::StrCat("gRPC cannot serve on ", options.address));
+    }
     for (const rpc::ServingQueue& queue : serving) {
       for (rpc::Service* service : services) service->Serve(queue);
     }
-    return true;
+    port_ = listening.port;
+    acceptor_.emplace(
+        std::move(listening.sockets),
+        rpc::Acceptor::Options{.max_descriptors = rpc::MaxDescriptorsForConnections(),
+                               .serve = [this](int connection) { Take(connection); }});
+    return absl::OkStatus();
   }
 
   int port() const override { return port_; }
@@ -88,38 +100,46 @@ class GrpcServer final : public Server {
   void SetReady(bool ready) override { health_.SetReady(ready); }
   void Shutdown(absl::Duration grace) override {
     absl::call_once(shutdown_, [this, grace] {
+      if (acceptor_) acceptor_->Stop();
       if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
       calls_.Close();
     });
   }
 
  private:
+  void Take(int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection;
+    connections_->HandleNewConnection(&parameters);
+  }
+
   Gate calls_;  // a pass for each call that is served
   rpc::HealthService health_;
   std::vector<std::unique_ptr<rpc::EventQueue>> queues_;  // outlive the server
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
+  std::optional<rpc::Acceptor> acceptor_;
   int port_ = 0;
   absl::once_flag shutdown_;
 };
 
-// Why `options.address` is not free; OK when it is.
-absl::Status CheckAddress(const ServerOptions& options) {
+absl::StatusOr<rpc::ListeningSockets> Bind(const ServerOptions& options) {
   if (!options.insecure) LOCKSTEP_RETURN_IF_ERROR(rpc::CheckLoopback(options.address));
-  const absl::Status bound = rpc::TryBind(options.address);
-  return absl::IsUnavailable(bound) ? rpc::DescribePortHolder(options.address, options.owner)
-                                    : bound;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<rpc::SocketAddress> addresses,
+                            rpc::ResolveAddress(options.address));
+  absl::StatusOr<rpc::ListeningSockets> listening = rpc::Listen(options.address, addresses);
+  if (!absl::IsUnavailable(listening.status())) return listening;
+  return rpc::DescribePortHolder(options.address, options.owner);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckAddress(options));
+  LOCKSTEP_ASSIGN_OR_RETURN(rpc::ListeningSockets listening, Bind(options));
   EnableDebuggingServices();
   auto server = std::make_unique<GrpcServer>();
-  if (server->Listen(options)) return server;
-  // Somebody may have taken the address since it was free.
-  LOCKSTEP_RETURN_IF_ERROR(CheckAddress(options));
-  return absl::UnavailableError(absl::StrCat(options.owner, " cannot listen on ", options.address));
+  LOCKSTEP_RETURN_IF_ERROR(server->Serve(options, std::move(listening)));
+  return server;
 }
 
 }  // namespace lockstep

@@ -13,6 +13,11 @@
 namespace lockstep::rpc {
 namespace {
 
+absl::Status TryListen(const std::string& address) {
+  const auto resolved = ResolveAddress(address);
+  return resolved.ok() ? Listen(address, *resolved).status() : resolved.status();
+}
+
 TEST_CASE("Only addresses of this machine alone are loopback") {
   for (const char* address :
        {"127.0.0.1:1", "127.255.3.9:2222", "localhost:0", "LocalHost:5", "[::1]:7"})
@@ -26,9 +31,9 @@ TEST_CASE("Only addresses of this machine alone are loopback") {
 }
 
 TEST_CASE("An address in use, a foreign one and an unknown host are told apart") {
-  CHECK(TryBind("127.0.0.1:0").ok());
-  CHECK(TryBind("localhost:0").ok());
-  CHECK(TryBind("0.0.0.0:0").ok());
+  CHECK(TryListen("127.0.0.1:0").ok());
+  CHECK(TryListen("localhost:0").ok());
+  CHECK(TryListen("0.0.0.0:0").ok());
 
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -39,13 +44,16 @@ TEST_CASE("An address in use, a foreign one and an unknown host are told apart")
   REQUIRE(listen(listener, 1) == 0);
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   const int port = ntohs(address.sin_port);
-  CHECK(absl::IsUnavailable(TryBind(absl::StrCat("127.0.0.1:", port))));
+  CHECK(absl::IsUnavailable(TryListen(absl::StrCat("127.0.0.1:", port))));
   // One of its two addresses is enough to be in the way.
-  CHECK(absl::IsUnavailable(TryBind(absl::StrCat("localhost:", port))));
+  CHECK(absl::IsUnavailable(TryListen(absl::StrCat("localhost:", port))));
   close(listener);
 
-  CHECK(absl::IsInvalidArgument(TryBind("192.0.2.1:0")));  // set aside for documents
-  CHECK(absl::IsInvalidArgument(TryBind("no-such-host.invalid:0")));
+  CHECK(absl::IsInvalidArgument(TryListen("192.0.2.1:0")));  // set aside for documents
+  // It may be known later, as that of a pod that is yet to start.
+  const absl::Status unknown = TryListen("no-such-host.invalid:0");
+  CHECK(absl::IsUnavailable(unknown));
+  CHECK(absl::StrContains(unknown.message(), "host no-such-host.invalid cannot be resolved"));
 }
 
 }  // namespace
