@@ -20,6 +20,7 @@
 #include "common/client/ps_client.h"
 #include "common/client/status_client.h"
 #include "common/config/flags.h"
+#include "common/config/listen.h"
 #include "common/config/task.h"
 #include "common/fs/atomic_file.h"
 #include "common/log/log.h"
@@ -38,6 +39,9 @@ ABSL_FLAG(bool, record_losses, false,
           "write the loss of every step into the summary of a long job");
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for ps and workers that are away");
 ABSL_FLAG(double, lease, 5, "seconds of silence after which a worker is lost; at least 2");
+ABSL_FLAG(
+    std::string, listen, "",
+    "host:port to listen on; default: the address in the cluster spec, which the others dial");
 ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
@@ -96,11 +100,16 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
   const auto status_service = MakeStatusService({"chief", 0, NewIncarnation().value()},
                                                 [&](ProcessStatus* status) { board.Fill(status); });
   ServerOptions serving;
-  serving.address = task.address();
+  LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
+                            ListenAddress(absl::GetFlag(FLAGS_listen), task.address()));
+  serving.name_patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  serving.stop = notice->notification();
   serving.insecure = absl::GetFlag(FLAGS_insecure);
   serving.owner = "chief";
   serving.services = {chief_service.get(), status_service.get()};
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
+  absl::StatusOr<std::unique_ptr<Server>> started = Server::Start(serving);
+  if (absl::IsCancelled(started.status())) return StopReason(notice->Wait());
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, std::move(started));
 
   std::vector<std::unique_ptr<PsControl>> shards;
   std::vector<PsControl*> pointers;

@@ -12,6 +12,7 @@
 #include "common/base/standard_streams.h"
 #include "common/base/version.h"
 #include "common/config/flags.h"
+#include "common/config/listen.h"
 #include "common/config/task.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
@@ -24,6 +25,9 @@ ABSL_FLAG(std::string, cluster, "",
           "cluster spec file: JSON or text proto. Default: the environment variable TF_CONFIG");
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which ps of the cluster spec this is, from 0");
+ABSL_FLAG(
+    std::string, listen, "",
+    "host:port to listen on; default: the address in the cluster spec, which the others dial");
 ABSL_FLAG(bool, insecure, false, "listen on an address that other machines can reach, unencrypted");
 ABSL_FLAG(int64_t, start_timeout, 120, "seconds to wait for the chief's first call");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
@@ -61,9 +65,13 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   Shard shard{ShardOptions{.threads = UsableCpus(), .make_value_memory = [&memory](uint64_t bytes) {
                              return memory.MakeValues(bytes);
                            }}};
+  const auto address = ListenAddress(absl::GetFlag(FLAGS_listen), task.address());
+  if (!address.ok()) return PrintFailure(who, address.status());
   const auto server = PsServer::Start(
-      &shard, {.address = task.address(),
+      &shard, {.address = *address,
                .insecure = absl::GetFlag(FLAGS_insecure),
+               .name_patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout)),
+               .stop = stop->notification(),
                .memory = &memory,
                .identity = {.task_index = static_cast<uint32_t>(task.index),
                             .cluster = task.cluster.Canonical(),
@@ -72,8 +80,9 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
                               [&] { absl::call_once(first_call, [&called] { called.Notify(); }); },
                           .created = [] { log::Info("variables created"); },
                           .finished = [stop] { stop->Stop(ExitCode::kDone); }}});
+  if (absl::IsCancelled(server.status())) return static_cast<int>(stop->Wait());
   if (!server.ok()) return PrintFailure(who, server.status());
-  log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", task.address(),
+  log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", *address,
                          ", cluster spec from ", task.source));
   LogCongestionControl();
   if (absl::Status status = WaitForChief(task.cluster.chief, called, *stop); !status.ok())

@@ -19,6 +19,7 @@
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
 #include "common/config/flags.h"
+#include "common/config/listen.h"
 #include "common/config/task.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
@@ -42,6 +43,9 @@ ABSL_FLAG(absl::Duration, stall, absl::ZeroDuration(),
           "for trials of a straggler: every fourth of its steps takes this much longer");
 ABSL_FLAG(std::string, timeline, "",
           "write when each phase of each step was over to this file (CSV)");
+ABSL_FLAG(
+    std::string, listen, "",
+    "host:port to listen on; default: the address in the cluster spec, which the others dial");
 ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
@@ -131,7 +135,10 @@ absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
       MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
                         [&](ProcessStatus* out) { status->Fill(out); });
   ServerOptions serving;
-  serving.address = task.address();
+  LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
+                            ListenAddress(absl::GetFlag(FLAGS_listen), task.address()));
+  serving.name_patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  serving.stop = stop;
   serving.insecure = absl::GetFlag(FLAGS_insecure);
   serving.owner = absl::StrCat("worker ", task.index);
   serving.services = {status_service.get()};

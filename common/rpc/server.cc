@@ -18,6 +18,7 @@
 #include "common/rpc/health_service.h"
 #include "common/rpc/limits.h"
 #include "common/rpc/listen_address.h"
+#include "common/rpc/name_wait.h"
 #include "common/rpc/port_holder.h"
 #include "common/rpc/service.h"
 
@@ -125,8 +126,12 @@ class GrpcServer final : public Server {
 
 absl::StatusOr<rpc::ListeningSockets> Bind(const ServerOptions& options) {
   if (!options.insecure) LOCKSTEP_RETURN_IF_ERROR(rpc::CheckLoopback(options.address));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<rpc::SocketAddress> addresses,
-                            rpc::ResolveAddress(options.address));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::vector<rpc::SocketAddress> addresses,
+      rpc::WaitForName(options.address, {.patience = options.name_patience,
+                                         .pause = [stop = options.stop](absl::Duration time) {
+                                           return rpc::PauseUnless(stop, time);
+                                         }}));
   absl::StatusOr<rpc::ListeningSockets> listening = rpc::Listen(options.address, addresses);
   if (!absl::IsUnavailable(listening.status())) return listening;
   return rpc::DescribePortHolder(options.address, options.owner);

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/monotonic_wait.h"
 
 namespace lockstep {
 
@@ -17,19 +18,24 @@ class Service;
 }  // namespace rpc
 
 struct ServerOptions {
-  std::string address;    // "host:port"; port 0 picks one
+  std::string address;    // "host:port" to listen on; port 0 picks one
   bool insecure = false;  // allow an address that is not loopback
   std::string owner;      // "worker 1": named in errors, and compared with whoever holds the port
   std::vector<rpc::Service*> services;  // not owned; outlive the server
   int queues = 1;                       // each with its thread
+  // How long a host name that does not resolve is asked for again (--start_timeout), and what ends
+  // that; may be null.
+  absl::Duration name_patience = absl::ZeroDuration();
+  const MonotonicNotification* stop = nullptr;
 };
 
 // Thread-safe after Start.
 class Server {
  public:
   // INVALID_ARGUMENT (exit 78): the address is not loopback and not --insecure. UNAVAILABLE (exit
-  // 138): the port is in use, naming the holder when it tells; FAILED_PRECONDITION (exit 78): the
-  // holder is this very task (same role and index).
+  // 138): the name does not resolve, or the port is in use, naming the holder when it tells;
+  // FAILED_PRECONDITION (exit 78): the holder is this very task (same role and index). CANCELLED:
+  // `stop` was notified.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   virtual ~Server() = default;
 

@@ -34,7 +34,9 @@ class GrpcPsServer final : public PsServer {
                        .insecure = options.insecure,
                        .owner = absl::StrCat("ps ", options.identity.task_index),
                        .services = {&service_, status_.get()},
-                       .queues = Queues()});
+                       .queues = Queues(),
+                       .name_patience = options.name_patience,
+                       .stop = options.stop});
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     listening_.store(true);

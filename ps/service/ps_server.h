@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/monotonic_wait.h"
 #include "ps/service/memory_desk.h"
 #include "ps/service/ps_service.h"
 #include "ps/shard/shard.h"
@@ -15,6 +16,8 @@ namespace lockstep::ps {
 struct PsServerOptions {
   std::string address;  // "host:port"; port 0 picks one
   bool insecure = false;
+  absl::Duration name_patience = absl::ZeroDuration();  // these two as in ServerOptions
+  const MonotonicNotification* stop = nullptr;
   MemoryDesk* memory = nullptr;  // outlives the server; null: tensors travel in messages
   PsIdentity identity;
   PsEvents events;

@@ -126,6 +126,36 @@ TEST_CASE("an address that is not loopback is served only with --insecure") {
   CheckEnds({Binary("ps/ps"), "--cluster=" + spec, "--task_index=0"}, 78, {"--insecure"});
 }
 
+TEST_CASE("--listen is the address that --insecure is about") {
+  Cluster cluster(1, 1);
+  std::vector<std::string> open = cluster.Ps(0);
+  open.push_back("--listen=0.0.0.0:23456");
+  CheckEnds(open, 78, {"0.0.0.0:23456", "--insecure"});
+
+  const std::string advertised = cluster.folder().Write(
+      "advertised.json",
+      R"({"ps": ["node1:2222"], "worker": ["node1:2223"], "chief": ["node1:2221"]})");
+  Process ps({Binary("ps/ps"), "--cluster=" + advertised, "--task_index=0",
+              "--listen=" + cluster.spec().ps[0]});
+  CHECK(ps.WaitForOutput("listening on " + cluster.spec().ps[0], kLimit));
+}
+
+TEST_CASE("a process whose own name does not resolve in time ends with 138") {
+  const Cluster cluster(1, 1);
+  const std::string spec =
+      cluster.folder().Write("names.json", R"({"ps": ["no-such-host.invalid:2222"],
+                        "worker": ["no-such-worker.invalid:2222"],
+                        "chief": ["no-such-chief.invalid:2222"]})");
+  const std::vector<std::string> flags = {"--cluster=" + spec, "--insecure", "--start_timeout=1"};
+  const auto check = [&](std::vector<std::string> command, const std::string& name) {
+    command.insert(command.end(), flags.begin(), flags.end());
+    CheckEnds(command, 138, {name + " cannot be resolved", "--start_timeout", "Remedy"});
+  };
+  check({Binary("ps/ps"), "--task_index=0"}, "no-such-host.invalid");
+  check({Binary("worker/worker"), "--task_index=0"}, "no-such-worker.invalid");
+  check({Binary("chief/chief"), "--job=" + cluster.WriteJob({})}, "no-such-chief.invalid");
+}
+
 TEST_CASE("a worker whose cluster spec differs from the chief's is told the difference") {
   Cluster cluster(1, 2);
   Process ps(cluster.Ps(0));
