@@ -2,6 +2,9 @@
 
 #include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/impl/server_builder_option.h>
+#include <grpcpp/impl/server_builder_plugin.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -26,14 +29,16 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kHandshake = absl::Seconds(10);
+constexpr int kMaxDebuggingThreads = 8;
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
 
-// Services that every gRPC server of this process has from then on. They are gRPC's own and wait on
-// threads, which poll nothing: the event queues do it for them.
-void EnableDebuggingServices() {
+// Services that every gRPC server of this process has from then on. They are gRPC's
+// own and wait on threads, which poll nothing: the event queues do it for them. Calls beyond
+// kMaxDebuggingThreads are refused with RESOURCE_EXHAUSTED.
+void InitGrpc() {
   static absl::once_flag once;
   absl::call_once(once, [] {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -41,11 +46,25 @@ void EnableDebuggingServices() {
   });
 }
 
+// Channelz tells addresses and counters of every connection of the process.
+class WithoutChannelz final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    std::erase_if(*plugins,
+                  [](const auto& plugin) { return plugin->name() == "channelz_service"; });
+  }
+};
+
 void SetPolicy(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(rpc::kMaxMessageBytes);
   builder->SetMaxSendMessageSize(rpc::kMaxMessageBytes);
   // A client that connects speaks HTTP/2 at once.
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshake));
+  // gRPC's own services hold a thread for each open stream.
+  grpc::ResourceQuota threads;
+  threads.SetMaxThreads(kMaxDebuggingThreads);
+  builder->SetResourceQuota(threads);
   // gRPC inflates a compressed message whole before it looks at the size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
@@ -69,6 +88,8 @@ class GrpcServer final : public Server {
   absl::Status Serve(const ServerOptions& options, rpc::ListeningSockets listening) {
     grpc::ServerBuilder builder;
     SetPolicy(&builder);
+    if (!rpc::CheckLoopback(options.address).ok())
+      builder.SetOption(std::make_unique<WithoutChannelz>());
     connections_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         grpc::InsecureServerCredentials());
@@ -141,7 +162,7 @@ absl::StatusOr<rpc::ListeningSockets> Bind(const ServerOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(rpc::ListeningSockets listening, Bind(options));
-  EnableDebuggingServices();
+  InitGrpc();
   auto server = std::make_unique<GrpcServer>();
   LOCKSTEP_RETURN_IF_ERROR(server->Serve(options, std::move(listening)));
   return server;

@@ -22,9 +22,10 @@ namespace {
 
 // A server with nothing but a status service, for "`role` `task`".
 struct Running {
-  Running(const std::string& role, uint32_t task)
+  Running(const std::string& role, uint32_t task, const std::string& host = "127.0.0.1")
       : service(MakeStatusService({.role = role, .task = task, .incarnation = 5}, nullptr)),
-        server(Server::Start({.address = "127.0.0.1:0",
+        server(Server::Start({.address = host + ":0",
+                              .insecure = true,
                               .owner = absl::StrCat(role, " ", task),
                               .services = {service.get()}})) {
     REQUIRE(server.ok());
@@ -98,6 +99,15 @@ TEST_CASE("Reflection and channelz are served") {
         grpc::StatusCode::UNIMPLEMENTED);
 }
 
+TEST_CASE("Only this machine may ask for the connections of a process") {
+  const Running running("worker", 3, "0.0.0.0");
+  const auto channel = rpc::MakeChannel(running.address());
+  std::string reply;
+  CHECK(Call(channel.get(), "/grpc.channelz.v1.Channelz/GetServers", "", &reply).error_code() ==
+        grpc::StatusCode::UNIMPLEMENTED);
+  CHECK(FetchStatus(running.address(), absl::Seconds(5)).ok());
+}
+
 TEST_CASE("Who holds the port is named, and the same task is told apart") {
   const Running running("worker", 3);
   const auto start = [&](const std::string& owner) {
@@ -147,6 +157,60 @@ TEST_CASE("A compressed message is refused before it is inflated") {
                  });
   over.WaitForNotification();
   CHECK(status.error_code() == grpc::StatusCode::UNIMPLEMENTED);
+}
+
+// A stream of the reflection service with one request answered or refused, and still open.
+class ReflectionStream {
+ public:
+  ReflectionStream(grpc::GenericStub* stub, grpc::CompletionQueue* queue)
+      : stream_(stub->PrepareCall(
+            &context_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", queue)) {
+    const grpc::Slice list_services(std::string("\x3a\x00", 2));
+    stream_->StartCall(nullptr);
+    Next(queue);
+    stream_->Write(grpc::ByteBuffer(&list_services, 1), nullptr);
+    Next(queue);
+    stream_->Read(&reply_, nullptr);
+    answered_ = Next(queue);
+    if (answered_) return;
+    stream_->Finish(&status_, nullptr);
+    Next(queue);
+  }
+  ~ReflectionStream() { context_.TryCancel(); }
+
+  bool answered() const { return answered_; }
+  const grpc::Status& status() const { return status_; }
+
+ private:
+  static bool Next(grpc::CompletionQueue* queue) {
+    void* tag = nullptr;
+    bool ok = false;
+    queue->Next(&tag, &ok);
+    return ok;
+  }
+
+  grpc::ClientContext context_;
+  const std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  grpc::ByteBuffer reply_;
+  bool answered_ = false;
+  grpc::Status status_;
+};
+
+TEST_CASE("Open reflection streams hold few threads, and other calls are answered") {
+  const Running running("worker", 3);
+  const auto channel = grpc::CreateChannel(running.address(), grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  std::vector<std::unique_ptr<ReflectionStream>> streams;
+  int answered = 0;
+  for (int i = 0; i < 40; ++i) {
+    streams.push_back(std::make_unique<ReflectionStream>(&stub, &queue));
+    answered += streams.back()->answered() ? 1 : 0;
+  }
+  CHECK(answered > 0);
+  CHECK(answered <= 8);
+  CHECK(streams.back()->status().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK(FetchStatus(running.address(), absl::Seconds(5)).ok());
 }
 
 TEST_CASE("After a shutdown the port is free, and calls fail as unavailable") {
