@@ -14,9 +14,11 @@
 #include "absl/base/call_once.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/gate.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/acceptor.h"
+#include "common/rpc/connection_guard.h"
 #include "common/rpc/event_queue.h"
 #include "common/rpc/health_service.h"
 #include "common/rpc/limits.h"
@@ -29,6 +31,7 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kHandshake = absl::Seconds(10);
+constexpr int kMaxStreams = 65536;
 constexpr int kMaxDebuggingThreads = 8;
 
 int Milliseconds(absl::Duration duration) {
@@ -61,6 +64,8 @@ void SetPolicy(grpc::ServerBuilder* builder) {
   builder->SetMaxSendMessageSize(rpc::kMaxMessageBytes);
   // A client that connects speaks HTTP/2 at once.
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshake));
+  // A worker awaits all chunks of its values at once: 64 GiB of them.
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   // gRPC's own services hold a thread for each open stream.
   grpc::ResourceQuota threads;
   threads.SetMaxThreads(kMaxDebuggingThreads);
@@ -112,8 +117,11 @@ class GrpcServer final : public Server {
     port_ = listening.port;
     acceptor_.emplace(
         std::move(listening.sockets),
-        rpc::Acceptor::Options{.max_descriptors = rpc::MaxDescriptorsForConnections(),
-                               .serve = [this](int connection) { Take(connection); }});
+        rpc::Acceptor::Options{
+            .max_descriptors = rpc::MaxDescriptorsForConnections(),
+            .serve = [this](int connection) { Take(connection); },
+            .period = rpc::ConnectionGuard::kPeriod,
+            .look = [this](bool is_full) { guard_.Look(is_full, Clock::Real()->Monotonic()); }});
     return absl::OkStatus();
   }
 
@@ -132,6 +140,7 @@ class GrpcServer final : public Server {
   void Take(int connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.fd = connection;
+    guard_.Add(connection);
     connections_->HandleNewConnection(&parameters);
   }
 
@@ -140,6 +149,7 @@ class GrpcServer final : public Server {
   std::vector<std::unique_ptr<rpc::EventQueue>> queues_;  // outlive the server
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
+  rpc::ConnectionGuard guard_;  // of the acceptor's thread
   std::optional<rpc::Acceptor> acceptor_;
   int port_ = 0;
   absl::once_flag shutdown_;

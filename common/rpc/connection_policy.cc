@@ -1,0 +1,95 @@
+#include "common/rpc/connection_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::rpc {
+namespace {
+
+// A worker sends at most 4 chunks of a gradient to a ps at once, and small calls beside them.
+constexpr int64_t kMaxUnfinished = 64;
+// Of all connections: 64 workers that send 4 chunks each.
+constexpr int64_t kMaxUnfinishedInAll = 256;
+// While memory is short: 1 GiB if each has all but the end of a message.
+constexpr int64_t kFewUnfinished = 64;
+// Beyond these numbers: without a whole message for that long, a connection is not of use.
+constexpr absl::Duration kStalled = absl::Seconds(1);
+// The longest deadline of a call with a large message is 60 s.
+constexpr absl::Duration kMaxAge = absl::Minutes(2);
+// A client that has something to ask does so within milliseconds.
+constexpr absl::Duration kIdle = absl::Seconds(10);
+constexpr absl::Duration kIdleWithoutCall = absl::Seconds(2);
+
+}  // namespace
+
+int64_t ConnectionPolicy::Update(const ConnectionCounters& counters, absl::Duration now,
+                                 History* history) {
+  const int64_t open = counters.started - counters.succeeded - counters.failed;
+  // Streams that have no message are open, or have ended. The latter only grow in number.
+  const int64_t without = std::max<int64_t>(0, counters.started - counters.messages);
+  history->ended_unfinished = std::max(history->ended_unfinished, without - open);
+  const int64_t unfinished =
+      std::clamp<int64_t>(without - history->ended_unfinished, 0, std::max<int64_t>(0, open));
+  if (counters.started != history->started || counters.messages != history->messages ||
+      open != history->open) {
+    history->changed_at = now;
+  }
+  if (counters.messages != history->messages || unfinished == 0) history->progressed_at = now;
+  history->started = counters.started;
+  history->messages = counters.messages;
+  history->open = open;
+  history->judged_at = now;
+  return unfinished;
+}
+
+bool ConnectionPolicy::is_calm() const { return unfinished_ <= kFewUnfinished; }
+
+std::vector<ClosedConnection> ConnectionPolicy::Judge(
+    absl::Span<const ConnectionCounters> connections, const Shortage& shortage,
+    absl::Duration now) {
+  struct Stalled {
+    absl::Duration since;
+    int64_t unfinished;
+    std::string peer;
+  };
+  std::vector<ClosedConnection> closed;
+  std::vector<Stalled> stalled;
+  unfinished_ = 0;
+  for (const ConnectionCounters& each : connections) {
+    History& history =
+        histories_.try_emplace(each.peer, History{.changed_at = now, .progressed_at = now})
+            .first->second;
+    const int64_t unfinished = Update(each, now, &history);
+    // Twice: at one moment the messages of many calls may be on their way.
+    const bool has_too_many = unfinished > kMaxUnfinished;
+    if (has_too_many && history.had_too_many) {
+      closed.push_back({each.peer, absl::StrCat(unfinished, " unfinished calls")});
+    } else if (unfinished > 0 && now - history.progressed_at >= kMaxAge) {
+      closed.push_back(
+          {each.peer, absl::StrCat("a call unfinished for ",
+                                   absl::FormatDuration(now - history.progressed_at))});
+    } else if (shortage.descriptors && history.open == 0 &&
+               now - history.changed_at >= (each.started == 0 ? kIdleWithoutCall : kIdle)) {
+      closed.push_back({each.peer, "idle while others wait for a descriptor"});
+    } else {
+      unfinished_ += unfinished;
+      if (unfinished > 0 && now - history.progressed_at >= kStalled)
+        stalled.push_back({history.progressed_at, unfinished, each.peer});
+    }
+    history.had_too_many = has_too_many;
+  }
+  std::sort(stalled.begin(), stalled.end(),
+            [](const Stalled& a, const Stalled& b) { return a.since < b.since; });
+  for (const Stalled& each : stalled) {
+    if (unfinished_ <= (shortage.memory ? kFewUnfinished : kMaxUnfinishedInAll)) break;
+    closed.push_back({each.peer, "unfinished calls, of which there are too many in all"});
+    unfinished_ -= each.unfinished;
+  }
+  // Those that were not there this time are gone.
+  std::erase_if(histories_, [now](const auto& entry) { return entry.second.judged_at != now; });
+  return closed;
+}
+
+}  // namespace lockstep::rpc

@@ -1,0 +1,65 @@
+// Which connections of a server take more than a task of a job ever does, and are to be closed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace lockstep::rpc {
+
+// Counters of one connection, as gRPC keeps them. A stream is a call; a call has one message from
+// the client, and is unfinished until that has come whole.
+struct ConnectionCounters {
+  std::string peer;
+  int64_t started = 0;    // streams
+  int64_t succeeded = 0;  // of these: answered
+  int64_t failed = 0;     // of these: cancelled or cut off
+  int64_t messages = 0;   // that have come whole
+};
+
+struct ClosedConnection {
+  std::string peer;
+  std::string reason;  // for the log
+};
+
+// What the process is short of.
+struct Shortage {
+  bool descriptors = false;  // new connections wait, so idle ones go, too
+  bool memory = false;       // fewer unfinished calls may stay
+};
+
+// Has no clock of its own. Thread-compatible.
+class ConnectionPolicy {
+ public:
+  // To be called with the counters of every open connection, again and again.
+  std::vector<ClosedConnection> Judge(absl::Span<const ConnectionCounters> connections,
+                                      const Shortage& shortage, absl::Duration now);
+
+  // Whether a job at work has as few unfinished calls as there were the last time.
+  bool is_calm() const;
+
+ private:
+  struct History {
+    int64_t started = 0;
+    int64_t messages = 0;
+    int64_t open = 0;
+    // At least as many streams ended before their message had come.
+    int64_t ended_unfinished = 0;
+    absl::Duration changed_at;     // a stream was opened or ended, or a message came
+    absl::Duration progressed_at;  // a message came, or nothing was unfinished
+    bool had_too_many = false;     // unfinished calls, last time
+    absl::Duration judged_at;
+  };
+
+  // The calls of the connection whose message has not come whole; perhaps a few more.
+  static int64_t Update(const ConnectionCounters& counters, absl::Duration now, History* history);
+
+  std::map<std::string, History> histories_;
+  int64_t unfinished_ = 0;  // in all, the last time
+};
+
+}  // namespace lockstep::rpc

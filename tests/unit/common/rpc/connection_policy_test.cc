@@ -1,0 +1,112 @@
+#include "common/rpc/connection_policy.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::rpc {
+namespace {
+
+constexpr Shortage kFull = {.descriptors = true};
+
+using Connections = std::vector<ConnectionCounters>;
+
+std::vector<std::string> Peers(const std::vector<ClosedConnection>& closed) {
+  std::vector<std::string> peers;
+  for (const ClosedConnection& each : closed) peers.push_back(each.peer);
+  return peers;
+}
+
+TEST_CASE("A connection with many unfinished calls is closed the second time it is seen") {
+  ConnectionPolicy policy;
+  const Connections connections = {{.peer = "a", .started = 1000}, {.peer = "b", .started = 8}};
+  CHECK(policy.Judge(connections, {}, absl::Seconds(1)).empty());
+  CHECK(Peers(policy.Judge(connections, {}, absl::Milliseconds(1250))) ==
+        std::vector<std::string>{"a"});
+}
+
+TEST_CASE("Parked calls are finished ones, however many and old they are") {
+  ConnectionPolicy policy;
+  const Connections connections = {
+      {.peer = "a", .started = 20'000, .succeeded = 10'000, .messages = 20'000}};
+  for (int second = 0; second < 1000; second += 5)
+    CHECK(policy.Judge(connections, kFull, absl::Seconds(second)).empty());
+}
+
+TEST_CASE("Calls that were cancelled before their message had come are not counted") {
+  ConnectionPolicy policy;
+  ConnectionCounters worker = {.peer = "a"};
+  // Each of 200 calls ends so, with 3 parked ones beside it that are issued again every minute.
+  for (int call = 0; call < 200; ++call) {
+    worker.succeeded = call / 30;
+    worker.started = call + 4 + worker.succeeded;
+    worker.messages = 3 + worker.succeeded;
+    worker.failed = call;
+    CHECK(policy.Judge({worker}, {}, absl::Seconds(2 * call)).empty());
+    worker.failed = call + 1;
+    CHECK(policy.Judge({worker}, {}, absl::Seconds(2 * call + 1)).empty());
+  }
+}
+
+TEST_CASE("A call that stays unfinished is closed after two minutes without a message") {
+  ConnectionPolicy policy;
+  ConnectionCounters slow = {.peer = "slow", .started = 2, .messages = 1};
+  ConnectionCounters stuck = {.peer = "stuck", .started = 2, .messages = 1};
+  for (int second = 0; second < 120; second += 10) {
+    CHECK(policy.Judge({slow, stuck}, {}, absl::Seconds(second)).empty());
+    ++slow.started;
+    ++slow.messages;
+  }
+  CHECK(Peers(policy.Judge({slow, stuck}, {}, absl::Seconds(120))) ==
+        std::vector<std::string>{"stuck"});
+}
+
+TEST_CASE("Of too many unfinished calls in all, those go that have stalled longest") {
+  ConnectionPolicy policy;
+  Connections workers;
+  for (int i = 0; i < 300; ++i) workers.push_back({.peer = absl::StrCat("w", i), .started = 1});
+  Connections strangers;
+  for (int i = 0; i < 20; ++i) strangers.push_back({.peer = absl::StrCat("s", i), .started = 10});
+  CHECK(policy.Judge(strangers, {}, absl::Seconds(0)).empty());
+  Connections all = strangers;
+  all.insert(all.end(), workers.begin(), workers.end());
+  // 500 are too many, and the workers have only just come.
+  const auto closed = Peers(policy.Judge(all, {}, absl::Seconds(1)));
+  CHECK(closed.size() == 20);
+  for (const std::string& peer : closed) CHECK(peer[0] == 's');
+}
+
+TEST_CASE("Idle connections go when others wait for a descriptor, and only then") {
+  ConnectionPolicy policy;
+  const Connections connections = {{.peer = "idle", .started = 3, .succeeded = 3, .messages = 3},
+                                   {.peer = "parked", .started = 3, .succeeded = 2, .messages = 3}};
+  CHECK(policy.Judge(connections, kFull, absl::Seconds(0)).empty());
+  CHECK(policy.Judge(connections, kFull, absl::Seconds(9)).empty());
+  CHECK(policy.Judge(connections, {}, absl::Seconds(10)).empty());
+  CHECK(Peers(policy.Judge(connections, kFull, absl::Seconds(11))) ==
+        std::vector<std::string>{"idle"});
+}
+
+TEST_CASE("A connection that has made no call for 2 seconds goes first") {
+  ConnectionPolicy policy;
+  const Connections connections = {{.peer = "silent"}};
+  CHECK(policy.Judge(connections, kFull, absl::Seconds(0)).empty());
+  CHECK(Peers(policy.Judge(connections, kFull, absl::Seconds(2))) ==
+        std::vector<std::string>{"silent"});
+}
+
+TEST_CASE("While memory is short fewer unfinished calls may stay") {
+  ConnectionPolicy policy;
+  Connections connections;
+  for (int i = 0; i < 20; ++i) connections.push_back({.peer = absl::StrCat(i), .started = 10});
+  CHECK(policy.Judge(connections, {}, absl::Seconds(0)).empty());
+  CHECK_FALSE(policy.is_calm());
+  CHECK(policy.Judge(connections, {}, absl::Seconds(1)).empty());
+  CHECK(policy.Judge(connections, {.memory = true}, absl::Seconds(2)).size() == 14);
+  CHECK(policy.is_calm());
+}
+
+}  // namespace
+}  // namespace lockstep::rpc
