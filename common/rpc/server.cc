@@ -20,6 +20,7 @@
 #include "common/rpc/acceptor.h"
 #include "common/rpc/connection_guard.h"
 #include "common/rpc/event_queue.h"
+#include "common/rpc/grpc_log.h"
 #include "common/rpc/health_service.h"
 #include "common/rpc/limits.h"
 #include "common/rpc/listen_address.h"
@@ -38,12 +39,13 @@ int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
 
-// Services that every gRPC server of this process has from then on. They are gRPC's
+// gRPC's log, and services that every gRPC server of this process has from then on. They are gRPC's
 // own and wait on threads, which poll nothing: the event queues do it for them. Calls beyond
 // kMaxDebuggingThreads are refused with RESOURCE_EXHAUSTED.
 void InitGrpc() {
   static absl::once_flag once;
   absl::call_once(once, [] {
+    rpc::SendGrpcLog();
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::channelz::experimental::InitChannelzService();
   });
