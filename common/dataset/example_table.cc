@@ -1,21 +1,36 @@
 #include "common/dataset/example_table.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/csv_reader.h"
 #include "common/dataset/idx.h"
+#include "common/dataset/memory_room.h"
 #include "common/dataset/split_files.h"
 
 namespace lockstep {
 namespace {
 
+// Adds to what was read of the file, as CheckRoomFor lets it grow.
 template <typename T>
-void Append(absl::Span<const T> values, std::vector<std::byte>* bytes) {
+absl::Status Append(const std::string& file, absl::Span<const T> values, std::vector<T>* to) {
+  const size_t needed = to->size() + values.size();
+  if (needed > to->capacity()) {
+    const size_t capacity = std::max(needed, 2 * to->capacity());
+    LOCKSTEP_RETURN_IF_ERROR(CheckRoomFor(file, static_cast<int64_t>(capacity * sizeof(T))));
+    to->reserve(capacity);
+  }
+  to->insert(to->end(), values.begin(), values.end());
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status AppendBytes(const std::string& file, absl::Span<const T> values,
+                         std::vector<std::byte>* to) {
   const auto raw = reinterpret_cast<const std::byte*>(values.data());
-  bytes->insert(bytes->end(), raw, raw + values.size() * sizeof(T));
+  return Append(file, absl::MakeConstSpan(raw, values.size() * sizeof(T)), to);
 }
 
 absl::StatusOr<ExampleTable> ReadCsv(const SplitFiles& files) {
@@ -29,12 +44,15 @@ absl::StatusOr<ExampleTable> ReadCsv(const SplitFiles& files) {
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool found, reader.Next());
     if (!found) break;
-    Append(absl::MakeConstSpan(reader.features()), &table.features.bytes);
+    const std::string& file = files.features;
+    LOCKSTEP_RETURN_IF_ERROR(
+        AppendBytes(file, absl::MakeConstSpan(reader.features()), &table.features.bytes));
     if (reader.has_labels()) {
       const double label[] = {reader.label()};
-      Append(absl::MakeConstSpan(label), &table.labels.bytes);
+      LOCKSTEP_RETURN_IF_ERROR(AppendBytes(file, absl::MakeConstSpan(label), &table.labels.bytes));
     }
-    table.lines.push_back(reader.line());
+    const int64_t line[] = {reader.line()};
+    LOCKSTEP_RETURN_IF_ERROR(Append(file, absl::MakeConstSpan(line), &table.lines));
   }
   if (table.lines.empty()) return NoExamples(files);
   table.features.count = static_cast<int64_t>(table.lines.size());

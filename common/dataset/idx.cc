@@ -11,14 +11,15 @@
 #include "common/base/checked.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/byte_source.h"
+#include "common/dataset/memory_room.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kMagicSize = 4;
 constexpr int64_t kExtentSize = 4;
-// Memory grows with the bytes that are really there, never at once to what a header claims.
-constexpr int64_t kFirstAllocation = int64_t{1} << 26;
+// Memory is touched as the bytes come, never at once for what a header claims.
+constexpr int64_t kPiece = int64_t{1} << 26;
 
 struct Layout {
   IdxHeader header;
@@ -109,7 +110,13 @@ absl::StatusOr<Layout> ReadLayout(ByteSource& source) {
   }
   layout.data_bytes = *size;
   layout.header.count = extents[0];
-  layout.header.shape = Shape(absl::MakeConstSpan(extents).subspan(1));
+  // A shape counts its bytes in the widest type, whatever the file's is.
+  absl::StatusOr<Shape> shape = Shape::Create(absl::MakeConstSpan(extents).subspan(1));
+  if (!shape.ok()) {
+    return Corrupt(source, kMagicSize, "expected extents whose product a file can have, got ",
+                   product);
+  }
+  layout.header.shape = *std::move(shape);
   return layout;
 }
 
@@ -129,20 +136,25 @@ absl::Status Trailing(const ByteSource& source, const Layout& layout) {
 }
 
 absl::Status CheckSize(const ByteSource& source, const Layout& layout) {
-  const auto size = source.size();
-  if (!size) return absl::OkStatus();
+  const int64_t size = source.stored_size();
   const int64_t expected = layout.header_bytes + layout.data_bytes;
-  if (*size < expected) return Truncated(source, layout, *size);
-  if (*size > expected) return Trailing(source, layout);
+  if (source.compressed()) {
+    if (expected <= source.max_size()) return absl::OkStatus();
+    return Corrupt(source, kMagicSize, "expected at most ", source.max_size(), " bytes from ", size,
+                   " compressed ones, got a header of ", Describe(layout),
+                   "; if the file is sound, decompress it (gunzip) and name what comes out");
+  }
+  if (size < expected) return Truncated(source, layout, size);
+  if (size > expected) return Trailing(source, layout);
   return absl::OkStatus();
 }
 
 absl::Status ReadElements(ByteSource& source, const Layout& layout, std::vector<std::byte>* bytes) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckRoomFor(source.path(), layout.data_bytes));
+  bytes->reserve(layout.data_bytes);
   int64_t filled = 0;
   while (filled < layout.data_bytes) {
-    const int64_t target =
-        source.size() ? layout.data_bytes
-                      : std::min(layout.data_bytes, std::max(kFirstAllocation, 2 * filled));
+    const int64_t target = filled + std::min(kPiece, layout.data_bytes - filled);
     bytes->resize(target);
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t got,
                               source.Read(absl::MakeSpan(*bytes).subspan(filled)));

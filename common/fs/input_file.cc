@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kPiece = size_t{1} << 16;
 
 const char* KindOf(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISDIR(mode)) return "a directory";
   if (S_ISFIFO(mode)) return "a named pipe";
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";

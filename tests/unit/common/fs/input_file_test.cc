@@ -47,7 +47,7 @@ TEST_CASE("what is no regular file is refused at once, by what it is") {
   REQUIRE(::mknod(socket_path.c_str(), S_IFSOCK | 0600, 0) == 0);
   const std::pair<std::string, std::string> cases[] = {{pipe, "a named pipe"},
                                                        {socket_path, "a socket"},
-                                                       {folder.path(), "a folder"},
+                                                       {folder.path(), "a directory"},
                                                        {"/dev/null", "a device"},
                                                        {"/dev/zero", "a device"}};
   for (const auto& [path, kind] : cases) {
