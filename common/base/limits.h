@@ -27,6 +27,19 @@ inline constexpr size_t kMaxEvaluationResults = 1024;
 // Registrations that wait, beyond one for each worker: processes of the same index that contend.
 inline constexpr size_t kMaxContendingRegistrations = 256;
 
+// Numbers of a job.
+
+// The tokens of a FIFO queue before the first step: each is a step that a worker may be behind.
+inline constexpr int64_t kMaxInitTokens = int64_t{1} << 31;
+// Steps of a job: sums with counts of gradients stay far below the end of an int64.
+inline constexpr int64_t kMaxStep = int64_t{1} << 62;
+// The first push of a worker's incarnation that a ps sees may be any of its pushes. So many would
+// take 9 years at a million a second.
+inline constexpr uint64_t kMaxPushSeq = uint64_t{1} << 48;
+// Every push of a worker goes to every shard: one that is given up on the way is missing, and few
+// are in a row.
+inline constexpr uint64_t kMaxPushSeqGap = 1'000;
+
 // Calls that wait in a ps.
 
 // A worker asks for all values of a shard at once, in requests of 1 MiB: as many wait for a shard
@@ -37,6 +50,13 @@ inline constexpr uint64_t kMaxParkedBytesOfWorker = uint64_t{64} << 20;
 // Of all workers.
 inline constexpr size_t kMaxParkedPulls = 1'048'576;
 inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
+// Values in replies that a worker does not read, in versions of all of a shard's values: it asks for
+// one version, and for one to evaluate. Of small shards, in bytes.
+inline constexpr uint64_t kMaxUnreadVersionsOfWorker = 4;
+inline constexpr uint64_t kMinUnreadBytesOfWorker = uint64_t{64} << 20;
+// Versions that are there only because replies of any workers show them: beyond so many, workers
+// with replies that they have not read get no more.
+inline constexpr uint64_t kMaxUnreadVersions = 16;
 // Grants of an asynchronous job: a chief has one, or two while another takes over.
 inline constexpr size_t kMaxParkedGrants = 16;
 

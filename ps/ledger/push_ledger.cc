@@ -3,12 +3,31 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep::ps {
+namespace {
+
+// A push far ahead would make every push between stale.
+absl::Status CheckGap(const PushKey& key, PushSeq newest) {
+  const uint64_t most =
+      newest == PushSeq() ? limits::kMaxPushSeq : newest.value() + limits::kMaxPushSeqGap;
+  if (key.push_seq.value() <= most) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(
+      "push_seq of worker ", key.worker.value(), ": expected at most ", most, " after ",
+      newest.value(), ", got ", key.push_seq.value(), ". Remedy: count pushes one by one"));
+}
+
+}  // namespace
 
 absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep local_step) {
+  const auto known = workers_.find(key.worker);
+  const bool is_known = known != workers_.end() && known->second.incarnation == key.incarnation;
+  const PushSeq newest = is_known ? known->second.newest : PushSeq();
+  if (key.push_seq > newest) LOCKSTEP_RETURN_IF_ERROR(CheckGap(key, newest));
   Worker& worker = workers_[key.worker];
-  if (worker.incarnation != key.incarnation) {
+  if (!is_known) {
     worker = Worker{};
     worker.incarnation = key.incarnation;
   }

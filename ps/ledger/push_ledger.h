@@ -38,7 +38,8 @@ class PushLedger {
   explicit PushLedger(size_t num_variables) : num_variables_(num_variables) {}
 
   // Notes that a message of the push was seen. Another incarnation than the last one of this worker
-  // starts afresh. INVALID_ARGUMENT: the push had another stamp before.
+  // starts afresh. INVALID_ARGUMENT: the push had another stamp before. OUT_OF_RANGE: it is further
+  // ahead of the newest than pushes get lost (common/base/limits.h); nothing is noted of it.
   absl::StatusOr<Age> Open(const PushKey& key, GlobalStep local_step);
 
   // kPending while undecided. kStale for an old push that left a variable undecided or is no longer

@@ -1,6 +1,9 @@
 #include "ps/ledger/push_ledger.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
+
+#include "common/base/limits.h"
 
 namespace lockstep::ps {
 namespace {
@@ -64,6 +67,21 @@ TEST_CASE("sequence numbers may jump") {
   CHECK(Open(&ledger, Key(1, 11, 1 + 3 * PushLedger::kWindow)) == PushLedger::Age::kNew);
   CHECK(ledger.Find(Key(1, 11, 1), 0) == Verdict::kStale);
   CHECK(ledger.Find(Key(1, 11, 5), 0) == Verdict::kStale);
+}
+
+TEST_CASE("a push too far ahead is refused, and nothing is noted of it") {
+  PushLedger ledger(kVariables);
+  const auto open = [&](uint64_t incarnation, uint64_t push_seq) {
+    return ledger.Open(Key(1, incarnation, push_seq), GlobalStep(0)).status();
+  };
+  CHECK(open(11, limits::kMaxPushSeq + 1).code() == absl::StatusCode::kOutOfRange);
+  CHECK_FALSE(ledger.NewestStamp(WorkerIndex(1), Incarnation(11)).has_value());
+  // A worker whose variables were created anew goes on counting.
+  CHECK(open(11, 1'000'000).ok());
+  CHECK(open(11, 1'000'000 + limits::kMaxPushSeqGap + 1).code() == absl::StatusCode::kOutOfRange);
+  CHECK(open(12, std::numeric_limits<uint64_t>::max()).code() == absl::StatusCode::kOutOfRange);
+  CHECK(ledger.Find(Key(1, 11, 1'000'000), 0) == Verdict::kPending);
+  CHECK(open(11, 1'000'000 + limits::kMaxPushSeqGap).ok());
 }
 
 TEST_CASE("one push has one stamp") {
