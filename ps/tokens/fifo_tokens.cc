@@ -2,7 +2,10 @@
 #include <deque>
 #include <utility>
 
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "ps/tokens/token_policy.h"
 
 namespace lockstep::ps {
@@ -11,22 +14,29 @@ namespace {
 class FifoTokens final : public TokenPolicy {
  public:
   FifoTokens(GlobalStep start, int64_t initial, int64_t tokens_per_step)
-      : tokens_per_step_(tokens_per_step), tokens_(initial, start) {}
+      : tokens_per_step_(tokens_per_step) {
+    AddTokens(start, initial);
+  }
 
   Handouts Request(WorkerIndex worker, std::optional<GlobalStep> /*newest_push*/) override {
     if (closed_ && tokens_.empty()) return {{worker, GlobalStep(), true}};
-    waiting_.push_back(worker);
+    Withdraw(worker);
+    place_of_[worker] = next_place_;
+    waiting_.emplace(next_place_++, worker);
     return Serve();
   }
 
   void Withdraw(WorkerIndex worker) override {
-    waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), worker), waiting_.end());
+    const auto place = place_of_.find(worker);
+    if (place == place_of_.end()) return;
+    waiting_.erase(place->second);
+    place_of_.erase(place);
   }
 
   void Succeed(WorkerIndex worker) override { Withdraw(worker); }
 
   Handouts Commit(GlobalStep step) override {
-    if (!closed_) tokens_.insert(tokens_.end(), tokens_per_step_, step);
+    if (!closed_) AddTokens(step, tokens_per_step_);
     return Serve();
   }
 
@@ -34,8 +44,9 @@ class FifoTokens final : public TokenPolicy {
     closed_ = true;
     Handouts handouts;
     // Whoever waits does so because nothing is left.
-    for (const WorkerIndex worker : waiting_) handouts.push_back({worker, GlobalStep(), true});
+    for (const auto& [place, worker] : waiting_) handouts.push_back({worker, GlobalStep(), true});
     waiting_.clear();
+    place_of_.clear();
     return handouts;
   }
 
@@ -45,19 +56,31 @@ class FifoTokens final : public TokenPolicy {
   }
 
  private:
+  struct Tokens {
+    GlobalStep step;
+    int64_t count = 0;
+  };
+
+  void AddTokens(GlobalStep step, int64_t count) {
+    if (count > 0) tokens_.push_back({step, count});
+  }
+
   Handouts Serve() {
     Handouts handouts;
     while (!tokens_.empty() && !waiting_.empty()) {
-      handouts.push_back({waiting_.front(), tokens_.front(), false});
-      waiting_.pop_front();
-      tokens_.pop_front();
+      const WorkerIndex worker = waiting_.begin()->second;
+      handouts.push_back({worker, tokens_.front().step, false});
+      Withdraw(worker);
+      if (--tokens_.front().count == 0) tokens_.pop_front();
     }
     return handouts;
   }
 
   const int64_t tokens_per_step_;
-  std::deque<GlobalStep> tokens_;
-  std::deque<WorkerIndex> waiting_;
+  std::deque<Tokens> tokens_;                       // counted: a peer says how many there are
+  absl::btree_map<uint64_t, WorkerIndex> waiting_;  // by place, in the order of asking
+  absl::flat_hash_map<WorkerIndex, uint64_t> place_of_;
+  uint64_t next_place_ = 0;
   bool closed_ = false;
 };
 
@@ -77,6 +100,11 @@ absl::StatusOr<FifoCounts> CountFifoTokens(int64_t total_num_replicas,
     return absl::InvalidArgumentError(
         absl::StrCat("too few tokens to finish the first step: init_tokens is ", init_tokens,
                      ", replicas_to_aggregate - total_num_replicas is ", needed));
+  }
+  if (initial > limits::kMaxInitTokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("init_tokens: expected at most ", limits::kMaxInitTokens, ", got ",
+                     init_tokens, ". Remedy: leave it out, it is replicas_to_aggregate then"));
   }
   return FifoCounts{std::max<int64_t>(initial, 0),
                     std::max(total_num_replicas, replicas_to_aggregate)};

@@ -56,7 +56,7 @@ TokenDesk::Answers TokenDesk::SetView(
   Answers answers;
   for (auto& [worker, replica] : replicas_) {
     const std::pair<WorkerIndex, Incarnation> self(worker, replica.incarnation);
-    const bool is_live = std::find(members.begin(), members.end(), self) != members.end();
+    const bool is_live = std::binary_search(members.begin(), members.end(), self);
     if (is_live || !replica.call.has_value()) continue;
     answers.push_back({*replica.call, NotLive(worker)});
     policy_->Withdraw(worker);

@@ -40,7 +40,7 @@ class TokenDesk {
   // A call parks when no answer carries its number. FAILED_PRECONDITION: a newer call of this
   // incarnation has been seen.
   Answers Dequeue(const DequeueKey& key, DequeueCall call, std::optional<GlobalStep> newest_push);
-  // The live replicas. Waiting calls of others are answered ABORTED.
+  // The live replicas, in ascending order. Waiting calls of others are answered ABORTED.
   Answers SetView(absl::Span<const std::pair<WorkerIndex, Incarnation>> members);
   Answers Commit(GlobalStep step);
   // No further step: who finds no token is told that all is done.

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "tests/support/growth.h"
+
 namespace lockstep::ps {
 namespace {
 
@@ -129,6 +131,21 @@ TEST_CASE("dropping answers who waits with the reason, once") {
   CHECK(Tell(desk.desk.Drop(absl::CancelledError("stop"))) == Told{{100, kCancelled}});
   CHECK(Tell(desk.desk.Drop(absl::CancelledError("stop"))).empty());
   CHECK(desk.Commit(1).empty());
+}
+
+TEST_CASE("a view of many members is compared with the calls that wait one by one") {
+  lockstep::test::CheckGrowth(10'000, [](size_t count) {
+    auto desk = std::make_shared<TokenDesk>(MakeFifoTokens(GlobalStep(0), 0, 1));
+    std::vector<std::pair<WorkerIndex, Incarnation>> members;
+    for (uint32_t i = 0; i < count; ++i) {
+      desk->Dequeue({WorkerIndex(i), Incarnation(1), DequeueSeq(1)}, i, {});
+      members.emplace_back(WorkerIndex(i), Incarnation(1));
+    }
+    return [desk, members] {
+      CHECK(desk->SetView(members).empty());
+      CHECK(desk->SetView({}).size() == members.size());
+    };
+  });
 }
 
 }  // namespace
