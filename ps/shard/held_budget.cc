@@ -1,60 +1,71 @@
 #include "ps/shard/held_budget.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/checked.h"
 
 namespace lockstep::ps {
+namespace {
+
+uint64_t CopiesOf(uint32_t copies, uint64_t bytes) {
+  return CheckedMultiplyBytes(copies, bytes).value_or(std::numeric_limits<uint64_t>::max());
+}
+
+}  // namespace
 
 HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies)
-    : budget_(budget), copies_(copies) {
+    : budget_(budget), copies_(copies), order_(variables.size()) {
   for (Kind& kind : variables) {
     Pool pool{std::move(kind)};
     if (!pool.kind.is_sparse) pool.reserve = pool.kind.num_bytes;
     largest_ = std::max(largest_, pool.reserve);
+    if (!pool.kind.is_frozen) order_.Add(pools_.size());
     pools_.push_back(std::move(pool));
+    UpdateOrder(pools_.size() - 1);
   }
   LOCKSTEP_CHECK(budget_ / std::max(copies_, 1u) >= largest_);
 }
 
-std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t bytes,
-                                          absl::FunctionRef<GlobalStep(size_t)> step_of) {
+std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t bytes) {
   Pool& pool = pools_[variable];
   if (!pool.kind.is_sparse) {
     bytes = static_cast<uint64_t>(pool.kind.shape.num_elements()) * SizeOf(type);
     LOCKSTEP_CHECK(bytes <= pool.kind.num_bytes);
+  } else if (bytes > pool.reserve) {
+    pool.reserve = bytes;
+    largest_ = std::max(largest_, bytes);
+    UpdateOrder(variable);
   }
-  pool.reserve = std::max(pool.reserve, bytes);
-  largest_ = std::max(largest_, bytes);
-  if (!HasRoom(variable, bytes, step_of)) return std::nullopt;
-  Tensor buffer;
-  if (pool.kind.is_sparse) {
+  if (!HasRoom(variable, bytes)) return std::nullopt;
+  std::optional<Tensor> buffer;
+  if (!pool.kind.is_sparse) buffer = TakeSpare(&pool, type);
+  if (!buffer.has_value()) {
     FreeSpare(bytes);
-    buffer = Tensor(DType::kUInt8, Shape({static_cast<int64_t>(bytes)}));
-  } else if (std::optional<Tensor> spare = TakeSpare(&pool, type)) {
-    buffer = *std::move(spare);
-  } else {
-    FreeSpare(bytes);
-    buffer = Tensor(type, pool.kind.shape);
+    buffer = pool.kind.is_sparse
+                 ? Tensor::TryMake(DType::kUInt8, Shape({static_cast<int64_t>(bytes)}))
+                 : Tensor::TryMake(type, pool.kind.shape);
   }
-  Hold(&pool, bytes);
+  if (buffer.has_value()) Hold(variable, bytes);
   return buffer;
 }
 
-bool HeldBudget::Reserve(size_t variable, uint64_t bytes,
-                         absl::FunctionRef<GlobalStep(size_t)> step_of) {
+bool HeldBudget::Reserve(size_t variable, uint64_t bytes) {
   LOCKSTEP_CHECK(bytes <= pools_[variable].kind.num_bytes);
-  if (!HasRoom(variable, bytes, step_of)) return false;
+  if (!HasRoom(variable, bytes)) return false;
   FreeSpare(bytes);
-  Hold(&pools_[variable], bytes);
+  Hold(variable, bytes);
   return true;
 }
 
-void HeldBudget::Hold(Pool* pool, uint64_t bytes) {
-  pool->held += bytes;
-  ++pool->num_held;
+void HeldBudget::Hold(size_t variable, uint64_t bytes) {
+  Pool& pool = pools_[variable];
+  pool.held += bytes;
+  ++pool.num_held;
   held_ += bytes;
+  UpdateOrder(variable);
 }
 
 void HeldBudget::GiveBack(size_t variable, uint64_t bytes) {
@@ -62,6 +73,12 @@ void HeldBudget::GiveBack(size_t variable, uint64_t bytes) {
   pool.held -= bytes;
   --pool.num_held;
   held_ -= bytes;
+  UpdateOrder(variable);
+}
+
+void HeldBudget::UpdateOrder(size_t variable) {
+  const Pool& pool = pools_[variable];
+  order_.Set(variable, pool.held, CopiesOf(copies_, pool.reserve));
 }
 
 void HeldBudget::Borrow(uint64_t bytes) {
@@ -82,29 +99,13 @@ void HeldBudget::Release(size_t variable, Tensor buffer) {
   pool.spare.push_back(std::move(buffer));
 }
 
-bool HeldBudget::HasRoom(size_t variable, uint64_t bytes,
-                         absl::FunctionRef<GlobalStep(size_t)> step_of) const {
+bool HeldBudget::HasRoom(size_t variable, uint64_t bytes) const {
   const Pool& pool = pools_[variable];
   const bool fits = held_ <= budget_ && bytes <= budget_ - held_;
   if (!fits && !pool.kind.is_sparse) return false;
-  if (fits && copies_ * largest_ <= budget_ - held_ - bytes) return true;
-
-  // The variables in the order in which they close, latest first; `later` is what is held behind
-  // the one at hand.
-  std::vector<size_t> order(pools_.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return step_of(a) > step_of(b); });
-  uint64_t later = 0;
-  bool is_earlier = false;  // than the variable that asks
-  for (const size_t other : order) {
-    if (is_earlier && (!fits || later + copies_ * pools_[other].reserve > budget_)) return false;
-    later += pools_[other].held;
-    if (other == variable) {
-      later += bytes;
-      is_earlier = true;
-    }
-  }
+  if (fits && CopiesOf(copies_, largest_) <= budget_ - held_ - bytes) return true;
+  const ClosingOrder::Earlier earlier = order_.EarlierThan(variable, bytes);
+  if (earlier.any && (!fits || earlier.most > budget_)) return false;
   return fits || pool.num_held < copies_;
 }
 

@@ -17,9 +17,8 @@
 #include <optional>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "common/base/ids.h"
 #include "common/tensor/tensor.h"
+#include "ps/shard/closing_order.h"
 
 namespace lockstep::ps {
 
@@ -31,19 +30,20 @@ class HeldBudget {
     Shape shape;
     uint64_t num_bytes = 0;  // as their widest type
     bool is_sparse = false;  // of any size, held as bytes: shape and num_bytes do not count
+    bool is_frozen = false;  // there are none, and nobody waits for it
   };
 
   // `budget` holds at least `copies` of the largest dense kind (CHECK).
   HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies);
 
-  // A buffer with any contents, or nullopt when there is no room now. `type` is that of a dense
-  // gradient, no wider than the variable's (CHECK); `bytes` are those of a sparse one. `step_of`
-  // tells the step at which each variable is: what is behind closes first.
-  std::optional<Tensor> Acquire(size_t variable, DType type, uint64_t bytes,
-                                absl::FunctionRef<GlobalStep(size_t)> step_of);
+  // A buffer with any contents, or nullopt when there is no room or no memory now. `type` is that
+  // of a dense gradient, no wider than the variable's (CHECK); `bytes` are those of a sparse one.
+  std::optional<Tensor> Acquire(size_t variable, DType type, uint64_t bytes);
   // As Acquire, of a dense gradient of so many bytes that needs no buffer. False: no room now.
-  bool Reserve(size_t variable, uint64_t bytes, absl::FunctionRef<GlobalStep(size_t)> step_of);
+  bool Reserve(size_t variable, uint64_t bytes);
   void GiveBack(size_t variable, uint64_t bytes);
+  // The variable goes on to the next step: it closes after those that are still at this one.
+  void Close(size_t variable) { order_.Close(variable); }
   // A gradient of so many bytes lies in memory that its worker made: it costs the shard nothing,
   // and needs no buffer here. Spare ones that are one too many with it are let go.
   void Borrow(uint64_t bytes);
@@ -64,9 +64,9 @@ class HeldBudget {
     std::vector<Tensor> spare;  // given back
   };
 
-  void Hold(Pool* pool, uint64_t bytes);
-  bool HasRoom(size_t variable, uint64_t bytes,
-               absl::FunctionRef<GlobalStep(size_t)> step_of) const;
+  void Hold(size_t variable, uint64_t bytes);
+  bool HasRoom(size_t variable, uint64_t bytes) const;
+  void UpdateOrder(size_t variable);
   std::optional<Tensor> TakeSpare(Pool* pool, DType type);
   // Frees spare buffers until `bytes` more fit beside what is held and borrowed.
   void FreeSpare(uint64_t bytes);
@@ -75,6 +75,7 @@ class HeldBudget {
   const uint32_t copies_;
   uint64_t largest_ = 0;  // reserve
   std::vector<Pool> pools_;
+  ClosingOrder order_;
   uint64_t held_ = 0;
   uint64_t spare_ = 0;
   uint64_t borrowed_ = 0;

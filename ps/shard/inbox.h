@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "common/tensor/tensor.h"
 #include "ps/ledger/push_ledger.h"
@@ -18,6 +18,12 @@ namespace lockstep::ps {
 // One variable of one push while it comes in. The fields are guarded by the shard's lock, except
 // that a range of the buffer's bytes is written, without the lock, by whoever claimed it.
 struct Incoming {
+  // The others of the worker, and of the variable: the inbox's.
+  struct Links {
+    Incoming* previous = nullptr;
+    Incoming* next = nullptr;
+  };
+
   PushKey key;
   GlobalStep local_step;
   size_t variable = 0;
@@ -30,6 +36,8 @@ struct Incoming {
   int writers = 0;            // messages that are being taken in
   bool counts_early = false;  // in HostedVariable::early, range by range
   bool abandoned = false;     // no longer in the inbox: the last writer gives the buffer back
+  Links of_worker;
+  Links of_variable;
 
   DType dtype() const { return parts == nullptr ? buffer.dtype() : parts->view().dtype; }
 };
@@ -46,10 +54,19 @@ class Inbox {
   // Nothing of this worker's may be there for the variable (CHECK).
   void Add(std::shared_ptr<Incoming> incoming);
   void Remove(const Incoming& incoming);
+  // All of the worker's.
+  Removed RemoveOf(WorkerIndex worker);
+  // Of the variable, those of which it is true.
+  Removed RemoveIf(size_t variable, absl::FunctionRef<bool(const Incoming&)> condition);
+  // The same of all variables.
   Removed RemoveIf(absl::FunctionRef<bool(const Incoming&)> condition);
 
  private:
-  absl::btree_map<std::pair<WorkerIndex, size_t>, std::shared_ptr<Incoming>> incoming_;
+  std::shared_ptr<Incoming> Take(const Incoming& incoming);
+
+  absl::flat_hash_map<std::pair<WorkerIndex, size_t>, std::shared_ptr<Incoming>> incoming_;
+  absl::flat_hash_map<WorkerIndex, Incoming*> first_of_worker_;
+  std::vector<Incoming*> first_of_variable_;  // as far as there have been any; otherwise null
 };
 
 }  // namespace lockstep::ps

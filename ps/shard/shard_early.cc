@@ -59,11 +59,10 @@ void Shard::Impl::BeginEarly(PushInHand* push) {
 Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const HostedState& state,
                                                             size_t variable) {
   EarlyRange::Gradients gradients;
-  const std::vector<HeldGradient>& held = state.step.Held(variable);
   for (uint32_t i = 0; i < state.replicas_to_aggregate; ++i) {
     const WorkerIndex worker(i);
-    const auto whole = std::ranges::find(held, worker, &HeldGradient::worker);
-    if (whole != held.end()) {
+    const HeldGradient* const whole = state.step.FindHeld(variable, worker);
+    if (whole != nullptr) {
       gradients.push_back(GradientOf(*whole));
     } else {
       const auto incoming = state.inbox.Find(worker, variable);
@@ -97,7 +96,7 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
       TryClose(&state, made.variable, closings, &outbox);
     }
     for (const EarlyRange& made : push->early) RetryPulls(made, &outbox);
-    if (closings->empty()) --in_flight_;
+    if (closings->empty()) EndFlight(&outbox);
   }
   push->early.clear();
   outbox.Run();

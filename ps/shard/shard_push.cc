@@ -28,7 +28,7 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
   {
     absl::MutexLock lock(&mutex_);
     EndPush(&push, &closings);
-    if (closings.empty() && push.early.empty()) --in_flight_;
+    if (closings.empty() && push.early.empty()) EndFlight(&push.outbox);
   }
   push.outbox.Run();
   if (!push.early.empty()) CloseEarly(&push, &closings);
@@ -69,10 +69,7 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
   LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,
                             state.ledger.Open(push->key, order.local_step));
   if (age == PushLedger::Age::kNew) {
-    const auto is_older = [push](const Incoming& incoming) {
-      return incoming.key.worker == push->key.worker;
-    };
-    Abandon(&state, state.inbox.RemoveIf(is_older), &push->outbox);
+    Abandon(&state, state.inbox.RemoveOf(push->key.worker), &push->outbox);
   }
   push->result.verdicts.reserve(order.pieces.size());
   push->writings.reserve(order.pieces.size());

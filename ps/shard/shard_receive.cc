@@ -105,14 +105,13 @@ std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piec
 bool Shard::Impl::FindRoom(HostedState* state, DType type, bool may_stay, Incoming* incoming) {
   const size_t variable = incoming->variable;
   const CatalogEntry& entry = state->catalog[variable];
-  const auto step_of = [state](size_t other) { return state->step.StepOf(other); };
   if (!may_stay || entry.is_sparse || incoming->num_bytes < kLeastInParts) {
-    auto buffer = state->budget.Acquire(variable, type, incoming->num_bytes, step_of);
+    auto buffer = state->budget.Acquire(variable, type, incoming->num_bytes);
     if (!buffer.has_value()) return false;
     incoming->buffer = *std::move(buffer);
     return true;
   }
-  if (!state->budget.Reserve(variable, incoming->num_bytes, step_of)) return false;
+  if (!state->budget.Reserve(variable, incoming->num_bytes)) return false;
   incoming->parts =
       std::make_shared<GradientParts>(type, entry.shape, DenseUpdate::RangeElements(entry.dtype));
   incoming->counts_early = !state->variables[variable]->early.arrived.empty() &&

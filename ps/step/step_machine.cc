@@ -57,9 +57,13 @@ bool StepMachine::IsStale(size_t variable, GlobalStep local_step) const {
 
 bool StepMachine::IsCounted(size_t variable, WorkerIndex worker) const {
   if (rule_ != CountRule::kOncePerReplica) return false;
+  return FindHeld(variable, worker) != nullptr;
+}
+
+const HeldGradient* StepMachine::FindHeld(size_t variable, WorkerIndex worker) const {
   const std::vector<HeldGradient>& held = variables_[variable].held;
-  return std::any_of(held.begin(), held.end(),
-                     [worker](const HeldGradient& gradient) { return gradient.worker == worker; });
+  const auto found = std::ranges::lower_bound(held, worker, {}, &HeldGradient::worker);
+  return found != held.end() && found->worker == worker ? &*found : nullptr;
 }
 
 void StepMachine::Hold(size_t variable, HeldGradient gradient) {

@@ -88,6 +88,8 @@ class StepMachine {
   // A whole gradient that is fresh and not counted yet (CHECK).
   void Hold(size_t variable, HeldGradient gradient);
   const std::vector<HeldGradient>& Held(size_t variable) const { return variables_[variable].held; }
+  // The replica's, where each counts once per step; nullptr: there is none.
+  const HeldGradient* FindHeld(size_t variable, WorkerIndex worker) const;
   // Has been taken in the step at hand; its update may still be under way.
   bool IsTaken(size_t variable) const { return StepOf(variable) > step_; }
 

@@ -64,18 +64,16 @@ HeldBudget BudgetOf(std::vector<int64_t> elements, uint64_t floats, uint32_t cop
   return HeldBudget(std::move(kinds), floats * 4, copies);
 }
 
-constexpr auto kSameStep = [](size_t) { return GlobalStep(0); };
-
 TEST_CASE("what needs no buffer counts in the budget like what does") {
   HeldBudget budget = BudgetOf({10}, 20, 2);
-  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0);
   REQUIRE(first.has_value());
-  CHECK(budget.Reserve(0, 40, kSameStep));
+  CHECK(budget.Reserve(0, 40));
   CHECK(budget.held_bytes() == 80);
-  CHECK_FALSE(budget.Reserve(0, 40, kSameStep));
+  CHECK_FALSE(budget.Reserve(0, 40));
   budget.Release(0, *std::move(first));
   CHECK(budget.spare_bytes() == 40);
-  CHECK(budget.Reserve(0, 40, kSameStep));
+  CHECK(budget.Reserve(0, 40));
   CHECK(budget.spare_bytes() == 0);  // its memory is somebody else's now
   budget.GiveBack(0, 40);
   budget.GiveBack(0, 40);
@@ -84,16 +82,16 @@ TEST_CASE("what needs no buffer counts in the budget like what does") {
 
 TEST_CASE("a budget is given out to the byte and comes back") {
   HeldBudget budget = BudgetOf({10}, 20, 2);
-  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
-  std::optional<Tensor> second = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0);
+  std::optional<Tensor> second = budget.Acquire(0, DType::kFloat32, 0);
   REQUIRE(first.has_value());
   REQUIRE(second.has_value());
   CHECK(budget.held_bytes() == 80);
-  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0).has_value());
   const void* memory = first->data();
   budget.Release(0, *std::move(first));
   CHECK(budget.held_bytes() == 40);
-  const std::optional<Tensor> third = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  const std::optional<Tensor> third = budget.Acquire(0, DType::kFloat32, 0);
   REQUIRE(third.has_value());
   CHECK(third->data() == memory);
 }
@@ -102,25 +100,25 @@ TEST_CASE("narrow gradients take half the budget, beside wide ones") {
   HeldBudget budget = BudgetOf({10}, 20, 2);
   std::vector<Tensor> held;
   for (int i = 0; i < 4; ++i) {
-    std::optional<Tensor> buffer = budget.Acquire(0, DType::kBFloat16, 0, kSameStep);
+    std::optional<Tensor> buffer = budget.Acquire(0, DType::kBFloat16, 0);
     REQUIRE(buffer.has_value());
     CHECK(buffer->dtype() == DType::kBFloat16);
     CHECK(buffer->num_bytes() == 20);
     held.push_back(*std::move(buffer));
   }
   CHECK(budget.held_bytes() == 80);
-  CHECK_FALSE(budget.Acquire(0, DType::kBFloat16, 0, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, DType::kBFloat16, 0).has_value());
   const void* const memory = held.back().data();
   for (int i = 0; i < 2; ++i) {
     budget.Release(0, std::move(held.back()));
     held.pop_back();
   }
   // What was given back is used again for its type, and makes room for another.
-  std::optional<Tensor> again = budget.Acquire(0, DType::kBFloat16, 0, kSameStep);
+  std::optional<Tensor> again = budget.Acquire(0, DType::kBFloat16, 0);
   REQUIRE(again.has_value());
   CHECK(again->data() == memory);
   budget.Release(0, *std::move(again));
-  const std::optional<Tensor> wide = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  const std::optional<Tensor> wide = budget.Acquire(0, DType::kFloat32, 0);
   REQUIRE(wide.has_value());
   CHECK(wide->num_bytes() == 40);
   CHECK(budget.held_bytes() == 80);
@@ -132,8 +130,8 @@ TEST_CASE("buffers that are not needed because gradients are read elsewhere are 
     return Tensor::Borrow(DType::kFloat32, Shape({10}), static_cast<std::byte*>(owner->data()),
                           owner);
   };
-  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
-  std::optional<Tensor> second = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  std::optional<Tensor> first = budget.Acquire(0, DType::kFloat32, 0);
+  std::optional<Tensor> second = budget.Acquire(0, DType::kFloat32, 0);
   budget.Release(0, *std::move(first));
   budget.Release(0, *std::move(second));
   CHECK(budget.spare_bytes() == 80);
@@ -142,7 +140,7 @@ TEST_CASE("buffers that are not needed because gradients are read elsewhere are 
     budget.Borrow(40);
     CHECK(budget.spare_bytes() == 40);
     CHECK(budget.held_bytes() == 0);
-    std::optional<Tensor> sent = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+    std::optional<Tensor> sent = budget.Acquire(0, DType::kFloat32, 0);
     REQUIRE(sent.has_value());
     CHECK(budget.spare_bytes() == 0);
     budget.Release(0, borrowed());
@@ -156,29 +154,27 @@ TEST_CASE("buffers that are not needed because gradients are read elsewhere are 
 TEST_CASE("a later variable leaves room for the earlier ones that are open") {
   // Variable 2 closes first: pushes go against the placement's order.
   HeldBudget budget = BudgetOf({4, 8, 10}, 24, 2);
-  REQUIRE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep)
-                  .has_value());  // 8 held + 2 * 10 would exceed 24
-  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 0, kSameStep).has_value());
-  REQUIRE(budget.Acquire(2, DType::kFloat32, 0, kSameStep).has_value());
-  REQUIRE(budget.Acquire(2, DType::kFloat32, 0, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(2, DType::kFloat32, 0, kSameStep).has_value());
+  REQUIRE(budget.Acquire(0, DType::kFloat32, 0).has_value());
+  CHECK_FALSE(
+      budget.Acquire(0, DType::kFloat32, 0).has_value());  // 8 held + 2 * 10 would exceed 24
+  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 0).has_value());
+  REQUIRE(budget.Acquire(2, DType::kFloat32, 0).has_value());
+  REQUIRE(budget.Acquire(2, DType::kFloat32, 0).has_value());
+  CHECK_FALSE(budget.Acquire(2, DType::kFloat32, 0).has_value());
 }
 
 TEST_CASE("a variable that has closed makes room for those behind it") {
   HeldBudget budget = BudgetOf({4, 8, 10}, 24, 2);
-  std::vector<GlobalStep> steps(3);
-  const auto step_of = [&](size_t variable) { return steps[variable]; };
   std::optional<Tensor> held[2];
-  for (auto& buffer : held) buffer = budget.Acquire(2, DType::kFloat32, 0, step_of);
-  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 0, step_of).has_value());
-  steps[2] = GlobalStep(1);
+  for (auto& buffer : held) buffer = budget.Acquire(2, DType::kFloat32, 0);
+  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 0).has_value());
+  budget.Close(2);
   for (auto& buffer : held) budget.Release(2, *std::move(buffer));
-  REQUIRE(budget.Acquire(1, DType::kFloat32, 0, step_of).has_value());
-  REQUIRE(budget.Acquire(0, DType::kFloat32, 0, step_of).has_value());
-  REQUIRE(budget.Acquire(1, DType::kFloat32, 0, step_of).has_value());
+  REQUIRE(budget.Acquire(1, DType::kFloat32, 0).has_value());
+  REQUIRE(budget.Acquire(0, DType::kFloat32, 0).has_value());
+  REQUIRE(budget.Acquire(1, DType::kFloat32, 0).has_value());
   // Variable 2 is in the next step already: it comes after the others.
-  CHECK_FALSE(budget.Acquire(2, DType::kFloat32, 0, step_of).has_value());
+  CHECK_FALSE(budget.Acquire(2, DType::kFloat32, 0).has_value());
 }
 
 TEST_CASE("with the smallest budget every order of arrival ends") {
@@ -189,21 +185,21 @@ TEST_CASE("with the smallest budget every order of arrival ends") {
     int64_t largest = 0;
     for (int64_t& size : sizes) largest = std::max(largest, size = 1 + random() % 9);
     HeldBudget budget = BudgetOf(sizes, copies * largest, copies);
-    std::vector<GlobalStep> steps(sizes.size());
-    const auto step_of = [&](size_t variable) { return steps[variable]; };
+    std::vector<bool> has_closed(sizes.size());
     std::vector<std::vector<Tensor>> held(sizes.size());
     size_t open = sizes.size();
     int idle = 0;
     while (open > 0 && idle < 10000) {
       const size_t variable = random() % sizes.size();
       ++idle;
-      if (steps[variable] == GlobalStep(1)) continue;
-      std::optional<Tensor> buffer = budget.Acquire(variable, DType::kFloat32, 0, step_of);
+      if (has_closed[variable]) continue;
+      std::optional<Tensor> buffer = budget.Acquire(variable, DType::kFloat32, 0);
       if (!buffer.has_value()) continue;
       held[variable].push_back(*std::move(buffer));
       if (held[variable].size() < copies) continue;
       for (Tensor& tensor : held[variable]) budget.Release(variable, std::move(tensor));
-      steps[variable] = GlobalStep(1);
+      has_closed[variable] = true;
+      budget.Close(variable);
       --open;
       idle = 0;
     }
@@ -327,21 +323,21 @@ TEST_CASE("room is left for the largest sparse gradient seen, and the earliest m
   // Variable 1 is sparse and the earliest.
   std::vector<HeldBudget::Kind> kinds = {{Shape({10}), 40}, {.is_sparse = true}};
   HeldBudget budget(std::move(kinds), 100, 2);
-  std::optional<Tensor> dense = budget.Acquire(0, DType::kFloat32, 0, kSameStep);
+  std::optional<Tensor> dense = budget.Acquire(0, DType::kFloat32, 0);
   REQUIRE(dense.has_value());
   // Nothing was known of variable 1, so variable 0 took its room; now it is known.
-  std::optional<Tensor> first = budget.Acquire(1, DType::kFloat32, 80, kSameStep);
+  std::optional<Tensor> first = budget.Acquire(1, DType::kFloat32, 80);
   REQUIRE(first.has_value());
   CHECK(first->num_bytes() == 80);
   CHECK(budget.held_bytes() == 120);
-  CHECK(budget.Acquire(1, DType::kFloat32, 80, kSameStep).has_value());
-  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 80, kSameStep).has_value());  // beyond its copies
-  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());
+  CHECK(budget.Acquire(1, DType::kFloat32, 80).has_value());
+  CHECK_FALSE(budget.Acquire(1, DType::kFloat32, 80).has_value());  // beyond its copies
+  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0).has_value());
   budget.Release(0, *std::move(dense));
   budget.Release(1, *std::move(first));
   CHECK(budget.held_bytes() == 80);
-  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0, kSameStep).has_value());  // 2 * 80 are reserved
-  CHECK(budget.Acquire(1, DType::kFloat32, 8, kSameStep).has_value());
+  CHECK_FALSE(budget.Acquire(0, DType::kFloat32, 0).has_value());  // 2 * 80 are reserved
+  CHECK(budget.Acquire(1, DType::kFloat32, 8).has_value());
 }
 
 }  // namespace
