@@ -18,6 +18,7 @@
 #include "proto/tensor.pb.h"
 #include "ps/ledger/verdict.h"
 #include "ps/shard/call_ticket.h"
+#include "ps/shard/reader_pin.h"
 
 namespace lockstep::ps {
 
@@ -193,6 +194,7 @@ struct PullResult {
   GlobalStep version;
   std::vector<PulledPiece> pieces;
   bool in_memory = false;
+  ReaderPin pin = {};  // of a result that is not in memory
 };
 
 struct DequeueOrder {

@@ -26,6 +26,7 @@ struct ParkedPull {
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Done<PullResult> done;
   bool in_memory = false;
+  ReaderPin pin = {};    // of what it brings, from now on
   size_t num_there = 0;  // pieces, from the first on, that have been found
 };
 

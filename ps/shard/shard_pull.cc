@@ -3,6 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/checked.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/stamp.h"
@@ -60,13 +62,16 @@ void Locate(const ValueMemory& memory, PullResult* result) {
   result->in_memory = true;
 }
 
+// For messages: peers may ask for any version.
+int64_t StepBefore(GlobalStep version) { return SaturatingSubtract(version.value(), 1); }
+
 absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep version,
                                         const std::vector<ResolvedPiece>& pieces) {
   const auto kept = state.snapshots.Find(version);
   if (kept == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat("averages of version ", version.value(),
                                                       ": it is not kept; the grant of step ",
-                                                      version.value() - 1, " must ask for that"));
+                                                      StepBefore(version), " must ask for that"));
   }
   return Read(state, version, pieces, [&](const ResolvedPiece& piece) {
     const auto& average = kept->averages[piece.variable];
@@ -91,7 +96,7 @@ absl::StatusOr<PullResult> ReadSlot(const HostedState& state, GlobalStep version
   if (kept == nullptr || !kept->has_slots) {
     return absl::FailedPreconditionError(absl::StrCat(
         "slot \"", slot, "\" of version ", version.value(), ": it is not kept; the grant of step ",
-        version.value() - 1, " must ask for slots"));
+        StepBefore(version), " must ask for slots"));
   }
   for (const ResolvedPiece& piece : pieces) {
     if (FindSlot(state, *kept, piece.variable, slot).has_value()) continue;
@@ -182,14 +187,19 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
   {
     absl::MutexLock lock(&mutex_);
     // Again: the view may have changed since. In the same epoch the catalog is the same.
-    if (const absl::Status admitted = AdmitWorker(order.worker); !admitted.ok()) {
+    absl::Status admitted = AdmitWorker(order.worker);
+    if (admitted.ok() && !pull.in_memory) {
+      auto pin = PinUnread(order.worker.worker, *pull.pieces);
+      admitted = pin.status();
+      if (pin.ok()) pull.pin = *std::move(pin);
+    }
+    if (!admitted.ok()) {
       outbox.Answer<PullResult>(std::move(pull.done), admitted);
-    } else if (!order.slot.empty()) {
-      outbox.Answer<PullResult>(std::move(pull.done),
-                                ReadSlot(*state_, order.version, order.slot, *pull.pieces));
-    } else if (order.averages) {
-      outbox.Answer<PullResult>(std::move(pull.done),
-                                ReadAverages(*state_, order.version, *pull.pieces));
+    } else if (!order.slot.empty() || order.averages) {
+      auto result = order.slot.empty() ? ReadAverages(*state_, order.version, *pull.pieces)
+                                       : ReadSlot(*state_, order.version, order.slot, *pull.pieces);
+      if (result.ok()) result->pin = std::move(pull.pin);
+      outbox.Answer<PullResult>(std::move(pull.done), std::move(result));
     } else {
       ParkedPulls::Attempt attempt = TryPull(*state_, &pull);
       if (auto* const result = std::get_if<PullResult>(&attempt)) {
@@ -200,6 +210,36 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
     }
   }
   outbox.Run();
+}
+
+absl::StatusOr<ReaderPin> Shard::Impl::PinUnread(WorkerIndex worker,
+                                                 const std::vector<ResolvedPiece>& pieces) {
+  std::shared_ptr<UnreadReplies>& unread = unread_[worker];
+  if (unread == nullptr) unread = std::make_shared<UnreadReplies>();
+  uint64_t wanted = 0;
+  for (const ResolvedPiece& piece : pieces) wanted += piece.size;
+  const uint64_t bytes = unread->bytes.load(std::memory_order_relaxed);
+  if (bytes == 0) return ReaderPin(unread, wanted);
+  const uint64_t shard_bytes = state_->catalog.num_bytes();
+  const uint64_t most =
+      std::max(limits::kMinUnreadBytesOfWorker, limits::kMaxUnreadVersionsOfWorker * shard_bytes);
+  if (bytes > most || wanted > most - bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("worker ", worker.value(), ": it has not read ", bytes,
+                     " bytes of values that it pulled, and asks for ", wanted, " more; at most ",
+                     most, " may wait. Read the replies, then pull again"));
+  }
+  const uint64_t most_extra =
+      std::max(limits::kMinUnreadBytesOfWorker, limits::kMaxUnreadVersions * shard_bytes);
+  if (state_->extra_bytes > most_extra) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("worker ", worker.value(), ": it has not read ", bytes,
+                     " bytes of values that it pulled, and replies to all workers keep ",
+                     state_->extra_bytes, " bytes of old versions; at most ", most_extra,
+                     " may be kept. Read the replies, then pull "
+                     "again"));
+  }
+  return ReaderPin(unread, wanted);
 }
 
 void Shard::Impl::ParkPull(ParkedPull pull, const AwaitedPart& part, CallTicket* ticket,
@@ -251,6 +291,7 @@ ParkedPulls::Attempt Shard::Impl::TryPull(const HostedState& state, ParkedPull* 
   if (result != nullptr && pull->in_memory && !state.shared_values.bytes.empty()) {
     Locate(state.shared_values, result);
   }
+  if (result != nullptr && !result->in_memory) result->pin = std::move(pull->pin);
   return attempt;
 }
 

@@ -46,6 +46,7 @@ std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape&
                                                        std::vector<ValuePlace> places) {
   LOCKSTEP_CHECK(places.size() <= kMaxPlaces);
   std::shared_ptr<BufferRecycler> recycler(new BufferRecycler(dtype, shape));
+  recycler->num_places_ = static_cast<int>(places.size());
   for (ValuePlace& place : places) {
     PutInto(recycler->free_places_,
             std::make_unique<ValueBuffer>(BufferIn(std::move(place), dtype, shape)));

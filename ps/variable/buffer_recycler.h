@@ -6,6 +6,7 @@
 // is used before any other; a stamp tells them what is there.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -56,6 +57,8 @@ class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
 
   // In places and on the heap, free and in use.
   int num_buffers() const { return num_buffers_.load(); }
+  // Of them, those that exist only because readers hold others.
+  int num_extra() const { return std::max(0, num_buffers_.load() - num_places_ - kKept); }
 
  private:
   BufferRecycler(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
@@ -65,6 +68,7 @@ class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
 
   const DType dtype_;
   const Shape shape_;
+  int num_places_ = 0;
   // Where there is no buffer, null. Those in places are never let go.
   std::array<std::atomic<ValueBuffer*>, kMaxPlaces> free_places_ = {};
   std::array<std::atomic<ValueBuffer*>, kKept> free_ = {};

@@ -1,6 +1,7 @@
 // Which values a pull gets, and when.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -65,6 +66,60 @@ TEST_CASE("the same pull again replaces the parked one; others stay") {
   CHECK(other_worker.status().ok());
   CHECK(other_version.IsParked());
   CHECK(first.calls() == 1);
+}
+
+// 16 MiB of values.
+constexpr int64_t kLarge = 4 << 20;
+
+TEST_CASE("a worker that does not read its replies gets no more of them, others do") {
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  std::vector<test::Reply<PullResult>> unread;
+  absl::Status last;
+  for (int64_t step = 0; step < 20 && last.ok(); ++step) {
+    unread.push_back(h.Pull(0, step, {{VariableId(0)}}));
+    last = unread.back().status();
+    h.Grant(step, 1);
+    h.Push(1, step + 1, step, 0, std::vector<float>(kLarge, 1));
+  }
+  CHECK(absl::IsResourceExhausted(last));
+  CHECK(absl::StrContains(last.message(), "worker 0"));
+  CHECK(unread.size() == 5);  // 4 versions, and the refusal
+  const auto version = h.shard.GetView().shard_step.value();
+  CHECK(h.Pull(1, version, {{VariableId(0)}}).status().ok());
+  unread.clear();
+  CHECK(h.Pull(0, version, {{VariableId(0)}}).status().ok());
+}
+
+TEST_CASE("pulls of versions to come count like replies that are not read") {
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 1, 1));
+  std::vector<test::Reply<PullResult>> waiting;
+  for (int64_t version = 1; version <= 5; ++version) {
+    waiting.push_back(h.Pull(0, version, {{VariableId(0)}}));
+  }
+  CHECK(waiting[3].IsParked());
+  CHECK(absl::IsResourceExhausted(waiting[4].status()));
+}
+
+TEST_CASE("versions that replies keep are bounded over all workers") {
+  constexpr uint32_t kWorkers = 12;
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), kWorkers, 1));
+  std::vector<test::Reply<PullResult>> unread;
+  int refused = 0;
+  for (int64_t step = 0; step < 3 * kWorkers; ++step) {
+    const auto reply = h.Pull(static_cast<uint32_t>(step) % kWorkers, step, {{VariableId(0)}});
+    if (reply.status().ok()) {
+      unread.push_back(reply);
+    } else {
+      refused += absl::IsResourceExhausted(reply.status());
+    }
+    h.Grant(step, 1);
+    h.Push(0, step + 1, step, 0, std::vector<float>(kLarge, 1));
+  }
+  CHECK(refused > 0);
+  CHECK(unread.size() <= 24);
+  // Who has read everything is served.
+  unread.clear();
+  CHECK(h.Pull(1, 3 * kWorkers, {{VariableId(0)}}).status().ok());
 }
 
 TEST_CASE("malformed pulls are refused") {
