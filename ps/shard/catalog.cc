@@ -1,10 +1,12 @@
 #include "ps/shard/catalog.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
@@ -20,6 +22,12 @@ constexpr uint64_t kSmallGradient = uint64_t{64} << 20;
 // Bytes of the rows that one pull may name: no message is larger (common/rpc/limits.h), and they
 // are copied.
 constexpr uint64_t kMostPulledRowBytes = uint64_t{16} << 20;
+
+// Of all variables of a shard: replies count them as int64.
+constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max();
+
+// As many variables of a push are compared with each other.
+constexpr size_t kFewPieces = 16;
 
 // Whether [offset, offset + size) lies in [0, whole).
 bool IsInside(uint64_t offset, uint64_t size, uint64_t whole) {
@@ -182,7 +190,13 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
                        .is_frozen = spec.frozen()};
     if (entry.is_sparse) entry.row_bytes = RowBytes(type.dtype, type.shape);
     entry.num_bytes = static_cast<uint64_t>(type.shape.num_elements()) * SizeOf(type.dtype);
-    catalog.num_bytes_ += entry.num_bytes;
+    const auto sum = CheckedAddBytes(catalog.num_bytes_, entry.num_bytes);
+    if (!sum.has_value() || *sum > kMostBytes) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          what, ": with its ", entry.num_bytes, " bytes the variables of shard ", shard.value(),
+          " have more than ", kMostBytes, ". Remedy: a smaller model, or more ps"));
+    }
+    catalog.num_bytes_ = *sum;
     catalog.index_of_id_.push_back(catalog.entries_.size());
     catalog.entries_.push_back(std::move(entry));
   }
@@ -192,17 +206,24 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
 absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushOrder& order) const {
   std::vector<size_t> variables;
   variables.reserve(order.pieces.size());
+  // Of the variables so far, where there are too many to look through them for each.
+  std::vector<bool> seen(order.pieces.size() > kFewPieces ? entries_.size() : 0);
+  const auto is_seen = [&](size_t variable) {
+    if (!seen.empty()) return static_cast<bool>(seen[variable]);
+    return std::find(variables.begin(), variables.end(), variable) != variables.end();
+  };
   uint64_t expected = 0;
   for (const PushPiece& piece : order.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
     const CatalogEntry& entry = entries_[variable];
-    if (std::find(variables.begin(), variables.end(), variable) != variables.end()) {
+    if (is_seen(variable)) {
       return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": twice in one message"));
     }
     if (!order.ask) {
       LOCKSTEP_RETURN_IF_ERROR(CheckPiece(entry, piece));
       expected += piece.size;
     }
+    if (!seen.empty()) seen[variable] = true;
     variables.push_back(variable);
   }
   uint64_t got = 0;

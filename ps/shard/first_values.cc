@@ -5,6 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/model/initial_value.h"
+#include "ps/shard/memory_need.h"
 #include "ps/shard/tensor_names.h"
 
 namespace lockstep::ps {
@@ -43,9 +44,10 @@ absl::StatusOr<Tensor> FirstValues::Slot(const CatalogEntry& entry, const SlotSp
   if (checkpoint_.has_value() && !is_saved) {
     missing->push_back(SlotTensorName(entry.name, spec.name));
   }
-  if (spec.starts_as_variable && !is_saved) return value.Clone();
-  Tensor slot(entry.dtype, entry.shape);
-  if (is_saved) {
+  LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, MakeTensor(entry, "slots"));
+  if (spec.starts_as_variable && !is_saved) {
+    Copy(value.view(), slot.view());
+  } else if (is_saved) {
     LOCKSTEP_RETURN_IF_ERROR(ReadRows(entry, name, slot.view()));
   } else if (entry.dtype == DType::kFloat32) {
     std::ranges::fill(slot.as<float>(), spec.initial_value);

@@ -6,18 +6,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer_proto/learning_rate.h"
 #include "ps/shard/first_values.h"
+#include "ps/shard/memory_need.h"
 #include "ps/shard/update_rule_of.h"
 
 namespace lockstep::ps {
 namespace {
 
+bool KeepsAverage(const VariablePlan& plan, const CatalogEntry& entry) {
+  return entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, WholeName(entry));
+}
+
 RuleOfVariable RuleOf(const VariablePlan& plan, const HostedState& state,
                       const CatalogEntry& entry) {
-  const bool is_averaged =
-      entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, WholeName(entry));
+  const bool is_averaged = KeepsAverage(plan, entry);
   return {is_averaged ? state.averaged_rule.get() : state.rule.get(), is_averaged};
 }
 
@@ -48,11 +53,12 @@ std::vector<ValuePlace> PlacesFor(const CatalogEntry& entry, const UpdateRule& r
 // All gradients that can be in hand at once: one per replica, and with a queue as many more as it
 // hands out `tokens` for one step.
 absl::StatusOr<uint64_t> WholeBudget(const VariablePlan& plan, uint64_t bytes, int64_t tokens) {
-  const std::optional<int64_t> copies = CheckedAdd(plan.total_num_replicas, tokens);
-  const std::optional<int64_t> budget =
-      copies ? CheckedMultiply(*copies, static_cast<int64_t>(bytes)) : std::nullopt;
-  if (!budget) return absl::InvalidArgumentError("the held gradients' bytes exceed 64 bits");
-  return static_cast<uint64_t>(*budget);
+  const uint64_t copies = uint64_t{plan.total_num_replicas} + static_cast<uint64_t>(tokens);
+  const std::optional<uint64_t> budget = CheckedMultiplyBytes(copies, bytes);
+  if (budget.has_value()) return *budget;
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradients of ", plan.total_num_replicas, " replicas (total_num_replicas) and ",
+                   tokens, " tokens, ", bytes, " bytes each, have more bytes than can be counted"));
 }
 
 absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& catalog,
@@ -63,11 +69,18 @@ absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& c
   for (size_t i = 0; i < catalog.size(); ++i) {
     const CatalogEntry& entry = catalog[i];
     if (entry.is_frozen) {
-      kinds.push_back({});
+      kinds.push_back({.is_frozen = true});
       continue;
     }
     kinds.push_back({entry.shape, entry.num_bytes, entry.is_sparse});
-    whole += entry.MostGradientBytes();
+    const auto sum = CheckedAddBytes(whole, entry.MostGradientBytes());
+    if (!sum.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(entry),
+                       ": with its gradients those of the shard have more bytes than "
+                       "can be counted"));
+    }
+    whole = *sum;
     if (entry.is_sparse) continue;
     if (largest == nullptr || entry.num_bytes > largest->num_bytes) largest = &entry;
   }
@@ -89,6 +102,16 @@ CountRule CountRuleOf(const VariablePlan& plan) {
 
 std::optional<GlobalStep> EndOf(const VariablePlan& plan) {
   return plan.end_step == GlobalStep() ? std::nullopt : std::optional(plan.end_step);
+}
+
+absl::Status CheckSteps(const VariablePlan& plan) {
+  for (const auto& [field, step] :
+       {std::pair("start_step", plan.start_step), std::pair("end_step", plan.end_step)}) {
+    if (step.value() >= 0 && step.value() <= limits::kMaxStep) continue;
+    return absl::InvalidArgumentError(absl::StrCat(field, ": expected a step from 0 to ",
+                                                   limits::kMaxStep, ", got ", step.value()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckAsynchronous(const VariablePlan& plan) {
@@ -116,6 +139,7 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
         absl::StrCat("expected replicas, got replicas_to_aggregate ", plan.replicas_to_aggregate,
                      " of total_num_replicas ", plan.total_num_replicas));
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckSteps(plan));
   LOCKSTEP_RETURN_IF_ERROR(CheckAsynchronous(plan));
   const bool is_fifo = plan.token_policy == FIFO;
   if (!is_fifo && plan.replicas_to_aggregate > plan.total_num_replicas) {
@@ -130,6 +154,16 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
         CountFifoTokens(plan.total_num_replicas, plan.replicas_to_aggregate, plan.init_tokens));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Catalog catalog, Catalog::Create(plan.placement, shard));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto plain_rule, UpdateRuleOf(plan.optimizer));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto averaged_rule, AveragedRuleOf(plan.optimizer));
+  const auto rule_of = [&](const CatalogEntry& entry) -> const UpdateRule& {
+    return KeepsAverage(plan, entry) ? *averaged_rule : *plain_rule;
+  };
+  const bool knows_memory = options.available_memory != nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckMemoryNeed(catalog, rule_of,
+                      knows_memory ? options.available_memory() : std::optional<uint64_t>())
+          .status());
   LOCKSTEP_ASSIGN_OR_RETURN(HeldBudget budget,
                             MakeBudget(plan, catalog, options.held_bytes_budget,
                                        std::max(counts.initial, counts.per_step)));
@@ -153,8 +187,8 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
   state->num_shards = plan.placement.shards();
   state->replicas_to_aggregate = plan.replicas_to_aggregate;
   state->global_step = plan.start_step;
-  LOCKSTEP_ASSIGN_OR_RETURN(state->rule, UpdateRuleOf(plan.optimizer));
-  LOCKSTEP_ASSIGN_OR_RETURN(state->averaged_rule, AveragedRuleOf(plan.optimizer));
+  state->rule = std::move(plain_rule);
+  state->averaged_rule = std::move(averaged_rule);
   for (const ScalarSpec& spec : state->rule->scalars()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const float value, first.Scalar(spec));
     state->scalars.push_back(value);

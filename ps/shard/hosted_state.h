@@ -71,6 +71,7 @@ struct HostedState {
   SnapshotStore snapshots;
   std::vector<SmallStatistic> statistics;  // of the step at hand
   ClosedStep last_closed;
+  uint64_t extra_bytes = 0;    // Variable::ExtraBytes of all, when each was published last
   bool is_completing = false;  // a thread is between the last publication and the next step
 
   // Step shard; null elsewhere.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "ps/shard/memory_need.h"
 
 namespace lockstep::ps {
 namespace {
@@ -29,7 +30,7 @@ absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
                                                  std::vector<ValuePlace> places) {
   ValueBuffer buffer;
   if (places.empty()) {
-    buffer.tensor = Tensor(entry.dtype, entry.shape);
+    LOCKSTEP_ASSIGN_OR_RETURN(buffer.tensor, MakeTensor(entry, "values"));
   } else {
     buffer = BufferIn(std::move(places.front()), entry.dtype, entry.shape);
   }
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<HostedVariable>> MakeHostedVariable(
                                     MakeAccumulator(entry), of.rule, of.is_averaged,
                                     std::make_shared<SharedTable>(table)});
   } else {
-    Tensor value(entry.dtype, entry.shape);
+    LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, MakeTensor(entry, "values"));
     LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, value.view()));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, value, missing));
     hosted.reset(new HostedVariable{Variable(entry.name, entry.trainable, std::move(value), version,

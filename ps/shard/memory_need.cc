@@ -1,0 +1,60 @@
+#include "ps/shard/memory_need.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
+
+namespace lockstep::ps {
+namespace {
+
+constexpr char kRemedy[] =
+    ". Remedy: start more ps and part the variable among them, or give the ps more memory";
+
+// The newest version and the next one; what does not change, and a table, is there once.
+uint64_t NumValues(const CatalogEntry& entry, const UpdateRule& rule) {
+  const bool is_table = entry.is_sparse && rule.TouchesOnlyRows();
+  return entry.is_frozen || is_table ? 1 : 2;
+}
+
+uint64_t NumSlots(const CatalogEntry& entry, const UpdateRule& rule) {
+  return entry.trainable && !entry.is_frozen ? rule.slots().size() : 0;
+}
+
+std::string HowMuch(std::optional<uint64_t> bytes) {
+  return bytes.has_value() ? absl::StrCat(*bytes, " bytes") : "more bytes than can be counted";
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> CheckMemoryNeed(const Catalog& catalog, RuleOfEntry rule_of,
+                                         std::optional<uint64_t> available) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < catalog.size(); ++i) {
+    const CatalogEntry& entry = catalog[i];
+    const UpdateRule& rule = rule_of(entry);
+    const uint64_t num_slots = NumSlots(entry, rule);
+    const auto bytes = CheckedMultiplyBytes(entry.num_bytes, NumValues(entry, rule) + num_slots);
+    const auto sum = bytes ? CheckedAddBytes(total, *bytes) : std::nullopt;
+    if (!sum.has_value() || (available.has_value() && *sum > *available)) {
+      const std::string room =
+          available ? absl::StrCat("; this process can take ", *available, " bytes") : "";
+      return absl::FailedPreconditionError(
+          absl::StrCat(Quoted(entry), ": no memory for its shape ", entry.shape.ToString(),
+                       ": values and ", num_slots, " slots take ", HowMuch(bytes),
+                       ", with the variables before it ", HowMuch(sum), room, kRemedy));
+    }
+    total = *sum;
+  }
+  return total;
+}
+
+absl::StatusOr<Tensor> MakeTensor(const CatalogEntry& entry, absl::string_view what) {
+  std::optional<Tensor> made = Tensor::TryMake(entry.dtype, entry.shape);
+  if (made.has_value()) return *std::move(made);
+  return absl::FailedPreconditionError(absl::StrCat(
+      Quoted(entry), ": no memory for the ", entry.num_bytes, " bytes of its ", what, kRemedy));
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,196 @@
+// What peers may send that no job has: sizes that wrap, steps at the ends of their type, counts
+// without end.
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::Harness;
+using test::IdentityOf;
+using test::kCommand;
+using test::Message;
+using test::OneVariable;
+using test::PlacementOf;
+using test::PlanOf;
+using test::Reply;
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+
+absl::Status Create(const VariablePlan& plan, const ShardOptions& options = {}) {
+  Shard shard(options);
+  REQUIRE(shard.SetView(test::ViewOf(1)).ok());
+  const absl::Status status = shard.CreateVariables(plan).status();
+  CHECK_FALSE(shard.GetView().has_variables == !status.ok());
+  return status;
+}
+
+TEST_CASE("variables whose bytes wrap in their sum are refused before memory is asked for") {
+  VariablePlan plan = PlanOf(PlacementOf({{.name = "a", .dims = {int64_t{1} << 59, 1}},
+                                          {.name = "b", .dims = {int64_t{1} << 59, 1}},
+                                          {.name = "c", .dims = {int64_t{1} << 59, 1}},
+                                          {.name = "d", .dims = {int64_t{1} << 59, 1}}}),
+                             1, 1);
+  for (VariableSpec& spec : *plan.placement.mutable_variables()) {
+    spec.set_dtype(FLOAT64);
+    spec.set_sparse(true);
+    spec.mutable_initializer()->mutable_constant()->set_value(1);
+  }
+  plan.shared_memory = true;
+  bool is_asked = false;
+  const absl::Status status =
+      Create(plan, {.make_value_memory = [&](uint64_t) -> std::optional<ValueMemory> {
+               is_asked = true;
+               return std::nullopt;
+             }});
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK(absl::StrContains(status.message(), "variable \"b\" (1)"));
+  CHECK_FALSE(is_asked);
+}
+
+TEST_CASE("a variable that no machine has memory for is refused with its bytes") {
+  const absl::Status status = Create(PlanOf(PlacementOf({{"w", {int64_t{1} << 45}}}), 1, 1));
+  CHECK(absl::IsFailedPrecondition(status));
+  for (const char* part : {"variable \"w\" (0)", "140737488355328 bytes", "Remedy: "}) {
+    CAPTURE(part, status.message());
+    CHECK(absl::StrContains(status.message(), part));
+  }
+}
+
+TEST_CASE("variables that the process has no memory for are refused with what it has") {
+  VariablePlan plan = PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}}), 1, 1);
+  plan.optimizer.mutable_momentum()->set_momentum(0.9f);
+  // A value, the next one and a slot, of 400 bytes each, twice.
+  const auto with = [](uint64_t bytes) {
+    return ShardOptions{.available_memory = [bytes] { return std::optional(bytes); }};
+  };
+  CHECK(Create(plan, with(2400)).ok());
+  const absl::Status status = Create(plan, with(2399));
+  CHECK(absl::IsFailedPrecondition(status));
+  for (const char* part : {"variable \"b\" (1)", "take 1200 bytes", "before it 2400 bytes",
+                           "this process can take 2399 bytes", "Remedy: "}) {
+    CAPTURE(part, status.message());
+    CHECK(absl::StrContains(status.message(), part));
+  }
+}
+
+TEST_CASE("tokens are counted, not made, and their number has an end") {
+  VariablePlan plan = OneVariable(1, 1, FIFO);
+  plan.init_tokens = int64_t{1} << 30;
+  CHECK(Create(plan).ok());
+  plan.init_tokens = int64_t{1} << 59;
+  const absl::Status status = Create(plan);
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK(absl::StrContains(status.message(), "init_tokens"));
+}
+
+TEST_CASE("a job begins and ends at steps that can be counted on from") {
+  VariablePlan plan = OneVariable();
+  for (const int64_t step : {int64_t{-1}, kMin, kMax}) {
+    plan.start_step = GlobalStep(step);
+    CHECK(absl::IsInvalidArgument(Create(plan)));
+  }
+  plan = OneVariable();
+  plan.asynchronous = true;
+  plan.end_step = GlobalStep(kMax);
+  CHECK(absl::IsInvalidArgument(Create(plan)));
+}
+
+TEST_CASE("a grant that would commit a step after one that is not committed is refused") {
+  Harness h(OneVariable());
+  h.Grant(0, 1);
+  h.Push(0, 1, 0, 0, {1});
+  const GrantOrder next{.command = kCommand, .step = GlobalStep(1), .commit = true};
+  const absl::Status refused = h.Grant(next).status();
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK(absl::StrContains(refused.message(), "the job is at step 0"));
+  REQUIRE(h.shard.CommitStep(kCommand, GlobalStep(0), false).ok());
+  const auto closed = h.Grant(next);
+  h.Push(0, 2, 1, 0, {1});
+  CHECK(closed.status().ok());
+  CHECK(h.shard.GetView().global_step == GlobalStep(2));
+}
+
+TEST_CASE("a step that closes before it may be committed says so, and can be committed later") {
+  Harness h(OneVariable());
+  const auto first = h.Grant(0, 1);
+  // In time: the step before it may yet be granted again, with commit.
+  const auto second = h.Grant({.command = kCommand, .step = GlobalStep(1), .commit = true});
+  REQUIRE(second.IsParked());
+  h.Push(0, 1, 0, 0, {1});
+  h.Push(0, 2, 1, 0, {1});
+  CHECK(first.status().ok());
+  CHECK(absl::IsFailedPrecondition(second.status()));
+  CHECK(h.shard.GetView().shard_step == GlobalStep(2));
+  for (const int64_t step : {0, 1}) {
+    const auto committed = h.shard.CommitStep(kCommand, GlobalStep(step), false);
+    REQUIRE(committed.ok());
+    CHECK(*committed == GlobalStep(step + 1));
+  }
+}
+
+TEST_CASE("steps at the ends of their type are answered like any others") {
+  for (const bool asynchronous : {false, true}) {
+    VariablePlan plan = OneVariable();
+    plan.asynchronous = asynchronous;
+    if (asynchronous) {
+      plan.optimizer.mutable_learning_rate()->set_base(1);
+      plan.max_staleness = kMax;
+    }
+    Harness h(plan);
+    uint64_t push_seq = 0;
+    for (const int64_t step : {kMin, kMin + 1, int64_t{-1}, kMax - 1, kMax}) {
+      CAPTURE(asynchronous, step);
+      for (const bool keep : {false, true}) {
+        h.Grant({.command = kCommand, .step = GlobalStep(step), .keep_slots = keep});
+      }
+      h.shard.CommitStep(kCommand, GlobalStep(step), false).IgnoreError();
+      h.shard.Save(kCommand, GlobalStep(step), "/dev/null/nowhere").IgnoreError();
+      h.shard.ReleaseSnapshot(kCommand, GlobalStep(step)).IgnoreError();
+      h.Push(0, ++push_seq, step, 0, {1});
+      h.Pull(0, step, {{VariableId(0)}});
+      for (const char* slot : {"", "momentum"}) {
+        PullOrder order{IdentityOf(0), GlobalStep(step), {{VariableId(0)}}, true, slot};
+        Reply<PullResult> reply;
+        h.shard.Pull(order, reply.done());
+        CHECK_FALSE(reply.IsParked());
+      }
+    }
+    CHECK(h.shard.Report().variables == 1);
+  }
+}
+
+TEST_CASE("grants of steps that never come wait in bounded number") {
+  VariablePlan plan = OneVariable();
+  plan.asynchronous = true;
+  Harness h(plan);
+  int refused = 0;
+  for (int64_t step = 1'000; step < 2'000; ++step) {
+    const auto grant = h.Grant(step, 1);
+    refused += !grant.IsParked() && absl::IsResourceExhausted(grant.status());
+  }
+  CHECK(refused > 900);
+}
+
+TEST_CASE("a push far ahead of its worker's others is refused, and those stay welcome") {
+  Harness h(OneVariable());
+  const auto push = [&](uint64_t push_seq) {
+    return h.shard.Push(Message(IdentityOf(0), push_seq, 0).Whole(0, Shape({1}), {1}).Ready())
+        .status();
+  };
+  const uint64_t most = std::numeric_limits<uint64_t>::max();
+  CHECK(absl::IsOutOfRange(push(most)));
+  CHECK(push(1).ok());
+  const absl::Status refused = push(most);
+  CHECK(absl::IsOutOfRange(refused));
+  CHECK(absl::StrContains(refused.message(), "push_seq of worker 0"));
+  h.Grant(0, 1);
+  CHECK(h.Push(0, 2, 1, 0, {1}) == Verdict::kAccepted);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
