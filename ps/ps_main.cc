@@ -1,4 +1,5 @@
 // The parameter server daemon.
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -6,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "common/base/available_memory.h"
 #include "common/base/clock.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
@@ -19,6 +21,7 @@
 #include "common/rpc/stop_notice.h"
 #include "ps/service/chief_wait.h"
 #include "ps/service/ps_server.h"
+#include "ps/service/serial_thread.h"
 #include "ps/shard/shard.h"
 
 ABSL_FLAG(std::string, cluster, "",
@@ -62,9 +65,13 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   absl::once_flag first_call;
   const Incarnation incarnation = NewIncarnation();
   MemoryDesk memory;
-  Shard shard{ShardOptions{.threads = UsableCpus(), .make_value_memory = [&memory](uint64_t bytes) {
-                             return memory.MakeValues(bytes);
-                           }}};
+  SerialThread background;
+  Shard shard{ShardOptions{
+      .threads = UsableCpus(),
+      .make_value_memory = [&memory](uint64_t bytes) { return memory.MakeValues(bytes); },
+      .available_memory = [] { return AvailableMemory(); },
+      .run_in_background =
+          [&background](const std::function<void()>& work) { return background.TryDo(work); }}};
   const auto address = ListenAddress(absl::GetFlag(FLAGS_listen), task.address());
   if (!address.ok()) return PrintFailure(who, address.status());
   const auto server = PsServer::Start(

@@ -26,6 +26,7 @@ class Admission {
   // member.
   absl::Status CheckWorker(const WorkerIdentity& worker) const;
   bool IsMember(WorkerIndex worker, Incarnation incarnation) const;
+  bool IsMember(WorkerIndex worker) const { return members_.contains(worker); }
 
   // 0 before the first view.
   uint64_t job() const { return job_; }

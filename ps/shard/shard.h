@@ -34,6 +34,13 @@ struct ShardOptions {
   // Makes memory of so many bytes that workers can look at, for the values of one epoch; nullopt,
   // as where this is null: there is none, and they are on the heap. Any thread.
   std::function<std::optional<ValueMemory>(uint64_t bytes)> make_value_memory;
+  // Bytes that this process can still take; null, or nullopt: nobody knows. Variables that need
+  // more are refused. Any thread.
+  std::function<std::optional<uint64_t>()> available_memory;
+  // Does on another thread, one after the other, what takes long: copies for a checkpoint, and
+  // memory that is let go. Outlives the shard. The calling thread does what this answers with
+  // false, and everything where it is null.
+  std::function<bool(const std::function<void()>&)> run_in_background;
 };
 
 class Shard {
@@ -43,8 +50,8 @@ class Shard {
 
   ShardState GetView() const;
   // ABORTED: an older term or epoch. FAILED_PRECONDITION: another job, or another shard index than
-  // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, after
-  // waiting for the pushes in hand: not from a completion callback.
+  // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, and
+  // what still works on them, or makes them, comes to nothing.
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE.

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "ps/shard/shard_impl.h"
 #include "ps/shard/take_snapshot.h"
 
@@ -18,6 +19,7 @@ void Shard::Impl::GrantItself(HostedState* state) {
   asynchronous.stopped |= asynchronous.end.has_value() && step >= *asynchronous.end;
   // Where nothing takes gradients there is nothing that a step could wait for.
   if (asynchronous.stopped || asynchronous.paused || state->step.IsEmpty()) return;
+  if (is_leaving_) return;
   GrantTerms terms{.required = 1,
                    .learning_rate = LearningRateAt(asynchronous.learning_rate, step),
                    .commit = state->tokens != nullptr,
@@ -46,6 +48,12 @@ void Shard::Impl::ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done,
         absl::CancelledError(absl::StrCat("step ", order.step.value(), " was granted again")));
     grants_.erase(parked);
   }
+  if (grants_.size() >= limits::kMaxParkedGrants) {
+    return outbox->Answer<ClosedStep>(
+        std::move(*done), absl::ResourceExhaustedError(absl::StrCat(
+                              "grant of step ", order.step.value(), ": ", grants_.size(),
+                              " grants wait for their steps, and no more may")));
+  }
   grants_.push_back(
       {order.step, std::move(*done), order.keep_values, order.keep_slots, !waits, order.last});
   if (waits) return GrantItself(&state);
@@ -73,6 +81,17 @@ bool Shard::Impl::KeepNow(HostedState* state, std::vector<Closing>* closings) {
       terms.keep_slots |= grant.now && grant.keep_slots;
     }
   }
+  if (!CopiesLong(*state, terms)) return KeepNow(state, terms, closings);
+  DoInBackground([this, state, terms] {
+    std::vector<Closing> closings;
+    KeepNow(state, terms, &closings);
+    Settle(state, std::move(closings));
+  });
+  return false;
+}
+
+bool Shard::Impl::KeepNow(HostedState* state, const GrantTerms& terms,
+                          std::vector<Closing>* closings) {
   // Copying takes long; no variable closes meanwhile, because nothing is granted.
   const std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
   Outbox outbox;

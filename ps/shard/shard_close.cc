@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/check.h"
+#include "common/base/checked.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/shard_impl.h"
 #include "ps/shard/take_snapshot.h"
@@ -16,6 +17,9 @@ namespace {
 
 // With fewer parts to make, a helper would still be waiting for a core when all is made.
 constexpr size_t kPartsForHelpers = 5;
+
+// Copying so much keeps a thread for less than a millisecond.
+constexpr uint64_t kCopiedAtOnce = uint64_t{1} << 20;
 
 // Statistics up to this size travel with the closed step: the loss among them.
 constexpr int64_t kMaxStatisticElements = 16;
@@ -92,6 +96,12 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
         "grant of step ", order.step.value(),
         " with commit: only where one shard has all variables, not with ", state.num_shards));
   }
+  // A step that is at hand now will not be committed by one before it.
+  if (order.commit && order.step == state.step.shard_step() && order.step > state.global_step) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("grant of step ", order.step.value(), " with commit: the job is at step ",
+                     state.global_step.value(), ". Remedy: commit the steps before it first"));
+  }
   if (state.asynchronous.has_value()) {
     ParkMilestone(order, done, outbox);
     return absl::OkStatus();
@@ -124,15 +134,16 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
 void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outbox) {
   if (state->asynchronous.has_value()) {
     for (const HeldGradient& gradient : closing.gradients) {
-      state->asynchronous->staleness.Add(closing.step.value() - gradient.local_step.value());
+      state->asynchronous->staleness.Add(
+          SaturatingSubtract(closing.step.value(), gradient.local_step.value()));
     }
   }
   HostedVariable& hosted = *state->variables[closing.variable];
   outbox->LetGo(hosted.variable.DropPrevious());
   std::ranges::fill(hosted.early.arrived, 0);
-  Inbox::Removed losers = state->inbox.RemoveIf([&](const Incoming& incoming) {
-    return incoming.variable == closing.variable &&
-           state->step.IsStale(closing.variable, incoming.local_step);
+  state->budget.Close(closing.variable);
+  Inbox::Removed losers = state->inbox.RemoveIf(closing.variable, [&](const Incoming& incoming) {
+    return state->step.IsStale(closing.variable, incoming.local_step);
   });
   for (const std::shared_ptr<Incoming>& loser : losers) {
     Decide(state, loser->key, loser->variable, Verdict::kStale);
@@ -166,9 +177,15 @@ bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
     CloseDense(state, absl::MakeSpan(closings).subspan(num_sparse));
     closings.clear();
   } while (CompleteStep(state, &closings) || KeepNow(state, &closings));
-  absl::MutexLock lock(&mutex_);
-  --in_flight_;
-  return HasStopped(*state);
+  Outbox outbox;
+  bool has_stopped = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    has_stopped = HasStopped(*state);
+    EndFlight(&outbox);
+  }
+  outbox.Run();
+  return has_stopped;
 }
 
 void Shard::Impl::CloseRows(HostedState* state, Closing* closing) {
@@ -209,7 +226,10 @@ void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
       if (!entry.trainable && next[i].value->num_elements() <= kMaxStatisticElements) {
         state->statistics.push_back(Summary(entry, *next[i].value, closing.gradients.size()));
       }
-      state->variables[closing.variable]->variable.Publish(std::move(next[i]));
+      HostedVariable& hosted = *state->variables[closing.variable];
+      hosted.variable.Publish(std::move(next[i]));
+      const uint64_t before = std::exchange(hosted.extra_bytes, hosted.variable.ExtraBytes());
+      state->extra_bytes += hosted.extra_bytes - before;
       for (HeldGradient& gradient : closing.gradients) {
         Release(state, closing.variable, std::move(gradient.value), std::move(gradient.parts),
                 &outbox);
@@ -231,6 +251,21 @@ bool Shard::Impl::CompleteStep(HostedState* state, std::vector<Closing>* closing
     state->is_completing = true;
     terms = *state->step.terms();
   }
+  if (!CopiesLong(*state, terms)) return CompleteStep(state, terms, closings);
+  DoInBackground([this, state, terms] {
+    std::vector<Closing> closings;
+    CompleteStep(state, terms, &closings);
+    Settle(state, std::move(closings));
+  });
+  return false;
+}
+
+bool Shard::Impl::CopiesLong(const HostedState& state, const GrantTerms& terms) const {
+  return options_.run_in_background != nullptr && SnapshotBytes(state, terms) > kCopiedAtOnce;
+}
+
+bool Shard::Impl::CompleteStep(HostedState* state, GrantTerms terms,
+                               std::vector<Closing>* closings) {
   while (true) {
     // Copying takes long; no variable closes meanwhile, because the next step has not begun.
     std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
@@ -274,17 +309,18 @@ void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, O
   state->step.Advance();
   PublishFrozen(state, outbox);
   if (state->asynchronous.has_value()) GrantItself(state);
-  if (terms.commit) {
-    const absl::Status committed = Commit(step, terms.last, outbox);
-    LOCKSTEP_CHECK(committed.ok());
-  }
+  const absl::Status committed = terms.commit ? Commit(step, terms.last, outbox) : absl::OkStatus();
   std::ranges::sort(state->statistics, {}, &SmallStatistic::variable);
   state->last_closed = {step, state->step.shard_step(), accepted_, stale_,
                         std::exchange(state->statistics, {})};
   const auto parked = std::find_if(grants_.begin(), grants_.end(),
                                    [&](const ParkedGrant& grant) { return grant.step == step; });
   if (parked == grants_.end()) return;  // withdrawn with its term
-  outbox->Answer<ClosedStep>(std::move(parked->done), state->last_closed);
+  if (committed.ok()) {
+    outbox->Answer<ClosedStep>(std::move(parked->done), state->last_closed);
+  } else {
+    outbox->Answer<ClosedStep>(std::move(parked->done), committed);
+  }
   grants_.erase(parked);
 }
 

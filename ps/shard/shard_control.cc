@@ -28,7 +28,7 @@ absl::Status Shard::Impl::CheckServing() const {
 
 absl::Status Shard::Impl::CheckHosting() const {
   if (is_creating_) return absl::UnavailableError("the shard is creating its variables: try again");
-  if (state_ == nullptr) {
+  if (Hosted() == nullptr) {
     return NoVariablesError("the variables have not been created since it was started");
   }
   return absl::OkStatus();
@@ -59,7 +59,7 @@ absl::Status Shard::Impl::Admit(const WorkerIdentity& worker) const {
 
 ShardState Shard::Impl::StateNow() const {
   ShardState now{.job = admission_.job(), .term = admission_.term(), .epoch = admission_.epoch()};
-  if (state_ != nullptr) {
+  if (Hosted() != nullptr) {
     now.has_variables = true;
     now.shard_step = state_->step.shard_step();
     now.global_step = state_->global_step;
@@ -89,7 +89,7 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
 
     if (admission_.epoch() > epoch) EnterEpoch(&outbox);
     if (admission_.term() > term) {
-      if (state_ != nullptr && !state_->asynchronous.has_value()) state_->step.Revoke();
+      if (Hosted() != nullptr && !state_->asynchronous.has_value()) state_->step.Revoke();
       FailGrants(absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term.value(),
                                                  ": another chief commands")),
                  &outbox);
@@ -99,7 +99,10 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
           return !admission_.IsMember(pull.worker.worker, pull.worker.incarnation);
         },
         absl::AbortedError("the worker is no longer a member: register again"), &outbox);
-    if (state_ != nullptr) {
+    absl::erase_if(unread_, [this](const auto& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return !admission_.IsMember(of.first);
+    });
+    if (Hosted() != nullptr) {
       const auto has_left = [this](const Incoming& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return !admission_.IsMember(incoming.key.worker, incoming.key.incarnation);
       };
@@ -112,20 +115,51 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
   return result;
 }
 
-// Another epoch is another state: what belongs to the last one goes, once nobody works on it.
+// Another epoch is another state: calls find that of the last one no more, and it goes once nobody
+// works on it. Variables that are being made come to nothing (CreateVariables).
 void Shard::Impl::EnterEpoch(Outbox* outbox) {
-  mutex_.Await(absl::Condition(
-      +[](Impl* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
-        return self->in_flight_ == 0 && !self->is_creating_;
-      },
-      this));
-  if (state_ == nullptr) return;
+  if (Hosted() == nullptr) return;
   const absl::Status status =
       absl::AbortedError(absl::StrCat("the shard has entered epoch ", admission_.epoch().value()));
   FailGrants(status, outbox);
   pulls_.FailIf([](const ParkedPull&) { return true; }, status, outbox);
   if (state_->tokens != nullptr) Route(state_->tokens->Drop(status), outbox);
-  outbox->LetGo(std::shared_ptr<HostedState>(std::move(state_)));
+  state_->step.Revoke();
+  is_leaving_ = true;
+  ++in_flight_;
+  EndFlight(outbox);
+}
+
+void Shard::Impl::EndFlight(Outbox* outbox) {
+  if (--in_flight_ > 0 || !is_leaving_) return;
+  is_leaving_ = false;
+  LetGo(std::shared_ptr<HostedState>(std::move(state_)), outbox);
+}
+
+void Shard::Impl::LetGo(std::shared_ptr<const void> memory, Outbox* outbox) const {
+  if (options_.run_in_background == nullptr) return outbox->LetGo(std::move(memory));
+  const auto held = std::make_shared<std::shared_ptr<const void>>(std::move(memory));
+  if (!options_.run_in_background([held] { held->reset(); })) outbox->LetGo(std::move(*held));
+}
+
+void Shard::Impl::DoInBackground(std::function<void()> work) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++in_background_;
+    ++in_flight_;
+  }
+  const std::function<void()> counted = [this, work = std::move(work)] {
+    work();
+    absl::MutexLock lock(&mutex_);
+    --in_background_;
+  };
+  if (!options_.run_in_background(counted)) counted();
+}
+
+Shard::Impl::~Impl() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(
+      +[](int* in_background) { return *in_background == 0; }, &in_background_));
 }
 
 void Shard::Impl::FailGrants(const absl::Status& status, Outbox* outbox) {
@@ -142,7 +176,13 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
     LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(plan.command));
     mutex_.Await(absl::Condition(
-        +[](bool* is_creating) { return !*is_creating; }, &is_creating_));
+        +[](Impl* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
+          return !self->is_creating_ && !self->is_leaving_;
+        },
+        this));
+    // Again: the view may have changed meanwhile.
+    LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+    LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(plan.command));
     if (state_ != nullptr) {
       if (state_->plan != Fingerprint(plan)) {
         return absl::FailedPreconditionError(
@@ -182,7 +222,9 @@ absl::Status Shard::Impl::Finish(const Command& command) {
     const absl::Status status = absl::CancelledError("the job is over");
     FailGrants(status, &outbox);
     pulls_.FailIf([](const ParkedPull&) { return true; }, status, &outbox);
-    if (state_ != nullptr && state_->tokens != nullptr) Route(state_->tokens->Finish(), &outbox);
+    if (Hosted() != nullptr && state_->tokens != nullptr) {
+      Route(state_->tokens->Finish(), &outbox);
+    }
   }
   outbox.Run();
   return absl::OkStatus();
@@ -195,7 +237,7 @@ void Shard::Impl::Stop() {
     phase_ = Phase::kStopped;
     FailGrants(Stopping(), &outbox);
     pulls_.FailIf([](const ParkedPull&) { return true; }, Stopping(), &outbox);
-    if (state_ != nullptr && state_->tokens != nullptr) {
+    if (Hosted() != nullptr && state_->tokens != nullptr) {
       Route(state_->tokens->Drop(Stopping()), &outbox);
     }
   }

@@ -34,6 +34,8 @@ namespace lockstep::ps {
 class Shard::Impl {
  public:
   explicit Impl(const ShardOptions& options) : options_(options), pool_(options.threads) {}
+  // After Stop. Waits for what is done in the background.
+  ~Impl();
 
   // As in shard.h.
   ShardState GetView() const;
@@ -116,8 +118,19 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ShardState StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Null: there are none, or they are of an epoch that is over.
+  HostedState* Hosted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return is_leaving_ ? nullptr : state_.get();
+  }
+
   // Control.
   void EnterEpoch(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a part in in_flight_: the last one lets go of variables whose epoch is over.
+  void EndFlight(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Large memory, which takes long.
+  void LetGo(std::shared_ptr<const void> memory, Outbox* outbox) const;
+  // Does `work`, which counts in in_flight_, where it keeps nobody waiting.
+  void DoInBackground(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
   void FailGrants(const absl::Status& status, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Commit(GlobalStep step, bool last, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -176,6 +189,9 @@ class Shard::Impl {
   // Refuses what is malformed, most of it without the lock.
   absl::StatusOr<std::vector<ResolvedPiece>> CheckPull(const PullOrder& order) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts what the pull brings as not read. RESOURCE_EXHAUSTED: it is too much.
+  absl::StatusOr<ReaderPin> PinUnread(WorkerIndex worker, const std::vector<ResolvedPiece>& pieces)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The result, or the part for which the pull has to wait.
   static ParkedPulls::Attempt TryPull(const HostedState& state, ParkedPull* pull);
   static ParkedPulls::Attempt ReadVersion(const HostedState& state, ParkedPull* pull);
@@ -207,6 +223,10 @@ class Shard::Impl {
   void Publish(HostedState* state, absl::Span<Closing> closings, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool CompleteStep(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool CompleteStep(HostedState* state, GrantTerms terms, std::vector<Closing>* closings)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether what the terms keep takes too long to be copied by a thread that others wait for.
+  bool CopiesLong(const HostedState& state, const GrantTerms& terms) const;
   void PublishFrozen(HostedState* state, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -225,6 +245,8 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As CompleteStep.
   bool KeepNow(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool KeepNow(HostedState* state, const GrantTerms& terms, std::vector<Closing>* closings)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -235,11 +257,15 @@ class Shard::Impl {
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kServing;
   Admission admission_ ABSL_GUARDED_BY(mutex_);
   bool is_creating_ ABSL_GUARDED_BY(mutex_) = false;
-  // Calls that use `state_` without the lock. An epoch ends only when there are none.
+  // Calls that use `state_` without the lock: it stays until there are none.
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  int in_background_ ABSL_GUARDED_BY(mutex_) = 0;
+  // `state_` is of an epoch that is over: only those in flight know it.
+  bool is_leaving_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<HostedState> state_ ABSL_GUARDED_BY(mutex_);
   std::vector<ParkedGrant> grants_ ABSL_GUARDED_BY(mutex_);  // at most one per step
   ParkedPulls pulls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<WorkerIndex, std::shared_ptr<UnreadReplies>> unread_ ABSL_GUARDED_BY(mutex_);
   DequeueCall last_dequeue_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<DequeueCall, ParkedDequeue> dequeues_ ABSL_GUARDED_BY(mutex_);
   uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -18,7 +18,7 @@ ShardReport Shard::Impl::Report() const {
   report.duplicates = duplicates_;
   report.rejected = rejected_;
   report.waiting_pulls = static_cast<uint32_t>(pulls_.size());
-  if (state_ == nullptr) return report;
+  if (Hosted() == nullptr) return report;
 
   const HostedState& state = *state_;
   report.variables = static_cast<uint32_t>(state.catalog.size());

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "ps/shard/shard_impl.h"
@@ -48,7 +49,7 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
     if (snapshot == nullptr || !snapshot->has_slots) {
       return absl::FailedPreconditionError(absl::StrCat(
           "version ", version.value(), " is not kept with its slots: the grant of step ",
-          version.value() - 1, " must ask for that"));
+          SaturatingSubtract(version.value(), 1), " must ask for that"));
     }
     shard = admission_.shard();
     num_shards = state_->num_shards;
@@ -64,10 +65,13 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
 }
 
 absl::Status Shard::Impl::ReleaseSnapshot(const Command& command, GlobalStep version) {
-  std::shared_ptr<const Snapshot> released;
-  absl::MutexLock lock(&mutex_);
-  LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
-  released = state_->snapshots.Release(version);
+  Outbox outbox;
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
+    LetGo(state_->snapshots.Release(version), &outbox);
+  }
+  outbox.Run();
   return absl::OkStatus();
 }
 

@@ -38,6 +38,18 @@ std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerm
   return snapshot;
 }
 
+uint64_t SnapshotBytes(const HostedState& state, const GrantTerms& terms) {
+  if (!terms.keep_values && !terms.keep_slots) return 0;
+  uint64_t bytes = 0;
+  for (const auto& hosted : state.variables) {
+    const Variable& variable = hosted->variable;
+    const size_t num_copies = (variable.table() != nullptr) + (hosted->average() != nullptr) +
+                              (terms.keep_slots ? variable.slots().size() : 0);
+    bytes += num_copies * variable.num_bytes();
+  }
+  return bytes;
+}
+
 bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms) {
   if (snapshot == nullptr) return !terms.keep_values && !terms.keep_slots;
   return snapshot->has_slots || !terms.keep_slots;

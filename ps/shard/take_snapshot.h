@@ -13,6 +13,9 @@ namespace lockstep::ps {
 // copied; the scalars are left to the caller. nullptr when nothing is to be kept.
 std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms);
 
+// What it copies for that.
+uint64_t SnapshotBytes(const HostedState& state, const GrantTerms& terms);
+
 // Whether `snapshot`, which may be null, has all that the terms keep.
 bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms);
 

@@ -1,0 +1,216 @@
+// What takes long keeps nobody waiting: copies for a checkpoint, and the end of an epoch.
+#include <catch2/catch.hpp>
+#include <deque>
+
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::Harness;
+using test::IdentityOf;
+using test::kCommand;
+using test::Message;
+using test::OneVariable;
+using test::PlacementOf;
+using test::PlanOf;
+using test::Reply;
+
+// Does what it is given when it is told to.
+class Background {
+ public:
+  ShardOptions options() {
+    return {.run_in_background = [this](const std::function<void()>& work) {
+      work_.push_back(work);
+      return true;
+    }};
+  }
+  void Run() {
+    while (!work_.empty()) {
+      const std::function<void()> work = std::move(work_.front());
+      work_.pop_front();
+      work();
+    }
+  }
+  bool HasWork() const { return !work_.empty(); }
+
+ private:
+  std::deque<std::function<void()>> work_;
+};
+
+constexpr int64_t kElements = 1 << 20;
+
+Message Large(uint64_t push_seq, int64_t stamp, float value) {
+  Message message(IdentityOf(0), push_seq, stamp);
+  message.Whole(0, Shape({kElements}), std::vector<float>(kElements, value));
+  return message;
+}
+
+PullOrder SlotOf(int64_t version) {
+  PullOrder order{IdentityOf(0), GlobalStep(version), {{VariableId(0), 0, 8}}};
+  order.slot = "momentum";
+  return order;
+}
+
+TEST_CASE("slots are copied while other calls are answered, and are those of their version") {
+  Background background;
+  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1);
+  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  Harness h(plan, background.options());
+  const auto kept =
+      h.Grant({.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});
+  REQUIRE(h.shard.Push(Large(1, 0, 1).Ready(1 << 20)).ok());
+  REQUIRE(background.HasWork());
+  CHECK(kept.IsParked());
+  // The values are there, and gradients of the next step come in, with its grant.
+  CHECK_FALSE(h.Pull(0, 1, {{VariableId(0), 0, 4}}).IsParked());
+  const auto next = h.Grant(1, 1);
+  REQUIRE(h.shard.Push(Large(2, 1, 3).Ready(1 << 20)).ok());
+  CHECK(next.IsParked());
+  CHECK(h.shard.GetView().shard_step == GlobalStep(0));
+  background.Run();
+  CHECK(kept.status().ok());
+  CHECK(next.status().ok());
+  Reply<PullResult> slot;
+  h.shard.Pull(SlotOf(1), slot.done());
+  REQUIRE(slot.status().ok());
+  CHECK(test::ValuesOf(slot->pieces[0])[0] == 1);
+  CHECK(h.Pull(0, 1, {{VariableId(0), 0, 4}})->version == GlobalStep(1));
+  // What is released is let go there, too.
+  REQUIRE(h.shard.ReleaseSnapshot(kCommand, GlobalStep(1)).ok());
+  CHECK(background.HasWork());
+  background.Run();
+}
+
+TEST_CASE("a table is copied while other calls are answered") {
+  Background background;
+  Harness h(PlanOf(PlacementOf({{.name = "t", .dims = {kElements, 1}, .sparse = true}}), 1, 1),
+            background.options());
+  const auto kept = h.Grant(
+      {.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_values = true});
+  const Shape shape({kElements, 1});
+  REQUIRE(h.shard.Push(Message(IdentityOf(0), 1, 0).Rows(0, shape, {7}, {2}).Ready()).ok());
+  CHECK(kept.IsParked());
+  h.Grant(1, 1);
+  REQUIRE(h.shard.Push(Message(IdentityOf(0), 2, 1).Rows(0, shape, {7}, {2}).Ready()).ok());
+  background.Run();
+  CHECK(kept.status().ok());
+  const auto row = h.Pull(0, 1, {{.variable = VariableId(0), .rows = {7}}});
+  REQUIRE(row.status().ok());
+  CHECK(row->version == GlobalStep(1));
+  CHECK(test::ValuesOf(row->pieces[0])[0] == -2);
+}
+
+TEST_CASE("an asynchronous shard keeps what it has while other calls are answered") {
+  Background background;
+  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}, 2), 1, 1);
+  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  plan.optimizer.mutable_learning_rate()->set_base(1);
+  plan.asynchronous = true;
+  Harness h(plan, background.options());
+  REQUIRE(h.shard.Push(Large(1, 0, 1).Ready(1 << 20)).ok());
+  const auto kept = h.Grant({.command = kCommand, .step = GlobalStep(0), .keep_slots = true});
+  REQUIRE(background.HasWork());
+  CHECK(kept.IsParked());
+  REQUIRE(h.shard.Push(Large(2, 1, 3).Ready(1 << 20)).ok());
+  CHECK(h.shard.GetView().shard_step == GlobalStep(1));
+  background.Run();
+  CHECK(kept.status().ok());
+  CHECK(h.shard.GetView().shard_step == GlobalStep(2));
+  Reply<PullResult> slot;
+  h.shard.Pull(SlotOf(1), slot.done());
+  REQUIRE(slot.status().ok());
+  CHECK(test::ValuesOf(slot->pieces[0])[0] == 1);
+}
+
+TEST_CASE("little is copied at once") {
+  Background background;
+  VariablePlan plan = OneVariable();
+  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  Harness h(plan, background.options());
+  const auto kept = h.Grant({.command = kCommand, .step = GlobalStep(0), .keep_slots = true});
+  h.Push(0, 1, 0, 0, {1});
+  CHECK(kept.status().ok());
+}
+
+View NextEpoch() {
+  View view = test::ViewOf(1);
+  view.epoch = Epoch(2);
+  return view;
+}
+
+WorkerIdentity InNextEpoch() {
+  WorkerIdentity worker = IdentityOf(0);
+  worker.epoch = Epoch(2);
+  return worker;
+}
+
+TEST_CASE("an epoch begins while variables of the last one are made, and they come to nothing") {
+  Shard* made = nullptr;
+  ShardOptions options;
+  int num_made = 0;
+  options.make_value_memory = [&](uint64_t) -> std::optional<ValueMemory> {
+    if (++num_made > 1) return std::nullopt;
+    const auto state = made->SetView(NextEpoch());
+    REQUIRE(state.ok());
+    CHECK_FALSE(state->has_variables);
+    Reply<PullResult> pull;
+    made->Pull({InNextEpoch(), GlobalStep(0), {{VariableId(0)}}}, pull.done());
+    CHECK(absl::IsUnavailable(pull.status()));
+    return std::nullopt;
+  };
+  Shard shard(options);
+  made = &shard;
+  REQUIRE(shard.SetView(test::ViewOf(1)).ok());
+  VariablePlan plan = OneVariable();
+  plan.shared_memory = true;
+  CHECK(absl::IsAborted(shard.CreateVariables(plan).status()));
+  CHECK_FALSE(shard.GetView().has_variables);
+  plan.start_step = GlobalStep(5);
+  REQUIRE(shard.CreateVariables(plan).ok());
+  CHECK(shard.GetView().shard_step == GlobalStep(5));
+}
+
+TEST_CASE("an epoch begins while a step of the last one is at work, and reaches nothing of it") {
+  Harness h(OneVariable());
+  int calls = 0;
+  h.shard.Grant({.command = kCommand, .step = GlobalStep(0), .learning_rate = 1},
+                [&](const absl::StatusOr<ClosedStep>& closed) {
+                  ++calls;
+                  CHECK(closed.ok());
+                  // The thread that closes the step has not left it yet.
+                  const auto state = h.shard.SetView(NextEpoch());
+                  REQUIRE(state.ok());
+                  CHECK_FALSE(state->has_variables);
+                  CHECK(h.shard.Report().variables == 0);
+                  Reply<PullResult> pull;
+                  h.shard.Pull({InNextEpoch(), GlobalStep(1), {{VariableId(0)}}}, pull.done());
+                  CHECK(absl::IsFailedPrecondition(pull.status()));
+                  CHECK(absl::IsFailedPrecondition(h.Grant(1, 1).status()));
+                });
+  h.Push(0, 1, 0, 0, {1});
+  CHECK(calls == 1);
+  VariablePlan plan = OneVariable();
+  plan.start_step = GlobalStep(5);
+  REQUIRE(h.shard.CreateVariables(plan).ok());
+  CHECK(h.shard.GetView().shard_step == GlobalStep(5));
+}
+
+TEST_CASE("an epoch that begins while slots are copied ends the call that waits for them") {
+  Background background;
+  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1);
+  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  Harness h(plan, background.options());
+  const auto kept =
+      h.Grant({.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});
+  REQUIRE(h.shard.Push(Large(1, 0, 1).Ready(1 << 20)).ok());
+  REQUIRE(h.shard.SetView(NextEpoch()).ok());
+  CHECK(absl::IsAborted(kept.status()));
+  background.Run();
+  CHECK(kept.calls() == 1);
+  CHECK(h.shard.CreateVariables(plan).ok());
+  background.Run();
+}
+
+}  // namespace
+}  // namespace lockstep::ps
