@@ -45,8 +45,8 @@ inline constexpr uint64_t kMaxPushSeqGap = 1'000;
 // A worker asks for all values of a shard at once, in requests of 1 MiB: as many wait for a shard
 // of 64 GiB.
 inline constexpr size_t kMaxParkedPullsOfWorker = 65'536;
-// What such pulls name: 8 million rows.
-inline constexpr uint64_t kMaxParkedBytesOfWorker = uint64_t{64} << 20;
+// What such pulls name: 4 million rows.
+inline constexpr uint64_t kMaxParkedBytesOfWorker = uint64_t{32} << 20;
 // Of all workers.
 inline constexpr size_t kMaxParkedPulls = 1'048'576;
 inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
