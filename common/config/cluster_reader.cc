@@ -68,6 +68,13 @@ absl::StatusOr<ClusterSpec> ReadClusterFile(const std::string& path) {
 
 absl::StatusOr<TfConfig> ReadTfConfig(const std::string& text) {
   constexpr absl::string_view kSource = "TF_CONFIG";
+  const absl::string_view content = absl::StripLeadingAsciiWhitespace(text);
+  if (!content.empty() && content[0] != '{' && content[0] != '[') {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kSource, ": expected JSON, got \"", absl::CHexEscape(content.substr(0, 100)),
+                     "\". Remedy: set it to the text itself, {\"cluster\": ...}, or give a file "
+                     "with --cluster"));
+  }
   absl::StatusOr<ClusterJson> parsed = ParseClusterJson(text);
   if (!parsed.ok()) return InSource(kSource, parsed.status());
   TfConfig config{std::move(parsed->cluster)};

@@ -106,7 +106,7 @@ absl::Status CheckEvaluation(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("evaluation.every_steps", evaluation.every_steps(), 0));
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("evaluation.batch", evaluation.batch(), 0));
   if (evaluation.use_averages() && !job.optimizer().has_variable_averages()) {
-    return Broken("evaluation.use_averages", "there are none",
+    return Broken("evaluation.use_averages", "there are no averages to evaluate",
                   "give optimizer.variable_averages, or remove it");
   }
   const bool has_test_set =

@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/annotate.h"
+#include "common/base/remedy.h"
 #include "common/fs/input_file.h"
 
 namespace lockstep {
@@ -58,9 +58,7 @@ std::string LineAndColumn(absl::string_view text, size_t offset) {
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   absl::StatusOr<std::string> read = ReadFile(path, kMaxBytes);
-  if (!read.ok()) {
-    return WithMessage(read.status(), absl::StrCat(read.status().message(), ". Remedy: ", kRemedy));
-  }
+  if (!read.ok()) return AddRemedy(read.status(), kRemedy);
   std::string text = *std::move(read);
   if (absl::StartsWith(text, kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   if (const auto offset = FirstBadByte(text)) {

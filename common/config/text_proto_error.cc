@@ -122,10 +122,24 @@ std::string UnknownValue(const Types& types, const std::string& value,
   return "";
 }
 
+// Whether the name stands right behind a quote: a text whose quote is missing ends at the next one.
+bool TouchesQuote(const std::string& name, absl::string_view before) {
+  const size_t at = before.rfind(name);
+  return !name.empty() && at != before.npos && at > 0 &&
+         (before[at - 1] == '"' || before[at - 1] == '\'');
+}
+
+std::string MissingQuote(const std::string& name) {
+  return WithRemedy(absl::StrCat("expected a field, got \"", name, "\" behind a quote"),
+                    "close the text before it; is a quote missing on this line?");
+}
+
 // "Expected "{", found "0.002".": a block or a value, written as the other.
 std::string WrongForm(const Types& types, const std::string& expected, const std::string& found,
                       absl::string_view before) {
-  const FieldDescriptor* field = FindField(types, FieldBefore(before));
+  const std::string name = FieldBefore(before);
+  if (TouchesQuote(name, before)) return MissingQuote(name);
+  const FieldDescriptor* field = FindField(types, name);
   const std::string got = found.empty() ? "the end of the text" : absl::StrCat("\"", found, "\"");
   if (field == nullptr) {
     return WithRemedy(absl::StrCat("expected \"", expected, "\", got ", got),
@@ -190,6 +204,9 @@ TextProtoMistake Explain(const Descriptor& root, const std::string& message,
   const std::vector<std::string> quoted = QuotedParts(message);
   absl::string_view rest = message;
   if (absl::StrContains(message, "has no field named") && quoted.size() >= 2) {
+    if (TouchesQuote(quoted[1], before)) {
+      return {MissingQuote(quoted[1]), quoted[1]};
+    }
     return {UnknownField(types, quoted[0], quoted[1]), quoted[1]};
   }
   if (absl::StartsWith(message, "Unknown enumeration value of") && quoted.size() >= 2) {

@@ -1,5 +1,9 @@
 #include "deploy/cli/json_output.h"
 
+#include <utility>
+
+#include "common/base/annotate.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::deploy {
@@ -7,8 +11,11 @@ namespace lockstep::deploy {
 absl::StatusOr<JsonOutput> JsonOutput::Create(const std::string& path) {
   JsonOutput output;
   if (path.empty()) return output;
-  LOCKSTEP_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  output.file_.emplace(std::move(file));
+  absl::StatusOr<AtomicFile> file = AtomicFile::Create(path);
+  if (!file.ok()) {
+    return AddRemedy(Annotate(file.status(), "--json"), "name a file in a folder that exists");
+  }
+  output.file_.emplace(*std::move(file));
   return output;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/exit_code.h"
+#include "common/base/remedy.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/client/status_client.h"
@@ -52,8 +53,7 @@ absl::StatusOr<std::string> Text(const ProcessStatus& status) {
 absl::StatusOr<int> ShowStatus() {
   const std::string address = absl::GetFlag(FLAGS_address);
   if (auto parsed = ParseAddress(address); !parsed.ok()) {
-    return UsageError(
-        absl::StrCat(parsed.status().message(), ". Remedy: ./lockstep status HOST:PORT"));
+    return UsageError(SetRemedy(parsed.status(), "./lockstep status HOST:PORT").message());
   }
   const bool watch = absl::GetFlag(FLAGS_watch);
   for (bool first = true;; first = false) {

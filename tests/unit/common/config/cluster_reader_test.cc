@@ -154,6 +154,9 @@ TEST_CASE("TF_CONFIG without a chief says how to name one") {
   CHECK_THAT(TfError("{}"), Contains("there is no ps"));
   CHECK_THAT(TfError(""), Contains("1:1: not JSON: unexpected end of input"));
   CHECK_THAT(TfError("{\"cluster\": \xff}"), Contains("not JSON"));
+  CHECK_THAT(TfError("run/cluster.json"),
+             Contains("TF_CONFIG: expected JSON, got \"run/cluster.json\". Remedy: set it to the "
+                      "text itself"));
 }
 
 }  // namespace

@@ -102,6 +102,11 @@ TEST_CASE("Text in another format is recognised") {
   CHECK_THAT(ErrorOf<JobDef>("data { scale: 1,5 }"), Contains("decimals with a point"));
   CHECK_THAT(ErrorOf<JobDef>("}"), Contains("there is no { for this }"));
   CHECK_THAT(ErrorOf<JobDef>("data {"), Contains("close each { with a }"));
+  CHECK_THAT(ErrorOf<JobDef>("data { csv { train: 'a.csv test: 'b.csv' } }"),
+             Contains("1:35: expected a field, got \"b\" behind a quote. Remedy: close the text "
+                      "before it; is a quote missing on this line?"));
+  CHECK_THAT(ErrorOf<JobDef>("data { csv { train: 'a.csv test: 'test.csv' } }"),
+             Contains("expected a field, got \"test\" behind a quote"));
   CHECK_THAT(ErrorOf<JobDef>("name: 'open"), Contains("add the quote at its end"));
 }
 
