@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep {
@@ -20,6 +22,8 @@ namespace {
 
 constexpr size_t kLongestQuote = 40;
 constexpr size_t kMostColumnsNamed = 20;
+constexpr std::pair<char, const char*> kOtherSeparators[] = {
+    {';', "\";\""}, {'\t', "tabs"}, {'|', "\"|\""}};
 constexpr size_t kMostExactDigits = 15;  // that a double holds
 
 // For one line of an error message, whatever the file holds.
@@ -94,7 +98,21 @@ absl::Status CsvReader::RefuseNumericHeader() const {
                     "set no_header: true if the first line is an example");
 }
 
+// A file that is separated by something else is one column to us.
+absl::Status CsvReader::RefuseOtherSeparator() const {
+  if (columns_.size() > 1) return absl::OkStatus();
+  for (const auto& [separator, name] : kOtherSeparators) {
+    if (!absl::StrContains(scanner_.field(0), separator)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(scanner_.path(), ": line ", line(), ": expected columns separated by commas, ",
+                     "got no comma, but ", name, ". Remedy: save the file with commas, and with ",
+                     "decimal points (1.5)."));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CsvReader::FindLabelColumn() {
+  LOCKSTEP_RETURN_IF_ERROR(RefuseOtherSeparator());
   const std::string& wanted = format_.label_column;
   if (!wanted.empty()) {
     const auto found = std::find(columns_.begin(), columns_.end(), wanted);
@@ -107,13 +125,18 @@ absl::Status CsvReader::FindLabelColumn() {
     } else {
       size_t number;
       if (!IsCount(wanted) || !absl::SimpleAtoi(wanted, &number) || number >= columns_.size()) {
-        return BadColumns(absl::StrCat("no label column ", Quoted(wanted)),
+        const std::string nearest = Nearest(wanted, columns_);
+        return BadColumns(absl::StrCat("no label column ", Quoted(wanted),
+                                       nearest.empty() ? "" : ", did you mean ",
+                                       nearest.empty() ? "" : Quoted(nearest)),
                           "set label_column to one of their names, or to a number counted from 0");
       }
       label_index_ = number;
     }
   }
-  if (num_features() == 0) return BadColumns("no feature column", "add columns with features");
+  if (num_features() == 0) {
+    return BadColumns("no column beside the label", "add columns with features");
+  }
   features_.resize(num_features());
   return absl::OkStatus();
 }
@@ -145,11 +168,13 @@ absl::StatusOr<bool> CsvReader::Next() {
 absl::StatusOr<double> CsvReader::Number(size_t column) const {
   const absl::string_view text = scanner_.field(column);
   if (const auto number = ParseNumber(text)) return *number;
-  const bool comma = text.find(',') != absl::string_view::npos;
+  const bool comma = text.find_first_of(",;\t") != absl::string_view::npos;
   return absl::DataLossError(absl::StrCat(
       scanner_.path(), ": line ", line(), ": column ", Quoted(columns_[column]),
       ": expected a finite number, got ", Quoted(text), ". Remedy: ",
-      comma ? "write decimals with a point (1.5)." : "write a number; classes are 0, 1, 2, ..."));
+      comma ? "separate columns by commas and write decimals with a point (1.5)."
+      : absl::StripAsciiWhitespace(text).empty() ? "write a number: there are no missing values."
+                                                 : "write a number; classes are 0, 1, 2, ..."));
 }
 
 std::vector<std::string> CsvReader::FeatureNames() const {

@@ -20,8 +20,9 @@ struct CsvFormat {
 class CsvReader {
  public:
   // Reads the header. INVALID_ARGUMENT naming the columns there are when the label column is not
-  // one of them, when no feature is left, or when the header consists of numbers that look like the
-  // first example; DATA_LOSS for a file without records; otherwise as ByteSource.
+  // one of them, when no feature is left, when the header consists of numbers that look like the
+  // first example, or when something else than commas separates the columns; DATA_LOSS for a file
+  // without records; otherwise as ByteSource.
   static absl::StatusOr<CsvReader> Open(const std::string& path, const CsvFormat& format);
 
   // Goes to the next example; false at the end of the file. DATA_LOSS (file, line, column) for a
@@ -43,6 +44,7 @@ class CsvReader {
   absl::Status ReadColumns();
   absl::Status FindLabelColumn();
   absl::Status RefuseNumericHeader() const;
+  absl::Status RefuseOtherSeparator() const;
   absl::StatusOr<double> Number(size_t column) const;
   absl::Status BadColumns(absl::string_view what, absl::string_view remedy) const;
 

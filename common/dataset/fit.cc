@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace lockstep {
 
@@ -11,9 +12,15 @@ absl::Status CheckExamplesFit(absl::string_view file, const Shape& examples, con
       input.rank() == examples.rank() + 1 && input.dim(examples.rank()) == 1 &&
       std::equal(examples.dims().begin(), examples.dims().end(), input.dims().begin());
   if (examples == input || channel_missing) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      file, ": examples have the shape ", examples.ToString(), ", the model's input is ",
-      input.ToString(), ". Remedy: give the model's input the shape of the examples."));
+  const std::string remedy =
+      examples.rank() == 0
+          ? "name the file of the examples: this one has a single number for each, as labels do"
+          : absl::StrCat("write input_shape: [", absl::StrJoin(examples.dims(), ", "),
+                         examples.rank() == 2 ? ", 1" : "",
+                         "] in the model, or name files of its shape");
+  return absl::InvalidArgumentError(absl::StrCat(file, ": examples have the shape ",
+                                                 examples.ToString(), ", the model's input is ",
+                                                 input.ToString(), ". Remedy: ", remedy, "."));
 }
 
 absl::Status CheckIndicesKept(const DataDef& data) {

@@ -1,7 +1,9 @@
-// How many examples a job has, found out as cheaply as the files allow.
+// How many examples a job has, and whether they fit its model, found out as cheaply as the files
+// allow.
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "common/dataset/example_spec.h"
 #include "common/tensor/shape.h"
 #include "proto/job.pb.h"
 
@@ -13,9 +15,11 @@ struct DatasetSizes {
   Shape example_shape;
 };
 
-// IDX: reads the headers. CSV: reads all, keeps nothing. Errors as ReadExamples (what an IDX header
-// does not tell is found when the worker reads the file); in addition INVALID_ARGUMENT for test
-// data without labels, of another shape, or with other columns than the training data.
-absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data);
+// IDX: reads headers and labels. CSV: reads all, keeps nothing. Errors as ReadExamples (what an IDX
+// header does not tell of the examples is found when the worker reads the file); in addition
+// INVALID_ARGUMENT for test data without labels, of another shape, or with other columns than the
+// training data, and for examples that do not fit the model: their shape, their labels, in a CSV
+// file their row indices. `spec` is the model's.
+absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec);
 
 }  // namespace lockstep

@@ -45,17 +45,6 @@ absl::StatusOr<ClusterSpec> ChooseCluster(const LocalCluster& local) {
                      .chief = addresses[0]};
 }
 
-absl::Status CheckLocal(const std::string& path, const JobDef& job) {
-  constexpr int kMost = 1000;
-  const LocalCluster& local = job.local();
-  if (local.ps() >= 1 && local.workers() >= 1 && local.ps() + local.workers() <= kMost) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": local: expected at least 1 ps and 1 worker, at most ", kMost, " in all, got ps: ",
-      local.ps(), " workers: ", local.workers(), ". Remedy: write local { ps: 1 workers: 2 }"));
-}
-
 void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const LocalPlan& plan,
               const SyncDef& sync, Console* console) {
   const std::string mode = sync.has_asynchronous()
@@ -95,7 +84,6 @@ absl::StatusOr<std::string> MakeRunFolder(const std::string& run_dir, const std:
 
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {
   JobDef job = options.job.job;
-  LOCKSTEP_RETURN_IF_ERROR(CheckLocal(options.job_path, job));
   LOCKSTEP_RETURN_IF_ERROR(Annotate(ValidateJob(&job, job.local().workers()), options.job_path));
   LOCKSTEP_ASSIGN_OR_RETURN(const ClusterSpec cluster, ChooseCluster(job.local()));
   const LocalPlan plan = {

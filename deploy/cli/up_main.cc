@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/config/job.h"
+#include "deploy/cli/check_run.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/json_output.h"
@@ -49,6 +50,8 @@ absl::StatusOr<int> Up(Console* console) {
     return UsageError("--job: not set. Remedy: --job=FILE names what to train");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(options.job_path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string warning, CheckRun(options.job_path, options.job));
+  if (!warning.empty()) console->Error(warning);
   LOCKSTEP_ASSIGN_OR_RETURN(JsonOutput json, JsonOutput::Create(absl::GetFlag(FLAGS_json)));
   LOCKSTEP_ASSIGN_OR_RETURN(options.run_dir,
                             MakeRunFolder(absl::GetFlag(FLAGS_run_dir), options.job.job.name()));

@@ -45,6 +45,7 @@ class Launch {
     folder_.Write("model.textproto",
                   "input_shape: 4 layers { name: 'd' dense { units: 2 } } "
                   "layers { name: 'loss' softmax_cross_entropy {} }");
+    folder_.Write("t.csv", "a,b,c,d,y\n1,2,3,4,0\n5,6,7,8,1\n");
     folder_.Write("job.textproto", R"(
         model: "model.textproto" global_batch: 6 max_steps: 3
         data { csv { train: "t.csv" test: "t.csv" label_column: "y" } }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/dataset/example_spec.h"
 #include "common/tensor/shape.h"
 #include "proto/job.pb.h"
 #include "worker/data/batch.h"
@@ -25,25 +26,11 @@ struct PipelineOptions {
   int64_t towers = 1;
 };
 
-// What a model expects of its data, so that files that do not fit are refused before training.
-struct ExampleSpec {
-  Shape input_shape;
-  bool classifier = true;
-  int64_t num_outputs = 0;  // labels are 0 .. num_outputs - 1; or regression targets per example
-  // Columns [first, first + count) of an example of rank 1 must be whole numbers in [0, rows).
-  struct RowIndices {
-    int64_t first = 0;
-    int64_t count = 0;
-    int64_t rows = 0;
-  };
-  std::vector<RowIndices> row_indices;
-};
-
 class Pipeline {
  public:
   // Opens and checks the training files. NOT_FOUND for a missing file; DATA_LOSS (file, offset or
-  // line, expected, got) for wrong bytes, labels or row indices out of range; INVALID_ARGUMENT
-  // where the files do not fit the model, or the job would change row indices.
+  // line, expected, got) for wrong bytes; INVALID_ARGUMENT where the files do not fit the model,
+  // labels and row indices included, or the job would change row indices.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Open(const DataDef& data,
                                                         const ExampleSpec& spec,
                                                         const PipelineOptions& options);

@@ -8,8 +8,8 @@
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_proto.h"
 #include "common/fs/path.h"
+#include "common/job/example_spec.h"
 #include "common/optimizer/moving_average.h"
-#include "worker/tower/example_spec.h"
 
 namespace lockstep::worker {
 

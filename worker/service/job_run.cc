@@ -7,8 +7,8 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/job/example_spec.h"
 #include "common/log/log.h"
-#include "worker/tower/example_spec.h"
 
 namespace lockstep::worker {
 namespace {

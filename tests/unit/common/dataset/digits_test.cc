@@ -20,7 +20,7 @@ DataDef Digits() {
 }
 
 TEST_CASE("The digits that are shipped have the sizes of their README") {
-  const auto sizes = MeasureDataset(Digits());
+  const auto sizes = MeasureDataset(Digits(), {Shape({8, 8, 1}), true, 10});
   REQUIRE(sizes.ok());
   CHECK(sizes->train == 1438);
   CHECK(sizes->test == 359);

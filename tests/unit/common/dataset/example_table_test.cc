@@ -1,6 +1,8 @@
 #include "common/dataset/example_table.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "common/dataset/fit.h"
 #include "common/dataset/measure.h"
@@ -37,11 +39,24 @@ class Files {
   DataDef data;
 };
 
+// A model for the training files of the job: a classifier of 256 classes.
+ExampleSpec SpecFor(const DataDef& data) {
+  if (!data.has_csv()) return {Shape({2, 2}), true, 256};
+  std::ifstream file(data.csv().train());
+  std::string header;
+  std::getline(file, header);
+  return {Shape({std::max<int64_t>(1, std::ranges::count(header, ','))}), true, 256};
+}
+
+absl::StatusOr<DatasetSizes> Measure(const DataDef& data) {
+  return MeasureDataset(data, SpecFor(data));
+}
+
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 TEST_CASE("Measuring and reading agree on the number of examples") {
   Files files;
-  const auto sizes = MeasureDataset(files.data);
+  const auto sizes = Measure(files.data);
   REQUIRE(sizes.ok());
   CHECK(sizes->train == 6);
   CHECK(sizes->test == 3);
@@ -58,7 +73,7 @@ TEST_CASE("Measuring and reading agree on the number of examples") {
 TEST_CASE("CSV examples are measured and remember their lines") {
   Files files;
   const DataDef data = files.Csv("x,label,y\n1,0,2\n\n3,1,4\n", "x,label,y\n5,1,6\n");
-  const auto sizes = MeasureDataset(data);
+  const auto sizes = Measure(data);
   INFO(sizes.status().ToString());
   REQUIRE(sizes.ok());
   CHECK(sizes->train == 2);
@@ -81,7 +96,7 @@ TEST_CASE("Test data are optional, and so are labels to predict with") {
   REQUIRE(unlabelled.ok());
   CHECK_FALSE(unlabelled->has_labels());
   files.data.mutable_idx()->clear_test_images();
-  const auto sizes = MeasureDataset(files.data);
+  const auto sizes = Measure(files.data);
   REQUIRE(sizes.ok());
   CHECK(sizes->test == 0);
   CHECK_THAT(Message(ReadExamples(files.data, Split::kTest).status()),
@@ -164,7 +179,7 @@ TEST_CASE("What a job names wrongly is refused by field or file") {
     CAPTURE(c.name);
     DataDef data = files.data;
     c.change(data);
-    const auto status = MeasureDataset(data).status();
+    const auto status = Measure(data).status();
     INFO(status.ToString());
     CHECK(status.code() == c.code);
     CHECK_THAT(Message(status), Catch::Contains(c.message) && Catch::Contains("Remedy: "));
@@ -176,8 +191,34 @@ TEST_CASE("Reading finds what measuring cannot") {
   const std::string bytes = CountingIdx({6, 2, 2});
   files.data.mutable_idx()->set_train_images(
       files.folder.Write("cut", Gzip(bytes.substr(0, bytes.size() - 1))));
-  CHECK(MeasureDataset(files.data).ok());
+  CHECK(Measure(files.data).ok());
   CHECK(ReadExamples(files.data, Split::kTrain).status().code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("Labels and row indices that do not fit the model are found while measuring") {
+  Files files;
+  const auto error_of = [](const DataDef& data, const ExampleSpec& spec) {
+    const absl::Status status = MeasureDataset(data, spec).status();
+    CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+    CHECK_THAT(Message(status), Catch::Contains("Remedy: "));
+    return Message(status);
+  };
+  CHECK_THAT(error_of(files.data, {Shape({2, 2}), true, 5}),
+             Catch::Contains("train-labels: record 5: label 5, expected a whole number from 0 to "
+                             "4"));
+  CHECK_THAT(
+      error_of(files.data, {Shape({2, 2}), false, 3}),
+      Catch::Contains("train-labels: expected 3 targets for each example, got the shape []"));
+  const DataDef csv = files.Csv("x,label,y\n1,0,2\n3,1.5,9\n", "x,label,y\n5,1,6\n");
+  CHECK_THAT(error_of(csv, {Shape({2}), true, 2}),
+             Catch::Contains("train.csv: line 3: label 1.5, expected"));
+  CHECK_THAT(
+      error_of(csv, {Shape({2}), false, 26}),
+      Catch::Contains("train.csv: a CSV file has one target, the label_column, and the model "
+                      "has 26 outputs. Remedy: give the layer before l2_loss one output"));
+  CHECK_THAT(error_of(csv, {Shape({2}), false, 1, {{1, 1, 9}}}),
+             Catch::Contains("train.csv: line 3: column \"y\": 9, expected a row index"));
+  CHECK(MeasureDataset(csv, {Shape({2}), false, 1, {{1, 1, 10}}}).ok());
 }
 
 TEST_CASE("Examples fit an input of their shape, or one that adds a single channel") {
@@ -197,7 +238,7 @@ TEST_CASE("Examples fit an input of their shape, or one that adds a single chann
   for (const auto& [examples, input] : wrong) {
     const auto status = CheckExamplesFit("file", examples, input);
     CHECK(status.code() == absl::StatusCode::kInvalidArgument);
-    CHECK_THAT(Message(status), Catch::StartsWith("file: ") &&
+    CHECK_THAT(Message(status), Catch::StartsWith("file: ") && Catch::Contains("Remedy: ") &&
                                     Catch::Contains(examples.ToString()) &&
                                     Catch::Contains(input.ToString()));
   }

@@ -217,7 +217,7 @@ TEST_CASE("Pipelines that cannot be are refused with field, expected and got") {
          s.input_shape = Shape({4, 4, 3});
        },
        invalid, "[4,4], the model's input"},
-      {[](D, S s, P) { s.num_outputs = 5; }, absl::StatusCode::kDataLoss, "record 5: label 5"},
+      {[](D, S s, P) { s.num_outputs = 5; }, invalid, "record 5: label 5"},
       {[](D d, S, P) { d.set_num_classes(11); }, invalid, "data.num_classes"},
       {[](D d, S, P) { d.set_shuffle_buffer(-1); }, invalid, "data.shuffle_buffer"},
       {[](D d, S, P) { d.set_prefetch(-2); }, invalid, "data.prefetch"},

@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "chief/plan/place.h"
+#include "common/job/example_spec.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker/evaluate/fakes.h"
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/ps_cluster.h"
 #include "worker/evaluate/evaluate_range.h"
-#include "worker/tower/example_spec.h"
 
 namespace lockstep::worker {
 namespace {

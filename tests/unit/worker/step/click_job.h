@@ -11,11 +11,11 @@
 #include "absl/synchronization/mutex.h"
 #include "chief/plan/place.h"
 #include "common/config/text_proto.h"
+#include "common/job/example_spec.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/ps_cluster.h"
 #include "worker/step/training_loop.h"
-#include "worker/tower/example_spec.h"
 
 namespace lockstep::worker::test {
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "common/base/philox.h"
+#include "common/job/example_spec.h"
 #include "tests/unit/worker/tower/models.h"
-#include "worker/tower/example_spec.h"
 #include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {

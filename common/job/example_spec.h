@@ -1,11 +1,11 @@
 // What a model expects of its data.
 #pragma once
 
+#include "common/dataset/example_spec.h"
 #include "common/model/graph.h"
-#include "worker/data/pipeline.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 
 ExampleSpec ExampleSpecOf(const ModelGraph& graph);
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

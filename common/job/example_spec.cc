@@ -1,8 +1,8 @@
-#include "worker/tower/example_spec.h"
+#include "common/job/example_spec.h"
 
 #include "common/model/index_columns.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 
 ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
   ExampleSpec spec{graph.input_shape(), graph.is_classifier(), graph.num_outputs(), {}};
@@ -12,4 +12,4 @@ ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
   return spec;
 }
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

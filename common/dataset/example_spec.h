@@ -1,0 +1,24 @@
+// What a model expects of its data, so that files that do not fit are refused before training.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/tensor/shape.h"
+
+namespace lockstep {
+
+struct ExampleSpec {
+  Shape input_shape;
+  bool classifier = true;
+  int64_t num_outputs = 0;  // labels are 0 .. num_outputs - 1; or regression targets per example
+  // Columns [first, first + count) of an example of rank 1 must be whole numbers in [0, rows).
+  struct RowIndices {
+    int64_t first = 0;
+    int64_t count = 0;
+    int64_t rows = 0;
+  };
+  std::vector<RowIndices> row_indices;
+};
+
+}  // namespace lockstep

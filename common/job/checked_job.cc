@@ -1,0 +1,65 @@
+#include "common/job/checked_job.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
+#include "common/base/nearest.h"
+#include "common/base/remedy.h"
+#include "common/base/status_macros.h"
+#include "common/dataset/example_rules.h"
+#include "common/dataset/fit.h"
+#include "common/fs/folder.h"
+#include "common/job/example_spec.h"
+
+namespace lockstep {
+namespace {
+
+absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& graph) {
+  std::vector<std::string> trained;
+  for (const ModelVariable& variable : graph.variables()) {
+    if (variable.trainable && !variable.frozen) trained.push_back(variable.name);
+  }
+  for (const std::string& name : averages.only()) {
+    if (std::ranges::find(trained, name) != trained.end()) continue;
+    const std::vector<std::string> known = NearestFirst(name, trained);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "optimizer.variable_averages.only: the model trains no variable \"", name, "\". Remedy: ",
+        known.empty() ? "remove it" : absl::StrCat("use a name such as \"", known.front(), "\"")));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, LoadedJob loaded,
+                                              int64_t num_workers) {
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(ValidateJob(&loaded.job, num_workers), job_file));
+  CheckedJob checked{.job = std::move(loaded.job), .model = std::move(loaded.model)};
+  absl::StatusOr<ModelGraph> graph = ModelGraph::Build(checked.model);
+  if (!graph.ok()) return Annotate(graph.status(), checked.job.model());
+  checked.graph = *std::move(graph);
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(
+      CheckAveraged(checked.job.optimizer().variable_averages(), checked.graph), job_file));
+  const ExampleSpec spec = ExampleSpecOf(checked.graph);
+  if (!spec.row_indices.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckIndicesKept(checked.job.data()), job_file));
+  }
+  if (spec.classifier) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        Annotate(NumClasses(checked.job.data().num_classes(), spec).status(), job_file));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(checked.examples, MeasureDataset(checked.job.data(), spec));
+  return checked;
+}
+
+absl::Status MakeCheckpointFolder(const std::string& job_file, const JobDef& job) {
+  const std::string& folder = job.checkpoint().folder();
+  if (folder.empty()) return absl::OkStatus();
+  return AddRemedy(Annotate(MakeFolders(folder), absl::StrCat(job_file, ": checkpoint.folder")),
+                   "name a folder in which this user may write");
+}
+
+}  // namespace lockstep

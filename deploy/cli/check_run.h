@@ -1,0 +1,17 @@
+// What can be known to be wrong with a run before any of its processes starts.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/config/job.h"
+
+namespace lockstep::deploy {
+
+// Checks the cluster that the job asks for, the model and the data by the chief's own rules, and
+// makes the checkpoint folder. The first thing that is wrong, one line naming file, place and
+// remedy. OK: a warning for the user about what the job says and this machine does not do; empty:
+// none.
+absl::StatusOr<std::string> CheckRun(const std::string& job_path, const LoadedJob& loaded);
+
+}  // namespace lockstep::deploy
