@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/exit_code.h"
+#include "common/base/remedy.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
@@ -46,13 +47,19 @@ constexpr char kUsage[] =
     "\n"
     "The model, the scaling of its inputs and the label column come from the checkpoint.\n";
 
+absl::Status CheckNotNegative(absl::string_view flag, int64_t value, absl::string_view all) {
+  if (value >= 0) return absl::OkStatus();
+  return UsageError(absl::StrCat(flag, ": expected a number from 0 on, got ", value,
+                                 ". Remedy: leave it out for all ", all));
+}
+
 absl::Status CheckFlags(bool evaluate) {
   if (absl::GetFlag(FLAGS_checkpoint).empty())
     return UsageError("--checkpoint: not set. Remedy: --checkpoint=DIR names what to load");
   if (absl::GetFlag(FLAGS_data).empty() && !evaluate)
     return UsageError("--data: not set. Remedy: --data=FILE names the examples to predict");
-  if (absl::GetFlag(FLAGS_limit) < 0) return UsageError("--limit: expected 0 or more");
-  if (absl::GetFlag(FLAGS_threads) < 0) return UsageError("--threads: expected 0 or more");
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--limit", absl::GetFlag(FLAGS_limit), "examples"));
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--threads", absl::GetFlag(FLAGS_threads), "CPUs"));
   return absl::OkStatus();
 }
 
@@ -69,7 +76,10 @@ absl::StatusOr<Session> Open() {
   std::vector<std::string> warnings;
   auto folder = ResolveCheckpoint(absl::GetFlag(FLAGS_checkpoint), &warnings);
   for (const std::string& warning : warnings) absl::FPrintF(stderr, "warning: %s\n", warning);
-  if (!folder.ok()) return folder.status();
+  if (!folder.ok()) {
+    return AddRemedy(folder.status(),
+                     "--checkpoint=DIR names a folder that a job wrote (its checkpoint.folder)");
+  }
   session.folder = *std::move(folder);
   LOCKSTEP_ASSIGN_OR_RETURN(session.model, TrainedModel::Load(session.folder));
 

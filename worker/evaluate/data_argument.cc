@@ -4,21 +4,45 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/byte_source.h"
 #include "common/dataset/csv_reader.h"
+#include "common/dataset/fit.h"
+#include "common/dataset/idx.h"
 
 namespace lockstep::worker {
 namespace {
 
 // An IDX file starts with two zero bytes; no text does.
 absl::StatusOr<bool> IsIdx(const std::string& file) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto source, ByteSource::Open(file));
+  const auto opened = ByteSource::Open(file);
+  if (!opened.ok()) return SetRemedy(opened.status(), "give --data a file that this user may read");
+  const auto& source = *opened;
   std::array<std::byte, 2> start;
-  LOCKSTEP_ASSIGN_OR_RETURN(const size_t size, source->Read(absl::MakeSpan(start)));
+  const auto read = source->Read(absl::MakeSpan(start));
+  if (!read.ok()) return SetRemedy(read.status(), "give --data a file that this user may read");
+  const size_t size = *read;
   return size == start.size() && start[0] == std::byte{0} && start[1] == std::byte{0};
+}
+
+// A model that is trained takes what it takes: the file has to change.
+absl::Status WrongColumns(const std::string& file, int64_t columns, int64_t inputs,
+                          const std::string& label_column, bool has_label) {
+  const std::string labelled =
+      label_column.empty()
+          ? ""
+          : absl::StrCat(", or ", inputs + 1, " columns with the label in column \"",
+                         absl::CHexEscape(label_column), "\"");
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ": ", columns, columns == 1 ? " column" : " columns",
+                   has_label ? ", one of them the label" : "", ", the model takes ", inputs,
+                   inputs == 1 ? " number" : " numbers", labelled,
+                   ". Remedy: give the file the columns that the model was trained on"));
 }
 
 // By the number of columns: as many as the model has inputs means that labels are missing.
@@ -31,14 +55,21 @@ absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel&
       CsvReader::Open(file, {.label_column = "", .header = !csv.no_header()}));
   const int64_t columns = static_cast<int64_t>(reader.num_features());
   const int64_t inputs = model.graph.input_shape().num_elements();
-  if (columns == inputs) {
+  const std::string label = csv.label_column();
+  const bool has_label =
+      !csv.no_header() && !label.empty() && absl::c_linear_search(reader.FeatureNames(), label);
+  if (columns == inputs && !has_label) {
     csv.clear_label_column();
-  } else if (csv.label_column().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": ", columns, " columns, the model takes ", inputs,
-                     ". Remedy: leave only the model's inputs in the file"));
+  } else if (columns != inputs + 1 || label.empty()) {
+    return WrongColumns(file, columns, inputs, label, has_label);
   }
   return csv;
+}
+
+absl::Status CheckShape(const std::string& file, const TrainedModel& model) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader header, ReadIdxHeader(file));
+  return SetRemedy(CheckExamplesFit(file, header.shape, model.graph.input_shape()),
+                   "give --data examples like those that the model was trained on");
 }
 
 }  // namespace
@@ -49,6 +80,7 @@ absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const Train
   DataDef data = model.job.data();
   LOCKSTEP_ASSIGN_OR_RETURN(const bool idx, IsIdx(files.first));
   if (idx) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckShape(files.first, model));
     data.clear_csv();
     data.mutable_idx()->Clear();
     data.mutable_idx()->set_test_images(files.first);

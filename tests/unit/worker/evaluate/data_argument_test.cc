@@ -13,7 +13,8 @@ namespace {
 
 using lockstep::test::TemporaryFolder;
 
-const std::string kIdx("\0\0\x08\x01\0\0\0\x01\x07", 9);
+// One record of two bytes.
+const std::string kIdx("\0\0\x08\x02\0\0\0\x01\0\0\0\x02\x07\x07", 14);
 
 // A model of two inputs whose job reads CSV with the label in column "y".
 TrainedModel CsvModel() {
@@ -43,6 +44,24 @@ TEST_CASE("IDX images come alone or with their labels and keep the job's scaling
   const auto both = DataFromArgument(images + ",labels,with comma", model);
   REQUIRE(both.ok());
   CHECK(both->idx().test_labels() == "labels,with comma");
+}
+
+TEST_CASE("IDX files of another shape are refused with what to give instead") {
+  const TemporaryFolder folder;
+  const std::string three("\0\0\x08\x02\0\0\0\x01\0\0\0\x03\x07\x07\x07", 15);
+  const absl::Status status = DataFromArgument(folder.Write("images", three), CsvModel()).status();
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(absl::StrContains(status.message(),
+                          "/images: examples have the shape [3], the model's input is [2]. Remedy: "
+                          "give --data examples like those"));
+}
+
+TEST_CASE("a folder or a missing file is refused by the flag") {
+  for (const char* path : {"/", "/no/such/file"}) {
+    const absl::Status status = DataFromArgument(path, CsvModel()).status();
+    CHECK(absl::StrContains(status.message(), "Remedy: give --data a file"));
+    CHECK_FALSE(absl::StrContains(status.message(), "job file"));
+  }
 }
 
 TEST_CASE("IDX is recognised through gzip") {
@@ -91,7 +110,23 @@ TEST_CASE("files that cannot be what is asked for are refused") {
   const absl::Status columns =
       DataFromArgument(folder.Write("wide.csv", "a,b,c\n1,2,3\n"), model).status();
   CHECK(columns.code() == absl::StatusCode::kInvalidArgument);
-  CHECK(absl::StrContains(columns.message(), "3 columns, the model takes 2"));
+  CHECK(absl::StrContains(columns.message(), "3 columns, the model takes 2 numbers. Remedy"));
+}
+
+TEST_CASE("a CSV file with columns that the model does not take says which it takes") {
+  const TemporaryFolder folder;
+  const auto error_of = [&](const std::string& text) {
+    const std::string file = folder.Write("f.csv", text);
+    const absl::Status status = DataFromArgument(file, CsvModel()).status();
+    CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+    return std::string(status.message().substr(file.size()));
+  };
+  CHECK(error_of("a,b,c,y\n1,2,3,0\n") ==
+        ": 4 columns, one of them the label, the model takes 2 numbers, or 3 columns with the "
+        "label in column \"y\". Remedy: give the file the columns that the model was trained on");
+  CHECK(absl::StrContains(error_of("a\n1\n"), ": 1 column, the model takes 2 numbers"));
+  // As many columns as inputs, but the label is one of them.
+  CHECK(absl::StrContains(error_of("a,y\n1,0\n"), ": 2 columns, one of them the label"));
 }
 
 }  // namespace
