@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "chief/membership/describe.h"
 #include "chief/service/job_run.h"
+#include "chief/service/summary.h"
 
 namespace lockstep::chief {
 
@@ -155,11 +156,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   }
 
   for (const EvaluationTotals& totals : record_.evaluations) {
-    EvaluationSummary* evaluation = job->add_evaluations();
-    evaluation->set_step(totals.version.value());
-    evaluation->set_examples(totals.examples);
-    evaluation->set_accuracy(totals.accuracy);
-    evaluation->set_loss(totals.loss);
+    *job->add_evaluations() = ToStatus(plan_, totals);
   }
 }
 

@@ -43,7 +43,8 @@ std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {
     summary["evaluations"].push_back({{"step", totals.version.value()},
                                       {"examples", totals.examples},
                                       {"accuracy", Accuracy(plan, totals)},
-                                      {"loss", Number(totals.loss)}});
+                                      {"loss", Number(totals.loss)},
+                                      {"averages", plan.job.evaluation().use_averages()}});
   }
   if (!record.losses.empty()) {
     summary["losses"] = nlohmann::json::array();
@@ -67,11 +68,23 @@ std::string ProgressLine(const JobPlan& plan, const RunRecord& record, absl::Dur
   return line;
 }
 
+EvaluationSummary ToStatus(const JobPlan& plan, const EvaluationTotals& totals) {
+  EvaluationSummary summary;
+  summary.set_step(totals.version.value());
+  summary.set_examples(totals.examples);
+  if (plan.is_classifier) summary.set_accuracy(totals.accuracy);
+  summary.set_loss(totals.loss);
+  summary.set_averages(plan.job.evaluation().use_averages());
+  summary.set_regression(!plan.is_classifier);
+  return summary;
+}
+
 std::string EvaluationLine(const JobPlan& plan, const EvaluationTotals& totals) {
   return absl::StrCat(
-      "evaluation at step ", totals.version.value(), ": ",
-      plan.is_classifier ? absl::StrFormat("accuracy %.2f %%, ", 100 * totals.accuracy) : "",
-      absl::StrFormat("loss %.4f", totals.loss), " (", totals.examples, " examples)");
+      "evaluation ", plan.job.evaluation().use_averages() ? "of the averages " : "", "at step ",
+      totals.version.value(), ": ",
+      plan.is_classifier ? absl::StrFormat("test accuracy %.2f %%, ", 100 * totals.accuracy) : "",
+      absl::StrFormat("test loss %.4f", totals.loss), ", on ", totals.examples, " examples");
 }
 
 }  // namespace lockstep::chief
