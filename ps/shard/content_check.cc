@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
@@ -45,6 +46,15 @@ absl::Status CheckIndices(const CatalogEntry& entry, uint64_t first, uint64_t co
       });
 }
 
+absl::Status Diverged(const CatalogEntry& entry, uint64_t element, double number) {
+  return WithExitCode(
+      absl::InvalidArgumentError(absl::StrCat(
+          Quoted(entry), ": element ", element, " of the gradient: expected a finite value, got ",
+          number, ": training diverges, and the job refuses that (sync.non_finite). Remedy: lower ",
+          "the learning rate, limit the gradient (optimizer.clipping), or check the data")),
+      ExitCode::kDiverged);
+}
+
 template <typename T, typename Number>
 absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end, uint64_t from,
                          PieceCursor* payload) {
@@ -57,9 +67,7 @@ absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end
                            [&](T value, uint64_t element) -> absl::Status {
                              const auto number = static_cast<Number>(value);
                              if (std::isfinite(number)) return absl::OkStatus();
-                             return absl::InvalidArgumentError(absl::StrCat(
-                                 Quoted(entry), ": element ", element,
-                                 " of the gradient: expected a finite ", "value, got ", number));
+                             return Diverged(entry, element, number);
                            });
 }
 

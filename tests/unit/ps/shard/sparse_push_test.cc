@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/match.h"
+#include "common/base/exit_code.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -162,6 +163,10 @@ TEST_CASE("values that are not finite count unless the job refuses them") {
                          "variable \"table\" (1): element 3"));
   CHECK(absl::StrContains(ErrorOf(&refusing, From(0).Rows(1, kTable, {1}, {0, 0}, 8, 3)),
                           "pieces of whole elements"));
+  CHECK(absl::StrContains(ErrorOf(&refusing, From(0).Whole(0, Shape({1}), {bad})),
+                          "(sync.non_finite). Remedy: lower the learning rate"));
+  CHECK(ExitCodeFor(refusing.shard.Push(From(0).Whole(0, Shape({1}), {bad}).Ready()).status()) ==
+        ExitCode::kDiverged);
   CHECK(refusing.shard.Report().held_bytes == 0);
   CHECK(VerdictOf(&refusing, From(0).Rows(1, kTable, {1}, {0, 1})) == Verdict::kAccepted);
 }
