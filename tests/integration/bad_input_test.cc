@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/integration/check_ends.h"
 #include "tests/integration/cluster.h"
 #include "tests/support/process.h"
 
@@ -19,15 +20,6 @@ namespace {
 using Catch::Matchers::Contains;
 
 constexpr absl::Duration kLimit = absl::Seconds(10);
-
-// The command ends in time with this code, and its output holds all of `words`.
-void CheckEnds(std::vector<std::string> command, int exit_code,
-               const std::vector<std::string>& words, std::vector<std::string> environment = {}) {
-  const Ended ended = RunToEnd(std::move(command), kLimit, std::move(environment));
-  INFO(ended.output);
-  CHECK(ended.exit_code == exit_code);
-  for (const std::string& word : words) CHECK_THAT(ended.output, Contains(word));
-}
 
 // A chief refuses this job by itself.
 void CheckChiefRefuses(const JobText& job, int exit_code, const std::vector<std::string>& words) {
@@ -220,16 +212,16 @@ void CheckCsvRefused(const std::string& rows, int exit_code, const std::vector<s
 TEST_CASE("a CSV row with too few columns, a word for a number or a wild label is named") {
   CheckCsvRefused("5,0\n", 65, {"t.csv: line 4:"});
   CheckCsvRefused("5,many,0\n", 65, {"t.csv: line 4:", "many"});
-  CheckCsvRefused("5,6,2\n", 65, {"t.csv", "label", "2"});
+  CheckCsvRefused("5,6,2\n", 78, {"t.csv: line 4: label 2", "from 0 to 1", "Remedy"});
 }
 
 TEST_CASE("a row index that is no whole number or beyond the table is named") {
   const std::string model =
       "input_shape: 2 layers { name: 'e' embedding { rows: 5 dim: 2 combiner: SUM } } "
       "layers { name: 'loss' softmax_cross_entropy {} }";
-  CheckCsvRefused("0,5,0\n", 65, {"t.csv: line 4: column \"b\": 5, expected", "from 0 to 4"},
+  CheckCsvRefused("0,5,0\n", 78, {"t.csv: line 4: column \"b\": 5, expected", "from 0 to 4"},
                   model);
-  CheckCsvRefused("0.5,4,0\n", 65, {"t.csv: line 4: column \"a\": 0.5, expected"}, model);
+  CheckCsvRefused("0.5,4,0\n", 78, {"t.csv: line 4: column \"a\": 0.5, expected"}, model);
 }
 
 void CheckIdxRefused(const std::string& images, const std::vector<std::string>& words) {
