@@ -338,7 +338,12 @@ bool JobRun::StandsStill(const PsPending& pending) {
 
 void JobRun::Finish(absl::Status outcome) {
   if (phase_ >= Phase::kTelling) return;
-  if (!outcome.ok()) log::Info(absl::StrCat("the job ends: ", outcome.message()));
+  // An error is the last line that the chief prints; who asked for the end is told here alone.
+  if (absl::IsCancelled(outcome)) {
+    log::Info(absl::StrCat("the job ends: ", outcome.message()));
+  } else if (!outcome.ok()) {
+    log::Info("the job ends with an error");
+  }
   const bool had_begun = phase_ >= Phase::kTraining;
   phase_ = Phase::kTelling;
   outcome_ = std::move(outcome);

@@ -87,9 +87,12 @@ TEST_CASE("a gradient that is not finite ends the job where the job refuses it")
                     .sync = "non_finite: REFUSE_NON_FINITE"});
   const auto code = cluster.chief().Wait(kWhole);
   INFO(cluster.Logs());
-  CHECK(code == 78);
-  CHECK_THAT(cluster.chief().Output(), Contains("worker ") && Contains("variable \"") &&
-                                           (Contains("nan") || Contains("inf")));
+  CHECK(code == 79);
+  const std::string output = cluster.chief().Output();
+  CHECK_THAT(output, Contains("worker ") && Contains("variable \"") &&
+                         (Contains("nan") || Contains("inf")) && Contains("limit the gradient"));
+  // The sentence is the last line, and nowhere else.
+  CHECK(output.find("limit the gradient") == output.rfind("limit the gradient"));
 }
 
 }  // namespace
