@@ -10,6 +10,11 @@
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep::rpc {
+namespace {
+
+constexpr char kChief[] = "chief";
+
+}  // namespace
 
 absl::Status DescribePortHolder(const std::string& address, const std::string& owner) {
   grpc::ClientContext context;
@@ -22,12 +27,16 @@ absl::Status DescribePortHolder(const std::string& address, const std::string& o
         " is in use by a process that is no task of Lockstep's. Remedy: end it, or give ", owner,
         " another port in the cluster spec"));
   }
-  const std::string name = absl::StrCat(holder.role(), " ", holder.task());
+  // There is one chief, which has no index to name.
+  const bool is_chief = holder.role() == kChief;
+  const std::string name =
+      is_chief ? std::string(kChief) : absl::StrCat(holder.role(), " ", holder.task());
   const std::string where = absl::StrCat("pid ", holder.pid(), " on host ", holder.host());
   if (name == owner) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(owner, " is already running as ", where, " at ", address,
-                     ". Remedy: give this process another --task_index, or end that one"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        owner, " is already running as ", where, " at ", address,
+        is_chief ? ". Remedy: end that one, or this one is not needed"
+                 : ". Remedy: give this process another --task_index, or end that one"));
   }
   return absl::UnavailableError(absl::StrCat("address ", address, " of ", owner, " is in use by ",
                                              name, ", ", where, ". Remedy: end it, or give ", owner,

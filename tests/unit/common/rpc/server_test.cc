@@ -123,6 +123,15 @@ TEST_CASE("Who holds the port is named, and the same task is told apart") {
                           absl::StrCat("worker 3 is already running as pid ", getpid())));
 }
 
+TEST_CASE("A second chief is refused as a second worker is") {
+  const Running running("chief", 0);
+  const absl::Status same =
+      Server::Start({.address = running.address(), .owner = "chief"}).status();
+  CHECK(absl::IsFailedPrecondition(same));
+  CHECK(absl::StrContains(same.message(),
+                          absl::StrCat("chief is already running as pid ", getpid())));
+}
+
 TEST_CASE("Other machines are let in only on request") {
   const absl::Status refused = Server::Start({.address = "0.0.0.0:0", .owner = "ps 0"}).status();
   CHECK(absl::IsInvalidArgument(refused));
