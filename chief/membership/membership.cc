@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
@@ -75,12 +76,16 @@ absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, 
   }
   MemberRecord& member = members_[worker.value()];
   if (member.state != MemberState::kLive || member.incarnation != incarnation) {
-    return absl::AbortedError(absl::StrCat(
-        "worker ", worker.value(),
-        member.state == MemberState::kLive
-            ? absl::StrCat(" is now another process: host ", member.host, ", pid ", member.pid)
-            : std::string(" was silent for longer than its lease and counts as lost"),
-        ". Remedy: start it anew"));
+    if (member.state == MemberState::kLive) {
+      return absl::AbortedError(absl::StrCat("worker ", worker.value(),
+                                             " is now another process: host ", member.host,
+                                             ", pid ", member.pid));
+    }
+    return WithExitCode(
+        absl::AbortedError(absl::StrCat("worker ", worker.value(),
+                                        " was silent for longer than its lease and counts as lost. "
+                                        "Remedy: start it again")),
+        ExitCode::kPeersLost);
   }
   report.out_of_data |= member.report.out_of_data;
   if (report.out_of_data && !member.report.out_of_data) taken_away_.insert(report.local_step);

@@ -53,7 +53,9 @@ absl::Status WorkerCalls::CheckNewcomer(const RegisterTaskRequest& request) cons
 
 absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
   if (!outcome_->ok()) {
-    return absl::FailedPreconditionError(absl::StrCat("the job has failed: ", outcome_->message()));
+    return WithExitCode(
+        absl::FailedPreconditionError(absl::StrCat("the job has failed: ", outcome_->message())),
+        ExitCodeFor(*outcome_));
   }
   RegisterTaskReply reply;
   reply.set_done(true);
@@ -159,8 +161,10 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   const WorkerIndex worker(request.worker());
   if (absl::Status refused = CheckLimits(request); !refused.ok()) return answer(std::move(refused));
   if (job_.has_value() && request.job_id() != job_->job_id()) {
-    return answer(absl::AbortedError(absl::StrCat(
-        "worker ", request.worker(), " belongs to another job. Remedy: start it anew")));
+    return answer(WithExitCode(absl::AbortedError(absl::StrCat(
+                                   "worker ", request.worker(),
+                                   " belongs to another job. Remedy: start it anew")),
+                               ExitCode::kPeersLost));
   }
   absl::Status fenced = membership_->Heartbeat(
       worker, Incarnation(request.incarnation()),

@@ -1,6 +1,7 @@
 #include "ps/shard/admission.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
 
@@ -8,6 +9,11 @@ namespace lockstep::ps {
 namespace {
 
 constexpr char kNotCalled[] = "no chief has called it since it was started";
+
+// A worker registers once, when it starts: one that is started again is let in.
+absl::Status RegisterAgain(const absl::Status& status) {
+  return WithExitCode(status, ExitCode::kPeersLost);
+}
 
 }  // namespace
 
@@ -53,16 +59,16 @@ absl::Status Admission::CheckCommand(const Command& command) const {
 
 absl::Status Admission::CheckWorker(const WorkerIdentity& worker) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
-  LOCKSTEP_RETURN_IF_ERROR(CheckJob(worker.job));
+  if (absl::Status other = CheckJob(worker.job); !other.ok()) return RegisterAgain(other);
   if (worker.epoch != epoch_) {
-    return absl::AbortedError(absl::StrCat("worker ", worker.worker.value(), " is in epoch ",
-                                           worker.epoch.value(), ", the shard in epoch ",
-                                           epoch_.value(), ": register again"));
+    return RegisterAgain(absl::AbortedError(
+        absl::StrCat("worker ", worker.worker.value(), " is in epoch ", worker.epoch.value(),
+                     ", the shard in epoch ", epoch_.value(), ": register again")));
   }
   const auto member = members_.find(worker.worker);
   if (member == members_.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("worker ", worker.worker.value(), " is not a member: register first"));
+    return RegisterAgain(absl::FailedPreconditionError(
+        absl::StrCat("worker ", worker.worker.value(), " is not a member: register first")));
   }
   if (member->second != worker.incarnation) {
     return absl::AbortedError(absl::StrCat("incarnation ", worker.incarnation.value(),
