@@ -1,7 +1,9 @@
 // The parameter server daemon.
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +22,7 @@
 #include "common/rpc/process.h"
 #include "common/rpc/stop_notice.h"
 #include "ps/service/chief_wait.h"
+#include "ps/service/orphan_watch.h"
 #include "ps/service/ps_server.h"
 #include "ps/service/serial_thread.h"
 #include "ps/shard/shard.h"
@@ -33,6 +36,9 @@ ABSL_FLAG(
     "host:port to listen on; default: the address in the cluster spec, which the others dial");
 ABSL_FLAG(bool, insecure, false, "listen on an address that other machines can reach, unencrypted");
 ABSL_FLAG(int64_t, start_timeout, 120, "seconds to wait for the chief's first call");
+ABSL_FLAG(double, orphan_timeout, 0,
+          "seconds without a call of a chief after which the ps ends, unless it holds a model that "
+          "could not be saved; 0: never");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
 namespace lockstep::ps {
@@ -45,6 +51,19 @@ constexpr char kUsage[] =
 
 // Replies on their way get this long when the process ends.
 constexpr absl::Duration kGrace = absl::Milliseconds(500);
+constexpr absl::Duration kOrphanPoll = absl::Milliseconds(200);
+
+absl::Duration OrphanTimeout() {
+  const double seconds = absl::GetFlag(FLAGS_orphan_timeout);
+  return seconds > 0 ? absl::Seconds(seconds) : absl::InfiniteDuration();
+}
+
+// `reason`: why the chief gave the job up; empty where it did not.
+void LogEnd(ExitCode code, const std::string& reason) {
+  if (code == ExitCode::kDone) return log::Info("the job is done");
+  if (reason.empty()) return log::Info("told to stop");
+  log::Warning(absl::StrCat("the job was given up: ", reason));
+}
 
 // Returns when the chief has called, the process is told to stop, or patience is over.
 absl::Status WaitForChief(const std::string& chief, const absl::Notification& called,
@@ -60,9 +79,26 @@ absl::Status WaitForChief(const std::string& chief, const absl::Notification& ca
   return absl::OkStatus();
 }
 
+// Returns when the process is told to stop, or its chief has gone for good.
+absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, const StopNotice& stop) {
+  bool has_warned = false;
+  while (!stop.notification()->WaitFor(kOrphanPoll)) {
+    if (!orphan.IsOrphan(Clock::Real()->Monotonic())) continue;
+    if (!shard.GetView().holds_unsaved) return orphan.Ended();
+    if (std::exchange(has_warned, true)) continue;
+    log::Warning(absl::StrCat(
+        "no chief calls; this ps stays, because it holds a model that could not be saved. Remedy: "
+        "start the chief with --resume, which saves it; SIGTERM ends the ps"));
+  }
+  return absl::OkStatus();
+}
+
 int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
+  const Clock* clock = Clock::Real();
   absl::Notification called;
   absl::once_flag first_call;
+  OrphanWatch orphan(OrphanTimeout());
+  std::string reason;  // set before `stop`
   const Incarnation incarnation = NewIncarnation();
   MemoryDesk memory;
   SerialThread background;
@@ -84,19 +120,31 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
                             .cluster = task.cluster.Canonical(),
                             .incarnation = incarnation},
                .events = {.called_by_chief =
-                              [&] { absl::call_once(first_call, [&called] { called.Notify(); }); },
+                              [&] {
+                                orphan.Called(clock->Monotonic());
+                                absl::call_once(first_call, [&called] { called.Notify(); });
+                              },
+                          .work_begins = [&] { orphan.BeginWork(clock->Monotonic()); },
+                          .work_ends = [&] { orphan.EndWork(clock->Monotonic()); },
                           .created = [] { log::Info("variables created"); },
-                          .finished = [stop] { stop->Stop(ExitCode::kDone); }}});
+                          .finished =
+                              [&, once = std::make_shared<absl::once_flag>()](const JobEnd& end) {
+                                absl::call_once(*once, [&] {
+                                  reason = end.reason;
+                                  stop->Stop(end.code);
+                                });
+                              }}});
   if (absl::IsCancelled(server.status())) return static_cast<int>(stop->Wait());
   if (!server.ok()) return PrintFailure(who, server.status());
   log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", *address,
                          ", cluster spec from ", task.source));
   LogCongestionControl();
-  if (absl::Status status = WaitForChief(task.cluster.chief, called, *stop); !status.ok())
-    return PrintFailure(who, status);
+  absl::Status end = WaitForChief(task.cluster.chief, called, *stop);
+  if (end.ok()) end = WaitForEnd(orphan, shard, *stop);
+  if (!end.ok()) return PrintFailure(who, end);
   const ExitCode code = stop->Wait();
-  log::Info(code == ExitCode::kDone ? "the job is done" : "told to stop");
   (*server)->Shutdown(kGrace);
+  LogEnd(code, reason);
   return static_cast<int>(code);
 }
 

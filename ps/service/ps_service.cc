@@ -7,6 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/limits.h"
+#include "common/base/lost_variables.h"
+#include "common/base/printable.h"
 #include "common/base/status_macros.h"
 #include "common/config/cluster_spec.h"
 #include "common/log/log.h"
@@ -18,6 +21,7 @@ namespace lockstep::ps {
 namespace {
 
 constexpr size_t kShownSlots = 5;
+constexpr int kLargestExitCode = 255;
 
 // Pushes and pulls that gRPC can hand over before we ask for more.
 constexpr int kAhead = 8;
@@ -30,6 +34,15 @@ void WarnOfMissing(const std::vector<std::string>& slots, const std::string& che
       shown == slots.end() ? "" : absl::StrCat(" and ", slots.end() - shown, " more");
   log::Warning(absl::StrCat(checkpoint, " has no ", absl::StrJoin(slots.begin(), shown, ", "), more,
                             ": slots without a saved value begin anew"));
+}
+
+absl::StatusOr<JobEnd> ToJobEnd(const FinishRequest& request) {
+  if (request.exit_code() < 0 || request.exit_code() > kLargestExitCode) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("exit_code: expected 0 to ", kLargestExitCode, ", got ", request.exit_code()));
+  }
+  return JobEnd{static_cast<ExitCode>(request.exit_code()),
+                Printable(request.reason(), limits::kMaxErrorBytes)};
 }
 
 void Call(const std::function<void()>& event) {
@@ -81,12 +94,25 @@ void PsService::ServeOne(Method method, const rpc::ServingQueue& queue,
                   });
 }
 
+absl::Status PsService::CheckServing() const {
+  if (!finished_.load()) return absl::OkStatus();
+  return absl::UnavailableError("its job is over, it ends");
+}
+
 void PsService::GetView(const GetViewRequest&, rpc::Respond<SetViewReply> respond) {
-  respond(ToProto(shard_->GetView(), identity_.incarnation));
+  if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
+  SetViewReply reply = ToProto(shard_->GetView(), identity_.incarnation);
+  if (reply.has_variables()) {
+    absl::MutexLock lock(&mutex_);
+    reply.set_job_text(job_text_);
+    reply.set_model_text(model_text_);
+  }
+  respond(std::move(reply));
 }
 
 void PsService::SetView(const SetViewRequest& request, rpc::Respond<SetViewReply> respond) {
   Call(events_.called_by_chief);
+  if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
   if (const absl::Status status = CheckAddressee(request); !status.ok()) {
     LogOnce(std::string(status.message()));
     return respond(status);
@@ -128,15 +154,25 @@ void PsService::CreateVariables(const CreateVariablesRequest& request,
   Call(events_.called_by_chief);
   const absl::Status refused = shard_->Admit(FromProto(request.command()));
   if (!refused.ok()) return respond(refused);
-  const bool is_queued = disk_.TryDo([this, plan = FromProto(request), respond] {
+  Call(events_.work_begins);
+  const bool is_queued = disk_.TryDo([this, plan = FromProto(request), job = request.job_text(),
+                                      model = request.model_text(), respond] {
     const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(plan);
+    Call(events_.work_ends);
     if (created.ok()) {
+      {
+        absl::MutexLock lock(&mutex_);
+        job_text_ = job;
+        model_text_ = model;
+      }
       Call(events_.created);
       WarnOfMissing(created->missing_slots, plan.restore_from);
     }
     respond(Translated<CreateVariablesReply>(created));
   });
-  if (!is_queued) respond(DiskIsBusy());
+  if (is_queued) return;
+  Call(events_.work_ends);
+  respond(DiskIsBusy());
 }
 
 void PsService::Grant(const GrantRequest& request, rpc::Respond<GrantReply> respond) {
@@ -162,11 +198,16 @@ void PsService::Save(const SaveRequest& request, rpc::Respond<SaveReply> respond
   Call(events_.called_by_chief);
   const absl::Status refused = shard_->Admit(FromProto(request.command()));
   if (!refused.ok()) return respond(refused);
+  Call(events_.work_begins);
   const bool is_queued = disk_.TryDo([this, order = request, respond] {
-    respond(Translated<SaveReply>(
-        shard_->Save(FromProto(order.command()), GlobalStep(order.version()), order.folder())));
+    const absl::StatusOr<SavedShard> saved =
+        shard_->Save(FromProto(order.command()), GlobalStep(order.version()), order.folder());
+    Call(events_.work_ends);
+    respond(Translated<SaveReply>(saved));
   });
-  if (!is_queued) respond(DiskIsBusy());
+  if (is_queued) return;
+  Call(events_.work_ends);
+  respond(DiskIsBusy());
 }
 
 void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
@@ -180,10 +221,15 @@ void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
 
 void PsService::Finish(const FinishRequest& request, rpc::Respond<FinishReply> respond) {
   Call(events_.called_by_chief);
-  const absl::Status status = shard_->Finish(FromProto(request.command()));
+  const absl::StatusOr<JobEnd> end = ToJobEnd(request);
+  if (!end.ok()) return respond(end.status());
+  absl::Status status = shard_->Finish(FromProto(request.command()));
+  // A ps that was started again when all was done has nothing to wait for.
+  if (end->code == ExitCode::kDone && IsNoVariables(status)) status = absl::OkStatus();
   if (!status.ok()) return respond(status);
+  finished_.store(true);
   respond(FinishReply());
-  Call(events_.finished);
+  if (events_.finished) events_.finished(*end);
 }
 
 void PsService::DequeueToken(const DequeueTokenRequest& request,

@@ -2,11 +2,13 @@
 // blocks on a disk goes to a thread of its own.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/rpc/unary_method.h"
 #include "ps/service/data_plane.h"
@@ -22,10 +24,18 @@ struct PsIdentity {
   std::string cluster;  // canonical text of this process's own cluster spec
   Incarnation incarnation;
 };
+// How the job of a ps ended.
+struct JobEnd {
+  ExitCode code = ExitCode::kDone;  // for the process to end with
+  std::string reason;               // why the job was given up, printable; empty when it is done
+};
 struct PsEvents {
   std::function<void()> called_by_chief;  // on every such call
-  std::function<void()> created;          // the variables exist
-  std::function<void()> finished;         // the job is over
+  // The chief waits for something that takes long: it begins, it is over.
+  std::function<void()> work_begins;
+  std::function<void()> work_ends;
+  std::function<void()> created;                // the variables exist
+  std::function<void(const JobEnd&)> finished;  // the job is over
 };
 
 class PsService final : public rpc::Service {
@@ -57,6 +67,8 @@ class PsService final : public rpc::Service {
   void DequeueToken(const DequeueTokenRequest& request, rpc::Respond<DequeueTokenReply> respond);
   void AttachMemory(const AttachMemoryRequest& request, rpc::Respond<AttachMemoryReply> respond);
 
+  // OK until the job is over: from then on the process is as good as gone for the next chief.
+  absl::Status CheckServing() const;
   // OK when the chief means this process and has the same cluster spec.
   absl::Status CheckAddressee(const SetViewRequest& request);
   void LogOnce(const std::string& refusal);
@@ -66,8 +78,12 @@ class PsService final : public rpc::Service {
   const PsIdentity identity_;
   const PsEvents events_;
   PsMethods methods_;
+  std::atomic<bool> finished_ = false;
   absl::Mutex mutex_;
   std::string last_refusal_ ABSL_GUARDED_BY(mutex_);
+  // Of the last CreateVariables.
+  std::string job_text_ ABSL_GUARDED_BY(mutex_);
+  std::string model_text_ ABSL_GUARDED_BY(mutex_);
   SerialThread disk_;
 };
 

@@ -69,6 +69,7 @@ struct HostedState {
   HeldBudget budget;
   StepMachine step;
   SnapshotStore snapshots;
+  bool save_failed = false;  // the last one
   std::vector<SmallStatistic> statistics;  // of the step at hand
   ClosedStep last_closed;
   uint64_t extra_bytes = 0;    // Variable::ExtraBytes of all, when each was published last

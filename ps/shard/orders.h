@@ -57,6 +57,9 @@ struct ShardState {
   GlobalStep global_step;  // step shard: committed steps
   std::vector<Member> members;
   std::vector<GlobalStep> kept_versions;
+  // A version is kept for a checkpoint that has not been written, or this shard's last file could
+  // not be written.
+  bool holds_unsaved = false;
 };
 
 struct VariablePlan {

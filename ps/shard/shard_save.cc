@@ -55,9 +55,14 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
     num_shards = state_->num_shards;
     tensors = TensorsOf(*state_, *snapshot, shard);
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(ShardFile file, WriteShard(folder, shard.value(), num_shards, tensors));
-  SavedShard saved{std::move(file.file), file.bytes, {}};
-  for (TensorRecord& record : file.tensors) {
+  absl::StatusOr<ShardFile> file = WriteShard(folder, shard.value(), num_shards, tensors);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (state_ != nullptr) state_->save_failed = !file.ok();
+  }
+  if (!file.ok()) return file.status();
+  SavedShard saved{std::move(file->file), file->bytes, {}};
+  for (TensorRecord& record : file->tensors) {
     saved.tensors.push_back(
         {std::move(record.name), record.dtype, std::move(record.shape), record.crc32c});
   }

@@ -2,6 +2,7 @@
 // checkpoint, kept by number until they are released.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,12 @@ class SnapshotStore {
     auto snapshot = Find(version);
     snapshots_.erase(version);
     return snapshot;
+  }
+
+  // Whether one is kept for a checkpoint.
+  bool HasSlots() const {
+    return std::any_of(snapshots_.begin(), snapshots_.end(),
+                       [](const auto& kept) { return kept.second->has_slots; });
   }
 
   // Ascending.

@@ -1,0 +1,37 @@
+// When a ps whose chief does not come back ends itself. Pure: times are arguments, of one monotonic
+// clock. Thread-safe.
+#pragma once
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace lockstep::ps {
+
+class OrphanWatch {
+ public:
+  // `timeout`: the silence of the chief after which the ps ends; infinite: never.
+  explicit OrphanWatch(absl::Duration timeout) : timeout_(timeout) {}
+
+  // A chief has called.
+  void Called(absl::Duration now);
+  // The chief waits for work that takes long, such as a restore, from `begins` to `ends`: it is not
+  // silent meanwhile.
+  void BeginWork(absl::Duration now);
+  void EndWork(absl::Duration now);
+
+  // Whether a chief called once and has been silent for longer than the timeout since.
+  bool IsOrphan(absl::Duration now) const;
+  // UNAVAILABLE for an orphan: what the process ends with.
+  absl::Status Ended() const;
+
+ private:
+  const absl::Duration timeout_;
+  mutable absl::Mutex mutex_;
+  bool was_called_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration last_call_ ABSL_GUARDED_BY(mutex_);
+  int works_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun and not ended
+};
+
+}  // namespace lockstep::ps

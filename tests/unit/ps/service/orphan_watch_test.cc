@@ -1,0 +1,42 @@
+#include "ps/service/orphan_watch.h"
+
+#include <catch2/catch.hpp>
+
+#include "common/base/exit_code.h"
+
+namespace lockstep::ps {
+namespace {
+
+TEST_CASE("A ps is an orphan when its chief has been silent for as long as was said") {
+  OrphanWatch watch(absl::Seconds(30));
+  CHECK_FALSE(watch.IsOrphan(absl::Hours(1)));  // no chief has called: --start_timeout counts
+  watch.Called(absl::Seconds(100));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(129)));
+  CHECK(watch.IsOrphan(absl::Seconds(130)));
+  watch.Called(absl::Seconds(140));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(169)));
+  CHECK(ExitCodeFor(watch.Ended()) == ExitCode::kPeersLost);
+  CHECK(watch.Ended().message() ==
+        "no chief has called for 30 s (--orphan_timeout). Remedy: start the cluster again, the "
+        "chief with --resume");
+}
+
+TEST_CASE("A chief that waits for a long restore or save is not silent") {
+  OrphanWatch watch(absl::Seconds(30));
+  watch.BeginWork(absl::Seconds(0));
+  watch.BeginWork(absl::Seconds(10));
+  watch.EndWork(absl::Seconds(50));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(500)));
+  watch.EndWork(absl::Seconds(600));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(629)));
+  CHECK(watch.IsOrphan(absl::Seconds(630)));
+}
+
+TEST_CASE("Without a limit a ps waits for its next chief for ever") {
+  OrphanWatch watch(absl::InfiniteDuration());
+  watch.Called(absl::Seconds(1));
+  CHECK_FALSE(watch.IsOrphan(absl::Hours(1000000)));
+}
+
+}  // namespace
+}  // namespace lockstep::ps
