@@ -21,6 +21,7 @@
 #include "common/client/status_client.h"
 #include "common/config/flags.h"
 #include "common/config/listen.h"
+#include "common/config/start_flags.h"
 #include "common/config/task.h"
 #include "common/fs/atomic_file.h"
 #include "common/log/log.h"
@@ -31,9 +32,6 @@
 
 ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
 ABSL_FLAG(std::string, job, "", "job file (text proto)");
-ABSL_FLAG(std::string, restore, "",
-          "go on from a checkpoint: --restore takes the newest of the job's checkpoint folder, "
-          "--restore=FOLDER the one or the newest there");
 ABSL_FLAG(std::string, summary, "", "file for the run's summary (JSON)");
 ABSL_FLAG(bool, record_losses, false,
           "write the loss of every step into the summary of a long job");
@@ -55,7 +53,6 @@ constexpr char kUsage[] =
     "servers, lets the\n"
     "workers in and drives the job to its end: training, evaluation, checkpoints.\n";
 
-constexpr char kNewest[] = "latest";
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
 // A heartbeat may be parked for a second.
@@ -79,9 +76,12 @@ class StatusBoard {
   ProcessStatus status_ ABSL_GUARDED_BY(mutex_);
 };
 
-RestoreChoice ReadRestoreFlag() {
-  const std::string value = absl::GetFlag(FLAGS_restore);
-  return {.wanted = !value.empty(), .folder = value == kNewest ? "" : value};
+StartChoice ReadStartFlags() {
+  if (absl::GetFlag(FLAGS_resume)) return {.mode = StartMode::kResume};
+  if (absl::GetFlag(FLAGS_fresh)) return {.mode = StartMode::kFresh};
+  const std::string folder = absl::GetFlag(FLAGS_restore);
+  if (folder.empty()) return {.mode = StartMode::kBegin};
+  return {.mode = StartMode::kRestore, .folder = folder == kNewestCheckpoint ? "" : folder};
 }
 
 absl::Status StopReason(ExitCode code) {
@@ -168,11 +168,12 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
   if (absl::GetFlag(FLAGS_job).empty()) {
     return UsageError("--job: no job is given. Remedy: --job=FILE");
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckStartFlags());
   if (!(absl::GetFlag(FLAGS_lease) >= kShortestLease)) {
     return UsageError(absl::StrCat("--lease: expected at least ", kShortestLease, " seconds, got ",
                                    absl::GetFlag(FLAGS_lease), ". Remedy: raise it"));
   }
-  return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, ReadRestoreFlag());
+  return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, ReadStartFlags());
 }
 
 int Main(int argc, char** argv) {
@@ -180,12 +181,7 @@ int Main(int argc, char** argv) {
   TuneLocks();
   TuneHeap();
   StopNotice notice;
-  // A flag with an optional value: without one, the newest checkpoint.
-  std::vector<const char*> arguments(argv, argv + argc);
-  const std::string newest = absl::StrCat("--restore=", kNewest);
-  for (const char*& argument : arguments) {
-    if (absl::string_view(argument) == "--restore") argument = newest.c_str();
-  }
+  const std::vector<const char*> arguments = WithNewestCheckpoint(argc, argv);
   if (const FlagsResult flags = HandleFlags("chief", kUsage, argc, arguments.data()); flags.exit) {
     return static_cast<int>(flags.code);
   }

@@ -11,8 +11,8 @@ namespace lockstep::chief {
 namespace {
 
 constexpr char kRemedy[] =
-    ". Remedy: use the model and the optimizer that the checkpoint was made with, or start without "
-    "--restore";
+    ". Remedy: use the model and the optimizer that the checkpoint was made with, or start with "
+    "--fresh";
 
 std::string Show(DType dtype, const Shape& shape) {
   return absl::StrCat(Name(dtype), shape.ToString());

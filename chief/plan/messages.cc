@@ -30,6 +30,8 @@ CreateVariablesRequest ToCreateVariables(const JobPlan& plan) {
   request.set_non_finite(sync.non_finite());
   request.set_shared_memory(plan.job.transport().shared_memory() != TransportDef::OFF);
   request.set_every_replica_counts(plan.every_replica_counts());
+  request.set_job_text(ToText(plan.job));
+  request.set_model_text(ToText(plan.model));
   if (!plan.asynchronous()) return request;
   request.set_asynchronous(true);
   request.set_end_step(plan.max_steps.value());

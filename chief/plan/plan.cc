@@ -12,6 +12,7 @@
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/earlier_runs.h"
 #include "common/config/job.h"
 #include "common/job/checked_job.h"
 #include "common/log/log.h"
@@ -41,15 +42,7 @@ absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_exampl
                                                  " steps. Remedy: lower it"));
 }
 
-absl::Status PlanRestore(const RestoreChoice& restore, const std::string& job_file, JobPlan* plan) {
-  const std::string& root =
-      restore.folder.empty() ? plan->job.checkpoint().folder() : restore.folder;
-  if (root.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(job_file,
-                     ": checkpoint.folder: it is missing, so there is nothing to restore "
-                     "from. Remedy: give it, or --restore=FOLDER"));
-  }
+absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
   std::vector<std::string> warnings;
   absl::StatusOr<std::string> found = ResolveCheckpoint(root, &warnings);
   if (!found.ok()) {
@@ -64,11 +57,51 @@ absl::Status PlanRestore(const RestoreChoice& restore, const std::string& job_fi
       Annotate(CheckRestorable(manifest, plan->placement, plan->optimizer), plan->restore_from));
   plan->start = GlobalStep(manifest.step);
   plan->epoch = Epoch(manifest.epoch + 1);
-  if (plan->start < plan->max_steps) return absl::OkStatus();
+  plan->restored_job = manifest.job;
+  plan->restored_model = manifest.model;
+  return absl::OkStatus();
+}
+
+absl::Status PlanRestore(const std::string& folder, const std::string& job_file, JobPlan* plan) {
+  const std::string& root = folder.empty() ? plan->job.checkpoint().folder() : folder;
+  if (root.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(job_file,
+                     ": checkpoint.folder: it is missing, so there is nothing to restore "
+                     "from. Remedy: give it, or --restore=FOLDER"));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(RestoreFrom(root, plan));
+  if (!plan->is_done()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(job_file, ": the job ends at step ", plan->max_steps.value(),
-                   " and the checkpoint ", plan->restore_from, " is of step ", manifest.step,
-                   ". Remedy: raise max_steps or data_epochs, or start without --restore"));
+                   " and the checkpoint ", plan->restore_from, " is of step ", plan->start.value(),
+                   ". Remedy: raise max_steps or data_epochs, or start with --fresh"));
+}
+
+// Everything broken is an error: beginning anew would bury what may be mended.
+absl::Status PlanResume(JobPlan* plan) {
+  const std::string& root = plan->job.checkpoint().folder();
+  if (root.empty()) return absl::OkStatus();
+  const absl::Status status = RestoreFrom(root, plan);
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::Status PlanStart(const StartChoice& start, const std::string& job_file, JobPlan* plan) {
+  plan->mode = start.mode;
+  plan->epoch = Epoch(1);
+  switch (start.mode) {
+    case StartMode::kRestore:
+      return PlanRestore(start.folder, job_file, plan);
+    case StartMode::kResume:
+      return PlanResume(plan);
+    case StartMode::kBegin:
+    case StartMode::kFresh:
+      break;
+  }
+  const std::string& root = plan->job.checkpoint().folder();
+  if (root.empty()) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(plan->earlier, FindCheckpoint(root));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -93,7 +126,7 @@ int64_t JobPlan::examples_per_step() const {
 }
 
 absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,
-                                 const RestoreChoice& restore) {
+                                 const StartChoice& start) {
   LOCKSTEP_ASSIGN_OR_RETURN(LoadedJob loaded, LoadJob(job_file));
   LOCKSTEP_ASSIGN_OR_RETURN(CheckedJob checked,
                             CheckedJob::Create(job_file, std::move(loaded),
@@ -117,8 +150,7 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
   if (!steps.ok()) return Annotate(steps.status(), job_file);
   plan.max_steps = *steps;
 
-  plan.epoch = Epoch(1);
-  if (restore.wanted) LOCKSTEP_RETURN_IF_ERROR(PlanRestore(restore, job_file, &plan));
+  LOCKSTEP_RETURN_IF_ERROR(PlanStart(start, job_file, &plan));
   LOCKSTEP_RETURN_IF_ERROR(MakeCheckpointFolder(job_file, plan.job));
   return plan;
 }

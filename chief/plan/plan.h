@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "chief/checkpoint/start_mode.h"
 #include "chief/placement/assign.h"
 #include "common/base/ids.h"
 #include "common/config/cluster_spec.h"
@@ -18,10 +19,10 @@
 
 namespace lockstep::chief {
 
-// What --restore says.
-struct RestoreChoice {
-  bool wanted = false;
-  std::string folder;  // of a checkpoint or of several; empty: the job's own
+// What the flags say about the start.
+struct StartChoice {
+  StartMode mode = StartMode::kBegin;
+  std::string folder;  // kRestore: of a checkpoint or of several; empty: the job's own
 };
 
 struct JobPlan {
@@ -37,9 +38,17 @@ struct JobPlan {
   std::function<float(GlobalStep)> learning_rate;
   std::string optimizer;  // kind, as in a manifest
 
+  // Where it starts, unless it goes on from shards that have trained.
+  StartMode mode = StartMode::kBegin;
   GlobalStep start;          // 0, or the checkpoint's step
   Epoch epoch;               // 1, or the one after the checkpoint's
   std::string restore_from;  // the checkpoint's folder; empty: from the initial values
+  std::string restored_job;  // the texts in the checkpoint
+  std::string restored_model;
+  std::string earlier;  // a checkpoint that a beginning would bury; empty: none
+
+  // kResume: the checkpoint is of the last step.
+  bool is_done() const { return start >= max_steps; }
 
   bool asynchronous() const { return job.sync().has_asynchronous(); }
   // Gradients that a step needs, and the live workers without which it cannot close.
@@ -51,9 +60,10 @@ struct JobPlan {
   int64_t examples_per_step() const;
 };
 
-// Reads the job file, its model and the sizes of its data. The first thing that is wrong, one line
-// naming file, place and remedy: INVALID_ARGUMENT, NOT_FOUND, DATA_LOSS.
+// Reads the job file, its model and the sizes of its data, and what is in its checkpoint folder.
+// The first thing that is wrong, one line naming file, place and remedy: INVALID_ARGUMENT,
+// NOT_FOUND, DATA_LOSS.
 absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,
-                                 const RestoreChoice& restore);
+                                 const StartChoice& start = {});
 
 }  // namespace lockstep::chief

@@ -5,12 +5,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "chief/sync/steps.h"
+#include "common/base/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
 
 // Of a large model the first variables say enough.
 constexpr size_t kMissingNamed = 4;
+
+// For shards of a job that is done.
+constexpr absl::Duration kDonePatience = absl::Seconds(1);
 
 }  // namespace
 
@@ -26,7 +31,11 @@ BringUp::BringUp(Claim claim, std::vector<PsControl*> shards, Executor* executor
 }
 
 void BringUp::Tick() {
-  if (!phases_.empty()) phases_.back()->Tick();
+  if (phases_.empty()) return;
+  ShardCalls* const phase = phases_.back().get();
+  phase->Tick();
+  // Whoever is not there any more needs not be told.
+  if (claim_.is_done() && clock_->Monotonic() - phase_began_ >= kDonePatience) phase->Finish();
 }
 
 std::string BringUp::DescribeWaiting() const {
@@ -50,6 +59,7 @@ std::string BringUp::DescribeMissing() const {
 }
 
 std::unique_ptr<ShardCalls> BringUp::Calls(ShardCalls::Call call, void (BringUp::*next)()) {
+  phase_began_ = clock_->Monotonic();
   return std::make_unique<ShardCalls>(
       claim_.shard_names, clock_, std::move(call),
       [this, next](absl::Status status) { status.ok() ? (this->*next)() : on_done_(status); });
@@ -69,6 +79,12 @@ void BringUp::Start() {
 }
 
 void BringUp::SetViews() {
+  const absl::StatusOr<StartPoint> start = ChooseStart(claim_, states_);
+  if (!start.ok()) return on_done_(start.status());
+  result_.start = *start;
+  result_.job_before = states_[kStepShard].job_text();
+  result_.model_before = states_[kStepShard].model_text();
+  claim_ = ClaimFor(*start, std::move(claim_), states_);
   absl::StatusOr<SetViewRequest> view = TakeCommand(claim_, states_);
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);
@@ -87,10 +103,35 @@ void BringUp::SetViews() {
 }
 
 void BringUp::Judge() {
+  if (result_.start == StartPoint::kDone) return Finish();
   absl::StatusOr<Position> position = FindPosition(claim_, states_);
-  if (!position.ok()) return on_done_(position.status());
-  result_.position = *std::move(position);
-  Create();
+  if (position.ok()) {
+    result_.position = *std::move(position);
+    if (result_.position.has_trained) result_.start = StartPoint::kTakeOver;
+    return Create();
+  }
+  const absl::Status& why = position.status();
+  ExitCodeFor(why) == ExitCode::kPeersLost ? EndShards(why) : on_done_(why);
+}
+
+void BringUp::EndShards(const absl::Status& why) {
+  FinishRequest request;
+  *request.mutable_command() = result_.view.command();
+  request.set_exit_code(static_cast<int>(ExitCodeFor(why)));
+  request.set_reason(std::string(why.message()));
+  phases_.push_back(std::make_unique<ShardCalls>(
+      claim_.shard_names, clock_,
+      [this, request](size_t shard, std::function<void(absl::Status)> answered) {
+        if (!states_[shard].has_variables()) return answered(absl::OkStatus());
+        shards_[shard]->Finish(
+            request,
+            On<FinishReply>(executor_, [answered](const absl::StatusOr<FinishReply>& reply) {
+              // One that is gone meanwhile needs not be ended.
+              answered(IsTransient(reply.status()) ? reply.status() : absl::OkStatus());
+            }));
+      },
+      [this, why](const absl::Status&) { on_done_(why); }));
+  phases_.back()->Start();
 }
 
 void BringUp::Create() {

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "chief/loop/executor.h"
+#include "chief/recovery/choose_start.h"
 #include "chief/recovery/take_command.h"
 #include "chief/sync/shard_calls.h"
 #include "common/base/clock.h"
@@ -21,13 +22,19 @@ namespace lockstep::chief {
 
 struct BroughtUp {
   SetViewRequest view;  // as of TakeCommand
-  Position position;
-  std::vector<int64_t> bytes;  // by shard
+  StartPoint start = StartPoint::kAsClaimed;
+  Position position;           // not of kDone
+  std::vector<int64_t> bytes;  // by shard; not of kDone
+  // kTakeOver: with which the chief before trained, as texts; empty: not known.
+  std::string job_before;
+  std::string model_before;
 };
 
 class BringUp {
  public:
-  // As ShardCalls; `on_done` is called once.
+  // As ShardCalls; `on_done` is called once. Shards of which only some have trained are ended under
+  // kResume before it gets the error, with exit code 138. Where the job is done already, shards
+  // that do not answer soon are left out.
   BringUp(Claim claim, std::vector<PsControl*> shards, Executor* executor, const Clock* clock,
           std::function<void(absl::StatusOr<BroughtUp>)> on_done);
 
@@ -42,18 +49,21 @@ class BringUp {
   void SetViews();
   void Judge();
   void Create();
+  // Ends the shards that have variables.
+  void EndShards(const absl::Status& why);
   std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (BringUp::*next)());
   void Finish();
   // The variables of shards that have not created theirs. Once there is something to create.
   std::string DescribeMissing() const;
 
-  const Claim claim_;
+  Claim claim_;  // ClaimFor, once the shards have been asked
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
   const std::function<void(absl::StatusOr<BroughtUp>)> on_done_;
 
   std::vector<SetViewReply> states_;
+  absl::Duration phase_began_;
   BroughtUp result_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;

@@ -6,21 +6,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/sync/steps.h"
+#include "common/base/exit_code.h"
 #include "common/base/ids.h"
 
 namespace lockstep::chief {
 namespace {
 
 constexpr char kStartAgain[] =
-    "start every ps again, and the chief with --restore to go on from a checkpoint";
+    "start every ps again, and the chief with --resume to go on from the newest checkpoint";
 
 absl::Status Refused(const std::string& shard, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat(shard, " ", why, ". Remedy: ", kStartAgain));
-}
-
-bool HasTrained(const Claim& claim, const SetViewReply& view) {
-  const int64_t start = claim.variables.start_step();
-  return view.has_variables() && (view.shard_step() != start || view.global_step() > start);
 }
 
 absl::Status CheckTogether(const Claim& claim, const std::vector<SetViewReply>& shards) {
@@ -37,6 +33,11 @@ absl::Status CheckTogether(const Claim& claim, const std::vector<SetViewReply>& 
     return Refused(name,
                    absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckEnd(const Claim& claim, const std::vector<SetViewReply>& shards) {
+  const int64_t step = shards[kStepShard].global_step();
   if (step <= claim.end.value()) return absl::OkStatus();
   return Refused(
       claim.shard_names[kStepShard],
@@ -62,6 +63,11 @@ void FindKept(const std::vector<SetViewReply>& shards, Position* position) {
 
 }  // namespace
 
+bool HasTrained(const Claim& claim, const SetViewReply& view) {
+  const int64_t start = claim.variables.start_step();
+  return view.has_variables() && (view.shard_step() != start || view.global_step() > start);
+}
+
 absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
                                            const std::vector<SetViewReply>& seen) {
   uint64_t job = 0;
@@ -73,10 +79,12 @@ absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
     if (state.job() != 0 && job != 0 && state.job() != job) {
       return Refused(name, "belongs to another job than the ps before it");
     }
-    if (HasTrained(claim, state) && !claim.variables.restore_from().empty()) {
-      return Refused(name, absl::StrCat("is at step ", state.shard_step(),
-                                        " of a chief that is gone, this one is to start from ",
-                                        claim.variables.restore_from()));
+    if (claim.mode == StartMode::kRestore && HasTrained(claim, state)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          name, " is at step ", state.shard_step(),
+          " of a chief that is gone, this one is to start from ", claim.variables.restore_from(),
+          ". Remedy: leave out --restore, or give --resume, to go on at step ", state.shard_step(),
+          "; or start every ps again"));
     }
     if (state.job() != 0) job = state.job();
     term = std::max<uint64_t>(term, state.term());
@@ -101,7 +109,11 @@ absl::StatusOr<Position> FindPosition(const Claim& claim, const std::vector<SetV
       std::any_of(shards.begin(), shards.end(),
                   [&](const SetViewReply& state) { return HasTrained(claim, state); });
   if (!has_trained) return position;
-  if (absl::Status apart = CheckTogether(claim, shards); !apart.ok()) return apart;
+  position.has_trained = true;
+  if (absl::Status apart = CheckTogether(claim, shards); !apart.ok()) {
+    return claim.mode == StartMode::kResume ? WithExitCode(apart, ExitCode::kPeersLost) : apart;
+  }
+  if (absl::Status over = CheckEnd(claim, shards); !over.ok()) return over;
   FindKept(shards, &position);
   position.step = GlobalStep(shards[kStepShard].global_step());
   if (position.step < claim.end) return position;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "chief/checkpoint/start_mode.h"
 #include "common/base/ids.h"
 #include "proto/ps.pb.h"
 
@@ -22,7 +23,15 @@ struct Claim {
   Epoch epoch;
   CreateVariablesRequest variables;  // without the command
   GlobalStep end;                    // of the job
+  StartMode mode = StartMode::kBegin;
+  std::string earlier;  // the checkpoint that a beginning would bury; empty: none
+
+  // The checkpoint is of the last step.
+  bool is_done() const { return variables.start_step() >= end.value(); }
 };
+
+// Whether the shard has made a step beyond the claim's start.
+bool HasTrained(const Claim& claim, const SetViewReply& view);
 
 // From what each shard answers to GetView: job, term, epoch, cluster and members for SetView; the
 // shard's index is left out. FAILED_PRECONDITION naming the shard: it belongs to another job than
@@ -36,13 +45,14 @@ struct Position {
   // Versions that an earlier chief had ordered to be kept, ascending: by every shard, by any.
   std::vector<GlobalStep> kept_by_all;
   std::vector<GlobalStep> kept;
+  bool has_trained = false;  // it goes on from the shards as they are
   // Every step was made, and what was to be done with the last version has been.
   bool is_finished = false;
 };
 
 // From what each shard answers to SetView: an earlier chief can change nothing any more.
 // FAILED_PRECONDITION naming the shard: it has no variables or is steps apart, where others have
-// trained; the job is to end before.
+// trained (under kResume with exit code 138: all shards are to be ended); the job is to end before.
 absl::StatusOr<Position> FindPosition(const Claim& claim, const std::vector<SetViewReply>& shards);
 
 }  // namespace lockstep::chief

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace lockstep::chief {
+namespace {
+
+// Well below a sensible --orphan_timeout of a ps, which counts the chief's silence.
+constexpr absl::Duration kRepeat = absl::Seconds(5);
+
+}  // namespace
 
 ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards, Executor* executor,
                        const Clock* clock, std::function<void()> on_confirmed,
@@ -25,7 +31,10 @@ void ViewKeeper::SetMembers(std::vector<LiveMember> members) {
 
 void ViewKeeper::Tick() {
   for (size_t shard = 0; shard < shards_.size() && !stopped_; ++shard) {
-    if (states_[shard].retry.IsDue(clock_->Monotonic())) Send(shard);
+    const Shard& state = states_[shard];
+    const absl::Duration now = clock_->Monotonic();
+    const bool is_silent = state.retry.is_idle() && now - state.sent >= kRepeat;
+    if (state.retry.IsDue(now) || (is_silent && state.accepted > 0)) Send(shard);
   }
 }
 
@@ -36,6 +45,7 @@ bool ViewKeeper::IsConfirmed(const LiveMember& member) const {
 void ViewKeeper::Send(size_t shard) {
   if (stopped_ || states_[shard].retry.in_flight()) return;
   states_[shard].retry.Sent();
+  states_[shard].sent = clock_->Monotonic();
   const auto& [number, members] = *views_.rbegin();
   SetViewRequest request = view_;
   request.clear_members();

@@ -27,7 +27,8 @@ class ViewKeeper {
 
   // Replaces what was to be told; a shard that is slow is told the last one only.
   void SetMembers(std::vector<LiveMember> members);
-  // Repeats what is due. Several times a second.
+  // Repeats what is due; what every shard has is repeated now and then, so that a ps knows that its
+  // chief lives. Several times a second.
   void Tick();
   void Stop() { stopped_ = true; }
 
@@ -39,6 +40,7 @@ class ViewKeeper {
   struct Shard {
     uint64_t accepted = 0;  // number of the view
     Retry retry;
+    absl::Duration sent;  // when it was last told
   };
 
   void Send(size_t shard);

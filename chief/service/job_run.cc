@@ -110,7 +110,9 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
                  .job = options_.job_id,
                  .epoch = plan_.epoch,
                  .variables = ToCreateVariables(plan_),
-                 .end = plan_.max_steps},
+                 .end = plan_.max_steps,
+                 .mode = plan_.mode,
+                 .earlier = plan_.earlier},
                 shards_, executor, clock,
                 [this](absl::StatusOr<BroughtUp> shards) { OnBroughtUp(std::move(shards)); }),
       start_reminder_(kStartReminder, started_),
@@ -289,7 +291,7 @@ void JobRun::WatchQuorum() {
   const absl::Duration now = clock_->Monotonic();
   if (quorum.must_end) {
     const char* remedy = shrinks ? "give the workers more data"
-                                 : "start the cluster again, the chief with --restore, or set "
+                                 : "start the cluster again, the chief with --resume, or set "
                                    "sync.quorum_policy to WAIT";
     return Finish(WithExitCode(
         absl::UnavailableError(absl::StrCat(DescribeShortage(now), ". Remedy: ", remedy)),
@@ -352,7 +354,7 @@ void JobRun::Finish(absl::Status outcome) {
   calls_.End(outcome_);
   // A start that can be tried again leaves the ps to the next chief.
   const bool try_again = ExitCodeFor(outcome_) == ExitCode::kPeersLost && !had_begun;
-  unreleased_ = try_again || brought_up_.view.command().job() == 0 ? 0 : shards_.size();
+  releases_shards_ = !try_again && brought_up_.view.command().job() != 0;
   end_deadline_ = clock_->Monotonic() + kEndGrace;
   WatchEnd();
 }
@@ -360,23 +362,35 @@ void JobRun::Finish(absl::Status outcome) {
 void JobRun::WatchEnd() {
   const bool late = clock_->Monotonic() >= end_deadline_;
   if (phase_ == Phase::kTelling && (late || calls_.EverybodyKnows())) return ReleaseShards();
-  if (phase_ == Phase::kReleasing && (late || unreleased_ == 0)) End();
+  if (phase_ != Phase::kReleasing) return;
+  release_->Tick();
+  if (!late || phase_ != Phase::kReleasing) return;
+  log::Warning(absl::StrCat("not told that the job is over: ", release_->DescribeWaiting()));
+  End();
 }
 
 void JobRun::ReleaseShards() {
   phase_ = Phase::kReleasing;
   end_deadline_ = clock_->Monotonic() + kEndGrace;
-  if (unreleased_ == 0) return End();
+  if (!releases_shards_) return End();
   FinishRequest request;
   *request.mutable_command() = brought_up_.view.command();
-  for (PsControl* shard : shards_) {
-    shard->Finish(request,
-                  On<FinishReply>(executor_, [this](const absl::StatusOr<FinishReply>& reply) {
-                    if (!reply.ok()) log::Warning(reply.status().message());
-                    --unreleased_;
-                    WatchEnd();
-                  }));
-  }
+  request.set_exit_code(static_cast<int>(ExitCodeFor(outcome_)));
+  request.set_reason(std::string(outcome_.message()));
+  // A ps that is being started again is told, too: it would wait for a chief for nothing.
+  release_.emplace(
+      shard_names_, clock_,
+      [this, request](size_t shard, std::function<void(absl::Status)> answered) {
+        shards_[shard]->Finish(
+            request,
+            On<FinishReply>(executor_, [answered](const absl::StatusOr<FinishReply>& reply) {
+              if (reply.ok() || IsTransient(reply.status())) return answered(reply.status());
+              log::Warning(reply.status().message());
+              answered(absl::OkStatus());
+            }));
+      },
+      [this](const absl::Status&) { End(); });
+  release_->Start();
 }
 
 void JobRun::End() {

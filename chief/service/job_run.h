@@ -27,6 +27,7 @@
 #include "chief/service/run_record.h"
 #include "chief/service/worker_calls.h"
 #include "chief/sync/milestones.h"
+#include "chief/sync/shard_calls.h"
 #include "chief/sync/snapshots.h"
 #include "chief/sync/step_loop.h"
 #include "common/base/clock.h"
@@ -69,6 +70,8 @@ class JobRun {
 
   // Start.
   void OnBroughtUp(absl::StatusOr<BroughtUp> shards);
+  void EndDoneJob();
+  absl::Status NoteStart();
   void AdoptMembers();
   void OnMembersChanged();
   void OnConfirmed();
@@ -159,7 +162,8 @@ class JobRun {
 
   absl::Status outcome_;
   absl::Duration end_deadline_;
-  size_t unreleased_ = 0;  // shards that have not answered Finish
+  bool releases_shards_ = false;
+  std::optional<ShardCalls> release_;  // in kReleasing: Finish
 };
 
 }  // namespace lockstep::chief

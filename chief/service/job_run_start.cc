@@ -3,8 +3,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/membership/describe.h"
+#include "chief/plan/job_changes.h"
 #include "chief/plan/messages.h"
 #include "chief/service/job_run.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/earlier_runs.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -18,6 +21,8 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
   if (phase_ != Phase::kBringingUp) return;
   if (!shards.ok()) return Finish(shards.status());
   brought_up_ = *std::move(shards);
+  if (brought_up_.start == StartPoint::kDone) return EndDoneJob();
+  if (absl::Status status = NoteStart(); !status.ok()) return Finish(std::move(status));
   log::Info(absl::StrCat(shards_.size(), " ps are ready: ", plan_.placement.variables_size(),
                          " variables, at most ", plan_.balance.max_bytes, " bytes on one, ",
                          static_cast<int64_t>(plan_.balance.mean_bytes), " on average"));
@@ -37,6 +42,42 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
   views_->SetMembers(membership_.Live());
 }
 
+// A start of a job whose last step's checkpoint exists: the processes that are still there, or were
+// started again, are told.
+void JobRun::EndDoneJob() {
+  log::Info(absl::StrCat("the job is done: ", plan_.restore_from, " is of step ",
+                         plan_.start.value(), ", the job ends at step ", plan_.max_steps.value()));
+  record_.checkpoint = plan_.restore_from;
+  // So that workers which are on their way here are expected.
+  RegisterTaskReply job = ToRegistration(plan_);
+  job.set_job_id(brought_up_.view.command().job());
+  calls_.Begin(std::move(job), [this] { return record_.global_step; });
+  Finish(absl::OkStatus());
+}
+
+// Says from where the job starts, before anything trains. The checkpoints of earlier runs go out of
+// the way of one that begins.
+absl::Status JobRun::NoteStart() {
+  const bool takes_over = brought_up_.start == StartPoint::kTakeOver;
+  if (!takes_over && !plan_.restore_from.empty()) {
+    log::Info(absl::StrCat("restored from ", plan_.restore_from));
+    record_.restored_from = plan_.restore_from;
+  }
+  const std::string changes = DescribeJobChanges(
+      takes_over ? brought_up_.job_before : plan_.restored_job,
+      takes_over ? brought_up_.model_before : plan_.restored_model, plan_.job, plan_.model);
+  if (!changes.empty()) {
+    log::Warning(absl::StrCat("the job has changed since the run that it continues: ", changes));
+  }
+  if (takes_over || plan_.mode != StartMode::kFresh || plan_.earlier.empty()) {
+    return absl::OkStatus();
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside,
+                            SetAsideCheckpoints(plan_.job.checkpoint().folder()));
+  log::Info(absl::StrCat("moved the checkpoints of earlier runs to ", aside));
+  return absl::OkStatus();
+}
+
 // Of a chief before this one.
 void JobRun::AdoptMembers() {
   const GlobalStep step = brought_up_.position.step;
@@ -46,14 +87,15 @@ void JobRun::AdoptMembers() {
     membership_.Adopt(adopted, clock_->Monotonic());
     membership_.NoteStart(adopted, step);
   }
-  if (step == plan_.start) return;
+  if (brought_up_.start != StartPoint::kTakeOver) return;
   log::Info(absl::StrCat("taking over at step ", step.value(), ", with ",
                          brought_up_.view.members_size(), " workers"));
 }
 
 // What is under way needs nobody in particular: what becomes of it is the quorum policy's.
 uint32_t JobRun::NeededWorkers() const {
-  return brought_up_.position.step > plan_.start ? 1 : plan_.needed_workers();
+  if (brought_up_.position.is_finished) return 0;
+  return brought_up_.start == StartPoint::kTakeOver ? 1 : plan_.needed_workers();
 }
 
 void JobRun::OnMembersChanged() {

@@ -115,6 +115,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   job->set_required_now(required);
   job->set_total_num_replicas(static_cast<uint32_t>(plan_.cluster.workers.size()));
   job->set_last_checkpoint(record_.checkpoint);
+  job->set_restored_from(record_.restored_from);
   const int64_t left = plan_.max_steps.value() - record_.global_step.value();
   job->set_eta_seconds(rate > 0 ? static_cast<double>(left) / rate : 0);
   if (phase_ == Phase::kTraining) {

@@ -22,7 +22,8 @@ struct RunRecord {
   uint64_t accepted = 0;
   uint64_t stale = 0;
   std::vector<EvaluationTotals> evaluations;
-  std::string checkpoint;  // the last one; empty: none yet
+  std::string checkpoint;     // the last one; empty: none yet
+  std::string restored_from;  // the checkpoint that this run goes on from; empty: none
 };
 
 }  // namespace lockstep::chief

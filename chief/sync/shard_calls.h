@@ -26,6 +26,10 @@ class ShardCalls {
   void Start();
   // Repeats what is due. Several times a second.
   void Tick();
+  // No further calls: what has not answered is left out, and `done` is called with OK.
+  void Finish() {
+    if (!ended_) End(absl::OkStatus());
+  }
   // No further calls, and `done` is not called any more.
   void Stop() { ended_ = true; }
 

@@ -101,6 +101,8 @@ absl::StatusOr<int> Demo(Console* console) {
   options.job_path = JoinPath(options.run_dir, "job.textproto");
   LOCKSTEP_RETURN_IF_ERROR(WriteJob(options.job_path, job));
   options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
+  // A folder that was named may have the checkpoints of an earlier demo.
+  if (!absl::GetFlag(FLAGS_run_dir).empty()) options.start_flag = "--fresh";
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
   if (!result.summary) return result.exit_code;
   ShowWhereabouts(options, *result.summary, console);

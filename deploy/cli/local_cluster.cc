@@ -48,7 +48,7 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
   Task chief = MakeTask(Role::kChief, 0, plan);
   chief.command.arguments.push_back("--job=" + plan.job_path);
   chief.command.arguments.push_back("--summary=" + plan.summary_path);
-  if (!plan.restore.empty()) chief.command.arguments.push_back("--restore=" + plan.restore);
+  if (!plan.start_flag.empty()) chief.command.arguments.push_back(plan.start_flag);
   tasks.push_back(std::move(chief));
   for (int i = 0; i < cluster.Count(Role::kPs); ++i) tasks.push_back(MakeTask(Role::kPs, i, plan));
   const int workers = cluster.Count(Role::kWorker);

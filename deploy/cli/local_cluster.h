@@ -15,7 +15,7 @@ struct LocalPlan {
   std::string cluster_path;
   std::string job_path;
   std::string summary_path;  // the chief writes it
-  std::string restore;       // empty: start anew
+  std::string start_flag;    // of the chief: "--resume", ...; empty: none
   std::string log_level;
   int cores = 1;
   std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...; empty: none

@@ -93,7 +93,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
                                                   : Absolute(options.cluster_out),
       .job_path = Absolute(options.job_path),
       .summary_path = JoinPath(options.run_dir, "summary.json"),
-      .restore = options.restore.empty() ? "" : Absolute(options.restore),
+      .start_flag = options.start_flag,
       .log_level = options.log_level,
       .cores = UsableCpus(),
       .worker_sleeps = options.worker_sleeps,

@@ -1,5 +1,7 @@
 // lockstep up: runs a job on a cluster of processes on this machine.
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
@@ -9,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/config/job.h"
+#include "common/config/start_flags.h"
 #include "deploy/cli/check_run.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/finish_command.h"
@@ -21,8 +24,6 @@ ABSL_FLAG(std::string, job, "",
 ABSL_FLAG(std::string, run_dir, "",
           "folder for logs and cluster.json; default: a new one in runs/");
 ABSL_FLAG(std::string, cluster_out, "", "where to write the cluster spec instead");
-ABSL_FLAG(std::string, restore, "",
-          "go on from this checkpoint, or from the newest in this folder");
 ABSL_FLAG(std::string, json, "", "write the summary to this file");
 ABSL_FLAG(std::string, log_level, "", "of the processes: debug, info, warning or error");
 ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
@@ -43,7 +44,20 @@ constexpr char kUsage[] =
     "with it. Prints the command of each process, to be copied onto real hosts (docs/deploy.md).\n"
     "The exit code is that of the process that failed first; 130 after Ctrl-C.\n";
 
+// The chief's. It runs in the same folder, but its command line is printed to be copied.
+std::string ChiefStartFlag() {
+  if (absl::GetFlag(FLAGS_resume)) return "--resume";
+  if (absl::GetFlag(FLAGS_fresh)) return "--fresh";
+  const std::string folder = absl::GetFlag(FLAGS_restore);
+  if (folder.empty()) return "";
+  if (folder == kNewestCheckpoint) return "--restore";
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(folder, error);
+  return "--restore=" + (error ? folder : absolute.lexically_normal().string());
+}
+
 absl::StatusOr<int> Up(Console* console) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckStartFlags());
   LocalRunOptions options;
   options.job_path = absl::GetFlag(FLAGS_job);
   if (options.job_path.empty()) {
@@ -57,7 +71,7 @@ absl::StatusOr<int> Up(Console* console) {
                             MakeRunFolder(absl::GetFlag(FLAGS_run_dir), options.job.job.name()));
   options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
   options.cluster_out = absl::GetFlag(FLAGS_cluster_out);
-  options.restore = absl::GetFlag(FLAGS_restore);
+  options.start_flag = ChiefStartFlag();
   options.log_level = absl::GetFlag(FLAGS_log_level);
   options.worker_sleeps = absl::GetFlag(FLAGS_worker_sleeps);
   options.worker_stalls = absl::GetFlag(FLAGS_worker_stalls);
@@ -77,7 +91,8 @@ int main(int argc, char** argv) {
   // The run goes on when nobody reads what is printed any more.
   lockstep::IgnoreBrokenPipes();
   lockstep::deploy::Supervisor::BlockSignals();
-  if (const auto flags = lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc, argv);
+  if (const auto flags = lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc,
+                                               lockstep::WithNewestCheckpoint(argc, argv).data());
       flags.exit) {
     return static_cast<int>(flags.code);
   }

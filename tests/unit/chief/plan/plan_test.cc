@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "chief/plan/job_changes.h"
 #include "chief/plan/messages.h"
 #include "common/base/exit_code.h"
 #include "common/checkpoint/checkpoint.h"
@@ -40,12 +41,12 @@ struct Fixture {
     folder.Write("test.csv", "a,b,label\n1,2,0\n1,2,1\n");
   }
   void Write(absl::string_view job) { folder.Write("job.textproto", std::string(job)); }
-  absl::StatusOr<JobPlan> Make(RestoreChoice restore = {}) {
-    return MakePlan(folder.Path("job.textproto"), cluster, restore);
+  absl::StatusOr<JobPlan> Make(const StartChoice& start = {}) {
+    return MakePlan(folder.Path("job.textproto"), cluster, start);
   }
-  absl::Status Fail(const std::string& from, const std::string& to, RestoreChoice restore = {}) {
+  absl::Status Fail(const std::string& from, const std::string& to, const StartChoice& start = {}) {
     Write(absl::StrReplaceAll(kJob, {{from, to}}));
-    return Make(restore).status();
+    return Make(start).status();
   }
 
   test::TemporaryFolder folder;
@@ -194,14 +195,14 @@ TEST_CASE("a restored job starts at the checkpoint's step in the next epoch") {
   REQUIRE(fresh.ok());
   WriteCheckpoint(*fresh, f.folder.Path("ckpt"), 4);
   WriteCheckpoint(*fresh, f.folder.Path("ckpt"), 6);
-  const absl::StatusOr<JobPlan> newest = f.Make({.wanted = true});
+  const absl::StatusOr<JobPlan> newest = f.Make({.mode = StartMode::kRestore});
   REQUIRE(newest.ok());
   CHECK(newest->start == GlobalStep(6));
   CHECK(newest->epoch == Epoch(4));
   CHECK(ToCreateVariables(*newest).restore_from() == newest->restore_from);
   CHECK(ToCreateVariables(*newest).start_step() == 6);
   const absl::StatusOr<JobPlan> older =
-      f.Make({.wanted = true, .folder = f.folder.Path("ckpt/ckpt-4")});
+      f.Make({.mode = StartMode::kRestore, .folder = f.folder.Path("ckpt/ckpt-4")});
   REQUIRE(older.ok());
   CHECK(older->start == GlobalStep(4));
 }
@@ -217,14 +218,14 @@ TEST_CASE("a job restores a checkpoint of other parts than its own") {
   CHECK(split->loss_variable == 3);
   CHECK(split->balance.max_bytes == 24);
   WriteCheckpoint(*split, f.folder.Path("ckpt"), 4);
-  CHECK(f.Make({.wanted = true}).ok());
+  CHECK(f.Make({.mode = StartMode::kRestore}).ok());
   f.Write(kJob);
-  CHECK(f.Make({.wanted = true}).ok());
+  CHECK(f.Make({.mode = StartMode::kRestore}).ok());
   f.Write(absl::StrCat(kJob, "max_part_bytes: 1"));
-  CHECK(f.Make({.wanted = true}).ok());
+  CHECK(f.Make({.mode = StartMode::kRestore}).ok());
   // A model with other rows is still another model.
   f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"units: 3", "units: 4"}}));
-  CHECK(Mentions(f.Make({.wanted = true}).status(),
+  CHECK(Mentions(f.Make({.mode = StartMode::kRestore}).status(),
                  "variable fc/kernel is float32[2,4] in the model and float32[2,3] in the "
                  "checkpoint"));
 }
@@ -237,12 +238,77 @@ TEST_CASE("a part size that is none is refused") {
 
 TEST_CASE("a restore that cannot be is refused with its reason") {
   Fixture f;
-  CHECK(ExitCodeFor(f.Make({.wanted = true}).status()) == ExitCode::kInputNotFound);
-  CHECK(Mentions(f.Fail("checkpoint { folder: \"ckpt\" }", "", {.wanted = true}), "--restore="));
+  CHECK(ExitCodeFor(f.Make({.mode = StartMode::kRestore}).status()) == ExitCode::kInputNotFound);
+  CHECK(Mentions(f.Fail("checkpoint { folder: \"ckpt\" }", "", {.mode = StartMode::kRestore}),
+                 "--restore="));
   f.Write(kJob);
   WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 10);
-  CHECK(Mentions(f.Make({.wanted = true}).status(), "Remedy: raise max_steps"));
-  CHECK(Mentions(f.Fail("momentum { momentum: 0.9 }", "sgd {}", {.wanted = true}), "optimizer"));
+  CHECK(Mentions(f.Make({.mode = StartMode::kRestore}).status(), "Remedy: raise max_steps"));
+  CHECK(Mentions(f.Fail("momentum { momentum: 0.9 }", "sgd {}", {.mode = StartMode::kRestore}),
+                 "optimizer"));
+}
+
+TEST_CASE("a job resumes at the newest checkpoint, or begins, or is done") {
+  Fixture f;
+  const StartChoice resume{.mode = StartMode::kResume};
+  const absl::StatusOr<JobPlan> first = f.Make(resume);
+  REQUIRE(first.ok());
+  CHECK(first->restore_from.empty());
+  CHECK(first->start == GlobalStep(0));
+  CHECK(first->epoch == Epoch(1));
+  WriteCheckpoint(*first, f.folder.Path("ckpt"), 4);
+  WriteCheckpoint(*first, f.folder.Path("ckpt"), 6);
+  const absl::StatusOr<JobPlan> second = f.Make(resume);
+  REQUIRE(second.ok());
+  CHECK(second->restore_from == f.folder.Path("ckpt/ckpt-6"));
+  CHECK(second->start == GlobalStep(6));
+  CHECK_FALSE(second->is_done());
+  for (const int64_t last : {10, 12}) {
+    WriteCheckpoint(*first, f.folder.Path("ckpt"), last);
+    const absl::StatusOr<JobPlan> done = f.Make(resume);
+    REQUIRE(done.ok());
+    CHECK(done->is_done());
+  }
+  CHECK(f.Fail("checkpoint { folder: \"ckpt\" }", "", resume).ok());
+}
+
+TEST_CASE("a job whose checkpoints are all broken does not begin anew by itself") {
+  Fixture f;
+  WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 4);
+  f.folder.Write("ckpt/ckpt-4/manifest.json", "{}");
+  const absl::Status status = f.Make({.mode = StartMode::kResume}).status();
+  CHECK(ExitCodeFor(status) == ExitCode::kCorruptInput);
+}
+
+TEST_CASE("a beginning knows of a checkpoint that it would bury") {
+  Fixture f;
+  CHECK(f.Make()->earlier.empty());
+  WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 4);
+  for (const StartMode mode : {StartMode::kBegin, StartMode::kFresh}) {
+    CHECK(f.Make({.mode = mode})->earlier == f.folder.Path("ckpt/ckpt-4"));
+    CHECK(f.Make({.mode = mode})->start == GlobalStep(0));
+  }
+  CHECK(f.Make({.mode = StartMode::kResume})->earlier.empty());
+}
+
+TEST_CASE("what a job has changed is told field by field, of job and model") {
+  Fixture f;
+  const absl::StatusOr<JobPlan> before = f.Make();
+  REQUIRE(before.ok());
+  const CreateVariablesRequest kept = ToCreateVariables(*before);
+  CHECK(DescribeJobChanges(kept.job_text(), kept.model_text(), before->job, before->model).empty());
+  f.Write(
+      absl::StrReplaceAll(kJob, {{"base: 0.5", "base: 0.25"}, {"max_steps: 10", "max_steps: 20"}}));
+  f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"units: 3", "units: 4"}}));
+  const absl::StatusOr<JobPlan> now = f.Make();
+  REQUIRE(now.ok());
+  const std::string changes =
+      DescribeJobChanges(kept.job_text(), kept.model_text(), now->job, now->model);
+  INFO(changes);
+  CHECK(changes.find("max_steps: 10 -> 20") != std::string::npos);
+  CHECK(changes.find("optimizer.learning_rate.base: 0.5 -> 0.25") != std::string::npos);
+  CHECK(changes.find("model: layers[0].dense.units: 3 -> 4") != std::string::npos);
+  CHECK(DescribeJobChanges("", "", now->job, now->model).empty());
 }
 
 TEST_CASE("averages are of variables that the model trains") {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -36,7 +37,7 @@ SetViewReply Seen(uint64_t job, uint64_t term, uint64_t epoch = 0) {
 }
 
 struct Fixture {
-  Fixture() { bring_up.Start(); }
+  explicit Fixture(Claim with = Options()) : claim(std::move(with)) { bring_up.Start(); }
 
   template <typename Request, typename Reply>
   void Answer(Calls<Request, Reply>* calls, absl::StatusOr<Reply> reply) {
@@ -44,14 +45,14 @@ struct Fixture {
     executor.Run();
   }
 
+  Claim claim;
   ScriptedPs a, b;
   ManualExecutor executor;
   ManualClock clock;
   std::optional<absl::StatusOr<BroughtUp>> result;
-  BringUp bring_up{
-      Options(), {&a, &b}, &executor, &clock, [this](absl::StatusOr<BroughtUp> shards) {
-        result = std::move(shards);
-      }};
+  BringUp bring_up{claim, {&a, &b}, &executor, &clock, [this](absl::StatusOr<BroughtUp> shards) {
+                     result = std::move(shards);
+                   }};
 };
 
 TEST_CASE("shards are asked, then commanded under the next term, then given their variables") {
@@ -120,6 +121,88 @@ TEST_CASE("a shard that refuses ends it") {
            absl::StatusOr<SetViewReply>(absl::FailedPreconditionError("ps 1 (b:2): this is ps 2")));
   REQUIRE(f.result.has_value());
   CHECK(f.result->status().code() == absl::StatusCode::kFailedPrecondition);
+}
+
+SetViewReply Trained(int64_t step) {
+  SetViewReply reply = Seen(55, 2, 3);
+  reply.set_has_variables(true);
+  reply.set_shard_step(step);
+  reply.set_global_step(step);
+  return reply;
+}
+
+TEST_CASE("shards of which only some have trained are ended by a chief that resumes") {
+  Claim claim = Options();
+  claim.mode = StartMode::kResume;
+  Fixture f(claim);
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3)));
+  REQUIRE(f.a.finishes.size() == 1);
+  CHECK(f.a.finishes.front().exit_code() == 138);
+  CHECK(f.a.finishes.front().command().job() == 55);
+  CHECK(f.a.finishes.front().command().term() == 3);
+  CHECK(f.a.finishes.front().reason().find("ps 1 (b:2) has lost its variables") == 0);
+  CHECK(f.b.finishes.size() == 0);
+  CHECK_FALSE(f.result.has_value());
+  f.Answer(&f.a.finishes, absl::StatusOr<FinishReply>(FinishReply()));
+  REQUIRE(f.result.has_value());
+  CHECK(ExitCodeFor(f.result->status()) == ExitCode::kPeersLost);
+}
+
+TEST_CASE("without --resume they are left alone") {
+  Fixture f;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3)));
+  CHECK(f.a.finishes.size() == 0);
+  REQUIRE(f.result.has_value());
+  CHECK(ExitCodeFor(f.result->status()) == ExitCode::kBadConfiguration);
+}
+
+TEST_CASE("a job that is done waits a second for shards that may be there no more") {
+  Claim claim = Options();
+  claim.mode = StartMode::kResume;
+  claim.variables.set_start_step(100);
+  Fixture f(claim);
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.bring_up.Tick();
+  CHECK(f.b.set_view.size() == 0);
+  f.clock.Advance(absl::Seconds(1));
+  f.bring_up.Tick();
+  REQUIRE(f.b.set_view.size() == 1);
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(77, 1)));
+  CHECK_FALSE(f.result.has_value());
+  f.clock.Advance(absl::Seconds(1));
+  f.bring_up.Tick();
+  REQUIRE(f.result.has_value());
+  REQUIRE(f.result->ok());
+  CHECK((*f.result)->start == StartPoint::kDone);
+  CHECK((*f.result)->view.command().job() == 77);
+  CHECK(f.b.create.size() == 0);
+}
+
+TEST_CASE("a chief that takes over is told with which job the one before trained") {
+  Claim claim = Options();
+  claim.mode = StartMode::kResume;
+  claim.variables.set_restore_from("/c/ckpt-40");
+  Fixture f(claim);
+  SetViewReply first = Trained(60);
+  first.set_job_text("max_steps: 90");
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(first));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  REQUIRE(f.a.create.size() == 1);
+  CHECK(f.a.create.front().restore_from().empty());
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  REQUIRE(f.result->ok());
+  CHECK((*f.result)->start == StartPoint::kTakeOver);
+  CHECK((*f.result)->position.step == GlobalStep(60));
+  CHECK((*f.result)->job_before == "max_steps: 90");
 }
 
 TEST_CASE("a job that never began is taken over with its id") {

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/exit_code.h"
+
 namespace lockstep::chief {
 namespace {
 
@@ -57,12 +59,21 @@ TEST_CASE("a job in training goes on at the step shard's step, whoever closed mo
 TEST_CASE("shards that do not belong together are refused by name") {
   CHECK(WhyNot(TwoShards(), {At(12, 12), At(11, 0)}) ==
         "ps 1 (b:2) is at step 11, the job at step 12. Remedy: start every ps again, and the chief "
-        "with --restore to go on from a checkpoint");
+        "with --resume to go on from the newest checkpoint");
   CHECK(WhyNot(TwoShards(), {At(12, 12), At(15, 0)}).find("ps 1 (b:2) is at step 15") == 0);
   CHECK(WhyNot(TwoShards(), {At(12, 12), SetViewReply()}).find("ps 1 (b:2) has lost") == 0);
   CHECK(WhyNot(TwoShards(), {SetViewReply(), At(12, 0)}).find("ps 0 (a:1) has lost") == 0);
   CHECK(WhyNot(TwoShards(), {At(101, 101), At(101, 0)}).find("the job ends at step 100") !=
         std::string::npos);
+}
+
+TEST_CASE("shards that do not belong together can be started again by a chief that resumes") {
+  Claim claim = TwoShards();
+  claim.mode = StartMode::kResume;
+  const absl::Status torn = FindPosition(claim, {At(12, 12), SetViewReply()}).status();
+  CHECK(ExitCodeFor(torn) == ExitCode::kPeersLost);
+  const absl::Status beyond = FindPosition(claim, {At(101, 101), At(101, 0)}).status();
+  CHECK(ExitCodeFor(beyond) == ExitCode::kBadConfiguration);
 }
 
 TEST_CASE("shards of an asynchronous job have versions of their own") {
@@ -111,6 +122,7 @@ TEST_CASE("a chief that starts from a checkpoint does not drop what has trained 
   claim.epoch = Epoch(2);
   claim.variables.set_start_step(10);
   claim.variables.set_restore_from("/c/ckpt-10");
+  claim.mode = StartMode::kRestore;
   CHECK(TakeCommand(claim, {At(10, 10), At(10, 10)}).ok());
   const absl::Status refused = TakeCommand(claim, {At(10, 10), At(11, 10)}).status();
   CHECK(refused.code() == absl::StatusCode::kFailedPrecondition);

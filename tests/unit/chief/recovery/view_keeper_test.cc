@@ -55,6 +55,23 @@ TEST_CASE("a member counts when every shard has accepted it") {
   CHECK(f.confirmations == 1);
 }
 
+TEST_CASE(
+    "a view that all have is repeated every 5 seconds, for a ps knows its chief by its calls") {
+  Fixture f;
+  f.views.SetMembers({kA});
+  f.Answer(&f.a);
+  f.Answer(&f.b);
+  f.clock.Advance(absl::Milliseconds(4900));
+  f.views.Tick();
+  CHECK(f.a.set_view.size() == 0);
+  f.clock.Advance(absl::Milliseconds(100));
+  f.views.Tick();
+  REQUIRE(f.a.set_view.size() == 1);
+  CHECK(f.a.set_view.front().members_size() == 1);
+  f.Answer(&f.a);
+  CHECK(f.confirmations == 1);
+}
+
 TEST_CASE("a change while a shard is busy is told when it has answered, the last one only") {
   Fixture f;
   f.views.SetMembers({kA});

@@ -102,6 +102,24 @@ TEST_CASE("a job that aborts names who is missing since when, and lets everybody
   CHECK(text.find("Remedy: ") != std::string::npos);
 }
 
+TEST_CASE("the ps are told with which code the job ended and why, until they have heard it") {
+  JobRunFixture f(TwoNeeded(ABORT));
+  LoseWorkerOne(&f);
+  f.Beat(0, 10);
+  f.Pass(absl::Milliseconds(200));
+  REQUIRE(f.ps.finishes.size() == 1);
+  CHECK(f.ps.finishes.front().exit_code() == 138);
+  CHECK(f.ps.finishes.front().reason().find("worker 1 (127.0.0.1:3) was lost") !=
+        std::string::npos);
+  f.ps.finishes.Answer(absl::UnavailableError("ps 0 (127.0.0.1:1) is not available"));
+  f.Pass(absl::Milliseconds(500));
+  CHECK_FALSE(f.ended.has_value());
+  REQUIRE(f.ps.finishes.size() == 1);
+  f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  CHECK(f.ended.has_value());
+}
+
 TEST_CASE("a queue that stands still after a worker was killed ends a job that aborts") {
   JobPlan plan = TwoNeeded(ABORT);
   plan.job.mutable_sync()->set_token_policy(FIFO);

@@ -1,0 +1,19 @@
+// What a chief that starts does with what it finds: the choice among its flags.
+#pragma once
+
+namespace lockstep::chief {
+
+// In every mode but kRestore a chief goes on from shards that have trained.
+enum class StartMode {
+  // Begins. Refused where checkpoints of an earlier run would be buried.
+  kBegin,
+  // --fresh. Begins. Checkpoints of earlier runs are set aside.
+  kFresh,
+  // --restore. Goes on from a checkpoint. Refused where shards have trained.
+  kRestore,
+  // --resume. Goes on from the newest checkpoint, or begins where there is none. Shards of which
+  // only some have trained are ended, for the next start.
+  kResume,
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,47 @@
+#include "chief/plan/job_changes.h"
+
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
+namespace lockstep::chief {
+namespace {
+
+using google::protobuf::TextFormat;
+using google::protobuf::util::MessageDifferencer;
+
+// The differencer's lines are "modified: max_steps: 10 -> 20", "added: name: "x"", "deleted: ...".
+template <typename Message>
+void AddChanges(absl::string_view where, absl::string_view text, const Message& now,
+                std::vector<std::string>* changes) {
+  if (text.empty()) return;
+  Message before;
+  TextFormat::Parser parser;
+  parser.AllowUnknownField(true);  // of another version
+  if (!parser.ParseFromString(std::string(text), &before)) return;
+  std::string report;
+  MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&report);
+  if (differencer.Compare(before, now)) return;
+  for (absl::string_view line : absl::StrSplit(report, '\n', absl::SkipEmpty())) {
+    changes->push_back(absl::StrCat(where, absl::StrReplaceAll(line, {{"modified: ", ""}})));
+  }
+}
+
+}  // namespace
+
+std::string DescribeJobChanges(absl::string_view job_text, absl::string_view model_text,
+                               const JobDef& job, const ModelDef& model) {
+  std::vector<std::string> changes;
+  AddChanges("", job_text, job, &changes);
+  AddChanges("model: ", model_text, model, &changes);
+  return absl::StrJoin(changes, "; ");
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,92 @@
+#include "common/checkpoint/earlier_runs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/folder.h"
+#include "common/checkpoint/manifest.h"
+#include "common/fs/file_descriptor.h"
+#include "common/fs/folder.h"
+#include "common/fs/fs_error.h"
+#include "common/fs/input_file.h"
+#include "common/fs/path.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kLongestLatest = 4096;
+
+bool Exists(const std::string& checkpoint) {
+  return InputFile::Open(JoinPath(checkpoint, kManifestFile)).ok();
+}
+
+// nullopt: there is no LATEST, or it names nothing sensible.
+std::optional<int64_t> LatestStep(const std::string& root) {
+  const auto text = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
+  if (!text.ok()) return std::nullopt;
+  return ParseCheckpointName(absl::StripAsciiWhitespace(*text));
+}
+
+absl::Status Move(const std::string& root, const std::string& name, const std::string& to) {
+  const std::string from = JoinPath(root, name);
+  if (std::rename(from.c_str(), JoinPath(to, name).c_str()) == 0) return absl::OkStatus();
+  const int error = errno;
+  if (error == ENOENT) return absl::OkStatus();
+  return WriteError(from, absl::StrCat("move to ", to), error);
+}
+
+absl::Status SyncEntries(const std::string& path) {
+  const FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.valid() && ::fsync(folder.get()) == 0) return absl::OkStatus();
+  return WriteError(path, "fsync the folder", errno);
+}
+
+// One that does not exist yet.
+absl::StatusOr<std::string> MakeNewFolder(const std::string& root) {
+  std::string path;
+  int number = 1;
+  do path = JoinPath(root, absl::StrCat("earlier-", number++));
+  while (IsFolder(path));
+  LOCKSTEP_RETURN_IF_ERROR(MakeFolders(path));
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindCheckpoint(const std::string& root) {
+  if (!IsFolder(root)) return std::string();
+  if (const std::optional<int64_t> latest = LatestStep(root)) {
+    if (std::string folder = CheckpointFolder(root, *latest); Exists(folder)) return folder;
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
+  for (const int64_t step : steps) {
+    if (std::string folder = CheckpointFolder(root, step); Exists(folder)) return folder;
+  }
+  return std::string();
+}
+
+absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListCheckpoints(root));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside, MakeNewFolder(root));
+  if (const std::optional<int64_t> latest = LatestStep(root)) {
+    if (std::erase(steps, *latest) > 0) steps.insert(steps.begin(), *latest);
+  }
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    LOCKSTEP_RETURN_IF_ERROR(Move(root, CheckpointName(*step), aside));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(Move(root, kLatestFile, aside));
+  LOCKSTEP_RETURN_IF_ERROR(SyncEntries(aside));
+  LOCKSTEP_RETURN_IF_ERROR(SyncEntries(root));
+  return aside;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// The checkpoints of earlier runs that a new run finds in its folder.
+//
+// A library of its own: only a chief that starts needs it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+// The folder of a checkpoint that exists in `root` (its manifest does): the one that LATEST names,
+// or the one of the highest step. Empty: there is none, or no `root`. Nothing is verified: a
+// damaged checkpoint must not be buried either.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& root);
+
+// Moves every checkpoint of `root`, LATEST and what unfinished saves have left into a new folder
+// <root>/earlier-<n>, which is a root like any other, and returns its path. The newest is moved
+// last: after a crash what is left can still be continued. Only before a run trains; one caller.
+absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root);
+
+}  // namespace lockstep

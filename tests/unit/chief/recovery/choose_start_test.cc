@@ -1,0 +1,111 @@
+#include "chief/recovery/choose_start.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "common/base/exit_code.h"
+
+namespace lockstep::chief {
+namespace {
+
+// Of a job of 100 steps, with a checkpoint of step `start` if that is not 0.
+Claim ClaimOf(StartMode mode, int64_t start = 0) {
+  Claim claim;
+  claim.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
+  claim.job = 77;
+  claim.epoch = Epoch(start == 0 ? 1 : 2);
+  claim.end = GlobalStep(100);
+  claim.mode = mode;
+  claim.variables.set_start_step(start);
+  if (start > 0) claim.variables.set_restore_from("/c/ckpt");
+  return claim;
+}
+
+SetViewReply At(int64_t step, uint64_t epoch = 1) {
+  SetViewReply reply;
+  reply.set_job(55);
+  reply.set_epoch(epoch);
+  reply.set_has_variables(true);
+  reply.set_shard_step(step);
+  reply.set_global_step(step);
+  return reply;
+}
+
+const SetViewReply kNew;
+
+StartPoint Resumed(int64_t checkpoint, const std::vector<SetViewReply>& seen) {
+  const auto start = ChooseStart(ClaimOf(StartMode::kResume, checkpoint), seen);
+  REQUIRE(start.ok());
+  return *start;
+}
+
+TEST_CASE("a chief that resumes goes on from shards that have trained, whatever was saved") {
+  for (const int64_t checkpoint : {0, 10, 50, 100}) {
+    CHECK(Resumed(checkpoint, {At(20), At(20)}) == StartPoint::kTakeOver);
+    CHECK(Resumed(checkpoint, {At(100), At(100)}) == StartPoint::kTakeOver);
+  }
+}
+
+TEST_CASE("a chief that resumes restores where no shard has trained, or begins") {
+  for (const int64_t checkpoint : {0, 10}) {
+    CHECK(Resumed(checkpoint, {kNew, kNew}) == StartPoint::kAsClaimed);
+    CHECK(Resumed(checkpoint, {At(0), At(0)}) == StartPoint::kAsClaimed);
+    CHECK(Resumed(checkpoint, {At(0), kNew}) == StartPoint::kAsClaimed);
+  }
+  // Created by a chief that died before the others were.
+  CHECK(Resumed(10, {At(10, 2), kNew}) == StartPoint::kAsClaimed);
+}
+
+TEST_CASE("where only some shards have trained they do not belong together: to be ended") {
+  CHECK(Resumed(0, {At(20), kNew}) == StartPoint::kTakeOver);
+  CHECK(Resumed(10, {kNew, At(20)}) == StartPoint::kTakeOver);
+  const std::vector<SetViewReply> seen = {kNew, At(20)};
+  const Claim claim = ClaimFor(StartPoint::kTakeOver, ClaimOf(StartMode::kResume, 10), seen);
+  CHECK(ExitCodeFor(FindPosition(claim, seen).status()) == ExitCode::kPeersLost);
+}
+
+TEST_CASE("a job whose last step was saved is done, unless all shards say more") {
+  CHECK(Resumed(100, {kNew, kNew}) == StartPoint::kDone);
+  CHECK(Resumed(100, {At(100), kNew}) == StartPoint::kDone);
+  CHECK(Resumed(100, {At(0), At(0)}) == StartPoint::kDone);
+}
+
+TEST_CASE("a claim that takes over leaves its checkpoint and its epoch") {
+  const std::vector<SetViewReply> seen = {At(20, 2), At(20, 2)};
+  const Claim claim = ClaimFor(StartPoint::kTakeOver, ClaimOf(StartMode::kResume, 10), seen);
+  CHECK(claim.variables.restore_from().empty());
+  const auto view = TakeCommand(claim, seen);
+  REQUIRE(view.ok());
+  CHECK(view->epoch() == 2);
+  CHECK(FindPosition(claim, seen)->step == GlobalStep(20));
+}
+
+TEST_CASE("variables that are not those of the checkpoint make room in an epoch of their own") {
+  const std::vector<SetViewReply> seen = {At(0, 7), kNew};
+  const Claim claim = ClaimFor(StartPoint::kAsClaimed, ClaimOf(StartMode::kResume, 10), seen);
+  CHECK(claim.epoch == Epoch(8));
+  CHECK(claim.variables.restore_from() == "/c/ckpt");
+  // Those that are its own stay.
+  const Claim same =
+      ClaimFor(StartPoint::kAsClaimed, ClaimOf(StartMode::kResume, 10), {At(10, 2), kNew});
+  CHECK(same.epoch == Epoch(2));
+}
+
+TEST_CASE("a beginning that would bury checkpoints is refused before anything trains") {
+  Claim claim = ClaimOf(StartMode::kBegin);
+  claim.earlier = "/c/ckpt-30";
+  const absl::Status refused = ChooseStart(claim, {kNew, At(0)}).status();
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK(refused.message() ==
+        "/c/ckpt-30 is of an earlier run, and no ps is in training. Remedy: --resume to go on from "
+        "the newest checkpoint, --fresh to begin at step 0 and set the earlier ones aside, or "
+        "another checkpoint.folder in the job");
+  // A chief that comes after one that died goes on, its own checkpoints notwithstanding.
+  CHECK(*ChooseStart(claim, {At(20), At(20)}) == StartPoint::kTakeOver);
+  claim.mode = StartMode::kFresh;
+  CHECK(*ChooseStart(claim, {kNew, At(0)}) == StartPoint::kAsClaimed);
+  CHECK(*ChooseStart(claim, {At(20), At(20)}) == StartPoint::kTakeOver);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
