@@ -1,0 +1,288 @@
+// What a chief does when it starts: on nothing, on checkpoints, on ps that have trained, that were
+// started again, or that are done; with its exit code and what it says.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/fs/folder.h"
+#include "tests/integration/training_run.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr absl::Duration kWhole = absl::Seconds(60);
+constexpr int kForeverSteps = 1'000'000;
+
+// Processes of one cluster, started one by one, with the flags that each test gives them.
+struct Parts {
+  explicit Parts(int ps, int workers, JobText text) : cluster(ps, workers), job(std::move(text)) {
+    job.checkpoint = "folder: '" + folder() + "' " + job.checkpoint;
+  }
+  std::string folder() const { return cluster.folder().Path("checkpoints"); }
+  std::unique_ptr<Process> Ps(int index, const std::vector<std::string>& flags = {}) const {
+    return Start(cluster.Ps(index), flags);
+  }
+  std::unique_ptr<Process> Worker(int index) const { return Start(cluster.Worker(index), {}); }
+  std::unique_ptr<Process> Chief(const std::vector<std::string>& flags) const {
+    return Start(cluster.Chief(cluster.WriteJob(job)), flags);
+  }
+  static std::unique_ptr<Process> Start(std::vector<std::string> command,
+                                        const std::vector<std::string>& flags) {
+    command.insert(command.end(), flags.begin(), flags.end());
+    return std::make_unique<Process>(std::move(command));
+  }
+
+  Cluster cluster;
+  JobText job;
+};
+
+// A whole run with these flags, which has to succeed. Returns the chief's log.
+std::string Run(const Parts& parts, const std::vector<std::string>& flags) {
+  const auto ps = parts.Ps(0);
+  const auto worker = parts.Worker(0);
+  const auto chief = parts.Chief(flags);
+  for (Process* process : {chief.get(), ps.get(), worker.get()}) {
+    const auto code = process->Wait(kWhole);
+    INFO(process->Output());
+    REQUIRE(code == 0);
+  }
+  return chief->Output();
+}
+
+int EndOf(Process& process) {
+  const auto code = process.Wait(kWhole);
+  INFO(process.Output());
+  REQUIRE(code.has_value());
+  return *code;
+}
+
+std::string Newest(const Parts& parts) {
+  const auto found = ResolveCheckpoint(parts.folder());
+  return found.ok() ? *found : found.status().ToString();
+}
+
+TEST_CASE("one command line of the chief fits every start: --resume begins, goes on and is done") {
+  Parts parts(1, 1, {.max_steps = 40});
+  CHECK_THAT(Run(parts, {"--resume"}), Contains("training begins at step 0 of 40"));
+  // Raised, it goes on.
+  parts.job.max_steps = 60;
+  const std::string second = Run(parts, {"--resume"});
+  CHECK_THAT(second, Contains("restored from " + parts.folder() + "/ckpt-40"));
+  CHECK_THAT(second, Contains("the job has changed since the run that it continues: ") &&
+                         Contains("max_steps: 40 -> 60"));
+  CHECK_THAT(second, Contains("training begins at step 40 of 60"));
+  CHECK(Newest(parts) == parts.folder() + "/ckpt-60");
+  // Then it is done, whether its processes were started again or not.
+  CHECK_THAT(Run(parts, {"--resume"}),
+             Contains("the job is done: " + parts.folder() + "/ckpt-60 is of step 60"));
+  const auto alone = parts.Chief({"--resume"});
+  CHECK(EndOf(*alone) == 0);
+}
+
+TEST_CASE("a beginning that would bury checkpoints is refused, and changes nothing") {
+  const Parts parts(1, 1, {.max_steps = 40});
+  Run(parts, {});
+  const auto ps = parts.Ps(0);
+  const auto worker = parts.Worker(0);
+  const auto chief = parts.Chief({});
+  CHECK(EndOf(*chief) == 78);
+  CHECK_THAT(chief->Output(), Contains(parts.folder() + "/ckpt-40 is of an earlier run") &&
+                                  Contains("--resume") && Contains("--fresh"));
+  CHECK(Newest(parts) == parts.folder() + "/ckpt-40");
+  CHECK(ps->running());
+}
+
+TEST_CASE("--fresh sets the checkpoints of earlier runs aside, so that none of them is resumed") {
+  Parts parts(1, 1, {.max_steps = 40});
+  Run(parts, {});
+  parts.job.max_steps = 30;
+  CHECK_THAT(Run(parts, {"--fresh"}), Contains(parts.folder() + "/earlier-1"));
+  CHECK(Newest(parts) == parts.folder() + "/ckpt-30");
+  CHECK(*ResolveCheckpoint(parts.folder() + "/earlier-1") == parts.folder() + "/earlier-1/ckpt-40");
+  CHECK_THAT(Run(parts, {"--resume"}), Contains("ckpt-30 is of step 30"));
+}
+
+TEST_CASE("more than one of --resume, --restore and --fresh is a mistake on the command line") {
+  const Parts parts(1, 1, {.max_steps = 40});
+  for (const std::string other : {"--restore", "--fresh"}) {
+    const auto chief = parts.Chief({"--resume", other});
+    CHECK(EndOf(*chief) == 64);
+    CHECK_THAT(chief->Output(), Contains("Remedy: --resume"));
+  }
+}
+
+// A job that has saved step 20 and goes on.
+struct Running {
+  explicit Running(Parts* with, const std::vector<std::string>& ps_flags = {}) : parts(with) {
+    for (int i = 0; i < 2; ++i) ps.push_back(parts->Ps(i, ps_flags));
+    for (int i = 0; i < 2; ++i) workers.push_back(parts->Worker(i));
+    chief = parts->Chief({});
+    REQUIRE(chief->WaitForOutput("ckpt-20\n", kWhole));
+  }
+  void Kill(Process& process) {
+    process.Signal(SIGKILL);
+    REQUIRE(process.Wait(kWhole) == 137);
+  }
+  void KillAll() {
+    Kill(*chief);
+    for (const auto& process : ps) Kill(*process);
+    for (const auto& process : workers) Kill(*process);
+  }
+
+  Parts* parts;
+  std::vector<std::unique_ptr<Process>> ps;
+  std::vector<std::unique_ptr<Process>> workers;
+  std::unique_ptr<Process> chief;
+};
+
+TEST_CASE("a chief that is started again takes over from ps that have trained") {
+  const std::vector<std::string> flags =
+      GENERATE(std::vector<std::string>{}, std::vector<std::string>{"--resume"},
+               std::vector<std::string>{"--fresh"});
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running job(&parts);
+  job.Kill(*job.chief);
+  parts.job.optimizer = "adam {} learning_rate { base: 0.02 }";
+  const auto chief = parts.Chief(flags);
+  CHECK(chief->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(chief->Output(), Contains("taking over at step") && !Contains("restored from"));
+  CHECK_THAT(chief->Output(), Contains("optimizer.learning_rate.base: 0.01 -> 0.02"));
+  CHECK_FALSE(IsFolder(parts.folder() + "/earlier-1"));
+}
+
+TEST_CASE("--restore names what else there is where ps have trained") {
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running job(&parts);
+  job.Kill(*job.chief);
+  const auto chief = parts.Chief({"--restore"});
+  CHECK(EndOf(*chief) == 78);
+  CHECK_THAT(chief->Output(),
+             Contains("ps 0 (") && Contains("leave out --restore, or give --resume"));
+}
+
+TEST_CASE("a cluster that was killed goes on from its newest checkpoint by the same commands") {
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running(&parts).KillAll();
+  const std::string newest = Newest(parts);
+  const auto ps0 = parts.Ps(0);
+  const auto ps1 = parts.Ps(1);
+  const auto worker0 = parts.Worker(0);
+  const auto worker1 = parts.Worker(1);
+  const auto chief = parts.Chief({"--resume"});
+  CHECK(chief->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(chief->Output(), Contains("restored from " + newest));
+}
+
+TEST_CASE("a ps that is started again alone ends the job with 138, which names it and the remedy") {
+  const int lost = GENERATE(0, 1);
+  CAPTURE(lost);
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running job(&parts);
+  job.Kill(*job.ps[lost]);
+  const auto successor = parts.Ps(lost);
+  const std::string what =
+      "has lost its variables. Remedy: start the cluster again, the chief with "
+      "--resume";
+  CHECK(EndOf(*job.chief) == 138);
+  CHECK_THAT(job.chief->Output(), Contains("ps " + std::to_string(lost) + " (") && Contains(what));
+  for (const auto& worker : job.workers) CHECK(EndOf(*worker) == 138);
+  CHECK(EndOf(*job.ps[1 - lost]) == 138);
+  CHECK_THAT(job.ps[1 - lost]->Output(), Contains("the job was given up: ") && Contains(what));
+  // It waits for the next chief, as the others do that are started again.
+  CHECK(successor->running());
+  const auto other = parts.Ps(1 - lost);
+  const auto worker0 = parts.Worker(0);
+  const auto worker1 = parts.Worker(1);
+  const auto chief = parts.Chief({"--resume"});
+  CHECK(chief->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(chief->Output(), Contains("restored from "));
+}
+
+TEST_CASE(
+    "where only some ps have trained, a chief that resumes ends those, and its successor "
+    "restores") {
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running job(&parts);
+  job.Kill(*job.chief);
+  job.Kill(*job.ps[1]);
+  const auto successor = parts.Ps(1);
+  const auto first = parts.Chief({"--resume"});
+  CHECK(EndOf(*first) == 138);
+  CHECK_THAT(first->Output(), Contains("ps 1 (") && Contains("has lost its variables"));
+  CHECK(EndOf(*job.ps[0]) == 138);
+  CHECK(successor->running());
+  // Those of the run before hear of it from the ps.
+  for (const auto& worker : job.workers) CHECK(EndOf(*worker) == 138);
+  const auto ps0 = parts.Ps(0);
+  const auto worker0 = parts.Worker(0);
+  const auto worker1 = parts.Worker(1);
+  const auto second = parts.Chief({"--resume"});
+  CHECK(second->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(second->Output(), Contains("restored from "));
+}
+
+TEST_CASE("a ps ends by itself when its chief has been gone for --orphan_timeout") {
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running job(&parts, {"--orphan_timeout=7"});
+  CHECK(job.ps[0]->running());
+  // Between two saves.
+  parts.job.checkpoint = "folder: '" + parts.folder() + "'";
+  job.Kill(*job.chief);
+  const auto chief = parts.Chief({});
+  REQUIRE(chief->WaitForOutput("training begins at step", kWhole));
+  job.Kill(*chief);
+  for (const auto& ps : job.ps) {
+    CHECK(EndOf(*ps) == 138);
+    CHECK_THAT(ps->Output(), Contains("no chief has called for ") && Contains("--orphan_timeout"));
+  }
+}
+
+TEST_CASE("a ps that could not save its model stays, however long its chief is gone") {
+  const Parts parts(1, 1, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  for (int step = 20; step < 20'000; step += 20) {  // a file is in the way of each
+    parts.cluster.folder().Write(absl::StrCat("checkpoints/ckpt-", step), "");
+  }
+  const auto ps = parts.Ps(0, {"--orphan_timeout=6"});
+  const auto worker = parts.Worker(0);
+  const auto chief = parts.Chief({});
+  REQUIRE(chief->WaitForOutput("no checkpoint at step 20", kWhole));
+  chief->Signal(SIGKILL);
+  CHECK(ps->WaitForOutput("holds a model that could not be saved", kWhole));
+  CHECK(ps->running());
+  ps->Signal(SIGTERM);
+  CHECK(EndOf(*ps) == 143);
+}
+
+TEST_CASE("up starts, refuses, resumes and begins anew by the chief's flags") {
+  Parts parts(1, 1, {.max_steps = 40, .more = "local { ps: 1 workers: 1 }"});
+  const auto up = [&](std::vector<std::string> flags) {
+    std::vector<std::string> command = {
+        Binary("deploy/cli/up"), "--job=" + parts.cluster.WriteJob(parts.job),
+        "--bin_dir=" + Binary(""), "--run_dir=" + parts.cluster.folder().Path("run")};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return RunToEnd(command, kWhole);
+  };
+  CHECK(up({}).exit_code == 0);
+  const Ended refused = up({});
+  CHECK(refused.exit_code == 78);
+  CHECK_THAT(refused.output, Contains("--resume to go on"));
+  CHECK(up({"--resume"}).exit_code == 0);
+  CHECK(up({"--restore"}).exit_code == 78);  // after the last step
+  parts.job.max_steps = 50;
+  const Ended longer = up({"--restore"});
+  INFO(longer.output);
+  CHECK(longer.exit_code == 0);
+  CHECK_THAT(longer.output, Contains("(40 to 50)"));
+  CHECK(up({"--fresh"}).exit_code == 0);
+  CHECK(up({"--fresh", "--resume"}).exit_code == 64);
+}
+
+}  // namespace
+}  // namespace lockstep::test
