@@ -16,58 +16,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
-#include "common/base/exit_code.h"
 #include "common/client/gradient_pusher.h"
-#include "common/client/status_client.h"
 #include "common/client/variable_puller.h"
 #include "common/rpc/channel.h"
 #include "proto/ps.grpc.pb.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
+#include "tests/unit/ps/service/running_ps.h"
 
 namespace lockstep::ps {
 namespace {
 
 using Values = std::unique_ptr<PulledValues>;
-
-class RunningPs {
- public:
-  explicit RunningPs(std::string address = "127.0.0.1:0") {
-    auto server = PsServer::Start(
-        &shard_,
-        {.address = address,
-         .identity = {.task_index = 0, .cluster = kTestCluster, .incarnation = Incarnation(3)},
-         .events = {.called_by_chief = [this] { ++chief_calls; },
-                    .created = [this] { ++created; },
-                    .finished =
-                        [this](const JobEnd& job_end) {
-                          end = job_end;
-                          finished.Notify();
-                        }}});
-    REQUIRE(server.ok());
-    server_ = *std::move(server);
-  }
-  std::string address() const { return absl::StrCat("127.0.0.1:", server_->port()); }
-  ClientOptions client() const { return {.address = address(), .name = "ps 0"}; }
-  Shard& shard() { return shard_; }
-  PsServer& server() { return *server_; }
-
-  void BringUp(const std::vector<int64_t>& sizes) {
-    const auto control = MakePsControl(client());
-    REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
-    REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control->CreateVariables(Variables(sizes), done);
-            }).ok());
-  }
-
-  std::atomic<int> chief_calls = 0, created = 0;
-  JobEnd end;
-  absl::Notification finished;
-
- private:
-  Shard shard_{ShardOptions{}};
-  std::unique_ptr<PsServer> server_;
-};
 
 std::string Floats(const std::vector<float>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
@@ -206,86 +166,6 @@ TEST_CASE(
   view.set_shard(1);
   CHECK(absl::IsFailedPrecondition(refusal(view)));
   CHECK(absl::StrContains(refusal(view).message(), "this is ps 0, the chief calls it ps 1"));
-}
-
-TEST_CASE("Status and events follow a ps through its life") {
-  RunningPs ps;
-  auto status = FetchStatus(ps.address(), absl::Seconds(5));
-  REQUIRE(status.ok());
-  CHECK(status->role() == "ps");
-  CHECK(status->state() == "starting");
-  CHECK(status->incarnation() == 3);
-  CHECK(ps.chief_calls == 0);
-  ps.BringUp({3, 100});
-  CHECK(ps.chief_calls == 2);
-  CHECK(ps.created == 1);
-  status = FetchStatus(ps.address(), absl::Seconds(5));
-  REQUIRE(status.ok());
-  CHECK(status->state() == "training");
-  CHECK(status->shard().variables() == 2);
-  CHECK(status->shard().bytes() == 412);
-  const auto control = MakePsControl(ps.client());
-  REQUIRE(Await<FinishReply>([&](auto done) { control->Finish(JobIsOver(), done); }).ok());
-  ps.finished.WaitForNotification();  // after the answer
-  CHECK(ps.end.code == ExitCode::kDone);
-  CHECK(ps.end.reason.empty());
-}
-
-TEST_CASE("A ps whose job was given up ends with the chief's code, and knows why") {
-  RunningPs ps;
-  ps.BringUp({3});
-  const auto control = MakePsControl(ps.client());
-  FinishRequest given_up = JobIsOver();
-  given_up.set_exit_code(256);
-  const auto refused = Await<FinishReply>([&](auto done) { control->Finish(given_up, done); });
-  CHECK(absl::IsInvalidArgument(refused.status()));
-  given_up.set_exit_code(138);
-  given_up.set_reason("ps 1 was started again\nand has lost its variables");
-  REQUIRE(Await<FinishReply>([&](auto done) { control->Finish(given_up, done); }).ok());
-  ps.finished.WaitForNotification();
-  CHECK(ps.end.code == ExitCode::kPeersLost);
-  CHECK(ps.end.reason == "ps 1 was started again\\nand has lost its variables");
-}
-
-TEST_CASE("For the next chief a ps whose job is over is gone already") {
-  RunningPs ps;
-  ps.BringUp({3});
-  const auto control = MakePsControl(ps.client());
-  REQUIRE(Await<FinishReply>([&](auto done) { control->Finish(JobIsOver(), done); }).ok());
-  const auto seen = Await<SetViewReply>([&](auto done) { control->GetView(done); });
-  CHECK(absl::IsUnavailable(seen.status()));
-  const auto taken = Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(2), done); });
-  CHECK(absl::IsUnavailable(taken.status()));
-}
-
-TEST_CASE("A ps that was started again is ended by the end of the job, not by its failure") {
-  RunningPs ps;
-  const auto control = MakePsControl(ps.client());
-  FinishRequest given_up = JobIsOver();
-  given_up.set_exit_code(138);
-  CHECK_FALSE(Await<FinishReply>([&](auto done) { control->Finish(given_up, done); }).ok());
-  CHECK_FALSE(ps.finished.HasBeenNotified());
-  REQUIRE(Await<FinishReply>([&](auto done) { control->Finish(JobIsOver(), done); }).ok());
-  ps.finished.WaitForNotification();
-  CHECK(ps.end.code == ExitCode::kDone);
-}
-
-TEST_CASE("A ps keeps the texts of job and model for the next chief") {
-  RunningPs ps;
-  const auto control = MakePsControl(ps.client());
-  const auto view = [&] { return Await<SetViewReply>([&](auto done) { control->GetView(done); }); };
-  REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
-  CHECK(view()->job_text().empty());
-  CreateVariablesRequest create = Variables({3});
-  for (const std::string job : {"max_steps: 10", "max_steps: 20"}) {
-    create.set_job_text(job);
-    create.set_model_text("input_shape: 2");
-    REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control->CreateVariables(create, done);
-            }).ok());
-    CHECK(view()->job_text() == job);
-    CHECK(view()->model_text() == "input_shape: 2");
-  }
 }
 
 TEST_CASE("Callers that give up leave parked calls that harm nobody") {
