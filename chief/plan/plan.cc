@@ -47,8 +47,7 @@ absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
   absl::StatusOr<std::string> found = ResolveCheckpoint(root, &warnings);
   if (!found.ok()) {
     return AddRemedy(found.status(),
-                     "--restore=FOLDER names one that a job wrote; without --restore training "
-                     "begins anew");
+                     "--restore=FOLDER names one that a job wrote; --fresh begins anew");
   }
   plan->restore_from = *std::move(found);
   for (const std::string& warning : warnings) log::Warning(warning);
