@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
 #include "common/fs/file_descriptor.h"
 #include "common/fs/fs_error.h"
 
@@ -50,6 +52,22 @@ std::vector<std::string> Environment(const std::vector<std::string>& added) {
     environment.push_back(entry);
   }
   return environment;
+}
+
+// A file of our own in the place of an earlier log. Nothing is written through a link, or into a
+// file that others have opened, and only the user and the group may read it.
+absl::StatusOr<FileDescriptor> CreateLog(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) unlink(path.c_str());
+  FileDescriptor log(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640));
+  if (log.valid()) return log;
+  if (errno != EEXIST) return WriteError(path, "create", errno);
+  return WithExitCode(absl::FailedPreconditionError(
+                          absl::StrCat(path, ": expected no file or an earlier log, got ",
+                                       S_ISLNK(info.st_mode) ? "a symbolic link" : "something else",
+                                       ". Remedy: remove it, or choose another --run_dir")),
+                      ExitCode::kCannotCreate);
 }
 
 // In the child, between fork and exec: system calls only. On failure the error number goes through
@@ -121,9 +139,7 @@ std::string Command::ToShell() const {
 }
 
 absl::StatusOr<pid_t> Start(const Command& command) {
-  const FileDescriptor log(
-      open(command.log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
-  if (!log.valid()) return WriteError(command.log_path, "create", errno);
+  LOCKSTEP_ASSIGN_OR_RETURN(const FileDescriptor log, CreateLog(command.log_path));
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
   const FileDescriptor report_in(pipe_ends[0]);

@@ -14,7 +14,7 @@ struct Command {
   std::string name;                      // "worker 1": for messages
   std::vector<std::string> arguments;    // the program's path first
   std::vector<std::string> environment;  // "NAME=value", added to the launcher's own
-  std::string log_path;                  // stdout and stderr; replaced
+  std::string log_path;                  // stdout and stderr; an earlier log is replaced
 
   // As one line that a shell understands.
   std::string ToShell() const;
@@ -23,7 +23,8 @@ struct Command {
 // Starts the program in a process group of its own (its id is the pid), with no terminal to read
 // from and without TF_CONFIG, which would contradict its flags. The kernel kills it when the
 // calling thread ends, however that happens: call from a thread that outlives it. NOT_FOUND when
-// the program cannot be started; errors of the log file as common/fs/fs_error.h says.
+// the program cannot be started; FAILED_PRECONDITION where the log's path is no earlier log but a
+// link or a folder; otherwise errors of the log file as common/fs/fs_error.h says.
 absl::StatusOr<pid_t> Start(const Command& command);
 
 // How a process ended, for people: "exit code 65 (corrupt data set, model or checkpoint)",

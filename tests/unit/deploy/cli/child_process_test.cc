@@ -2,12 +2,16 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <set>
 
+#include "common/base/exit_code.h"
 #include "deploy/cli/last_lines.h"
 #include "deploy/cli/local_cluster.h"
 #include "deploy/cli/ports.h"
@@ -78,17 +82,70 @@ TEST_CASE("exit codes are explained, unknown ones just named") {
   CHECK(DescribeEnd(3 << 8) == "exit code 3");
 }
 
+TEST_CASE("a log is for its user and group alone, whatever the umask, and a new file") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.Write("log", "of an earlier run");
+  std::filesystem::permissions(path, std::filesystem::perms::all);
+  std::filesystem::create_hard_link(path, folder.Path("other"));
+  const mode_t before = umask(0);
+  const auto pid = Start(Shell("echo new", path));
+  umask(before);
+  REQUIRE(pid.ok());
+  Wait(*pid);
+  struct stat info;
+  REQUIRE(stat(path.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0640);
+  CHECK(folder.Read("log") == "new\n");
+  CHECK(folder.Read("other") == "of an earlier run");
+}
+
+TEST_CASE("nothing is started where the log's path is a link or a folder, and that stays") {
+  const test::TemporaryFolder folder;
+  const std::string target = folder.Write("target", "precious"), link = folder.Path("log");
+  std::filesystem::create_symlink(target, link);
+  const absl::Status refused = Start(Shell("echo lost", link)).status();
+  CHECK(ExitCodeFor(refused) == ExitCode::kCannotCreate);
+  CHECK_THAT(std::string(refused.message()),
+             Contains(link) && Contains("a symbolic link") && Contains("Remedy"));
+  CHECK(folder.Read("target") == "precious");
+  std::filesystem::create_symlink(folder.Path("nowhere"), folder.Path("dangling"));
+  CHECK_FALSE(Start(Shell("echo lost", folder.Path("dangling"))).ok());
+  CHECK_FALSE(std::filesystem::exists(folder.Path("nowhere")));
+  CHECK(ExitCodeFor(Start(Shell("true", folder.path())).status()) == ExitCode::kCannotCreate);
+}
+
 TEST_CASE("free addresses are on loopback, different, and outside the outgoing range") {
-  const auto addresses = FreeLoopbackAddresses(50);
-  REQUIRE(addresses.ok());
-  std::vector<std::string> sorted = *addresses;
+  const auto ports = PortReservation::Take(50);
+  REQUIRE(ports.ok());
+  std::vector<std::string> sorted = ports->addresses();
   std::sort(sorted.begin(), sorted.end());
+  CHECK(sorted.size() == 50);
   CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
   for (const std::string& address : sorted) {
     CHECK_THAT(address, Catch::Matchers::StartsWith("127.0.0.1:"));
+    CHECK(std::stoi(address.substr(10)) >= 20000);
     CHECK(std::stoi(address.substr(10)) < 32768);
   }
-  CHECK(FreeLoopbackAddresses(100000).status().code() == absl::StatusCode::kUnavailable);
+}
+
+TEST_CASE("launchers that look at the same ports at once get different ones") {
+  std::vector<PortReservation> launchers;
+  std::set<std::string> all;
+  for (int i = 0; i < 10; ++i) {
+    auto ports = PortReservation::TakeFrom(25000, 5);
+    REQUIRE(ports.ok());
+    all.insert(ports->addresses().begin(), ports->addresses().end());
+    launchers.push_back(*std::move(ports));
+  }
+  CHECK(all.size() == 50);
+}
+
+TEST_CASE("more ports than there are is UNAVAILABLE, and none of them stays reserved") {
+  // There are 12,768 in all.
+  const absl::Status status = PortReservation::Take(12769).status();
+  CHECK(absl::IsUnavailable(status));
+  CHECK_THAT(std::string(status.message()), Contains("12769") && Contains("Remedy"));
+  CHECK(PortReservation::Take(50).ok());
 }
 
 TEST_CASE("the last lines of a log are its last lines") {
