@@ -21,6 +21,7 @@
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/json_output.h"
 #include "deploy/cli/local_run.h"
+#include "deploy/cli/run_folder.h"
 #include "deploy/cli/supervisor.h"
 #include "deploy/data/clicks/click_files.h"
 
@@ -90,8 +91,11 @@ absl::StatusOr<int> Demo(Console* console) {
   LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(JoinPath(absl::GetFlag(FLAGS_examples_dir),
                                                           dataset + "/job.textproto")));
   LOCKSTEP_ASSIGN_OR_RETURN(JsonOutput json, JsonOutput::Create(absl::GetFlag(FLAGS_json)));
-  LOCKSTEP_ASSIGN_OR_RETURN(options.run_dir,
-                            MakeRunFolder(absl::GetFlag(FLAGS_run_dir), "demo-" + dataset));
+  const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(const RunFolder run_folder, run_dir.empty()
+                                                            ? RunFolder::ClaimNew("demo-" + dataset)
+                                                            : RunFolder::Claim(run_dir));
+  options.run_dir = run_folder.path();
   JobDef& job = options.job.job;
   job.mutable_checkpoint()->set_folder(JoinPath(options.run_dir, "checkpoints"));
   if (const auto seed = absl::GetFlag(FLAGS_seed)) job.set_seed(*seed);

@@ -16,6 +16,7 @@
 #include "deploy/cli/job_progress.h"
 #include "deploy/cli/local_cluster.h"
 #include "deploy/cli/ports.h"
+#include "deploy/cli/run_folder.h"
 #include "deploy/cli/status_poller.h"
 #include "deploy/cli/supervisor.h"
 
@@ -35,14 +36,11 @@ std::string BuiltIn() {
   return self.parent_path().parent_path().parent_path().string();
 }
 
-absl::StatusOr<ClusterSpec> ChooseCluster(const LocalCluster& local) {
-  const int ps = local.ps();
-  const int workers = local.workers();
-  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> addresses,
-                            FreeLoopbackAddresses(1 + ps + workers));
-  return ClusterSpec{.ps = {addresses.begin() + 1, addresses.begin() + 1 + ps},
-                     .workers = {addresses.begin() + 1 + ps, addresses.end()},
-                     .chief = addresses[0]};
+ClusterSpec ClusterAt(const std::vector<std::string>& addresses, const LocalCluster& local) {
+  const auto first_ps = addresses.begin() + 1;
+  return {.ps = {first_ps, first_ps + local.ps()},
+          .workers = {first_ps + local.ps(), addresses.end()},
+          .chief = addresses[0]};
 }
 
 void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const LocalPlan& plan,
@@ -68,24 +66,13 @@ int WorkersNeeded(const SyncDef& sync) {
 
 }  // namespace
 
-absl::StatusOr<std::string> MakeRunFolder(const std::string& run_dir, const std::string& job_name) {
-  std::string path = run_dir;
-  if (path.empty()) {
-    const std::string base =
-        absl::StrCat("runs/", IsEntryName(job_name) ? job_name : "job", "-",
-                     absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()));
-    path = base;
-    for (int again = 2; IsFolder(path); ++again) path = absl::StrCat(base, "-", again);
-  }
-  path = Absolute(path);
-  LOCKSTEP_RETURN_IF_ERROR(MakeFolders(JoinPath(path, "logs")));
-  return path;
-}
-
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {
   JobDef job = options.job.job;
   LOCKSTEP_RETURN_IF_ERROR(Annotate(ValidateJob(&job, job.local().workers()), options.job_path));
-  LOCKSTEP_ASSIGN_OR_RETURN(const ClusterSpec cluster, ChooseCluster(job.local()));
+  // Held to the end of the run.
+  LOCKSTEP_ASSIGN_OR_RETURN(const PortReservation ports,
+                            PortReservation::Take(1 + job.local().ps() + job.local().workers()));
+  const ClusterSpec cluster = ClusterAt(ports.addresses(), job.local());
   const LocalPlan plan = {
       .bin_dir = Absolute(options.bin_dir.empty() ? BuiltIn() : options.bin_dir),
       .run_dir = options.run_dir,
@@ -104,6 +91,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(plan.cluster_path, ClusterJsonText(cluster)));
   std::error_code ignored;
   std::filesystem::remove(plan.summary_path, ignored);  // an earlier run's
+  LOCKSTEP_RETURN_IF_ERROR(RemoveOldLogs(options.run_dir));
 
   const std::vector<Task> tasks = PlanTasks(cluster, plan);
   ShowPlan(cluster, tasks, plan, job.sync(), console);

@@ -14,7 +14,7 @@ namespace lockstep::deploy {
 struct LocalRunOptions {
   std::string job_path;                    // given to the chief
   LoadedJob job;                           // what it holds
-  std::string run_dir;                     // exists
+  std::string run_dir;                     // claimed (run_folder.h)
   std::string bin_dir;                     // empty: where this program was built
   std::string cluster_out;                 // empty: run_dir/cluster.json
   std::string start_flag;                  // of the chief, such as "--resume"; empty: none
@@ -32,9 +32,5 @@ struct LocalRunResult {
 // Says on `console` what is started and how it goes; returns when no process is left. An error: it
 // could not be started, and nothing runs. Supervisor::BlockSignals comes first.
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console);
-
-// Makes the folder of a run: `run_dir`, or when that is empty one under "runs" that is named after
-// the job and the time. Returns its absolute path.
-absl::StatusOr<std::string> MakeRunFolder(const std::string& run_dir, const std::string& job_name);
 
 }  // namespace lockstep::deploy

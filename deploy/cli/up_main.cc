@@ -17,6 +17,7 @@
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/json_output.h"
 #include "deploy/cli/local_run.h"
+#include "deploy/cli/run_folder.h"
 #include "deploy/cli/supervisor.h"
 
 ABSL_FLAG(std::string, job, "",
@@ -67,8 +68,11 @@ absl::StatusOr<int> Up(Console* console) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string warning, CheckRun(options.job_path, options.job));
   if (!warning.empty()) console->Error(warning);
   LOCKSTEP_ASSIGN_OR_RETURN(JsonOutput json, JsonOutput::Create(absl::GetFlag(FLAGS_json)));
-  LOCKSTEP_ASSIGN_OR_RETURN(options.run_dir,
-                            MakeRunFolder(absl::GetFlag(FLAGS_run_dir), options.job.job.name()));
+  const std::string run_dir = absl::GetFlag(FLAGS_run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const RunFolder run_folder,
+      run_dir.empty() ? RunFolder::ClaimNew(options.job.job.name()) : RunFolder::Claim(run_dir));
+  options.run_dir = run_folder.path();
   options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
   options.cluster_out = absl::GetFlag(FLAGS_cluster_out);
   options.start_flag = ChiefStartFlag();

@@ -1,13 +1,11 @@
 #include "tests/integration/cluster.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/client/status_client.h"
 #include "deploy/cli/local_cluster.h"
-#include "deploy/cli/ports.h"
 
 namespace lockstep::test {
 namespace {
@@ -33,12 +31,12 @@ std::string DigitsData() {
                       "test-labels.idx.gz' } scale: 0.0625");
 }
 
-Cluster::Cluster(int ps, int workers) {
-  const auto addresses = deploy::FreeLoopbackAddresses(1 + ps + workers);
-  if (!addresses.ok()) std::abort();
-  spec_ = {.ps = {addresses->begin() + 1, addresses->begin() + 1 + ps},
-           .workers = {addresses->begin() + 1 + ps, addresses->end()},
-           .chief = addresses->front()};
+Cluster::Cluster(int ps, int workers)
+    : ports_(deploy::PortReservation::Take(1 + ps + workers).value()) {
+  const std::vector<std::string>& addresses = ports_.addresses();
+  spec_ = {.ps = {addresses.begin() + 1, addresses.begin() + 1 + ps},
+           .workers = {addresses.begin() + 1 + ps, addresses.end()},
+           .chief = addresses.front()};
   folder_.Write("cluster.json", deploy::ClusterJsonText(spec_));
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/config/cluster_spec.h"
+#include "deploy/cli/ports.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -60,6 +61,7 @@ class Cluster {
 
  private:
   TemporaryFolder folder_;
+  deploy::PortReservation ports_;
   ClusterSpec spec_;
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;

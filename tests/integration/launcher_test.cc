@@ -118,6 +118,42 @@ TEST_CASE("the run ends with the code of the process that failed first, and show
   CHECK(launch.LeftNothing());
 }
 
+TEST_CASE("a second run in the same folder leaves no log of the first") {
+  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  launch.folder().Write("run/logs/worker-3.log", "of four workers");
+  launch.folder().Write("run/logs/notes.txt", "of the user");
+  CHECK(RunToEnd(launch.Command(), absl::Seconds(20)).exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(launch.folder().Path("run/logs/worker-3.log")));
+  CHECK(std::filesystem::exists(launch.folder().Path("run/logs/worker-2.log")));
+  CHECK(launch.folder().Read("run/logs/notes.txt") == "of the user");
+}
+
+TEST_CASE("two runs at once do not write to one folder") {
+  const Launch launch({});
+  std::filesystem::create_directories(launch.folder().Path("run/logs"));
+  Process first(launch.Command());
+  REQUIRE(launch.AllSay("tail"));
+  const Ended second = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(second.exit_code == 78);
+  CHECK_THAT(second.output, Contains("another run writes to this folder") && Contains("Remedy"));
+  CHECK(launch.AllSay("tail"));
+  first.Signal(SIGINT);
+  CHECK(first.Wait(absl::Seconds(20)) == 130);
+  CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("a link in the place of a log ends the start, and what it points to stays") {
+  const Launch launch({});
+  const std::string target = launch.folder().Write("target", "precious");
+  std::filesystem::create_directories(launch.folder().Path("run/logs"));
+  std::filesystem::create_symlink(target, launch.folder().Path("run/logs/worker-1.log"));
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(ended.exit_code == 73);
+  CHECK_THAT(ended.output, Contains("run/logs/worker-1.log") && Contains("a symbolic link"));
+  CHECK(launch.folder().Read("target") == "precious");
+  CHECK(launch.LeftNothing());
+}
+
 TEST_CASE("a worker killed in mid-run is reported, and the run goes on") {
   const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "kill -9 $$\n", "sleep 0.1\n"});
   const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));

@@ -66,8 +66,9 @@ esac
 TEST_CASE("the tutorial's files are right and its commands work, in order") {
   const TemporaryFolder folder;
   MakeCheckout(folder);
-  const auto addresses = deploy::FreeLoopbackAddresses(4);
-  REQUIRE(addresses.ok());
+  const auto ports = deploy::PortReservation::Take(4);
+  REQUIRE(ports.ok());
+  const std::vector<std::string>& addresses = ports->addresses();
   std::string output;
   int files = 0;
   int lines = 0;
@@ -84,7 +85,7 @@ TEST_CASE("the tutorial's files are right and its commands work, in order") {
     const std::string path = block.info.substr(block.info.find(' ') + 1);
     std::string text = block.text;
     for (int i = 0; i < 4; ++i) {
-      text = absl::StrReplaceAll(text, {{absl::StrCat("127.0.0.1:", 2221 + i), (*addresses)[i]}});
+      text = absl::StrReplaceAll(text, {{absl::StrCat("127.0.0.1:", 2221 + i), addresses[i]}});
     }
     folder.Write(path, text);
     ++files;

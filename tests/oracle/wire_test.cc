@@ -36,11 +36,12 @@ TEST_CASE("a running ps answers the training and cluster scripts as TensorFlow d
 }
 
 TEST_CASE("the example client fits its line") {
-  const auto addresses = deploy::FreeLoopbackAddresses(4);
-  REQUIRE(addresses.ok());
-  const nlohmann::json spec = {{"ps", {addresses->at(0)}},
-                               {"worker", {addresses->at(1), addresses->at(2)}},
-                               {"chief", {addresses->at(3)}}};
+  const auto ports = deploy::PortReservation::Take(4);
+  REQUIRE(ports.ok());
+  const std::vector<std::string>& addresses = ports->addresses();
+  const nlohmann::json spec = {{"ps", {addresses.at(0)}},
+                               {"worker", {addresses.at(1), addresses.at(2)}},
+                               {"chief", {addresses.at(3)}}};
   const test::TemporaryFolder folder;
   const std::string cluster = folder.Write("cluster.json", spec.dump());
   Process ps({Binary("ps/ps"), "--cluster=" + cluster, "--task_index=0"});
