@@ -218,7 +218,7 @@ TEST_CASE(
   CHECK_THAT(first->Output(), Contains("ps 1 (") && Contains("has lost its variables"));
   CHECK(EndOf(*job.ps[0]) == 138);
   CHECK(successor->running());
-  for (const auto& worker : job.workers) job.Kill(*worker);
+  job.workers.clear();  // some of them may have ended
   const auto ps0 = parts.Ps(0);
   const auto worker0 = parts.Worker(0);
   const auto worker1 = parts.Worker(1);
