@@ -1,18 +1,15 @@
-// When to make a call again. Pure: time is an argument.
+// One call of the chief's to a peer, made until it succeeds. Pure: time is an argument.
 #pragma once
-
-#include <algorithm>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/retry_policy.h"
 
 namespace lockstep::chief {
 
-// Whether the same call can succeed later without anybody changing anything. CANCELLED is a process
-// that is stopping, DEADLINE_EXCEEDED a parked call whose time is over.
+// Of the chief's calls: common/base/retry_policy.h.
 inline bool IsTransient(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsResourceExhausted(status) || absl::IsCancelled(status);
+  return IsRetryable(status, CallKind::kCommand);
 }
 
 class Retry {
@@ -24,25 +21,20 @@ class Retry {
   void Sent() { state_ = State::kInFlight; }
   void Succeeded() {
     state_ = State::kIdle;
-    pause_ = kFirstPause;
+    policy_.OnSuccess();
   }
   // A parked call that ended by its deadline is due at once; any other after a growing pause.
   void Failed(const absl::Status& error, absl::Duration now) {
     state_ = State::kWaiting;
-    due_ = now;
-    if (absl::IsDeadlineExceeded(error)) return;
-    due_ += pause_;
-    pause_ = std::min(pause_ * 2, kLongestPause);
+    due_ = now + policy_.OnFailure(error, now).value_or(absl::ZeroDuration());
   }
 
  private:
   enum class State { kIdle, kInFlight, kWaiting };
-  static constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
-  static constexpr absl::Duration kLongestPause = absl::Seconds(2);
-
   State state_ = State::kIdle;
   absl::Duration due_;
-  absl::Duration pause_ = kFirstPause;
+  RetryPolicy policy_{CallKind::kCommand,
+                      {.first_pause = absl::Milliseconds(100), .longest_pause = absl::Seconds(2)}};
 };
 
 }  // namespace lockstep::chief

@@ -48,7 +48,7 @@ class GradientPusher::Impl {
       push_seq_ = push_seq;
       local_step_ = local_step;
       done_ = std::move(done);
-      plan_.emplace(options_, local_step, num_variables, Now());
+      plan_.emplace(options_, local_step, num_variables);
     }
     pump_.Run();
   }

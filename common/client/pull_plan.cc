@@ -22,14 +22,13 @@ struct OpenRequest {
 
 }  // namespace
 
-void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead,
-                     absl::Duration now) {
+void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead) {
   Cut(targets);
   window_ = ahead == PullAhead::kWindow ? options_.window : static_cast<int>(num_requests_);
   version_ = version;
   filled_ = 0;
   fatal_ = absl::OkStatus();
-  backoff_.Succeeded(now);
+  retry_.OnSuccess();
 }
 
 uint64_t PullPlan::MostBytes(const Extent& extent) const {
@@ -71,7 +70,7 @@ size_t PullPlan::AddRequest(const Extent& first) {
 }
 
 std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {
-  if (!fatal_.ok() || in_flight_ >= window_ || now < backoff_.not_before()) return std::nullopt;
+  if (!fatal_.ok() || in_flight_ >= window_ || now < retry_.not_before()) return std::nullopt;
   for (size_t i = 0; i < num_requests_; ++i) {
     Request& request = requests_[i];
     if (request.state != State::kReady) continue;
@@ -83,10 +82,10 @@ std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {
   return std::nullopt;
 }
 
-void PullPlan::OnReply(size_t index, GlobalStep version, absl::Duration now) {
+void PullPlan::OnReply(size_t index, GlobalStep version) {
   Request& request = requests_[index];
   --in_flight_;
-  backoff_.Succeeded(now);
+  retry_.OnSuccess();
   request.state = State::kReady;
   if (options_.newest) {
     version_ = filled_ == 0 ? version : std::min(version_, version);
@@ -114,23 +113,15 @@ void PullPlan::OnReply(size_t index, GlobalStep version, absl::Duration now) {
 void PullPlan::OnError(size_t index, const absl::Status& error, absl::Duration now) {
   --in_flight_;
   requests_[index].state = State::kReady;
-  if (absl::IsDeadlineExceeded(error)) {
-    // Parked until the version exists. A ps that hangs ends as UNAVAILABLE, by keepalive.
-    backoff_.Succeeded(now);
-  } else if (absl::IsResourceExhausted(error)) {
-    backoff_.Refused(now);
-  } else if (!absl::IsUnavailable(error)) {
-    fatal_.Update(error);
-  } else if (!backoff_.Failed(now)) {
-    fatal_.Update(absl::UnavailableError(absl::StrCat(
-        error.message(), " (tried for ", absl::FormatDuration(options_.patience), ")")));
-  }
+  // Parked until the version exists: a deadline says nothing. A ps that hangs ends as UNAVAILABLE,
+  // by keepalive.
+  if (!retry_.OnFailure(error, now).has_value()) fatal_.Update(retry_.GivenUp(error));
 }
 
-void PullPlan::OnOverwritten(size_t index, absl::Duration now) {
+void PullPlan::OnOverwritten(size_t index) {
   Request& request = requests_[index];
   --in_flight_;
-  backoff_.Succeeded(now);
+  retry_.OnSuccess();
   request.state = State::kReady;
   if (++request.overwritten >= kMaxOverwritten) request.in_memory = false;
 }
@@ -138,7 +129,7 @@ void PullPlan::OnOverwritten(size_t index, absl::Duration now) {
 std::optional<absl::Duration> PullPlan::WakeAt() const {
   if (!fatal_.ok() || in_flight_ >= window_) return std::nullopt;
   for (size_t i = 0; i < num_requests_; ++i)
-    if (requests_[i].state == State::kReady) return backoff_.not_before();
+    if (requests_[i].state == State::kReady) return retry_.not_before();
   return std::nullopt;
 }
 

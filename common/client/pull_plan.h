@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/client/backoff.h"
+#include "common/base/retry_policy.h"
 #include "common/client/variable_puller.h"
 
 namespace lockstep {
@@ -38,22 +38,22 @@ class PullPlan {
     bool is_narrow;  // of all its targets
   };
 
-  explicit PullPlan(const PullerOptions& options) : options_(options), backoff_(options.patience) {}
+  explicit PullPlan(const PullerOptions& options)
+      : options_(options), retry_(CallKind::kParked, {.patience = options.patience}) {}
 
   // Not before the last fetch was over. `targets` in their order; of one without units nothing is
   // fetched.
-  void Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead,
-             absl::Duration now);
+  void Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead);
   // Of the fetch that was started.
   size_t num_requests() const { return num_requests_; }
   const std::vector<Piece>& pieces(size_t request) const { return requests_[request].pieces; }
   // What to send now. It is in flight until OnReply or OnError.
   std::optional<Outgoing> Next(absl::Duration now);
   // The values of `version` are in the targets of the request.
-  void OnReply(size_t request, GlobalStep version, absl::Duration now);
+  void OnReply(size_t request, GlobalStep version);
   void OnError(size_t request, const absl::Status& error, absl::Duration now);
   // The ps wrote over the values, in its own memory, while they were being read.
-  void OnOverwritten(size_t request, absl::Duration now);
+  void OnOverwritten(size_t request);
 
   // When Next should be asked again though nothing has happened; nullopt: no need.
   std::optional<absl::Duration> WakeAt() const;
@@ -81,7 +81,7 @@ class PullPlan {
   std::vector<Request> requests_;  // the first num_requests_ are of this fetch
   size_t num_requests_ = 0;
   int window_ = 0;
-  Backoff backoff_;
+  RetryPolicy retry_;
   GlobalStep version_;  // that all should have; or the lowest of any
   int in_flight_ = 0;
   size_t filled_ = 0;

@@ -11,20 +11,13 @@ namespace {
 // Of a gradient that the ps acknowledges and loses.
 constexpr int kMaxRepeats = 5;
 
-bool OutcomeUnknown(const absl::Status& error) {
-  return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
-}
-
 }  // namespace
 
-PushPlan::PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables,
-                   absl::Duration now)
+PushPlan::PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables)
     : options_(options),
       local_step_(local_step),
       num_variables_(num_variables),
-      backoff_(options.patience) {
-  backoff_.Succeeded(now);
-}
+      retry_(CallKind::kPlain, {.patience = options.patience}) {}
 
 void PushPlan::Variable::AppendBytes(uint64_t offset, uint64_t size,
                                      std::vector<std::span<const std::byte>>* spans) const {
@@ -124,7 +117,7 @@ PushPlan::Message* PushPlan::Choose() {
 }
 
 std::optional<PushPlan::Outgoing> PushPlan::Next(absl::Duration now) {
-  if (!fatal_.ok() || in_flight_ >= options_.window || now < backoff_.not_before())
+  if (!fatal_.ok() || in_flight_ >= options_.window || now < retry_.not_before())
     return std::nullopt;
   Message* message = Choose();
   if (message == nullptr) return std::nullopt;
@@ -149,7 +142,7 @@ void PushPlan::OnReply(size_t index, const PushReply& reply, absl::Duration now)
                                                    reply.outcomes_size(), " outcomes")));
     return;
   }
-  backoff_.Succeeded(now);
+  retry_.OnSuccess();
   summary_.done = summary_.done || reply.done();
   const bool is_over =
       options_.asynchronous ? summary_.done : GlobalStep(reply.shard_step()) > local_step_;
@@ -188,32 +181,27 @@ void PushPlan::RepeatLost(absl::Duration now) {
     return;
   }
   first_open_ = 0;
-  backoff_.Refused(now);
+  retry_.OnRefusal(now);
 }
 
 void PushPlan::OnError(size_t index, const absl::Status& error, absl::Duration now) {
   Message& message = messages_[index];
   --in_flight_;
   message.state = State::kReady;
-  if (absl::IsResourceExhausted(error)) {
-    backoff_.Refused(now);
-  } else if (absl::IsNotFound(error) && message.in_memory) {
-    SendBytesOf(index);
-  } else if (!OutcomeUnknown(error)) {
-    fatal_.Update(error);
-  } else if (backoff_.Failed(now)) {
+  if (absl::IsNotFound(error) && message.in_memory) return SendBytesOf(index);
+  if (!retry_.OnFailure(error, now).has_value()) {
+    fatal_.Update(retry_.GivenUp(error));
+  } else if (!absl::IsResourceExhausted(error)) {
+    // Its outcome is unknown.
     message.ask = true;
     message.asked = false;
-  } else {
-    fatal_.Update(absl::UnavailableError(absl::StrCat(
-        error.message(), " (tried for ", absl::FormatDuration(options_.patience), ")")));
   }
 }
 
 std::optional<absl::Duration> PushPlan::WakeAt() const {
   if (!fatal_.ok() || in_flight_ >= options_.window) return std::nullopt;
   for (size_t i = first_open_; i < messages_.size(); ++i)
-    if (messages_[i].state == State::kReady) return backoff_.not_before();
+    if (messages_[i].state == State::kReady) return retry_.not_before();
   return std::nullopt;
 }
 

@@ -20,7 +20,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/client/backoff.h"
+#include "common/base/retry_policy.h"
 #include "common/client/gradient_pusher.h"
 #include "common/tensor/tensor.h"
 #include "proto/ps.pb.h"
@@ -62,8 +62,7 @@ class PushPlan {
                      std::vector<std::span<const std::byte>>* spans) const;
   };
 
-  PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables,
-           absl::Duration now);
+  PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables);
 
   // At most num_variables times.
   void Add(Variable gradient);
@@ -110,7 +109,7 @@ class PushPlan {
   const PusherOptions options_;
   const GlobalStep local_step_;
   const size_t num_variables_;
-  Backoff backoff_;
+  RetryPolicy retry_;
   std::vector<Progress> variables_;
   std::vector<Message> messages_;
   std::optional<size_t> bucket_;  // the open message

@@ -142,7 +142,7 @@ class VariablePuller::Impl {
       extents_.push_back(ExtentOf(target, shares_values, wire_type));
       moves = moves || (target.in_place && extents_.back().units > 0);
     }
-    plan_.Start(version, extents_, ahead, Now());
+    plan_.Start(version, extents_, ahead);
     // What is in place is looked at for as long as nothing newer has been fetched.
     if (moves) {
       kept_.clear();
@@ -228,10 +228,10 @@ class VariablePuller::Impl {
                 {
                   absl::MutexLock lock(&mutex_);
                   if (status.ok()) {
-                    plan_.OnReply(index, GlobalStep((*values)->header().version()), Now());
+                    plan_.OnReply(index, GlobalStep((*values)->header().version()));
                     in_place_[index] = StaysInPlace(index, **values) ? *std::move(values) : nullptr;
                   } else if (values.ok() && absl::IsAborted(status)) {
-                    plan_.OnOverwritten(index, Now());
+                    plan_.OnOverwritten(index);
                   } else {
                     plan_.OnError(index, status, Now());
                   }

@@ -4,13 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/retry_policy.h"
 #include "common/log/log.h"
 
 namespace lockstep::worker {
 namespace {
 
 constexpr absl::Duration kRemindEvery = absl::Seconds(5);
-constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(500);
+constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
 
 absl::StatusOr<RegisterTaskReply> CallOnce(ChiefClient* chief, const RegisterTaskRequest& request) {
   absl::Notification answered;
@@ -23,44 +24,50 @@ absl::StatusOr<RegisterTaskReply> CallOnce(ChiefClient* chief, const RegisterTas
   return result;
 }
 
+absl::Status NotReached(const RegistrationOptions& options, absl::Duration waited,
+                        const absl::Status& failure) {
+  return absl::UnavailableError(
+      absl::StrCat(options.chief_name, " was not reached for ", absl::FormatDuration(waited), ": ",
+                   failure.message(),
+                   ". Remedy: start it, or correct its address in the cluster spec; "
+                   "--start_timeout sets how long to wait"));
+}
+
 }  // namespace
 
 absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTaskRequest& request,
                                            const RegistrationOptions& options,
                                            const MonotonicNotification* stop) {
   const absl::Duration start = options.clock->Monotonic();
-  absl::Duration last_contact = start;
   absl::Duration next_report = start + kRemindEvery;
+  RetryPolicy retry(CallKind::kPlain,
+                    {.longest_pause = kLongestWait, .patience = options.start_timeout});
   while (true) {
     const absl::StatusOr<RegisterTaskReply> reply = CallOnce(chief, request);
     if (stop->HasBeenNotified()) return absl::CancelledError("told to stop before the job began");
     if (reply.ok() && (reply->ready() || reply->done())) return reply;
-    const bool reached = reply.ok();
-    if (!reached && !absl::IsUnavailable(reply.status()) &&
-        !absl::IsDeadlineExceeded(reply.status()))
-      return reply;
 
     const absl::Duration now = options.clock->Monotonic();
-    if (reached) last_contact = now;
-    if (now - last_contact >= options.start_timeout) {
-      return absl::UnavailableError(
-          absl::StrCat(options.chief_name, " was not reached for ",
-                       absl::FormatDuration(now - last_contact), ": ", reply.status().message(),
-                       ". Remedy: start it, or correct its address in the cluster spec; "
-                       "--start_timeout sets how long to wait"));
+    absl::Duration pause;  // the chief parks the call of a worker that waits
+    if (reply.ok()) {
+      retry.OnSuccess();
+    } else if (const auto again = retry.OnFailure(reply.status(), now); again.has_value()) {
+      pause = *again;
+    } else if (IsRetryable(reply.status(), CallKind::kPlain)) {
+      return NotReached(options, retry.FailingFor(now), reply.status());
+    } else {
+      return reply;
     }
     if (now >= next_report) {
       next_report = now + kRemindEvery;
       const std::string seconds = absl::StrCat(absl::ToInt64Seconds(now - start), " s");
-      log::Warning(reached ? absl::StrCat("waiting for ", seconds,
-                                          " for the job to begin, which waits for ",
-                                          reply->waiting_for())
-                           : absl::StrCat("waiting for ", seconds, " for the ", options.chief_name,
-                                          ": ", reply.status().message()));
+      log::Warning(reply.ok() ? absl::StrCat("waiting for ", seconds,
+                                             " for the job to begin, which waits for ",
+                                             reply->waiting_for())
+                              : absl::StrCat("waiting for ", seconds, " for the ",
+                                             options.chief_name, ": ", reply.status().message()));
     }
-    if (stop->WaitFor(reached ? absl::ZeroDuration() : kAskAgainAfter)) {
-      return absl::CancelledError("told to stop before the job began");
-    }
+    if (stop->WaitFor(pause)) return absl::CancelledError("told to stop before the job began");
   }
 }
 

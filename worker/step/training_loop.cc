@@ -3,29 +3,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
+#include "worker/step/persistent_call.h"
 
 namespace lockstep::worker {
 namespace {
-
-constexpr absl::Duration kRetryPause = absl::Milliseconds(200);
-
-// Runs an asynchronous call and waits for its answer.
-template <typename T, typename Start>
-absl::StatusOr<T> Await(Start start) {
-  absl::Notification answered;
-  absl::StatusOr<T> result;
-  start([&](absl::StatusOr<T> answer) {
-    result = std::move(answer);
-    answered.Notify();
-  });
-  answered.WaitForNotification();
-  return result;
-}
 
 absl::Status Stopped() { return absl::CancelledError("training was stopped"); }
 
@@ -77,38 +62,24 @@ absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken(StepRunner* runner) {
   DequeueTokenRequest request;
   *request.mutable_worker() = options_.step.identity;
   request.set_dequeue_seq(dequeue_seq_.value());
-  return Persist<DequeueTokenReply>([&](Done<DequeueTokenReply> done) {
-    parts_.shards[kStepShard]->DequeueToken(request, std::move(done));
-  });
+  return CallPersistently<DequeueTokenReply>(
+      [&](Done<DequeueTokenReply> done) {
+        parts_.shards[kStepShard]->DequeueToken(request, std::move(done));
+      },
+      options_.patience, options_.step.clock, &stop_);
 }
 
 absl::Status TrainingLoop::ExchangeMemory() {
   for (size_t shard = 0; shard < parts_.shards.size(); ++shard) {
     parts_.progress->WaitFor(absl::StrCat("the memory of ", options_.shard_names[shard]));
-    const absl::StatusOr<bool> shares = Persist<bool>([&](Done<bool> done) {
-      parts_.shards[shard]->ExchangeMemory(options_.step.identity, std::move(done));
-    });
+    const absl::StatusOr<bool> shares = CallPersistently<bool>(
+        [&](Done<bool> done) {
+          parts_.shards[shard]->ExchangeMemory(options_.step.identity, std::move(done));
+        },
+        options_.patience, options_.step.clock, &stop_);
     LOCKSTEP_RETURN_IF_ERROR(shares.status());
   }
   return absl::OkStatus();
-}
-
-template <typename T, typename Start>
-absl::StatusOr<T> TrainingLoop::Persist(Start start) {
-  const Clock* const clock = options_.step.clock;
-  const absl::Duration begun = clock->Monotonic();
-  while (true) {
-    absl::StatusOr<T> answer = Await<T>(start);
-    // A parked call that reached its deadline is issued again, for as long as it takes; an
-    // unreachable ps is given up.
-    const bool parked = absl::IsDeadlineExceeded(answer.status());
-    const bool unreachable =
-        absl::IsUnavailable(answer.status()) && clock->Monotonic() - begun < options_.patience;
-    if (!parked && !unreachable) return answer;
-    if (stop_.WaitFor(parked ? absl::ZeroDuration() : kRetryPause)) {
-      return Stopped();
-    }
-  }
 }
 
 }  // namespace lockstep::worker

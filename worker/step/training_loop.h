@@ -43,10 +43,6 @@ class TrainingLoop {
   absl::Status ExchangeMemory();
   // Which came with the step's verdicts, or comes now.
   absl::StatusOr<DequeueTokenReply> NextToken(StepRunner* runner);
-  // Calls start(done), again and again while the ps is away; the answer, or the error of a ps that
-  // stays away for longer than our patience, or CANCELLED after Stop.
-  template <typename T, typename Start>
-  absl::StatusOr<T> Persist(Start start);
 
   const TrainingLoopOptions options_;
   const StepParts parts_;

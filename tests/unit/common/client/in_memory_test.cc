@@ -41,7 +41,7 @@ std::vector<std::vector<uint64_t>> PiecesOf(const PushPlan::Outgoing& outgoing) 
 }
 
 TEST_CASE("Gradients in memory go whole, and those that wait for the window go together") {
-  PushPlan plan(SmallMessages(), GlobalStep(7), 5, kStart);
+  PushPlan plan(SmallMessages(), GlobalStep(7), 5);
   plan.Add(Gradient(0, 5000, true));
   const auto first = plan.Next(kStart);
   REQUIRE(first.has_value());
@@ -65,7 +65,7 @@ TEST_CASE("Gradients in memory go whole, and those that wait for the window go t
 }
 
 TEST_CASE("Small gradients in memory wait for company, but never beyond the last variable") {
-  PushPlan plan(SmallMessages(), GlobalStep(7), 6, kStart);
+  PushPlan plan(SmallMessages(), GlobalStep(7), 6);
   plan.Add(Gradient(0, 40, true));
   plan.Add(Gradient(1, 60, true));
   CHECK_FALSE(plan.Next(kStart).has_value());
@@ -83,7 +83,7 @@ TEST_CASE("Small gradients in memory wait for company, but never beyond the last
 }
 
 TEST_CASE("What a ps does not see after all is sent as bytes, in chunks") {
-  PushPlan plan(SmallMessages(), GlobalStep(7), 2, kStart);
+  PushPlan plan(SmallMessages(), GlobalStep(7), 2);
   plan.Add(Gradient(0, 900, true));
   plan.Add(Gradient(1, 60, true));
   const auto refused = plan.Next(kStart);
@@ -107,7 +107,7 @@ TEST_CASE("What a ps does not see after all is sent as bytes, in chunks") {
 }
 
 TEST_CASE("NOT_FOUND for bytes ends the gradient: it was not about memory") {
-  PushPlan plan(SmallMessages(), GlobalStep(7), 1, kStart);
+  PushPlan plan(SmallMessages(), GlobalStep(7), 1);
   plan.Add(Gradient(0, 60, false));
   const auto outgoing = plan.Next(kStart);
   plan.OnError(outgoing->message, absl::NotFoundError("no such thing"), kStart);
@@ -117,7 +117,7 @@ TEST_CASE("NOT_FOUND for bytes ends the gradient: it was not about memory") {
 
 TEST_CASE(
     "After an unknown outcome a gradient in memory is asked about, then pushed again from there") {
-  PushPlan plan(SmallMessages(), GlobalStep(7), 1, kStart);
+  PushPlan plan(SmallMessages(), GlobalStep(7), 1);
   plan.Add(Gradient(0, 5000, true));
   const auto lost = plan.Next(kStart);
   plan.OnError(lost->message, absl::UnavailableError("gone"), kStart);
@@ -142,7 +142,7 @@ TEST_CASE("Values that were written over are pulled again, in the end as bytes")
   const std::vector<PullPlan::Extent> targets = {{.units = 700, .may_be_in_memory = true},
                                                  {.units = 200, .may_be_in_memory = true},
                                                  {.units = 50}};
-  plan.Start(GlobalStep(3), targets, PullAhead::kWindow, kStart);
+  plan.Start(GlobalStep(3), targets, PullAhead::kWindow);
   REQUIRE(plan.num_requests() == 2);
   CHECK(plan.pieces(0).size() == 2);
   for (int time = 0; time < 2; ++time) {
@@ -150,15 +150,15 @@ TEST_CASE("Values that were written over are pulled again, in the end as bytes")
     REQUIRE(outgoing.has_value());
     CHECK(outgoing->request == 0);
     CHECK(outgoing->in_memory);
-    plan.OnOverwritten(0, kStart);
+    plan.OnOverwritten(0);
   }
   const auto bytes = plan.Next(kStart);
   CHECK_FALSE(bytes->in_memory);
   CHECK(plan.Next(kStart)->request == 1);
-  plan.OnReply(0, GlobalStep(3), kStart);
-  plan.OnReply(1, GlobalStep(3), kStart);
+  plan.OnReply(0, GlobalStep(3));
+  plan.OnReply(1, GlobalStep(3));
   CHECK(plan.Result().has_value());
-  plan.Start(GlobalStep(4), targets, PullAhead::kWindow, kStart);
+  plan.Start(GlobalStep(4), targets, PullAhead::kWindow);
   CHECK(plan.Next(kStart)->in_memory);
 }
 
@@ -169,8 +169,7 @@ TEST_CASE("What stays in the ps's memory is asked for at once, whatever its size
   PullPlan plan(options);
   const PullPlan::Extent stays{.units = 70'000, .may_be_in_memory = true, .stays = true};
   const PullPlan::Extent is_copied{.units = 1500, .may_be_in_memory = true};
-  plan.Start(GlobalStep(3), std::vector{stays, is_copied, stays, stays}, PullAhead::kEverything,
-             kStart);
+  plan.Start(GlobalStep(3), std::vector{stays, is_copied, stays, stays}, PullAhead::kEverything);
   std::vector<std::vector<uint64_t>> pieces;
   while (const auto outgoing = plan.Next(kStart)) {
     CHECK(outgoing->in_memory);

@@ -27,7 +27,7 @@ PushPlan::Variable Dense(uint32_t id, int64_t bytes) {
 class Plan {
  public:
   explicit Plan(std::vector<int64_t> sizes, PusherOptions options = Options())
-      : plan_(options, kStep, static_cast<int>(sizes.size()), kStart), sizes_(sizes) {}
+      : plan_(options, kStep, static_cast<int>(sizes.size())), sizes_(sizes) {}
 
   void AddAll() {
     for (size_t i = 0; i < sizes_.size(); ++i)
@@ -308,7 +308,7 @@ TEST_CASE("a sparse gradient is its indices, then its values, and no index is cu
   const std::vector<float> values(60, 1);
   PusherOptions options = Options();
   options.chunk_bytes = 99;  // 96 for a sparse gradient
-  PushPlan plan(options, kStep, 2, kStart);
+  PushPlan plan(options, kStep, 2);
   const TensorView slices{DType::kFloat32, Shape({30, 2}), values.data()};
   const PushPlan::Variable sparse{VariableId(3), Shape({1000, 2}), slices, true, indices};
   CHECK(sparse.num_bytes() == 30 * 16);

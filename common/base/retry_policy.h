@@ -1,0 +1,68 @@
+// Which failed calls are made again, when, and for how long. Pure.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace lockstep {
+
+enum class CallKind {
+  // Answered at once: a deadline that has passed is a failure.
+  kPlain,
+  // Answered when there is something to answer: at its deadline the call is made again at once, for
+  // as long as that takes.
+  kParked,
+  // From the chief, parked or not. A peer that cancels a call is a process that is stopping;
+  // another
+  // may follow it.
+  kCommand,
+};
+
+// Whether the same call can succeed later although nobody changes anything.
+bool IsRetryable(const absl::Status& status, CallKind kind);
+
+struct RetryOptions {
+  absl::Duration first_pause = absl::Milliseconds(20);
+  absl::Duration longest_pause = absl::Seconds(1);
+  // How long a peer is tried that does not answer.
+  absl::Duration patience = absl::InfiniteDuration();
+};
+
+// Of the calls of one kind to one peer. Pauses double from the first to the longest. Patience
+// counts from the first failure since the peer was last reached: a call may have been parked for
+// long before that. The peer was reached when it answered (also RESOURCE_EXHAUSTED, that it has no
+// room now), and when a parked call failed later than an attempt to connect would have. Times are
+// of one monotonic clock. Thread-compatible.
+class RetryPolicy {
+ public:
+  explicit RetryPolicy(CallKind kind, const RetryOptions& options = {})
+      : kind_(kind), options_(options) {}
+
+  void OnSuccess();
+  // The peer answered, but not as wanted: a pause, and patience starts anew.
+  void OnRefusal(absl::Duration now);
+  // How long to wait before the call is made again; nullopt: give up, with the failure's status.
+  // Calls that fail within a pause were in flight together: they are one failure.
+  std::optional<absl::Duration> OnFailure(const absl::Status& failure, absl::Duration now);
+
+  // `failure`, and for how long the call was tried where that is why it is given up.
+  absl::Status GivenUp(const absl::Status& failure) const;
+
+  // No call should be made before.
+  absl::Duration not_before() const { return not_before_; }
+  // Since the first failure after the last answer; zero when the last call was answered.
+  absl::Duration FailingFor(absl::Duration now) const;
+
+ private:
+  void Pause(absl::Duration now);
+
+  CallKind kind_;
+  RetryOptions options_;
+  std::optional<absl::Duration> failing_since_;
+  absl::Duration pause_;
+  absl::Duration not_before_ = -absl::InfiniteDuration();
+};
+
+}  // namespace lockstep
