@@ -31,7 +31,10 @@ struct PusherOptions {
   WorkerIdentity identity;
   size_t chunk_bytes = 512 * 1024;
   size_t bucket_bytes = 64 * 1024;  // tensors up to this size share messages
-  int window = 4;                   // messages in flight
+  // Of rows whose values the ps sees where they are: of one message at most, which has room for the
+  // request of the next values, too (common/rpc/limits.h).
+  size_t index_bytes = 8 * 1024 * 1024;
+  int window = 4;  // messages in flight
   // How long an unreachable ps is tried before the gradient fails with UNAVAILABLE.
   absl::Duration patience = absl::Seconds(120);
   // As which the gradients of trained dense float32 variables travel: float32, bfloat16 or float16,

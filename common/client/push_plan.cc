@@ -36,8 +36,9 @@ void PushPlan::Variable::AppendBytes(uint64_t offset, uint64_t size,
 void PushPlan::Add(Variable gradient) {
   LOCKSTEP_CHECK(!AllAdded());
   const size_t index = variables_.size();
+  const bool fits = gradient.index_bytes() <= options_.index_bytes;
   variables_.push_back({.of = std::move(gradient)});
-  if (variables_[index].of.in_memory) {
+  if (variables_[index].of.in_memory && fits) {
     AddInMemory(index);
   } else {
     Cut(index);
@@ -48,15 +49,22 @@ void PushPlan::Add(Variable gradient) {
 }
 
 void PushPlan::AddInMemory(size_t variable) {
+  const uint64_t index_bytes = variables_[variable].of.index_bytes();
+  if (unsent_.has_value() && unsent_index_bytes_ + index_bytes > options_.index_bytes) {
+    messages_[*unsent_].state = State::kReady;
+    unsent_.reset();
+  }
   if (!unsent_.has_value()) {
     unsent_ = messages_.size();
     unsent_size_ = 0;
+    unsent_index_bytes_ = 0;
     messages_.push_back({.in_memory = true});
   }
   Message& message = messages_[*unsent_];
   const uint64_t size = variables_[variable].of.num_bytes();
   message.pieces.push_back({variable, 0, size});
   unsent_size_ += size;
+  unsent_index_bytes_ += index_bytes;
   if (unsent_size_ > options_.bucket_bytes) message.state = State::kReady;
 }
 

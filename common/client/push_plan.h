@@ -8,7 +8,8 @@
 // asked about before it is sent, since it would be dropped.
 //
 // What the ps sees where it is costs nothing to send: it is not cut, and all that is ready shares
-// the next message.
+// the next message, as far as the row indices of tables leave room there. A table with more of them
+// than a message may have is sent as bytes.
 #pragma once
 
 #include <cstddef>
@@ -52,10 +53,10 @@ class PushPlan {
     // Of dense float32 values that travel in half the width: as bfloat16 or float16.
     std::optional<DType> narrow_type = {};
 
+    uint64_t index_bytes() const { return indices.size() * sizeof(int64_t); }
     DType type() const { return narrow_type.value_or(values.dtype); }
     uint64_t num_bytes() const {
-      return indices.size() * sizeof(int64_t) +
-             static_cast<uint64_t>(values.num_elements()) * SizeOf(type());
+      return index_bytes() + static_cast<uint64_t>(values.num_elements()) * SizeOf(type());
     }
     // Bytes [offset, offset + size), in one span or two; not of narrow ones, which lie nowhere.
     void AppendBytes(uint64_t offset, uint64_t size,
@@ -116,6 +117,7 @@ class PushPlan {
   uint64_t bucket_size_ = 0;
   std::optional<size_t> unsent_;  // the message in memory that takes what comes until it leaves
   uint64_t unsent_size_ = 0;
+  uint64_t unsent_index_bytes_ = 0;
   size_t first_open_ = 0;  // every message before is acknowledged
   int in_flight_ = 0;
   bool straggling_ = false;  // what comes now would be dropped

@@ -10,6 +10,7 @@
 #include "common/client/pull_plan.h"
 #include "common/client/push_plan.h"
 #include "common/client/variable_puller.h"
+#include "common/rpc/limits.h"
 
 namespace lockstep {
 namespace {
@@ -324,6 +325,63 @@ TEST_CASE("Values that were written over while they were copied are fetched agai
   copying.ps.overwrites = [](int pull) { return pull <= 4; };
   copying.Fetch(1);
   CHECK(copying.ps.pulls > 4);
+}
+
+// Of a table whose rows have a byte each; nobody reads it.
+PushPlan::Variable RowsInMemory(uint32_t id, int64_t rows) {
+  const Shape shape({rows, 1});
+  return {.id = VariableId(id),
+          .shape = shape,
+          .values = TensorView{DType::kUInt8, shape, nullptr},
+          .is_sparse = true,
+          .indices = {nullptr, static_cast<size_t>(rows)},
+          .in_memory = true};
+}
+
+TEST_CASE("Row indices of tables in memory are divided so that each message can be sent") {
+  constexpr int64_t kRows = 600'000;
+  PushPlan plan(PusherOptions(), GlobalStep(7), 5);
+  for (uint32_t table = 0; table < 5; ++table) plan.Add(RowsInMemory(table, kRows));
+  size_t sent = 0;
+  while (const auto outgoing = plan.Next(kStart)) {
+    CHECK(outgoing->in_memory);
+    CHECK(outgoing->pieces.size() * kRows * sizeof(int64_t) < rpc::kMaxMessageBytes);
+    sent += outgoing->pieces.size();
+    PushReply reply;
+    for (size_t i = 0; i < outgoing->pieces.size(); ++i) {
+      reply.add_outcomes()->set_verdict(ACCEPTED);
+    }
+    plan.OnReply(outgoing->message, reply, kStart);
+  }
+  CHECK(sent == 5);
+  CHECK(plan.Result().has_value());
+}
+
+TEST_CASE("A table in memory with more row indices than a message takes is sent as bytes") {
+  PushPlan plan(PusherOptions(), GlobalStep(7), 2);
+  constexpr int64_t kRows = 3'000'000;
+  plan.Add(RowsInMemory(0, kRows));
+  plan.Add(Gradient(1, 5000, true));
+  uint64_t sent = 0;
+  int in_memory = 0;
+  while (const auto outgoing = plan.Next(kStart)) {
+    in_memory += outgoing->in_memory ? 1 : 0;
+    PushReply reply;
+    for (const PushPlan::Piece& piece : outgoing->pieces) {
+      if (piece.variable == 0) {
+        CHECK(piece.offset == sent);
+        CHECK(piece.size <= PusherOptions().chunk_bytes);
+        sent += piece.size;
+      }
+      const bool is_whole = piece.variable == 1 || sent == kRows * 9;
+      reply.add_outcomes()->set_verdict(is_whole ? ACCEPTED : PENDING);
+    }
+    plan.OnReply(outgoing->message, reply, kStart);
+  }
+  CHECK(sent == kRows * 9);
+  CHECK(in_memory == 1);
+  REQUIRE(plan.Result().has_value());
+  CHECK((*plan.Result())->accepted == 2);
 }
 
 }  // namespace
