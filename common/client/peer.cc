@@ -1,5 +1,6 @@
 #include "common/client/peer.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/lost_variables.h"
@@ -12,6 +13,11 @@ absl::string_view Reason(absl::string_view message) {
   constexpr absl::string_view kStory = "Failed to connect to remote host: ";
   const size_t story = message.rfind(kStory);
   return story == absl::string_view::npos ? message : message.substr(story + kStory.size());
+}
+
+// gRPC's own refusal, here or there: its code is that of a ps without room, which has room later.
+bool IsTooLarge(const absl::Status& status) {
+  return absl::StrContains(status.message(), "message larger than max (");
 }
 
 }  // namespace
@@ -28,6 +34,11 @@ absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl:
     case absl::StatusCode::kDeadlineExceeded:
       return absl::DeadlineExceededError(
           absl::StrCat(who, " did not answer ", call, " within ", absl::FormatDuration(deadline)));
+    case absl::StatusCode::kResourceExhausted:
+      if (!IsTooLarge(status)) return Annotate(status, who);
+      return absl::InvalidArgumentError(
+          absl::StrCat(who, ": ", call, ": ", status.message(),
+                       " bytes. Remedy: fewer variables, or shorter rows of tables"));
     case absl::StatusCode::kUnimplemented:
       return absl::UnimplementedError(
           absl::StrCat(who, " does not serve ", call, ": another process listens at this address"));

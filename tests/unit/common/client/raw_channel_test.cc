@@ -4,12 +4,14 @@
 #include <grpcpp/server_builder.h>
 
 #include <catch2/catch.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/client/chief_client.h"
 #include "common/rpc/event_queue.h"
+#include "common/rpc/limits.h"
 
 namespace lockstep {
 namespace {
@@ -82,6 +84,85 @@ TEST_CASE("A call ends though its payload was never sent, and lets go of it") {
                }));
   over.WaitForNotification();
   CHECK(absl::IsDeadlineExceeded(status));
+}
+
+// Answers each call with as many bytes as a test wants.
+class TalkativeServer {
+ public:
+  explicit TalkativeServer(size_t reply_bytes) : reply_(std::string(reply_bytes, 'x')) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterCallbackGenericService(&service_);
+    service_.reply = &reply_;
+    server_ = builder.BuildAndStart();
+  }
+  ~TalkativeServer() { server_->Shutdown(std::chrono::system_clock::now()); }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  class Service final : public grpc::CallbackGenericService {
+   public:
+    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+      class Answer final : public grpc::ServerGenericBidiReactor {
+       public:
+        explicit Answer(const std::string& reply) {
+          const grpc::Slice slice(reply);
+          reply_ = grpc::ByteBuffer(&slice, 1);
+          StartWriteAndFinish(&reply_, grpc::WriteOptions(), grpc::Status::OK);
+        }
+        void OnDone() override { delete this; }
+
+       private:
+        grpc::ByteBuffer reply_;
+      };
+      return new Answer(*reply);
+    }
+    const std::string* reply = nullptr;
+  };
+
+  int port_ = 0;
+  const std::string reply_;
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// The status of a call of a channel to the server.
+absl::Status CallOnce(const std::string& address, std::span<const std::byte> payload) {
+  RawChannel channel({.address = address, .name = "ps 1"});
+  const std::span<const std::byte> spans[] = {payload};
+  absl::Notification over;
+  absl::Status status;
+  channel.Call("/a/b", PushRequest(), spans, absl::Seconds(30),
+               RawChannel::Callback([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+                 status = reply.status();
+                 over.Notify();
+               }));
+  over.WaitForNotification();
+  return status;
+}
+
+TEST_CASE("A message that is too large is refused for good: it is not that there is no room now") {
+  SECTION("on its way there") {
+    TalkativeServer server(0);
+    const std::vector<std::byte> payload(rpc::kMaxMessageBytes);
+    const absl::Status status = CallOnce(server.address(), payload);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains(absl::StrCat("ps 1 (", server.address(), ")")) &&
+                   Catch::Contains("(16777221 vs. 16777216)") && Catch::Contains("Remedy"));
+  }
+  SECTION("on its way back") {
+    TalkativeServer server(rpc::kMaxMessageBytes + 1);
+    const absl::Status status = CallOnce(server.address(), {});
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains(absl::StrCat("ps 1 (", server.address(), ")")) &&
+                   Catch::Contains("(16777217 vs. 16777216)") && Catch::Contains("Remedy"));
+  }
+  SECTION("the largest passes") {
+    TalkativeServer server(rpc::kMaxMessageBytes);
+    CHECK(CallOnce(server.address(), {}).ok());
+  }
 }
 
 }  // namespace
