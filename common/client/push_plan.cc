@@ -155,13 +155,7 @@ void PushPlan::OnReply(size_t index, const PushReply& reply, absl::Duration now)
   const bool is_over =
       options_.asynchronous ? summary_.done : GlobalStep(reply.shard_step()) > local_step_;
   straggling_ = straggling_ || is_over;
-  for (size_t i = 0; i < message.pieces.size(); ++i) {
-    Verdict& verdict = variables_[message.pieces[i].variable].verdict;
-    if (verdict != PENDING) continue;
-    verdict = reply.outcomes(static_cast<int>(i)).verdict();
-    if (verdict == ACCEPTED) ++summary_.accepted;
-    if (verdict == STALE) ++summary_.stale;
-  }
+  if (!TakeVerdicts(message, reply)) return;
   if (message.ask) {
     message.ask = false;
     message.asked = true;
@@ -169,6 +163,24 @@ void PushPlan::OnReply(size_t index, const PushReply& reply, absl::Duration now)
     message.state = State::kAcknowledged;
   }
   RepeatLost(now);
+}
+
+bool PushPlan::TakeVerdicts(const Message& message, const PushReply& reply) {
+  for (size_t i = 0; i < message.pieces.size(); ++i) {
+    Progress& variable = variables_[message.pieces[i].variable];
+    if (variable.verdict != PENDING) continue;
+    const Verdict verdict = reply.outcomes(static_cast<int>(i)).verdict();
+    if (!Verdict_IsValid(verdict)) {
+      fatal_.Update(absl::InternalError(absl::StrCat("variable ", variable.of.id.value(),
+                                                     ": verdict ", static_cast<int>(verdict),
+                                                     ", expected PENDING, ACCEPTED or STALE")));
+      return false;
+    }
+    variable.verdict = verdict;
+    if (verdict == ACCEPTED) ++summary_.accepted;
+    if (verdict == STALE) ++summary_.stale;
+  }
+  return true;
 }
 
 void PushPlan::RepeatLost(absl::Duration now) {

@@ -98,6 +98,7 @@ class PushPlan {
 
   void Cut(size_t variable);
   void AddInMemory(size_t variable);
+  bool TakeVerdicts(const Message& message, const PushReply& reply);
   // The ps has not the memory in which the message's variables are.
   void SendBytesOf(size_t message);
   void AddToBucket(size_t variable, uint64_t size);

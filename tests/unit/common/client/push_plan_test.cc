@@ -345,5 +345,14 @@ TEST_CASE("a sparse gradient is its indices, then its values, and no index is cu
   CHECK(static_cast<const void*>(spans[0].data()) == &values[1]);
 }
 
+TEST_CASE("A verdict that there is none of ends the gradient, with its number") {
+  Plan plan({90, 90});
+  plan.AddAll();
+  plan.ReplyEach(plan.MustSend(), {ACCEPTED, static_cast<Verdict>(7)});
+  const absl::Status status = plan.MustEnd().status();
+  CHECK(absl::IsInternal(status));
+  CHECK(status.message() == "variable 11: verdict 7, expected PENDING, ACCEPTED or STALE");
+}
+
 }  // namespace
 }  // namespace lockstep
