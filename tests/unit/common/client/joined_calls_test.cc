@@ -108,6 +108,7 @@ class StepEnd {
                    [this](absl::StatusOr<PushSummary> summary) {
                      had_values = version.has_value();
                      verdicts = std::move(summary);
+                     if (told != nullptr) told->Notify();
                    });
     for (uint32_t i : {1, 0}) pusher_->Add(VariableId(i), gradients_[i].view());
     if (!fetches) return;
@@ -122,6 +123,8 @@ class StepEnd {
   std::optional<absl::StatusOr<PushSummary>> verdicts;
   std::optional<absl::StatusOr<GlobalStep>> version;
   bool had_values = false;  // when the verdicts came
+  // For verdicts that come on a thread of the pusher's. May be null.
+  absl::Notification* told = nullptr;
 
  private:
   const Tensor gradients_[2] = {Tensor::Zeros(DType::kUInt8, Shape({4})),
@@ -196,7 +199,10 @@ TEST_CASE("what became of a gradient whose call was lost is asked, and the rest 
   CHECK(**worker.version == GlobalStep(1));
   ps.asked.WaitForNotification();
   CHECK(ps.calls == Calls{"joined", "pull", "ask"});
+  absl::Notification told;
+  worker.told = &told;
   ps.AnswerPushes(ps.Verdicts(ACCEPTED));
+  told.WaitForNotification();
   CHECK((*worker.verdicts)->accepted == 2);
   CHECK_FALSE(worker.calls().TakeToken().has_value());
 }
