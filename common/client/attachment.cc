@@ -28,6 +28,10 @@ Attachment::Attachment(SharedMemoryOptions options)
       gradients_(SegmentOf(options_)),
       state_(options_.gradients == nullptr ? State::kRefused : State::kIdle) {}
 
+Attachment::~Attachment() {
+  if (exchange_.joinable()) exchange_.join();
+}
+
 std::optional<AttachMemoryRequest> Attachment::Begin(const WorkerIdentity& worker) {
   {
     absl::MutexLock lock(&mutex_);
@@ -57,7 +61,13 @@ void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
   }
   if (!reply.ok()) return Settle(reply.status(), nullptr);
   if (reply->socket().empty()) return Settle(absl::UnavailableError(reply->reason()), nullptr);
-  auto values = shm::ExchangeMemory(reply->socket(), reply->secret(), gradients_.get(),
+  // The last one has ended: its outcome is what Begin asked again for.
+  if (exchange_.joinable()) exchange_.join();
+  exchange_ = std::thread([this, place = *reply] { Exchange(place); });
+}
+
+void Attachment::Exchange(const AttachMemoryReply& place) {
+  auto values = shm::ExchangeMemory(place.socket(), place.secret(), gradients_.get(),
                                     std::numeric_limits<uint64_t>::max(), kHandoverPatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);

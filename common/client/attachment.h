@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -22,11 +23,14 @@ namespace lockstep {
 class Attachment {
  public:
   explicit Attachment(SharedMemoryOptions options);
+  // Waits for an exchange that is under way, at most two seconds.
+  ~Attachment();
 
   // What to send to the ps, when it has not been asked yet in this worker's name; then Complete
   // gets the answer.
   std::optional<AttachMemoryRequest> Begin(const WorkerIdentity& worker);
-  // Exchanges memory where the ps lets us. Blocks, for seconds if that ps has just hung.
+  // Exchanges memory where the ps lets us: on a thread of its own, since a ps that has just hung
+  // lets it wait.
   void Complete(const absl::StatusOr<AttachMemoryReply>& reply);
   // Tells whether memory was exchanged, as soon as that is known: after Begin. UNAVAILABLE when the
   // ps could not be asked.
@@ -46,6 +50,7 @@ class Attachment {
 
   using Waiting = std::vector<std::function<void(absl::StatusOr<bool>)>>;
 
+  void Exchange(const AttachMemoryReply& place);
   void Settle(const absl::Status& status, std::shared_ptr<const shm::Segment> values);
   static void Answer(const Waiting& waiting, const absl::StatusOr<bool>& answer);
 
@@ -57,6 +62,7 @@ class Attachment {
   bool was_attached_ ABSL_GUARDED_BY(mutex_) = false;
   Waiting waiting_ ABSL_GUARDED_BY(mutex_);  // for the answer to what was asked
   std::shared_ptr<const shm::Segment> values_ ABSL_GUARDED_BY(mutex_);
+  std::thread exchange_;  // of the last Complete; those follow one another
 };
 
 }  // namespace lockstep

@@ -1,0 +1,99 @@
+// What a ps that hangs while memory is exchanged with it does to everybody else.
+#include "common/client/attachment.h"
+
+#include <grpcpp/server_builder.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/client/ps_client.h"
+#include "common/fs/file_descriptor.h"
+#include "common/rpc/event_queue.h"
+#include "common/shm/packet.h"
+#include "proto/ps.grpc.pb.h"
+
+namespace lockstep {
+namespace {
+
+// Names a socket for the exchange on which nobody answers, as a ps does that is stopped between the
+// two; answers everything else.
+class SilentPs final : public ParameterServer::Service {
+ public:
+  SilentPs() : socket_name_(absl::StrCat("lockstep-silent-", getpid())) {
+    // Blocking, unlike PacketSocket: accept waits for the worker.
+    socket_ = FileDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    REQUIRE(shm::BindTo(socket_, socket_name_).ok());
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~SilentPs() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  // Returns when a worker has come to exchange memory; it waits until the connection is closed.
+  FileDescriptor Accept() { return FileDescriptor(accept(socket_.get(), nullptr, nullptr)); }
+
+  grpc::Status AttachMemory(grpc::ServerContext*, const AttachMemoryRequest*,
+                            AttachMemoryReply* reply) override {
+    reply->set_socket(socket_name_);
+    return grpc::Status::OK;
+  }
+  grpc::Status DequeueToken(grpc::ServerContext*, const DequeueTokenRequest*,
+                            DequeueTokenReply* reply) override {
+    reply->set_step(5);
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string socket_name_;
+  FileDescriptor socket_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_CASE("A ps that hangs while memory is exchanged keeps no other answer back") {
+  SilentPs ps;
+  rpc::EventQueue queue;
+  const auto memory = GradientMemory::Create(4096);
+  REQUIRE(memory.ok());
+  const auto client = MakePsData({.address = ps.address(), .name = "ps 0", .queue = &queue},
+                                 {.gradients = memory->get()});
+  absl::Notification exchanged;
+  client->ExchangeMemory(WorkerIdentity(), [&](absl::StatusOr<bool> shares) {
+    CHECK((shares.ok() && !*shares));
+    exchanged.Notify();
+  });
+  FileDescriptor worker = ps.Accept();
+  bool came_before = false;
+  absl::Notification answered;
+  client->DequeueToken(DequeueTokenRequest(), [&](const absl::StatusOr<DequeueTokenReply>& token) {
+    CHECK((token.ok() && token->step() == 5));
+    came_before = !exchanged.HasBeenNotified();
+    answered.Notify();
+  });
+  answered.WaitForNotification();
+  CHECK(came_before);
+  worker = FileDescriptor();
+  exchanged.WaitForNotification();
+}
+
+TEST_CASE("A client that goes while memory is exchanged waits for that, and tells it") {
+  SilentPs ps;
+  const auto memory = GradientMemory::Create(4096);
+  REQUIRE(memory.ok());
+  auto client = MakePsData({.address = ps.address(), .name = "ps 0"}, {.gradients = memory->get()});
+  bool is_told = false;
+  client->ExchangeMemory(WorkerIdentity(), [&](const absl::StatusOr<bool>&) { is_told = true; });
+  FileDescriptor worker = ps.Accept();
+  worker = FileDescriptor();
+  client.reset();
+  CHECK(is_told);
+}
+
+}  // namespace
+}  // namespace lockstep
