@@ -1,7 +1,7 @@
 // How much a peer may send: one row for each number, text or list that comes in a message.
 //
-// A message above a limit is refused with INVALID_ARGUMENT, before anything in it is used or stored.
-// The size of a message as a whole and the deadlines are in common/rpc/limits.h.
+// A message above a limit is refused with INVALID_ARGUMENT, before anything in it is used or
+// stored. The size of a message as a whole and the deadlines are in common/rpc/limits.h.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,16 @@ inline constexpr size_t kMaxVersionBytes = 64;
 inline constexpr size_t kMaxWaitingForBytes = 500;
 // An error that a worker reports: the text of a status that crosses the wire is cut there, too.
 inline constexpr size_t kMaxErrorBytes = 2000;
+
+// Numbers.
+
+// Workers of a cluster, and gradients of a step.
+inline constexpr int64_t kMaxReplicas = int64_t{1} << 20;
+inline constexpr int64_t kMaxTowers = 256;
+// Examples of a batch, whose memory is taken at once.
+inline constexpr int64_t kMaxBatch = int64_t{1} << 31;
+// Batches that are prepared ahead.
+inline constexpr int64_t kMaxPrefetch = 1024;
 
 // Lists.
 

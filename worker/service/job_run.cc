@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
+#include "worker/service/check_registration.h"
 
 namespace lockstep::worker {
 namespace {
@@ -105,6 +106,7 @@ void JobRun::StartHeartbeat() {
 
 absl::Status JobRun::Prepare() {
   const RegisterTaskReply& job = options_.registration;
+  LOCKSTEP_RETURN_IF_ERROR(CheckRegistration(job, options_.worker, options_.ps_addresses.size()));
   progress_.StartStep(GlobalStep(job.start_step()));
   progress_.WaitFor("its own data");
   LOCKSTEP_ASSIGN_OR_RETURN(graph_, ModelGraph::Build(job.model()));
@@ -193,6 +195,7 @@ void JobRun::ConnectShards() {
   training.step.sleep = options_.sleep;
   training.step.stall = options_.stall;
   training.start_step = GlobalStep(registration.start_step());
+  training.max_steps = registration.max_steps();
   training.num_replicas = registration.total_num_replicas();
   training.patience = options_.patience;
   for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {

@@ -40,6 +40,7 @@ absl::Status TrainingLoop::RunSynchronous(StepRunner* runner) {
                                           options_.shard_names[kStepShard]));
     LOCKSTEP_ASSIGN_OR_RETURN(const DequeueTokenReply token, NextToken(runner));
     if (token.done()) return absl::OkStatus();
+    LOCKSTEP_RETURN_IF_ERROR(CheckToken(token));
     local_step = GlobalStep(token.step());
   }
 }
@@ -55,6 +56,14 @@ absl::Status TrainingLoop::RunAsynchronous(StepRunner* runner) {
     batch = batch.next();
   }
   return Stopped();
+}
+
+absl::Status TrainingLoop::CheckToken(const DequeueTokenReply& token) const {
+  const int64_t first = options_.start_step.value();
+  if (token.step() >= first && token.step() <= options_.max_steps) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(options_.shard_names[kStepShard], ": token of step ",
+                                          token.step(), ", expected ", first, " to ",
+                                          options_.max_steps));
 }
 
 absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken(StepRunner* runner) {

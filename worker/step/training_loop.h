@@ -2,6 +2,8 @@
 // a token, whose number is the next stamp, stands between two steps. Asynchronous: nothing does.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ namespace lockstep::worker {
 struct TrainingLoopOptions {
   StepRunnerOptions step;
   GlobalStep start_step;
+  int64_t max_steps = std::numeric_limits<int64_t>::max();  // of the job
   uint32_t num_replicas = 1;
   std::vector<std::string> shard_names;          // "ps 1 (host:port)", for messages
   absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
@@ -41,6 +44,8 @@ class TrainingLoop {
   // Which of the shards share memory with this worker has to be known before the first tensor where
   // it decides how tensors travel: otherwise a run would depend on when the answer comes.
   absl::Status ExchangeMemory();
+  // INTERNAL: for no step of the job. No data could be read for it.
+  absl::Status CheckToken(const DequeueTokenReply& token) const;
   // Which came with the step's verdicts, or comes now.
   absl::StatusOr<DequeueTokenReply> NextToken(StepRunner* runner);
 
