@@ -1,5 +1,7 @@
 #include "worker/service/heartbeat.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/log/log.h"
@@ -7,8 +9,10 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr absl::Duration kRetryPause = absl::Milliseconds(300);
-constexpr absl::Duration kReportEvery = absl::Seconds(5);
+// Shorter than a lease by far: a chief that is back hears of this worker before that ends.
+constexpr absl::Duration kLongestPause = absl::Milliseconds(300);
+// Of a process. 0 would say that the job is done.
+constexpr int kLargestExitCode = 255;
 // One parked call and one with news.
 constexpr int kMostInFlight = 2;
 
@@ -20,7 +24,7 @@ Heartbeat::Heartbeat(const HeartbeatOptions& options, ChiefClient* chief, const 
       chief_(chief),
       progress_(progress),
       callbacks_(std::move(callbacks)),
-      last_contact_(options.clock->Monotonic()),
+      retry_(CallKind::kPlain, {.longest_pause = kLongestPause, .patience = options.patience}),
       thread_([this] { Beat(); }) {}
 
 Heartbeat::~Heartbeat() {
@@ -47,7 +51,9 @@ void Heartbeat::Beat() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      if (unreachable_) stopped_.AwaitFor(&mutex_, absl::Condition(&stopping_), kRetryPause);
+      if (pause_ > absl::ZeroDuration()) {
+        stopped_.AwaitFor(&mutex_, absl::Condition(&stopping_), pause_);
+      }
       mutex_.Await(absl::Condition(this, &Heartbeat::MaySend));
       if (stopping_ || end_.has_value()) {
         end = end_;
@@ -82,35 +88,37 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
 
 void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
   const absl::Duration now = options_.clock->Monotonic();
-  std::string report;
+  std::optional<std::string> line;
   if (reply.ok()) callbacks_.reply(*reply);
   {
     absl::MutexLock lock(&mutex_);
     --in_flight_;
-    unreachable_ = false;
-    if (reply.ok()) {
-      last_contact_ = now;
-      if (!reply->fail().empty()) {
-        end_ = WithExitCode(absl::InternalError(absl::StrCat("the job failed: ", reply->fail())),
-                            static_cast<ExitCode>(reply->fail_exit_code()));
-      } else if (reply->finish()) {
-        end_ = absl::OkStatus();
-      }
-    } else if (absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status())) {
-      unreachable_ = true;
-      if (now - last_contact_ >= options_.patience) {
-        end_ = reply.status();
-      } else if (now - last_contact_ >= kReportEvery && now >= next_report_) {
-        next_report_ = now + kReportEvery;
-        report = absl::StrCat("no contact with the chief for ",
-                              absl::ToInt64Seconds(now - last_contact_),
-                              " s: ", reply.status().message());
-      }
-    } else {
-      end_ = reply.status();
-    }
+    line = reply.ok() ? OnSuccess(*reply, now) : OnFailure(reply.status(), now);
   }
-  if (!report.empty()) log::Warning(report);
+  if (line.has_value()) log::Warning(*line);
+}
+
+std::optional<std::string> Heartbeat::OnSuccess(const HeartbeatReply& reply, absl::Duration now) {
+  retry_.OnSuccess();
+  pause_ = absl::ZeroDuration();
+  if (!reply.fail().empty()) {
+    const bool is_sound = reply.fail_exit_code() > 0 && reply.fail_exit_code() <= kLargestExitCode;
+    end_ = WithExitCode(absl::InternalError(absl::StrCat("the job failed: ", reply.fail())),
+                        is_sound ? static_cast<ExitCode>(reply.fail_exit_code()) : ExitCode::kBug);
+  } else if (reply.finish()) {
+    end_ = absl::OkStatus();
+  }
+  return outage_.OnContact(now);
+}
+
+std::optional<std::string> Heartbeat::OnFailure(const absl::Status& failure, absl::Duration now) {
+  const std::optional<absl::Duration> pause = retry_.OnFailure(failure, now);
+  if (!pause.has_value()) {
+    end_ = retry_.GivenUp(failure);
+    return std::nullopt;
+  }
+  pause_ = *pause;
+  return outage_.OnFailure(failure.message(), retry_.FailingFor(now), now);
 }
 
 }  // namespace lockstep::worker

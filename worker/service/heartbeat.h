@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,7 +15,9 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/monotonic_wait.h"
+#include "common/base/retry_policy.h"
 #include "common/client/chief_client.h"
+#include "worker/service/chief_outage.h"
 #include "worker/step/progress.h"
 
 namespace lockstep::worker {
@@ -53,6 +56,11 @@ class Heartbeat {
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return in_flight_ == 0; }
   HeartbeatRequest MakeRequest() const;
   void OnReply(absl::StatusOr<HeartbeatReply> reply);
+  // What to log, if anything.
+  std::optional<std::string> OnSuccess(const HeartbeatReply& reply, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<std::string> OnFailure(const absl::Status& failure, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HeartbeatOptions options_;
   ChiefClient* const chief_;
@@ -64,9 +72,9 @@ class Heartbeat {
   bool kicked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   MonotonicCondVar stopped_;
-  bool unreachable_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Duration last_contact_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration next_report_ ABSL_GUARDED_BY(mutex_) = absl::ZeroDuration();
+  absl::Duration pause_ ABSL_GUARDED_BY(mutex_);  // before the next call
+  RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
+  ChiefOutage outage_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: uses all above
 };

@@ -103,5 +103,32 @@ TEST_CASE("a chief that is away for longer than the patience is given up") {
   CHECK(ExitCodeFor(f.ended) == ExitCode::kPeersLost);
 }
 
+TEST_CASE("a chief that has no room for the call now is asked again") {
+  Fixture f;
+  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  f.chief.NextHeartbeat();
+  f.chief.Answer(absl::ResourceExhaustedError("too many calls"));
+  f.chief.NextHeartbeat();
+  CHECK_FALSE(f.end.HasBeenNotified());
+  HeartbeatReply finish;
+  finish.set_finish(true);
+  f.chief.Answer(finish);
+  f.end.WaitForNotification();
+  CHECK(f.ended.ok());
+}
+
+TEST_CASE("a failed job whose exit code is none ends the worker with that of a bug, not with 0") {
+  for (const int code : {0, -1, 256}) {
+    Fixture f;
+    Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+    HeartbeatReply fail;
+    fail.set_fail("worker 0: no idea");
+    fail.set_fail_exit_code(code);
+    f.chief.Answer(fail);
+    f.end.WaitForNotification();
+    CHECK(ExitCodeFor(f.ended) == ExitCode::kBug);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::worker
