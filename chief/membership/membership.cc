@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep::chief {
 namespace {
@@ -69,12 +70,11 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now) {
   ++changes_;
 }
 
-absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
-                                   absl::Duration now) {
+absl::Status Membership::CheckHolder(WorkerIndex worker, Incarnation incarnation) const {
   if (worker.value() >= members_.size()) {
     return absl::AbortedError(absl::StrCat("there is no worker ", worker.value()));
   }
-  MemberRecord& member = members_[worker.value()];
+  const MemberRecord& member = members_[worker.value()];
   if (member.state != MemberState::kLive || member.incarnation != incarnation) {
     if (member.state == MemberState::kLive) {
       return absl::AbortedError(absl::StrCat("worker ", worker.value(),
@@ -87,6 +87,25 @@ absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, 
                                         "Remedy: start it again")),
         ExitCode::kPeersLost);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Membership::Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckHolder(worker, incarnation));
+  EndLease(&members_[worker.value()], now);
+  return absl::OkStatus();
+}
+
+void Membership::EndLease(MemberRecord* member, absl::Duration now) {
+  member->state = MemberState::kLost;
+  member->lost_since = now;
+  ++changes_;
+}
+
+absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
+                                   absl::Duration now) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckHolder(worker, incarnation));
+  MemberRecord& member = members_[worker.value()];
   report.out_of_data |= member.report.out_of_data;
   if (report.out_of_data && !member.report.out_of_data) taken_away_.insert(report.local_step);
   member.report = std::move(report);
@@ -103,10 +122,8 @@ std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
     if (member.state != MemberState::kLive) continue;
     if (pause > kLongestTick) member.last_heard = std::min(now, member.last_heard + pause);
     if (now - member.last_heard <= lease_) continue;
-    member.state = MemberState::kLost;
-    member.lost_since = now;
+    EndLease(&member, now);
     lost.push_back(WorkerIndex(static_cast<uint32_t>(i)));
-    ++changes_;
   }
   return lost;
 }

@@ -71,6 +71,9 @@ class Membership {
   absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
                          absl::Duration now);
 
+  // The process ends and has said so: its lease ends now. ABORTED as for Heartbeat.
+  absl::Status Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now);
+
   // Takes out those whose lease has ended; returns them. Call it often: time in which it was not
   // called for more than a second was no time to be heard in, and counts against nobody.
   std::vector<WorkerIndex> Expire(absl::Duration now);
@@ -88,6 +91,9 @@ class Membership {
   const std::vector<MemberRecord>& members() const { return members_; }
 
  private:
+  absl::Status CheckHolder(WorkerIndex worker, Incarnation incarnation) const;
+  void EndLease(MemberRecord* member, absl::Duration now);
+
   struct Slot {
     // Processes that want a held index, and when they first asked.
     std::map<Incarnation, absl::Duration> contenders;

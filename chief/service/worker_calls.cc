@@ -186,6 +186,7 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
 
   // One call of a worker is parked at a time.
   AnswerHeartbeat(worker);
+  if (request.leaving()) return Leave(worker, std::move(answer));
   heartbeats_.insert_or_assign(
       worker, ParkedHeartbeat{clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
   if (request.results_size() > 0) {
@@ -197,6 +198,17 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   // Whoever calls again after the end has not heard of it: the answer was lost.
   const bool at_once = request.results_size() > 0 || outcome_.has_value();
   if (at_once || HasNews(worker)) AnswerHeartbeat(worker);
+}
+
+void WorkerCalls::Leave(WorkerIndex worker, Answer<HeartbeatReply> answer) {
+  const Incarnation incarnation = membership_->members()[worker.value()].incarnation;
+  absl::Status left = membership_->Leave(worker, incarnation, clock_->Monotonic());
+  if (!left.ok()) return answer(std::move(left));
+  log::Warning(absl::StrCat(NameOf(worker), " has left: it was told to stop"));
+  answer(HeartbeatReply());
+  hooks_.members_changed();
+  AdmitSuccessors();
+  AssignLeases();
 }
 
 absl::Status WorkerCalls::TakeResults(const HeartbeatRequest& request) {

@@ -85,6 +85,8 @@ class WorkerCalls {
   std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(const RegisterTaskRequest& request);
   void AdmitSuccessors();
   RegisterTaskReply Waiting(const RegisterTaskRequest& request);
+  // Ends the lease of a worker that says goodbye; nothing waits for it to run out.
+  void Leave(WorkerIndex worker, Answer<HeartbeatReply> answer);
   absl::Status TakeResults(const HeartbeatRequest& request);
   HeartbeatReply MakeReply(WorkerIndex worker);
   void AnswerHeartbeat(WorkerIndex worker);

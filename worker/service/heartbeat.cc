@@ -1,5 +1,6 @@
 #include "worker/service/heartbeat.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,27 @@ Heartbeat::~Heartbeat() {
     stopped_.Signal();
   }
   thread_.join();
+}
+
+void Heartbeat::Leave(absl::Duration limit) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const bool is_over = stopping_ || end_.has_value();
+    stopping_ = true;
+    stopped_.Signal();
+    if (is_over) return;
+    ++in_flight_;
+  }
+  HeartbeatRequest request = MakeRequest();
+  request.set_leaving(true);
+  // The answer may come when nobody waits for it any more.
+  const auto answered = std::make_shared<MonotonicNotification>();
+  chief_->Heartbeat(request, [this, answered](const absl::StatusOr<HeartbeatReply>&) {
+    answered->Notify();
+    absl::MutexLock lock(&mutex_);
+    --in_flight_;
+  });
+  answered->WaitFor(limit);
 }
 
 void Heartbeat::Kick() {

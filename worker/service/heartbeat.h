@@ -49,6 +49,9 @@ class Heartbeat {
 
   // Sends now.
   void Kick();
+  // Tells the chief that this process ends, so that it need not wait for the lease to end. Sends
+  // nothing afterwards. Blocks until the chief has heard it, `limit` at most. Once.
+  void Leave(absl::Duration limit);
 
  private:
   void Beat();

@@ -15,6 +15,8 @@ namespace lockstep::worker {
 namespace {
 
 constexpr absl::Duration kLookForStop = absl::Milliseconds(50);
+// For the chief to hear that this worker leaves. Otherwise the lease ends, and says the same.
+constexpr absl::Duration kGoodbye = absl::Seconds(1);
 
 WorkerIdentity IdentityOf(const JobRunOptions& options) {
   WorkerIdentity identity;
@@ -250,6 +252,7 @@ absl::Status JobRun::Run(const MonotonicNotification* stop) {
   }
   training_->Stop();
   for (const auto& shard : shards_) shard->Cancel();
+  if (stop->HasBeenNotified()) heartbeat_->Leave(kGoodbye);
   training.join();
   return end;
 }

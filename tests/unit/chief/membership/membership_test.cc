@@ -236,5 +236,20 @@ TEST_CASE("members of the chief before are live and have a lease, unless somebod
   CHECK(f.Pass(2, 8).size() == 2);
 }
 
+TEST_CASE("a worker that leaves is lost at once, and its index is free") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  const uint64_t changes = f.membership.changes();
+  CHECK(absl::IsAborted(f.membership.Leave(kW0, kSecond, At(1))));
+  CHECK(absl::IsAborted(f.membership.Leave(WorkerIndex(2), kFirst, At(1))));
+  REQUIRE(f.membership.Leave(kW0, kFirst, At(1)).ok());
+  CHECK(f.membership.members()[0].state == MemberState::kLost);
+  CHECK(f.membership.members()[0].lost_since == At(1));
+  CHECK(f.membership.changes() == changes + 1);
+  CHECK(f.membership.Live().empty());
+  CHECK(f.membership.Expire(At(1)).empty());
+  CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kAdmitted);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

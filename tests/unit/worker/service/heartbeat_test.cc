@@ -1,6 +1,7 @@
 #include "worker/service/heartbeat.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
@@ -128,6 +129,43 @@ TEST_CASE("a failed job whose exit code is none ends the worker with that of a b
     f.end.WaitForNotification();
     CHECK(ExitCodeFor(f.ended) == ExitCode::kBug);
   }
+}
+
+TEST_CASE("a worker that leaves says so beside its parked call, and nothing after that") {
+  Fixture f;
+  f.progress.StartStep(GlobalStep(5));
+  Heartbeat heartbeat({.job_id = 9, .worker = 2, .incarnation = 77}, &f.chief, &f.progress,
+                      f.Callbacks());
+  CHECK_FALSE(f.chief.NextHeartbeat().leaving());
+  std::thread leaver([&] { heartbeat.Leave(absl::InfiniteDuration()); });
+  const HeartbeatRequest goodbye = f.chief.NextHeartbeat();
+  CHECK(goodbye.leaving());
+  CHECK(goodbye.job_id() == 9);
+  CHECK(goodbye.worker() == 2);
+  CHECK(goodbye.incarnation() == 77);
+  f.chief.Answer(HeartbeatReply());  // the parked call
+  f.chief.Answer(HeartbeatReply());
+  leaver.join();
+}
+
+TEST_CASE("a chief that does not answer a goodbye holds nobody up for longer than the limit") {
+  Fixture f;
+  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  f.chief.NextHeartbeat();
+  heartbeat.Leave(absl::Milliseconds(1));
+  CHECK(f.chief.NextHeartbeat().leaving());
+  f.chief.Answer(HeartbeatReply());
+  f.chief.Answer(absl::UnavailableError("gone"));
+}
+
+TEST_CASE("who has heard of the job's end says no goodbye") {
+  Fixture f;
+  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  HeartbeatReply finish;
+  finish.set_finish(true);
+  f.chief.Answer(finish);
+  f.end.WaitForNotification();
+  heartbeat.Leave(absl::InfiniteDuration());
 }
 
 }  // namespace

@@ -1,0 +1,104 @@
+// The calls of two workers, without a network; time passes when the test says so.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chief/service/worker_calls.h"
+#include "common/base/clock.h"
+#include "common/base/version.h"
+#include "common/config/cluster_spec.h"
+
+namespace lockstep::chief::worker_calls_test {
+
+inline const ClusterSpec kCluster{
+    .ps = {"127.0.0.1:1"}, .workers = {"127.0.0.1:2", "127.0.0.1:3"}, .chief = "127.0.0.1:4"};
+
+// The answer to one call; empty while it is parked.
+template <typename Reply>
+using Reply_ = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
+
+template <typename Reply>
+std::pair<Reply_<Reply>, Answer<Reply>> Expect() {
+  auto got = std::make_shared<std::optional<absl::StatusOr<Reply>>>();
+  return {got, Answer<Reply>([got](absl::StatusOr<Reply> reply) { *got = std::move(reply); })};
+}
+
+struct Fixture {
+  Reply_<RegisterTaskReply> Register(uint32_t worker, uint64_t incarnation,
+                                     const std::string& cluster = kCluster.Canonical(),
+                                     const std::string& version = kVersion) {
+    RegisterTaskRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_cluster(cluster);
+    request.set_version(version);
+    request.set_host("node");
+    request.set_pid(17);
+    auto [got, answer] = Expect<RegisterTaskReply>();
+    calls.Register(request, std::move(answer));
+    return got;
+  }
+  Reply_<HeartbeatReply> Beat(uint32_t worker, uint64_t incarnation,
+                              std::vector<EvaluationResult> results = {}, uint64_t job = 9) {
+    HeartbeatRequest request;
+    request.set_job_id(job);
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_local_step(5);
+    for (EvaluationResult& result : results) *request.add_results() = result;
+    auto [got, answer] = Expect<HeartbeatReply>();
+    calls.Heartbeat(request, std::move(answer));
+    return got;
+  }
+  Reply_<HeartbeatReply> Leave(uint32_t worker, uint64_t incarnation) {
+    HeartbeatRequest request;
+    request.set_job_id(9);
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_leaving(true);
+    auto [got, answer] = Expect<HeartbeatReply>();
+    calls.Heartbeat(request, std::move(answer));
+    return got;
+  }
+  void Begin() {
+    RegisterTaskReply job;
+    job.set_ready(true);
+    job.set_job_id(9);
+    calls.Begin(job, [] { return GlobalStep(12); });
+  }
+  void Pass(absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock.Advance(absl::Milliseconds(100));
+      calls.Tick();
+    }
+  }
+  // Two workers that train.
+  void Train() {
+    Register(0, 10);
+    Register(1, 20);
+    Begin();
+  }
+
+  ManualClock clock;
+  Membership membership{kCluster.workers, absl::Seconds(5), clock.Monotonic()};
+  Evaluator evaluator{10, 4, absl::Seconds(30)};
+  bool shards_know = true;
+  int changes = 0;
+  int results = 0;
+  std::optional<absl::Status> failure;
+  WorkerCalls calls{kCluster.Canonical(),
+                    &membership,
+                    &evaluator,
+                    &clock,
+                    {.members_changed = [this] { ++changes; },
+                     .admitted = [this](const LiveMember&) { return shards_know; },
+                     .waiting_for = [] { return "worker 1"; },
+                     .worker_failed = [this](absl::Status why) { failure = std::move(why); },
+                     .result_arrived = [this] { ++results; }}};
+};
+
+}  // namespace lockstep::chief::worker_calls_test
