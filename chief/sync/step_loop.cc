@@ -32,7 +32,8 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       global_step_(options_.start),
       progress_(shards_.size(), ShardProgress{.step = options_.start}),
       grants_(shards_.size()),
-      watches_(shards_.size()) {
+      watches_(shards_.size()),
+      views_(shards_.size()) {
   LOCKSTEP_CHECK(!shards_.empty() && options_.start < options_.end);
 }
 
@@ -53,6 +54,7 @@ void StepLoop::Tick() {
       if (grant.retry.IsDue(now)) SendGrant(shard, grant.step);
     }
     if (grants.empty()) Watch(shard);
+    if (!progress.problem.ok()) AskWhetherBack(shard);
   }
   if (!ended_ && commit_.IsDue(now)) SendCommit();
 }
@@ -188,6 +190,22 @@ void StepLoop::Watch(size_t shard) {
           NoteProgress(shard, GlobalStep(), *reply);
         } else if (Survives(shard, reply.status())) {
           watches_[shard].Failed(reply.status(), clock_->Monotonic());
+        }
+      }));
+}
+
+void StepLoop::AskWhetherBack(size_t shard) {
+  Retry& view = views_[shard];
+  if (!view.is_idle() && !view.IsDue(clock_->Monotonic())) return;
+  view.Sent();
+  shards_[shard]->GetView(
+      On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
+        if (ended_) return;
+        if (reply.ok()) {
+          views_[shard].Succeeded();
+          progress_[shard].problem = absl::OkStatus();
+        } else {
+          views_[shard].Failed(reply.status(), clock_->Monotonic());
         }
       }));
 }

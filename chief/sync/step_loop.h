@@ -98,6 +98,8 @@ class StepLoop {
   void Proceed();
   // Asynchronous: whether a shard is still to keep its share of the step shard's version.
   bool AskOthersToKeep();
+  // Whether a shard is back: a grant that was sent again says nothing while it is parked.
+  void AskWhetherBack(size_t shard);
   // Asynchronous: a shard of which nothing is wanted is asked how far it is.
   void Watch(size_t shard);
   void SendCommit();
@@ -123,6 +125,7 @@ class StepLoop {
   std::vector<std::vector<Grant>> grants_;  // by shard: from global_step_ on, in order
   size_t waits_for_ = 0;        // a shard: of those that AllClosed has looked at, the last one
   std::vector<Retry> watches_;  // by shard
+  std::vector<Retry> views_;    // by shard, of AskWhetherBack
   Retry commit_;
   bool ended_ = false;
 };

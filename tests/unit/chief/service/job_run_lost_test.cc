@@ -178,6 +178,7 @@ TEST_CASE("a member that is lost leaves the view of every shard") {
 TEST_CASE("a ps that is lost is named, and ends the job after the patience") {
   JobRunFixture f(TwoWorkerPlan(4));
   f.Register(0, 10);
+  f.ps_answers = false;
   for (int second = 0; second < 70 && !f.ended.has_value(); ++second) {
     while (f.ps.grants.size() > 0) {
       f.ps.grants.Answer(absl::UnavailableError("ps 0 (127.0.0.1:1) is not available: refused"));

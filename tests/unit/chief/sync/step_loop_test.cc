@@ -374,5 +374,18 @@ TEST_CASE("whatever is lost on the way, steps are committed in order and once") 
   }
 }
 
+TEST_CASE("a shard that is back is not given up while its grants are parked again") {
+  Fixture f(1);
+  f.Answer(0, absl::UnavailableError("connection reset"));
+  f.Pass(absl::Seconds(1));
+  CHECK(f.Parked(0) == Steps{1, 0});
+  REQUIRE(f.shards[0].get_view.size() == 1);
+  f.shards[0].get_view.Answer(SetViewReply());
+  f.executor.Run();
+  CHECK(f.loop->shards()[0].problem.ok());
+  for (int i = 0; i < 100; ++i) f.Pass(absl::Seconds(1));
+  CHECK_FALSE(f.ended.has_value());
+}
+
 }  // namespace
 }  // namespace lockstep::chief
