@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "common/base/monotonic_wait.h"
+#include "common/base/quantity.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -184,8 +185,10 @@ int Main(int argc, char** argv) {
   if (absl::Status log = log::Init(who, absl::GetFlag(FLAGS_log_level)); !log.ok()) {
     return PrintFailure(who, log);
   }
-  log::Info(absl::StrCat("computes on the CPU with ", Threads(), " threads; ",
-                         Describe(FindCudaDevices())));
+  log::Info(absl::StrCat("computes on the CPU with ",
+                         CountText(static_cast<uint64_t>(Threads()), "thread")));
+  // Most machines have none; who has one wants to know whether it is seen.
+  if (const CudaReport gpus = FindCudaDevices(); !gpus.devices.empty()) log::Info(Describe(gpus));
   Status status;
   MonotonicNotification stop;
   std::thread work([&] {
