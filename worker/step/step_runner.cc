@@ -164,9 +164,10 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
     FetchAhead(stamps_[kStepShard].next());
     waits_for_step = ReleasePushes(dequeue_seq);
   }
-  parts_.progress->WaitFor(
-      absl::StrCat(waits_for_step ? "the end of step " : "the ps to take the gradient of step ",
-                   stamps_[kStepShard].value()));
+  const int64_t step = stamps_[kStepShard].value();
+  parts_.progress->WaitFor(waits_for_step
+                               ? absl::StrCat("the other workers (step ", step, ")")
+                               : absl::StrCat("the ps to take the gradient of step ", step));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, sender_.Finish());
   if (parts_.timeline != nullptr) parts_.timeline->Pushed();
   for (const PushSummary& summary : summaries) {
