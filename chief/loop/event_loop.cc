@@ -7,12 +7,16 @@
 namespace lockstep::chief {
 
 void EventLoop::Post(absl::AnyInvocable<void()> work) {
-  absl::MutexLock lock(&mutex_);
-  // What is refused is destroyed after the lock is released: it is the caller's argument.
-  if (quit_) return;
-  queue_.push_back(std::move(work));
-  // The loop waits only while there is none.
-  if (queue_.size() == 1) news_.Signal();
+  bool is_first = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    // What is refused is destroyed after the lock is released: it is the caller's argument.
+    if (quit_) return;
+    queue_.push_back(std::move(work));
+    is_first = queue_.size() == 1;
+  }
+  // The loop waits only while there is no work.
+  if (is_first) news_.Signal();
 }
 
 void EventLoop::Run(absl::Duration tick, const std::function<void()>& on_tick) {

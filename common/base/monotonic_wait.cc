@@ -1,7 +1,12 @@
 #include "common/base/monotonic_wait.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
+#include <ctime>
+#include <limits>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -9,27 +14,40 @@
 namespace lockstep {
 namespace {
 
-// The longest single wait: what is longer is waited for in pieces, so that no sum overflows.
+// The longest single wait: the callers of what is longer wait again.
 constexpr absl::Duration kLongest = absl::Hours(24);
 
-// What std::condition_variable_any unlocks and locks.
-class Lockable {
- public:
-  explicit Lockable(absl::Mutex* mutex) : mutex_(mutex) {}
-  void lock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_->Lock(); }
-  void unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_->Unlock(); }
-
- private:
-  absl::Mutex* const mutex_;
-};
+uint32_t* AddressOf(std::atomic<uint32_t>* word) {
+  static_assert(sizeof *word == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
+  return reinterpret_cast<uint32_t*>(word);
+}
 
 }  // namespace
 
+void MonotonicCondVar::Signal() { Wake(1); }
+
+void MonotonicCondVar::SignalAll() { Wake(std::numeric_limits<int>::max()); }
+
+// A waiter counts itself before it looks at the signals, and a signal is counted before the waiters
+// are looked at: one of the two sees the other.
+void MonotonicCondVar::Wake(int most) {
+  signals_.fetch_add(1);
+  if (waiters_.load() == 0) return;
+  syscall(SYS_futex, AddressOf(&signals_), FUTEX_WAKE_PRIVATE, most, nullptr, nullptr, 0);
+}
+
 void MonotonicCondVar::WaitUntil(absl::Mutex* mutex, absl::Duration deadline) {
-  Lockable lock(mutex);
-  const absl::Duration timeout = std::min(deadline - Clock::Real()->Monotonic(), kLongest);
-  if (timeout <= absl::ZeroDuration()) return;
-  changed_.wait_until(lock, std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout));
+  const absl::Duration now = Clock::Real()->Monotonic();
+  if (deadline <= now) return;
+  // FUTEX_WAIT_BITSET without FUTEX_CLOCK_REALTIME takes a point in time of CLOCK_MONOTONIC.
+  const timespec until = absl::ToTimespec(std::min(deadline, now + kLongest));
+  waiters_.fetch_add(1);
+  const uint32_t seen = signals_.load();
+  mutex->Unlock();
+  syscall(SYS_futex, AddressOf(&signals_), FUTEX_WAIT_BITSET_PRIVATE, seen, &until, nullptr,
+          FUTEX_BITSET_MATCH_ANY);
+  mutex->Lock();
+  waiters_.fetch_sub(1);
 }
 
 bool MonotonicCondVar::AwaitFor(absl::Mutex* mutex, const absl::Condition& condition,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
+#include <cstdint>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -11,13 +11,18 @@
 
 namespace lockstep {
 
-// A condition variable of one absl::Mutex. Unlike with Mutex::Await a change of the condition does
-// not wake by itself: who makes it calls Signal or SignalAll, with the mutex held where the waiter
-// may destroy this object once it has woken.
+// A condition variable of one absl::Mutex, on a futex. Unlike with Mutex::Await a change of the
+// condition does not wake by itself: who makes it, with the mutex held, calls Signal or SignalAll
+// then or later. Call it with the mutex held where the waiter may destroy this object once it has
+// woken; otherwise without, so that the waiter finds the mutex free.
 class MonotonicCondVar {
  public:
-  void Signal() { changed_.notify_one(); }
-  void SignalAll() { changed_.notify_all(); }
+  MonotonicCondVar() = default;
+  MonotonicCondVar(const MonotonicCondVar&) = delete;
+  MonotonicCondVar& operator=(const MonotonicCondVar&) = delete;
+
+  void Signal();
+  void SignalAll();
 
   // Releases the mutex until a signal or until Clock::Real()->Monotonic() is `deadline`; may return
   // earlier. The mutex is held again afterwards.
@@ -27,7 +32,10 @@ class MonotonicCondVar {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
  private:
-  std::condition_variable_any changed_;
+  void Wake(int most);
+
+  std::atomic<uint32_t> signals_ = 0;  // their number: what the futex compares
+  std::atomic<int> waiters_ = 0;
 };
 
 // absl::Notification with such a wait. Thread-safe. A waiter may destroy it as soon as it has
