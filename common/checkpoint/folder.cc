@@ -1,10 +1,13 @@
 #include "common/checkpoint/folder.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <set>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +26,7 @@ namespace {
 
 constexpr char kPrefix[] = "ckpt-";
 constexpr char kShardPrefix[] = "shard-";
+constexpr char kShardSuffix[] = ".safetensors";
 
 absl::Status CheckShardsAreThere(const std::string& folder, const Manifest& manifest) {
   for (const ShardFile& shard : manifest.shards) {
@@ -44,9 +48,14 @@ bool IsComplete(const std::string& folder) {
   return InputFile::Open(JoinPath(folder, kManifestFile)).ok();
 }
 
-// The manifest goes first: a checkpoint that is half deleted does not exist.
+// The manifest goes first, also on the disk: a checkpoint that is half deleted does not exist, not
+// even after a power failure.
 absl::Status RemoveCheckpoint(const std::string& root, int64_t step) {
-  LOCKSTEP_RETURN_IF_ERROR(RemoveTree(CheckpointFolder(root, step), kManifestFile));
+  const std::string folder = CheckpointFolder(root, step);
+  if (IsComplete(folder)) {
+    LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, kManifestFile));
+    LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
+  }
   return RemoveTree(root, CheckpointName(step));
 }
 
@@ -76,6 +85,29 @@ absl::Status RemoveStrangers(const std::string& folder, const Manifest& manifest
       LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, name));
   }
   return RemoveTemporaryFiles(folder);
+}
+
+// The name of a shard's file. While the folder has a manifest, the shards that it names stay until
+// the next manifest replaces it: the new file takes the first name that is free.
+std::string ShardFileName(const std::string& folder, uint32_t shard, uint32_t num_shards) {
+  const std::string stem = absl::StrCat(kShardPrefix, shard, "-of-", num_shards);
+  std::string name = stem + kShardSuffix;
+  if (!IsComplete(folder)) return name;
+  std::error_code ignored;
+  for (int again = 2; std::filesystem::exists(JoinPath(folder, name), ignored); ++again) {
+    name = absl::StrCat(stem, ".", again, kShardSuffix);
+  }
+  return name;
+}
+
+// What a commit that sets LATEST back says; empty otherwise.
+std::string DescribeStepBack(const std::string& root, int64_t step) {
+  const absl::StatusOr<std::string> latest = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
+  if (!latest.ok()) return "";
+  const auto before = ParseCheckpointName(absl::StripAsciiWhitespace(*latest));
+  if (!before.has_value() || *before <= step) return "";
+  return absl::StrCat(JoinPath(root, kLatestFile), " goes back from ", CheckpointName(*before),
+                      " to ", CheckpointName(step), ": this run began before step ", *before);
 }
 
 }  // namespace
@@ -109,8 +141,7 @@ std::string CheckpointFolder(const std::string& root, int64_t step) {
 absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, uint32_t num_shards,
                                      const std::vector<NamedTensor>& tensors) {
   LOCKSTEP_RETURN_IF_ERROR(MakeFolders(folder));
-  const std::string name = absl::StrCat(kShardPrefix, shard, "-of-", num_shards, ".safetensors");
-  return WriteSafetensors(JoinPath(folder, name), tensors);
+  return WriteSafetensors(JoinPath(folder, ShardFileName(folder, shard, num_shards)), tensors);
 }
 
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Manifest& manifest,
@@ -119,8 +150,10 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
   LOCKSTEP_RETURN_IF_ERROR(CheckShardsAreThere(folder, manifest));
   LOCKSTEP_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(folder, kManifestFile), EncodeManifest(manifest)));
+  const std::string step_back = DescribeStepBack(root, manifest.step);
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(root, kLatestFile),
                                                absl::StrCat(CheckpointName(manifest.step), "\n")));
+  if (!step_back.empty() && warnings != nullptr) warnings->push_back(step_back);
   for (const absl::Status& status :
        {RemoveStrangers(folder, manifest), RemoveOldCheckpoints(root, manifest.step, keep_last)}) {
     if (!status.ok() && warnings != nullptr) warnings->emplace_back(status.message());

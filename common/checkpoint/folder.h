@@ -1,6 +1,7 @@
 // Names inside a checkpoint root.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 namespace lockstep {
 
 inline constexpr char kLatestFile[] = "LATEST";
+inline constexpr size_t kLongestLatest = 4096;  // bytes of it that are read; a name is far shorter
 
 // "ckpt-<step>".
 std::string CheckpointName(int64_t step);

@@ -47,13 +47,6 @@ int ReadNames(FileDescriptor descriptor, std::vector<std::string>& names) {
   return errno;
 }
 
-absl::Status SyncFolder(const std::string& path) {
-  const FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return WriteError(path, "open the folder", errno);
-  if (::fsync(folder.get()) != 0) return WriteError(path, "fsync the folder", errno);
-  return absl::OkStatus();
-}
-
 absl::Status RemoveEntry(int parent, const std::string& name, const std::string& path) {
   if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return absl::OkStatus();
   // Linux says EISDIR for a folder, POSIX EPERM.
@@ -97,6 +90,13 @@ absl::Status MakeFolders(const std::string& path) {
 bool IsFolder(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return WriteError(path, "open the folder", errno);
+  if (::fsync(folder.get()) != 0) return WriteError(path, "fsync the folder", errno);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path) {

@@ -17,6 +17,9 @@ absl::Status MakeFolders(const std::string& path);
 // Whether `path` is a folder (through symbolic links).
 bool IsFolder(const std::string& path);
 
+// Makes what was created, renamed or removed in the folder durable. Errors as WriteError says.
+absl::Status SyncFolder(const std::string& path);
+
 // Names of the entries, sorted by bytes, without "." and "..". Errors as ReadError says.
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path);
 

@@ -76,6 +76,38 @@ TEST_CASE("shards that the manifest does not name leave its folder") {
                                                                      "shard-1-of-2.safetensors"});
 }
 
+TEST_CASE("until a step that is saved again has its manifest, its first checkpoint is whole") {
+  const TemporaryFolder root;
+  const auto folder = WriteExample(root.path(), 5);
+  REQUIRE(folder.ok());
+  // Another history of the job: other values. Then the processes die.
+  Tensor w(DType::kFloat32, {2, 3});
+  const auto shard = WriteShard(*folder, 0, 2, {{"w", w.view()}});
+  REQUIRE(shard.ok());
+  CHECK(ResolveCheckpoint(*folder).ok());
+  // Saved a third time, to the end.
+  REQUIRE(WriteExample(root.path(), 5, 0, 2).ok());
+  CHECK(ResolveCheckpoint(*folder).ok());
+  const Manifest manifest = *ReadManifest(*folder);
+  CHECK(*ListFolder(*folder) == std::vector<std::string>{"manifest.json", manifest.shards[0].file,
+                                                         manifest.shards[1].file});
+  CHECK(CheckpointReader::Open(*folder)->Read("w")->as<float>()[0] == 2);
+}
+
+TEST_CASE("LATEST does not go back in silence") {
+  const TemporaryFolder root;
+  REQUIRE(WriteExample(root.path(), 9).ok());
+  REQUIRE(WriteExample(root.path(), 5).ok());
+  Manifest manifest = *ReadManifest(root.Path("ckpt-5"));
+  std::vector<std::string> warnings;
+  REQUIRE(CommitCheckpoint(root.path(), manifest, 0, &warnings).ok());
+  CHECK(warnings.empty());
+  root.Write("LATEST", "ckpt-9\n");
+  REQUIRE(CommitCheckpoint(root.path(), manifest, 0, &warnings).ok());
+  REQUIRE(warnings.size() == 1);
+  CHECK(absl::StrContains(warnings[0], "goes back from ckpt-9 to ckpt-5"));
+}
+
 TEST_CASE("deleting an old checkpoint that is a symbolic link spares what it points to") {
   const TemporaryFolder root;
   REQUIRE(WriteExample(root.Path("archive"), 1).ok());
