@@ -128,6 +128,7 @@ void JobRun::Tick() {
   calls_.Tick();
   bring_up_.Tick();
   if (views_.has_value()) views_->Tick();
+  if (snapshots_.has_value()) snapshots_->Tick();
   if (steps_.has_value()) steps_->Tick();
   switch (phase_) {
     case Phase::kBringingUp:

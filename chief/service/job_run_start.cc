@@ -32,7 +32,7 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
   views_.emplace(
       brought_up_.view, shards_, executor_, clock_, [this] { OnConfirmed(); },
       [this](absl::Status status) { Finish(std::move(status)); });
-  snapshots_.emplace(command, shards_, executor_);
+  snapshots_.emplace(command, shards_, executor_, clock_);
   checkpointer_.emplace(
       CheckpointerOptions{.command = command,
                           .root = plan_.job.checkpoint().folder(),

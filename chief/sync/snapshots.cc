@@ -1,15 +1,17 @@
 #include "chief/sync/snapshots.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
 
-Snapshots::Snapshots(Command command, std::vector<PsControl*> shards, Executor* executor)
-    : command_(std::move(command)), shards_(std::move(shards)), executor_(executor) {}
+Snapshots::Snapshots(Command command, std::vector<PsControl*> shards, Executor* executor,
+                     const Clock* clock)
+    : command_(std::move(command)),
+      shards_(std::move(shards)),
+      executor_(executor),
+      clock_(clock) {}
 
 void Snapshots::Hold(GlobalStep version, int users) {
   if (users == 0) return ReleaseEverywhere(version);
@@ -25,19 +27,38 @@ void Snapshots::Release(GlobalStep version) {
 }
 
 void Snapshots::ReleaseEverywhere(GlobalStep version) {
+  for (size_t shard = 0; shard < shards_.size(); ++shard) Send({version, shard});
+}
+
+void Snapshots::Tick() {
+  std::vector<Call> due;
+  for (const auto& [call, retry] : releases_) {
+    if (retry.IsDue(clock_->Monotonic())) due.push_back(call);
+  }
+  for (const Call& call : due) Send(call);
+}
+
+void Snapshots::Send(const Call& call) {
+  releases_[call].Sent();
   ReleaseSnapshotRequest request;
   *request.mutable_command() = command_;
-  request.set_version(version.value());
-  for (PsControl* shard : shards_) {
-    shard->ReleaseSnapshot(
-        request,
-        On<ReleaseSnapshotReply>(
-            executor_, [version](const absl::StatusOr<ReleaseSnapshotReply>& reply) {
-              if (reply.ok()) return;
-              log::Warning(absl::StrCat("version ", version.value(),
-                                        " could not be released: ", reply.status().message()));
-            }));
-  }
+  request.set_version(call.first.value());
+  shards_[call.second]->ReleaseSnapshot(
+      request, On<ReleaseSnapshotReply>(
+                   executor_, [this, call](const absl::StatusOr<ReleaseSnapshotReply>& reply) {
+                     OnAnswer(call, reply.status());
+                   }));
+}
+
+void Snapshots::OnAnswer(const Call& call, const absl::Status& status) {
+  const auto found = releases_.find(call);
+  if (found == releases_.end()) return;
+  if (IsTransient(status)) return found->second.Failed(status, clock_->Monotonic());
+  releases_.erase(found);
+  if (status.ok()) return;
+  // It costs memory at that shard, nothing else.
+  log::Warning(absl::StrCat("version ", call.first.value(),
+                            " could not be released: ", status.message()));
 }
 
 }  // namespace lockstep::chief

@@ -1,11 +1,14 @@
 // Which kept versions are still in use, and by how many; what nobody uses is released at every
-// shard. Lives on the executor's thread.
+// shard, again until each has answered. Lives on the executor's thread.
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "chief/loop/executor.h"
+#include "chief/sync/retry.h"
+#include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/client/ps_client.h"
 
@@ -13,21 +16,31 @@ namespace lockstep::chief {
 
 class Snapshots {
  public:
-  // `shards` and `executor` outlive the calls in flight.
-  Snapshots(Command command, std::vector<PsControl*> shards, Executor* executor);
+  // `shards`, `executor` and `clock` outlive the calls in flight: destroy the snapshots after the
+  // executor has ended.
+  Snapshots(Command command, std::vector<PsControl*> shards, Executor* executor,
+            const Clock* clock);
 
   // The version exists and has this many users; with none it is released at once.
   void Hold(GlobalStep version, int users);
-  // One of them is through with it. A release that fails is logged: it costs memory, nothing else.
+  // One of them is through with it.
   void Release(GlobalStep version);
+  // Repeats what is due. Several times a second.
+  void Tick();
 
  private:
+  using Call = std::pair<GlobalStep, size_t>;  // version, shard
+
   void ReleaseEverywhere(GlobalStep version);
+  void Send(const Call& call);
+  void OnAnswer(const Call& call, const absl::Status& status);
 
   const Command command_;
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
+  const Clock* const clock_;
   std::map<GlobalStep, int> users_;
+  std::map<Call, Retry> releases_;  // not answered yet
 };
 
 }  // namespace lockstep::chief

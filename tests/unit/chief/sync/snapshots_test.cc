@@ -1,0 +1,67 @@
+#include "chief/sync/snapshots.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/chief/support/manual_executor.h"
+#include "tests/unit/chief/support/scripted_ps.h"
+
+namespace lockstep::chief {
+namespace {
+
+struct Fixture {
+  void Pass(absl::Duration time) {
+    clock.Advance(time);
+    snapshots.Tick();
+    executor.Run();
+  }
+
+  ScriptedPs ps[2];
+  ManualExecutor executor;
+  ManualClock clock;
+  Snapshots snapshots{Command(), {&ps[0], &ps[1]}, &executor, &clock};
+};
+
+TEST_CASE("a version is released at every shard when its last user is through with it") {
+  Fixture f;
+  f.snapshots.Hold(GlobalStep(3), 2);
+  f.snapshots.Release(GlobalStep(3));
+  CHECK(f.ps[0].releases.all().empty());
+  f.snapshots.Release(GlobalStep(3));
+  f.snapshots.Hold(GlobalStep(4), 0);
+  for (ScriptedPs& ps : f.ps) {
+    REQUIRE(ps.releases.size() == 2);
+    CHECK(ps.releases.at(0).version() == 3);
+    CHECK(ps.releases.at(1).version() == 4);
+  }
+}
+
+TEST_CASE("a release that a shard has not answered is repeated until it has") {
+  Fixture f;
+  f.snapshots.Hold(GlobalStep(3), 0);
+  f.ps[0].releases.Answer(ReleaseSnapshotReply());
+  for (int failures = 0; failures < 5; ++failures) {
+    REQUIRE(f.ps[1].releases.size() == 1);
+    f.ps[1].releases.Answer(absl::UnavailableError("ps 1 is not available"));
+    f.executor.Run();
+    f.Pass(absl::Seconds(3));
+  }
+  REQUIRE(f.ps[1].releases.size() == 1);
+  CHECK(f.ps[1].releases.front().version() == 3);
+  f.ps[1].releases.Answer(ReleaseSnapshotReply());
+  f.executor.Run();
+  f.Pass(absl::Seconds(3));
+  CHECK(f.ps[0].releases.all().size() == 1);
+  CHECK(f.ps[1].releases.all().size() == 6);
+}
+
+TEST_CASE("a release that another chief forbids is not repeated") {
+  Fixture f;
+  f.snapshots.Hold(GlobalStep(3), 0);
+  f.ps[0].releases.Answer(absl::AbortedError("the shard is in term 2"));
+  f.executor.Run();
+  f.Pass(absl::Seconds(3));
+  CHECK(f.ps[0].releases.all().size() == 1);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
