@@ -74,6 +74,7 @@ struct HostedState {
   ClosedStep last_closed;
   uint64_t extra_bytes = 0;    // Variable::ExtraBytes of all, when each was published last
   bool is_completing = false;  // a thread is between the last publication and the next step
+  bool is_copied = false;      // a save copies the newest version: nothing is granted meanwhile
 
   // Step shard; null elsewhere.
   std::unique_ptr<TokenDesk> tokens;

@@ -63,7 +63,8 @@ class Shard {
   void Grant(const GrantOrder& order, Done<ClosedStep> done);
   // Step shard. Repeatable. Returns the global step.
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
-  // Writes the kept version to the folder; blocks on the disk, so not for a polling thread.
+  // Writes the kept version to the folder, or the newest one while no grant is parked and no
+  // gradient of the step at hand has been taken; blocks on the disk, so not for a polling thread.
   absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
                                   const std::string& folder);
   absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);

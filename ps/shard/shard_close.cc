@@ -86,6 +86,9 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
   LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(order.command));
   if (phase_ == Phase::kFinished) return absl::FailedPreconditionError("the job is over");
   HostedState& state = *state_;
+  if (state.is_copied) {
+    return absl::UnavailableError("the shard copies its variables for a checkpoint: try again");
+  }
   if (state.closes_early && order.required != state.replicas_to_aggregate) {
     return absl::InvalidArgumentError(absl::StrCat(
         "grant of step ", order.step.value(), ": required is ", order.required,

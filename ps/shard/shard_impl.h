@@ -230,6 +230,11 @@ class Shard::Impl {
   void PublishFrozen(HostedState* state, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // OK while every variable has this version: nothing is granted, and nothing of the step at hand
+  // has been taken. FAILED_PRECONDITION otherwise.
+  absl::Status CheckNewest(GlobalStep version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // That version. Releases the lock while it copies.
+  std::shared_ptr<const Snapshot> CopyNewest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The answer to a grant of a step that is over.
   ClosedStep ClosedNow(GlobalStep step) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

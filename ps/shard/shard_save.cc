@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -5,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "ps/shard/shard_impl.h"
+#include "ps/shard/take_snapshot.h"
 #include "ps/shard/tensor_names.h"
 
 namespace lockstep::ps {
@@ -47,9 +49,9 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
     LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
     snapshot = state_->snapshots.Find(version);
     if (snapshot == nullptr || !snapshot->has_slots) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "version ", version.value(), " is not kept with its slots: the grant of step ",
-          SaturatingSubtract(version.value(), 1), " must ask for that"));
+      LOCKSTEP_RETURN_IF_ERROR(CheckNewest(version));
+      snapshot = CopyNewest();
+      if (Hosted() == nullptr) return absl::AbortedError("the epoch is over");
     }
     shard = admission_.shard();
     num_shards = state_->num_shards;
@@ -67,6 +69,41 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
         {std::move(record.name), record.dtype, std::move(record.shape), record.crc32c});
   }
   return saved;
+}
+
+absl::Status Shard::Impl::CheckNewest(GlobalStep version) const {
+  const HostedState& state = *state_;
+  const bool is_newest =
+      !state.asynchronous.has_value() && !state.step.terms().has_value() && !state.is_completing &&
+      !state.is_copied && state.step.IsUntouched() && state.step.shard_step() == version &&
+      std::ranges::none_of(state.variables,
+                           [](const auto& hosted) { return hosted->early.update.has_value(); });
+  // Where no variable takes gradients, every version is the same.
+  const bool is_constant = state.step.IsEmpty() && admission_.shard() != kScalarShard;
+  if (is_newest || is_constant) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "version ", version.value(), " is not kept with its slots, and the shard is at step ",
+      state.step.shard_step().value(),
+      state.step.IsUntouched() ? "" : ", of which it has taken gradients"));
+}
+
+// Copying takes long: nothing is granted meanwhile, and the state stays.
+std::shared_ptr<const Snapshot> Shard::Impl::CopyNewest() {
+  HostedState& state = *state_;
+  state.is_copied = true;
+  ++in_flight_;
+  mutex_.Unlock();
+  const std::shared_ptr<Snapshot> copy =
+      TakeSnapshot(state, {.keep_values = true, .keep_slots = true});
+  mutex_.Lock();
+  copy->scalars = state.scalars;
+  state.is_copied = false;
+  Outbox outbox;
+  EndFlight(&outbox);
+  mutex_.Unlock();
+  outbox.Run();
+  mutex_.Lock();
+  return copy;
 }
 
 absl::Status Shard::Impl::ReleaseSnapshot(const Command& command, GlobalStep version) {

@@ -144,6 +144,12 @@ bool StepMachine::IsQuiet() const {
   return static_cast<size_t>(taken) == variables_.size() - open_;
 }
 
+bool StepMachine::IsUntouched() const {
+  return std::ranges::all_of(variables_, [this](const VariableStep& variable) {
+    return variable.is_frozen || (variable.step == step_ && variable.early == 0);
+  });
+}
+
 void StepMachine::Advance() {
   LOCKSTEP_CHECK(IsComplete());
   step_ = step_.next();

@@ -113,6 +113,9 @@ class StepMachine {
   // The variable's new version is readable.
   void Published(size_t variable);
   bool IsComplete() const { return current_.has_value() && open_ == 0; }
+  // Nothing of the step at hand has been taken, in whole or in part: each variable has the version
+  // that the step began with.
+  bool IsUntouched() const;
   // No variable takes gradients: every step that is granted is complete.
   bool IsEmpty() const { return per_step_ == 0; }
   // No variable is between its take and its publication.

@@ -40,6 +40,11 @@ class Cluster {
   }
 
   void Step(int64_t step, bool keep_slots = false) {
+    Grant(step, keep_slots);
+    for (uint32_t variable = 0; variable < 3; ++variable) Push(variable, step);
+  }
+
+  void Grant(int64_t step, bool keep_slots = false) {
     for (auto& shard : shards_) {
       shard->Grant({.command = kCommand,
                     .step = GlobalStep(step),
@@ -47,19 +52,20 @@ class Cluster {
                     .keep_slots = keep_slots},
                    [](absl::StatusOr<ClosedStep>) {});
     }
+  }
+
+  void Push(uint32_t variable, int64_t step) {
     const size_t sizes[] = {3, 2, 1};
-    for (uint32_t variable = 0; variable < 3; ++variable) {
-      std::vector<float> gradient;
-      for (size_t i = 0; i < sizes[variable]; ++i) {
-        gradient.push_back(0.1f * static_cast<float>(step + 1) - 0.3f * static_cast<float>(i));
-      }
-      const Shape shape({static_cast<int64_t>(sizes[variable])});
-      REQUIRE(shards_[shard_of_[variable]]
-                  ->Push(Message(test::IdentityOf(0), static_cast<uint64_t>(step) + 1, step)
-                             .Whole(variable, shape, gradient)
-                             .Ready())
-                  .ok());
+    std::vector<float> gradient;
+    for (size_t i = 0; i < sizes[variable]; ++i) {
+      gradient.push_back(0.1f * static_cast<float>(step + 1) - 0.3f * static_cast<float>(i));
     }
+    const Shape shape({static_cast<int64_t>(sizes[variable])});
+    REQUIRE(shards_[shard_of_[variable]]
+                ->Push(Message(test::IdentityOf(0), static_cast<uint64_t>(step) + 1, step)
+                           .Whole(variable, shape, gradient)
+                           .Ready())
+                .ok());
   }
 
   std::vector<float> Read(uint32_t variable, int64_t version) {
@@ -123,14 +129,61 @@ TEST_CASE("only a version kept with its slots can be saved, and only until it is
   const TemporaryFolder root;
   Cluster cluster(1, "", 0);
   cluster.Step(0);
+  cluster.Grant(1);
   const auto not_kept = cluster.shard(0).Save(kCommand, GlobalStep(1), root.Path("ckpt-1"));
   CHECK(absl::IsFailedPrecondition(not_kept.status()));
   CHECK(absl::StrContains(not_kept.status().message(), "version 1 is not kept"));
   cluster.Step(1, true);
   CHECK(cluster.shard(0).Save(kCommand, GlobalStep(2), root.Path("ckpt-2")).ok());
   CHECK(cluster.shard(0).Save(kCommand, GlobalStep(2), root.Path("ckpt-2")).ok());
+  cluster.Grant(2);
   REQUIRE(cluster.shard(0).ReleaseSnapshot(kCommand, GlobalStep(2)).ok());
   CHECK_FALSE(cluster.shard(0).Save(kCommand, GlobalStep(2), root.Path("ckpt-2")).ok());
+}
+
+// As the view of a new term does, without which nobody could know that nothing changes.
+Command WithdrawGrants(Shard* shard) {
+  View view = test::ViewOf(1);
+  view.command.term = Term(2);
+  REQUIRE(shard->SetView(view).ok());
+  return view.command;
+}
+
+TEST_CASE("a shard saves the version that it is at, though nobody asked it to keep that") {
+  const TemporaryFolder root;
+  Cluster cluster(1, "", 0);
+  cluster.Step(0);
+  cluster.Step(1);
+  cluster.Grant(2);
+  const Command command = WithdrawGrants(&cluster.shard(0));
+  CHECK(absl::IsFailedPrecondition(
+      cluster.shard(0).Save(command, GlobalStep(1), root.Path("ckpt-1")).status()));
+  auto saved = cluster.shard(0).Save(command, GlobalStep(2), root.Path("ckpt-2"));
+  INFO(saved.status().ToString());
+  REQUIRE(saved.ok());
+  CHECK(cluster.shard(0).GetView().kept_versions.empty());
+  const std::string folder = test::Committed(root.path(), 2, "adam", {*saved});
+  // Training goes on here and from there to the same bits.
+  Cluster restored(1, folder, 2);
+  CHECK(restored.Read(0, 2) == cluster.Read(0, 2));
+  restored.Step(2);
+  Cluster undisturbed(1, "", 0);
+  for (int64_t step = 0; step < 3; ++step) undisturbed.Step(step);
+  for (uint32_t variable = 0; variable < 3; ++variable) {
+    CHECK(restored.Read(variable, 3) == undisturbed.Read(variable, 3));
+  }
+}
+
+TEST_CASE("a version of which a variable has been replaced is not saved") {
+  const TemporaryFolder root;
+  Cluster cluster(1, "", 0);
+  cluster.Step(0);
+  cluster.Grant(1);
+  cluster.Push(0, 1);
+  const Command command = WithdrawGrants(&cluster.shard(0));
+  const auto saved = cluster.shard(0).Save(command, GlobalStep(1), root.Path("ckpt-1"));
+  CHECK(absl::IsFailedPrecondition(saved.status()));
+  CHECK(absl::StrContains(saved.status().message(), "has taken gradients"));
 }
 
 TEST_CASE("a checkpoint that does not fit is refused, naming the tensor") {
