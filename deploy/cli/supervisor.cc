@@ -21,6 +21,8 @@ constexpr absl::Duration kFinishGrace = absl::Seconds(10);
 // Others often know why one task failed and say so before they end.
 constexpr absl::Duration kFailGrace = absl::Seconds(1);
 constexpr absl::Duration kStopGrace = absl::Seconds(5);
+// For the chief to save the model (its --drain) and to tell the others.
+constexpr absl::Duration kSaveGrace = absl::Seconds(30);
 constexpr int kLogLines = 8;
 
 sigset_t HandledSignals() {
@@ -93,11 +95,36 @@ void Supervisor::HandleSignals() {
       continue;
     }
     outcome_.Interrupt(info.ssi_signo);
-    console_->Line("stopping all processes");
-    Signal(SIGTERM);
-    asked_to_stop_ = true;
-    SetDeadline(kStopGrace);
+    const pid_t chief = PidOfChief();
+    if (chief == 0) {
+      console_->Line("stopping all processes");
+      AskToStop();
+    } else {
+      console_->Line("stopping: the chief saves and ends the job; Ctrl-C again ends all at once");
+      kill(chief, SIGINT);
+      SetDeadline(kSaveGrace);
+    }
   }
+}
+
+void Supervisor::AskToStop() {
+  Signal(SIGTERM);
+  asked_to_stop_ = true;
+  SetDeadline(kStopGrace);
+}
+
+pid_t Supervisor::PidOfChief() const {
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (tasks_[task].role == Role::kChief) return pids_[task];
+  }
+  return 0;
+}
+
+// An interrupted chief that ends in order has told the others.
+void Supervisor::OnInterruptedChief(int wait_status) {
+  if (asked_to_stop_) return;
+  if (WIFEXITED(wait_status)) return SetDeadline(kFailGrace);
+  AskToStop();
 }
 
 void Supervisor::Reap() {
@@ -109,6 +136,9 @@ void Supervisor::Reap() {
     pids_[task] = 0;
     const RunOutcome::Phase before = outcome_.phase();
     const std::string note = outcome_.TaskEnded(task, wait_status);
+    if (before == RunOutcome::Phase::kInterrupted && tasks_[task].role == Role::kChief) {
+      OnInterruptedChief(wait_status);
+    }
     if (!note.empty())
       console_->Error(absl::StrCat(note, "; log: ", tasks_[task].command.log_path));
     if (outcome_.phase() == before) continue;
@@ -121,9 +151,8 @@ void Supervisor::CheckDeadline() {
   if (outcome_.phase() == RunOutcome::Phase::kFinishing && !outcome_.all_ended()) {
     console_->Error(outcome_.FinishingTookTooLong());
   }
-  Signal(asked_to_stop_ ? SIGKILL : SIGTERM);
-  asked_to_stop_ = true;
-  SetDeadline(kStopGrace);
+  if (asked_to_stop_) Signal(SIGKILL);
+  AskToStop();
 }
 
 void Supervisor::SetDeadline(absl::Duration grace) {

@@ -33,13 +33,16 @@ class Supervisor {
   absl::Status StartAll();
 
   // Returns the run's exit code once every task has ended. `tick` is called a few times a second.
-  // A first SIGINT, SIGTERM or SIGHUP asks the tasks to end, and kills them if they take longer
-  // than kStopGrace; a second kills them at once.
+  // A first SIGINT, SIGTERM or SIGHUP asks the chief to save and to end the job, then what is left
+  // to end, and kills what takes longer than kStopGrace; a second kills all at once.
   int Run(const std::function<void()>& tick);
 
  private:
   void Reap();
   void HandleSignals();
+  void AskToStop();
+  pid_t PidOfChief() const;  // 0: it does not run
+  void OnInterruptedChief(int wait_status);
   void CheckDeadline();
   void SetDeadline(absl::Duration grace);
   void Signal(int signal);

@@ -63,10 +63,13 @@ class Launch {
   // Whether each stand-in says `text` in its log.
   bool AllSay(const std::string& text) const {
     for (const char* task : {"chief", "ps-0", "ps-1", "worker-0", "worker-1", "worker-2"}) {
-      const std::string log = folder_.Path(absl::StrCat("run/logs/", task, ".log"));
-      if (!WaitForText(log, text, absl::Seconds(10))) return false;
+      if (!Says(task, text)) return false;
     }
     return true;
+  }
+  bool Says(const std::string& task, const std::string& text) const {
+    return WaitForText(folder_.Path(absl::StrCat("run/logs/", task, ".log")), text,
+                       absl::Seconds(10));
   }
 
  private:
@@ -181,6 +184,21 @@ TEST_CASE("Ctrl-C at any moment leaves no process behind and exits 130") {
     CHECK(code == 130);
     CHECK(launch.LeftNothing());
   }
+}
+
+TEST_CASE("Ctrl-C lets the chief save before the others are told to end") {
+  const TemporaryFolder happened;
+  const std::string log = happened.Path("log");
+  const std::string wait = "echo ready\nwhile :; do sleep 0.05; done\n";
+  const Launch launch(
+      {.chief = "trap 'sleep 0.3; echo saved >> " + log + "; exit 130' INT\n" + wait,
+       .ps = "trap 'echo told >> " + log + "; exit 0' TERM\n" + wait});
+  Process up(launch.Command());
+  for (const char* task : {"chief", "ps-0", "ps-1"}) REQUIRE(launch.Says(task, "ready"));
+  up.Signal(SIGINT);
+  CHECK(up.Wait(absl::Seconds(10)) == 130);
+  CHECK(happened.Read("log") == "saved\ntold\ntold\n");
+  CHECK(launch.LeftNothing());
 }
 
 TEST_CASE("processes that ignore SIGTERM are killed after a while, or by a second Ctrl-C") {
