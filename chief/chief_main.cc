@@ -36,6 +36,12 @@ ABSL_FLAG(std::string, summary, "", "file for the run's summary (JSON)");
 ABSL_FLAG(bool, record_losses, false,
           "write the loss of every step into the summary of a long job");
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for ps and workers that are away");
+ABSL_FLAG(double, drain, 20,
+          "seconds to save the last committed step when SIGTERM, SIGINT or a lack of workers ends "
+          "this chief; 0: save nothing");
+ABSL_FLAG(
+    double, quorum_deadline, 0,
+    "seconds without enough workers after which the job is saved and ends with 138; 0: never");
 ABSL_FLAG(double, lease, 5, "seconds of silence after which a worker is lost; at least 2");
 ABSL_FLAG(
     std::string, listen, "",
@@ -122,6 +128,10 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
   options.job_id = RandomId();
   options.patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
   options.lease = absl::Seconds(absl::GetFlag(FLAGS_lease));
+  options.drain = absl::Seconds(absl::GetFlag(FLAGS_drain));
+  if (absl::GetFlag(FLAGS_quorum_deadline) > 0) {
+    options.quorum_deadline = absl::Seconds(absl::GetFlag(FLAGS_quorum_deadline));
+  }
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
   options.fetch_status = [](const std::string& address) {
     return FetchStatus(address, kStatusTimeout);
@@ -141,7 +151,9 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
   std::thread signals([&] {
     notice->notification()->WaitForNotification();
     const ExitCode code = notice->Wait();
-    loop.Post([&run, code] { run->Stop(StopReason(code)); });
+    loop.Post([&run, code] {
+      code == ExitCode::kInterrupted ? run->Stop(StopReason(code)) : run->Leave(StopReason(code));
+    });
   });
   loop.Post([&] {
     show();
@@ -172,6 +184,10 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
   if (!(absl::GetFlag(FLAGS_lease) >= kShortestLease)) {
     return UsageError(absl::StrCat("--lease: expected at least ", kShortestLease, " seconds, got ",
                                    absl::GetFlag(FLAGS_lease), ". Remedy: raise it"));
+  }
+  if (!(absl::GetFlag(FLAGS_drain) >= 0 && absl::GetFlag(FLAGS_quorum_deadline) >= 0)) {
+    return UsageError(
+        "--drain, --quorum_deadline: expected seconds, 0 or more. Remedy: raise them");
   }
   return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, ReadStartFlags());
 }

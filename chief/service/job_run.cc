@@ -17,11 +17,7 @@ namespace {
 constexpr absl::Duration kStartReminder = absl::Seconds(5);
 constexpr absl::Duration kStallReminder = absl::Seconds(10);
 constexpr absl::Duration kProgressLine = absl::Seconds(3);
-// For the workers to hear the end, and again for the ps.
-constexpr absl::Duration kEndGrace = absl::Seconds(2);
 constexpr absl::Duration kLeasePatience = absl::Seconds(30);
-// In a row, that find everybody waiting.
-constexpr int kCertainProbes = 2;
 // Losses of longer jobs are recorded only when asked for.
 constexpr int64_t kRecordedSteps = 10000;
 
@@ -102,7 +98,8 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
                     return views_.has_value() && views_->IsConfirmed(member);
                   },
               .waiting_for = [this] { return StartWaitsFor(); },
-              .worker_failed = [this](absl::Status why) { Finish(std::move(why)); },
+              .worker_failed =
+                  [this](absl::Status why) { EndAfterSaving(std::move(why), Told::kEverybody); },
               .result_arrived = [this] { TakeEvaluations(); }}),
       probe_(plan_.cluster.ps, options_.fetch_status, executor),
       bring_up_({.shard_names = shard_names_,
@@ -119,7 +116,7 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
       stall_reminder_(kStallReminder, started_),
       progress_line_(kProgressLine, started_) {
   record_.start = plan_.start;
-  record_.global_step = plan_.start;
+  record_.global_step = saved_ = plan_.start;
 }
 
 void JobRun::Start() { bring_up_.Start(); }
@@ -138,7 +135,11 @@ void JobRun::Tick() {
       WatchQuorum();
       return WatchTraining();
     case Phase::kCompleting:
+      WatchLastSave();
+      WatchEvaluationQuorum();
       return WatchTraining();
+    case Phase::kSaving:
+      return WatchDrain();
     case Phase::kTelling:
     case Phase::kReleasing:
       return WatchEnd();
@@ -236,16 +237,14 @@ void JobRun::Save(GlobalStep version) {
 }
 
 void JobRun::OnSaved(GlobalStep version, const absl::StatusOr<std::string>& folder) {
-  stall_reminder_.Progress(clock_->Monotonic());
+  if (phase_ >= Phase::kTelling) return;
+  if (folder.ok()) stall_reminder_.Progress(clock_->Monotonic());
+  if (absl::IsAborted(folder.status())) return Finish(folder.status());
+  NoteSave(version, folder);
+  if (!folder.ok() && version == plan_.max_steps) return RetryLastSave(folder.status());
+  if (version == plan_.max_steps) last_save_ = {};
   snapshots_->Release(version);
-  if (folder.ok()) {
-    record_.checkpoint = *folder;
-    log::Info(absl::StrCat("checkpoint ", *folder));
-  } else {
-    log::Warning(
-        absl::StrCat("no checkpoint at step ", version.value(), ": ", folder.status().message()));
-    if (version == plan_.max_steps) save_failure_ = folder.status();
-  }
+  if (phase_ == Phase::kSaving) return DrainIfIdle();
   if (!save_next_.empty()) {
     const GlobalStep next = save_next_.front();
     save_next_.pop_front();
@@ -264,48 +263,11 @@ void JobRun::OnStepsEnded(absl::Status status) {
 
 // The last step is committed: what is still evaluated or saved?
 void JobRun::CompleteIfDone() {
-  if (phase_ != Phase::kCompleting || checkpointer_->busy() ||
+  if (phase_ != Phase::kCompleting || IsSaving() ||
       (evaluator_.has_value() && evaluator_->running() != nullptr)) {
     return;
   }
-  Finish(save_failure_);
-}
-
-Attendance JobRun::Attend(GlobalStep step) {
-  // A shard may not know yet who is gone: it would count late pushes of theirs beside fewer others.
-  // So whoever is a member at all shards counts, until none has it as a member any more.
-  const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
-  Attendance attendance =
-      membership_.CountFor(step, shrinks ? views_->confirmed() : membership_.Live());
-  attendance.stands_still = standstill_.probes >= kCertainProbes && standstill_.step == step &&
-                            standstill_.membership == membership_.changes();
-  return attendance;
-}
-
-// Comes after the successors of those whose leases ended have been let in.
-void JobRun::WatchQuorum() {
-  if (plan_.asynchronous()) return;
-  const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
-  const GlobalStep step = record_.global_step;
-  const Quorum quorum = Reckon(quorum_rules_, Attend(step), step);
-  const Quorum before = std::exchange(quorum_, quorum);
-  const absl::Duration now = clock_->Monotonic();
-  if (quorum.must_end) {
-    const char* remedy = shrinks ? "give the workers more data"
-                                 : "start the cluster again, the chief with --resume, or set "
-                                   "sync.quorum_policy to WAIT";
-    return Finish(WithExitCode(
-        absl::UnavailableError(absl::StrCat(DescribeShortage(now), ". Remedy: ", remedy)),
-        ExitCode::kPeersLost));
-  }
-  if (shrinks && quorum.required != steps_->required()) {
-    const std::string missing = DescribeMissing(membership_, now);
-    log::Warning(absl::StrCat("steps go on with ", quorum.required, " of ", plan_.required(),
-                              " gradients", missing.empty() ? "" : "; ", missing));
-    steps_->SetRequired(quorum.required);
-  } else if (quorum.is_short && !before.is_short) {
-    log::Warning(absl::StrCat("waiting for ", DescribeShortage(now)));
-  }
+  Finish(absl::OkStatus());
 }
 
 void JobRun::WatchTraining() {
@@ -337,66 +299,6 @@ bool JobRun::StandsStill(const PsPending& pending) {
       std::ranges::all_of(steps_->shards(), [](const auto& shard) { return shard.problem.ok(); });
   return phase_ == Phase::kTraining && quorum_rules_.counts_stamps && all_reached &&
          !pending.text.empty() && able > 0 && pending.waiting_for_tokens >= able;
-}
-
-void JobRun::Finish(absl::Status outcome) {
-  if (phase_ >= Phase::kTelling) return;
-  // An error is the last line that the chief prints; who asked for the end is told here alone.
-  if (absl::IsCancelled(outcome)) {
-    log::Info(absl::StrCat("the job ends: ", outcome.message()));
-  } else if (!outcome.ok()) {
-    log::Info("the job ends with an error");
-  }
-  const bool had_begun = phase_ >= Phase::kTraining;
-  phase_ = Phase::kTelling;
-  outcome_ = std::move(outcome);
-  if (steps_.has_value()) steps_->Stop();
-  if (views_.has_value()) views_->Stop();
-  calls_.End(outcome_);
-  // A start that can be tried again leaves the ps to the next chief.
-  const bool try_again = ExitCodeFor(outcome_) == ExitCode::kPeersLost && !had_begun;
-  releases_shards_ = !try_again && brought_up_.view.command().job() != 0;
-  end_deadline_ = clock_->Monotonic() + kEndGrace;
-  WatchEnd();
-}
-
-void JobRun::WatchEnd() {
-  const bool late = clock_->Monotonic() >= end_deadline_;
-  if (phase_ == Phase::kTelling && (late || calls_.EverybodyKnows())) return ReleaseShards();
-  if (phase_ != Phase::kReleasing) return;
-  release_->Tick();
-  if (!late || phase_ != Phase::kReleasing) return;
-  log::Warning(absl::StrCat("not told that the job is over: ", release_->DescribeWaiting()));
-  End();
-}
-
-void JobRun::ReleaseShards() {
-  phase_ = Phase::kReleasing;
-  end_deadline_ = clock_->Monotonic() + kEndGrace;
-  if (!releases_shards_) return End();
-  FinishRequest request;
-  *request.mutable_command() = brought_up_.view.command();
-  request.set_exit_code(static_cast<int>(ExitCodeFor(outcome_)));
-  request.set_reason(std::string(outcome_.message()));
-  // A ps that is being started again is told, too: it would wait for a chief for nothing.
-  release_.emplace(
-      shard_names_, clock_,
-      [this, request](size_t shard, std::function<void(absl::Status)> answered) {
-        shards_[shard]->Finish(
-            request,
-            On<FinishReply>(executor_, [answered](const absl::StatusOr<FinishReply>& reply) {
-              if (reply.ok() || IsTransient(reply.status())) return answered(reply.status());
-              log::Warning(reply.status().message());
-              answered(absl::OkStatus());
-            }));
-      },
-      [this](const absl::Status&) { End(); });
-  release_->Start();
-}
-
-void JobRun::End() {
-  phase_ = Phase::kOver;
-  on_end_(outcome_);
 }
 
 }  // namespace lockstep::chief

@@ -22,6 +22,7 @@
 #include "chief/plan/plan.h"
 #include "chief/recovery/bring_up.h"
 #include "chief/recovery/view_keeper.h"
+#include "chief/service/drain.h"
 #include "chief/service/ps_probe.h"
 #include "chief/service/reminder.h"
 #include "chief/service/run_record.h"
@@ -40,6 +41,10 @@ struct JobRunOptions {
   // For shards that cannot be reached, and for workers at the start.
   absl::Duration patience = absl::Seconds(120);
   absl::Duration lease = absl::Seconds(5);
+  // For saving the last committed step of a job that ends early, or that this chief leaves.
+  absl::Duration drain = absl::Seconds(20);
+  // A job that has lacked workers for this long is saved and given up.
+  absl::Duration quorum_deadline = absl::InfiniteDuration();
   bool record_losses = false;  // those of short jobs always are
   PsProbe::Fetch fetch_status;
 };
@@ -57,8 +62,11 @@ class JobRun {
   void Start();
   // About ten times a second.
   void Tick();
-  // Ends the job from outside: everybody is told, then `on_end` gets `why`.
-  void Stop(absl::Status why) { Finish(std::move(why)); }
+  // Ends the job from outside: the last committed step is saved and everybody told, then `on_end`
+  // gets `why`.
+  void Stop(absl::Status why) { EndAfterSaving(std::move(why), Told::kEverybody); }
+  // The same, but ps and workers are not told: they wait for the next chief.
+  void Leave(absl::Status why) { EndAfterSaving(std::move(why), Told::kNobody); }
 
   WorkerCalls* worker_calls() { return &calls_; }
   const JobPlan& plan() const { return plan_; }
@@ -66,7 +74,20 @@ class JobRun {
   void FillStatus(ProcessStatus* status) const;
 
  private:
-  enum class Phase { kBringingUp, kGathering, kTraining, kCompleting, kTelling, kReleasing, kOver };
+  // kCompleting: all steps are committed, and the last version is evaluated and saved. kSaving: the
+  // job ends early, and its last committed step is saved.
+  enum class Phase {
+    kBringingUp,
+    kGathering,
+    kTraining,
+    kCompleting,
+    kSaving,
+    kTelling,
+    kReleasing,
+    kOver
+  };
+  // Who is told that the job is over. A ps that is not told keeps the model for the next chief.
+  enum class Told { kNobody, kWorkers, kEverybody };
 
   // Start.
   void OnBroughtUp(absl::StatusOr<BroughtUp> shards);
@@ -76,6 +97,8 @@ class JobRun {
   void OnMembersChanged();
   void OnConfirmed();
   void BeginTraining();
+  StepLoopOptions MakeStepOptions() const;
+  CheckpointerOptions MakeCheckpointerOptions() const;
   uint32_t NeededWorkers() const;
   std::string StartWaitsFor() const;
   void WatchStart();
@@ -93,14 +116,26 @@ class JobRun {
   void OnSaved(GlobalStep version, const absl::StatusOr<std::string>& folder);
   void OnStepsEnded(absl::Status status);
   void CompleteIfDone();
+  // The last version could not be saved: again, for as long as patience lasts.
+  void RetryLastSave(const absl::Status& why);
+  void WatchLastSave();
   void WatchQuorum();
+  void WatchShortage(bool is_short);
+  void WatchEvaluationQuorum();
   Attendance Attend(GlobalStep step);
   void OnProbed(const PsPending& pending);
   bool StandsStill(const PsPending& pending);
   void WatchTraining();
 
   // End.
-  void Finish(absl::Status outcome);
+  void EndAfterSaving(absl::Status outcome, Told told);
+  void DrainIfIdle();
+  void OnDrained(const absl::StatusOr<Drain::Saved>& saved);
+  void WatchDrain();
+  void FinishUnsaved(const absl::Status& why);
+  bool MaySave() const;
+  void NoteSave(GlobalStep version, const absl::StatusOr<std::string>& folder);
+  void Finish(absl::Status outcome, Told told = Told::kEverybody);
   void WatchEnd();
   void ReleaseShards();
   void End();
@@ -112,6 +147,8 @@ class JobRun {
   std::string DescribeShortage(absl::Duration now) const;
   bool MustWait(absl::Duration now) const;
   std::string CompletingWaitsFor(absl::Duration now) const;
+  std::string SavingWaitsFor() const;
+  bool IsSaving() const { return checkpointer_->busy() || !last_save_.error.ok(); }
 
   const JobPlan plan_;
   const JobRunOptions options_;
@@ -141,7 +178,15 @@ class JobRun {
   // From kTraining on.
   std::optional<StepLoop> steps_;
   std::deque<GlobalStep> save_next_;  // while another is written
-  absl::Status save_failure_;         // of the end's checkpoint
+  GlobalStep saved_;                  // newest step of which there is a checkpoint
+  // Of the last version, while it could not be saved.
+  struct LastSave {
+    absl::Status error;
+    absl::Duration failing_since;
+    Retry retry;
+  } last_save_;
+  std::optional<Drain> drain_;
+  absl::Duration drain_deadline_;
 
   Reminder start_reminder_;
   Reminder stall_reminder_;
@@ -159,8 +204,10 @@ class JobRun {
   } standstill_;
   // As of the last tick; until then of a job that lacks nobody.
   Quorum quorum_{.possible = std::numeric_limits<int64_t>::max()};
+  std::optional<absl::Duration> short_since_;  // workers are lacking
 
   absl::Status outcome_;
+  Told told_ = Told::kEverybody;
   absl::Duration end_deadline_;
   bool releases_shards_ = false;
   std::optional<ShardCalls> release_;  // in kReleasing: Finish

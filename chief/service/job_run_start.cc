@@ -33,12 +33,7 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
       brought_up_.view, shards_, executor_, clock_, [this] { OnConfirmed(); },
       [this](absl::Status status) { Finish(std::move(status)); });
   snapshots_.emplace(command, shards_, executor_, clock_);
-  checkpointer_.emplace(
-      CheckpointerOptions{.command = command,
-                          .root = plan_.job.checkpoint().folder(),
-                          .keep_last = static_cast<int>(plan_.job.checkpoint().keep_last()),
-                          .manifest = ToManifest(plan_, Epoch(brought_up_.view.epoch()))},
-      shards_, executor_);
+  checkpointer_.emplace(MakeCheckpointerOptions(), shards_, executor_);
   views_->SetMembers(membership_.Live());
 }
 
@@ -76,6 +71,27 @@ absl::Status JobRun::NoteStart() {
                             SetAsideCheckpoints(plan_.job.checkpoint().folder()));
   log::Info(absl::StrCat("moved the checkpoints of earlier runs to ", aside));
   return absl::OkStatus();
+}
+
+CheckpointerOptions JobRun::MakeCheckpointerOptions() const {
+  return {.command = brought_up_.view.command(),
+          .root = plan_.job.checkpoint().folder(),
+          .keep_last = static_cast<int>(plan_.job.checkpoint().keep_last()),
+          .manifest = ToManifest(plan_, Epoch(brought_up_.view.epoch()))};
+}
+
+StepLoopOptions JobRun::MakeStepOptions() const {
+  StepLoopOptions options;
+  options.command = brought_up_.view.command();
+  options.start = record_.start;
+  options.end = plan_.max_steps;
+  options.asynchronous = plan_.asynchronous();
+  options.required = plan_.required();
+  options.loss_variable = plan_.loss_variable;
+  options.learning_rate = plan_.learning_rate;
+  options.keep = [this](GlobalStep version) { return KeepAt(version); };
+  options.patience = options_.patience;
+  return options;
 }
 
 // Of a chief before this one.
@@ -150,18 +166,8 @@ void JobRun::BeginTraining() {
   progress_line_.Progress(now);
   reported_step_ = record_.start;
 
-  StepLoopOptions options;
-  options.command = brought_up_.view.command();
-  options.start = record_.start;
-  options.end = plan_.max_steps;
-  options.asynchronous = plan_.asynchronous();
-  options.required = plan_.required();
-  options.loss_variable = plan_.loss_variable;
-  options.learning_rate = plan_.learning_rate;
-  options.keep = [this](GlobalStep version) { return KeepAt(version); };
-  options.patience = options_.patience;
   steps_.emplace(
-      std::move(options), shards_, executor_, clock_,
+      MakeStepOptions(), shards_, executor_, clock_,
       [this](const CommittedStep& step) { OnCommit(step); },
       [this](absl::Status status) { OnStepsEnded(std::move(status)); });
 

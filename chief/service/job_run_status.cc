@@ -17,7 +17,9 @@ std::string JobRun::State(absl::Duration now) const {
       return MustWait(now) ? "waiting" : "training";
     case Phase::kCompleting:
       if (stall_reminder_.IsSilent(now)) return "waiting";
-      return checkpointer_->busy() ? "saving" : "evaluating";
+      return IsSaving() ? "saving" : "evaluating";
+    case Phase::kSaving:
+      return "saving";
     case Phase::kTelling:
     case Phase::kReleasing:
     case Phase::kOver:
@@ -35,6 +37,8 @@ std::string JobRun::WaitingFor(absl::Duration now) const {
       return MustWait(now) ? TrainingWaitsFor(now) : "";
     case Phase::kCompleting:
       return stall_reminder_.IsSilent(now) ? CompletingWaitsFor(now) : "";
+    case Phase::kSaving:
+      return SavingWaitsFor();
     case Phase::kTelling:
     case Phase::kReleasing:
     case Phase::kOver:
@@ -46,11 +50,17 @@ std::string JobRun::WaitingFor(absl::Duration now) const {
 std::string JobRun::CompletingWaitsFor(absl::Duration now) const {
   const std::string duration = absl::StrCat(" for ", Seconds(stall_reminder_.Silence(now)));
   const Evaluation* running = evaluator_.has_value() ? evaluator_->running() : nullptr;
-  const std::string checkpoint = checkpointer_->busy() ? "the checkpoint to be written" : "";
+  std::string checkpoint = IsSaving() ? "the checkpoint to be written" : "";
+  if (!record_.save_error.empty()) absl::StrAppend(&checkpoint, " (", record_.save_error, ")");
   if (running == nullptr) return checkpoint + duration;
   return absl::StrCat(checkpoint, checkpoint.empty() ? "" : " and ", "the evaluation of step ",
                       running->version().value(), duration, ": ", running->ranges_done(), " of ",
                       running->ranges(), " ranges are done; ", DescribeAll(membership_, now));
+}
+
+std::string JobRun::SavingWaitsFor() const {
+  if (drain_.has_value()) return drain_->DescribeWaiting();
+  return "the checkpoint before it is being written";
 }
 
 // Whether the step is known, or long enough silent to be said, not to close as things are.
@@ -69,11 +79,6 @@ std::string JobRun::DescribeNeed() const {
           ? absl::StrCat("at most ", quorum_.possible, " with its stamp can exist")
           : absl::StrCat(quorum_.possible, quorum_.possible == 1 ? " worker lives and has data"
                                                                  : " workers live and have data"));
-}
-
-std::string JobRun::DescribeShortage(absl::Duration now) const {
-  return absl::StrCat("step ", record_.global_step.value(), ": ", DescribeNeed(), "; ",
-                      DescribeMissing(membership_, now));
 }
 
 std::string JobRun::TrainingWaitsFor(absl::Duration now) const {
@@ -116,6 +121,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   job->set_total_num_replicas(static_cast<uint32_t>(plan_.cluster.workers.size()));
   job->set_last_checkpoint(record_.checkpoint);
   job->set_restored_from(record_.restored_from);
+  job->set_checkpoint_error(record_.save_error);
   const int64_t left = plan_.max_steps.value() - record_.global_step.value();
   job->set_eta_seconds(rate > 0 ? static_cast<double>(left) / rate : 0);
   if (phase_ == Phase::kTraining) {

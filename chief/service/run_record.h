@@ -23,6 +23,7 @@ struct RunRecord {
   uint64_t stale = 0;
   std::vector<EvaluationTotals> evaluations;
   std::string checkpoint;     // the last one; empty: none yet
+  std::string save_error;     // why the newest save failed; empty after one that succeeded
   std::string restored_from;  // the checkpoint that this run goes on from; empty: none
 };
 

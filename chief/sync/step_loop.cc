@@ -34,7 +34,7 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       grants_(shards_.size()),
       watches_(shards_.size()),
       views_(shards_.size()) {
-  LOCKSTEP_CHECK(!shards_.empty() && options_.start < options_.end);
+  LOCKSTEP_CHECK(!shards_.empty() && options_.start < limit());
 }
 
 void StepLoop::Start() { OpenGrants(); }
@@ -74,7 +74,7 @@ void StepLoop::SetRequired(uint32_t required) {
 void StepLoop::OpenGrants() {
   const int64_t ahead = options_.asynchronous ? kGrantsAheadOfPushes : kGrantsAhead;
   const size_t shards = options_.asynchronous ? 1 : shards_.size();
-  const int64_t end = std::min(options_.end.value(), global_step_.value() + ahead);
+  const int64_t end = std::min(limit().value(), global_step_.value() + ahead);
   for (int64_t step = global_step_.value(); step < end; ++step) {
     for (size_t shard = 0; shard < shards; ++shard) OpenGrant(shard, GlobalStep(step));
   }
@@ -255,10 +255,10 @@ void StepLoop::Advance() {
     if (!grants.empty()) grants.erase(grants.begin());
   }
   // The next grants leave before anybody looks at the step that is over.
-  if (global_step_ < options_.end) OpenGrants();
+  if (global_step_ < limit()) OpenGrants();
   on_commit_(committed);
   if (ended_) return;
-  if (global_step_ == options_.end) return End(absl::OkStatus());
+  if (global_step_ == limit()) return End(absl::OkStatus());
   Proceed();
 }
 

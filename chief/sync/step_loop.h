@@ -34,6 +34,8 @@ struct StepLoopOptions {
   Command command;
   GlobalStep start;  // committed already
   GlobalStep end;    // after the start
+  // Grants nothing from this step on, and ends when the step before it is committed; none: `end`.
+  std::optional<GlobalStep> stop_at = {};
   bool asynchronous = false;
   uint32_t required = 1;
   uint32_t loss_variable = 0;  // id of the statistic
@@ -60,7 +62,8 @@ class StepLoop {
  public:
   // `shards`, `executor` and `clock` outlive the loop, and so do the calls in flight: destroy the
   // loop after the executor has ended.
-  // `on_commit` is called for every step in order; `on_end` once: OK after the last commit, or why
+  // `on_commit` is called for every step in order; `on_end` once: OK after the last commit or at
+  // `stop_at`, or why
   // there will be none: ABORTED for a newer chief, UNAVAILABLE for a shard that was lost.
   StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Executor* executor,
            const Clock* clock, std::function<void(const CommittedStep&)> on_commit,
@@ -111,6 +114,7 @@ class StepLoop {
   bool Survives(size_t shard, const absl::Status& error);
   void End(absl::Status status);
   bool single_shard() const { return shards_.size() == 1; }
+  GlobalStep limit() const { return options_.stop_at.value_or(options_.end); }
 
   const StepLoopOptions options_;
   const std::vector<PsControl*> shards_;

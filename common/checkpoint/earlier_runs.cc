@@ -23,8 +23,6 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kLongestLatest = 4096;
-
 bool Exists(const std::string& checkpoint) {
   return InputFile::Open(JoinPath(checkpoint, kManifestFile)).ok();
 }

@@ -2,6 +2,7 @@
 // replica needed the job computes the same as without, to the last bit.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/log/log.h"
@@ -44,6 +45,73 @@ void PlanRestarts(uint64_t seed, SimCluster* cluster) {
     });
     when += pause;
   }
+}
+
+// A chief that is told to end has withdrawn the grants and perhaps closed a step when it does.
+void StartNextOnceEnded(SimCluster* cluster, absl::Duration pause) {
+  if (!cluster->end().has_value()) {
+    cluster->events().After(absl::Milliseconds(50),
+                            [cluster, pause] { StartNextOnceEnded(cluster, pause); });
+    return;
+  }
+  if (!absl::IsCancelled(*cluster->end())) return;
+  cluster->chief().Kill();
+  cluster->events().After(pause, [cluster] { cluster->StartChief(); });
+}
+
+void PlanTerminations(uint64_t seed, SimCluster* cluster) {
+  Random random(seed ^ 0x7e97);
+  absl::Duration when = absl::ZeroDuration();
+  for (int times = random.Between(1, 3); times > 0; --times) {
+    when += random.Between(absl::ZeroDuration(), absl::Milliseconds(120));
+    const absl::Duration pause = random.Between(absl::ZeroDuration(), absl::Seconds(4));
+    cluster->events().After(when, [cluster, pause] {
+      if (cluster->end().has_value() || IsTellingTheEnd(cluster)) return;
+      cluster->chief().Terminate();
+      StartNextOnceEnded(cluster, pause);
+    });
+    when += pause + absl::Seconds(3);
+  }
+}
+
+// No save succeeds: the last chief gives up for that reason, and leaves the model to the ps.
+std::string SimulateTerminations(uint64_t seed, bool asynchronous) {
+  SimOptions options = RandomOptions(seed);
+  options.asynchronous = asynchronous;
+  options.same_every_time = !asynchronous;
+  options.checkpoints = "/dev/null/checkpoints";
+  SimCluster cluster(options);
+  cluster.StartAll();
+  PlanTerminations(seed, &cluster);
+  const bool ended = cluster.RunUntil(
+      [&] { return cluster.end().has_value() && absl::IsUnavailable(*cluster.end()); }, kLimit);
+  if (!ended) return "no end: " + Describe(cluster);
+  std::vector<std::string> broken =
+      asynchronous ? BrokenAsynchronousLaws(cluster) : BrokenNumbers(cluster);
+  if (!absl::StrContains(cluster.end()->message(), "The ps keep the model")) {
+    broken.push_back(cluster.end()->ToString());
+  }
+  if (cluster.global_step() != GlobalStep(options.steps)) {
+    broken.push_back("not all steps were made");
+  }
+  if (asynchronous) return absl::StrJoin(broken, "; ");
+  for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
+  SimOptions undisturbed_options = options;
+  undisturbed_options.checkpoints = "";
+  SimCluster undisturbed(undisturbed_options);
+  undisturbed.StartAll();
+  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  for (uint32_t variable = 0; variable < options.variables.size(); ++variable) {
+    if (cluster.Values(variable) == undisturbed.Values(variable)) continue;
+    broken.push_back(absl::StrCat("variable ", variable, " differs"));
+  }
+  return absl::StrJoin(broken, "; ");
+}
+
+TEST_CASE("a chief that is told to end at any moment costs not a bit of the result") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight(500, [](uint64_t seed) { return SimulateTerminations(seed, false); }));
+  CHECK(AllAreRight(200, [](uint64_t seed) { return SimulateTerminations(seed, true); }));
 }
 
 std::string SimulateOne(uint64_t seed) {

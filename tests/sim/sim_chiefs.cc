@@ -9,6 +9,7 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr uint64_t kFirstJob = 9;
+constexpr absl::Duration kDrain = absl::Seconds(2);
 
 }  // namespace
 
@@ -60,8 +61,8 @@ void SimChiefs::Start() {
   }
   processes_.push_back(process);
   process->run.emplace(
-      plan_, chief::JobRunOptions{.job_id = kFirstJob + processes_.size()}, std::move(controls),
-      &process->executor, events_, [] {},
+      plan_, chief::JobRunOptions{.job_id = kFirstJob + processes_.size(), .drain = kDrain},
+      std::move(controls), &process->executor, events_, [] {},
       [process = process.get()](absl::Status status) { process->end = std::move(status); });
   process->run->Start();
   Tick(std::move(process));
@@ -72,6 +73,8 @@ void SimChiefs::Kill() {
   *process.alive = false;
   for (const auto& hang_up : std::exchange(process.connections, {})) hang_up();
 }
+
+void SimChiefs::Terminate() { run().Leave(absl::CancelledError("told to end")); }
 
 void SimChiefs::Tick(std::shared_ptr<Process> process) {
   if (!*process->alive || process->end.has_value()) return;

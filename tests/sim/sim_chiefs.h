@@ -26,6 +26,8 @@ class SimChiefs {
   void Start();
   // kill -9: calls that are on their way arrive, nothing comes back.
   void Kill();
+  // SIGTERM. It ends by itself, soon.
+  void Terminate();
 
   const chief::JobPlan& plan() const { return plan_; }
   // Of the newest process.

@@ -34,6 +34,7 @@ chief::JobPlan PlanOf(const SimOptions& options) {
   }
   plan.job.mutable_optimizer()->mutable_sgd();
   plan.job.mutable_optimizer()->mutable_learning_rate()->set_base(kLearningRate);
+  plan.job.mutable_checkpoint()->set_folder(options.checkpoints);
   plan.placement.set_shards(options.ps);
   uint32_t id = 0;
   for (int64_t elements : options.variables) {

@@ -34,6 +34,9 @@ struct SimOptions {
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
   bool same_every_time = false;  // see SimWorkerOptions
+  // Where the job saves at its end, and what a chief that leaves saves. Only a folder that cannot
+  // be written to: a checkpoint's commit takes a thread of its own.
+  std::string checkpoints;
   // Of the first so many workers the data ends after so many batches.
   uint32_t short_of_data = 0;
   uint64_t batches = 0;

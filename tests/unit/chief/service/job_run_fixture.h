@@ -42,8 +42,10 @@ using Got = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
 
 // One ps that answers what is not about steps at once, and two workers.
 struct JobRunFixture {
-  explicit JobRunFixture(JobPlan plan, PsProbe::Fetch fetch = nullptr) {
-    JobRunOptions options{.job_id = 9, .patience = absl::Seconds(60), .fetch_status = fetch};
+  explicit JobRunFixture(JobPlan plan, PsProbe::Fetch fetch = nullptr, JobRunOptions options = {}) {
+    options.job_id = 9;
+    options.patience = absl::Seconds(60);
+    options.fetch_status = std::move(fetch);
     run.emplace(
         std::move(plan), options, std::vector<PsControl*>{&ps}, &executor, &clock,
         [this] { ready = true; }, [this](absl::Status status) { ended = std::move(status); });

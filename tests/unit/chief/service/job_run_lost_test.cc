@@ -197,5 +197,78 @@ TEST_CASE("a ps that is lost is named, and ends the job after the patience") {
   CHECK(f.ps.finishes.all().size() == 1);
 }
 
+JobPlan EvaluatedAtTheEnd(QuorumPolicy policy) {
+  JobPlan plan = TwoWorkerPlan(1);
+  plan.job.mutable_sync()->set_quorum_policy(policy);
+  plan.examples.test = 100;
+  return plan;
+}
+
+TEST_CASE("a job that aborts ends also when nobody is left for the last evaluation") {
+  JobRunFixture f(EvaluatedAtTheEnd(ABORT));
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  CHECK(f.Status().state() == "evaluating");
+  f.Pass(absl::Seconds(10));
+  REQUIRE(f.ps.finishes.size() == 1);
+  f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+  CHECK(f.ended->message().find("the evaluation of step 1 needs a worker, and none lives; worker "
+                                "0 (127.0.0.1:2) was lost") != std::string::npos);
+}
+
+TEST_CASE("a job that waits for a worker to evaluate goes on with the one that comes") {
+  JobRunFixture f(EvaluatedAtTheEnd(WAIT));
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  f.Pass(absl::Seconds(30));
+  CHECK_FALSE(f.ended.has_value());
+  const auto successor = f.Register(0, 11);
+  REQUIRE(successor->has_value());
+  CHECK((**successor)->ready());
+}
+
+TEST_CASE("a job without enough workers ends at its deadline, in training and in evaluation") {
+  const bool trains = GENERATE(true, false);
+  const bool asynchronous = GENERATE(true, false);
+  CAPTURE(trains, asynchronous);
+  JobPlan plan = trains ? TwoWorkerPlan(100) : EvaluatedAtTheEnd(WAIT);
+  if (asynchronous) plan.job.mutable_sync()->mutable_asynchronous();
+  JobRunFixture f(plan, nullptr, {.quorum_deadline = absl::Seconds(20)});
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  // The lease ends after 5 seconds.
+  f.Pass(absl::Seconds(24));
+  CHECK_FALSE(f.ended.has_value());
+  CHECK(f.ps.finishes.all().empty());
+  f.Pass(absl::Seconds(4));
+  REQUIRE(f.ps.finishes.size() == 1);
+  f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+  CHECK(f.ended->message().find("too few workers for 20.0 s (--quorum_deadline)") !=
+        std::string::npos);
+}
+
+TEST_CASE("a worker that comes back in time stops the deadline") {
+  JobRunFixture f(TwoWorkerPlan(100), nullptr, {.quorum_deadline = absl::Seconds(20)});
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  for (uint64_t incarnation = 11; incarnation < 14; ++incarnation) {
+    f.Pass(absl::Seconds(20));
+    f.Register(0, incarnation);
+    f.Beat(0, incarnation);
+  }
+  CHECK_FALSE(f.ended.has_value());
+  CHECK(f.ps.finishes.all().empty());
+}
+
 }  // namespace
 }  // namespace lockstep::chief

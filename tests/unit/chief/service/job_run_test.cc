@@ -140,6 +140,18 @@ TEST_CASE("a chief that is told to stop tells all, and waits for nobody for long
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
 }
 
+TEST_CASE("a chief that leaves tells nobody, and has nothing to save without a folder") {
+  JobRunFixture f(TwoWorkerPlan(4));
+  f.Register(0, 10);
+  const auto heartbeat = f.Beat(0, 10);
+  f.Step();
+  f.run->Leave(WithExitCode(absl::CancelledError("told to end"), ExitCode::kTerminated));
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kTerminated);
+  CHECK_FALSE(heartbeat->has_value());
+  CHECK(f.ps.finishes.all().empty());
+}
+
 TEST_CASE("a loss that is not a number is null in the summary, and the rest is there") {
   JobRunFixture f(TwoWorkerPlan(1));
   f.Register(0, 10);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chief/service/summary.h"
+#include "common/base/exit_code.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/service/job_run_fixture.h"
 
@@ -94,15 +95,57 @@ TEST_CASE("a checkpoint is saved by every shard, and a failure does not stop tra
   f.Settle();
   REQUIRE(f.ps.saves.size() == 1);
   CHECK(f.ps.saves.front().version() == 4);
+  CHECK(f.Status().job().checkpoint_error() == "no checkpoint at step 2: disk full");
   f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
   f.Settle();
-  f.Pass(absl::Seconds(2));  // for the second worker, who never comes
-  f.ps.finishes.Answer(FinishReply());
-  f.Settle();
-  // A job without its last checkpoint is no success.
+  CHECK(f.Status().job().checkpoint_error() == "no checkpoint at step 4: disk full");
+  REQUIRE(f.ps.releases.all().size() == 1);
+  CHECK(f.ps.releases.all()[0].version() == 2);
+}
+
+TEST_CASE("a last save that fails is tried again, then the ps keep the model for the next chief") {
+  JobPlan plan = TwoWorkerPlan(1);
+  plan.job.mutable_checkpoint()->set_folder("/nowhere");
+  JobRunFixture f(plan);
+  f.Register(0, 10);
+  f.Step();
+  int saves = 0;
+  for (int tenth = 0; tenth < 900 && !f.ended.has_value(); ++tenth) {
+    f.Beat(0, 10);
+    if (f.ps.saves.size() > 0) {
+      ++saves;
+      f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
+      f.Settle();
+    }
+    if (tenth == 300) {
+      CHECK(f.Status().state() == "waiting");
+      CHECK(f.Status().waiting_for().find("disk full") != std::string::npos);
+    }
+    f.Pass(absl::Milliseconds(100));
+  }
+  CHECK(saves > 20);
   REQUIRE(f.ended.has_value());
-  CHECK_FALSE(f.ended->ok());
-  CHECK(f.ps.releases.all().size() == 2);
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+  CHECK(f.ended->message().find("disk full. The ps keep the model. Remedy: ") != std::string::npos);
+  CHECK(f.clock.Monotonic() >= absl::Seconds(60));
+  CHECK(f.ps.releases.all().empty());
+  CHECK(f.ps.finishes.all().empty());
+}
+
+TEST_CASE("a version whose release was lost is released again") {
+  JobPlan plan = TwoWorkerPlan(10);
+  EvaluateEvery(&plan, 2);
+  JobRunFixture f(plan);
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.ps_answers = false;
+  for (int i = 0; i < 4; ++i) f.Step();
+  REQUIRE(f.ps.releases.size() == 1);
+  f.ps.releases.Answer(absl::UnavailableError("ps 0 is not available"));
+  f.Settle();
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.ps.releases.size() == 1);
+  CHECK(f.ps.releases.front().version() == 4);
 }
 
 }  // namespace
