@@ -194,6 +194,7 @@ TEST_CASE("Ctrl-C lets the chief save before the others are told to end") {
       {.chief = "trap 'sleep 0.3; echo saved >> " + log + "; exit 130' INT\n" + wait,
        .ps = "trap 'echo told >> " + log + "; exit 0' TERM\n" + wait});
   Process up(launch.Command());
+  REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
   for (const char* task : {"chief", "ps-0", "ps-1"}) REQUIRE(launch.Says(task, "ready"));
   up.Signal(SIGINT);
   CHECK(up.Wait(absl::Seconds(10)) == 130);
