@@ -46,7 +46,12 @@ std::string SecondsText(double seconds) {
 }
 
 std::string DurationText(absl::Duration duration) {
-  return SecondsText(absl::ToDoubleSeconds(duration));
+  const double seconds = absl::ToDoubleSeconds(duration);
+  if (seconds >= 600 && seconds < 7200) return absl::StrFormat("%.0f min", seconds / 60);
+  if (seconds >= 7200 && seconds <= 1e9) return absl::StrFormat("%.1f h", seconds / 3600);
+  if (seconds >= 60 && seconds < 600) return absl::StrFormat("%.0f s", seconds);
+  const std::string text = SecondsText(seconds);
+  return text == "1:00" ? "60 s" : text;  // 59.6 s
 }
 
 std::string RateText(double per_second) {

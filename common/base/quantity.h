@@ -20,8 +20,11 @@ std::string CountText(uint64_t count, absl::string_view singular, absl::string_v
 // "512 B", "1.2 MiB".
 std::string BytesText(uint64_t bytes);
 
-// "0.4 s", "12 s", "3:05", "1:02:03". "?" for what is negative, infinite or not a number.
+// For tables and progress lines: "0.4 s", "12 s", "3:05", "1:02:03". "?" for what is negative,
+// infinite or not a number.
 std::string SecondsText(double seconds);
+
+// For sentences: "0.4 s", "120 s", "15 min", "3.5 h". "?" as above.
 std::string DurationText(absl::Duration duration);
 
 // Of things per second: "0.25", "12.3", "12,345". "?" as above.

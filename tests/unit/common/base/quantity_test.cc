@@ -47,9 +47,14 @@ TEST_CASE("counts agree with their nouns") {
   CHECK(CountText(2, "ps is", "ps are") == "2 ps are");
 }
 
-TEST_CASE("durations of abseil read like seconds") {
+TEST_CASE("durations in sentences have a unit") {
   CHECK(DurationText(absl::Milliseconds(2013)) == "2.0 s");
-  CHECK(DurationText(absl::Minutes(2)) == "2:00");
+  CHECK(DurationText(absl::Seconds(12)) == "12 s");
+  CHECK(DurationText(absl::Milliseconds(59600)) == "60 s");
+  CHECK(DurationText(absl::Minutes(2)) == "120 s");
+  CHECK(DurationText(absl::Minutes(15)) == "15 min");
+  CHECK(DurationText(absl::Minutes(210)) == "3.5 h");
+  CHECK(DurationText(-absl::Seconds(1)) == "?");
   CHECK(DurationText(absl::InfiniteDuration()) == "?");
 }
 
