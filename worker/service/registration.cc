@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/quantity.h"
 #include "common/base/retry_policy.h"
 #include "common/log/log.h"
 
@@ -60,7 +61,7 @@ absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTas
     }
     if (now >= next_report) {
       next_report = now + kRemindEvery;
-      const std::string seconds = absl::StrCat(absl::ToInt64Seconds(now - start), " s");
+      const std::string seconds = DurationText(now - start);
       log::Warning(reply.ok() ? absl::StrCat("waiting for ", seconds,
                                              " for the job to begin, which waits for ",
                                              reply->waiting_for())

@@ -3,7 +3,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/philox.h"
@@ -108,7 +107,7 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const StepParts& parts)
 absl::Status StepRunner::Run(GlobalStep step, DequeueSeq dequeue_seq) {
   if (parts_.timeline != nullptr) parts_.timeline->Started(step);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* batches, Read(step));
-  parts_.progress->WaitFor(absl::StrCat("version ", step.value(), " of the variables"));
+  parts_.progress->WaitForStep("the variables", step);
   LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep version, variables_->Fetch(step, parts_.rows->rows()));
   if (parts_.timeline != nullptr) parts_.timeline->HaveVariables();
   if (version > step) return absl::OkStatus();
@@ -164,10 +163,8 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
     FetchAhead(stamps_[kStepShard].next());
     waits_for_step = ReleasePushes(dequeue_seq);
   }
-  const int64_t step = stamps_[kStepShard].value();
-  parts_.progress->WaitFor(waits_for_step
-                               ? absl::StrCat("the other workers (step ", step, ")")
-                               : absl::StrCat("the ps to take the gradient of step ", step));
+  parts_.progress->WaitForStep(waits_for_step ? "the other workers" : "the ps to take the gradient",
+                               stamps_[kStepShard]);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, sender_.Finish());
   if (parts_.timeline != nullptr) parts_.timeline->Pushed();
   for (const PushSummary& summary : summaries) {

@@ -36,7 +36,7 @@ absl::Status TrainingLoop::RunSynchronous(StepRunner* runner) {
     parts_.progress->StartStep(local_step);
     dequeue_seq_ = dequeue_seq_.next();
     LOCKSTEP_RETURN_IF_ERROR(runner->Run(local_step, dequeue_seq_));
-    parts_.progress->WaitFor(absl::StrCat("the other workers (step ", local_step.value(), ")"));
+    parts_.progress->WaitForStep("the other workers", local_step);
     LOCKSTEP_ASSIGN_OR_RETURN(const DequeueTokenReply token, NextToken(runner));
     if (token.done()) return absl::OkStatus();
     LOCKSTEP_RETURN_IF_ERROR(CheckToken(token));
