@@ -1,4 +1,5 @@
 // The parameter server daemon.
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,14 +68,17 @@ void LogEnd(ExitCode code, const std::string& reason) {
 
 // Returns when the chief has called, the process is told to stop, or patience is over.
 absl::Status WaitForChief(const std::string& chief, const absl::Notification& called,
-                          const StopNotice& stop) {
+                          std::atomic<bool>* asked, const StopNotice& stop) {
   const Clock* clock = Clock::Real();
   ChiefWait wait(chief, clock->Monotonic(), absl::Seconds(absl::GetFlag(FLAGS_start_timeout)));
   while (!called.HasBeenNotified() && !stop.notification()->WaitFor(absl::Milliseconds(200))) {
     const absl::Duration now = clock->Monotonic();
+    if (asked->exchange(false)) wait.Asked(now);
     if (absl::Status status = wait.Check(now); !status.ok() && !called.HasBeenNotified())
       return status;
-    if (const auto message = wait.Message(now)) log::Warning(*message);
+    if (const auto line = wait.Message(now)) {
+      line->is_warning ? log::Warning(line->text) : log::Info(line->text);
+    }
   }
   return absl::OkStatus();
 }
@@ -99,6 +103,7 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   absl::once_flag first_call;
   OrphanWatch orphan(OrphanTimeout());
   std::string reason;  // set before `stop`
+  std::atomic<bool> asked = false;
   const Incarnation incarnation = NewIncarnation();
   MemoryDesk memory;
   SerialThread background;
@@ -124,6 +129,7 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
                                 orphan.Called(clock->Monotonic());
                                 absl::call_once(first_call, [&called] { called.Notify(); });
                               },
+                          .asked_by_chief = [&asked] { asked.store(true); },
                           .work_begins = [&] { orphan.BeginWork(clock->Monotonic()); },
                           .work_ends = [&] { orphan.EndWork(clock->Monotonic()); },
                           .created = [] { log::Info("variables created"); },
@@ -138,8 +144,8 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   if (!server.ok()) return PrintFailure(who, server.status());
   log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", *address,
                          ", cluster spec from ", task.source));
-  LogCongestionControl();
-  absl::Status end = WaitForChief(task.cluster.chief, called, *stop);
+  if (task.index == 0) LogCongestionControl();  // one line for the cluster
+  absl::Status end = WaitForChief(task.cluster.chief, called, &asked, *stop);
   if (end.ok()) end = WaitForEnd(orphan, shard, *stop);
   if (!end.ok()) return PrintFailure(who, end);
   const ExitCode code = stop->Wait();

@@ -17,6 +17,9 @@ constexpr size_t kMissingNamed = 4;
 // For shards of a job that is done.
 constexpr absl::Duration kDonePatience = absl::Seconds(1);
 
+// Well before a ps that has not been asked for some time would say that nobody does.
+constexpr absl::Duration kGreeting = absl::Seconds(3);
+
 }  // namespace
 
 BringUp::BringUp(Claim claim, std::vector<PsControl*> shards, Executor* executor,
@@ -36,12 +39,28 @@ void BringUp::Tick() {
   phase->Tick();
   // Whoever is not there any more needs not be told.
   if (claim_.is_done() && clock_->Monotonic() - phase_began_ >= kDonePatience) phase->Finish();
+  GreetWaiting();
+}
+
+void BringUp::GreetWaiting() {
+  const absl::Duration now = clock_->Monotonic();
+  if (phases_.front()->ended() || now < next_greeting_) return;
+  next_greeting_ = now + kGreeting;
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    if (!phases_.front()->HasAnswered(shard)) continue;
+    shards_[shard]->GetView([](const absl::StatusOr<SetViewReply>&) {});
+  }
 }
 
 std::string BringUp::DescribeWaiting() const {
   if (phases_.empty()) return "";
   const std::string waiting = phases_.back()->DescribeWaiting();
   return waiting.empty() ? waiting : absl::StrCat(waiting, DescribeMissing());
+}
+
+absl::Status BringUp::Problem(size_t shard) const {
+  if (phases_.empty()) return absl::UnavailableError("");
+  return phases_.back()->Problem(shard);
 }
 
 std::string BringUp::DescribeMissing() const {
@@ -75,6 +94,7 @@ void BringUp::Start() {
             }));
       },
       &BringUp::SetViews));
+  next_greeting_ = clock_->Monotonic() + kGreeting;
   phases_.back()->Start();
 }
 

@@ -44,8 +44,13 @@ class BringUp {
   // Which shards have not answered, why, and which variables are not initialised for that reason.
   // Empty when all have.
   std::string DescribeWaiting() const;
+  // Why this shard does not answer; OK when it does.
+  absl::Status Problem(size_t shard) const;
 
  private:
+  // Asks those again that have answered: so they know that this chief is there, and waits for
+  // others.
+  void GreetWaiting();
   void SetViews();
   void Judge();
   void Create();
@@ -68,6 +73,7 @@ class BringUp {
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;
   const ShardCalls* creating_ = nullptr;  // the last of them
+  absl::Duration next_greeting_;          // monotonic
 };
 
 }  // namespace lockstep::chief

@@ -52,13 +52,18 @@ void ShardCalls::End(absl::Status status) {
   done_(std::move(status));
 }
 
+absl::Status ShardCalls::Problem(size_t shard) const {
+  const Shard& state = shards_[shard];
+  if (state.answered || !state.problem.ok()) return state.problem;
+  return absl::UnavailableError(absl::StrCat(shard_names_[shard], " has not answered yet"));
+}
+
 std::string ShardCalls::DescribeWaiting() const {
   std::vector<std::string> parts;
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    const Shard& state = shards_[shard];
-    if (state.answered) continue;
-    parts.push_back(state.problem.ok() ? absl::StrCat(shard_names_[shard], " has not answered yet")
-                                       : std::string(state.problem.message()));
+    if (absl::Status problem = Problem(shard); !problem.ok()) {
+      parts.emplace_back(problem.message());
+    }
   }
   return absl::StrJoin(parts, "; ");
 }

@@ -35,6 +35,8 @@ class ShardCalls {
 
   bool ended() const { return ended_; }
   bool HasAnswered(size_t shard) const { return shards_[shard].answered; }
+  // Why this shard has not answered; OK when it has.
+  absl::Status Problem(size_t shard) const;
   // The last error of each shard that has not answered, joined by "; ". Empty when all have.
   std::string DescribeWaiting() const;
 

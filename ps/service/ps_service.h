@@ -30,7 +30,8 @@ struct JobEnd {
   std::string reason;               // why the job was given up, printable; empty when it is done
 };
 struct PsEvents {
-  std::function<void()> called_by_chief;  // on every such call
+  std::function<void()> called_by_chief;  // on every such call but GetView
+  std::function<void()> asked_by_chief;   // on every GetView: a chief is there
   // The chief waits for something that takes long: it begins, it is over.
   std::function<void()> work_begins;
   std::function<void()> work_ends;
