@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "chief/membership/describe.h"
 #include "chief/plan/messages.h"
+#include "chief/service/job_rules.h"
 #include "chief/service/summary.h"
 #include "common/base/exit_code.h"
+#include "common/base/quantity.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -17,60 +19,8 @@ namespace {
 constexpr absl::Duration kStartReminder = absl::Seconds(5);
 constexpr absl::Duration kStallReminder = absl::Seconds(10);
 constexpr absl::Duration kProgressLine = absl::Seconds(3);
-constexpr absl::Duration kLeasePatience = absl::Seconds(30);
 // Losses of longer jobs are recorded only when asked for.
 constexpr int64_t kRecordedSteps = 10000;
-
-std::vector<std::string> ShardNames(const ClusterSpec& cluster) {
-  std::vector<std::string> names;
-  for (size_t shard = 0; shard < cluster.ps.size(); ++shard) {
-    names.push_back(absl::StrCat("ps ", shard, " (", cluster.ps[shard], ")"));
-  }
-  return names;
-}
-
-std::optional<Evaluator> MakeEvaluator(const JobPlan& plan) {
-  if (plan.examples.test == 0) return std::nullopt;
-  const int64_t workers = static_cast<int64_t>(plan.cluster.workers.size());
-  return std::make_optional<Evaluator>(
-      plan.examples.test, RangeSize(plan.examples.test, workers, plan.job.evaluation().batch()),
-      kLeasePatience);
-}
-
-Milestones EvaluateAt(const JobPlan& plan) {
-  if (plan.examples.test == 0) return {.end = plan.max_steps};
-  return {.every_steps = plan.job.evaluation().every_steps(),
-          .at_end = !plan.job.evaluation().not_at_end(),
-          .end = plan.max_steps};
-}
-
-Milestones SaveAt(const JobPlan& plan) {
-  if (plan.job.checkpoint().folder().empty()) return {.end = plan.max_steps};
-  return {
-      .every_steps = plan.job.checkpoint().every_steps(), .at_end = true, .end = plan.max_steps};
-}
-
-OnShortage OnShortageOf(QuorumPolicy policy) {
-  switch (policy) {
-    case SHRINK:
-      return OnShortage::kShrink;
-    case ABORT:
-      return OnShortage::kAbort;
-    default:
-      return OnShortage::kWait;
-  }
-}
-
-QuorumRules QuorumRulesOf(const JobPlan& plan) {
-  const SyncDef& sync = plan.job.sync();
-  const int64_t tokens = sync.has_init_tokens() ? sync.init_tokens() : -1;
-  return {.on_shortage = OnShortageOf(sync.quorum_policy()),
-          .aggregate = plan.required(),
-          .counts_stamps = sync.token_policy() == FIFO,
-          .start = plan.start,
-          .initial_tokens = tokens == -1 ? plan.required() : std::max<int64_t>(tokens, 0),
-          .tokens_per_step = std::max<int64_t>(plan.cluster.workers.size(), plan.required())};
-}
 
 }  // namespace
 
@@ -88,6 +38,8 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
       evaluate_at_(EvaluateAt(plan_)),
       save_at_(SaveAt(plan_)),
       quorum_rules_(QuorumRulesOf(plan_)),
+      shard_variables_(CountVariables(plan_)),
+      variables_per_gradient_(VariablesPerGradient(plan_)),
       started_(clock->Monotonic()),
       membership_(plan_.cluster.workers, options_.lease, started_),
       evaluator_(MakeEvaluator(plan_)),
@@ -100,7 +52,8 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
               .waiting_for = [this] { return StartWaitsFor(); },
               .worker_failed =
                   [this](absl::Status why) { EndAfterSaving(std::move(why), Told::kEverybody); },
-              .result_arrived = [this] { TakeEvaluations(); }}),
+              .result_arrived = [this] { TakeEvaluations(); },
+              .warn = [this](std::string text) { Warn(std::move(text)); }}),
       probe_(plan_.cluster.ps, options_.fetch_status, executor),
       bring_up_({.shard_names = shard_names_,
                  .cluster = plan_.cluster.Canonical(),
@@ -117,6 +70,11 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
       progress_line_(kProgressLine, started_) {
   record_.start = plan_.start;
   record_.global_step = saved_ = plan_.start;
+}
+
+void JobRun::Warn(std::string text) {
+  log::Warning(text);
+  record_.warnings.Add(std::move(text));
 }
 
 void JobRun::Start() { bring_up_.Start(); }
@@ -168,9 +126,8 @@ void JobRun::OnCommit(const CommittedStep& step) {
     record_.stale += shard.stale;
   }
   if (!std::isfinite(record_.loss) && !std::exchange(told_of_loss_, true)) {
-    log::Warning(absl::StrCat("the loss of step ", step.global_step.value() - 1,
-                              " is not a finite number. Remedy: lower the learning rate, check "
-                              "the data"));
+    Warn(absl::StrCat("the loss of step ", WithCommas(step.global_step.value() - 1),
+                      " is not a finite number. Remedy: lower the learning rate, check the data"));
   }
   if (stall_reminder_.IsSilent(now)) log::Info("steps go on");
   stall_reminder_.Progress(now);
@@ -204,8 +161,8 @@ void JobRun::Milestone(GlobalStep version, bool must) {
     ++users;
     calls_.AssignLeases();
   } else if (evaluate) {
-    log::Warning(absl::StrCat("no evaluation at step ", version.value(),
-                              ": the one before is not done yet"));
+    Warn(absl::StrCat("no evaluation at step ", WithCommas(version.value()),
+                      ": the one before is not done yet"));
   }
   const bool busy = checkpointer_->busy();
   if (save && (!busy || must)) ++users;
@@ -215,8 +172,8 @@ void JobRun::Milestone(GlobalStep version, bool must) {
   } else if (save && must) {
     save_next_.push_back(version);
   } else if (save) {
-    log::Warning(absl::StrCat("no checkpoint at step ", version.value(),
-                              ": the one before is not written yet"));
+    Warn(absl::StrCat("no checkpoint at step ", WithCommas(version.value()),
+                      ": the one before is not written yet"));
   }
 }
 

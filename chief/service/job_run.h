@@ -89,6 +89,9 @@ class JobRun {
   // Who is told that the job is over. A ps that is not told keeps the model for the next chief.
   enum class Told { kNobody, kWorkers, kEverybody };
 
+  // To the log, the status and the summary.
+  void Warn(std::string text);
+
   // Start.
   void OnBroughtUp(absl::StatusOr<BroughtUp> shards);
   void EndDoneJob();
@@ -143,12 +146,15 @@ class JobRun {
   std::string State(absl::Duration now) const;
   std::string WaitingFor(absl::Duration now) const;
   std::string TrainingWaitsFor(absl::Duration now) const;
+  std::string DescribeUnreachable(absl::Duration now) const;
   std::string DescribeNeed() const;
   std::string DescribeShortage(absl::Duration now) const;
   bool MustWait(absl::Duration now) const;
   std::string CompletingWaitsFor(absl::Duration now) const;
   std::string SavingWaitsFor() const;
   bool IsSaving() const { return checkpointer_->busy() || !last_save_.error.ok(); }
+  void FillMember(size_t worker, absl::Duration now, MemberStatus* member) const;
+  void FillShard(size_t index, ShardSummary* shard) const;
 
   const JobPlan plan_;
   const JobRunOptions options_;
@@ -161,6 +167,8 @@ class JobRun {
   const Milestones evaluate_at_;
   const Milestones save_at_;
   const QuorumRules quorum_rules_;
+  const std::vector<uint32_t> shard_variables_;
+  const uint32_t variables_per_gradient_;
   const absl::Duration started_;
 
   Phase phase_ = Phase::kBringingUp;

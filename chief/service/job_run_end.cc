@@ -7,6 +7,7 @@
 #include "chief/plan/messages.h"
 #include "chief/service/job_run.h"
 #include "common/base/exit_code.h"
+#include "common/base/quantity.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -25,9 +26,10 @@ void JobRun::NoteSave(GlobalStep version, const absl::StatusOr<std::string>& fol
     return log::Info(absl::StrCat("checkpoint ", *folder));
   }
   const std::string error =
-      absl::StrCat("no checkpoint at step ", version.value(), ": ", folder.status().message());
+      absl::StrCat(
+      "no checkpoint at step ", WithCommas(version.value()), ": ", folder.status().message());
   // A save that is repeated says what is wrong once, and again when the stall is reported.
-  if (std::exchange(record_.save_error, error) != error) log::Warning(error);
+  if (std::exchange(record_.save_error, error) != error) Warn(error);
 }
 
 void JobRun::RetryLastSave(const absl::Status& why) {
@@ -45,7 +47,7 @@ void JobRun::WatchLastSave() {
     return Finish(
         WithExitCode(absl::UnavailableError(absl::StrCat(
                          "the last checkpoint could not be written for ",
-                         Seconds(now - last_save_.failing_since), ": ", last_save_.error.message(),
+                         DurationText(now - last_save_.failing_since), ": ", last_save_.error.message(),
                          ". The ps keep the model. Remedy: repair the checkpoint folder, then "
                          "start the chief again: it saves the model and ends the job")),
                      ExitCode::kPeersLost),
@@ -105,7 +107,7 @@ void JobRun::WatchDrain() {
   if (drain_.has_value()) drain_->Tick();
   if (phase_ != Phase::kSaving || clock_->Monotonic() < drain_deadline_) return;
   FinishUnsaved(absl::DeadlineExceededError(absl::StrCat(
-      "not written within ", Seconds(options_.drain), " (--drain): ", SavingWaitsFor())));
+      "not written within ", DurationText(options_.drain), " (--drain): ", SavingWaitsFor())));
 }
 
 // What could not be saved stays at the ps where the job can go on.

@@ -5,6 +5,7 @@
 #include "chief/membership/describe.h"
 #include "chief/service/job_run.h"
 #include "common/base/exit_code.h"
+#include "common/base/quantity.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -47,8 +48,9 @@ void JobRun::WatchQuorum() {
   }
   if (shrinks && quorum.required != steps_->required()) {
     const std::string missing = DescribeMissing(membership_, now);
-    log::Warning(absl::StrCat("steps go on with ", quorum.required, " of ", plan_.required(),
-                              " gradients", missing.empty() ? "" : "; ", missing));
+    Warn(absl::StrCat("steps go on with ", quorum.required, " of ",
+                      CountText(plan_.required(), "gradient"), missing.empty() ? "" : "; ",
+                      missing));
     steps_->SetRequired(quorum.required);
   } else if (quorum.is_short && !before.is_short) {
     log::Warning(absl::StrCat("waiting for ", DescribeShortage(now)));
@@ -70,12 +72,15 @@ void JobRun::WatchEvaluationQuorum() {
 }
 
 std::string JobRun::DescribeShortage(absl::Duration now) const {
+  const std::string missing = DescribeMissing(membership_, now);
+  const absl::string_view separator = missing.empty() ? "" : "; ";
   if (phase_ != Phase::kCompleting) {
-    return absl::StrCat("step ", record_.global_step.value(), ": ", DescribeNeed(), "; ",
-                        DescribeMissing(membership_, now));
+    return absl::StrCat("step ", WithCommas(record_.global_step.value()), ": ", missing, separator,
+                        DescribeNeed());
   }
-  return absl::StrCat("the evaluation of step ", evaluator_->running()->version().value(),
-                      " needs a worker, and none lives; ", DescribeMissing(membership_, now));
+  return absl::StrCat("the evaluation of step ",
+                      WithCommas(evaluator_->running()->version().value()), ": ", missing,
+                      separator, "it needs a worker, and none lives");
 }
 
 void JobRun::WatchShortage(bool is_short) {
@@ -83,7 +88,7 @@ void JobRun::WatchShortage(bool is_short) {
   const absl::Duration now = clock_->Monotonic();
   if (!short_since_.has_value()) short_since_ = now;
   if (now - *short_since_ < options_.quorum_deadline) return;
-  EndAfterSaving(TooFewWorkers(absl::StrCat("too few workers for ", Seconds(now - *short_since_),
+  EndAfterSaving(TooFewWorkers(absl::StrCat("too few workers for ", DurationText(now - *short_since_),
                                             " (--quorum_deadline); ", DescribeShortage(now)),
                                "start the missing workers, and the chief with --resume"),
                  Told::kEverybody);

@@ -6,6 +6,7 @@
 #include "chief/plan/job_changes.h"
 #include "chief/plan/messages.h"
 #include "chief/service/job_run.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/earlier_runs.h"
 #include "common/log/log.h"
@@ -23,9 +24,11 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
   brought_up_ = *std::move(shards);
   if (brought_up_.start == StartPoint::kDone) return EndDoneJob();
   if (absl::Status status = NoteStart(); !status.ok()) return Finish(std::move(status));
-  log::Info(absl::StrCat(shards_.size(), " ps are ready: ", plan_.placement.variables_size(),
-                         " variables, at most ", plan_.balance.max_bytes, " bytes on one, ",
-                         static_cast<int64_t>(plan_.balance.mean_bytes), " on average"));
+  log::Info(absl::StrCat(
+      CountText(shards_.size(), "ps is ready", "ps are ready"), ": ",
+      CountText(static_cast<uint64_t>(plan_.placement.variables_size()), "variable"), ", at most ",
+      BytesText(static_cast<uint64_t>(plan_.balance.max_bytes)), " on one, ",
+      BytesText(static_cast<uint64_t>(plan_.balance.mean_bytes)), " on average"));
   phase_ = Phase::kGathering;
   AdoptMembers();
   const Command& command = brought_up_.view.command();
@@ -41,7 +44,8 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
 // started again, are told.
 void JobRun::EndDoneJob() {
   log::Info(absl::StrCat("the job is done: ", plan_.restore_from, " is of step ",
-                         plan_.start.value(), ", the job ends at step ", plan_.max_steps.value()));
+                         WithCommas(plan_.start.value()), ", the job ends at step ",
+                         WithCommas(plan_.max_steps.value())));
   record_.checkpoint = plan_.restore_from;
   // So that workers which are on their way here are expected.
   RegisterTaskReply job = ToRegistration(plan_);
@@ -62,7 +66,7 @@ absl::Status JobRun::NoteStart() {
       takes_over ? brought_up_.job_before : plan_.restored_job,
       takes_over ? brought_up_.model_before : plan_.restored_model, plan_.job, plan_.model);
   if (!changes.empty()) {
-    log::Warning(absl::StrCat("the job has changed since the run that it continues: ", changes));
+    Warn(absl::StrCat("the job has changed since the run that it continues: ", changes));
   }
   if (takes_over || plan_.mode != StartMode::kFresh || plan_.earlier.empty()) {
     return absl::OkStatus();
@@ -104,8 +108,9 @@ void JobRun::AdoptMembers() {
     membership_.NoteStart(adopted, step);
   }
   if (brought_up_.start != StartPoint::kTakeOver) return;
-  log::Info(absl::StrCat("taking over at step ", step.value(), ", with ",
-                         brought_up_.view.members_size(), " workers"));
+  log::Info(
+      absl::StrCat("taking over at step ", WithCommas(step.value()), ", with ",
+                   CountText(static_cast<uint64_t>(brought_up_.view.members_size()), "worker")));
 }
 
 // What is under way needs nobody in particular: what becomes of it is the quorum policy's.
@@ -134,7 +139,8 @@ std::string JobRun::StartWaitsFor() const {
   if (phase_ >= Phase::kTraining) return "the ps to accept the new member";
   const size_t here = membership_.Live().size();
   if (here >= NeededWorkers()) return "the ps to accept the workers";
-  return absl::StrCat("enough workers: ", here, " of ", NeededWorkers(), " are there; ",
+  return absl::StrCat("enough workers: ", here, " of ", NeededWorkers(),
+                      here == 1 ? " is there; " : " are there; ",
                       DescribeMissing(membership_, clock_->Monotonic()));
 }
 
@@ -142,13 +148,14 @@ void JobRun::WatchStart() {
   const absl::Duration now = clock_->Monotonic();
   if (now - started_ >= options_.patience) {
     return Finish(absl::UnavailableError(
-        absl::StrCat("the job could not start within ", Seconds(now - started_), ", waiting for ",
-                     StartWaitsFor(),
+        absl::StrCat("the job could not start within ", DurationText(now - started_),
+                     ", waiting for ", StartWaitsFor(),
                      ". Remedy: start what is missing, or correct its address in the cluster spec; "
                      "--start_timeout sets how long to wait")));
   }
   if (start_reminder_.Due(now)) {
-    log::Warning(absl::StrCat("waiting for ", Seconds(now - started_), " for ", StartWaitsFor()));
+    log::Warning(
+        absl::StrCat("waiting for ", DurationText(now - started_), " for ", StartWaitsFor()));
   }
 }
 
@@ -156,10 +163,10 @@ void JobRun::BeginTraining() {
   phase_ = Phase::kTraining;
   const absl::Duration now = clock_->Monotonic();
   const std::string missing = DescribeMissing(membership_, now);
-  log::Info(absl::StrCat("training begins at step ", record_.start.value(), " of ",
-                         plan_.max_steps.value(), " with ", membership_.Live().size(), " workers, ",
-                         plan_.required(), " to aggregate",
-                         missing.empty() ? "" : absl::StrCat("; ", missing)));
+  log::Info(absl::StrCat("training begins at step ", WithCommas(record_.start.value()), " of ",
+                         WithCommas(plan_.max_steps.value()), " with ",
+                         CountText(membership_.Live().size(), "worker"), ", ", plan_.required(),
+                         " to aggregate", missing.empty() ? "" : absl::StrCat("; ", missing)));
   record_.began = record_.last_commit = now;
   record_.rate.Add(record_.start, now);
   stall_reminder_.Progress(now);

@@ -1,10 +1,13 @@
 // What a job run tells about itself.
-#include <cmath>
+#include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "chief/membership/describe.h"
 #include "chief/service/job_run.h"
 #include "chief/service/summary.h"
+#include "common/base/quantity.h"
 
 namespace lockstep::chief {
 
@@ -48,14 +51,16 @@ std::string JobRun::WaitingFor(absl::Duration now) const {
 }
 
 std::string JobRun::CompletingWaitsFor(absl::Duration now) const {
-  const std::string duration = absl::StrCat(" for ", Seconds(stall_reminder_.Silence(now)));
+  const std::string duration = absl::StrCat(" for ", DurationText(stall_reminder_.Silence(now)));
   const Evaluation* running = evaluator_.has_value() ? evaluator_->running() : nullptr;
   std::string checkpoint = IsSaving() ? "the checkpoint to be written" : "";
   if (!record_.save_error.empty()) absl::StrAppend(&checkpoint, " (", record_.save_error, ")");
   if (running == nullptr) return checkpoint + duration;
   return absl::StrCat(checkpoint, checkpoint.empty() ? "" : " and ", "the evaluation of step ",
-                      running->version().value(), duration, ": ", running->ranges_done(), " of ",
-                      running->ranges(), " ranges are done; ", DescribeAll(membership_, now));
+                      WithCommas(running->version().value()), duration, ": ",
+                      running->ranges_done(), " of ",
+                      CountText(running->ranges(), "range is", "ranges are"), " done; ",
+                      DescribeAll(membership_, now));
 }
 
 std::string JobRun::SavingWaitsFor() const {
@@ -65,37 +70,91 @@ std::string JobRun::SavingWaitsFor() const {
 
 // Whether the step is known, or long enough silent to be said, not to close as things are.
 bool JobRun::MustWait(absl::Duration now) const {
-  return stall_reminder_.IsSilent(now) || quorum_.possible < steps_->required();
+  return stall_reminder_.IsSilent(now) || quorum_.possible < steps_->required() ||
+         std::ranges::any_of(steps_->shards(),
+                             [](const ShardProgress& shard) { return !shard.problem.ok(); });
+}
+
+std::string JobRun::DescribeUnreachable(absl::Duration now) const {
+  std::vector<std::string> parts;
+  for (const ShardProgress& shard : steps_->shards()) {
+    if (shard.problem.ok()) continue;
+    parts.push_back(
+        absl::StrCat(shard.problem.message(), ", for ", DurationText(now - shard.problem_since)));
+  }
+  return absl::StrJoin(parts, "; ");
 }
 
 std::string JobRun::DescribeNeed() const {
-  const uint32_t required = steps_->required();
-  std::string text = absl::StrCat("it needs ", required, required == 1 ? " gradient" : " gradients",
-                                  " of each variable");
+  const std::string text = absl::StrCat(
+      "the step needs ", CountText(steps_->required(), "gradient"), " of each variable");
   if (!quorum_.is_short) return text;
+  const auto possible = static_cast<uint64_t>(quorum_.possible);
   return absl::StrCat(
-      text, ", and ",
+      text, ", ",
       quorum_rules_.counts_stamps
-          ? absl::StrCat("at most ", quorum_.possible, " with its stamp can exist")
-          : absl::StrCat(quorum_.possible, quorum_.possible == 1 ? " worker lives and has data"
-                                                                 : " workers live and have data"));
+          ? absl::StrCat("at most ", possible, " with its stamp can exist")
+          : CountText(possible, "worker lives and has data", "workers live and have data"));
 }
 
+// What is broken comes first. What only waits for that is left out.
 std::string JobRun::TrainingWaitsFor(absl::Duration now) const {
-  std::string text = absl::StrCat("step ", record_.global_step.value(), " for ",
-                                  Seconds(stall_reminder_.Silence(now)), ": ", DescribeNeed(), "; ",
-                                  DescribeAll(membership_, now));
-  for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    const ShardProgress& progress = steps_->shards()[shard];
-    if (!progress.problem.ok()) {
-      absl::StrAppend(&text, "; ", progress.problem.message(), ", for ",
-                      Seconds(now - progress.problem_since));
-    } else if (progress.step == record_.global_step) {
-      absl::StrAppend(&text, "; ", shard_names_[shard], " has not closed the step");
+  std::vector<std::string> parts;
+  const std::string unreachable = DescribeUnreachable(now);
+  const std::string missing = DescribeMissing(membership_, now);
+  if (!unreachable.empty()) {
+    parts.push_back(unreachable);
+    if (quorum_.is_short) parts.push_back(missing);
+  } else if (quorum_.is_short) {
+    parts.push_back(missing);
+    parts.push_back(DescribeNeed());
+  } else {
+    const std::string busy = DescribeBusy(membership_, now);
+    parts.push_back(busy.empty() ? DescribeAll(membership_, now) : busy);
+    parts.push_back(DescribeNeed());
+  }
+  // Which gradients a ps lacks says more than that it has not closed the step.
+  if (unreachable.empty() && !pending_at_ps_.empty()) {
+    parts.push_back(pending_at_ps_);
+  } else if (unreachable.empty()) {
+    for (size_t shard = 0; shard < shards_.size(); ++shard) {
+      if (steps_->shards()[shard].step != record_.global_step) continue;
+      parts.push_back(absl::StrCat(shard_names_[shard], " has not closed the step"));
     }
   }
-  if (!pending_at_ps_.empty()) absl::StrAppend(&text, "; ", pending_at_ps_);
-  return text;
+  std::erase(parts, "");
+  return absl::StrCat("step ", WithCommas(record_.global_step.value()), " for ",
+                      DurationText(stall_reminder_.Silence(now)), ": ", absl::StrJoin(parts, "; "));
+}
+
+void JobRun::FillMember(size_t worker, absl::Duration now, MemberStatus* member) const {
+  const MemberRecord& record = membership_.members()[worker];
+  member->set_worker(static_cast<uint32_t>(worker));
+  member->set_address(record.address);
+  member->set_state(std::string(Name(record.state)));
+  if (record.state != MemberState::kAbsent) {
+    member->set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - record.last_heard));
+  }
+  member->set_local_step(record.report.local_step.value());
+  if (record.state == MemberState::kLive) member->set_waiting_for(record.report.waiting_for);
+  member->set_examples(record.report.examples);
+  member->set_accepted(record.report.accepted);
+  member->set_stale(record.report.stale);
+  member->set_host(record.host);
+  member->set_pid(record.pid);
+}
+
+void JobRun::FillShard(size_t index, ShardSummary* shard) const {
+  shard->set_shard(static_cast<uint32_t>(index));
+  shard->set_address(plan_.cluster.ps[index]);
+  shard->set_variables(shard_variables_[index]);
+  const bool has_variables = phase_ != Phase::kBringingUp && !brought_up_.bytes.empty();
+  if (has_variables) shard->set_bytes(static_cast<uint64_t>(brought_up_.bytes[index]));
+  const ShardProgress* progress = steps_.has_value() ? &steps_->shards()[index] : nullptr;
+  if (progress != nullptr) shard->set_closed_steps(progress->step.value());
+  const absl::Status problem = progress != nullptr ? progress->problem : bring_up_.Problem(index);
+  shard->set_state(!problem.ok() ? "unreachable" : has_variables ? "ready" : "up");
+  shard->set_problem(std::string(problem.message()));
 }
 
 void JobRun::FillStatus(ProcessStatus* status) const {
@@ -107,6 +166,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   JobStatus* job = status->mutable_job();
   job->set_name(plan_.job.name());
   job->set_max_steps(plan_.max_steps.value());
+  job->set_start_step(record_.start.value());
   job->set_loss(record_.loss);
   const double rate = phase_ == Phase::kTraining ? record_.rate.StepsPerSecond(now) : 0;
   job->set_steps_per_second(rate);
@@ -115,6 +175,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
                                plan_.required() * required);
   job->set_accepted(record_.accepted);
   job->set_stale(record_.stale);
+  job->set_variables_per_gradient(variables_per_gradient_);
   job->set_replicas_to_aggregate(plan_.required());
   job->set_asynchronous(plan_.asynchronous());
   job->set_required_now(required);
@@ -127,43 +188,17 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   if (phase_ == Phase::kTraining) {
     job->set_seconds_since_step(absl::ToDoubleSeconds(now - record_.last_commit));
   }
-
   for (size_t i = 0; i < membership_.members().size(); ++i) {
-    const MemberRecord& record = membership_.members()[i];
-    MemberStatus* member = job->add_members();
-    member->set_worker(static_cast<uint32_t>(i));
-    member->set_address(record.address);
-    member->set_state(std::string(Name(record.state)));
-    if (record.state != MemberState::kAbsent) {
-      member->set_seconds_since_heartbeat(absl::ToDoubleSeconds(now - record.last_heard));
-    }
-    member->set_local_step(record.report.local_step.value());
-    member->set_waiting_for(record.report.waiting_for);
-    member->set_examples(record.report.examples);
-    member->set_accepted(record.report.accepted);
-    member->set_stale(record.report.stale);
-    member->set_host(record.host);
-    member->set_pid(record.pid);
+    FillMember(i, now, job->add_members());
   }
-
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    ShardSummary* shard = job->add_shards();
-    shard->set_shard(static_cast<uint32_t>(i));
-    shard->set_address(plan_.cluster.ps[i]);
-    const bool ready = phase_ != Phase::kBringingUp && !brought_up_.bytes.empty();
-    if (ready) shard->set_bytes(static_cast<uint64_t>(brought_up_.bytes[i]));
-    const ShardProgress* progress = steps_.has_value() ? &steps_->shards()[i] : nullptr;
-    if (progress != nullptr) shard->set_closed_steps(progress->step.value());
-    const bool reached = progress == nullptr || progress->problem.ok();
-    shard->set_state(ready && reached ? "ready" : "unreachable");
-  }
-  for (const VariableSpec& variable : plan_.placement.variables()) {
-    ShardSummary* shard = job->mutable_shards(static_cast<int>(variable.shard()));
-    shard->set_variables(shard->variables() + 1);
-  }
-
+  for (size_t i = 0; i < shards_.size(); ++i) FillShard(i, job->add_shards());
   for (const EvaluationTotals& totals : record_.evaluations) {
     *job->add_evaluations() = ToStatus(plan_, totals);
+  }
+  for (const JobWarnings::Warning& warning : record_.warnings.newest()) {
+    JobWarning* told = job->add_warnings();
+    told->set_number(warning.number);
+    told->set_text(warning.text);
   }
 }
 

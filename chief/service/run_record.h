@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "chief/leases/evaluation.h"
+#include "chief/service/job_warnings.h"
 #include "chief/sync/rate.h"
 #include "common/base/ids.h"
 
@@ -25,6 +26,7 @@ struct RunRecord {
   std::string checkpoint;     // the last one; empty: none yet
   std::string save_error;     // why the newest save failed; empty after one that succeeded
   std::string restored_from;  // the checkpoint that this run goes on from; empty: none
+  JobWarnings warnings;
 };
 
 }  // namespace lockstep::chief

@@ -1,10 +1,12 @@
 #include "chief/service/summary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/quantity.h"
 
 namespace lockstep::chief {
 namespace {
@@ -19,10 +21,16 @@ nlohmann::json Accuracy(const JobPlan& plan, const EvaluationTotals& totals) {
 
 }  // namespace
 
+uint32_t VariablesPerGradient(const JobPlan& plan) {
+  return static_cast<uint32_t>(std::ranges::count_if(
+      plan.placement.variables(), [](const VariableSpec& variable) { return !variable.frozen(); }));
+}
+
 std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {
   nlohmann::json summary;
   summary["test_accuracy"] = nullptr;
   summary["test_loss"] = nullptr;
+  summary["test_averages"] = plan.job.evaluation().use_averages();
   if (!record.evaluations.empty()) {
     summary["test_accuracy"] = Accuracy(plan, record.evaluations.back());
     summary["test_loss"] = Number(record.evaluations.back().loss);
@@ -30,12 +38,14 @@ std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {
   const int64_t steps = record.global_step.value() - record.start.value();
   const double seconds = absl::ToDoubleSeconds(record.last_commit - record.began);
   const double examples = static_cast<double>(steps * plan.examples_per_step());
+  summary["loss"] = steps > 0 ? Number(record.loss) : nlohmann::json(nullptr);
   summary["steps"] = record.global_step.value();
   summary["start_step"] = record.start.value();
   summary["train_seconds"] = seconds;
   summary["examples_per_second"] = seconds > 0 ? Number(examples / seconds) : nlohmann::json(0);
   summary["accepted"] = record.accepted;
   summary["stale"] = record.stale;
+  summary["variables_per_gradient"] = VariablesPerGradient(plan);
   summary["checkpoint"] =
       record.checkpoint.empty() ? nlohmann::json(nullptr) : nlohmann::json(record.checkpoint);
   summary["evaluations"] = nlohmann::json::array();
@@ -44,7 +54,12 @@ std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {
                                       {"examples", totals.examples},
                                       {"accuracy", Accuracy(plan, totals)},
                                       {"loss", Number(totals.loss)},
-                                      {"averages", plan.job.evaluation().use_averages()}});
+                                      {"averages", plan.job.evaluation().use_averages()},
+                                      {"regression", !plan.is_classifier}});
+  }
+  summary["warnings"] = nlohmann::json::array();
+  for (const JobWarnings::Warning& warning : record.warnings.newest()) {
+    summary["warnings"].push_back({{"number", warning.number}, {"text", warning.text}});
   }
   if (!record.losses.empty()) {
     summary["losses"] = nlohmann::json::array();
@@ -56,14 +71,14 @@ std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {
 
 std::string ProgressLine(const JobPlan& plan, const RunRecord& record, absl::Duration now) {
   const double steps_per_second = record.rate.StepsPerSecond(now);
-  std::string line =
-      absl::StrFormat("step %d of %d, loss %.4f, %.0f examples/s", record.global_step.value(),
-                      plan.max_steps.value(), record.loss,
-                      steps_per_second * static_cast<double>(plan.examples_per_step()));
+  std::string line = absl::StrCat(
+      "step ", WithCommas(record.global_step.value()), " of ", WithCommas(plan.max_steps.value()),
+      ", loss ", LossText(record.loss), ", ",
+      RateText(steps_per_second * static_cast<double>(plan.examples_per_step())), " examples/s");
   if (steps_per_second > 0) {
     const int64_t left = plan.max_steps.value() - record.global_step.value();
-    absl::StrAppend(&line,
-                    absl::StrFormat(", %.0f s left", static_cast<double>(left) / steps_per_second));
+    absl::StrAppend(&line, ", ", SecondsText(static_cast<double>(left) / steps_per_second),
+                    " left");
   }
   return line;
 }
@@ -82,9 +97,9 @@ EvaluationSummary ToStatus(const JobPlan& plan, const EvaluationTotals& totals) 
 std::string EvaluationLine(const JobPlan& plan, const EvaluationTotals& totals) {
   return absl::StrCat(
       "evaluation ", plan.job.evaluation().use_averages() ? "of the averages " : "", "at step ",
-      totals.version.value(), ": ",
+      WithCommas(totals.version.value()), ": ",
       plan.is_classifier ? absl::StrFormat("test accuracy %.2f %%, ", 100 * totals.accuracy) : "",
-      absl::StrFormat("test loss %.4f", totals.loss), ", on ", totals.examples, " examples");
+      "test loss ", LossText(totals.loss), ", on ", CountText(totals.examples, "example"));
 }
 
 }  // namespace lockstep::chief

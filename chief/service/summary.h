@@ -10,19 +10,15 @@
 
 namespace lockstep::chief {
 
-// One JSON object:
-//   steps, start_step           the global step reached, and the one that this run began at
-//   train_seconds               from the first grant to the last commit
-//   examples_per_second         of those whose gradients were applied
-//   accepted, stale             (replica, variable) pairs
-//   test_accuracy, test_loss    of the last evaluation
-//   evaluations                 of every one: step, examples, accuracy, loss, averages
-//   checkpoint                  folder of the last one
-//   losses                      one per step from start_step on, where they are recorded
-// null: there is none, an accuracy of a regression, a number that is not finite.
+// Of what each gradient of a worker is counted: the trained variables, parts of split ones by
+// themselves, and the loss.
+uint32_t VariablesPerGradient(const JobPlan& plan);
+
+// One JSON object; docs/status.md explains its fields. null: there is none, an accuracy of a
+// regression, a number that is not finite.
 std::string MakeSummary(const JobPlan& plan, const RunRecord& record);
 
-// "step 120 of 600, loss 0.1234, 2345 examples/s, 12 s left".
+// "step 1,200 of 6,000, loss 0.1234, 2,345 examples/s, 12 s left".
 std::string ProgressLine(const JobPlan& plan, const RunRecord& record, absl::Duration now);
 
 // One evaluation as the status has it: an accuracy only of a classifier.

@@ -7,6 +7,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/limits.h"
 #include "common/base/printable.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/config/cluster_spec.h"
@@ -351,7 +352,9 @@ void WorkerCalls::Tick() {
   const absl::Duration now = clock_->Monotonic();
   const std::vector<WorkerIndex> lost = membership_->Expire(now);
   for (WorkerIndex worker : lost) {
-    log::Warning(absl::StrCat(NameOf(worker), " is lost: silent for longer than its lease"));
+    const absl::Duration silence = now - membership_->members()[worker.value()].last_heard;
+    std::string text = absl::StrCat(NameOf(worker), " is lost: silent for ", DurationText(silence));
+    hooks_.warn ? hooks_.warn(std::move(text)) : log::Warning(text);
   }
   if (!lost.empty()) {
     hooks_.members_changed();

@@ -36,6 +36,8 @@ class WorkerCalls {
     std::function<void(absl::Status)> worker_failed;
     // An evaluation may be complete.
     std::function<void()> result_arrived;
+    // Something that a user should see; null: it is only logged.
+    std::function<void(std::string)> warn = nullptr;
   };
 
   // `cluster` is the canonical text. What is pointed to outlives this; without a test set there is

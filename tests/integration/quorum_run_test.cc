@@ -47,9 +47,9 @@ TEST_CASE("ABORT: a job of two ends with an error that names the one that was ki
   const auto ps = cluster.ps(0).Wait(kCleanEnd);
   INFO(cluster.Logs());
   CHECK(code == 138);
-  CHECK_THAT(cluster.chief().Output(), Contains("1 worker lives and has data; worker 1 (" +
-                                                cluster.spec().workers[1] + ") was lost") &&
-                                           Contains("Remedy: "));
+  CHECK_THAT(cluster.chief().Output(),
+             Contains(": worker 1 (" + cluster.spec().workers[1] + ") was lost") &&
+                 Contains("1 worker lives and has data. Remedy: "));
   CHECK(worker == 138);
   CHECK(ps == 0);
 }

@@ -239,10 +239,9 @@ TEST_CASE("tensorflow#20342: a queue loses stamps with those who leave, and the 
   };
   REQUIRE(waiting.RunUntil(is_short, absl::Seconds(2)));
   const std::string text = waiting.status().waiting_for();
-  CHECK_THAT(text, Contains("it needs 60 gradients of each variable, and at most "));
-  // Of so many it names eight, and those that keep it waiting first.
+  CHECK_THAT(text, Contains("; the step needs 60 gradients of each variable, at most "));
+  // It names eight of those that keep it waiting, and none that merely waits.
   CHECK_THAT(text, Contains("worker 8 (worker:9) is out of data since step "));
-  CHECK_THAT(text, Contains("; 56 more; ps 0 "));
   CHECK_THAT(text, !Contains(" computes step "));
   const GlobalStep stuck = waiting.global_step();
   CHECK_FALSE(waiting.RunUntil([&] { return waiting.end().has_value(); }, absl::Minutes(5)));
@@ -261,7 +260,7 @@ TEST_CASE("tensorflow#20342: per replica the chief names who has no data, or goe
   SimCluster waiting(Issue20342(PER_REPLICA, WAIT));
   waiting.StartAll();
   const auto is_short = [&] {
-    return waiting.status().waiting_for().find("and 37 workers live and have data") !=
+    return waiting.status().waiting_for().find("37 workers live and have data") !=
            std::string::npos;
   };
   REQUIRE(waiting.RunUntil(is_short, absl::Seconds(2)));

@@ -164,9 +164,23 @@ TEST_CASE("the words say who is missing since when and what the others wait for"
         "worker 0 (a:1) computes step 3, last heard of 0.0 s ago");
   REQUIRE(f.Pass(2.5, 8).size() == 1);
   CHECK(DescribeMissing(f.membership, At(20)) ==
-        "worker 0 (a:1) was lost 12.0 s ago, last heard of 17.5 s ago; worker 1 (b:2) has not "
+        "worker 0 (a:1) was lost 12 s ago, last heard of 18 s ago; worker 1 (b:2) has not "
         "registered");
   CHECK(DescribeAll(f.membership, At(20)) == DescribeMissing(f.membership, At(20)));
+}
+
+TEST_CASE("who only waits is not among the busy ones") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  REQUIRE(f.Register(kW1, kFirst, 0).ok());
+  REQUIRE(f.membership.Heartbeat(kW0, kFirst, {GlobalStep(3), "a token", 0, 0, 0}, At(1)).ok());
+  REQUIRE(f.membership.Heartbeat(kW1, kFirst, {GlobalStep(3), "", 0, 0, 0}, At(1)).ok());
+  const std::string busy = "worker 1 (b:2) computes step 3, last heard of 0.0 s ago";
+  CHECK(DescribeBusy(f.membership, At(1)) == busy);
+  CHECK(DescribeAll(f.membership, At(1)) ==
+        busy + "; worker 0 (a:1) waits for a token, last heard of 0.0 s ago");
+  REQUIRE(f.membership.Heartbeat(kW1, kFirst, {GlobalStep(3), "a token", 0, 0, 0}, At(1)).ok());
+  CHECK(DescribeBusy(f.membership, At(1)).empty());
 }
 
 TEST_CASE("of many who are missing the first are named, and the others counted") {

@@ -62,7 +62,7 @@ TEST_CASE("training waits for enough workers, and says who is missing") {
   const auto first = f.Register(0, 10);
   CHECK(f.ps.grants.size() == 0);
   CHECK(f.Status().waiting_for() ==
-        "enough workers: 1 of 2 are there; worker 1 (127.0.0.1:3) has not registered");
+        "enough workers: 1 of 2 is there; worker 1 (127.0.0.1:3) has not registered");
   const auto second = f.Register(1, 20);
   CHECK((**first)->ready());
   CHECK((**second)->ready());

@@ -1,9 +1,14 @@
 // What a run does with the versions that it keeps: evaluations and checkpoints.
 #include <catch2/catch.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "chief/service/summary.h"
 #include "common/base/exit_code.h"
+#include "tests/support/doc_fields.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/service/job_run_fixture.h"
 
@@ -59,6 +64,32 @@ TEST_CASE("an evaluation runs beside training, and the last one before the end")
   CHECK(summary["test_loss"] == 0.25);
   CHECK(summary["evaluations"].size() == 2);
   CHECK(summary["evaluations"][0]["step"] == 2);
+}
+
+TEST_CASE("docs/status.md has every field of the summary, and no other") {
+  JobPlan plan = TwoWorkerPlan(2);
+  EvaluateEvery(&plan, 1);
+  JobRunFixture f(plan);
+  f.Register(0, 10);
+  const auto heartbeat = f.Beat(0, 10);
+  f.Step();
+  f.Beat(0, 10, {Correct((**heartbeat)->leases(0))});
+  f.Beat(0, 10);
+  f.Step(std::numeric_limits<float>::infinity());
+  const auto summary = nlohmann::json::parse(MakeSummary(f.run->plan(), f.run->record()));
+  const auto check = [](const nlohmann::json& object, const std::string& heading) {
+    INFO(heading);
+    std::set<std::string> fields;
+    for (const auto& [name, value] : object.items()) fields.insert(name);
+    const std::vector<std::string> documented = test::DocumentedFields("docs/status.md", heading);
+    CHECK(std::set<std::string>(documented.begin(), documented.end()) == fields);
+    CHECK(documented.size() == fields.size());
+  };
+  check(summary, "Summary");
+  REQUIRE(summary["evaluations"].size() == 1);
+  check(summary["evaluations"][0], "Summary: `evaluations`");
+  REQUIRE(summary["warnings"].size() == 1);
+  check(summary["warnings"][0], "Summary: `warnings`");
 }
 
 TEST_CASE("an evaluation that comes while one runs is left out, and its version released") {

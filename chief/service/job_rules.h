@@ -1,0 +1,30 @@
+// What follows from a job's plan before anything runs: when it evaluates and saves, what a step
+// needs, and how its shards read. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chief/leases/evaluator.h"
+#include "chief/membership/quorum.h"
+#include "chief/plan/plan.h"
+#include "chief/sync/milestones.h"
+
+namespace lockstep::chief {
+
+// "ps 0 (host:port)" of each shard.
+std::vector<std::string> ShardNames(const ClusterSpec& cluster);
+
+// Of each shard, as the model names them: the parts of a variable are one, the loss is none.
+std::vector<uint32_t> CountVariables(const JobPlan& plan);
+
+// Nothing without a test set.
+std::optional<Evaluator> MakeEvaluator(const JobPlan& plan);
+Milestones EvaluateAt(const JobPlan& plan);
+Milestones SaveAt(const JobPlan& plan);
+
+QuorumRules QuorumRulesOf(const JobPlan& plan);
+
+}  // namespace lockstep::chief
