@@ -67,20 +67,6 @@ absl::Status GenerateClicks(const std::string& run_dir, JobDef* job, Console* co
   return absl::OkStatus();
 }
 
-// What `predict` takes as --data.
-std::string TestFiles(const DataDef& data) {
-  if (data.has_csv()) return data.csv().test();
-  return absl::StrCat(data.idx().test_images(), ",", data.idx().test_labels());
-}
-
-void ShowWhereabouts(const LocalRunOptions& options, const Summary& summary, Console* console) {
-  console->Line(SummaryText(summary) + "job            " + options.job_path + "\nlogs           " +
-                JoinPath(options.run_dir, "logs"));
-  if (summary.checkpoint.empty()) return;
-  console->Line(absl::StrCat("\nUse the model:\n  ./lockstep predict --checkpoint=",
-                             summary.checkpoint, " --data=", TestFiles(options.job.job.data())));
-}
-
 absl::StatusOr<int> Demo(Console* console) {
   const std::string dataset = absl::GetFlag(FLAGS_dataset);
   if (dataset != "digits" && dataset != "fashion" && dataset != "clicks") {
@@ -109,7 +95,7 @@ absl::StatusOr<int> Demo(Console* console) {
   if (!absl::GetFlag(FLAGS_run_dir).empty()) options.start_flag = "--fresh";
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
   if (!result.summary) return result.exit_code;
-  ShowWhereabouts(options, *result.summary, console);
+  ShowResult(options, *result.summary, console);
   LOCKSTEP_RETURN_IF_ERROR(json.Write(result.summary->json));
   return result.exit_code;
 }

@@ -9,12 +9,14 @@
 #include "absl/time/clock.h"
 #include "common/base/annotate.h"
 #include "common/base/cpus.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
 #include "common/fs/path.h"
 #include "deploy/cli/job_progress.h"
 #include "deploy/cli/local_cluster.h"
+#include "deploy/cli/next_command.h"
 #include "deploy/cli/ports.h"
 #include "deploy/cli/run_folder.h"
 #include "deploy/cli/status_poller.h"
@@ -22,6 +24,9 @@
 
 namespace lockstep::deploy {
 namespace {
+
+// Below, a task found a mistake that every successor would find again (common/base/exit_code.h).
+constexpr int kFirstRetryableCode = 128;
 
 std::string Absolute(const std::string& path) {
   std::error_code error;
@@ -48,14 +53,25 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
   const std::string mode = sync.has_asynchronous()
                                ? "asynchronous"
                                : absl::StrCat(sync.replicas_to_aggregate(), " aggregated per step");
-  console->Line(absl::StrFormat("starting %d ps, %d workers (%s) and a chief",
-                                cluster.Count(Role::kPs), cluster.Count(Role::kWorker), mode));
+  const auto workers = static_cast<uint64_t>(cluster.Count(Role::kWorker));
+  console->Line(absl::StrCat("starting ", cluster.Count(Role::kPs), " ps, ",
+                             CountText(workers, "worker"), " (", mode, ") and a chief"));
   for (const Task& task : tasks) {
     console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
   }
   console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
   console->Line(absl::StrCat("state: ./lockstep status ", cluster.chief));
 }
+
+// What is new in `source`, a status or a summary.
+template <typename Source>
+void ShowNews(const Source& source, JobProgress* progress, Console* console) {
+  for (const std::string& line : progress->NewWarnings(source)) console->Error(line);
+  for (const std::string& line : progress->NewEvaluations(source)) console->Line(line);
+}
+
+// Whether starting again may help, with what was saved.
+bool CanGoOn(int exit_code) { return exit_code >= kFirstRetryableCode; }
 
 int WorkersNeeded(const SyncDef& sync) {
   // Under FIFO one worker may give a step all its gradients.
@@ -65,6 +81,17 @@ int WorkersNeeded(const SyncDef& sync) {
 }
 
 }  // namespace
+
+void ShowResult(const LocalRunOptions& options, const Summary& summary, Console* console) {
+  console->Line(absl::StrCat(SummaryText(summary), "job            ", options.job_path,
+                             "\nlogs           ", JoinPath(options.run_dir, "logs")));
+  if (const std::string warning = DivergenceWarning(summary); !warning.empty()) {
+    return console->Error(warning);
+  }
+  if (summary.checkpoint.empty()) return;
+  console->Line(absl::StrCat("To use the model:\n  ",
+                             PredictCommand(summary.checkpoint, options.job.job.data())));
+}
 
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {
   JobDef job = options.job.job;
@@ -104,11 +131,17 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   result.exit_code = supervisor.Run([&] {
     const auto status = poller.Latest();
     if (!status) return;
-    for (const std::string& line : progress.News(*status)) console->Line(line);
+    ShowNews(*status, &progress, console);
     console->Progress(JobProgress::Line(*status));
   });
-  if (result.exit_code != 0) return result;
-  LOCKSTEP_ASSIGN_OR_RETURN(result.summary, ReadSummary(plan.summary_path));
+  if (result.exit_code == 0) {
+    LOCKSTEP_ASSIGN_OR_RETURN(result.summary, ReadSummary(plan.summary_path));
+    ShowNews(*result.summary, &progress, console);
+    return result;
+  }
+  if (const auto status = poller.Latest()) ShowNews(*status, &progress, console);
+  const std::string resume = ResumeText(options.job_path, job);
+  if (CanGoOn(result.exit_code) && !resume.empty()) console->Line(resume);
   return result;
 }
 

@@ -33,4 +33,7 @@ struct LocalRunResult {
 // could not be started, and nothing runs. Supervisor::BlockSignals comes first.
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console);
 
+// The end of a run whose job is done: its figures, where everything is, how to use the model.
+void ShowResult(const LocalRunOptions& options, const Summary& summary, Console* console);
+
 }  // namespace lockstep::deploy

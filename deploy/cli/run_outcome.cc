@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/exit_code.h"
+#include "common/base/quantity.h"
 #include "deploy/cli/child_process.h"
 #include "deploy/cli/local_cluster.h"
 
@@ -44,8 +45,10 @@ std::string RunOutcome::TaskEnded(size_t task, int wait_status) {
     if (phase_ == Phase::kFinishing) return what + " after the job was done";
     if (workers_alive_ >= workers_needed_) return what + "; the run goes on without it";
     return Fail(task, code,
-                absl::StrCat(what, "; ", workers_alive_, " workers are left, a step needs ",
-                             workers_needed_));
+                absl::StrCat(what, "; ",
+                             CountText(static_cast<uint64_t>(workers_alive_), "worker is left",
+                                       "workers are left"),
+                             ", a step needs ", workers_needed_));
   }
   return Fail(task, code, what);
 }

@@ -1,5 +1,4 @@
 // lockstep status: what a running process says about itself.
-#include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,11 +18,12 @@
 #include "common/config/address.h"
 #include "common/config/flags.h"
 #include "deploy/cli/finish_command.h"
+#include "deploy/cli/status_json.h"
 #include "deploy/cli/status_table.h"
 
 ABSL_FLAG(std::string, address, "",
           "host:port of the process; may be given without the flag's name");
-ABSL_FLAG(bool, json, false, "print all of it as JSON");
+ABSL_FLAG(bool, json, false, "print all of it as JSON; docs/status.md explains the fields");
 ABSL_FLAG(bool, watch, false, "print it again every second, until Ctrl-C or the process ends");
 
 namespace lockstep::deploy {
@@ -37,17 +37,17 @@ constexpr char kUsage[] =
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 constexpr absl::Duration kPeriod = absl::Seconds(1);
 
-absl::StatusOr<std::string> Text(const ProcessStatus& status) {
-  if (!absl::GetFlag(FLAGS_json)) return StatusTable(status);
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  if (!google::protobuf::util::MessageToJsonString(status, &json, options).ok()) {
-    return absl::InternalError("the status cannot be written as JSON");
-  }
-  return json;
+std::string Text(const ProcessStatus& status) {
+  return absl::GetFlag(FLAGS_json) ? StatusJson(status) : StatusTable(status);
+}
+
+// What comes before a status that is watched: a terminal is cleared, in a file blocks are told
+// apart. JSON objects need nothing between them.
+std::string Separator(bool first) {
+  if (isatty(STDOUT_FILENO)) return "\033[H\033[2J";
+  if (absl::GetFlag(FLAGS_json)) return "";
+  return absl::StrCat(first ? "" : "\n",
+                      absl::FormatTime("%Y-%m-%d %H:%M:%S\n", absl::Now(), absl::LocalTimeZone()));
 }
 
 absl::StatusOr<int> ShowStatus() {
@@ -60,9 +60,8 @@ absl::StatusOr<int> ShowStatus() {
     auto status = FetchStatus(address, kTimeout);
     if (!status.ok() && !first) return 0;  // it has ended
     if (!status.ok()) return status.status();
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, Text(*status));
-    if (watch && isatty(STDOUT_FILENO)) std::fputs("\033[H\033[2J", stdout);
-    std::fputs(text.c_str(), stdout);
+    if (watch) std::fputs(Separator(first).c_str(), stdout);
+    std::fputs(Text(*status).c_str(), stdout);
     LOCKSTEP_RETURN_IF_ERROR(FlushOutput());
     if (!watch) return 0;
     absl::SleepFor(kPeriod);

@@ -1,9 +1,9 @@
 #include "deploy/cli/status_table.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/quantity.h"
 #include "deploy/cli/state_text.h"
@@ -22,42 +22,88 @@ std::string ModeText(const JobStatus& job) {
                                                        : "");
 }
 
-std::string JobText(const ProcessStatus& status) {
-  const JobStatus& job = status.job();
-  std::string text =
-      absl::StrFormat("job %s: step %s of %s, loss %.4f, %s steps/s, %s examples/s, ETA %s\n",
-                      Shown(job.name()), WithCommas(status.global_step()),
-                      WithCommas(job.max_steps()), job.loss(), RateText(job.steps_per_second()),
-                      RateText(job.examples_per_second()), SecondsText(job.eta_seconds()));
-  absl::StrAppend(&text, "gradients: ", WithCommas(job.accepted()), " accepted, ",
-                  WithCommas(job.stale()), " stale; ", ModeText(job), "; last step ",
-                  SecondsText(job.seconds_since_step()), " ago\n");
-  if (!job.evaluations().empty()) {
-    const EvaluationSummary& last = *job.evaluations().rbegin();
-    absl::StrAppend(&text,
-                    absl::StrFormat("evaluation at step %s: accuracy %.2f %%, loss %.4f\n",
-                                    WithCommas(last.step()), 100 * last.accuracy(), last.loss()));
+// "-" as long as there is no number yet.
+std::string OrDash(bool known, const std::string& text) { return known ? text : "-"; }
+
+std::string EvaluationText(const EvaluationSummary& evaluation) {
+  return absl::StrCat("evaluation", evaluation.averages() ? " of the averages" : "", " at step ",
+                      WithCommas(evaluation.step()), ": ",
+                      evaluation.regression()
+                          ? ""
+                          : absl::StrCat("accuracy ", PercentText(evaluation.accuracy()), ", "),
+                      "loss ", LossText(evaluation.loss()), "\n");
+}
+
+std::string CheckpointText(const JobStatus& job) {
+  std::string text;
+  if (!job.restored_from().empty()) {
+    absl::StrAppend(&text, "restored from: ", Shown(job.restored_from()), "\n");
   }
   if (!job.last_checkpoint().empty()) {
     absl::StrAppend(&text, "checkpoint: ", Shown(job.last_checkpoint()), "\n");
   }
-  Rows workers = {{"worker", "address", "state", "heartbeat", "step", "examples", "accepted",
-                   "stale", "waiting for"}};
+  if (!job.checkpoint_error().empty()) {
+    absl::StrAppend(
+        &text, "the newest checkpoint could not be written: ", Shown(job.checkpoint_error()), "\n");
+  }
+  return text;
+}
+
+// The log has all of them.
+std::string WarningsText(const JobStatus& job) {
+  constexpr int kShown = 3;
+  std::string text;
+  for (int i = std::max(0, job.warnings_size() - kShown); i < job.warnings_size(); ++i) {
+    absl::StrAppend(&text, "warning: ", Shown(job.warnings(i).text()), "\n");
+  }
+  return text;
+}
+
+Rows WorkerRows(const JobStatus& job) {
+  Rows rows = {{"worker", "address", "state", "heartbeat", "step", "examples", "accepted", "stale",
+                "waiting for"}};
+  const uint32_t per_gradient = job.variables_per_gradient();
   for (const MemberStatus& member : job.members()) {
     const bool known = member.state() != "absent";
-    workers.push_back(
-        {absl::StrCat(member.worker()), Shown(member.address()), Shown(member.state()),
-         known ? SecondsText(member.seconds_since_heartbeat()) + " ago" : "never",
-         absl::StrCat(member.local_step()), WithCommas(member.examples()),
-         WithCommas(member.accepted()), WithCommas(member.stale()), Shown(member.waiting_for())});
+    rows.push_back({absl::StrCat(member.worker()), Shown(member.address()), Shown(member.state()),
+                    known ? SecondsText(member.seconds_since_heartbeat()) + " ago" : "never",
+                    OrDash(known, WithCommas(member.local_step())),
+                    OrDash(known, WithCommas(member.examples())),
+                    OrDash(known, GradientCount(member.accepted(), per_gradient)),
+                    OrDash(known, GradientCount(member.stale(), per_gradient)),
+                    Shown(member.waiting_for())});
   }
-  Rows shards = {{"ps", "address", "state", "variables", "bytes", "closed steps"}};
+  return rows;
+}
+
+Rows ShardRows(const JobStatus& job) {
+  Rows rows = {{"ps", "address", "state", "variables", "bytes", "closed steps"}};
   for (const ShardSummary& shard : job.shards()) {
-    shards.push_back({absl::StrCat(shard.shard()), Shown(shard.address()), Shown(shard.state()),
-                      absl::StrCat(shard.variables()), BytesText(shard.bytes()),
-                      WithCommas(shard.closed_steps())});
+    rows.push_back({absl::StrCat(shard.shard()), Shown(shard.address()), Shown(shard.state()),
+                    WithCommas(shard.variables()),
+                    OrDash(shard.bytes() > 0, BytesText(shard.bytes())),
+                    WithCommas(shard.closed_steps())});
   }
-  return absl::StrCat(text, "\n", TextTable(workers), "\n", TextTable(shards));
+  return rows;
+}
+
+std::string JobText(const ProcessStatus& status) {
+  const JobStatus& job = status.job();
+  const bool has_loss = status.global_step() > job.start_step();
+  const bool has_rate = job.steps_per_second() > 0;
+  return absl::StrCat(
+      "job ", Shown(job.name()), ": step ", WithCommas(status.global_step()), " of ",
+      WithCommas(job.max_steps()), ", loss ", OrDash(has_loss, LossText(job.loss())), ", ",
+      OrDash(has_rate, RateText(job.steps_per_second())), " steps/s, ",
+      OrDash(has_rate, RateText(job.examples_per_second())), " examples/s, ETA ",
+      OrDash(has_rate, SecondsText(job.eta_seconds())),
+      "\ngradients: ", GradientsText(job.accepted(), job.stale(), job.variables_per_gradient()),
+      "; ", ModeText(job), "; last step ",
+      OrDash(has_loss && job.seconds_since_step() > 0,
+             SecondsText(job.seconds_since_step()) + " ago"),
+      "\n", job.evaluations().empty() ? "" : EvaluationText(*job.evaluations().rbegin()),
+      CheckpointText(job), WarningsText(job), "\n", TextTable(WorkerRows(job)), "\n",
+      TextTable(ShardRows(job)));
 }
 
 // "staleness 0: 12, 1: 3, 2-3: 1".
@@ -74,13 +120,15 @@ std::string StalenessText(const ShardStatus& shard) {
 }
 
 std::string ShardText(const ShardStatus& shard) {
-  std::string text = absl::StrCat(
-      "shard at step ", WithCommas(shard.shard_step()), ": ", shard.variables(), " variables, ",
-      BytesText(shard.bytes()), "; gradients held: ", BytesText(shard.held_bytes()),
-      "\ngradients: ", WithCommas(shard.accepted()), " accepted, ", WithCommas(shard.stale()),
-      " stale, ", WithCommas(shard.duplicates()), " repeated, ", WithCommas(shard.rejected()),
-      " rejected; waiting: ", shard.waiting_pulls(), " pulls, ", shard.waiting_dequeues(),
-      " token requests\n");
+  std::string text =
+      absl::StrCat("shard at step ", WithCommas(shard.shard_step()), ": ",
+                   CountText(shard.variables(), "variable"), ", ", BytesText(shard.bytes()),
+                   "; gradients held: ", BytesText(shard.held_bytes()),
+                   "\ngradients of single variables: ", WithCommas(shard.accepted()), " accepted, ",
+                   WithCommas(shard.stale()), " stale, ", WithCommas(shard.duplicates()),
+                   " repeated, ", WithCommas(shard.rejected()),
+                   " rejected; waiting: ", CountText(shard.waiting_pulls(), "pull"), ", ",
+                   CountText(shard.waiting_dequeues(), "token request"), "\n");
   if (!shard.staleness().empty()) absl::StrAppend(&text, StalenessText(shard), "\n");
   if (shard.pending().empty()) return text;
   Rows pending = {{"pending variable", "have", "required", "from workers"}};
@@ -92,13 +140,14 @@ std::string ShardText(const ShardStatus& shard) {
 }
 
 std::string WorkerText(const WorkerStatus& worker) {
-  return absl::StrCat("worker at step ", WithCommas(worker.local_step()), ": ",
-                      absl::StrFormat("loss %.4f, ", worker.loss()),
-                      RateText(worker.examples_per_second()), " examples/s, ",
-                      WithCommas(worker.examples()), " examples, ", worker.towers(),
-                      worker.towers() == 1 ? " tower on " : " towers on ", Shown(worker.device()),
-                      "\ngradients: ", WithCommas(worker.accepted()), " accepted, ",
-                      WithCommas(worker.stale()), " stale\n");
+  const bool has_trained = worker.examples() > 0 || worker.loss() != 0;
+  return absl::StrCat("worker at step ", WithCommas(worker.local_step()), ": loss ",
+                      OrDash(has_trained, LossText(worker.loss())), ", ",
+                      OrDash(has_trained, RateText(worker.examples_per_second())), " examples/s, ",
+                      CountText(worker.examples(), "example"), ", ",
+                      CountText(worker.towers(), "tower"), " on ", Shown(worker.device()),
+                      "\ngradients of single variables: ", WithCommas(worker.accepted()),
+                      " accepted, ", WithCommas(worker.stale()), " stale\n");
 }
 
 }  // namespace

@@ -80,10 +80,16 @@ int Supervisor::Run(const std::function<void()>& tick) {
     HandleSignals();
     Reap();
     CheckDeadline();
-    tick();
+    // What the chief said last is no news once the run is being stopped.
+    if (!IsStopping()) tick();
   }
   if (outcome_.culprit()) ShowLog(tasks_[*outcome_.culprit()]);
   return outcome_.exit_code();
+}
+
+bool Supervisor::IsStopping() const {
+  return outcome_.phase() == RunOutcome::Phase::kFailing ||
+         outcome_.phase() == RunOutcome::Phase::kInterrupted;
 }
 
 void Supervisor::HandleSignals() {

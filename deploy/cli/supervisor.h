@@ -32,12 +32,14 @@ class Supervisor {
   // Starts all tasks; an error means that none is left running.
   absl::Status StartAll();
 
-  // Returns the run's exit code once every task has ended. `tick` is called a few times a second.
+  // Returns the run's exit code once every task has ended. `tick` is called a few times a second,
+  // as long as nothing went wrong and nobody asked to stop.
   // A first SIGINT, SIGTERM or SIGHUP asks the chief to save and to end the job, then what is left
   // to end, and kills what takes longer than kStopGrace; a second kills all at once.
   int Run(const std::function<void()>& tick);
 
  private:
+  bool IsStopping() const;
   void Reap();
   void HandleSignals();
   void AskToStop();

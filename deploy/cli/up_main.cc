@@ -82,7 +82,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.timeline_dir = absl::GetFlag(FLAGS_timeline_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
   if (!result.summary) return result.exit_code;
-  console->Line(SummaryText(*result.summary));
+  ShowResult(options, *result.summary, console);
   LOCKSTEP_RETURN_IF_ERROR(json.Write(result.summary->json));
   return result.exit_code;
 }

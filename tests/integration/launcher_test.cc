@@ -91,6 +91,56 @@ TEST_CASE("a run in which every process ends well exits 0 and shows the summary"
   CHECK(launch.LeftNothing());
 }
 
+TEST_CASE("evaluations and warnings that no status has shown are shown at the end") {
+  const std::string chief =
+      "sleep 0.3\nfor a; do case $a in --summary=*) echo '{\"steps\": 200, \"loss\": null, "
+      "\"test_accuracy\": 0.039, \"checkpoint\": \"/c/ckpt-200\", \"evaluations\": "
+      "[{\"step\": 100, \"examples\": 9, \"accuracy\": 0.25, \"loss\": 7}, "
+      "{\"step\": 200, \"examples\": 9, \"accuracy\": 0.039, \"loss\": null}], "
+      "\"warnings\": [{\"number\": 1, \"text\": \"the loss of step 2 is not finite\"}]}' "
+      ">${a#--summary=};; esac; done\n";
+  const Launch launch({chief, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, Contains("step 100: test accuracy 25.00 %, loss 7.0000, on 9 examples"));
+  CHECK_THAT(ended.output, Contains("step 200: test accuracy 3.90 %, loss nan, on 9 examples"));
+  CHECK_THAT(ended.output, Contains("warning: the loss of step 2 is not finite"));
+  CHECK_THAT(ended.output, Contains("training loss  nan"));
+  const size_t last = ended.output.find("warning: training has diverged: the last loss is nan");
+  REQUIRE(last != std::string::npos);
+  CHECK(ended.output.find('\n', last) == ended.output.size() - 1);
+}
+
+TEST_CASE("a run that is done says how to use its model") {
+  const std::string chief =
+      "sleep 0.3\nfor a; do case $a in --summary=*) echo '{\"steps\": 3, "
+      "\"checkpoint\": \"/c/ckpt-3\"}' >${a#--summary=};; esac; done\n";
+  const Launch launch({chief, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output,
+             Contains("To use the model:\n  ./lockstep predict --checkpoint=/c/ckpt-3 --data=" +
+                      launch.folder().Path("t.csv")));
+}
+
+TEST_CASE("after Ctrl-C the last word is how to go on, where something was saved") {
+  const Launch launch({});
+  launch.folder().Write("saved/LATEST", "ckpt-2\n");
+  launch.folder().Write("job.textproto",
+                        launch.folder().Read("job.textproto") + " checkpoint { folder: 'saved' }");
+  Process up(launch.Command());
+  REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
+  up.Signal(SIGINT);
+  CHECK(up.Wait(absl::Seconds(10)) == 130);
+  const std::string output = up.Output();
+  const size_t stopping = output.find("stopping all processes\n");
+  REQUIRE(stopping != std::string::npos);
+  CHECK(output.substr(stopping) ==
+        "stopping all processes\ncheckpoint     " + launch.folder().Path("saved/ckpt-2") +
+            "\nTo go on from it:\n  ./lockstep up --job=" + launch.folder().Path("job.textproto") +
+            " --resume\n");
+}
+
 TEST_CASE("trials of slow workers and timelines are flags of the workers that they are for") {
   const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   std::vector<std::string> command = launch.Command();

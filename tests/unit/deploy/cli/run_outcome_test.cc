@@ -53,7 +53,7 @@ TEST_CASE("a killed backup worker does not end the run, the next one does") {
   CHECK(outcome.phase() == Phase::kRunning);
 
   CHECK_THAT(outcome.TaskEnded(kWorker2, Exit(138)),
-             Contains("1 workers are left") && Contains("needs 2"));
+             Contains("1 worker is left") && Contains("needs 2"));
   CHECK(outcome.phase() == Phase::kFailing);
   CHECK(outcome.culprit() == kWorker2);
   CHECK(outcome.exit_code() == 138);

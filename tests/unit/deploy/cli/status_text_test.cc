@@ -1,6 +1,9 @@
 #include <google/protobuf/text_format.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
 
 #include "deploy/cli/job_progress.h"
 #include "deploy/cli/status_table.h"
@@ -52,13 +55,98 @@ TEST_CASE("a job that waits says for what, once") {
 TEST_CASE("each evaluation is told once") {
   JobProgress progress;
   ProcessStatus status = Parse(kTraining);
-  const auto first = progress.News(status);
+  const auto first = progress.NewEvaluations(status);
   REQUIRE(first.size() == 2);
-  CHECK(first[1] == "step 1000: test accuracy 97.50 %, loss 0.1000, on 359 examples");
-  CHECK(progress.News(status).empty());
+  CHECK(first[1] == "step 1,000: test accuracy 97.50 %, loss 0.1000, on 359 examples");
+  CHECK(progress.NewEvaluations(status).empty());
   auto* more = status.mutable_job()->add_evaluations();
   more->set_step(2000);
-  CHECK(progress.News(status).size() == 1);
+  CHECK(progress.NewEvaluations(status).size() == 1);
+}
+
+TEST_CASE("what no status has shown is told from the summary") {
+  JobProgress progress;
+  progress.NewEvaluations(Parse(kTraining));
+  Summary summary;
+  for (int step : {500, 1000, 1500, 2000}) summary.evaluations.emplace_back().set_step(step);
+  const auto rest = progress.NewEvaluations(summary);
+  REQUIRE(rest.size() == 2);
+  CHECK_THAT(rest[0], StartsWith("step 1,500: "));
+  CHECK_THAT(rest[1], StartsWith("step 2,000: "));
+  CHECK(progress.NewEvaluations(summary).empty());
+}
+
+TEST_CASE("evaluations of regressions and of averages say so, and of one example, too") {
+  ProcessStatus status = Parse(R"(job {
+    evaluations { step: 1 examples: 30 loss: 2.0529 regression: true }
+    evaluations { step: 2 examples: 1 loss: 2 accuracy: 0.5 averages: true }
+    evaluations { step: 3 examples: 1 loss: nan regression: true averages: true } })");
+  status.mutable_job()->mutable_evaluations(2)->set_loss(-std::nan(""));
+  CHECK(JobProgress().NewEvaluations(status) ==
+        std::vector<std::string>{
+            "step 1: test loss 2.0529, on 30 examples",
+            "step 2: test accuracy (averages) 50.00 %, loss 2.0000, on 1 example",
+            "step 3: test loss (averages) nan, on 1 example"});
+}
+
+TEST_CASE("each warning of the chief is told once, whoever tells it first") {
+  JobProgress progress;
+  const ProcessStatus status = Parse(R"(job { warnings { number: 3 text: "a" }
+                                              warnings { number: 4 text: "b\033[2J" } })");
+  CHECK(progress.NewWarnings(status) ==
+        std::vector<std::string>{"warning: a", "warning: b\\x1b[2J"});
+  CHECK(progress.NewWarnings(status).empty());
+  Summary summary;
+  for (uint64_t number : {4, 5}) summary.warnings.emplace_back().set_number(number);
+  summary.warnings[1].set_text("c");
+  CHECK(progress.NewWarnings(summary) == std::vector<std::string>{"warning: c"});
+}
+
+TEST_CASE("a job that has made no step has no loss, no speed and no time left") {
+  const ProcessStatus status = Parse(R"(role: "chief" state: "training" global_step: 40 uptime_seconds: 7
+      job { name: "j" max_steps: 100 start_step: 40
+            members { state: "absent" } shards { state: "up" } })");
+  CHECK(JobProgress::Line(status) == "step 40/100");
+  const std::string table = StatusTable(status);
+  CHECK_THAT(table, Contains("step 40 of 100, loss -, - steps/s, - examples/s, ETA -\n"));
+  CHECK_THAT(table, Contains("; last step -\n"));
+  CHECK_THAT(table, !Contains("0.0"));
+  CHECK_THAT(StatusTable(Parse("role: 'worker' worker { towers: 1 device: 'cpu' }")),
+             Contains("loss -, - examples/s, 0 examples, 1 tower on cpu"));
+}
+
+TEST_CASE("a loss that is not finite is shown without a sign") {
+  ProcessStatus status = Parse(kTraining);
+  status.mutable_job()->set_loss(-std::nan(""));
+  CHECK_THAT(JobProgress::Line(status), Contains("loss nan "));
+  CHECK_THAT(StatusTable(status), Contains("loss nan, "));
+}
+
+TEST_CASE("gradients are those of workers, and of a ps those of single variables") {
+  ProcessStatus status = Parse(kTraining);
+  status.mutable_job()->set_accepted(10800);
+  status.mutable_job()->set_stale(4572);
+  status.mutable_job()->set_variables_per_gradient(9);
+  status.mutable_job()->mutable_members(0)->set_accepted(5400);
+  CHECK_THAT(StatusTable(status), Contains("gradients: 1,200 accepted, 508 stale; "));
+  CHECK_THAT(StatusTable(status), Contains("  600  "));
+  CHECK_THAT(StatusTable(Parse("role: 'ps' shard { variables: 1 accepted: 7 waiting_pulls: 1 }")),
+             Contains("1 variable, ") &&
+                 Contains("gradients of single variables: 7 accepted, 0 stale") &&
+                 Contains("waiting: 1 pull, 0 token requests"));
+}
+
+TEST_CASE("the chief's table shows what went wrong with the last checkpoint, and its warnings") {
+  ProcessStatus status = Parse(kTraining);
+  status.mutable_job()->set_checkpoint_error("ps 0: disk full");
+  status.mutable_job()->set_restored_from("/c/ckpt-7");
+  for (int i = 1; i <= 5; ++i) {
+    status.mutable_job()->add_warnings()->set_text(std::string("w") + std::to_string(i));
+  }
+  CHECK_THAT(StatusTable(status),
+             Contains("restored from: /c/ckpt-7\ncheckpoint: /c/ckpt-1000\n"
+                      "the newest checkpoint could not be written: ps 0: disk full\n"
+                      "warning: w3\nwarning: w4\nwarning: w5\n"));
 }
 
 TEST_CASE("the chief's table shows job, workers and shards") {

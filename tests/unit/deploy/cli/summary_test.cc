@@ -8,6 +8,7 @@ namespace lockstep::deploy {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 TEST_CASE("a summary is read and told") {
   const test::TemporaryFolder folder;
@@ -22,6 +23,52 @@ TEST_CASE("a summary is read and told") {
   CHECK_THAT(text, Contains("4,800 accepted, 12 stale"));
   CHECK_THAT(text, Contains("98.77 %"));
   CHECK_THAT(text, Contains("/r/ckpt-1200"));
+}
+
+TEST_CASE("gradients in a summary are those of workers") {
+  Summary summary;
+  summary.accepted = 10800;
+  summary.stale = 4573;
+  summary.variables_per_gradient = 9;
+  CHECK_THAT(SummaryText(summary), Contains("gradients: 1,200 accepted, 508 stale\n"));
+}
+
+TEST_CASE("a regression's summary ends with its test loss") {
+  const test::TemporaryFolder folder;
+  const auto summary = ReadSummary(folder.Write("s.json", R"({"steps": 1, "loss": 0.5,
+      "test_accuracy": null, "test_loss": 2.0529,
+      "evaluations": [{"step": 1, "examples": 30, "accuracy": null, "loss": 2.0529,
+                       "averages": true, "regression": true}]})"));
+  REQUIRE(summary.ok());
+  CHECK_THAT(SummaryText(*summary),
+             StartsWith("trained 1 step in ") &&
+                 Contains("training loss  0.5000\ntest loss      2.0529 (averages)\n") &&
+                 !Contains("accuracy"));
+  REQUIRE(summary->evaluations.size() == 1);
+  CHECK(summary->evaluations[0].regression());
+  CHECK(DivergenceWarning(*summary).empty());
+}
+
+TEST_CASE("a diverged run's summary has its last loss and a warning") {
+  const test::TemporaryFolder folder;
+  const auto summary = ReadSummary(folder.Write("s.json", R"({"steps": 200, "loss": null,
+      "test_accuracy": 0.039, "warnings": [{"number": 1, "text": "the loss of step 2"}]})"));
+  REQUIRE(summary.ok());
+  CHECK_THAT(SummaryText(*summary), Contains("training loss  nan\ntest accuracy  3.90 %\n"));
+  CHECK_THAT(DivergenceWarning(*summary),
+             StartsWith("warning: training has diverged: the last loss is nan") &&
+                 Contains("Remedy: lower the learning rate"));
+  REQUIRE(summary->warnings.size() == 1);
+  CHECK(summary->warnings[0].text() == "the loss of step 2");
+}
+
+TEST_CASE("a run that did no step has no loss and has not diverged") {
+  const test::TemporaryFolder folder;
+  const auto summary =
+      ReadSummary(folder.Write("s.json", R"({"steps": 200, "start_step": 200, "loss": null})"));
+  REQUIRE(summary.ok());
+  CHECK_THAT(SummaryText(*summary), !Contains("loss"));
+  CHECK(DivergenceWarning(*summary).empty());
 }
 
 TEST_CASE("the summary of a restored job tells of the steps of this run") {

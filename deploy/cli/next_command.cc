@@ -1,0 +1,43 @@
+#include "deploy/cli/next_command.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/fs/input_file.h"
+#include "common/fs/path.h"
+#include "deploy/cli/child_process.h"
+
+namespace lockstep::deploy {
+namespace {
+
+constexpr size_t kLongestName = 4096;
+
+std::string DataArgument(const DataDef& data) {
+  if (data.has_csv()) return data.csv().test().empty() ? data.csv().train() : data.csv().test();
+  const IdxFiles& idx = data.idx();
+  if (idx.test_images().empty()) return absl::StrCat(idx.train_images(), ",", idx.train_labels());
+  return absl::StrCat(idx.test_images(), ",", idx.test_labels());
+}
+
+std::string ShellLine(std::vector<std::string> words) {
+  const Command command{.arguments = std::move(words)};
+  return std::string(absl::StripAsciiWhitespace(command.ToShell()));
+}
+
+}  // namespace
+
+std::string PredictCommand(const std::string& checkpoint, const DataDef& data) {
+  return ShellLine(
+      {"./lockstep", "predict", "--checkpoint=" + checkpoint, "--data=" + DataArgument(data)});
+}
+
+std::string ResumeText(const std::string& job_path, const JobDef& job) {
+  const std::string& folder = job.checkpoint().folder();
+  if (folder.empty()) return "";
+  const absl::StatusOr<std::string> newest = ReadFile(JoinPath(folder, "LATEST"), kLongestName);
+  if (!newest.ok()) return "";
+  return absl::StrCat("checkpoint     ", JoinPath(folder, absl::StripAsciiWhitespace(*newest)),
+                      "\nTo go on from it:\n  ",
+                      ShellLine({"./lockstep", "up", "--job=" + job_path, "--resume"}));
+}
+
+}  // namespace lockstep::deploy

@@ -1,0 +1,17 @@
+// The command that a user types next, ready to be copied.
+#pragma once
+
+#include <string>
+
+#include "common/config/job.h"
+
+namespace lockstep::deploy {
+
+// How to use a trained model: on the test examples of its job, or on those that it was trained on.
+std::string PredictCommand(const std::string& checkpoint, const DataDef& data);
+
+// How to go on after a run that was ended before its job was done. Empty when there is nothing to
+// go on from: reads the checkpoint folder of `job`, whose paths are absolute.
+std::string ResumeText(const std::string& job_path, const JobDef& job);
+
+}  // namespace lockstep::deploy

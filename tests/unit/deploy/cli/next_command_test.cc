@@ -1,0 +1,37 @@
+#include "deploy/cli/next_command.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::deploy {
+namespace {
+
+TEST_CASE("the model is used on the test examples, or on those that it was trained on") {
+  DataDef data;
+  data.mutable_csv()->set_train("/d/train.csv");
+  CHECK(PredictCommand("/c/ckpt-7", data) ==
+        "./lockstep predict --checkpoint=/c/ckpt-7 --data=/d/train.csv");
+  data.mutable_csv()->set_test("/my data/test.csv");
+  CHECK(PredictCommand("/c/ckpt-7", data) ==
+        "./lockstep predict --checkpoint=/c/ckpt-7 '--data=/my data/test.csv'");
+  data.mutable_idx()->set_train_images("/d/i");
+  data.clear_csv();
+  data.mutable_idx()->set_train_labels("/d/l");
+  CHECK(PredictCommand("/c", data) == "./lockstep predict --checkpoint=/c --data=/d/i,/d/l");
+}
+
+TEST_CASE("a run that was ended goes on from its newest checkpoint, where there is one") {
+  const test::TemporaryFolder folder;
+  JobDef job;
+  CHECK(ResumeText("job.textproto", job).empty());
+  job.mutable_checkpoint()->set_folder(folder.path());
+  CHECK(ResumeText("job.textproto", job).empty());
+  folder.Write("LATEST", "ckpt-2031\n");
+  CHECK(ResumeText("job.textproto", job) ==
+        "checkpoint     " + folder.path() +
+            "/ckpt-2031\nTo go on from it:\n  ./lockstep up --job=job.textproto --resume");
+}
+
+}  // namespace
+}  // namespace lockstep::deploy
