@@ -59,7 +59,7 @@ TEST_CASE("a chief that cannot be reached ends the start with its name and the t
       &stop);
   CHECK(reply.status().code() == absl::StatusCode::kUnavailable);
   CHECK(ExitCodeFor(reply.status()) == ExitCode::kPeersLost);
-  CHECK(std::string(reply.status().message()).find("chief (a:1) was not reached for 2s") !=
+  CHECK(std::string(reply.status().message()).find("chief (a:1) was not reached for 2.0 s") !=
         std::string::npos);
 }
 
