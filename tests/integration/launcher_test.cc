@@ -133,10 +133,12 @@ TEST_CASE("after Ctrl-C the last word is how to go on, where something was saved
   up.Signal(SIGINT);
   CHECK(up.Wait(absl::Seconds(10)) == 130);
   const std::string output = up.Output();
-  const size_t stopping = output.find("stopping all processes\n");
+  const std::string stops =
+      "stopping: the chief saves and ends the job; Ctrl-C again ends all at once\n";
+  const size_t stopping = output.find(stops);
   REQUIRE(stopping != std::string::npos);
   CHECK(output.substr(stopping) ==
-        "stopping all processes\ncheckpoint     " + launch.folder().Path("saved/ckpt-2") +
+        stops + "checkpoint     " + launch.folder().Path("saved/ckpt-2") +
             "\nTo go on from it:\n  ./lockstep up --job=" + launch.folder().Path("job.textproto") +
             " --resume\n");
 }

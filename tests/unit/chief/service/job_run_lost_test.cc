@@ -220,8 +220,9 @@ TEST_CASE("a job that aborts ends also when nobody is left for the last evaluati
   f.Settle();
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
-  CHECK(f.ended->message().find("the evaluation of step 1 needs a worker, and none lives; worker "
-                                "0 (127.0.0.1:2) was lost") != std::string::npos);
+  const std::string text(f.ended->message());
+  CHECK(text.find("the evaluation of step 1: worker 0 (127.0.0.1:2) was lost") == 0);
+  CHECK(text.find("; it needs a worker, and none lives. Remedy: ") != std::string::npos);
 }
 
 TEST_CASE("a job that waits for a worker to evaluate goes on with the one that comes") {
@@ -256,7 +257,7 @@ TEST_CASE("a job without enough workers ends at its deadline, in training and in
   f.Settle();
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
-  CHECK(f.ended->message().find("too few workers for 20.0 s (--quorum_deadline)") !=
+  CHECK(f.ended->message().find("too few workers for 20 s (--quorum_deadline)") !=
         std::string::npos);
 }
 
