@@ -48,9 +48,9 @@ TEST_CASE("A worker that is killed and started again changes no bit of a job in 
     CAPTURE(type);
     const TemporaryFolder saved;
     JobText job = Job("shared_memory: OFF wire_type: " + type, 400);
-    job.checkpoint = absl::StrCat("folder: '", saved.path(), "'");
     std::vector<nlohmann::json> summaries;
     for (const bool kills : {false, true}) {
+      job.checkpoint = absl::StrCat("folder: '", saved.Path(kills ? "killed" : "whole"), "'");
       Cluster cluster(2, 2);
       cluster.StartAll(job);
       if (!kills) {
@@ -70,7 +70,7 @@ TEST_CASE("A worker that is killed and started again changes no bit of a job in 
     CHECK(Losses(summaries[0]) == Losses(summaries[1]));
     CHECK(summaries[0]["test_loss"] == summaries[1]["test_loss"]);
     // The checkpoint has the values that were evaluated, in float32.
-    const nlohmann::json alone = EvaluateAlone(saved.path());
+    const nlohmann::json alone = EvaluateAlone(saved.Path("killed"));
     CHECK(alone["loss"].get<double>() ==
           Approx(summaries[1]["test_loss"].get<double>()).epsilon(1e-5));
   }
