@@ -109,9 +109,10 @@ TEST_CASE("Ctrl-C of a launched job leaves a checkpoint of what was trained") {
   JobText text = Job(kForeverSteps, cluster);
   text.more = "local { ps: 2 workers: 2 }";
   const std::string run = cluster.folder().Path("run");
+  std::filesystem::create_directories(run + "/logs");  // to be watched
   Process up({Binary("deploy/cli/up"), "--job=" + cluster.WriteJob(text), "--bin_dir=" + Binary(""),
               "--run_dir=" + run});
-  REQUIRE(WaitForText(run + "/logs/chief.log", " of 1000000, loss", kWhole));
+  REQUIRE(WaitForText(run + "/logs/chief.log", " of 1,000,000, loss", kWhole));
   up.Signal(SIGINT);
   const auto code = up.Wait(absl::Seconds(20));
   INFO(up.Output() << cluster.folder().Read("run/logs/chief.log"));
