@@ -59,10 +59,10 @@ TEST_CASE(
   const int step = GENERATE(2, 6);
   CAPTURE(step);
   const TemporaryFolder saved;
-  Run(step, saved.path());
-  const nlohmann::json summary = Run(step + 1, saved.path());
-  const std::string from = saved.Path(absl::StrCat("ckpt-", step));
-  const std::string to = saved.Path(absl::StrCat("ckpt-", step + 1));
+  Run(step, saved.Path("shorter"));
+  const nlohmann::json summary = Run(step + 1, saved.Path("longer"));
+  const std::string from = saved.Path(absl::StrCat("shorter/ckpt-", step));
+  const std::string to = saved.Path(absl::StrCat("longer/ckpt-", step + 1));
 
   const double rate = kStart + (kRate - kStart) * std::min(1.0, (step + 1.0) / kWarmUp);
   // The mean of two gradients of that norm is no longer than they are.

@@ -73,7 +73,7 @@ TEST_CASE("a table trains to the same bits on any number of ps, whole or in part
                                  {3, "max_part_bytes: 150"},
                                  {2, "max_part_bytes: 20"}}) {
     CAPTURE(ps, more);
-    const nlohmann::json other = Run(ps, 2, job.Text(more));
+    const nlohmann::json other = Run(ps, 2, job.Text(more), {"--fresh"});
     CHECK(Losses(other) == losses);
     // Also what the evaluation made of the averages.
     CHECK(other["evaluations"].back() == one["evaluations"].back());
@@ -86,7 +86,7 @@ TEST_CASE("a table that changes in place has the same bits in messages and in sh
     JobText text = job.Text(more);
     text.optimizer = "adagrad {} learning_rate { base: 0.1 }";
     text.evaluation = "every_steps: 10 batch: 16";
-    return Run(ps, 2, text);
+    return Run(ps, 2, text, {"--fresh"});
   };
   const nlohmann::json plain = run(1, "transport { shared_memory: OFF }");
   const std::vector<double> losses = Losses(plain);

@@ -16,6 +16,7 @@
 #include "tests/support/in_process_ps.h"
 #include "tests/support/placed_variable.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/chief/support/manual_executor.h"
 
 namespace lockstep::chief {
 
