@@ -16,15 +16,12 @@ namespace lockstep::ps {
 
 void PushCall::Await(const DataPlane& plane) {
   const auto call = std::make_shared<PushCall>(plane);
-  // Given back only if a call arrives.
-  call->context_.AsyncNotifyWhenDone(call->ended_.tag());
   plane.methods->RequestPush(&call->context_, &call->request_, &call->responder_, plane.queue.queue,
                              plane.queue.queue, call->arrived_.Expect());
 }
 
 void PushCall::Arrived(bool ok) {
   if (!ok) return;  // the server stops
-  ended_.Expect();
   pass_ = plane_.queue.gate->Enter();
   if (!pass_) return;
   Await(plane_);
@@ -48,10 +45,9 @@ absl::Status PushCall::Handle() {
   order_.kept_payload = {payload, &payload->spans()};
   LOCKSTEP_ASSIGN_OR_RETURN(NextOrder next, Next(request));
   if (request.in_memory() && !request.ask()) LOCKSTEP_RETURN_IF_ERROR(Locate(request));
-  next.ticket = {shared_from_this(), &ticket_};
   PushPull(plane_.shard, order_, std::move(next),
-           [call = weak_from_this()](absl::StatusOr<PushPullResult> result) {
-             if (const auto alive = call.lock()) alive->Answer(std::move(result));
+           [call = shared_from_this()](absl::StatusOr<PushPullResult> result) {
+             call->Answer(std::move(result));
            });
   return absl::OkStatus();
 }
@@ -73,10 +69,6 @@ absl::StatusOr<NextOrder> PushCall::Next(const PushRequest& request) const {
                            plane_.memory->HasValues(order_.worker);
   }
   return next;
-}
-
-void PushCall::Ended(bool) {
-  if (pass_ && context_.IsCancelled()) plane_.shard->CancelCall(&ticket_);
 }
 
 void PushCall::Answer(absl::StatusOr<PushPullResult> result) {

@@ -220,13 +220,6 @@ TEST_CASE("A caller that goes away takes its parked pull along") {
   };
   PullReply values;
   cancelled([&](auto* context) { return stub->Pull(context, PullOf(0, 1, 0), &values); });
-  // The next step's values, asked for with the push.
-  PushRequest push = PushOf(0, 0, 0, 3, 0, 3);
-  push.set_payload(Floats({1, 2, 3}));
-  *push.mutable_next()->mutable_pull() = PullOf(0, 1, 0);
-  push.mutable_next()->mutable_pull()->clear_worker();
-  PushReply reply;
-  cancelled([&](auto* context) { return stub->Push(context, push, &reply); });
 }
 
 TEST_CASE(
