@@ -37,7 +37,7 @@ void BringUp::Tick() {
   if (phases_.empty()) return;
   ShardCalls* const phase = phases_.back().get();
   phase->Tick();
-  // Whoever is not there any more needs not be told.
+  // A ps that has ended needs no call.
   if (claim_.is_done() && clock_->Monotonic() - phase_began_ >= kDonePatience) phase->Finish();
   GreetWaiting();
 }

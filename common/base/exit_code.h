@@ -30,7 +30,8 @@ enum class ExitCode : int {
 // PERMISSION_DENIED, UNAUTHENTICATED 77; CANCELLED 143; anything else 70.
 ExitCode ExitCodeFor(const absl::Status& status);
 
-// The same status with an exit code of its own. It survives copies, not the wire.
+// The same status with an exit code of its own. It survives copies, and calls
+// through common/rpc/grpc_status.h.
 absl::Status WithExitCode(absl::Status status, ExitCode code);
 
 // INVALID_ARGUMENT with exit code 64: a mistake on the command line.

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// The longest single wait: the callers of what is longer wait again.
+// The longest single wait. Callers repeat it for longer ones.
 constexpr absl::Duration kLongest = absl::Hours(24);
 
 uint32_t* AddressOf(std::atomic<uint32_t>* word) {

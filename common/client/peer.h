@@ -11,8 +11,8 @@
 namespace lockstep {
 
 // The status of a failed call with the peer named: "ps 1 (host:port) is not reachable: ...".
-// `method` is a path, "/lockstep.ParameterServer/Push". A ps that has no variables any more gives
-// LostVariablesError, whatever was asked.
+// `method` is a path, "/lockstep.ParameterServer/Push". A ps that has lost its variables gives
+// LostVariablesError for every method.
 absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
                       const absl::Status& status);
 

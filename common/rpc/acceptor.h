@@ -34,12 +34,12 @@ class Acceptor {
   Acceptor(std::vector<FileDescriptor> sockets, Options options);
   ~Acceptor() { Stop(); }
 
-  // Closes the listening sockets. When it returns nothing is served any more.
+  // Closes the listening sockets. No connection is accepted after it returns.
   void Stop();
 
  private:
   void Run();
-  // Accepts what has come to `socket`. False: it has to wait for descriptors.
+  // Accepts the connections that wait at `socket`. False: there is no descriptor for the next one.
   bool AcceptFrom(int socket);
   // Returns when there is a descriptor for the connection that waits, or when stopped.
   void WaitForDescriptors();
