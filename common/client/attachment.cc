@@ -1,6 +1,5 @@
 #include "common/client/attachment.h"
 
-#include <limits>
 #include <utility>
 
 #include "common/shm/handover_client.h"
@@ -67,8 +66,8 @@ void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
 }
 
 void Attachment::Exchange(const AttachMemoryReply& place) {
-  auto values = shm::ExchangeMemory(place.socket(), place.secret(), gradients_.get(),
-                                    std::numeric_limits<uint64_t>::max(), kHandoverPatience);
+  auto values =
+      shm::ExchangeMemory(place.socket(), place.secret(), gradients_.get(), kHandoverPatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);
   Settle(absl::OkStatus(), *std::move(values));

@@ -9,7 +9,6 @@ namespace lockstep::shm {
 
 absl::StatusOr<std::shared_ptr<const Segment>> ExchangeMemory(const std::string& socket,
                                                               uint64_t secret, const Segment* ours,
-                                                              uint64_t max_theirs,
                                                               absl::Duration patience) {
   LOCKSTEP_ASSIGN_OR_RETURN(const FileDescriptor server, PacketSocket());
   LOCKSTEP_RETURN_IF_ERROR(ConnectTo(server, socket));
@@ -26,7 +25,7 @@ absl::StatusOr<std::shared_ptr<const Segment>> ExchangeMemory(const std::string&
         absl::StartsWith(answer->bytes, kRefused) ? answer->bytes.substr(1) : "refused"));
   }
   if (!answer->descriptor.valid()) return nullptr;
-  return Segment::Map(answer->descriptor, max_theirs);
+  return Segment::Map(answer->descriptor);
 }
 
 }  // namespace lockstep::shm

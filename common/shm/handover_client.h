@@ -12,12 +12,11 @@
 namespace lockstep::shm {
 
 // Gives `ours` (null: nothing) to the server of this socket and takes its segment (null: it has
-// none) of at most `max_theirs` bytes. Blocks, no longer than `patience`. UNAVAILABLE: there is no
+// none). Blocks, no longer than `patience`. UNAVAILABLE: there is no
 // such socket here, which is so in another network namespace too; PERMISSION_DENIED: of another
 // user, or a wrong secret.
 absl::StatusOr<std::shared_ptr<const Segment>> ExchangeMemory(const std::string& socket,
                                                               uint64_t secret, const Segment* ours,
-                                                              uint64_t max_theirs,
                                                               absl::Duration patience);
 
 }  // namespace lockstep::shm

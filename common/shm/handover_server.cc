@@ -57,13 +57,12 @@ HandoverServer::~HandoverServer() {
   thread_.join();
 }
 
-absl::StatusOr<uint64_t> HandoverServer::Offer(std::shared_ptr<const Segment> ours,
-                                               uint64_t max_theirs, Taken taken) {
+absl::StatusOr<uint64_t> HandoverServer::Offer(std::shared_ptr<const Segment> ours, Taken taken) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t secret, Random());
   const absl::Duration now = clock_->Monotonic();
   absl::MutexLock lock(&mutex_);
   absl::erase_if(offers_, [now](const auto& offer) { return offer.second.expires < now; });
-  offers_[secret] = {std::move(ours), max_theirs, std::move(taken), now + kOfferLives * patience_};
+  offers_[secret] = {std::move(ours), std::move(taken), now + kOfferLives * patience_};
   return secret;
 }
 
@@ -129,7 +128,7 @@ absl::StatusOr<std::shared_ptr<const Segment>> HandoverServer::Exchange(
   }
   std::shared_ptr<const Segment> theirs;
   if (packet.descriptor.valid()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(theirs, Segment::Map(packet.descriptor, offer.max_theirs));
+    LOCKSTEP_ASSIGN_OR_RETURN(theirs, Segment::Map(packet.descriptor));
   }
   LOCKSTEP_RETURN_IF_ERROR(offer.taken(std::move(theirs)));
   return std::move(offer.ours);

@@ -37,15 +37,13 @@ class HandoverServer {
 
   // The name of the socket, in the abstract namespace of this network namespace.
   const std::string& socket() const { return name_; }
-  // The secret for one peer, which will get `ours` (null: nothing) in exchange for a segment of at
-  // most `max_theirs` bytes, or for nothing.
-  absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, uint64_t max_theirs,
-                                 Taken taken);
+  // The secret for one peer, which will get `ours` (null: nothing) in exchange for a segment or
+  // for nothing.
+  absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, Taken taken);
 
  private:
   struct Offered {
     std::shared_ptr<const Segment> ours;
-    uint64_t max_theirs = 0;
     Taken taken;
     absl::Duration expires;  // of the clock's monotonic time
   };

@@ -106,8 +106,7 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Create(const char* name, uint6
   return segment;
 }
 
-absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor& descriptor,
-                                                            uint64_t max_bytes) {
+absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor& descriptor) {
   struct stat about;
   if (fstat(descriptor.get(), &about) != 0) return Failed("fstat", 0);
   const int seals = fcntl(descriptor.get(), F_GET_SEALS);
@@ -117,10 +116,6 @@ absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor
   }
   if (about.st_size <= 0) return absl::InvalidArgumentError("shared memory: it has no bytes");
   const auto size = static_cast<uint64_t>(about.st_size);
-  if (size > max_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shared memory of ", size, " bytes: expected at most ", max_bytes));
-  }
   // What its maker has not taken, a reader takes at its own cost, page by page.
   const auto taken = static_cast<uint64_t>(about.st_blocks) * kStatBlock;
   if (taken < size) {

@@ -22,11 +22,10 @@ class Segment {
   // RESOURCE_EXHAUSTED: the machine or the control group has not so much (AvailableMemory). `name`
   // is seen in /proc/PID/maps.
   static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
-  // A peer's, for reading. INVALID_ARGUMENT: no segment; one whose size could still change; one of
-  // more than `max_bytes`; one whose maker has not taken all of its memory, which a reader would
-  // then take.
-  static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor,
-                                                            uint64_t max_bytes);
+  // A peer's, for reading. It costs page tables alone, whatever its size: INVALID_ARGUMENT when its
+  // maker has not taken all of its memory, which a reader would then take; when it is no segment,
+  // or its size could still change.
+  static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor);
   ~Segment();
 
   std::span<std::byte> bytes() { return {data_, size_}; }

@@ -1,7 +1,6 @@
 #include "ps/service/memory_desk.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -50,8 +49,7 @@ AttachMemoryReply MemoryDesk::Offer(const WorkerIdentity& worker, const std::str
     server_ = *std::move(server);
   }
   const absl::StatusOr<uint64_t> secret = server_->Offer(
-      values_, std::numeric_limits<uint64_t>::max(),
-      [this, worker, values = values_](std::shared_ptr<const shm::Segment> gradients) {
+      values_, [this, worker, values = values_](std::shared_ptr<const shm::Segment> gradients) {
         return Attach(worker, {worker.epoch, worker.incarnation, std::move(gradients), values});
       });
   if (!secret.ok()) return NotToBeHad(secret.status().message());

@@ -15,7 +15,7 @@ class Memory {
   explicit Memory(uint64_t bytes) {
     auto made = shm::Segment::Create("test", bytes);
     REQUIRE(made.ok());
-    auto mapped = shm::Segment::Map((*made)->descriptor(), bytes);
+    auto mapped = shm::Segment::Map((*made)->descriptor());
     REQUIRE(mapped.ok());
     segment_ = *std::move(mapped);
   }

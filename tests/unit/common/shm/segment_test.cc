@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -16,8 +15,6 @@
 
 namespace lockstep::shm {
 namespace {
-
-constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
 
 FileDescriptor MemoryFile(uint64_t bytes, int seals) {
   FileDescriptor descriptor(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -35,7 +32,7 @@ TEST_CASE("A segment is zeroed, private to the user, and seen by whoever maps it
   struct stat about;
   REQUIRE(fstat((*made)->descriptor().get(), &about) == 0);
   CHECK((about.st_mode & 0777) == 0600);
-  const auto mapped = Segment::Map((*made)->descriptor(), kAny);
+  const auto mapped = Segment::Map((*made)->descriptor());
   REQUIRE(mapped.ok());
   bytes[9999] = std::byte{7};
   CHECK((*mapped)->bytes()[9999] == std::byte{7});
@@ -47,7 +44,7 @@ TEST_CASE("A large segment lies where huge pages may, zeroed and of its size") {
   for (const uint64_t size : {kHugePage, 3 * kHugePage - 4096, 3 * kHugePage + 1}) {
     const auto made = Segment::Create("test", size);
     REQUIRE(made.ok());
-    const auto mapped = Segment::Map((*made)->descriptor(), kAny);
+    const auto mapped = Segment::Map((*made)->descriptor());
     REQUIRE(mapped.ok());
     const std::span<std::byte> bytes = (*made)->bytes();
     CHECK((*mapped)->bytes().size() == size);
@@ -68,43 +65,33 @@ TEST_CASE("Nobody resizes a segment, and nobody but its maker writes it") {
   CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0);
   CHECK(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
   CHECK(write(fd, "x", 1) < 0);
-  const auto mapped = Segment::Map((*made)->descriptor(), kAny);
+  const auto mapped = Segment::Map((*made)->descriptor());
   REQUIRE(mapped.ok());
   void* const data = const_cast<std::byte*>((*mapped)->bytes().data());
   CHECK(mprotect(data, 4096, PROT_READ | PROT_WRITE) != 0);
 }
 
 TEST_CASE("What could be cut short, or is no memory at all, is not mapped") {
-  CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(8192, 0), kAny).status()));
-  CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(8192, F_SEAL_GROW), kAny).status()));
+  CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(8192, 0)).status()));
+  CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(8192, F_SEAL_GROW)).status()));
+  CHECK(absl::IsInvalidArgument(Segment::Map(MemoryFile(0, F_SEAL_SHRINK | F_SEAL_GROW)).status()));
   CHECK(absl::IsInvalidArgument(
-      Segment::Map(MemoryFile(0, F_SEAL_SHRINK | F_SEAL_GROW), kAny).status()));
-  CHECK(absl::IsInvalidArgument(
-      Segment::Map(FileDescriptor(open("/proc/self/exe", O_RDONLY)), kAny).status()));
+      Segment::Map(FileDescriptor(open("/proc/self/exe", O_RDONLY))).status()));
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const FileDescriptor read_end(ends[0]), write_end(ends[1]);
-  CHECK(absl::IsInvalidArgument(Segment::Map(read_end, kAny).status()));
-  CHECK_FALSE(Segment::Map(FileDescriptor(), kAny).ok());
+  CHECK(absl::IsInvalidArgument(Segment::Map(read_end).status()));
+  CHECK_FALSE(Segment::Map(FileDescriptor()).ok());
 }
 
 TEST_CASE("A segment whose maker has not taken its memory is refused, and takes none here") {
   const FileDescriptor sparse = MemoryFile(1 << 30, F_SEAL_SHRINK | F_SEAL_GROW);
-  const absl::Status status = Segment::Map(sparse, kAny).status();
+  const absl::Status status = Segment::Map(sparse).status();
   CHECK(absl::IsInvalidArgument(status));
   CHECK(std::string(status.message()).find("taken only 0") != std::string::npos);
   struct stat about;
   REQUIRE(fstat(sparse.get(), &about) == 0);
   CHECK(about.st_blocks == 0);
-}
-
-TEST_CASE("A segment of more bytes than expected is not mapped") {
-  const auto made = Segment::Create("test", 10000);
-  REQUIRE(made.ok());
-  CHECK(Segment::Map((*made)->descriptor(), 10000).ok());
-  const absl::Status status = Segment::Map((*made)->descriptor(), 9999).status();
-  CHECK(absl::IsInvalidArgument(status));
-  CHECK(std::string(status.message()).find("expected at most 9999") != std::string::npos);
 }
 
 TEST_CASE("More than the machine has is refused, saying how much there is") {

@@ -32,8 +32,7 @@ std::shared_ptr<shm::Segment> Attach(MemoryDesk* desk, const ps::WorkerIdentity&
   REQUIRE(offer.reason().empty());
   auto mine = shm::Segment::Create("test", 4096);
   REQUIRE(mine.ok());
-  const auto values =
-      shm::ExchangeMemory(offer.socket(), offer.secret(), mine->get(), UINT64_MAX, kPatience);
+  const auto values = shm::ExchangeMemory(offer.socket(), offer.secret(), mine->get(), kPatience);
   REQUIRE(values.ok());
   CHECK(*values != nullptr);
   return *mine;
@@ -172,8 +171,7 @@ TEST_CASE("Values made anew are not those that a worker has") {
   Attach(&desk, Identity(1, 101));
   REQUIRE(desk.MakeValues(200).has_value());
   CHECK_FALSE(desk.HasValues(Identity(1, 101)));
-  CHECK_FALSE(
-      shm::ExchangeMemory(offer.socket(), offer.secret(), nullptr, UINT64_MAX, kPatience).ok());
+  CHECK_FALSE(shm::ExchangeMemory(offer.socket(), offer.secret(), nullptr, kPatience).ok());
 }
 
 // A ps that shares memory, and the first worker's client of it.
