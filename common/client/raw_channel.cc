@@ -73,6 +73,11 @@ class RawChannel::InFlight final : public rpc::QueueEvent {
     if (status_.ok()) {
       done_(std::move(reply_));
     } else {
+      // Pauses are the caller's, too: gRPC's own after a name that does not resolve grow to
+      // minutes.
+      if (status_.error_code() == grpc::StatusCode::UNAVAILABLE) {
+        grpc::experimental::ChannelResetConnectionBackoff(channel_->channel_.get());
+      }
       done_(NamePeer(channel_->options_, method_, deadline_, rpc::FromGrpc(status_)));
     }
     done_ = nullptr;  // what it holds goes before the call counts as ended
@@ -94,7 +99,8 @@ class RawChannel::InFlight final : public rpc::QueueEvent {
 
 RawChannel::RawChannel(const ClientOptions& options)
     : options_(options),
-      stub_(rpc::MakeChannel(options.address)),
+      channel_(rpc::MakeChannel(options.address)),
+      stub_(channel_),
       own_queue_(options.queue == nullptr ? std::make_unique<rpc::EventQueue>() : nullptr),
       queue_((options.queue == nullptr ? own_queue_.get() : options.queue)->queue()) {}
 

@@ -64,6 +64,7 @@ class RawChannel {
   class InFlight;
 
   const ClientOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   CallSet calls_;
   const std::unique_ptr<rpc::EventQueue> own_queue_;  // null where the options name one

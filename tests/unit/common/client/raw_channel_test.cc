@@ -2,6 +2,7 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_builder.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -39,6 +40,32 @@ TEST_CASE("A client that goes ends its calls, on a queue of its own") {
 TEST_CASE("A client that goes ends its calls, on a queue that others use") {
   rpc::EventQueue queue;
   EndWithACallInFlight(&queue);
+}
+
+TEST_CASE("A call after failed ones reaches a peer that has come meanwhile") {
+  const std::string address = absl::StrCat("unix-abstract:lockstep-raw-channel-test-", getpid());
+  const auto client = MakeChiefClient({.address = address, .name = "chief"});
+  const auto call = [&client] {
+    absl::Status status;
+    absl::Notification ended;
+    client->ReportError(ReportErrorRequest(), [&](const auto& reply) {
+      status = reply.status();
+      ended.Notify();
+    });
+    ended.WaitForNotification();
+    return status;
+  };
+  for (int failures = 0; failures < 8; ++failures) REQUIRE(absl::IsUnavailable(call()));
+  grpc::CallbackGenericService nothing;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  builder.RegisterCallbackGenericService(&nothing);
+  const std::unique_ptr<grpc::Server> peer = builder.BuildAndStart();
+  REQUIRE(peer != nullptr);
+  absl::Status reached = call();
+  // A call fails at once while gRPC pauses between attempts to connect.
+  for (int calls = 0; calls < 100 && absl::IsUnavailable(reached); ++calls) reached = call();
+  CHECK(absl::IsUnimplemented(reached));
 }
 
 // Takes calls and never reads what they bring, so that their payload stays with the caller.
