@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "chief/loop/event_loop.h"
 #include "chief/plan/plan.h"
+#include "chief/plan/start_choice.h"
 #include "chief/service/chief_service.h"
 #include "chief/service/job_run.h"
 #include "chief/service/summary.h"
@@ -81,14 +82,6 @@ class StatusBoard {
   mutable absl::Mutex mutex_;
   ProcessStatus status_ ABSL_GUARDED_BY(mutex_);
 };
-
-StartChoice ReadStartFlags() {
-  if (absl::GetFlag(FLAGS_resume)) return {.mode = StartMode::kResume};
-  if (absl::GetFlag(FLAGS_fresh)) return {.mode = StartMode::kFresh};
-  const std::string folder = absl::GetFlag(FLAGS_restore);
-  if (folder.empty()) return {.mode = StartMode::kBegin};
-  return {.mode = StartMode::kRestore, .folder = folder == kNewestCheckpoint ? "" : folder};
-}
 
 absl::Status StopReason(ExitCode code) {
   return WithExitCode(
@@ -189,7 +182,7 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
     return UsageError(
         "--drain, --quorum_deadline: expected seconds, 0 or more. Remedy: raise them");
   }
-  return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, ReadStartFlags());
+  return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, StartChoiceOfFlags());
 }
 
 int Main(int argc, char** argv) {

@@ -1,6 +1,10 @@
 // What a chief that starts does with what it finds: the choice among its flags.
 #pragma once
 
+#include <string>
+
+#include "absl/status/status.h"
+
 namespace lockstep::chief {
 
 // In every mode but kRestore a chief goes on from shards that have trained.
@@ -15,5 +19,9 @@ enum class StartMode {
   // only some have trained are ended, for the next start.
   kResume,
 };
+
+// Where no shard has trained. FAILED_PRECONDITION with the remedies: a beginning would bury
+// `earlier`, a checkpoint of an earlier run; empty: there is none.
+absl::Status CheckBeginning(StartMode mode, const std::string& earlier);
 
 }  // namespace lockstep::chief

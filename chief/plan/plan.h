@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "chief/checkpoint/start_mode.h"
 #include "chief/placement/assign.h"
+#include "chief/plan/start_choice.h"
 #include "common/base/ids.h"
 #include "common/config/cluster_spec.h"
 #include "common/dataset/measure.h"
@@ -18,12 +18,6 @@
 #include "proto/tensor.pb.h"
 
 namespace lockstep::chief {
-
-// What the flags say about the start.
-struct StartChoice {
-  StartMode mode = StartMode::kBegin;
-  std::string folder;  // kRestore: of a checkpoint or of several; empty: the job's own
-};
 
 struct JobPlan {
   ClusterSpec cluster;

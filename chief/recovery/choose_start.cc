@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep::chief {
 namespace {
@@ -31,12 +31,8 @@ absl::StatusOr<StartPoint> ChooseStart(const Claim& claim, const std::vector<Set
   const bool have_trained = std::ranges::any_of(
       seen, [&claim](const SetViewReply& view) { return HasTrained(claim, view); });
   if (have_trained) return StartPoint::kTakeOver;
-  if (claim.mode == StartMode::kFresh || claim.earlier.empty()) return StartPoint::kAsClaimed;
-  return absl::FailedPreconditionError(
-      absl::StrCat(claim.earlier,
-                   " is of an earlier run, and no ps is in training. Remedy: --resume to go on "
-                   "from the newest checkpoint, --fresh to begin at step 0 and set the earlier "
-                   "ones aside, or another checkpoint.folder in the job"));
+  LOCKSTEP_RETURN_IF_ERROR(CheckBeginning(claim.mode, claim.earlier));
+  return StartPoint::kAsClaimed;
 }
 
 Claim ClaimFor(StartPoint start, Claim claim, const std::vector<SetViewReply>& seen) {

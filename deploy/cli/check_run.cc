@@ -1,8 +1,10 @@
 #include "deploy/cli/check_run.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "chief/plan/plan.h"
 #include "common/base/status_macros.h"
-#include "common/job/checked_job.h"
 
 namespace lockstep::deploy {
 namespace {
@@ -28,14 +30,22 @@ std::string WarningOf(const std::string& path, const TransportDef& transport) {
                       "Remedy: leave it out, or set shared_memory: OFF to try it");
 }
 
+// The ports are found when the processes start.
+ClusterSpec SpecOf(const LocalCluster& local) {
+  return {.ps = std::vector<std::string>(local.ps(), "127.0.0.1:0"),
+          .workers = std::vector<std::string>(local.workers(), "127.0.0.1:0"),
+          .chief = "127.0.0.1:0"};
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> CheckRun(const std::string& job_path, const LoadedJob& loaded) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckLocal(job_path, loaded.job));
-  LOCKSTEP_RETURN_IF_ERROR(
-      CheckedJob::Create(job_path, loaded, loaded.job.local().workers()).status());
-  LOCKSTEP_RETURN_IF_ERROR(MakeCheckpointFolder(job_path, loaded.job));
-  return WarningOf(job_path, loaded.job.transport());
+absl::StatusOr<std::string> CheckRun(const std::string& job_path, const JobDef& job,
+                                     const chief::StartChoice& start) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckLocal(job_path, job));
+  LOCKSTEP_ASSIGN_OR_RETURN(const chief::JobPlan plan,
+                            chief::MakePlan(job_path, SpecOf(job.local()), start));
+  LOCKSTEP_RETURN_IF_ERROR(chief::CheckBeginning(start.mode, plan.earlier));
+  return WarningOf(job_path, job.transport());
 }
 
 }  // namespace lockstep::deploy

@@ -4,14 +4,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/config/job.h"
+#include "chief/plan/start_choice.h"
+#include "proto/job.pb.h"
 
 namespace lockstep::deploy {
 
-// Checks the cluster that the job asks for, the model and the data by the chief's own rules, and
-// makes the checkpoint folder. The first thing that is wrong, one line naming file, place and
-// remedy. OK: a warning for the user about what the job says and this machine does not do; empty:
-// none.
-absl::StatusOr<std::string> CheckRun(const std::string& job_path, const LoadedJob& loaded);
+// Checks the cluster that the job asks for, makes the chief's own plan of it (chief/plan), and the
+// checkpoint folder. The first thing that is wrong, one line naming file, place and remedy. OK: a
+// warning for the user about what the job says and this machine does not do; empty: none.
+absl::StatusOr<std::string> CheckRun(const std::string& job_path, const JobDef& job,
+                                     const chief::StartChoice& start);
 
 }  // namespace lockstep::deploy

@@ -17,6 +17,7 @@
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
 #include "common/fs/path.h"
+#include "deploy/cli/check_run.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/json_output.h"
@@ -93,6 +94,8 @@ absl::StatusOr<int> Demo(Console* console) {
   options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
   // A folder that was named may have the checkpoints of an earlier demo.
   if (!absl::GetFlag(FLAGS_run_dir).empty()) options.start_flag = "--fresh";
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckRun(options.job_path, job, {.mode = chief::StartMode::kFresh}).status());
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
   if (!result.summary) return result.exit_code;
   ShowResult(options, *result.summary, console);

@@ -6,6 +6,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "chief/plan/start_choice.h"
 #include "common/base/exit_code.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
@@ -65,7 +66,8 @@ absl::StatusOr<int> Up(Console* console) {
     return UsageError("--job: not set. Remedy: --job=FILE names what to train");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(options.job_path));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string warning, CheckRun(options.job_path, options.job));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string warning, CheckRun(options.job_path, options.job.job,
+                                                                chief::StartChoiceOfFlags()));
   if (!warning.empty()) console->Error(warning);
   LOCKSTEP_ASSIGN_OR_RETURN(JsonOutput json, JsonOutput::Create(absl::GetFlag(FLAGS_json)));
   const std::string run_dir = absl::GetFlag(FLAGS_run_dir);

@@ -1,9 +1,11 @@
 #include "deploy/cli/check_run.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "absl/strings/str_replace.h"
 #include "common/base/exit_code.h"
+#include "common/config/job.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::deploy {
@@ -40,7 +42,7 @@ absl::StatusOr<std::string> Check(const Texts& texts) {
   const std::string path = folder.Write("job.textproto", texts.job);
   const auto loaded = LoadJob(path);
   REQUIRE(loaded.ok());
-  return CheckRun(path, *loaded);
+  return CheckRun(path, loaded->job, {});
 }
 
 std::string ErrorOf(const Texts& texts, ExitCode code) {
@@ -83,6 +85,30 @@ TEST_CASE("A checkpoint folder that cannot be made is found before a start") {
                      ExitCode::kCannotCreate),
              Contains("job.textproto: checkpoint.folder: ") &&
                  Contains("Remedy: name a folder in which this user may write"));
+}
+
+TEST_CASE("A number of steps that cannot be is found before a start") {
+  CHECK_THAT(ErrorOf({.job = With(kJob, "max_steps: 10", "data_epochs: 1e300")},
+                     ExitCode::kBadConfiguration),
+             Contains("data_epochs: "));
+}
+
+TEST_CASE("A folder with checkpoints is found before a start that says nothing about them") {
+  const test::TemporaryFolder folder;
+  folder.Write("model.textproto", kModel);
+  folder.Write("train.csv", kTrain);
+  const std::string path =
+      folder.Write("job.textproto", kJob + std::string("checkpoint { folder: \"saved\" }"));
+  const auto loaded = LoadJob(path);
+  REQUIRE(loaded.ok());
+  REQUIRE(CheckRun(path, loaded->job, {}).ok());
+  std::filesystem::create_directory(folder.Path("saved/ckpt-4"));
+  folder.Write("saved/ckpt-4/manifest.json", "{}");
+  const absl::Status refused = CheckRun(path, loaded->job, {}).status();
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(refused.message()),
+             Contains("saved/ckpt-4 is of an earlier run") && Contains("Remedy: --resume"));
+  CHECK(CheckRun(path, loaded->job, {.mode = chief::StartMode::kFresh}).ok());
 }
 
 TEST_CASE("Labels that do not fit the model are found before a start") {
