@@ -46,7 +46,7 @@ absl::Status PullCall::Handle() {
 }
 
 void PullCall::Ended(bool) {
-  if (pass_ && context_.IsCancelled()) plane_.shard->CancelCall(&ticket_);
+  if (pass_ && context_.IsCancelled()) plane_.shard->CancelPull(&ticket_);
 }
 
 void PullCall::Answer(absl::StatusOr<PullResult> result) {

@@ -30,7 +30,7 @@ class PullCall : public std::enable_shared_from_this<PullCall> {
 
   const DataPlane plane_;
   Gate::Pass pass_;
-  CallTicket ticket_;
+  PullTicket ticket_;
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;

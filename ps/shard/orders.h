@@ -17,7 +17,7 @@
 #include "proto/job.pb.h"
 #include "proto/tensor.pb.h"
 #include "ps/ledger/verdict.h"
-#include "ps/shard/call_ticket.h"
+#include "ps/shard/pull_ticket.h"
 #include "ps/shard/reader_pin.h"
 
 namespace lockstep::ps {
@@ -176,7 +176,7 @@ struct PullOrder {
   std::string slot;  // empty: values
   bool in_memory = false;
   DType wire_type = DType::kFloat32;             // of dense float32 variables
-  std::shared_ptr<CallTicket> ticket = nullptr;  // null: nobody withdraws it
+  std::shared_ptr<PullTicket> ticket = nullptr;  // null: nobody withdraws it
 };
 
 // Bytes of a published value; `owner` keeps them alive and unchanged. Of a result in memory nobody
@@ -203,7 +203,6 @@ struct PullResult {
 struct DequeueOrder {
   WorkerIdentity worker;
   DequeueSeq dequeue_seq;
-  std::shared_ptr<CallTicket> ticket = nullptr;  // null: nobody withdraws it
 };
 
 struct Token {
@@ -215,7 +214,6 @@ struct Token {
 struct NextOrder {
   DequeueSeq dequeue_seq;  // step shard; 0: no token
   std::optional<PullOrder> pull;
-  std::shared_ptr<CallTicket> ticket = nullptr;  // of both, one after the other
 };
 
 struct PushPullResult {

@@ -32,12 +32,11 @@ void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Done<PushPul
   if (!pushed.ok()) return done(pushed.status());
   PushPullResult result{.push = *std::move(pushed)};
   if (order.ask || !MayWait(order, result.push)) return done(std::move(result));
-  if (next.pull.has_value()) next.pull->ticket = next.ticket;
   if (next.dequeue_seq == DequeueSeq()) {
     return PullNext(shard, next.pull, std::move(result), std::move(done));
   }
   shard->DequeueToken(
-      {order.worker, next.dequeue_seq, std::move(next.ticket)},
+      {order.worker, next.dequeue_seq},
       [shard, stamp = order.local_step, pull = std::move(next.pull), result = std::move(result),
        done = std::move(done)](const absl::StatusOr<Token>& token) mutable {
         // Whoever took the place of this call in the queue may wait for the values, too.

@@ -50,7 +50,7 @@ void Shard::DequeueToken(const DequeueOrder& order, Done<Token> done) {
   impl_->DequeueToken(order, std::move(done));
 }
 
-void Shard::CancelCall(CallTicket* ticket) { impl_->CancelCall(ticket); }
+void Shard::CancelPull(PullTicket* ticket) { impl_->CancelPull(ticket); }
 
 void Shard::Stop() { impl_->Stop(); }
 

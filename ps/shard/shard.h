@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ps/shard/call_ticket.h"
 #include "ps/shard/orders.h"
+#include "ps/shard/pull_ticket.h"
 
 namespace lockstep::ps {
 
@@ -83,9 +83,9 @@ class Shard {
   // RESOURCE_EXHAUSTED: as many pulls as common/base/limits.h allows wait for their versions.
   void Pull(const PullOrder& order, Done<PullResult> done);
   void DequeueToken(const DequeueOrder& order, Done<Token> done);
-  // Nobody waits for the answer any more: the parked call of this ticket is answered CANCELLED, and
-  // so is one that is about to park. Does nothing to a call that has been answered.
-  void CancelCall(CallTicket* ticket);
+  // The caller has gone: its parked pull is answered CANCELLED, and so is one that is about to
+  // park. Does nothing to a pull that has been answered.
+  void CancelPull(PullTicket* ticket);
 
   // Answers every parked call CANCELLED and new ones UNAVAILABLE. For a process that is told to
   // stop.

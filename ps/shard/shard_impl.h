@@ -52,17 +52,12 @@ class Shard::Impl {
   absl::StatusOr<PushResult> Push(const PushOrder& order);
   void Pull(const PullOrder& order, Done<PullResult> done);
   void DequeueToken(const DequeueOrder& order, Done<Token> done);
-  void CancelCall(CallTicket* ticket);
+  void CancelPull(PullTicket* ticket);
   void Stop();
   ShardReport Report() const;
 
  private:
   enum class Phase { kServing, kFinished, kStopped };
-
-  struct ParkedDequeue {
-    Done<Token> done;
-    WorkerIndex worker;
-  };
 
   struct ParkedGrant {
     GlobalStep step;
@@ -195,7 +190,7 @@ class Shard::Impl {
   // The result, or the part for which the pull has to wait.
   static ParkedPulls::Attempt TryPull(const HostedState& state, ParkedPull* pull);
   static ParkedPulls::Attempt ReadVersion(const HostedState& state, ParkedPull* pull);
-  void ParkPull(ParkedPull pull, const AwaitedPart& part, CallTicket* ticket, Outbox* outbox)
+  void ParkPull(ParkedPull pull, const AwaitedPart& part, PullTicket* ticket, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Those that wait for the newest version of the variable.
   void RetryPulls(size_t variable, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -272,7 +267,7 @@ class Shard::Impl {
   ParkedPulls pulls_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerIndex, std::shared_ptr<UnreadReplies>> unread_ ABSL_GUARDED_BY(mutex_);
   DequeueCall last_dequeue_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<DequeueCall, ParkedDequeue> dequeues_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<DequeueCall, Done<Token>> dequeues_ ABSL_GUARDED_BY(mutex_);
   uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t stale_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t duplicates_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -242,7 +242,7 @@ absl::StatusOr<ReaderPin> Shard::Impl::PinUnread(WorkerIndex worker,
   return ReaderPin(unread, wanted);
 }
 
-void Shard::Impl::ParkPull(ParkedPull pull, const AwaitedPart& part, CallTicket* ticket,
+void Shard::Impl::ParkPull(ParkedPull pull, const AwaitedPart& part, PullTicket* ticket,
                            Outbox* outbox) {
   absl::StatusOr<uint64_t> parked;
   if (phase_ == Phase::kFinished) {
@@ -259,16 +259,12 @@ void Shard::Impl::ParkPull(ParkedPull pull, const AwaitedPart& part, CallTicket*
   }
 }
 
-void Shard::Impl::CancelCall(CallTicket* ticket) {
+void Shard::Impl::CancelPull(PullTicket* ticket) {
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);
     ticket->is_cancelled = true;
     pulls_.Cancel(ticket->pull, &outbox);
-    const auto dequeue = dequeues_.find(ticket->dequeue);
-    if (dequeue != dequeues_.end()) {
-      Route(state_->tokens->Cancel(dequeue->second.worker, ticket->dequeue), &outbox);
-    }
   }
   outbox.Run();
 }

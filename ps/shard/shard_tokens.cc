@@ -55,16 +55,12 @@ void Shard::Impl::DequeueToken(const DequeueOrder& order, Done<Token> done) {
     if (status.ok() && order.dequeue_seq == DequeueSeq()) {
       status = absl::InvalidArgumentError("dequeue_seq counts from 1, got 0");
     }
-    if (status.ok() && order.ticket != nullptr && order.ticket->is_cancelled) {
-      status = absl::CancelledError("the caller has withdrawn the call");
-    }
     if (!status.ok()) {
       outbox.Answer<Token>(std::move(done), status);
     } else {
       const WorkerIdentity& worker = order.worker;
       const DequeueCall call = ++last_dequeue_;
-      dequeues_.emplace(call, ParkedDequeue{std::move(done), worker.worker});
-      if (order.ticket != nullptr) order.ticket->dequeue = call;
+      dequeues_.emplace(call, std::move(done));
       Route(state_->tokens->Dequeue({worker.worker, worker.incarnation, order.dequeue_seq}, call,
                                     state_->ledger.NewestStamp(worker.worker, worker.incarnation)),
             &outbox);
@@ -79,9 +75,9 @@ void Shard::Impl::Route(TokenDesk::Answers answers, Outbox* outbox) {
     LOCKSTEP_CHECK(call != dequeues_.end());
     if (answer.handout.ok()) {
       const GlobalStep step = answer.handout->done ? state_->global_step : answer.handout->step;
-      outbox->Answer<Token>(std::move(call->second.done), Token{step, answer.handout->done});
+      outbox->Answer<Token>(std::move(call->second), Token{step, answer.handout->done});
     } else {
-      outbox->Answer<Token>(std::move(call->second.done), answer.handout.status());
+      outbox->Answer<Token>(std::move(call->second), answer.handout.status());
     }
     dequeues_.erase(call);
   }

@@ -92,14 +92,6 @@ TokenDesk::Answers TokenDesk::Finish() {
   return answers;
 }
 
-TokenDesk::Answers TokenDesk::Cancel(WorkerIndex worker, DequeueCall call) {
-  const auto found = replicas_.find(worker);
-  if (found == replicas_.end() || found->second.call != call) return {};
-  policy_->Withdraw(worker);
-  found->second.call.reset();
-  return {{call, absl::CancelledError("the caller has withdrawn the call")}};
-}
-
 TokenDesk::Answers TokenDesk::Drop(const absl::Status& status) {
   Answers answers;
   for (auto& [worker, replica] : replicas_) {

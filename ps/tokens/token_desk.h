@@ -49,8 +49,6 @@ class TokenDesk {
   Answers Reopen(GlobalStep step);
   // Everybody is told so, tokens or not, now and later.
   Answers Finish();
-  // Answers the worker's call CANCELLED if it waits; issued again, it gets a token as before.
-  Answers Cancel(WorkerIndex worker, DequeueCall call);
   // Answers all waiting calls with `status`.
   Answers Drop(const absl::Status& status);
 

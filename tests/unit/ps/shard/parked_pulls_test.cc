@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 
 #include "common/base/limits.h"
-#include "ps/shard/push_pull.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -161,68 +160,28 @@ TEST_CASE("a caller that goes away leaves no pull behind") {
   Harness h(OneVariable());
   for (int i = 0; i < 100; ++i) {
     Reply<PullResult> reply;
-    const auto ticket = std::make_shared<CallTicket>();
+    const auto ticket = std::make_shared<PullTicket>();
     PullOrder order{IdentityOf(0), GlobalStep(int64_t{1} << 40), {{VariableId(0)}}};
     order.ticket = ticket;
     h.shard.Pull(order, reply.done());
     REQUIRE(reply.IsParked());
-    h.shard.CancelCall(ticket.get());
+    h.shard.CancelPull(ticket.get());
     CHECK(absl::IsCancelled(reply.status()));
-    h.shard.CancelCall(ticket.get());
+    h.shard.CancelPull(ticket.get());
     CHECK(reply.calls() == 1);
   }
   CHECK(h.shard.Report().waiting_pulls == 0);
 }
 
-TEST_CASE("a caller that goes away before its call parks leaves nothing behind") {
+TEST_CASE("a caller that goes away before its pull parks leaves nothing behind") {
   Harness h(OneVariable());
-  const auto ticket = std::make_shared<CallTicket>();
-  h.shard.CancelCall(ticket.get());
+  const auto ticket = std::make_shared<PullTicket>();
+  h.shard.CancelPull(ticket.get());
   Reply<PullResult> pull;
   PullOrder order{IdentityOf(0), GlobalStep(1), {{VariableId(0)}}};
   order.ticket = ticket;
   h.shard.Pull(order, pull.done());
   CHECK(absl::IsCancelled(pull.status()));
-  Reply<Token> token;
-  h.shard.DequeueToken({IdentityOf(0), DequeueSeq(1), ticket}, token.done());
-  CHECK(absl::IsCancelled(token.status()));
-  CHECK(h.shard.Report().waiting_dequeues == 0);
-}
-
-TEST_CASE("a caller that goes away leaves its token to the call after it") {
-  Harness h(OneVariable(1, 2, FIFO));
-  REQUIRE(h.Dequeue(0, 1)->step == GlobalStep(0));
-  REQUIRE(h.Dequeue(0, 2)->step == GlobalStep(0));
-  Reply<Token> gone;
-  const auto ticket = std::make_shared<CallTicket>();
-  h.shard.DequeueToken({IdentityOf(0), DequeueSeq(3), ticket}, gone.done());
-  REQUIRE(gone.IsParked());
-  h.shard.CancelCall(ticket.get());
-  CHECK(absl::IsCancelled(gone.status()));
-  CHECK(h.shard.Report().waiting_dequeues == 0);
-  const auto again = h.Dequeue(0, 3);
-  h.Grant({.command = test::kCommand, .step = GlobalStep(0), .required = 2, .commit = true});
-  h.Push(0, 1, 0, 0, {1});
-  h.Push(0, 2, 0, 0, {1});
-  REQUIRE_FALSE(again.IsParked());
-  CHECK(again->step == GlobalStep(1));
-}
-
-TEST_CASE("a gradient whose caller goes away waits for neither token nor values") {
-  Harness h(OneVariable());
-  NextOrder next{.dequeue_seq = DequeueSeq(1)};
-  next.pull = PullOrder{IdentityOf(0), GlobalStep(1), {{VariableId(0)}}};
-  next.ticket = std::make_shared<CallTicket>();
-  const auto ticket = next.ticket;
-  Reply<PushPullResult> reply;
-  test::Message push(IdentityOf(0), 1, 0);
-  push.Whole(0, Shape({1}), {1});
-  PushPull(&h.shard, push.Ready(), std::move(next), reply.done());
-  REQUIRE(reply.IsParked());
-  h.shard.CancelCall(ticket.get());
-  CHECK(reply.calls() == 1);
-  CHECK(h.shard.Report().waiting_dequeues == 0);
-  CHECK(h.shard.Report().waiting_pulls == 0);
 }
 
 }  // namespace
