@@ -115,6 +115,8 @@ absl::StatusOr<Position> FindPosition(const Claim& claim, const std::vector<SetV
   }
   if (absl::Status over = CheckEnd(claim, shards); !over.ok()) return over;
   FindKept(shards, &position);
+  position.evaluations.assign(shards[kStepShard].evaluations().begin(),
+                              shards[kStepShard].evaluations().end());
   position.step = GlobalStep(shards[kStepShard].global_step());
   if (position.step < claim.end) return position;
   // The last step is granted once more, to come to the end in order.

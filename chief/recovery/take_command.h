@@ -45,7 +45,8 @@ struct Position {
   // Versions that an earlier chief had ordered to be kept, ascending: by every shard, by any.
   std::vector<GlobalStep> kept_by_all;
   std::vector<GlobalStep> kept;
-  bool has_trained = false;  // it goes on from the shards as they are
+  std::vector<EvaluatedVersion> evaluations;  // of earlier chiefs, ascending
+  bool has_trained = false;                   // it goes on from the shards as they are
   // Every step was made, and what was to be done with the last version has been.
   bool is_finished = false;
 };

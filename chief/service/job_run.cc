@@ -182,6 +182,7 @@ void JobRun::TakeEvaluations() {
   while (const std::optional<EvaluationTotals> totals = evaluator_->TakeFinished()) {
     log::Info(EvaluationLine(plan_, *totals));
     record_.evaluations.push_back(*totals);
+    snapshots_->NoteEvaluation(ToKept(*totals));
     snapshots_->Release(totals->version);
   }
   CompleteIfDone();

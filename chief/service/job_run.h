@@ -96,7 +96,7 @@ class JobRun {
   void OnBroughtUp(absl::StatusOr<BroughtUp> shards);
   void EndDoneJob();
   absl::Status NoteStart();
-  void AdoptMembers();
+  void Adopt();
   void OnMembersChanged();
   void OnConfirmed();
   void BeginTraining();

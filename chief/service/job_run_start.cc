@@ -30,7 +30,7 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
       BytesText(static_cast<uint64_t>(plan_.balance.max_bytes)), " on one, ",
       BytesText(static_cast<uint64_t>(plan_.balance.mean_bytes)), " on average"));
   phase_ = Phase::kGathering;
-  AdoptMembers();
+  Adopt();
   const Command& command = brought_up_.view.command();
   views_.emplace(
       brought_up_.view, shards_, executor_, clock_, [this] { OnConfirmed(); },
@@ -98,10 +98,13 @@ StepLoopOptions JobRun::MakeStepOptions() const {
   return options;
 }
 
-// Of a chief before this one.
-void JobRun::AdoptMembers() {
+// What chiefs before this one have left.
+void JobRun::Adopt() {
   const GlobalStep step = brought_up_.position.step;
   record_.start = record_.global_step = step;
+  for (const EvaluatedVersion& evaluated : brought_up_.position.evaluations) {
+    record_.evaluations.push_back(FromKept(evaluated));
+  }
   for (const Member& member : brought_up_.view.members()) {
     const LiveMember adopted{WorkerIndex(member.worker()), Incarnation(member.incarnation())};
     membership_.Adopt(adopted, clock_->Monotonic());

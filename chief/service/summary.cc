@@ -94,6 +94,19 @@ EvaluationSummary ToStatus(const JobPlan& plan, const EvaluationTotals& totals) 
   return summary;
 }
 
+EvaluatedVersion ToKept(const EvaluationTotals& totals) {
+  EvaluatedVersion kept;
+  kept.set_version(totals.version.value());
+  kept.set_examples(totals.examples);
+  kept.set_accuracy(totals.accuracy);
+  kept.set_loss(totals.loss);
+  return kept;
+}
+
+EvaluationTotals FromKept(const EvaluatedVersion& kept) {
+  return {GlobalStep(kept.version()), kept.examples(), kept.accuracy(), kept.loss()};
+}
+
 std::string EvaluationLine(const JobPlan& plan, const EvaluationTotals& totals) {
   return absl::StrCat(
       "evaluation ", plan.job.evaluation().use_averages() ? "of the averages " : "", "at step ",

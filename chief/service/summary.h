@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "chief/plan/plan.h"
 #include "chief/service/run_record.h"
+#include "proto/ps.pb.h"
 #include "proto/status.pb.h"
 
 namespace lockstep::chief {
@@ -23,6 +24,10 @@ std::string ProgressLine(const JobPlan& plan, const RunRecord& record, absl::Dur
 
 // One evaluation as the status has it: an accuracy only of a classifier.
 EvaluationSummary ToStatus(const JobPlan& plan, const EvaluationTotals& totals);
+
+// As the step shard keeps it for the next chief, and back.
+EvaluatedVersion ToKept(const EvaluationTotals& totals);
+EvaluationTotals FromKept(const EvaluatedVersion& kept);
 
 // "evaluation at step 300: test accuracy 98.06 %, test loss 0.0712, on 360 examples"; a regression
 // has no accuracy, and averages are named.

@@ -26,6 +26,11 @@ void Snapshots::Release(GlobalStep version) {
   ReleaseEverywhere(version);
 }
 
+void Snapshots::NoteEvaluation(EvaluatedVersion evaluation) {
+  const GlobalStep version(evaluation.version());
+  evaluations_[version] = std::move(evaluation);
+}
+
 void Snapshots::ReleaseEverywhere(GlobalStep version) {
   for (size_t shard = 0; shard < shards_.size(); ++shard) Send({version, shard});
 }
@@ -43,6 +48,10 @@ void Snapshots::Send(const Call& call) {
   ReleaseSnapshotRequest request;
   *request.mutable_command() = command_;
   request.set_version(call.first.value());
+  const auto evaluated = evaluations_.find(call.first);
+  if (call.second == kStepShard && evaluated != evaluations_.end()) {
+    *request.mutable_evaluation() = evaluated->second;
+  }
   shards_[call.second]->ReleaseSnapshot(
       request, On<ReleaseSnapshotReply>(
                    executor_, [this, call](const absl::StatusOr<ReleaseSnapshotReply>& reply) {
@@ -55,10 +64,11 @@ void Snapshots::OnAnswer(const Call& call, const absl::Status& status) {
   if (found == releases_.end()) return;
   if (IsTransient(status)) return found->second.Failed(status, clock_->Monotonic());
   releases_.erase(found);
+  if (call.second == kStepShard) evaluations_.erase(call.first);
   if (status.ok()) return;
   // It costs memory at that shard, nothing else.
-  log::Warning(absl::StrCat("version ", call.first.value(),
-                            " could not be released: ", status.message()));
+  log::Warning(
+      absl::StrCat("version ", call.first.value(), " could not be released: ", status.message()));
 }
 
 }  // namespace lockstep::chief

@@ -25,6 +25,9 @@ class Snapshots {
   void Hold(GlobalStep version, int users);
   // One of them is through with it.
   void Release(GlobalStep version);
+  // It has been evaluated: the step shard keeps the result when the version is released. Before the
+  // evaluation's own Release.
+  void NoteEvaluation(EvaluatedVersion evaluation);
   // Repeats what is due. Several times a second.
   void Tick();
 
@@ -40,7 +43,8 @@ class Snapshots {
   Executor* const executor_;
   const Clock* const clock_;
   std::map<GlobalStep, int> users_;
-  std::map<Call, Retry> releases_;  // not answered yet
+  std::map<GlobalStep, EvaluatedVersion> evaluations_;  // until the step shard has them
+  std::map<Call, Retry> releases_;                      // not answered yet
 };
 
 }  // namespace lockstep::chief

@@ -50,6 +50,9 @@ inline constexpr uint64_t kMaxPushSeq = uint64_t{1} << 48;
 // are in a row.
 inline constexpr uint64_t kMaxPushSeqGap = 1'000;
 
+// Evaluations that a ps keeps for the next chief.
+inline constexpr size_t kMaxKeptEvaluations = 100;
+
 // Calls that wait in a ps.
 
 // A worker asks for all values of a shard at once, in requests of 1 MiB: as many wait for a shard
@@ -60,8 +63,8 @@ inline constexpr uint64_t kMaxParkedBytesOfWorker = uint64_t{32} << 20;
 // Of all workers.
 inline constexpr size_t kMaxParkedPulls = 1'048'576;
 inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
-// Values in replies that a worker does not read, in versions of all of a shard's values: it asks for
-// one version, and for one to evaluate. Of small shards, in bytes.
+// Values in replies that a worker does not read, in versions of all of a shard's values: it asks
+// for one version, and for one to evaluate. Of small shards, in bytes.
 inline constexpr uint64_t kMaxUnreadVersionsOfWorker = 4;
 inline constexpr uint64_t kMinUnreadBytesOfWorker = uint64_t{64} << 20;
 // Versions that are there only because replies of any workers show them: beyond so many, workers

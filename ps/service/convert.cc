@@ -102,6 +102,14 @@ GrantOrder FromProto(const GrantRequest& request) {
           .last = request.last()};
 }
 
+std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& request) {
+  if (!request.has_evaluation()) return std::nullopt;
+  return EvaluatedVersion{.version = GlobalStep(request.version()),
+                          .examples = request.evaluation().examples(),
+                          .accuracy = request.evaluation().accuracy(),
+                          .loss = request.evaluation().loss()};
+}
+
 DequeueOrder FromProto(const DequeueTokenRequest& request) {
   return {.worker = FromProto(request.worker()), .dequeue_seq = DequeueSeq(request.dequeue_seq())};
 }
@@ -162,6 +170,13 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   }
   for (const GlobalStep version : state.kept_versions) {
     reply.add_kept_versions(version.value());
+  }
+  for (const EvaluatedVersion& evaluation : state.evaluations) {
+    lockstep::EvaluatedVersion* to = reply.add_evaluations();
+    to->set_version(evaluation.version.value());
+    to->set_examples(evaluation.examples);
+    to->set_accuracy(evaluation.accuracy);
+    to->set_loss(evaluation.loss);
   }
   return reply;
 }

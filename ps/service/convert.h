@@ -14,6 +14,8 @@ CreateVariablesReply ToProto(const CreatedVariables& created);
 GrantOrder FromProto(const GrantRequest& request);
 Command FromProto(const lockstep::Command& command);
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
+// Of the version that is released, whatever it says itself.
+std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& request);
 DequeueOrder FromProto(const DequeueTokenRequest& request);
 // Without what is to be had in memory: that is for whoever knows what the worker has attached.
 // INVALID_ARGUMENT: an unknown element type.

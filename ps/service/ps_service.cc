@@ -214,8 +214,8 @@ void PsService::Save(const SaveRequest& request, rpc::Respond<SaveReply> respond
 void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
                                 rpc::Respond<ReleaseSnapshotReply> respond) {
   Call(events_.called_by_chief);
-  const absl::Status status =
-      shard_->ReleaseSnapshot(FromProto(request.command()), GlobalStep(request.version()));
+  const absl::Status status = shard_->ReleaseSnapshot(
+      FromProto(request.command()), GlobalStep(request.version()), EvaluationOf(request));
   if (!status.ok()) return respond(status);
   respond(ReleaseSnapshotReply());
 }

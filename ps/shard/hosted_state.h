@@ -11,6 +11,7 @@
 #include "common/optimizer/update_rule.h"
 #include "ps/ledger/push_ledger.h"
 #include "ps/shard/catalog.h"
+#include "ps/shard/evaluations.h"
 #include "ps/shard/held_budget.h"
 #include "ps/shard/hosted_variable.h"
 #include "ps/shard/inbox.h"
@@ -69,7 +70,8 @@ struct HostedState {
   HeldBudget budget;
   StepMachine step;
   SnapshotStore snapshots;
-  bool save_failed = false;  // the last one
+  Evaluations evaluations;
+  bool save_failed = false;                // the last one
   std::vector<SmallStatistic> statistics;  // of the step at hand
   ClosedStep last_closed;
   uint64_t extra_bytes = 0;    // Variable::ExtraBytes of all, when each was published last

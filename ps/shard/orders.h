@@ -48,6 +48,13 @@ struct View {
   ShardIndex shard;
 };
 
+struct EvaluatedVersion {
+  GlobalStep version;
+  int64_t examples = 0;
+  double accuracy = 0;
+  double loss = 0;
+};
+
 struct ShardState {
   uint64_t job = 0;
   Term term;
@@ -57,6 +64,7 @@ struct ShardState {
   GlobalStep global_step;  // step shard: committed steps
   std::vector<Member> members;
   std::vector<GlobalStep> kept_versions;
+  std::vector<EvaluatedVersion> evaluations;
   // A version is kept for a checkpoint that has not been written, or this shard's last file could
   // not be written.
   bool holds_unsaved = false;

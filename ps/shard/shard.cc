@@ -30,8 +30,9 @@ absl::StatusOr<SavedShard> Shard::Save(const Command& command, GlobalStep versio
   return impl_->Save(command, version, folder);
 }
 
-absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version) {
-  return impl_->ReleaseSnapshot(command, version);
+absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version,
+                                    const std::optional<EvaluatedVersion>& evaluation) {
+  return impl_->ReleaseSnapshot(command, version, evaluation);
 }
 
 absl::Status Shard::Finish(const Command& command) { return impl_->Finish(command); }

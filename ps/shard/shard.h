@@ -67,7 +67,9 @@ class Shard {
   // gradient of the step at hand has been taken; blocks on the disk, so not for a polling thread.
   absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
                                   const std::string& folder);
-  absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);
+  // With what the version's evaluation found, which is kept.
+  absl::Status ReleaseSnapshot(const Command& command, GlobalStep version,
+                               const std::optional<EvaluatedVersion>& evaluation = std::nullopt);
   // The job is over: parked calls are answered, tokens with done, others CANCELLED. Later grants
   // are refused; workers that did not know yet come to their end: pushes are dropped as stale,
   // uncounted, and tokens say done.

@@ -64,6 +64,7 @@ ShardState Shard::Impl::StateNow() const {
     now.shard_step = state_->step.shard_step();
     now.global_step = state_->global_step;
     now.kept_versions = state_->snapshots.versions();
+    now.evaluations = state_->evaluations.kept();
     now.holds_unsaved = state_->save_failed || state_->snapshots.HasSlots();
   }
   for (const auto& [worker, incarnation] : admission_.members()) {

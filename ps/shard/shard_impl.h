@@ -45,7 +45,8 @@ class Shard::Impl {
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
   absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
                                   const std::string& folder);
-  absl::Status ReleaseSnapshot(const Command& command, GlobalStep version);
+  absl::Status ReleaseSnapshot(const Command& command, GlobalStep version,
+                               const std::optional<EvaluatedVersion>& evaluation);
   absl::Status Finish(const Command& command);
   absl::Status Admit(const Command& command) const;
   absl::Status Admit(const WorkerIdentity& worker) const;

@@ -106,12 +106,14 @@ std::shared_ptr<const Snapshot> Shard::Impl::CopyNewest() {
   return copy;
 }
 
-absl::Status Shard::Impl::ReleaseSnapshot(const Command& command, GlobalStep version) {
+absl::Status Shard::Impl::ReleaseSnapshot(const Command& command, GlobalStep version,
+                                          const std::optional<EvaluatedVersion>& evaluation) {
   Outbox outbox;
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
     LetGo(state_->snapshots.Release(version), &outbox);
+    if (evaluation.has_value()) state_->evaluations.Keep(*evaluation);
   }
   outbox.Run();
   return absl::OkStatus();

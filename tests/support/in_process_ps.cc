@@ -112,8 +112,8 @@ class InProcessControl final : public PsControl {
   }
   void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
                        Done<ReleaseSnapshotReply> done) override {
-    const absl::Status status =
-        shard_->ReleaseSnapshot(ps::FromProto(request.command()), GlobalStep(request.version()));
+    const absl::Status status = shard_->ReleaseSnapshot(
+        ps::FromProto(request.command()), GlobalStep(request.version()), ps::EvaluationOf(request));
     if (!status.ok()) return done(status);
     done(ReleaseSnapshotReply());
   }

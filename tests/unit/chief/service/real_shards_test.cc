@@ -142,6 +142,15 @@ TEST_CASE("a chief that takes over evaluates and saves every version that is due
   CHECK(cluster.run->record().evaluations[0].version == GlobalStep(3));
   CHECK(cluster.run->record().evaluations[1].version == GlobalStep(6));
   for (const auto& shard : cluster.shards) CHECK(shard->GetView().kept_versions.empty());
+
+  // The next one knows what they found.
+  cluster.StartChief(plan);
+  const std::vector<EvaluationTotals>& known = cluster.run->record().evaluations;
+  REQUIRE(known.size() == 2);
+  CHECK(known[0].version == GlobalStep(3));
+  CHECK(known[1].version == GlobalStep(6));
+  CHECK(known[1].examples == 4);
+  CHECK(known[1].accuracy == 1);
 }
 
 TEST_CASE("a chief that comes when all is saved has nothing left to do but to end the job") {

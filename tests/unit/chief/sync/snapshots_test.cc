@@ -54,6 +54,32 @@ TEST_CASE("a release that a shard has not answered is repeated until it has") {
   CHECK(f.ps[1].releases.all().size() == 6);
 }
 
+TEST_CASE("what an evaluation found goes to the step shard with the version's release") {
+  Fixture f;
+  EvaluatedVersion found;
+  found.set_version(3);
+  found.set_loss(0.25);
+  f.snapshots.Hold(GlobalStep(3), 2);
+  f.snapshots.NoteEvaluation(found);
+  f.snapshots.Release(GlobalStep(3));
+  f.snapshots.Release(GlobalStep(3));
+  f.snapshots.Hold(GlobalStep(4), 0);
+  for (int failures = 0; failures < 2; ++failures) {
+    REQUIRE(f.ps[0].releases.size() > 0);
+    CHECK(f.ps[0].releases.front().evaluation().loss() == 0.25);
+    f.ps[0].releases.Answer(absl::UnavailableError("ps 0 is not available"));
+    f.executor.Run();
+    if (failures == 0) f.ps[0].releases.Answer(ReleaseSnapshotReply());
+    f.Pass(absl::Seconds(3));
+  }
+  for (const ReleaseSnapshotRequest& release : f.ps[0].releases.all()) {
+    CHECK(release.has_evaluation() == (release.version() == 3));
+  }
+  for (const ReleaseSnapshotRequest& release : f.ps[1].releases.all()) {
+    CHECK_FALSE(release.has_evaluation());
+  }
+}
+
 TEST_CASE("a release that another chief forbids is not repeated") {
   Fixture f;
   f.snapshots.Hold(GlobalStep(3), 0);
