@@ -19,6 +19,8 @@ namespace {
 
 // More peers than that wait in the socket's queue.
 constexpr size_t kMaxPeers = 256;
+// So do peers for whom there is no descriptor: the socket stays readable.
+constexpr int kNoDescriptorPauseMs = 100;
 constexpr int kOfferLives = 10;  // times the patience with a peer
 
 absl::StatusOr<uint64_t> Random() {
@@ -69,13 +71,15 @@ absl::StatusOr<uint64_t> HandoverServer::Offer(std::shared_ptr<const Segment> ou
 void HandoverServer::Serve() {
   std::vector<Peer> peers;
   std::vector<pollfd> wanted;
+  bool accepts = true;
   while (true) {
     wanted.clear();
     wanted.push_back({stop_.get(), POLLIN, 0});
     for (const Peer& peer : peers) wanted.push_back({peer.socket.get(), POLLIN, 0});
-    if (peers.size() < kMaxPeers) wanted.push_back({listener_.get(), POLLIN, 0});
-    const int wait =
-        peers.empty() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(patience_)) + 1;
+    if (accepts && peers.size() < kMaxPeers) wanted.push_back({listener_.get(), POLLIN, 0});
+    int wait = peers.empty() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(patience_)) + 1;
+    if (!accepts) wait = kNoDescriptorPauseMs;
+    accepts = true;
     if (poll(wanted.data(), wanted.size(), wait) < 0 && errno != EINTR) return;
     if (wanted[0].revents != 0) return;
     const absl::Duration now = clock_->Monotonic();
@@ -87,14 +91,16 @@ void HandoverServer::Serve() {
     peers.erase(
         std::remove_if(peers.begin(), peers.end(), [](const Peer& p) { return !p.socket.valid(); }),
         peers.end());
-    if (wanted.back().fd == listener_.get() && wanted.back().revents != 0) Accept(&peers);
+    if (wanted.back().fd == listener_.get() && wanted.back().revents != 0) accepts = Accept(&peers);
   }
 }
 
-void HandoverServer::Accept(std::vector<Peer>* peers) {
+// Whether there was a descriptor for the peer.
+bool HandoverServer::Accept(std::vector<Peer>* peers) {
   FileDescriptor peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!peer.valid() || !CheckPeer(peer).ok()) return;
-  peers->push_back({std::move(peer), clock_->Monotonic() + patience_});
+  if (!peer.valid()) return errno != EMFILE && errno != ENFILE;
+  if (CheckPeer(peer).ok()) peers->push_back({std::move(peer), clock_->Monotonic() + patience_});
+  return true;
 }
 
 // Who has gone hears nothing.

@@ -55,7 +55,7 @@ class HandoverServer {
   HandoverServer(absl::Duration patience, const Clock* clock, std::string name,
                  FileDescriptor listener, FileDescriptor stop);
   void Serve();
-  void Accept(std::vector<Peer>* peers);
+  bool Accept(std::vector<Peer>* peers);
   void Answer(const FileDescriptor& peer);
   absl::StatusOr<std::shared_ptr<const Segment>> Exchange(const FileDescriptor& peer);
 

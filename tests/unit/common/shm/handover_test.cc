@@ -1,3 +1,5 @@
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -256,6 +258,25 @@ TEST_CASE("Where there is no socket there is no exchange") {
     name = server->socket();
   }
   CHECK(absl::IsUnavailable(ExchangeMemory(name, 1, nullptr, kPatience).status()));
+}
+
+TEST_CASE("A peer that comes while there are no descriptors is answered when there are some") {
+  const auto server = Server();
+  Brought brought;
+  const auto secret = server->Offer(SegmentWith('p'), brought.taken());
+  REQUIRE(secret.ok());
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none = {static_cast<rlim_t>(OpenDescriptors()), before.rlim_max};
+  const FileDescriptor visitor = Visitor(*server);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  REQUIRE(send(visitor.get(), &*secret, sizeof *secret, 0) == sizeof *secret);
+  pollfd answer = {visitor.get(), POLLIN, 0};
+  const bool is_early = poll(&answer, 1, 20) != 0;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_FALSE(is_early);
+  CHECK_THAT(AnswerTo(visitor), Catch::StartsWith("+"));
+  CHECK(brought.times == 1);
 }
 
 TEST_CASE("A server that has gone silent is given up") {
