@@ -23,7 +23,7 @@ Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
     const VariableLayout& layout, std::span<PsData* const> shards, const WorkerIdentity& identity,
-    Contents contents, Place place, DType wire_type) {
+    Contents contents, Place place, DType wire_type, absl::Duration patience) {
   if (layout.num_shards() != shards.size()) {
     return absl::InvalidArgumentError(absl::StrCat("placement: it is for ", layout.num_shards(),
                                                    " ps, but there are ", shards.size()));
@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
   options.averages = contents == kAverages;
   options.newest = contents == kNewest;
   options.wire_type = wire_type;
+  options.patience = patience;
   cache->MakePullers(shards, options);
   return cache;
 }

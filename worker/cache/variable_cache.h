@@ -42,7 +42,8 @@ class VariableCache {
   // PullerOptions. INVALID_ARGUMENT: a layout for another number of shards.
   static absl::StatusOr<std::unique_ptr<VariableCache>> Create(
       const VariableLayout& layout, std::span<PsData* const> shards, const WorkerIdentity& identity,
-      Contents contents = kValues, Place place = kCopied, DType wire_type = DType::kFloat32);
+      Contents contents = kValues, Place place = kCopied, DType wire_type = DType::kFloat32,
+      absl::Duration patience = PullerOptions().patience);
 
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once, and blocks until all are here. rows[i] are those of variable i, ascending, each

@@ -80,7 +80,9 @@ void Evaluator::Work() {
 absl::Status Evaluator::Prepare() {
   if (tower_ != nullptr) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(
-      variables_, VariableCache::Create(*layout_, shards_, options_.identity, options_.contents));
+      variables_,
+      VariableCache::Create(*layout_, shards_, options_.identity, options_.contents,
+                            VariableCache::kCopied, DType::kFloat32, options_.patience));
   rows_ = std::make_unique<BatchRows>(*graph_);
   LOCKSTEP_ASSIGN_OR_RETURN(tower_, Tower::Create(*graph_, {.batch = options_.batch,
                                                             .threads = options_.threads,

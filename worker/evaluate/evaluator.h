@@ -29,6 +29,7 @@ struct EvaluatorOptions {
   int64_t batch = 256;  // examples per forward pass
   int threads = 1;
   VariableCache::Contents contents = VariableCache::kValues;
+  absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
 };
 
 // Thread-safe. Works on a thread of its own, with variables and memory of its own, made at the

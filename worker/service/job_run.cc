@@ -199,7 +199,7 @@ void JobRun::ConnectShards() {
   training.start_step = GlobalStep(registration.start_step());
   training.max_steps = registration.max_steps();
   training.num_replicas = registration.total_num_replicas();
-  training.patience = options_.patience;
+  training.step.patience = options_.patience;
   for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {
     const std::string& address = options_.ps_addresses[i];
     training.shard_names.push_back(absl::StrCat("ps ", i, " (", address, ")"));
@@ -224,6 +224,7 @@ void JobRun::StartEvaluator() {
   options.batch = evaluation.batch();
   if (evaluation.use_averages()) options.contents = VariableCache::kAverages;
   options.threads = options_.threads;
+  options.patience = options_.patience;
   auto evaluator =
       std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_,
                                   test_set_.get(), [this] { heartbeat_->Kick(); });

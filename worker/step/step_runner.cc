@@ -19,6 +19,7 @@ PusherOptions PusherOptionsOf(const StepRunnerOptions& options) {
   pusher.identity = options.identity;
   pusher.asynchronous = options.asynchronous;
   pusher.wire_type = options.wire_type;
+  pusher.patience = options.patience;
   return pusher;
 }
 
@@ -64,7 +65,7 @@ absl::StatusOr<std::unique_ptr<StepRunner>> StepRunner::Create(const StepRunnerO
           *parts.layout, runner->shards_, options.identity,
           options.asynchronous ? VariableCache::kNewest : VariableCache::kValues,
           ReadsInPlace(options) ? VariableCache::kInPlace : VariableCache::kCopied,
-          options.wire_type));
+          options.wire_type, options.patience));
   return runner;
 }
 

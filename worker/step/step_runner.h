@@ -43,8 +43,9 @@ struct StepRunnerOptions {
   bool values_in_place = false;
   // As which gradients and values travel: PusherOptions, PullerOptions.
   DType wire_type = DType::kFloat32;
-  int64_t examples = 1;  // of a step, in all towers together
-  absl::Duration sleep;  // for trials: each step computes this much longer
+  absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
+  int64_t examples = 1;                          // of a step, in all towers together
+  absl::Duration sleep;                          // for trials: each step computes this much longer
   absl::Duration stall;  // for trials: every fourth step computes this much longer still
   const Clock* clock = Clock::Real();
 };

@@ -74,7 +74,7 @@ absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken(StepRunner* runner) {
       [&](Done<DequeueTokenReply> done) {
         parts_.shards[kStepShard]->DequeueToken(request, std::move(done));
       },
-      options_.patience, options_.step.clock, &stop_);
+      options_.step.patience, options_.step.clock, &stop_);
 }
 
 absl::Status TrainingLoop::ExchangeMemory() {
@@ -84,7 +84,7 @@ absl::Status TrainingLoop::ExchangeMemory() {
         [&](Done<bool> done) {
           parts_.shards[shard]->ExchangeMemory(options_.step.identity, std::move(done));
         },
-        options_.patience, options_.step.clock, &stop_);
+        options_.step.patience, options_.step.clock, &stop_);
     LOCKSTEP_RETURN_IF_ERROR(shares.status());
   }
   return absl::OkStatus();

@@ -22,8 +22,7 @@ struct TrainingLoopOptions {
   GlobalStep start_step;
   int64_t max_steps = std::numeric_limits<int64_t>::max();  // of the job
   uint32_t num_replicas = 1;
-  std::vector<std::string> shard_names;          // "ps 1 (host:port)", for messages
-  absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
+  std::vector<std::string> shard_names;  // "ps 1 (host:port)", for messages
 };
 
 // Run is called once, on a thread that it keeps until the end; Stop from any other.

@@ -54,6 +54,7 @@ struct ClickJobOptions {
   bool sum_towers = false;
   std::optional<int64_t> max_staleness;
   bool timeline = false;
+  absl::Duration patience = absl::Seconds(120);
 };
 
 // Notes for which steps it was asked.
@@ -192,6 +193,7 @@ class ClickJob {
                      .fetch_ahead = options_.fetch_ahead,
                      .sum_towers = options_.sum_towers,
                      .wire_type = options_.wire_type,
+                     .patience = options_.patience,
                      .examples = options_.batch * options_.towers};
     training.start_step = GlobalStep(options_.start);
     training.num_replicas = options_.workers;

@@ -84,6 +84,14 @@ TEST_CASE("a small step is one call of each replica to each ps, and trains to th
   }
 }
 
+TEST_CASE("a worker gives up a ps that takes no gradient for as long as its patience lasts") {
+  for (const char* model : {test::kClickModel, kDenseModel}) {
+    ClickJob job({.model = model, .patience = absl::ZeroDuration()});
+    job.shards().LosePushes();
+    CHECK(absl::IsUnavailable(job.Train().front()));
+  }
+}
+
 TEST_CASE("half the width on the way trains alike, to the same bits on one ps or three") {
   const Trained wide = TrainedBy({.workers = 2});
   for (const DType type : {DType::kBFloat16, DType::kFloat16}) {

@@ -23,6 +23,9 @@ class CountingPs {
 
   std::span<PsData* const> pointers() const { return pointers_; }
 
+  // From now on no push reaches its ps.
+  void LosePushes() { counts_.loses_pushes = true; }
+
   // Of all kinds, without those that exchange memory.
   int64_t calls() const { return counts_.calls; }
   // Alone or with a push.
@@ -40,6 +43,7 @@ class CountingPs {
     std::atomic<int64_t> pulled = 0;
     std::atomic<int64_t> pushed = 0;
     std::atomic<int64_t> headers = 0;
+    std::atomic<bool> loses_pushes = false;
   };
 
   class Client final : public PsData {
@@ -49,12 +53,14 @@ class CountingPs {
     void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
               Done<PushReply> done) override {
       Count(header, payload);
+      if (counts_->loses_pushes) return done(absl::UnavailableError("connection refused"));
       shard_->Push(header, std::move(payload), std::move(done));
     }
     void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
                   Done<PushPullReply> done) override {
       Count(header, payload);
       if (header.next().has_pull()) ++counts_->pulls;
+      if (counts_->loses_pushes) return done(absl::UnavailableError("connection refused"));
       shard_->PushPull(
           header, std::move(payload),
           [counts = counts_, done = std::move(done)](absl::StatusOr<PushPullReply> reply) {
