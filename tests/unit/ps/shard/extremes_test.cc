@@ -164,6 +164,17 @@ TEST_CASE("steps at the ends of their type are answered like any others") {
   }
 }
 
+TEST_CASE("a gradient with the first stamp of its type is the stalest that there is") {
+  VariablePlan plan = OneVariable();
+  plan.asynchronous = true;
+  plan.optimizer.mutable_learning_rate()->set_base(1);
+  Harness h(plan);
+  CHECK(h.Push(0, 1, kMin, 0, {1}) == Verdict::kAccepted);
+  std::vector<uint64_t> staleness(64);
+  staleness.back() = 1;
+  CHECK(h.shard.Report().staleness == staleness);
+}
+
 TEST_CASE("grants of steps that never come wait in bounded number") {
   VariablePlan plan = OneVariable();
   plan.asynchronous = true;
