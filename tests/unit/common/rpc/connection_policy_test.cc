@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace lockstep::rpc {
@@ -50,6 +51,16 @@ TEST_CASE("Calls that were cancelled before their message had come are not count
   }
 }
 
+TEST_CASE("Calls that were cancelled long ago are not taken for parked ones that came later") {
+  ConnectionPolicy policy;
+  ConnectionCounters worker = {.peer = "a", .started = 200, .failed = 200};
+  CHECK(policy.Judge({worker}, {}, absl::Seconds(1)).empty());
+  worker.started += 100;
+  worker.messages += 100;
+  CHECK(policy.Judge({worker}, {}, absl::Seconds(2)).empty());
+  CHECK(policy.Judge({worker}, {}, absl::Seconds(3)).empty());
+}
+
 TEST_CASE("A call that stays unfinished is closed after two minutes without a message") {
   ConnectionPolicy policy;
   ConnectionCounters slow = {.peer = "slow", .started = 2, .messages = 1};
@@ -76,6 +87,25 @@ TEST_CASE("Of too many unfinished calls in all, those go that have stalled longe
   const auto closed = Peers(policy.Judge(all, {}, absl::Seconds(1)));
   CHECK(closed.size() == 20);
   for (const std::string& peer : closed) CHECK(peer[0] == 's');
+}
+
+TEST_CASE("Of stalled connections only so many go that the rest are not too many") {
+  ConnectionPolicy policy;
+  Connections connections;
+  const auto connect = [&](const std::string& name, int number) {
+    for (int i = 0; i < number; ++i) {
+      connections.push_back({.peer = absl::StrCat(name, i), .started = 10});
+    }
+  };
+  connect("first", 20);
+  CHECK(policy.Judge(connections, {}, absl::Seconds(0)).empty());
+  connect("second", 5);
+  CHECK(policy.Judge(connections, {}, absl::Seconds(1)).empty());
+  connect("third", 2);
+  // 270 calls, of which 256 may stay.
+  const auto closed = Peers(policy.Judge(connections, {}, absl::Seconds(2)));
+  CHECK(closed.size() == 2);
+  for (const std::string& peer : closed) CHECK(absl::StartsWith(peer, "first"));
 }
 
 TEST_CASE("Idle connections go when others wait for a descriptor, and only then") {
