@@ -78,6 +78,11 @@ TEST_CASE("a claim that takes over leaves its checkpoint and its epoch") {
   REQUIRE(view.ok());
   CHECK(view->epoch() == 2);
   CHECK(FindPosition(claim, seen)->step == GlobalStep(20));
+  // That of the checkpoint would be a later one, in which the shards have no variables.
+  const std::vector<SetViewReply> first = {At(20, 1), At(20, 1)};
+  const Claim same = ClaimFor(StartPoint::kTakeOver, ClaimOf(StartMode::kResume, 10), first);
+  REQUIRE(TakeCommand(same, first).ok());
+  CHECK(TakeCommand(same, first)->epoch() == 1);
 }
 
 TEST_CASE("variables that are not those of the checkpoint make room in an epoch of their own") {
