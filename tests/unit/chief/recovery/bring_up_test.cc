@@ -99,6 +99,21 @@ TEST_CASE("a shard that cannot be reached is named and asked again") {
   CHECK(f.a.set_view.size() == 1);
 }
 
+TEST_CASE("a shard that has answered hears of the chief while another one is waited for") {
+  Fixture f;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.bring_up.Tick();
+  CHECK(f.a.get_view.size() == 0);
+  for (int times = 0; times < 3; ++times) {
+    f.clock.Advance(absl::Seconds(3));
+    f.bring_up.Tick();
+    REQUIRE(f.a.get_view.size() == 1);
+    f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  }
+  CHECK(f.b.get_view.all().size() == 1);
+  CHECK_FALSE(f.result.has_value());
+}
+
 TEST_CASE("what waits for variables is told which are not initialised") {
   Fixture f;
   f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
