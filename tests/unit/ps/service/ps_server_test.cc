@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "common/base/exit_code.h"
 #include "common/client/gradient_pusher.h"
 #include "common/client/variable_puller.h"
 #include "common/rpc/channel.h"
@@ -252,6 +253,20 @@ TEST_CASE(
   const auto version = Await<GlobalStep>([&](auto done) { puller.Fetch(GlobalStep(0), done); });
   REQUIRE(version.ok());
   CHECK(value == std::vector<float>{1, 1, 1});
+}
+
+TEST_CASE("A client names the ps that was started again, whether a chief or a worker asks") {
+  RunningPs ps;
+  const auto data = MakePsData(ps.client());
+  const auto control = MakePsControl(ps.client());
+  for (const absl::Status& lost :
+       {Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), done); }).status(),
+        Await<GrantReply>([&](auto done) { control->Grant(GrantRequest(), done); }).status()}) {
+    CHECK(absl::StartsWith(lost.message(), absl::StrCat("ps 0 (", ps.address(),
+                                                        ") was started again and has lost its "
+                                                        "variables. Remedy: ")));
+    CHECK(ExitCodeFor(lost) == ExitCode::kPeersLost);
+  }
 }
 
 TEST_CASE("A shutdown in the middle of many pushes answers each of them once") {
