@@ -20,8 +20,9 @@ thread_local std::optional<int> waited_with;
 
 }  // namespace
 
-// Hides the C library's: by which clock a wait is timed is seen nowhere else.
-extern "C" long syscall(long number, ...) noexcept {
+// Hides the C library's: by which clock a wait is timed is seen nowhere else. It reads six
+// arguments where a caller may have passed fewer, as the C library's own does.
+extern "C" __attribute__((no_sanitize("address"))) long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);
   long arguments[6];
