@@ -6,6 +6,7 @@
 #include "chief/plan/job_changes.h"
 #include "chief/plan/messages.h"
 #include "chief/service/job_run.h"
+#include "chief/service/summary.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/earlier_runs.h"
