@@ -1,0 +1,85 @@
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <memory>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
+
+namespace {
+
+std::atomic<int> hours_ahead = 0;
+
+}  // namespace
+
+// Hides the C library's: a time of day that a test sets. The kernel's stays as it is.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  using Function = int(clockid_t, timespec*);
+  static auto* const hidden = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "clock_gettime"));
+  const int result = hidden(clock, time);
+  if (clock == CLOCK_REALTIME) time->tv_sec += 3600 * hours_ahead;
+  return result;
+}
+
+namespace lockstep {
+namespace {
+
+constexpr long kWait = FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME | FUTEX_PRIVATE_FLAG;
+
+// Waits for 20 ms of the time of day, as abseil does; the error.
+int WaitUntilTimeOfDay() {
+  timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += 20'000'000;
+  until.tv_sec += until.tv_nsec / 1'000'000'000;
+  until.tv_nsec %= 1'000'000'000;
+  uint32_t word = 0;
+  return syscall(SYS_futex, &word, kWait, 0, &until, nullptr, FUTEX_BITSET_MATCH_ANY) == 0 ? 0
+                                                                                           : errno;
+}
+
+TEST_CASE("a wait until a time of day takes as long as it would have when it began") {
+  // The time of day was an hour ahead of the kernel's, or behind it, when the end was set.
+  for (const int hours : {0, 1, -1}) {
+    hours_ahead = hours;
+    const auto error = std::make_shared<std::atomic<int>>(0);
+    const auto ended = std::make_shared<absl::Notification>();
+    const absl::Duration began = Clock::Real()->Monotonic();
+    std::thread([error, ended] {
+      *error = WaitUntilTimeOfDay();
+      ended->Notify();
+    }).detach();
+    absl::Duration waited;
+    while (!ended->HasBeenNotified() && waited < absl::Seconds(10)) {
+      std::this_thread::yield();
+      waited = Clock::Real()->Monotonic() - began;
+    }
+    hours_ahead = 0;
+    REQUIRE(ended->HasBeenNotified());
+    CHECK(*error == ETIMEDOUT);
+    CHECK(waited >= absl::Milliseconds(20));
+  }
+}
+
+TEST_CASE("a wait for a value that has changed already ends at once") {
+  timespec until = {};
+  uint32_t word = 1;
+  CHECK(syscall(SYS_futex, &word, kWait, 0, &until, nullptr, FUTEX_BITSET_MATCH_ANY) == -1);
+  CHECK(errno == EAGAIN);
+}
+
+TEST_CASE("other system calls are passed on") {
+  CHECK(syscall(SYS_getpid) == getpid());
+  CHECK(syscall(SYS_close, -1) == -1);
+  CHECK(errno == EBADF);
+}
+
+}  // namespace
+}  // namespace lockstep
