@@ -40,13 +40,13 @@ uint64_t BytesOf(const ParkedPull& pull) {
 }  // namespace
 
 absl::StatusOr<uint64_t> ParkedPulls::Park(ParkedPull* pull, const AwaitedPart& part,
-                                           Outbox* outbox) {
+                                           DeferredCallbacks* deferred) {
   const uint64_t identity = absl::Hash<Identity>()({*pull});
   const auto known = slot_of_identity_.find(identity);
   if (known != slot_of_identity_.end() && IsSame(slots_[known->second].pull, *pull)) {
     const uint32_t same = known->second;
     Unlink(same);
-    Answer(same, absl::CancelledError("the pull was issued again"), outbox);
+    Answer(same, absl::CancelledError("the pull was issued again"), deferred);
   }
   const uint64_t bytes = BytesOf(*pull);
   LOCKSTEP_RETURN_IF_ERROR(CheckRoom(*pull, bytes));
@@ -88,7 +88,7 @@ absl::Status ParkedPulls::CheckRoom(const ParkedPull& pull, uint64_t bytes) cons
 }
 
 void ParkedPulls::Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(ParkedPull*)> attempt,
-                        Outbox* outbox) {
+                        DeferredCallbacks* deferred) {
   const auto chain = chains_.find(part);
   if (chain == chains_.end()) return;
   uint32_t next = chain->second.first;
@@ -98,7 +98,7 @@ void ParkedPulls::Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(Parke
     next = slots_[at].next;
     Attempt outcome = attempt(&slots_[at].pull);
     if (auto* const result = std::get_if<PullResult>(&outcome)) {
-      Answer(at, std::move(*result), outbox);
+      Answer(at, std::move(*result), deferred);
     } else {
       slots_[at].part = std::get<AwaitedPart>(outcome);
       Link(at);
@@ -106,19 +106,19 @@ void ParkedPulls::Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(Parke
   }
 }
 
-void ParkedPulls::Cancel(uint64_t number, Outbox* outbox) {
+void ParkedPulls::Cancel(uint64_t number, DeferredCallbacks* deferred) {
   const auto at = static_cast<uint32_t>(number);
   if (at >= slots_.size() || !slots_[at].is_used || slots_[at].generation != number >> 32) return;
   Unlink(at);
-  Answer(at, absl::CancelledError("the caller has withdrawn the pull"), outbox);
+  Answer(at, absl::CancelledError("the caller has withdrawn the pull"), deferred);
 }
 
 void ParkedPulls::FailIf(absl::FunctionRef<bool(const ParkedPull&)> condition,
-                         const absl::Status& status, Outbox* outbox) {
+                         const absl::Status& status, DeferredCallbacks* deferred) {
   for (uint32_t at = 0; at < slots_.size(); ++at) {
     if (!slots_[at].is_used || !condition(slots_[at].pull)) continue;
     Unlink(at);
-    Answer(at, status, outbox);
+    Answer(at, status, deferred);
   }
 }
 
@@ -151,7 +151,8 @@ void ParkedPulls::Unlink(uint32_t at) {
   if (chain->second.first == kNone) chains_.erase(chain);
 }
 
-void ParkedPulls::Answer(uint32_t at, absl::StatusOr<PullResult> result, Outbox* outbox) {
+void ParkedPulls::Answer(uint32_t at, absl::StatusOr<PullResult> result,
+                         DeferredCallbacks* deferred) {
   Slot& slot = slots_[at];
   const auto known = slot_of_identity_.find(slot.identity);
   if (known != slot_of_identity_.end() && known->second == at) slot_of_identity_.erase(known);
@@ -161,7 +162,7 @@ void ParkedPulls::Answer(uint32_t at, absl::StatusOr<PullResult> result, Outbox*
     of->bytes -= slot.bytes;
   }
   if (share->second.pulls == 0) share_of_worker_.erase(share);
-  outbox->Answer<PullResult>(std::move(slot.pull.done), std::move(result));
+  deferred->Answer<PullResult>(std::move(slot.pull.done), std::move(result));
   slot.pull = {};
   slot.is_used = false;
   slot.next = std::exchange(first_free_, at);

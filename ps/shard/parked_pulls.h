@@ -15,8 +15,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "ps/shard/catalog.h"
+#include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/orders.h"
-#include "ps/shard/outbox.h"
 
 namespace lockstep::ps {
 
@@ -52,15 +52,16 @@ class ParkedPulls {
 
   // Returns the pull's number for Cancel. The same pull by the same worker, if it waits already, is
   // answered CANCELLED. RESOURCE_EXHAUSTED: too many wait; `pull` is left to the caller.
-  absl::StatusOr<uint64_t> Park(ParkedPull* pull, const AwaitedPart& part, Outbox* outbox);
+  absl::StatusOr<uint64_t> Park(ParkedPull* pull, const AwaitedPart& part,
+                                DeferredCallbacks* deferred);
   // Answers those that wait for `part` and can be answered: `attempt` returns the result, or the
   // part for which the pull has to wait on.
   void Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(ParkedPull*)> attempt,
-             Outbox* outbox);
+             DeferredCallbacks* deferred);
   // Answers it CANCELLED if it still waits.
-  void Cancel(uint64_t number, Outbox* outbox);
+  void Cancel(uint64_t number, DeferredCallbacks* deferred);
   void FailIf(absl::FunctionRef<bool(const ParkedPull&)> condition, const absl::Status& status,
-              Outbox* outbox);
+              DeferredCallbacks* deferred);
 
   size_t size() const { return total_.pulls; }
   uint64_t num_bytes() const { return total_.bytes; }
@@ -92,7 +93,7 @@ class ParkedPulls {
   void Link(uint32_t at);
   void Unlink(uint32_t at);
   // Answers the pull of a slot that is in no chain, and frees the slot.
-  void Answer(uint32_t at, absl::StatusOr<PullResult> result, Outbox* outbox);
+  void Answer(uint32_t at, absl::StatusOr<PullResult> result, DeferredCallbacks* deferred);
 
   std::vector<Slot> slots_;
   uint32_t first_free_ = kNone;

@@ -33,23 +33,24 @@ void Shard::Impl::GrantItself(HostedState* state) {
   LOCKSTEP_CHECK(granted.ok());
 }
 
-void Shard::Impl::ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox) {
+void Shard::Impl::ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done,
+                                DeferredCallbacks* deferred) {
   HostedState& state = *state_;
   const bool waits = state.tokens != nullptr && order.step >= state.step.shard_step();
   if (!waits && !order.keep_values && !order.keep_slots && !order.last) {
-    return outbox->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
+    return deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
   }
   const auto parked = std::find_if(grants_.begin(), grants_.end(), [&](const ParkedGrant& grant) {
     return grant.step == order.step;
   });
   if (parked != grants_.end()) {
-    outbox->Answer<ClosedStep>(
+    deferred->Answer<ClosedStep>(
         std::move(parked->done),
         absl::CancelledError(absl::StrCat("step ", order.step.value(), " was granted again")));
     grants_.erase(parked);
   }
   if (grants_.size() >= limits::kMaxParkedGrants) {
-    return outbox->Answer<ClosedStep>(
+    return deferred->Answer<ClosedStep>(
         std::move(*done), absl::ResourceExhaustedError(absl::StrCat(
                               "grant of step ", order.step.value(), ": ", grants_.size(),
                               " grants wait for their steps, and no more may")));
@@ -94,26 +95,26 @@ bool Shard::Impl::KeepNow(HostedState* state, const GrantTerms& terms,
                           std::vector<Closing>* closings) {
   // Copying takes long; no variable closes meanwhile, because nothing is granted.
   const std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
-  Outbox outbox;
+  DeferredCallbacks deferred;
   bool has_more = false;
   {
     absl::MutexLock lock(&mutex_);
     state->is_completing = false;
     if (snapshot != nullptr) snapshot->scalars = state->scalars;
-    AnswerNow(state, snapshot, &outbox);
+    AnswerNow(state, snapshot, &deferred);
     state->asynchronous->paused = std::any_of(grants_.begin(), grants_.end(),
                                               [](const ParkedGrant& grant) { return grant.now; });
     GrantItself(state);
-    *closings = CloseReady(state, &outbox);
+    *closings = CloseReady(state, &deferred);
     has_more = !closings->empty() || state->step.IsComplete() || state->asynchronous->paused;
   }
-  outbox.Run();
+  deferred.Run();
   return has_more;
 }
 
 // Those that the snapshot satisfies; one that came meanwhile may want more.
 void Shard::Impl::AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot,
-                            Outbox* outbox) {
+                            DeferredCallbacks* deferred) {
   const auto is_answered = [&](ParkedGrant& grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!grant.now) return false;
     const GrantTerms wanted{.keep_values = grant.keep_values, .keep_slots = grant.keep_slots};
@@ -122,7 +123,7 @@ void Shard::Impl::AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>&
       state->snapshots.Keep(grant.step.next(), snapshot);
     }
     state->asynchronous->stopped |= grant.last;
-    outbox->Answer<ClosedStep>(std::move(grant.done), ClosedNow(grant.step));
+    deferred->Answer<ClosedStep>(std::move(grant.done), ClosedNow(grant.step));
     return true;
   };
   grants_.erase(std::remove_if(grants_.begin(), grants_.end(), is_answered), grants_.end());

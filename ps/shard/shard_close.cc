@@ -63,13 +63,13 @@ NextValue ComputeRows(const HostedState& state, const Closing& closing, RunRange
 void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
   HostedState* state = nullptr;
   std::vector<Closing> closings;
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
-    if (const absl::Status status = ParkGrant(order, &done, &outbox); !status.ok()) {
-      outbox.Answer<ClosedStep>(std::move(done), status);
+    if (const absl::Status status = ParkGrant(order, &done, &deferred); !status.ok()) {
+      deferred.Answer<ClosedStep>(std::move(done), status);
     } else {
-      closings = CloseReady(state_.get(), &outbox);
+      closings = CloseReady(state_.get(), &deferred);
       const bool is_paused = state_->asynchronous.has_value() && state_->asynchronous->paused;
       if (!closings.empty() || state_->step.IsComplete() || is_paused) {
         state = state_.get();
@@ -77,12 +77,12 @@ void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
       }
     }
   }
-  outbox.Run();
+  deferred.Run();
   if (state != nullptr) Settle(state, std::move(closings));
 }
 
 absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* done,
-                                    Outbox* outbox) {
+                                    DeferredCallbacks* deferred) {
   LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(order.command));
   if (phase_ == Phase::kFinished) return absl::FailedPreconditionError("the job is over");
   HostedState& state = *state_;
@@ -106,7 +106,7 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
                      state.global_step.value(), ". Remedy: commit the steps before it first"));
   }
   if (state.asynchronous.has_value()) {
-    ParkMilestone(order, done, outbox);
+    ParkMilestone(order, done, deferred);
     return absl::OkStatus();
   }
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -114,12 +114,12 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
       state.step.Grant(order.step, {order.required, order.learning_rate, order.keep_values,
                                     order.keep_slots, order.commit, order.last}));
   if (granted == StepMachine::Granted::kOver) {
-    if (order.commit) LOCKSTEP_RETURN_IF_ERROR(Commit(order.step, order.last, outbox));
-    outbox->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
+    if (order.commit) LOCKSTEP_RETURN_IF_ERROR(Commit(order.step, order.last, deferred));
+    deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
     return absl::OkStatus();
   }
   // The last step has been committed, and yet there is another one: a chief that came after it.
-  if (state.tokens != nullptr) Route(state.tokens->Reopen(state.global_step), outbox);
+  if (state.tokens != nullptr) Route(state.tokens->Reopen(state.global_step), deferred);
   const auto parked = std::find_if(grants_.begin(), grants_.end(), [&](const ParkedGrant& grant) {
     return grant.step == order.step;
   });
@@ -127,14 +127,14 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
     grants_.push_back({order.step, std::move(*done)});
   } else {
     std::swap(parked->done, *done);
-    outbox->Answer<ClosedStep>(
+    deferred->Answer<ClosedStep>(
         std::move(*done),
         absl::CancelledError(absl::StrCat("step ", order.step.value(), " was granted again")));
   }
   return absl::OkStatus();
 }
 
-void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outbox) {
+void Shard::Impl::Taken(HostedState* state, const Closing& closing, DeferredCallbacks* deferred) {
   if (state->asynchronous.has_value()) {
     for (const HeldGradient& gradient : closing.gradients) {
       state->asynchronous->staleness.Add(
@@ -142,7 +142,7 @@ void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outb
     }
   }
   HostedVariable& hosted = *state->variables[closing.variable];
-  outbox->LetGo(hosted.variable.DropPrevious());
+  deferred->LetGo(hosted.variable.DropPrevious());
   std::ranges::fill(hosted.early.arrived, 0);
   state->budget.Close(closing.variable);
   Inbox::Removed losers = state->inbox.RemoveIf(closing.variable, [&](const Incoming& incoming) {
@@ -151,21 +151,21 @@ void Shard::Impl::Taken(HostedState* state, const Closing& closing, Outbox* outb
   for (const std::shared_ptr<Incoming>& loser : losers) {
     Decide(state, loser->key, loser->variable, Verdict::kStale);
   }
-  Abandon(state, std::move(losers), outbox);
+  Abandon(state, std::move(losers), deferred);
 }
 
 bool Shard::Impl::TryClose(HostedState* state, size_t variable, std::vector<Closing>* closings,
-                           Outbox* outbox) {
+                           DeferredCallbacks* deferred) {
   std::optional<Closing> closing = state->step.TryClose(variable);
   if (!closing.has_value()) return false;
-  Taken(state, *closing, outbox);
+  Taken(state, *closing, deferred);
   closings->push_back(*std::move(closing));
   return true;
 }
 
-std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, Outbox* outbox) {
+std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, DeferredCallbacks* deferred) {
   std::vector<Closing> closings = state->step.CloseReady();
-  for (const Closing& closing : closings) Taken(state, closing, outbox);
+  for (const Closing& closing : closings) Taken(state, closing, deferred);
   return closings;
 }
 
@@ -180,14 +180,14 @@ bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
     CloseDense(state, absl::MakeSpan(closings).subspan(num_sparse));
     closings.clear();
   } while (CompleteStep(state, &closings) || KeepNow(state, &closings));
-  Outbox outbox;
+  DeferredCallbacks deferred;
   bool has_stopped = false;
   {
     absl::MutexLock lock(&mutex_);
     has_stopped = HasStopped(*state);
-    EndFlight(&outbox);
+    EndFlight(&deferred);
   }
-  outbox.Run();
+  deferred.Run();
   return has_stopped;
 }
 
@@ -220,7 +220,7 @@ void Shard::Impl::CloseDense(HostedState* state, absl::Span<Closing> closings) {
 
 void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
                           absl::Span<NextValue> next) {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < closings.size(); ++i) {
@@ -235,14 +235,14 @@ void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
       state->extra_bytes += hosted.extra_bytes - before;
       for (HeldGradient& gradient : closing.gradients) {
         Release(state, closing.variable, std::move(gradient.value), std::move(gradient.parts),
-                &outbox);
+                &deferred);
       }
       state->step.Published(closing.variable);
     }
     // After all of them: a pull of several finds them at once.
-    for (const Closing& closing : closings) RetryPulls(closing.variable, &outbox);
+    for (const Closing& closing : closings) RetryPulls(closing.variable, &deferred);
   }
-  outbox.Run();
+  deferred.Run();
 }
 
 // True when there is more to do: `closings`, or a further step that needs nothing else.
@@ -272,7 +272,7 @@ bool Shard::Impl::CompleteStep(HostedState* state, GrantTerms terms,
   while (true) {
     // Copying takes long; no variable closes meanwhile, because the next step has not begun.
     std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
-    Outbox outbox;
+    DeferredCallbacks deferred;
     bool has_more = false;
     {
       absl::MutexLock lock(&mutex_);
@@ -282,26 +282,27 @@ bool Shard::Impl::CompleteStep(HostedState* state, GrantTerms terms,
       }
       state->is_completing = false;
       if (state->step.IsComplete()) {  // not withdrawn by a new chief's view
-        GoOn(state, std::move(snapshot), &outbox);
-        *closings = CloseReady(state, &outbox);
+        GoOn(state, std::move(snapshot), &deferred);
+        *closings = CloseReady(state, &deferred);
         has_more = !closings->empty() || state->step.IsComplete();
       }
     }
-    outbox.Run();
+    deferred.Run();
     return has_more;
   }
 }
 
 // What does not change has every version that the others have.
-void Shard::Impl::PublishFrozen(HostedState* state, Outbox* outbox) {
+void Shard::Impl::PublishFrozen(HostedState* state, DeferredCallbacks* deferred) {
   for (size_t i = 0; i < state->catalog.size(); ++i) {
     if (!state->catalog[i].is_frozen) continue;
     state->variables[i]->variable.PublishUnchanged();
-    RetryPulls(i, outbox);
+    RetryPulls(i, deferred);
   }
 }
 
-void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox) {
+void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot,
+                       DeferredCallbacks* deferred) {
   const GrantTerms terms = *state->step.terms();
   const GlobalStep step = state->step.shard_step();
   state->rule->AdvanceScalars(absl::MakeSpan(state->scalars));
@@ -310,9 +311,10 @@ void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, O
     state->snapshots.Keep(step.next(), std::move(snapshot));
   }
   state->step.Advance();
-  PublishFrozen(state, outbox);
+  PublishFrozen(state, deferred);
   if (state->asynchronous.has_value()) GrantItself(state);
-  const absl::Status committed = terms.commit ? Commit(step, terms.last, outbox) : absl::OkStatus();
+  const absl::Status committed =
+      terms.commit ? Commit(step, terms.last, deferred) : absl::OkStatus();
   std::ranges::sort(state->statistics, {}, &SmallStatistic::variable);
   state->last_closed = {step, state->step.shard_step(), accepted_, stale_,
                         std::exchange(state->statistics, {})};
@@ -320,9 +322,9 @@ void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, O
                                    [&](const ParkedGrant& grant) { return grant.step == step; });
   if (parked == grants_.end()) return;  // withdrawn with its term
   if (committed.ok()) {
-    outbox->Answer<ClosedStep>(std::move(parked->done), state->last_closed);
+    deferred->Answer<ClosedStep>(std::move(parked->done), state->last_closed);
   } else {
-    outbox->Answer<ClosedStep>(std::move(parked->done), committed);
+    deferred->Answer<ClosedStep>(std::move(parked->done), committed);
   }
   grants_.erase(parked);
 }

@@ -79,7 +79,7 @@ ShardState Shard::Impl::GetView() const {
 }
 
 absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   absl::StatusOr<ShardState> result;
   {
     absl::MutexLock lock(&mutex_);
@@ -89,18 +89,18 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
     if (status.ok()) status = admission_.SetView(view);
     if (!status.ok()) return status;
 
-    if (admission_.epoch() > epoch) EnterEpoch(&outbox);
+    if (admission_.epoch() > epoch) EnterEpoch(&deferred);
     if (admission_.term() > term) {
       if (Hosted() != nullptr && !state_->asynchronous.has_value()) state_->step.Revoke();
       FailGrants(absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term.value(),
                                                  ": another chief commands")),
-                 &outbox);
+                 &deferred);
     }
     pulls_.FailIf(
         [this](const ParkedPull& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
           return !admission_.IsMember(pull.worker.worker, pull.worker.incarnation);
         },
-        absl::AbortedError("the worker is no longer a member: register again"), &outbox);
+        absl::AbortedError("the worker is no longer a member: register again"), &deferred);
     absl::erase_if(unread_, [this](const auto& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return !admission_.IsMember(of.first);
     });
@@ -108,40 +108,41 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
       const auto has_left = [this](const Incoming& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return !admission_.IsMember(incoming.key.worker, incoming.key.incarnation);
       };
-      Abandon(state_.get(), state_->inbox.RemoveIf(has_left), &outbox);
-      if (state_->tokens != nullptr) Route(state_->tokens->SetView(admission_.members()), &outbox);
+      Abandon(state_.get(), state_->inbox.RemoveIf(has_left), &deferred);
+      if (state_->tokens != nullptr)
+        Route(state_->tokens->SetView(admission_.members()), &deferred);
     }
     result = StateNow();
   }
-  outbox.Run();
+  deferred.Run();
   return result;
 }
 
 // Another epoch is another state: calls find that of the last one no more, and it goes once nobody
 // works on it. Variables that are being made come to nothing (CreateVariables).
-void Shard::Impl::EnterEpoch(Outbox* outbox) {
+void Shard::Impl::EnterEpoch(DeferredCallbacks* deferred) {
   if (Hosted() == nullptr) return;
   const absl::Status status =
       absl::AbortedError(absl::StrCat("the shard has entered epoch ", admission_.epoch().value()));
-  FailGrants(status, outbox);
-  pulls_.FailIf([](const ParkedPull&) { return true; }, status, outbox);
-  if (state_->tokens != nullptr) Route(state_->tokens->Drop(status), outbox);
+  FailGrants(status, deferred);
+  pulls_.FailIf([](const ParkedPull&) { return true; }, status, deferred);
+  if (state_->tokens != nullptr) Route(state_->tokens->Drop(status), deferred);
   state_->step.Revoke();
   is_leaving_ = true;
   ++in_flight_;
-  EndFlight(outbox);
+  EndFlight(deferred);
 }
 
-void Shard::Impl::EndFlight(Outbox* outbox) {
+void Shard::Impl::EndFlight(DeferredCallbacks* deferred) {
   if (--in_flight_ > 0 || !is_leaving_) return;
   is_leaving_ = false;
-  LetGo(std::shared_ptr<HostedState>(std::move(state_)), outbox);
+  LetGo(std::shared_ptr<HostedState>(std::move(state_)), deferred);
 }
 
-void Shard::Impl::LetGo(std::shared_ptr<const void> memory, Outbox* outbox) const {
-  if (options_.run_in_background == nullptr) return outbox->LetGo(std::move(memory));
+void Shard::Impl::LetGo(std::shared_ptr<const void> memory, DeferredCallbacks* deferred) const {
+  if (options_.run_in_background == nullptr) return deferred->LetGo(std::move(memory));
   const auto held = std::make_shared<std::shared_ptr<const void>>(std::move(memory));
-  if (!options_.run_in_background([held] { held->reset(); })) outbox->LetGo(std::move(*held));
+  if (!options_.run_in_background([held] { held->reset(); })) deferred->LetGo(std::move(*held));
 }
 
 void Shard::Impl::DoInBackground(std::function<void()> work) {
@@ -164,9 +165,9 @@ Shard::Impl::~Impl() {
       +[](int* in_background) { return *in_background == 0; }, &in_background_));
 }
 
-void Shard::Impl::FailGrants(const absl::Status& status, Outbox* outbox) {
+void Shard::Impl::FailGrants(const absl::Status& status, DeferredCallbacks* deferred) {
   for (ParkedGrant& grant : std::exchange(grants_, {})) {
-    outbox->Answer<ClosedStep>(std::move(grant.done), status);
+    deferred->Answer<ClosedStep>(std::move(grant.done), status);
   }
 }
 
@@ -215,35 +216,35 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
 }
 
 absl::Status Shard::Impl::Finish(const Command& command) {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
     LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(command));
     phase_ = Phase::kFinished;
     const absl::Status status = absl::CancelledError("the job is over");
-    FailGrants(status, &outbox);
-    pulls_.FailIf([](const ParkedPull&) { return true; }, status, &outbox);
+    FailGrants(status, &deferred);
+    pulls_.FailIf([](const ParkedPull&) { return true; }, status, &deferred);
     if (Hosted() != nullptr && state_->tokens != nullptr) {
-      Route(state_->tokens->Finish(), &outbox);
+      Route(state_->tokens->Finish(), &deferred);
     }
   }
-  outbox.Run();
+  deferred.Run();
   return absl::OkStatus();
 }
 
 void Shard::Impl::Stop() {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     phase_ = Phase::kStopped;
-    FailGrants(Stopping(), &outbox);
-    pulls_.FailIf([](const ParkedPull&) { return true; }, Stopping(), &outbox);
+    FailGrants(Stopping(), &deferred);
+    pulls_.FailIf([](const ParkedPull&) { return true; }, Stopping(), &deferred);
     if (Hosted() != nullptr && state_->tokens != nullptr) {
-      Route(state_->tokens->Drop(Stopping()), &outbox);
+      Route(state_->tokens->Drop(Stopping()), &deferred);
     }
   }
-  outbox.Run();
+  deferred.Run();
 }
 
 }  // namespace lockstep::ps

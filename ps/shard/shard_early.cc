@@ -83,7 +83,7 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
       if (gradient.parts != nullptr) gradient.parts->LetGo(ready.range);
     }
   }
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     for (const EarlyRange& made : push->early) {
@@ -93,13 +93,13 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
       state.step.EndEarly(made.variable);
     }
     for (const EarlyRange& made : push->early) {
-      TryClose(&state, made.variable, closings, &outbox);
+      TryClose(&state, made.variable, closings, &deferred);
     }
-    for (const EarlyRange& made : push->early) RetryPulls(made, &outbox);
-    if (closings->empty()) EndFlight(&outbox);
+    for (const EarlyRange& made : push->early) RetryPulls(made, &deferred);
+    if (closings->empty()) EndFlight(&deferred);
   }
   push->early.clear();
-  outbox.Run();
+  deferred.Run();
 }
 
 }  // namespace lockstep::ps

@@ -23,8 +23,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/thread_pool.h"
 #include "ps/shard/admission.h"
+#include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/hosted_state.h"
-#include "ps/shard/outbox.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/shard.h"
 #include "ps/step/dense_update.h"
@@ -100,7 +100,7 @@ class Shard::Impl {
     std::vector<Writing> writings;
     std::shared_ptr<const GradientParts::Payload> kept;  // of gradients in parts
     std::vector<EarlyRange> early;
-    Outbox outbox;
+    DeferredCallbacks deferred;
     PushResult result;
     absl::Status refused;  // the first piece for which there was no room
   };
@@ -120,17 +120,19 @@ class Shard::Impl {
   }
 
   // Control.
-  void EnterEpoch(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EnterEpoch(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a part in in_flight_: the last one lets go of variables whose epoch is over.
-  void EndFlight(Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndFlight(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Large memory, which takes long.
-  void LetGo(std::shared_ptr<const void> memory, Outbox* outbox) const;
+  void LetGo(std::shared_ptr<const void> memory, DeferredCallbacks* deferred) const;
   // Does `work`, which counts in in_flight_, where it keeps nobody waiting.
   void DoInBackground(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
-  void FailGrants(const absl::Status& status, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Commit(GlobalStep step, bool last, Outbox* outbox)
+  void FailGrants(const absl::Status& status, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Route(TokenDesk::Answers answers, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Commit(GlobalStep step, bool last, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Route(TokenDesk::Answers answers, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Push.
   // Refuses what is malformed, by looking at the message alone: most of it without the lock.
@@ -158,12 +160,12 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Verdict Count(Incoming* incoming, PushInHand* push, std::vector<Closing>* closings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Abandon(HostedState* state, Inbox::Removed removed, Outbox* outbox)
+  void Abandon(HostedState* state, Inbox::Removed removed, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a gradient took, in the budget and in memory.
-  static void Release(HostedState* state, Incoming* incoming, Outbox* outbox);
+  static void Release(HostedState* state, Incoming* incoming, DeferredCallbacks* deferred);
   static void Release(HostedState* state, size_t variable, Tensor buffer,
-                      std::shared_ptr<GradientParts> parts, Outbox* outbox);
+                      std::shared_ptr<GradientParts> parts, DeferredCallbacks* deferred);
   Verdict Decide(HostedState* state, const PushKey& key, size_t variable, Verdict verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -191,24 +193,26 @@ class Shard::Impl {
   // The result, or the part for which the pull has to wait.
   static ParkedPulls::Attempt TryPull(const HostedState& state, ParkedPull* pull);
   static ParkedPulls::Attempt ReadVersion(const HostedState& state, ParkedPull* pull);
-  void ParkPull(ParkedPull pull, const AwaitedPart& part, PullTicket* ticket, Outbox* outbox)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ParkPull(ParkedPull pull, const AwaitedPart& part, PullTicket* ticket,
+                DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Those that wait for the newest version of the variable.
-  void RetryPulls(size_t variable, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RetryPulls(size_t variable, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Those that wait for a range that has just been made.
-  void RetryPulls(const EarlyRange& made, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RetryPulls(const EarlyRange& made, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Close.
-  absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done,
+                         DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
-  void Taken(HostedState* state, const Closing& closing, Outbox* outbox)
+  void Taken(HostedState* state, const Closing& closing, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the variable where it can close now. False: it cannot.
-  bool TryClose(HostedState* state, size_t variable, std::vector<Closing>* closings, Outbox* outbox)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Closing> CloseReady(HostedState* state, Outbox* outbox)
+  bool TryClose(HostedState* state, size_t variable, std::vector<Closing>* closings,
+                DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Closing> CloseReady(HostedState* state, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies and publishes, then completes the step and goes on with the next as long as there is
   // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
@@ -223,8 +227,9 @@ class Shard::Impl {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether what the terms keep takes too long to be copied by a thread that others wait for.
   bool CopiesLong(const HostedState& state, const GrantTerms& terms) const;
-  void PublishFrozen(HostedState* state, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, Outbox* outbox)
+  void PublishFrozen(HostedState* state, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK while every variable has this version: nothing is granted, and nothing of the step at hand
   // has been taken. FAILED_PRECONDITION otherwise.
@@ -242,14 +247,14 @@ class Shard::Impl {
   // The step shard waits for the step. What is to be kept of a step that is over, and of any at
   // another shard, is what there is as soon as no variable is closing: until then nothing further
   // is taken.
-  void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, Outbox* outbox)
+  void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As CompleteStep.
   bool KeepNow(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
   bool KeepNow(HostedState* state, const GrantTerms& terms, std::vector<Closing>* closings)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot, Outbox* outbox)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot,
+                 DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardOptions options_;
   ThreadPool pool_;

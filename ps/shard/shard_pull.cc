@@ -183,7 +183,7 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
                   std::move(done)};
   pull.in_memory = order.in_memory && !IsHalfWidth(order.wire_type);
   if (MayBeCopied(*pull.pieces)) pull.done = AfterCopying(pull.pieces, std::move(pull.done));
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     // Again: the view may have changed since. In the same epoch the catalog is the same.
@@ -194,22 +194,22 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
       if (pin.ok()) pull.pin = *std::move(pin);
     }
     if (!admitted.ok()) {
-      outbox.Answer<PullResult>(std::move(pull.done), admitted);
+      deferred.Answer<PullResult>(std::move(pull.done), admitted);
     } else if (!order.slot.empty() || order.averages) {
       auto result = order.slot.empty() ? ReadAverages(*state_, order.version, *pull.pieces)
                                        : ReadSlot(*state_, order.version, order.slot, *pull.pieces);
       if (result.ok()) result->pin = std::move(pull.pin);
-      outbox.Answer<PullResult>(std::move(pull.done), std::move(result));
+      deferred.Answer<PullResult>(std::move(pull.done), std::move(result));
     } else {
       ParkedPulls::Attempt attempt = TryPull(*state_, &pull);
       if (auto* const result = std::get_if<PullResult>(&attempt)) {
-        outbox.Answer<PullResult>(std::move(pull.done), std::move(*result));
+        deferred.Answer<PullResult>(std::move(pull.done), std::move(*result));
       } else {
-        ParkPull(std::move(pull), std::get<AwaitedPart>(attempt), order.ticket.get(), &outbox);
+        ParkPull(std::move(pull), std::get<AwaitedPart>(attempt), order.ticket.get(), &deferred);
       }
     }
   }
-  outbox.Run();
+  deferred.Run();
 }
 
 absl::StatusOr<ReaderPin> Shard::Impl::PinUnread(WorkerIndex worker,
@@ -243,30 +243,30 @@ absl::StatusOr<ReaderPin> Shard::Impl::PinUnread(WorkerIndex worker,
 }
 
 void Shard::Impl::ParkPull(ParkedPull pull, const AwaitedPart& part, PullTicket* ticket,
-                           Outbox* outbox) {
+                           DeferredCallbacks* deferred) {
   absl::StatusOr<uint64_t> parked;
   if (phase_ == Phase::kFinished) {
     parked = absl::CancelledError("the job is over");
   } else if (ticket != nullptr && ticket->is_cancelled) {
     parked = absl::CancelledError("the caller has withdrawn the pull");
   } else {
-    parked = pulls_.Park(&pull, part, outbox);
+    parked = pulls_.Park(&pull, part, deferred);
   }
   if (!parked.ok()) {
-    outbox->Answer<PullResult>(std::move(pull.done), parked.status());
+    deferred->Answer<PullResult>(std::move(pull.done), parked.status());
   } else if (ticket != nullptr) {
     ticket->pull = *parked;
   }
 }
 
 void Shard::Impl::CancelPull(PullTicket* ticket) {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     ticket->is_cancelled = true;
-    pulls_.Cancel(ticket->pull, &outbox);
+    pulls_.Cancel(ticket->pull, &deferred);
   }
-  outbox.Run();
+  deferred.Run();
 }
 
 absl::StatusOr<std::vector<ResolvedPiece>> Shard::Impl::CheckPull(const PullOrder& order) const {
@@ -322,22 +322,22 @@ ParkedPulls::Attempt Shard::Impl::ReadVersion(const HostedState& state, ParkedPu
               [&](const ResolvedPiece& piece) { return variable_of(piece).At(version); });
 }
 
-void Shard::Impl::RetryPulls(size_t variable, Outbox* outbox) {
+void Shard::Impl::RetryPulls(size_t variable, DeferredCallbacks* deferred) {
   if (pulls_.size() == 0) return;
   const HostedState& state = *state_;
   const auto attempt = [&state](ParkedPull* pull) { return TryPull(state, pull); };
   AwaitedPart part{state.variables[variable]->variable.newest_version(), variable};
-  pulls_.Retry(part, attempt, outbox);
+  pulls_.Retry(part, attempt, deferred);
   const size_t num_ranges = state.variables[variable]->early.arrived.size();
-  for (part.range = 0; part.range < num_ranges; ++part.range) pulls_.Retry(part, attempt, outbox);
+  for (part.range = 0; part.range < num_ranges; ++part.range) pulls_.Retry(part, attempt, deferred);
 }
 
-void Shard::Impl::RetryPulls(const EarlyRange& made, Outbox* outbox) {
+void Shard::Impl::RetryPulls(const EarlyRange& made, DeferredCallbacks* deferred) {
   const HostedState& state = *state_;
   const GlobalStep version = state.variables[made.variable]->variable.newest_version().next();
   pulls_.Retry(
       {version, made.variable, made.range},
-      [&state](ParkedPull* pull) { return TryPull(state, pull); }, outbox);
+      [&state](ParkedPull* pull) { return TryPull(state, pull); }, deferred);
 }
 
 }  // namespace lockstep::ps

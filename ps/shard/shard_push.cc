@@ -28,9 +28,9 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
   {
     absl::MutexLock lock(&mutex_);
     EndPush(&push, &closings);
-    if (closings.empty() && push.early.empty()) EndFlight(&push.outbox);
+    if (closings.empty() && push.early.empty()) EndFlight(&push.deferred);
   }
-  push.outbox.Run();
+  push.deferred.Run();
   if (!push.early.empty()) CloseEarly(&push, &closings);
   if (!closings.empty()) push.result.done = Settle(push.state, std::move(closings));
   if (!push.refused.ok()) return push.refused;
@@ -69,7 +69,7 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
   LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,
                             state.ledger.Open(push->key, order.local_step));
   if (age == PushLedger::Age::kNew) {
-    Abandon(&state, state.inbox.RemoveOf(push->key.worker), &push->outbox);
+    Abandon(&state, state.inbox.RemoveOf(push->key.worker), &push->deferred);
   }
   push->result.verdicts.reserve(order.pieces.size());
   push->writings.reserve(order.pieces.size());

@@ -188,7 +188,7 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
     }
     Verdict& verdict = push->result.verdicts[writing.piece];
     if (incoming.abandoned) {
-      if (incoming.writers == 0) Release(&state, &incoming, &push->outbox);
+      if (incoming.writers == 0) Release(&state, &incoming, &push->deferred);
       verdict = state.ledger.Find(incoming.key, incoming.variable);
     } else if (incoming.received == incoming.num_bytes) {
       verdict = Count(&incoming, push, closings);
@@ -202,17 +202,17 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
 // A variable of a push is whole.
 Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Closing>* closings) {
   HostedState* const state = push->state;
-  Outbox* const outbox = &push->outbox;
+  DeferredCallbacks* const deferred = &push->deferred;
   state->inbox.Remove(*incoming);
   const size_t variable = incoming->variable;
   const bool is_over = phase_ == Phase::kFinished || HasStopped(*state);
   if (is_over || state->step.IsCounted(variable, incoming->key.worker)) {
-    Release(state, incoming, outbox);
+    Release(state, incoming, deferred);
     return is_over ? Verdict::kStale : Verdict::kAccepted;
   }
   // Asynchronous: others have taken the last steps while this one was coming in.
   if (state->step.IsStale(variable, incoming->local_step)) {
-    Release(state, incoming, outbox);
+    Release(state, incoming, deferred);
     return Decide(state, incoming->key, variable, Verdict::kStale);
   }
   const bool arrives_whole =
@@ -221,33 +221,33 @@ Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Clo
                               std::move(incoming->buffer), std::move(incoming->indices),
                               std::move(incoming->parts)});
   const Verdict verdict = Decide(state, incoming->key, variable, Verdict::kAccepted);
-  if (!TryClose(state, variable, closings, outbox) && arrives_whole) {
+  if (!TryClose(state, variable, closings, deferred) && arrives_whole) {
     const size_t num_ranges = state->variables[variable]->early.arrived.size();
     for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
   }
   return verdict;
 }
 
-void Shard::Impl::Abandon(HostedState* state, Inbox::Removed removed, Outbox* outbox) {
+void Shard::Impl::Abandon(HostedState* state, Inbox::Removed removed, DeferredCallbacks* deferred) {
   for (const std::shared_ptr<Incoming>& incoming : removed) {
     incoming->abandoned = true;
     Forget(state, *incoming);
-    if (incoming->writers == 0) Release(state, incoming.get(), outbox);
+    if (incoming->writers == 0) Release(state, incoming.get(), deferred);
   }
 }
 
-void Shard::Impl::Release(HostedState* state, Incoming* incoming, Outbox* outbox) {
+void Shard::Impl::Release(HostedState* state, Incoming* incoming, DeferredCallbacks* deferred) {
   Release(state, incoming->variable, std::move(incoming->buffer), std::move(incoming->parts),
-          outbox);
+          deferred);
 }
 
 void Shard::Impl::Release(HostedState* state, size_t variable, Tensor buffer,
-                          std::shared_ptr<GradientParts> parts, Outbox* outbox) {
+                          std::shared_ptr<GradientParts> parts, DeferredCallbacks* deferred) {
   if (parts == nullptr) {
     state->budget.Release(variable, std::move(buffer));
   } else {
     state->budget.GiveBack(variable, parts->num_bytes());
-    outbox->LetGo(std::move(parts));
+    deferred->LetGo(std::move(parts));
   }
 }
 

@@ -98,24 +98,24 @@ std::shared_ptr<const Snapshot> Shard::Impl::CopyNewest() {
   mutex_.Lock();
   copy->scalars = state.scalars;
   state.is_copied = false;
-  Outbox outbox;
-  EndFlight(&outbox);
+  DeferredCallbacks deferred;
+  EndFlight(&deferred);
   mutex_.Unlock();
-  outbox.Run();
+  deferred.Run();
   mutex_.Lock();
   return copy;
 }
 
 absl::Status Shard::Impl::ReleaseSnapshot(const Command& command, GlobalStep version,
                                           const std::optional<EvaluatedVersion>& evaluation) {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
-    LetGo(state_->snapshots.Release(version), &outbox);
+    LetGo(state_->snapshots.Release(version), &deferred);
     if (evaluation.has_value()) state_->evaluations.Keep(*evaluation);
   }
-  outbox.Run();
+  deferred.Run();
   return absl::OkStatus();
 }
 

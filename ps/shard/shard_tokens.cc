@@ -9,19 +9,19 @@ namespace lockstep::ps {
 
 absl::StatusOr<GlobalStep> Shard::Impl::CommitStep(const Command& command, GlobalStep step,
                                                    bool last) {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   absl::StatusOr<GlobalStep> global_step;
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
-    LOCKSTEP_RETURN_IF_ERROR(Commit(step, last, &outbox));
+    LOCKSTEP_RETURN_IF_ERROR(Commit(step, last, &deferred));
     global_step = state_->global_step;
   }
-  outbox.Run();
+  deferred.Run();
   return global_step;
 }
 
-absl::Status Shard::Impl::Commit(GlobalStep step, bool last, Outbox* outbox) {
+absl::Status Shard::Impl::Commit(GlobalStep step, bool last, DeferredCallbacks* deferred) {
   HostedState& state = *state_;
   if (state.tokens == nullptr) {
     return absl::FailedPreconditionError(
@@ -36,15 +36,15 @@ absl::Status Shard::Impl::Commit(GlobalStep step, bool last, Outbox* outbox) {
   const bool is_next = step == state.global_step;
   if (is_next) state.global_step = step.next();
   if (last && step.next() == state.global_step) {
-    Route(state.tokens->Close(), outbox);
+    Route(state.tokens->Close(), deferred);
   } else if (is_next) {
-    Route(state.tokens->Commit(state.global_step), outbox);
+    Route(state.tokens->Commit(state.global_step), deferred);
   }
   return absl::OkStatus();
 }
 
 void Shard::Impl::DequeueToken(const DequeueOrder& order, Done<Token> done) {
-  Outbox outbox;
+  DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     absl::Status status = AdmitWorker(order.worker);
@@ -56,28 +56,28 @@ void Shard::Impl::DequeueToken(const DequeueOrder& order, Done<Token> done) {
       status = absl::InvalidArgumentError("dequeue_seq counts from 1, got 0");
     }
     if (!status.ok()) {
-      outbox.Answer<Token>(std::move(done), status);
+      deferred.Answer<Token>(std::move(done), status);
     } else {
       const WorkerIdentity& worker = order.worker;
       const DequeueCall call = ++last_dequeue_;
       dequeues_.emplace(call, std::move(done));
       Route(state_->tokens->Dequeue({worker.worker, worker.incarnation, order.dequeue_seq}, call,
                                     state_->ledger.NewestStamp(worker.worker, worker.incarnation)),
-            &outbox);
+            &deferred);
     }
   }
-  outbox.Run();
+  deferred.Run();
 }
 
-void Shard::Impl::Route(TokenDesk::Answers answers, Outbox* outbox) {
+void Shard::Impl::Route(TokenDesk::Answers answers, DeferredCallbacks* deferred) {
   for (TokenDesk::Answer& answer : answers) {
     const auto call = dequeues_.find(answer.call);
     LOCKSTEP_CHECK(call != dequeues_.end());
     if (answer.handout.ok()) {
       const GlobalStep step = answer.handout->done ? state_->global_step : answer.handout->step;
-      outbox->Answer<Token>(std::move(call->second), Token{step, answer.handout->done});
+      deferred->Answer<Token>(std::move(call->second), Token{step, answer.handout->done});
     } else {
-      outbox->Answer<Token>(std::move(call->second), answer.handout.status());
+      deferred->Answer<Token>(std::move(call->second), answer.handout.status());
     }
     dequeues_.erase(call);
   }

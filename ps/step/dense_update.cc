@@ -53,9 +53,9 @@ DenseUpdate::DenseUpdate(const Closing& closing, const UpdateRule& rule,
 }
 
 void DenseUpdate::Take(const Closing& closing, DenseAccumulator* accumulator) {
-  const DenseGradients taken = TakeGradients(
+  const DenseGradients sum = TakeGradients(
       closing, [](const HeldGradient& held) { return GradientOf(held).view; }, accumulator);
-  divisor_ = taken.divisor;
+  divisor_ = sum.divisor;
   for (const HeldGradient& held : closing.gradients) gradients_.push_back(GradientOf(held));
   for (size_t range = 0; range < is_early_.size(); ++range) {
     if (!is_early_[range]) ranges_.push_back(range);

@@ -19,9 +19,9 @@ auto TakeGradients(const Closing& closing, View view, Accumulator* accumulator) 
     const auto applied = accumulator->Apply(std::max(held.local_step, closing.step), view(held));
     LOCKSTEP_CHECK(applied.ok() && applied->accepted);
   }
-  auto taken = accumulator->Take(TakeId(), static_cast<int>(closing.required));
-  LOCKSTEP_CHECK(taken.ok() && taken->size() == 1);
-  return *std::move(taken->front().gradient);
+  auto means = accumulator->Take(TakeId(), static_cast<int>(closing.required));
+  LOCKSTEP_CHECK(means.ok() && means->size() == 1);
+  return *std::move(means->front().gradient);
 }
 
 }  // namespace lockstep::ps

@@ -46,7 +46,7 @@ class Waiting {
   ParkedPulls pulls;
 
  private:
-  Outbox outbox_;
+  DeferredCallbacks outbox_;
 };
 
 TEST_CASE("what becomes readable tries the pulls that wait for it, and no others") {

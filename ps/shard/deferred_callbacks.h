@@ -11,7 +11,7 @@
 namespace lockstep::ps {
 
 // Filled under the lock, run once without it, by the same thread.
-class Outbox {
+class DeferredCallbacks {
  public:
   template <typename T>
   void Answer(Done<T> done, absl::StatusOr<T> result) {
