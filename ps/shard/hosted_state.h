@@ -14,8 +14,8 @@
 #include "ps/shard/evaluations.h"
 #include "ps/shard/held_budget.h"
 #include "ps/shard/hosted_variable.h"
-#include "ps/shard/inbox.h"
 #include "ps/shard/orders.h"
+#include "ps/shard/reassembly_buffer.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/staleness_histogram.h"
 #include "ps/step/step_machine.h"
@@ -66,7 +66,7 @@ struct HostedState {
   std::vector<float> scalars;
 
   PushLedger ledger;
-  Inbox inbox;
+  ReassemblyBuffer reassembly;
   HeldBudget budget;
   StepMachine step;
   SnapshotStore snapshots;

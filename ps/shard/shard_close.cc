@@ -145,10 +145,11 @@ void Shard::Impl::Taken(HostedState* state, const Closing& closing, DeferredCall
   deferred->LetGo(hosted.variable.DropPrevious());
   std::ranges::fill(hosted.early.arrived, 0);
   state->budget.Close(closing.variable);
-  Inbox::Removed losers = state->inbox.RemoveIf(closing.variable, [&](const Incoming& incoming) {
-    return state->step.IsStale(closing.variable, incoming.local_step);
-  });
-  for (const std::shared_ptr<Incoming>& loser : losers) {
+  ReassemblyBuffer::Removed losers =
+      state->reassembly.RemoveIf(closing.variable, [&](const PartialGradient& incoming) {
+        return state->step.IsStale(closing.variable, incoming.local_step);
+      });
+  for (const std::shared_ptr<PartialGradient>& loser : losers) {
     Decide(state, loser->key, loser->variable, Verdict::kStale);
   }
   Abandon(state, std::move(losers), deferred);

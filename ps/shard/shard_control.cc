@@ -105,10 +105,11 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
       return !admission_.IsMember(of.first);
     });
     if (Hosted() != nullptr) {
-      const auto has_left = [this](const Incoming& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return !admission_.IsMember(incoming.key.worker, incoming.key.incarnation);
-      };
-      Abandon(state_.get(), state_->inbox.RemoveIf(has_left), &deferred);
+      const auto has_left =
+          [this](const PartialGradient& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+            return !admission_.IsMember(incoming.key.worker, incoming.key.incarnation);
+          };
+      Abandon(state_.get(), state_->reassembly.RemoveIf(has_left), &deferred);
       if (state_->tokens != nullptr)
         Route(state_->tokens->SetView(admission_.members()), &deferred);
     }

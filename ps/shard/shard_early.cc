@@ -13,7 +13,7 @@ void Shard::Impl::Arrived(HostedState* state, size_t variable, size_t range, Pus
   }
 }
 
-void Shard::Impl::Forget(HostedState* state, const Incoming& incoming) {
+void Shard::Impl::Forget(HostedState* state, const PartialGradient& incoming) {
   // Once the variable has closed, others count.
   if (!incoming.counts_early || incoming.local_step != state->step.StepOf(incoming.variable)) {
     return;
@@ -65,7 +65,7 @@ Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const HostedState& s
     if (whole != nullptr) {
       gradients.push_back(GradientOf(*whole));
     } else {
-      const auto incoming = state.inbox.Find(worker, variable);
+      const auto incoming = state.reassembly.Find(worker, variable);
       LOCKSTEP_CHECK(incoming != nullptr && incoming->parts != nullptr);
       gradients.push_back({incoming->parts->view(), incoming->parts});
     }

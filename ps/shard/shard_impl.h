@@ -93,7 +93,7 @@ class Shard::Impl {
     std::vector<size_t> variables;  // of the pieces
     struct Writing {
       size_t piece;
-      std::shared_ptr<Incoming> incoming;
+      std::shared_ptr<PartialGradient> incoming;
       std::byte* to = nullptr;  // where offset 0 is copied to; null: the gradient is in parts
       std::vector<Brought> brought;
     };
@@ -150,20 +150,20 @@ class Shard::Impl {
                                        size_t piece, size_t variable);
   // Finds a place for a gradient of which nothing has come yet. Null: there is none, and the piece
   // is refused; or all of it is here, and what is to be copied of it is in the push.
-  std::shared_ptr<Incoming> Begin(const PushOrder& order, size_t piece, uint64_t position,
-                                  PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<PartialGradient> Begin(const PushOrder& order, size_t piece, uint64_t position,
+                                         PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // In a buffer or, where its messages may stay, in parts.
-  static bool FindRoom(HostedState* state, DType type, bool may_stay, Incoming* incoming);
+  static bool FindRoom(HostedState* state, DType type, bool may_stay, PartialGradient* incoming);
   // Copies what is to be copied.
   static void BringIn(const PushOrder& order, PushInHand* push);
   void EndPush(PushInHand* push, std::vector<Closing>* closings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict Count(Incoming* incoming, PushInHand* push, std::vector<Closing>* closings)
+  Verdict Count(PartialGradient* incoming, PushInHand* push, std::vector<Closing>* closings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Abandon(HostedState* state, Inbox::Removed removed, DeferredCallbacks* deferred)
+  void Abandon(HostedState* state, ReassemblyBuffer::Removed removed, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a gradient took, in the budget and in memory.
-  static void Release(HostedState* state, Incoming* incoming, DeferredCallbacks* deferred);
+  static void Release(HostedState* state, PartialGradient* incoming, DeferredCallbacks* deferred);
   static void Release(HostedState* state, size_t variable, Tensor buffer,
                       std::shared_ptr<GradientParts> parts, DeferredCallbacks* deferred);
   Verdict Decide(HostedState* state, const PushKey& key, size_t variable, Verdict verdict)
@@ -173,7 +173,7 @@ class Shard::Impl {
   // A replica's range is whole: with the last replica's it can be made.
   static void Arrived(HostedState* state, size_t variable, size_t range, PushInHand* push);
   // The same undone, of ranges that have not been made.
-  static void Forget(HostedState* state, const Incoming& incoming);
+  static void Forget(HostedState* state, const PartialGradient& incoming);
   // Of the step at hand, and before the rest.
   static bool IsMade(const HostedState& state, size_t variable, size_t range);
   // Claims what can be made now, and leaves in `push` that alone.

@@ -69,7 +69,7 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
   LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,
                             state.ledger.Open(push->key, order.local_step));
   if (age == PushLedger::Age::kNew) {
-    Abandon(&state, state.inbox.RemoveOf(push->key.worker), &push->deferred);
+    Abandon(&state, state.reassembly.RemoveOf(push->key.worker), &push->deferred);
   }
   push->result.verdicts.reserve(order.pieces.size());
   push->writings.reserve(order.pieces.size());
@@ -91,7 +91,7 @@ absl::Status Shard::Impl::CheckSameGradient(const HostedState& state, const Push
   for (size_t i = 0; i < order.pieces.size() && !order.ask; ++i) {
     const CatalogEntry& entry = state.catalog[push.variables[i]];
     const PushPiece& piece = order.pieces[i];
-    const auto incoming = state.inbox.Find(push.key, push.variables[i]);
+    const auto incoming = state.reassembly.Find(push.key, push.variables[i]);
     if (incoming == nullptr) continue;
     const auto differs = [&](const auto& now, const auto& before) {
       return absl::InvalidArgumentError(absl::StrCat(

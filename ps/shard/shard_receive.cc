@@ -38,7 +38,8 @@ uint64_t BytesOf(const std::vector<std::span<const std::byte>>& spans) {
 void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t position,
                           PushInHand* push) {
   HostedState& state = *push->state;
-  std::shared_ptr<Incoming> incoming = state.inbox.Find(push->key, push->variables[piece]);
+  std::shared_ptr<PartialGradient> incoming =
+      state.reassembly.Find(push->key, push->variables[piece]);
   if (incoming == nullptr) {
     incoming = Begin(order, piece, position, push);
     if (incoming == nullptr) return;
@@ -59,15 +60,15 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
   }
 }
 
-std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piece,
-                                             uint64_t position, PushInHand* push) {
+std::shared_ptr<PartialGradient> Shard::Impl::Begin(const PushOrder& order, size_t piece,
+                                                    uint64_t position, PushInHand* push) {
   HostedState& state = *push->state;
   const size_t variable = push->variables[piece];
   const CatalogEntry& entry = state.catalog[variable];
   const PushPiece& header = order.pieces[piece];
   // ResolvePush has seen that there is such a size.
   const uint64_t bytes = *entry.GradientBytes(header.dtype, header.rows);
-  auto incoming = std::make_shared<Incoming>();
+  auto incoming = std::make_shared<PartialGradient>();
   incoming->key = push->key;
   incoming->local_step = order.local_step;
   incoming->variable = variable;
@@ -78,7 +79,7 @@ std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piec
     incoming->claimed.Claim(0, bytes);
     incoming->received = incoming->buffer.num_bytes();
     ++incoming->writers;
-    state.inbox.Add(incoming);
+    state.reassembly.Add(incoming);
     PushInHand::Writing writing{piece, incoming, nullptr, {}};
     if (const uint64_t index_bytes = bytes - incoming->received; index_bytes > 0) {
       incoming->indices = Tensor(DType::kInt64, Shape({header.rows}));
@@ -98,11 +99,12 @@ std::shared_ptr<Incoming> Shard::Impl::Begin(const PushOrder& order, size_t piec
     }
     return nullptr;
   }
-  state.inbox.Add(incoming);
+  state.reassembly.Add(incoming);
   return incoming;
 }
 
-bool Shard::Impl::FindRoom(HostedState* state, DType type, bool may_stay, Incoming* incoming) {
+bool Shard::Impl::FindRoom(HostedState* state, DType type, bool may_stay,
+                           PartialGradient* incoming) {
   const size_t variable = incoming->variable;
   const CatalogEntry& entry = state->catalog[variable];
   if (!may_stay || entry.is_sparse || incoming->num_bytes < kLeastInParts) {
@@ -176,7 +178,7 @@ void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
 void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
   HostedState& state = *push->state;
   for (PushInHand::Writing& writing : push->writings) {
-    Incoming& incoming = *writing.incoming;
+    PartialGradient& incoming = *writing.incoming;
     --incoming.writers;
     for (const Brought& part : writing.brought) {
       incoming.received += part.size;
@@ -200,10 +202,11 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
 }
 
 // A variable of a push is whole.
-Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Closing>* closings) {
+Verdict Shard::Impl::Count(PartialGradient* incoming, PushInHand* push,
+                           std::vector<Closing>* closings) {
   HostedState* const state = push->state;
   DeferredCallbacks* const deferred = &push->deferred;
-  state->inbox.Remove(*incoming);
+  state->reassembly.Remove(*incoming);
   const size_t variable = incoming->variable;
   const bool is_over = phase_ == Phase::kFinished || HasStopped(*state);
   if (is_over || state->step.IsCounted(variable, incoming->key.worker)) {
@@ -228,15 +231,17 @@ Verdict Shard::Impl::Count(Incoming* incoming, PushInHand* push, std::vector<Clo
   return verdict;
 }
 
-void Shard::Impl::Abandon(HostedState* state, Inbox::Removed removed, DeferredCallbacks* deferred) {
-  for (const std::shared_ptr<Incoming>& incoming : removed) {
+void Shard::Impl::Abandon(HostedState* state, ReassemblyBuffer::Removed removed,
+                          DeferredCallbacks* deferred) {
+  for (const std::shared_ptr<PartialGradient>& incoming : removed) {
     incoming->abandoned = true;
     Forget(state, *incoming);
     if (incoming->writers == 0) Release(state, incoming.get(), deferred);
   }
 }
 
-void Shard::Impl::Release(HostedState* state, Incoming* incoming, DeferredCallbacks* deferred) {
+void Shard::Impl::Release(HostedState* state, PartialGradient* incoming,
+                          DeferredCallbacks* deferred) {
   Release(state, incoming->variable, std::move(incoming->buffer), std::move(incoming->parts),
           deferred);
 }

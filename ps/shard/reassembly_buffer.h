@@ -17,11 +17,11 @@ namespace lockstep::ps {
 
 // One variable of one push while it comes in. The fields are guarded by the shard's lock, except
 // that a range of the buffer's bytes is written, without the lock, by whoever claimed it.
-struct Incoming {
-  // The others of the worker, and of the variable: the inbox's.
+struct PartialGradient {
+  // The others of the worker, and of the variable: the reassembly's.
   struct Links {
-    Incoming* previous = nullptr;
-    Incoming* next = nullptr;
+    PartialGradient* previous = nullptr;
+    PartialGradient* next = nullptr;
   };
 
   PushKey key;
@@ -35,7 +35,7 @@ struct Incoming {
   uint64_t received = 0;      // bytes
   int writers = 0;            // messages that are being taken in
   bool counts_early = false;  // in HostedVariable::early, range by range
-  bool abandoned = false;     // no longer in the inbox: the last writer gives the buffer back
+  bool abandoned = false;     // no longer in the reassembly: the last writer gives the buffer back
   Links of_worker;
   Links of_variable;
 
@@ -43,30 +43,31 @@ struct Incoming {
 };
 
 // Not thread-safe. What is removed is returned, for the caller to give back the buffers.
-class Inbox {
+class ReassemblyBuffer {
  public:
-  using Removed = std::vector<std::shared_ptr<Incoming>>;
+  using Removed = std::vector<std::shared_ptr<PartialGradient>>;
 
   // nullptr when nothing of the push has come.
-  std::shared_ptr<Incoming> Find(const PushKey& key, size_t variable) const;
+  std::shared_ptr<PartialGradient> Find(const PushKey& key, size_t variable) const;
   // Whatever push of the worker it is.
-  std::shared_ptr<Incoming> Find(WorkerIndex worker, size_t variable) const;
+  std::shared_ptr<PartialGradient> Find(WorkerIndex worker, size_t variable) const;
   // Nothing of this worker's may be there for the variable (CHECK).
-  void Add(std::shared_ptr<Incoming> incoming);
-  void Remove(const Incoming& incoming);
+  void Add(std::shared_ptr<PartialGradient> incoming);
+  void Remove(const PartialGradient& incoming);
   // All of the worker's.
   Removed RemoveOf(WorkerIndex worker);
   // Of the variable, those of which it is true.
-  Removed RemoveIf(size_t variable, absl::FunctionRef<bool(const Incoming&)> condition);
+  Removed RemoveIf(size_t variable, absl::FunctionRef<bool(const PartialGradient&)> condition);
   // The same of all variables.
-  Removed RemoveIf(absl::FunctionRef<bool(const Incoming&)> condition);
+  Removed RemoveIf(absl::FunctionRef<bool(const PartialGradient&)> condition);
 
  private:
-  std::shared_ptr<Incoming> Take(const Incoming& incoming);
+  std::shared_ptr<PartialGradient> Take(const PartialGradient& incoming);
 
-  absl::flat_hash_map<std::pair<WorkerIndex, size_t>, std::shared_ptr<Incoming>> incoming_;
-  absl::flat_hash_map<WorkerIndex, Incoming*> first_of_worker_;
-  std::vector<Incoming*> first_of_variable_;  // as far as there have been any; otherwise null
+  absl::flat_hash_map<std::pair<WorkerIndex, size_t>, std::shared_ptr<PartialGradient>> incoming_;
+  absl::flat_hash_map<WorkerIndex, PartialGradient*> first_of_worker_;
+  std::vector<PartialGradient*>
+      first_of_variable_;  // as far as there have been any; otherwise null
 };
 
 }  // namespace lockstep::ps
