@@ -35,7 +35,7 @@ struct HostedVariable {
   bool is_averaged = false;
   std::shared_ptr<SharedTable> table;  // the variable's, if it is one
   EarlyClose early = {};
-  uint64_t extra_bytes = 0;  // as counted in HostedState::extra_bytes
+  uint64_t extra_bytes = 0;  // as counted in EpochState::extra_bytes
 
   // nullptr without one.
   const MutableTensorView* average() const {

@@ -9,11 +9,11 @@
 
 namespace lockstep::ps {
 
-bool Shard::Impl::HasStopped(const HostedState& state) const {
+bool Shard::Impl::HasStopped(const EpochState& state) const {
   return state.asynchronous.has_value() && state.asynchronous->stopped;
 }
 
-void Shard::Impl::GrantItself(HostedState* state) {
+void Shard::Impl::GrantItself(EpochState* state) {
   AsynchronousState& asynchronous = *state->asynchronous;
   const GlobalStep step = state->step.shard_step();
   asynchronous.stopped |= asynchronous.end.has_value() && step >= *asynchronous.end;
@@ -35,7 +35,7 @@ void Shard::Impl::GrantItself(HostedState* state) {
 
 void Shard::Impl::ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done,
                                 DeferredCallbacks* deferred) {
-  HostedState& state = *state_;
+  EpochState& state = *state_;
   const bool waits = state.tokens != nullptr && order.step >= state.step.shard_step();
   if (!waits && !order.keep_values && !order.keep_slots && !order.last) {
     return deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
@@ -68,7 +68,7 @@ ClosedStep Shard::Impl::ClosedNow(GlobalStep step) const {
   return closed;
 }
 
-bool Shard::Impl::KeepNow(HostedState* state, std::vector<Closing>* closings) {
+bool Shard::Impl::KeepNow(EpochState* state, std::vector<Closing>* closings) {
   if (!state->asynchronous.has_value()) return false;
   GrantTerms terms;
   {
@@ -91,7 +91,7 @@ bool Shard::Impl::KeepNow(HostedState* state, std::vector<Closing>* closings) {
   return false;
 }
 
-bool Shard::Impl::KeepNow(HostedState* state, const GrantTerms& terms,
+bool Shard::Impl::KeepNow(EpochState* state, const GrantTerms& terms,
                           std::vector<Closing>* closings) {
   // Copying takes long; no variable closes meanwhile, because nothing is granted.
   const std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
@@ -113,7 +113,7 @@ bool Shard::Impl::KeepNow(HostedState* state, const GrantTerms& terms,
 }
 
 // Those that the snapshot satisfies; one that came meanwhile may want more.
-void Shard::Impl::AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot,
+void Shard::Impl::AnswerNow(EpochState* state, const std::shared_ptr<Snapshot>& snapshot,
                             DeferredCallbacks* deferred) {
   const auto is_answered = [&](ParkedGrant& grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!grant.now) return false;

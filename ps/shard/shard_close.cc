@@ -37,11 +37,11 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
   return statistic;
 }
 
-bool IsSparse(const HostedState& state, const Closing& closing) {
+bool IsSparse(const EpochState& state, const Closing& closing) {
   return std::holds_alternative<SparseAccumulator>(state.variables[closing.variable]->accumulator);
 }
 
-DenseUpdate BeginDense(const HostedState& state, const Closing& closing) {
+DenseUpdate BeginDense(const EpochState& state, const Closing& closing) {
   HostedVariable& hosted = *state.variables[closing.variable];
   auto* const accumulator = &std::get<DenseAccumulator>(hosted.accumulator);
   if (std::optional<DenseUpdate> begun = std::exchange(hosted.early.update, std::nullopt)) {
@@ -51,7 +51,7 @@ DenseUpdate BeginDense(const HostedState& state, const Closing& closing) {
   return DenseUpdate(closing, *hosted.rule, state.scalars, &hosted.variable, accumulator);
 }
 
-NextValue ComputeRows(const HostedState& state, const Closing& closing, RunRanges run) {
+NextValue ComputeRows(const EpochState& state, const Closing& closing, RunRanges run) {
   HostedVariable& hosted = *state.variables[closing.variable];
   absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
   return ComputeNextValue(closing, *hosted.rule, state.scalars, run, &hosted.variable,
@@ -61,7 +61,7 @@ NextValue ComputeRows(const HostedState& state, const Closing& closing, RunRange
 }  // namespace
 
 void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
-  HostedState* state = nullptr;
+  EpochState* state = nullptr;
   std::vector<Closing> closings;
   DeferredCallbacks deferred;
   {
@@ -85,7 +85,7 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
                                     DeferredCallbacks* deferred) {
   LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(order.command));
   if (phase_ == Phase::kFinished) return absl::FailedPreconditionError("the job is over");
-  HostedState& state = *state_;
+  EpochState& state = *state_;
   if (state.is_copied) {
     return absl::UnavailableError("the shard copies its variables for a checkpoint: try again");
   }
@@ -134,7 +134,7 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
   return absl::OkStatus();
 }
 
-void Shard::Impl::Taken(HostedState* state, const Closing& closing, DeferredCallbacks* deferred) {
+void Shard::Impl::Taken(EpochState* state, const Closing& closing, DeferredCallbacks* deferred) {
   if (state->asynchronous.has_value()) {
     for (const HeldGradient& gradient : closing.gradients) {
       state->asynchronous->staleness.Add(
@@ -155,7 +155,7 @@ void Shard::Impl::Taken(HostedState* state, const Closing& closing, DeferredCall
   Abandon(state, std::move(losers), deferred);
 }
 
-bool Shard::Impl::TryClose(HostedState* state, size_t variable, std::vector<Closing>* closings,
+bool Shard::Impl::TryClose(EpochState* state, size_t variable, std::vector<Closing>* closings,
                            DeferredCallbacks* deferred) {
   std::optional<Closing> closing = state->step.TryClose(variable);
   if (!closing.has_value()) return false;
@@ -164,13 +164,13 @@ bool Shard::Impl::TryClose(HostedState* state, size_t variable, std::vector<Clos
   return true;
 }
 
-std::vector<Closing> Shard::Impl::CloseReady(HostedState* state, DeferredCallbacks* deferred) {
+std::vector<Closing> Shard::Impl::CloseReady(EpochState* state, DeferredCallbacks* deferred) {
   std::vector<Closing> closings = state->step.CloseReady();
   for (const Closing& closing : closings) Taken(state, closing, deferred);
   return closings;
 }
 
-bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
+bool Shard::Impl::Settle(EpochState* state, std::vector<Closing> closings) {
   do {
     const auto dense =
         std::stable_partition(closings.begin(), closings.end(),
@@ -192,7 +192,7 @@ bool Shard::Impl::Settle(HostedState* state, std::vector<Closing> closings) {
   return has_stopped;
 }
 
-void Shard::Impl::CloseRows(HostedState* state, Closing* closing) {
+void Shard::Impl::CloseRows(EpochState* state, Closing* closing) {
   const auto run = [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
     pool_.ForRanges(count, step, work);
   };
@@ -200,7 +200,7 @@ void Shard::Impl::CloseRows(HostedState* state, Closing* closing) {
   Publish(state, absl::MakeSpan(closing, 1), absl::MakeSpan(&next, 1));
 }
 
-void Shard::Impl::CloseDense(HostedState* state, absl::Span<Closing> closings) {
+void Shard::Impl::CloseDense(EpochState* state, absl::Span<Closing> closings) {
   std::vector<DenseUpdate> updates;
   updates.reserve(closings.size());
   for (const Closing& closing : closings) updates.push_back(BeginDense(*state, closing));
@@ -219,7 +219,7 @@ void Shard::Impl::CloseDense(HostedState* state, absl::Span<Closing> closings) {
   });
 }
 
-void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
+void Shard::Impl::Publish(EpochState* state, absl::Span<Closing> closings,
                           absl::Span<NextValue> next) {
   DeferredCallbacks deferred;
   {
@@ -247,7 +247,7 @@ void Shard::Impl::Publish(HostedState* state, absl::Span<Closing> closings,
 }
 
 // True when there is more to do: `closings`, or a further step that needs nothing else.
-bool Shard::Impl::CompleteStep(HostedState* state, std::vector<Closing>* closings) {
+bool Shard::Impl::CompleteStep(EpochState* state, std::vector<Closing>* closings) {
   GrantTerms terms;
   {
     absl::MutexLock lock(&mutex_);
@@ -264,11 +264,11 @@ bool Shard::Impl::CompleteStep(HostedState* state, std::vector<Closing>* closing
   return false;
 }
 
-bool Shard::Impl::CopiesLong(const HostedState& state, const GrantTerms& terms) const {
+bool Shard::Impl::CopiesLong(const EpochState& state, const GrantTerms& terms) const {
   return options_.run_in_background != nullptr && SnapshotBytes(state, terms) > kCopiedAtOnce;
 }
 
-bool Shard::Impl::CompleteStep(HostedState* state, GrantTerms terms,
+bool Shard::Impl::CompleteStep(EpochState* state, GrantTerms terms,
                                std::vector<Closing>* closings) {
   while (true) {
     // Copying takes long; no variable closes meanwhile, because the next step has not begun.
@@ -294,7 +294,7 @@ bool Shard::Impl::CompleteStep(HostedState* state, GrantTerms terms,
 }
 
 // What does not change has every version that the others have.
-void Shard::Impl::PublishFrozen(HostedState* state, DeferredCallbacks* deferred) {
+void Shard::Impl::PublishFrozen(EpochState* state, DeferredCallbacks* deferred) {
   for (size_t i = 0; i < state->catalog.size(); ++i) {
     if (!state->catalog[i].is_frozen) continue;
     state->variables[i]->variable.PublishUnchanged();
@@ -302,7 +302,7 @@ void Shard::Impl::PublishFrozen(HostedState* state, DeferredCallbacks* deferred)
   }
 }
 
-void Shard::Impl::GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot,
+void Shard::Impl::GoOn(EpochState* state, std::shared_ptr<Snapshot> snapshot,
                        DeferredCallbacks* deferred) {
   const GrantTerms terms = *state->step.terms();
   const GlobalStep step = state->step.shard_step();

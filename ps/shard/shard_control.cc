@@ -11,7 +11,7 @@ namespace {
 
 absl::Status Stopping() { return absl::CancelledError("the parameter server is stopping"); }
 
-CreatedVariables Created(const HostedState& state) {
+CreatedVariables Created(const EpochState& state) {
   CreatedVariables created{.bytes = static_cast<int64_t>(state.catalog.num_bytes())};
   for (const SlotSpec& slot : state.rule->slots()) created.slots.push_back(slot.name);
   return created;
@@ -137,7 +137,7 @@ void Shard::Impl::EnterEpoch(DeferredCallbacks* deferred) {
 void Shard::Impl::EndFlight(DeferredCallbacks* deferred) {
   if (--in_flight_ > 0 || !is_leaving_) return;
   is_leaving_ = false;
-  LetGo(std::shared_ptr<HostedState>(std::move(state_)), deferred);
+  LetGo(std::shared_ptr<EpochState>(std::move(state_)), deferred);
 }
 
 void Shard::Impl::LetGo(std::shared_ptr<const void> memory, DeferredCallbacks* deferred) const {

@@ -6,14 +6,14 @@
 
 namespace lockstep::ps {
 
-void Shard::Impl::Arrived(HostedState* state, size_t variable, size_t range, PushInHand* push) {
+void Shard::Impl::Arrived(EpochState* state, size_t variable, size_t range, PushInHand* push) {
   EarlyClose& early = state->variables[variable]->early;
   if (++early.arrived[range] == state->replicas_to_aggregate) {
     push->early.push_back({variable, range, {}});
   }
 }
 
-void Shard::Impl::Forget(HostedState* state, const PartialGradient& incoming) {
+void Shard::Impl::Forget(EpochState* state, const PartialGradient& incoming) {
   // Once the variable has closed, others count.
   if (!incoming.counts_early || incoming.local_step != state->step.StepOf(incoming.variable)) {
     return;
@@ -25,7 +25,7 @@ void Shard::Impl::Forget(HostedState* state, const PartialGradient& incoming) {
   }
 }
 
-bool Shard::Impl::IsMade(const HostedState& state, size_t variable, size_t range) {
+bool Shard::Impl::IsMade(const EpochState& state, size_t variable, size_t range) {
   // Once it is taken, the update is another thread's, and of a step that is over.
   if (state.step.IsTaken(variable)) return false;
   const std::optional<DenseUpdate>& update = state.variables[variable]->early.update;
@@ -33,7 +33,7 @@ bool Shard::Impl::IsMade(const HostedState& state, size_t variable, size_t range
 }
 
 void Shard::Impl::BeginEarly(PushInHand* push) {
-  HostedState& state = *push->state;
+  EpochState& state = *push->state;
   std::erase_if(push->early, [&](const EarlyRange& ready) {
     return phase_ == Phase::kFinished || !state.step.terms().has_value() ||
            state.step.IsTaken(ready.variable);
@@ -56,7 +56,7 @@ void Shard::Impl::BeginEarly(PushInHand* push) {
   }
 }
 
-Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const HostedState& state,
+Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const EpochState& state,
                                                             size_t variable) {
   EarlyRange::Gradients gradients;
   for (uint32_t i = 0; i < state.replicas_to_aggregate; ++i) {
@@ -74,7 +74,7 @@ Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const HostedState& s
 }
 
 void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
-  HostedState& state = *push->state;
+  EpochState& state = *push->state;
   // Here, and not on helping threads: what has just come is in this core's caches, and who waits
   // for helpers waits for all that runs on their cores.
   for (EarlyRange& ready : push->early) {

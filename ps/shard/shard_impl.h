@@ -24,7 +24,7 @@
 #include "common/base/thread_pool.h"
 #include "ps/shard/admission.h"
 #include "ps/shard/deferred_callbacks.h"
-#include "ps/shard/hosted_state.h"
+#include "ps/shard/epoch_state.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/shard.h"
 #include "ps/step/dense_update.h"
@@ -88,7 +88,7 @@ class Shard::Impl {
   // A message on its way through Push.
   struct PushInHand {
     std::shared_ptr<const Catalog> catalog;
-    HostedState* state = nullptr;  // stays while in_flight_ counts this push
+    EpochState* state = nullptr;  // stays while in_flight_ counts this push
     PushKey key;
     std::vector<size_t> variables;  // of the pieces
     struct Writing {
@@ -115,7 +115,7 @@ class Shard::Impl {
   ShardState StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Null: there are none, or they are of an epoch that is over.
-  HostedState* Hosted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  EpochState* Hosted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return is_leaving_ ? nullptr : state_.get();
   }
 
@@ -139,46 +139,46 @@ class Shard::Impl {
   absl::Status CheckPush(const PushOrder& order, PushInHand* push) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status BeginPush(const PushOrder& order, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static absl::Status CheckSameGradient(const HostedState& state, const PushOrder& order,
+  static absl::Status CheckSameGradient(const EpochState& state, const PushOrder& order,
                                         const PushInHand& push);
   Verdict Judge(const PushOrder& order, size_t variable, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Receive(const PushOrder& order, size_t piece, uint64_t position, PushInHand* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The gradient where the worker wrote it; nullopt where it is to be copied.
-  static std::optional<Tensor> InPlace(const HostedState& state, const PushOrder& order,
+  static std::optional<Tensor> InPlace(const EpochState& state, const PushOrder& order,
                                        size_t piece, size_t variable);
   // Finds a place for a gradient of which nothing has come yet. Null: there is none, and the piece
   // is refused; or all of it is here, and what is to be copied of it is in the push.
   std::shared_ptr<PartialGradient> Begin(const PushOrder& order, size_t piece, uint64_t position,
                                          PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // In a buffer or, where its messages may stay, in parts.
-  static bool FindRoom(HostedState* state, DType type, bool may_stay, PartialGradient* incoming);
+  static bool FindRoom(EpochState* state, DType type, bool may_stay, PartialGradient* incoming);
   // Copies what is to be copied.
   static void BringIn(const PushOrder& order, PushInHand* push);
   void EndPush(PushInHand* push, std::vector<Closing>* closings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Verdict Count(PartialGradient* incoming, PushInHand* push, std::vector<Closing>* closings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Abandon(HostedState* state, ReassemblyBuffer::Removed removed, DeferredCallbacks* deferred)
+  void Abandon(EpochState* state, ReassemblyBuffer::Removed removed, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a gradient took, in the budget and in memory.
-  static void Release(HostedState* state, PartialGradient* incoming, DeferredCallbacks* deferred);
-  static void Release(HostedState* state, size_t variable, Tensor buffer,
+  static void Release(EpochState* state, PartialGradient* incoming, DeferredCallbacks* deferred);
+  static void Release(EpochState* state, size_t variable, Tensor buffer,
                       std::shared_ptr<GradientParts> parts, DeferredCallbacks* deferred);
-  Verdict Decide(HostedState* state, const PushKey& key, size_t variable, Verdict verdict)
+  Verdict Decide(EpochState* state, const PushKey& key, size_t variable, Verdict verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Early.
   // A replica's range is whole: with the last replica's it can be made.
-  static void Arrived(HostedState* state, size_t variable, size_t range, PushInHand* push);
+  static void Arrived(EpochState* state, size_t variable, size_t range, PushInHand* push);
   // The same undone, of ranges that have not been made.
-  static void Forget(HostedState* state, const PartialGradient& incoming);
+  static void Forget(EpochState* state, const PartialGradient& incoming);
   // Of the step at hand, and before the rest.
-  static bool IsMade(const HostedState& state, size_t variable, size_t range);
+  static bool IsMade(const EpochState& state, size_t variable, size_t range);
   // Claims what can be made now, and leaves in `push` that alone.
   void BeginEarly(PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static EarlyRange::Gradients GradientsOf(const HostedState& state, size_t variable);
+  static EarlyRange::Gradients GradientsOf(const EpochState& state, size_t variable);
   // Makes and shows it; what closes with it is the caller's. Without closings, ends the caller's
   // part in in_flight_.
   void CloseEarly(PushInHand* push, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -191,8 +191,8 @@ class Shard::Impl {
   absl::StatusOr<ReaderPin> PinUnread(WorkerIndex worker, const std::vector<ResolvedPiece>& pieces)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The result, or the part for which the pull has to wait.
-  static ParkedPulls::Attempt TryPull(const HostedState& state, ParkedPull* pull);
-  static ParkedPulls::Attempt ReadVersion(const HostedState& state, ParkedPull* pull);
+  static ParkedPulls::Attempt TryPull(const EpochState& state, ParkedPull* pull);
+  static ParkedPulls::Attempt ReadVersion(const EpochState& state, ParkedPull* pull);
   void ParkPull(ParkedPull pull, const AwaitedPart& part, PullTicket* ticket,
                 DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Those that wait for the newest version of the variable.
@@ -207,29 +207,29 @@ class Shard::Impl {
                          DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
-  void Taken(HostedState* state, const Closing& closing, DeferredCallbacks* deferred)
+  void Taken(EpochState* state, const Closing& closing, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the variable where it can close now. False: it cannot.
-  bool TryClose(HostedState* state, size_t variable, std::vector<Closing>* closings,
+  bool TryClose(EpochState* state, size_t variable, std::vector<Closing>* closings,
                 DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Closing> CloseReady(HostedState* state, DeferredCallbacks* deferred)
+  std::vector<Closing> CloseReady(EpochState* state, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies and publishes, then completes the step and goes on with the next as long as there is
   // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
-  bool Settle(HostedState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  void CloseRows(HostedState* state, Closing* closing) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Settle(EpochState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CloseRows(EpochState* state, Closing* closing) ABSL_LOCKS_EXCLUDED(mutex_);
   // On any threads: each variable is published as soon as it is whole.
-  void CloseDense(HostedState* state, absl::Span<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Publish(HostedState* state, absl::Span<Closing> closings, absl::Span<NextValue> next)
+  void CloseDense(EpochState* state, absl::Span<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Publish(EpochState* state, absl::Span<Closing> closings, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool CompleteStep(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool CompleteStep(HostedState* state, GrantTerms terms, std::vector<Closing>* closings)
+  bool CompleteStep(EpochState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool CompleteStep(EpochState* state, GrantTerms terms, std::vector<Closing>* closings)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether what the terms keep takes too long to be copied by a thread that others wait for.
-  bool CopiesLong(const HostedState& state, const GrantTerms& terms) const;
-  void PublishFrozen(HostedState* state, DeferredCallbacks* deferred)
+  bool CopiesLong(const EpochState& state, const GrantTerms& terms) const;
+  void PublishFrozen(EpochState* state, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GoOn(HostedState* state, std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
+  void GoOn(EpochState* state, std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK while every variable has this version: nothing is granted, and nothing of the step at hand
   // has been taken. FAILED_PRECONDITION otherwise.
@@ -241,19 +241,19 @@ class Shard::Impl {
 
   // Asynchronous.
   // It applies nothing any more.
-  bool HasStopped(const HostedState& state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasStopped(const EpochState& state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets the step at hand close with the next gradient, unless the shard has stopped or pauses.
-  void GrantItself(HostedState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GrantItself(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The step shard waits for the step. What is to be kept of a step that is over, and of any at
   // another shard, is what there is as soon as no variable is closing: until then nothing further
   // is taken.
   void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As CompleteStep.
-  bool KeepNow(HostedState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool KeepNow(HostedState* state, const GrantTerms& terms, std::vector<Closing>* closings)
+  bool KeepNow(EpochState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool KeepNow(EpochState* state, const GrantTerms& terms, std::vector<Closing>* closings)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void AnswerNow(HostedState* state, const std::shared_ptr<Snapshot>& snapshot,
+  void AnswerNow(EpochState* state, const std::shared_ptr<Snapshot>& snapshot,
                  DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardOptions options_;
@@ -268,7 +268,7 @@ class Shard::Impl {
   int in_background_ ABSL_GUARDED_BY(mutex_) = 0;
   // `state_` is of an epoch that is over: only those in flight know it.
   bool is_leaving_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<HostedState> state_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<EpochState> state_ ABSL_GUARDED_BY(mutex_);
   std::vector<ParkedGrant> grants_ ABSL_GUARDED_BY(mutex_);  // at most one per step
   ParkedPulls pulls_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerIndex, std::shared_ptr<UnreadReplies>> unread_ ABSL_GUARDED_BY(mutex_);

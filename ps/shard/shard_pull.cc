@@ -18,7 +18,7 @@ namespace {
 // value_of(piece): the tensor to read, which is narrowed here where the piece wants half its width.
 // What is copied out later (pulled_rows.h) gets the whole tensor.
 template <typename ValueOf>
-PullResult Read(const HostedState& state, GlobalStep version,
+PullResult Read(const EpochState& state, GlobalStep version,
                 const std::vector<ResolvedPiece>& pieces, ValueOf value_of) {
   PullResult result{version, {}};
   result.pieces.reserve(pieces.size());
@@ -65,7 +65,7 @@ void Locate(const ValueMemory& memory, PullResult* result) {
 // For messages: peers may ask for any version.
 int64_t StepBefore(GlobalStep version) { return SaturatingSubtract(version.value(), 1); }
 
-absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep version,
+absl::StatusOr<PullResult> ReadAverages(const EpochState& state, GlobalStep version,
                                         const std::vector<ResolvedPiece>& pieces) {
   const auto kept = state.snapshots.Find(version);
   if (kept == nullptr) {
@@ -80,7 +80,7 @@ absl::StatusOr<PullResult> ReadAverages(const HostedState& state, GlobalStep ver
 }
 
 // Where among the slots of a variable the one of this name is.
-std::optional<size_t> FindSlot(const HostedState& state, const Snapshot& kept, size_t variable,
+std::optional<size_t> FindSlot(const EpochState& state, const Snapshot& kept, size_t variable,
                                const std::string& name) {
   const absl::Span<const SlotSpec> slots = state.variables[variable]->rule->slots();
   for (size_t i = 0; i < kept.slots[variable].size(); ++i) {
@@ -89,7 +89,7 @@ std::optional<size_t> FindSlot(const HostedState& state, const Snapshot& kept, s
   return std::nullopt;
 }
 
-absl::StatusOr<PullResult> ReadSlot(const HostedState& state, GlobalStep version,
+absl::StatusOr<PullResult> ReadSlot(const EpochState& state, GlobalStep version,
                                     const std::string& slot,
                                     const std::vector<ResolvedPiece>& pieces) {
   const auto kept = state.snapshots.Find(version);
@@ -126,7 +126,7 @@ std::shared_ptr<const Tensor> FindShown(const Variable& variable, GlobalStep ver
 
 // What of the piece is missing; nullopt: nothing. Pieces of a version that is being made can be
 // there before the rest, but for those who look at the memory.
-std::optional<AwaitedPart> FindMissing(const HostedState& state, const ParkedPull& pull,
+std::optional<AwaitedPart> FindMissing(const EpochState& state, const ParkedPull& pull,
                                        const ResolvedPiece& piece) {
   const HostedVariable& hosted = *state.variables[piece.variable];
   const Variable& variable = hosted.variable;
@@ -144,7 +144,7 @@ std::optional<AwaitedPart> FindMissing(const HostedState& state, const ParkedPul
 }
 
 // Goes on from the piece that was missing last.
-std::optional<AwaitedPart> FindMissing(const HostedState& state, ParkedPull* pull) {
+std::optional<AwaitedPart> FindMissing(const EpochState& state, ParkedPull* pull) {
   for (; pull->num_there < pull->pieces->size(); ++pull->num_there) {
     auto missing = FindMissing(state, *pull, (*pull->pieces)[pull->num_there]);
     if (missing.has_value()) return missing;
@@ -153,7 +153,7 @@ std::optional<AwaitedPart> FindMissing(const HostedState& state, ParkedPull* pul
 }
 
 // Parts of a version of which not every variable has all: each has been found.
-PullResult ReadShown(const HostedState& state, const ParkedPull& pull) {
+PullResult ReadShown(const EpochState& state, const ParkedPull& pull) {
   return Read(state, pull.version, *pull.pieces, [&](const ResolvedPiece& piece) {
     const Variable& variable = state.variables[piece.variable]->variable;
     std::shared_ptr<const Tensor> value = variable.At(pull.version);
@@ -281,7 +281,7 @@ absl::StatusOr<std::vector<ResolvedPiece>> Shard::Impl::CheckPull(const PullOrde
 
 // One version for all pieces: the one asked for, or, where that is kept no longer, the newest that
 // all of them have.
-ParkedPulls::Attempt Shard::Impl::TryPull(const HostedState& state, ParkedPull* pull) {
+ParkedPulls::Attempt Shard::Impl::TryPull(const EpochState& state, ParkedPull* pull) {
   ParkedPulls::Attempt attempt = ReadVersion(state, pull);
   auto* const result = std::get_if<PullResult>(&attempt);
   if (result != nullptr && pull->in_memory && !state.shared_values.bytes.empty()) {
@@ -291,7 +291,7 @@ ParkedPulls::Attempt Shard::Impl::TryPull(const HostedState& state, ParkedPull* 
   return attempt;
 }
 
-ParkedPulls::Attempt Shard::Impl::ReadVersion(const HostedState& state, ParkedPull* waiting) {
+ParkedPulls::Attempt Shard::Impl::ReadVersion(const EpochState& state, ParkedPull* waiting) {
   const ParkedPull& pull = *waiting;
   const auto variable_of = [&](const ResolvedPiece& piece) -> const Variable& {
     return state.variables[piece.variable]->variable;
@@ -324,7 +324,7 @@ ParkedPulls::Attempt Shard::Impl::ReadVersion(const HostedState& state, ParkedPu
 
 void Shard::Impl::RetryPulls(size_t variable, DeferredCallbacks* deferred) {
   if (pulls_.size() == 0) return;
-  const HostedState& state = *state_;
+  const EpochState& state = *state_;
   const auto attempt = [&state](ParkedPull* pull) { return TryPull(state, pull); };
   AwaitedPart part{state.variables[variable]->variable.newest_version(), variable};
   pulls_.Retry(part, attempt, deferred);
@@ -333,7 +333,7 @@ void Shard::Impl::RetryPulls(size_t variable, DeferredCallbacks* deferred) {
 }
 
 void Shard::Impl::RetryPulls(const EarlyRange& made, DeferredCallbacks* deferred) {
-  const HostedState& state = *state_;
+  const EpochState& state = *state_;
   const GlobalStep version = state.variables[made.variable]->variable.newest_version().next();
   pulls_.Retry(
       {version, made.variable, made.range},

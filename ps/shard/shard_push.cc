@@ -57,7 +57,7 @@ absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushInHand* push) {
 absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
   // Again: the view may have changed since. In the same epoch the catalog is the same.
   LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
-  HostedState& state = *state_;
+  EpochState& state = *state_;
   push->state = &state;
   if (state.closes_early && order.worker.worker.value() >= state.replicas_to_aggregate) {
     return absl::InvalidArgumentError(
@@ -86,7 +86,7 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
 }
 
 // Chunks of one gradient say the same type and number of slices.
-absl::Status Shard::Impl::CheckSameGradient(const HostedState& state, const PushOrder& order,
+absl::Status Shard::Impl::CheckSameGradient(const EpochState& state, const PushOrder& order,
                                             const PushInHand& push) {
   for (size_t i = 0; i < order.pieces.size() && !order.ask; ++i) {
     const CatalogEntry& entry = state.catalog[push.variables[i]];
@@ -111,7 +111,7 @@ absl::Status Shard::Impl::CheckSameGradient(const HostedState& state, const Push
 
 // kPending when the gradient is wanted.
 Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushInHand* push) {
-  HostedState& state = *push->state;
+  EpochState& state = *push->state;
   const Verdict known = state.ledger.Find(push->key, variable);
   if (known != Verdict::kPending) {
     ++duplicates_;
@@ -130,7 +130,7 @@ Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushInHand* 
   return Verdict::kPending;
 }
 
-Verdict Shard::Impl::Decide(HostedState* state, const PushKey& key, size_t variable,
+Verdict Shard::Impl::Decide(EpochState* state, const PushKey& key, size_t variable,
                             Verdict verdict) {
   state->ledger.Record(key, variable, verdict);
   ++(verdict == Verdict::kAccepted ? accepted_ : stale_);

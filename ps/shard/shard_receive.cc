@@ -37,7 +37,7 @@ uint64_t BytesOf(const std::vector<std::span<const std::byte>>& spans) {
 // Claims the bytes that the piece brings and nobody else has brought.
 void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t position,
                           PushInHand* push) {
-  HostedState& state = *push->state;
+  EpochState& state = *push->state;
   std::shared_ptr<PartialGradient> incoming =
       state.reassembly.Find(push->key, push->variables[piece]);
   if (incoming == nullptr) {
@@ -62,7 +62,7 @@ void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t positio
 
 std::shared_ptr<PartialGradient> Shard::Impl::Begin(const PushOrder& order, size_t piece,
                                                     uint64_t position, PushInHand* push) {
-  HostedState& state = *push->state;
+  EpochState& state = *push->state;
   const size_t variable = push->variables[piece];
   const CatalogEntry& entry = state.catalog[variable];
   const PushPiece& header = order.pieces[piece];
@@ -103,7 +103,7 @@ std::shared_ptr<PartialGradient> Shard::Impl::Begin(const PushOrder& order, size
   return incoming;
 }
 
-bool Shard::Impl::FindRoom(HostedState* state, DType type, bool may_stay,
+bool Shard::Impl::FindRoom(EpochState* state, DType type, bool may_stay,
                            PartialGradient* incoming) {
   const size_t variable = incoming->variable;
   const CatalogEntry& entry = state->catalog[variable];
@@ -125,7 +125,7 @@ bool Shard::Impl::FindRoom(HostedState* state, DType type, bool may_stay,
   return true;
 }
 
-std::optional<Tensor> Shard::Impl::InPlace(const HostedState& state, const PushOrder& order,
+std::optional<Tensor> Shard::Impl::InPlace(const EpochState& state, const PushOrder& order,
                                            size_t piece, size_t variable) {
   if (order.memory == nullptr || !state.holds_in_place) return std::nullopt;
   LOCKSTEP_CHECK(order.in_place.size() == order.pieces.size());
@@ -176,7 +176,7 @@ void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
 }
 
 void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
-  HostedState& state = *push->state;
+  EpochState& state = *push->state;
   for (PushInHand::Writing& writing : push->writings) {
     PartialGradient& incoming = *writing.incoming;
     --incoming.writers;
@@ -204,7 +204,7 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
 // A variable of a push is whole.
 Verdict Shard::Impl::Count(PartialGradient* incoming, PushInHand* push,
                            std::vector<Closing>* closings) {
-  HostedState* const state = push->state;
+  EpochState* const state = push->state;
   DeferredCallbacks* const deferred = &push->deferred;
   state->reassembly.Remove(*incoming);
   const size_t variable = incoming->variable;
@@ -231,7 +231,7 @@ Verdict Shard::Impl::Count(PartialGradient* incoming, PushInHand* push,
   return verdict;
 }
 
-void Shard::Impl::Abandon(HostedState* state, ReassemblyBuffer::Removed removed,
+void Shard::Impl::Abandon(EpochState* state, ReassemblyBuffer::Removed removed,
                           DeferredCallbacks* deferred) {
   for (const std::shared_ptr<PartialGradient>& incoming : removed) {
     incoming->abandoned = true;
@@ -240,13 +240,13 @@ void Shard::Impl::Abandon(HostedState* state, ReassemblyBuffer::Removed removed,
   }
 }
 
-void Shard::Impl::Release(HostedState* state, PartialGradient* incoming,
+void Shard::Impl::Release(EpochState* state, PartialGradient* incoming,
                           DeferredCallbacks* deferred) {
   Release(state, incoming->variable, std::move(incoming->buffer), std::move(incoming->parts),
           deferred);
 }
 
-void Shard::Impl::Release(HostedState* state, size_t variable, Tensor buffer,
+void Shard::Impl::Release(EpochState* state, size_t variable, Tensor buffer,
                           std::shared_ptr<GradientParts> parts, DeferredCallbacks* deferred) {
   if (parts == nullptr) {
     state->budget.Release(variable, std::move(buffer));

@@ -20,7 +20,7 @@ ShardReport Shard::Impl::Report() const {
   report.waiting_pulls = static_cast<uint32_t>(pulls_.size());
   if (Hosted() == nullptr) return report;
 
-  const HostedState& state = *state_;
+  const EpochState& state = *state_;
   report.variables = static_cast<uint32_t>(state.catalog.size());
   report.bytes = state.catalog.num_bytes();
   report.held_bytes = state.budget.held_bytes();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr ShardIndex kScalarShard(0);
 
-std::vector<NamedTensor> TensorsOf(const HostedState& state, const Snapshot& snapshot,
+std::vector<NamedTensor> TensorsOf(const EpochState& state, const Snapshot& snapshot,
                                    ShardIndex shard) {
   std::vector<NamedTensor> tensors;
   for (size_t i = 0; i < state.catalog.size(); ++i) {
@@ -72,7 +72,7 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
 }
 
 absl::Status Shard::Impl::CheckNewest(GlobalStep version) const {
-  const HostedState& state = *state_;
+  const EpochState& state = *state_;
   const bool is_newest =
       !state.asynchronous.has_value() && !state.step.terms().has_value() && !state.is_completing &&
       !state.is_copied && state.step.IsUntouched() && state.step.shard_step() == version &&
@@ -89,7 +89,7 @@ absl::Status Shard::Impl::CheckNewest(GlobalStep version) const {
 
 // Copying takes long: nothing is granted meanwhile, and the state stays.
 std::shared_ptr<const Snapshot> Shard::Impl::CopyNewest() {
-  HostedState& state = *state_;
+  EpochState& state = *state_;
   state.is_copied = true;
   ++in_flight_;
   mutex_.Unlock();

@@ -22,7 +22,7 @@ absl::StatusOr<GlobalStep> Shard::Impl::CommitStep(const Command& command, Globa
 }
 
 absl::Status Shard::Impl::Commit(GlobalStep step, bool last, DeferredCallbacks* deferred) {
-  HostedState& state = *state_;
+  EpochState& state = *state_;
   if (state.tokens == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("commit of step ", step.value(), ": sent to shard ",

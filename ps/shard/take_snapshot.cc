@@ -20,7 +20,7 @@ std::shared_ptr<const Tensor> CopyOfAverage(const HostedVariable& hosted) {
 
 }  // namespace
 
-std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms) {
+std::shared_ptr<Snapshot> TakeSnapshot(const EpochState& state, const GrantTerms& terms) {
   if (!terms.keep_values && !terms.keep_slots) return nullptr;
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->has_slots = terms.keep_slots;
@@ -38,7 +38,7 @@ std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerm
   return snapshot;
 }
 
-uint64_t SnapshotBytes(const HostedState& state, const GrantTerms& terms) {
+uint64_t SnapshotBytes(const EpochState& state, const GrantTerms& terms) {
   if (!terms.keep_values && !terms.keep_slots) return 0;
   uint64_t bytes = 0;
   for (const auto& hosted : state.variables) {

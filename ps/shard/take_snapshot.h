@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "ps/shard/hosted_state.h"
+#include "ps/shard/epoch_state.h"
 #include "ps/step/step_machine.h"
 #include "ps/variable/snapshot.h"
 
@@ -11,10 +11,10 @@ namespace lockstep::ps {
 
 // Of the values just published, while no variable is closing. Slots, averages and tables are
 // copied; the scalars are left to the caller. nullptr when nothing is to be kept.
-std::shared_ptr<Snapshot> TakeSnapshot(const HostedState& state, const GrantTerms& terms);
+std::shared_ptr<Snapshot> TakeSnapshot(const EpochState& state, const GrantTerms& terms);
 
 // What it copies for that.
-uint64_t SnapshotBytes(const HostedState& state, const GrantTerms& terms);
+uint64_t SnapshotBytes(const EpochState& state, const GrantTerms& terms);
 
 // Whether `snapshot`, which may be null, has all that the terms keep.
 bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms);

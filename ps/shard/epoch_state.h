@@ -35,8 +35,8 @@ struct AsynchronousState {
 
 // Guarded by the shard's lock, except for what belongs to the thread that closes a variable (see
 // ps/step) and what is constant.
-struct HostedState {
-  HostedState(Catalog catalog, HeldBudget budget, StepMachine step)
+struct EpochState {
+  EpochState(Catalog catalog, HeldBudget budget, StepMachine step)
       : shared_catalog(std::make_shared<const Catalog>(std::move(catalog))),
         catalog(*shared_catalog),
         ledger(this->catalog.size()),
@@ -86,9 +86,9 @@ struct HostedState {
 // Makes variables and slots, from their initializers or from a checkpoint. Slow: for large
 // variables and disks. INVALID_ARGUMENT naming what is wrong with the plan; the errors of
 // CheckpointReader.
-absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePlan& plan,
-                                                               ShardIndex shard,
-                                                               const ShardOptions& options);
+absl::StatusOr<std::unique_ptr<EpochState>> CreateHostedState(const VariablePlan& plan,
+                                                              ShardIndex shard,
+                                                              const ShardOptions& options);
 
 // What of a plan decides about the variables; where they start from does not.
 std::string Fingerprint(const VariablePlan& plan);

@@ -1,4 +1,4 @@
-#include "ps/shard/hosted_state.h"
+#include "ps/shard/epoch_state.h"
 
 #include <algorithm>
 #include <optional>
@@ -20,13 +20,13 @@ bool KeepsAverage(const VariablePlan& plan, const CatalogEntry& entry) {
   return entry.trainable && !entry.is_frozen && IsAveraged(plan.optimizer, WholeName(entry));
 }
 
-RuleOfVariable RuleOf(const VariablePlan& plan, const HostedState& state,
+RuleOfVariable RuleOf(const VariablePlan& plan, const EpochState& state,
                       const CatalogEntry& entry) {
   const bool is_averaged = KeepsAverage(plan, entry);
   return {is_averaged ? state.averaged_rule.get() : state.rule.get(), is_averaged};
 }
 
-ValueMemory MakeValueMemory(const VariablePlan& plan, const HostedState& state,
+ValueMemory MakeValueMemory(const VariablePlan& plan, const EpochState& state,
                             const ShardOptions& options) {
   if (!plan.shared_memory || options.make_value_memory == nullptr) return {};
   uint64_t bytes = 0;
@@ -131,9 +131,9 @@ absl::Status CheckAsynchronous(const VariablePlan& plan) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePlan& plan,
-                                                               ShardIndex shard,
-                                                               const ShardOptions& options) {
+absl::StatusOr<std::unique_ptr<EpochState>> CreateHostedState(const VariablePlan& plan,
+                                                              ShardIndex shard,
+                                                              const ShardOptions& options) {
   if (plan.replicas_to_aggregate == 0 || plan.total_num_replicas == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("expected replicas, got replicas_to_aggregate ", plan.replicas_to_aggregate,
@@ -172,8 +172,7 @@ absl::StatusOr<std::unique_ptr<HostedState>> CreateHostedState(const VariablePla
   // The others are told when the step shard has come to the end.
   const std::optional<GlobalStep> end = shard.value() == kStepShard ? EndOf(plan) : std::nullopt;
   StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness, end);
-  auto state =
-      std::make_unique<HostedState>(std::move(catalog), std::move(budget), std::move(step));
+  auto state = std::make_unique<EpochState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
   state->refuse_non_finite = plan.refuse_non_finite;
   state->holds_in_place = CountRuleOf(plan) == CountRule::kOncePerReplica;
