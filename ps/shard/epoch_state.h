@@ -13,11 +13,11 @@
 #include "ps/shard/catalog.h"
 #include "ps/shard/evaluations.h"
 #include "ps/shard/held_budget.h"
-#include "ps/shard/hosted_variable.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/reassembly_buffer.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/staleness_histogram.h"
+#include "ps/shard/variable_entry.h"
 #include "ps/step/step_machine.h"
 #include "ps/tokens/token_desk.h"
 #include "ps/variable/snapshot.h"
@@ -59,7 +59,7 @@ struct EpochState {
   std::unique_ptr<const UpdateRule> averaged_rule;  // of variables with an average; may be null
   uint32_t num_shards = 1;
   uint32_t replicas_to_aggregate = 1;
-  std::vector<std::unique_ptr<HostedVariable>> variables;  // in the catalog's order
+  std::vector<std::unique_ptr<VariableEntry>> variables;  // in the catalog's order
   std::vector<std::string> missing_slots;  // as in CreatedVariables, until they have been told
 
   // Changes only while no variable is closing.

@@ -42,7 +42,7 @@ bool IsSparse(const EpochState& state, const Closing& closing) {
 }
 
 DenseUpdate BeginDense(const EpochState& state, const Closing& closing) {
-  HostedVariable& hosted = *state.variables[closing.variable];
+  VariableEntry& hosted = *state.variables[closing.variable];
   auto* const accumulator = &std::get<DenseAccumulator>(hosted.accumulator);
   if (std::optional<DenseUpdate> begun = std::exchange(hosted.early.update, std::nullopt)) {
     begun->Take(closing, accumulator);
@@ -52,7 +52,7 @@ DenseUpdate BeginDense(const EpochState& state, const Closing& closing) {
 }
 
 NextValue ComputeRows(const EpochState& state, const Closing& closing, RunRanges run) {
-  HostedVariable& hosted = *state.variables[closing.variable];
+  VariableEntry& hosted = *state.variables[closing.variable];
   absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
   return ComputeNextValue(closing, *hosted.rule, state.scalars, run, &hosted.variable,
                           &std::get<SparseAccumulator>(hosted.accumulator));
@@ -141,7 +141,7 @@ void Shard::Impl::Taken(EpochState* state, const Closing& closing, DeferredCallb
           SaturatingSubtract(closing.step.value(), gradient.local_step.value()));
     }
   }
-  HostedVariable& hosted = *state->variables[closing.variable];
+  VariableEntry& hosted = *state->variables[closing.variable];
   deferred->LetGo(hosted.variable.DropPrevious());
   std::ranges::fill(hosted.early.arrived, 0);
   state->budget.Close(closing.variable);
@@ -230,7 +230,7 @@ void Shard::Impl::Publish(EpochState* state, absl::Span<Closing> closings,
       if (!entry.trainable && next[i].value->num_elements() <= kMaxStatisticElements) {
         state->statistics.push_back(Summary(entry, *next[i].value, closing.gradients.size()));
       }
-      HostedVariable& hosted = *state->variables[closing.variable];
+      VariableEntry& hosted = *state->variables[closing.variable];
       hosted.variable.Publish(std::move(next[i]));
       const uint64_t before = std::exchange(hosted.extra_bytes, hosted.variable.ExtraBytes());
       state->extra_bytes += hosted.extra_bytes - before;

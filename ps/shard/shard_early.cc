@@ -40,7 +40,7 @@ void Shard::Impl::BeginEarly(PushInHand* push) {
   });
   for (size_t i = 0; i < push->early.size(); ++i) {
     EarlyRange& ready = push->early[i];
-    HostedVariable& hosted = *state.variables[ready.variable];
+    VariableEntry& hosted = *state.variables[ready.variable];
     std::optional<DenseUpdate>& update = hosted.early.update;
     if (!update.has_value()) {
       // All replicas have this step's token: nobody needs the version before it any more, and its
@@ -87,7 +87,7 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
   {
     absl::MutexLock lock(&mutex_);
     for (const EarlyRange& made : push->early) {
-      HostedVariable& hosted = *state.variables[made.variable];
+      VariableEntry& hosted = *state.variables[made.variable];
       const DenseUpdate& update = *hosted.early.update;
       hosted.variable.ShowPart(update.Unfinished(), update.BytesOf(made.range));
       state.step.EndEarly(made.variable);

@@ -128,7 +128,7 @@ std::shared_ptr<const Tensor> FindShown(const Variable& variable, GlobalStep ver
 // there before the rest, but for those who look at the memory.
 std::optional<AwaitedPart> FindMissing(const EpochState& state, const ParkedPull& pull,
                                        const ResolvedPiece& piece) {
-  const HostedVariable& hosted = *state.variables[piece.variable];
+  const VariableEntry& hosted = *state.variables[piece.variable];
   const Variable& variable = hosted.variable;
   if (variable.newest_version() >= pull.version) return std::nullopt;
   AwaitedPart part{pull.version, piece.variable};

@@ -10,7 +10,7 @@ std::shared_ptr<const Tensor> ValueOf(const Variable& variable) {
   return std::make_shared<const Tensor>(variable.newest()->Clone());
 }
 
-std::shared_ptr<const Tensor> CopyOfAverage(const HostedVariable& hosted) {
+std::shared_ptr<const Tensor> CopyOfAverage(const VariableEntry& hosted) {
   const MutableTensorView* average = hosted.average();
   if (average == nullptr) return nullptr;
   auto copy = std::make_shared<Tensor>(average->dtype, average->shape);

@@ -1,4 +1,4 @@
-#include "ps/shard/hosted_variable.h"
+#include "ps/shard/variable_entry.h"
 
 #include <utility>
 
@@ -57,27 +57,27 @@ size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule) {
   return entry.is_sparse ? 0 : BufferRecycler::kMaxPlaces;
 }
 
-absl::StatusOr<std::unique_ptr<HostedVariable>> MakeHostedVariable(
+absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
     const VariablePlan& plan, std::vector<ValuePlace> places, std::vector<std::string>* missing) {
   const UpdateRule& rule = *of.rule;
   const GlobalStep version = plan.start_step;
-  std::unique_ptr<HostedVariable> hosted;
+  std::unique_ptr<VariableEntry> hosted;
   if (IsTable(entry, rule)) {
     const Table::Keeps keeps = plan.asynchronous ? Table::kNewest : Table::kPrevious;
     LOCKSTEP_ASSIGN_OR_RETURN(auto table,
                               MakeTable(entry, first, keeps, version, std::move(places)));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, *table->value(), missing));
-    hosted.reset(new HostedVariable{Variable(entry.name, table, version, std::move(slots)),
-                                    MakeAccumulator(entry), of.rule, of.is_averaged,
-                                    std::make_shared<SharedTable>(table)});
+    hosted.reset(new VariableEntry{Variable(entry.name, table, version, std::move(slots)),
+                                   MakeAccumulator(entry), of.rule, of.is_averaged,
+                                   std::make_shared<SharedTable>(table)});
   } else {
     LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, MakeTensor(entry, "values"));
     LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, value.view()));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, value, missing));
-    hosted.reset(new HostedVariable{Variable(entry.name, entry.trainable, std::move(value), version,
-                                             std::move(slots), std::move(places)),
-                                    MakeAccumulator(entry), of.rule, of.is_averaged});
+    hosted.reset(new VariableEntry{Variable(entry.name, entry.trainable, std::move(value), version,
+                                            std::move(slots), std::move(places)),
+                                   MakeAccumulator(entry), of.rule, of.is_averaged});
   }
   std::visit([version](auto& accumulator) { accumulator.SetGlobalStep(version); },
              hosted->accumulator);

@@ -28,7 +28,7 @@ struct EarlyClose {
   std::optional<DenseUpdate> update;
 };
 
-struct HostedVariable {
+struct VariableEntry {
   Variable variable;
   std::variant<DenseAccumulator, SparseAccumulator> accumulator;
   const UpdateRule* rule;  // not its own
@@ -54,7 +54,7 @@ size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule);
 
 // In these places, or on the heap. `missing` gets the slots that a checkpoint lacks. The errors of
 // CheckpointReader.
-absl::StatusOr<std::unique_ptr<HostedVariable>> MakeHostedVariable(
+absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
     const VariablePlan& plan, std::vector<ValuePlace> places, std::vector<std::string>* missing);
 
