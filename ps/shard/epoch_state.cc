@@ -210,7 +210,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateHostedState(const VariablePlan
     state->variables.push_back(std::move(hosted));
   }
   if (shard.value() == kStepShard) {
-    state->tokens = std::make_unique<TokenDesk>(
+    state->tokens = std::make_unique<TokenQueue>(
         is_fifo ? MakeFifoTokens(plan.start_step, counts.initial, counts.per_step)
                 : MakePerReplicaTokens(plan.start_step));
   }

@@ -19,7 +19,7 @@
 #include "ps/shard/staleness_histogram.h"
 #include "ps/shard/variable_entry.h"
 #include "ps/step/step_machine.h"
-#include "ps/tokens/token_desk.h"
+#include "ps/tokens/token_queue.h"
 #include "ps/variable/snapshot.h"
 
 namespace lockstep::ps {
@@ -79,7 +79,7 @@ struct EpochState {
   bool is_copied = false;      // a save copies the newest version: nothing is granted meanwhile
 
   // Step shard; null elsewhere.
-  std::unique_ptr<TokenDesk> tokens;
+  std::unique_ptr<TokenQueue> tokens;
   GlobalStep global_step;
 };
 

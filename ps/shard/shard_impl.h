@@ -131,7 +131,7 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Commit(GlobalStep step, bool last, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Route(TokenDesk::Answers answers, DeferredCallbacks* deferred)
+  void Route(TokenQueue::Answers answers, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Push.

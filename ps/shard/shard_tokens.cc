@@ -69,8 +69,8 @@ void Shard::Impl::DequeueToken(const DequeueOrder& order, Done<Token> done) {
   deferred.Run();
 }
 
-void Shard::Impl::Route(TokenDesk::Answers answers, DeferredCallbacks* deferred) {
-  for (TokenDesk::Answer& answer : answers) {
+void Shard::Impl::Route(TokenQueue::Answers answers, DeferredCallbacks* deferred) {
+  for (TokenQueue::Answer& answer : answers) {
     const auto call = dequeues_.find(answer.call);
     LOCKSTEP_CHECK(call != dequeues_.end());
     if (answer.handout.ok()) {

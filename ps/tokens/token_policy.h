@@ -15,14 +15,14 @@
 
 namespace lockstep::ps {
 
-struct Handout {
+struct GrantedToken {
   WorkerIndex worker;
   GlobalStep step;    // of the token; 0 with `done`
   bool done = false;  // there are no more tokens
 
-  friend bool operator==(const Handout&, const Handout&) = default;
+  friend bool operator==(const GrantedToken&, const GrantedToken&) = default;
 };
-using Handouts = std::vector<Handout>;
+using Handouts = std::vector<GrantedToken>;
 
 class TokenPolicy {
  public:

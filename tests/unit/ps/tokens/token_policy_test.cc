@@ -10,8 +10,8 @@ const WorkerIndex kFirst(0);
 const WorkerIndex kSecond(1);
 const WorkerIndex kThird(2);
 
-Handout Gets(WorkerIndex worker, int64_t step) { return {worker, GlobalStep(step), false}; }
-Handout IsDone(WorkerIndex worker) { return {worker, GlobalStep(), true}; }
+GrantedToken Gets(WorkerIndex worker, int64_t step) { return {worker, GlobalStep(step), false}; }
+GrantedToken IsDone(WorkerIndex worker) { return {worker, GlobalStep(), true}; }
 
 TEST_CASE("PER_REPLICA hands out nothing before the first commit") {
   const auto tokens = MakePerReplicaTokens(kStart);

@@ -27,15 +27,15 @@ struct DequeueKey {
   DequeueSeq dequeue_seq;
 };
 
-class TokenDesk {
+class TokenQueue {
  public:
   struct Answer {
     DequeueCall call;
-    absl::StatusOr<Handout> handout;  // CANCELLED: another call took its place
+    absl::StatusOr<GrantedToken> handout;  // CANCELLED: another call took its place
   };
   using Answers = std::vector<Answer>;
 
-  explicit TokenDesk(std::unique_ptr<TokenPolicy> policy) : policy_(std::move(policy)) {}
+  explicit TokenQueue(std::unique_ptr<TokenPolicy> policy) : policy_(std::move(policy)) {}
 
   // A call parks when no answer carries its number. FAILED_PRECONDITION: a newer call of this
   // incarnation has been seen.
@@ -57,9 +57,9 @@ class TokenDesk {
  private:
   struct Replica {
     Incarnation incarnation;
-    DequeueSeq newest;                // 0: none yet
-    std::optional<Handout> handout;   // of the newest
-    std::optional<DequeueCall> call;  // waits
+    DequeueSeq newest;                    // 0: none yet
+    std::optional<GrantedToken> handout;  // of the newest
+    std::optional<DequeueCall> call;      // waits
   };
 
   Replica& ReplicaOf(WorkerIndex worker, Incarnation incarnation, Answers* answers);

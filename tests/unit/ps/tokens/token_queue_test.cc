@@ -1,4 +1,4 @@
-#include "ps/tokens/token_desk.h"
+#include "ps/tokens/token_queue.h"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -15,9 +15,9 @@ constexpr int64_t kAborted = -3;
 constexpr int64_t kRefused = -4;
 using Told = std::map<DequeueCall, int64_t>;
 
-Told Tell(const TokenDesk::Answers& answers) {
+Told Tell(const TokenQueue::Answers& answers) {
   Told told;
-  for (const TokenDesk::Answer& answer : answers) {
+  for (const TokenQueue::Answer& answer : answers) {
     int64_t what = 0;
     if (answer.handout.ok()) {
       what = answer.handout->done ? kDone : answer.handout->step.value();
@@ -43,7 +43,7 @@ class Desk {
   }
   Told Commit(int64_t step) { return Tell(desk.Commit(GlobalStep(step))); }
 
-  TokenDesk desk;
+  TokenQueue desk;
 };
 
 TEST_CASE("the same dequeue again gets the same token, whatever happened since") {
@@ -135,7 +135,7 @@ TEST_CASE("dropping answers who waits with the reason, once") {
 
 TEST_CASE("a view of many members is compared with the calls that wait one by one") {
   lockstep::test::CheckGrowth(10'000, [](size_t count) {
-    auto desk = std::make_shared<TokenDesk>(MakeFifoTokens(GlobalStep(0), 0, 1));
+    auto desk = std::make_shared<TokenQueue>(MakeFifoTokens(GlobalStep(0), 0, 1));
     std::vector<std::pair<WorkerIndex, Incarnation>> members;
     for (uint32_t i = 0; i < count; ++i) {
       desk->Dequeue({WorkerIndex(i), Incarnation(1), DequeueSeq(1)}, i, {});

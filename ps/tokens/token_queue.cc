@@ -1,4 +1,4 @@
-#include "ps/tokens/token_desk.h"
+#include "ps/tokens/token_queue.h"
 
 #include <algorithm>
 
@@ -16,8 +16,8 @@ absl::Status NotLive(WorkerIndex worker) {
 
 }  // namespace
 
-TokenDesk::Answers TokenDesk::Dequeue(const DequeueKey& key, DequeueCall call,
-                                      std::optional<GlobalStep> newest_push) {
+TokenQueue::Answers TokenQueue::Dequeue(const DequeueKey& key, DequeueCall call,
+                                        std::optional<GlobalStep> newest_push) {
   Answers answers;
   Replica& replica = ReplicaOf(key.worker, key.incarnation, &answers);
   if (key.dequeue_seq < replica.newest) {
@@ -51,7 +51,7 @@ TokenDesk::Answers TokenDesk::Dequeue(const DequeueKey& key, DequeueCall call,
   return answers;
 }
 
-TokenDesk::Answers TokenDesk::SetView(
+TokenQueue::Answers TokenQueue::SetView(
     absl::Span<const std::pair<WorkerIndex, Incarnation>> members) {
   Answers answers;
   for (auto& [worker, replica] : replicas_) {
@@ -65,25 +65,25 @@ TokenDesk::Answers TokenDesk::SetView(
   return answers;
 }
 
-TokenDesk::Answers TokenDesk::Commit(GlobalStep step) {
+TokenQueue::Answers TokenQueue::Commit(GlobalStep step) {
   Answers answers;
   Deliver(policy_->Commit(step), &answers);
   return answers;
 }
 
-TokenDesk::Answers TokenDesk::Close() {
+TokenQueue::Answers TokenQueue::Close() {
   Answers answers;
   Deliver(policy_->Close(), &answers);
   return answers;
 }
 
-TokenDesk::Answers TokenDesk::Reopen(GlobalStep step) {
+TokenQueue::Answers TokenQueue::Reopen(GlobalStep step) {
   Answers answers;
   Deliver(policy_->Reopen(step), &answers);
   return answers;
 }
 
-TokenDesk::Answers TokenDesk::Finish() {
+TokenQueue::Answers TokenQueue::Finish() {
   finished_ = true;
   Answers answers;
   for (auto& [worker, replica] : replicas_) {
@@ -92,7 +92,7 @@ TokenDesk::Answers TokenDesk::Finish() {
   return answers;
 }
 
-TokenDesk::Answers TokenDesk::Drop(const absl::Status& status) {
+TokenQueue::Answers TokenQueue::Drop(const absl::Status& status) {
   Answers answers;
   for (auto& [worker, replica] : replicas_) {
     if (!replica.call.has_value()) continue;
@@ -103,14 +103,14 @@ TokenDesk::Answers TokenDesk::Drop(const absl::Status& status) {
   return answers;
 }
 
-int TokenDesk::num_waiting() const {
+int TokenQueue::num_waiting() const {
   return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [](const auto& entry) {
     return entry.second.call.has_value();
   }));
 }
 
-TokenDesk::Replica& TokenDesk::ReplicaOf(WorkerIndex worker, Incarnation incarnation,
-                                         Answers* answers) {
+TokenQueue::Replica& TokenQueue::ReplicaOf(WorkerIndex worker, Incarnation incarnation,
+                                           Answers* answers) {
   const auto [entry, is_new] = replicas_.try_emplace(worker, Replica{incarnation});
   Replica& replica = entry->second;
   if (!is_new && replica.incarnation != incarnation) {
@@ -121,8 +121,8 @@ TokenDesk::Replica& TokenDesk::ReplicaOf(WorkerIndex worker, Incarnation incarna
   return replica;
 }
 
-void TokenDesk::Deliver(const Handouts& handouts, Answers* answers) {
-  for (const Handout& handout : handouts) {
+void TokenQueue::Deliver(const Handouts& handouts, Answers* answers) {
+  for (const GrantedToken& handout : handouts) {
     Replica& replica = replicas_.at(handout.worker);
     answers->push_back({*replica.call, handout});
     replica.handout = handout;
