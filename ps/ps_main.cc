@@ -105,7 +105,7 @@ int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
   std::string reason;  // set before `stop`
   std::atomic<bool> asked = false;
   const Incarnation incarnation = NewIncarnation();
-  MemoryDesk memory;
+  SharedMemoryRegistry memory;
   SerialThread background;
   Shard shard{ShardOptions{
       .threads = UsableCpus(),

@@ -7,7 +7,7 @@
 
 namespace lockstep::ps {
 
-class MemoryDesk;
+class SharedMemoryRegistry;
 class Shard;
 
 using PsMethods = ParameterServer::WithRawMethod_Push<ParameterServer::WithRawMethod_Pull<
@@ -24,7 +24,7 @@ using PsMethods = ParameterServer::WithRawMethod_Push<ParameterServer::WithRawMe
 struct DataPlane {
   PsMethods* methods;
   Shard* shard;
-  const MemoryDesk* memory;  // null: nobody can attach any
+  const SharedMemoryRegistry* memory;  // null: nobody can attach any
   rpc::ServingQueue queue;
 };
 

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/monotonic_wait.h"
-#include "ps/service/memory_desk.h"
 #include "ps/service/ps_service.h"
+#include "ps/service/shared_memory_registry.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -18,7 +18,7 @@ struct PsServerOptions {
   bool insecure = false;
   absl::Duration name_patience = absl::ZeroDuration();  // these two as in ServerOptions
   const MonotonicNotification* stop = nullptr;
-  MemoryDesk* memory = nullptr;  // outlives the server; null: tensors travel in messages
+  SharedMemoryRegistry* memory = nullptr;  // outlives the server; null: tensors travel in messages
   PsIdentity identity;
   PsEvents events;
 };

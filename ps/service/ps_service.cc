@@ -64,7 +64,8 @@ absl::StatusOr<Reply> Translated(const absl::StatusOr<Result>& result) {
 
 }  // namespace
 
-PsService::PsService(Shard* shard, MemoryDesk* memory, PsIdentity identity, PsEvents events)
+PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, PsIdentity identity,
+                     PsEvents events)
     : shard_(shard), memory_(memory), identity_(std::move(identity)), events_(std::move(events)) {}
 
 void PsService::Serve(const rpc::ServingQueue& queue) {

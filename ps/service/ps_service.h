@@ -12,8 +12,8 @@
 #include "common/base/ids.h"
 #include "common/rpc/unary_method.h"
 #include "ps/service/data_plane.h"
-#include "ps/service/memory_desk.h"
 #include "ps/service/serial_thread.h"
+#include "ps/service/shared_memory_registry.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -42,7 +42,7 @@ struct PsEvents {
 class PsService final : public rpc::Service {
  public:
   // `shard` and `memory`, which may be null, outlive the service.
-  PsService(Shard* shard, MemoryDesk* memory, PsIdentity identity, PsEvents events);
+  PsService(Shard* shard, SharedMemoryRegistry* memory, PsIdentity identity, PsEvents events);
 
   grpc::Service* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
@@ -75,7 +75,7 @@ class PsService final : public rpc::Service {
   void LogOnce(const std::string& refusal);
 
   Shard* const shard_;
-  MemoryDesk* const memory_;
+  SharedMemoryRegistry* const memory_;
   const PsIdentity identity_;
   const PsEvents events_;
   PsMethods methods_;

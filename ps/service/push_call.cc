@@ -6,7 +6,7 @@
 #include "common/rpc/grpc_status.h"
 #include "common/wire/byte_buffer.h"
 #include "ps/service/convert.h"
-#include "ps/service/memory_desk.h"
+#include "ps/service/shared_memory_registry.h"
 #include "ps/service/values_payload.h"
 #include "ps/service/worker_check.h"
 #include "ps/shard/push_pull.h"

@@ -1,4 +1,4 @@
-#include "ps/service/memory_desk.h"
+#include "ps/service/shared_memory_registry.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ ps::WorkerIdentity Identity(uint32_t worker, uint64_t incarnation) {
 }
 
 // A worker's memory of 4096 bytes, exchanged with the desk.
-std::shared_ptr<shm::Segment> Attach(MemoryDesk* desk, const ps::WorkerIdentity& worker) {
+std::shared_ptr<shm::Segment> Attach(SharedMemoryRegistry* desk, const ps::WorkerIdentity& worker) {
   const AttachMemoryReply offer = desk->Offer(worker, *shm::BootId());
   REQUIRE(offer.reason().empty());
   auto mine = shm::Segment::Create("test", 4096);
@@ -38,7 +38,7 @@ std::shared_ptr<shm::Segment> Attach(MemoryDesk* desk, const ps::WorkerIdentity&
   return *mine;
 }
 
-absl::StatusOr<PushOrder> Locate(const MemoryDesk& desk, const ps::WorkerIdentity& worker,
+absl::StatusOr<PushOrder> Locate(const SharedMemoryRegistry& desk, const ps::WorkerIdentity& worker,
                                  std::vector<std::pair<uint64_t, uint64_t>> places) {
   PushRequest request;
   for (const auto& [place, size] : places) {
@@ -55,7 +55,7 @@ absl::StatusOr<PushOrder> Locate(const MemoryDesk& desk, const ps::WorkerIdentit
 }
 
 TEST_CASE("A place in a worker's memory becomes the payload, and outside it nothing does") {
-  MemoryDesk desk;
+  SharedMemoryRegistry desk;
   REQUIRE(desk.MakeValues(100).has_value());
   const ps::WorkerIdentity worker = Identity(0, 100);
   const auto memory = Attach(&desk, worker);
@@ -75,7 +75,7 @@ TEST_CASE("A place in a worker's memory becomes the payload, and outside it noth
 }
 
 TEST_CASE("Row indices come in the message, and the values of their slices lie in memory") {
-  MemoryDesk desk;
+  SharedMemoryRegistry desk;
   REQUIRE(desk.MakeValues(100).has_value());
   const ps::WorkerIdentity worker = Identity(0, 100);
   const auto memory = Attach(&desk, worker);
@@ -132,7 +132,7 @@ TEST_CASE("Row indices come in the message, and the values of their slices lie i
 }
 
 TEST_CASE("Memory belongs to one incarnation in one epoch, for as long as it is a member") {
-  MemoryDesk desk;
+  SharedMemoryRegistry desk;
   REQUIRE(desk.MakeValues(100).has_value());
   const ps::WorkerIdentity first = Identity(0, 100), successor = Identity(0, 200);
   CHECK(absl::IsNotFound(Locate(desk, first, {{0, 8}}).status()));
@@ -155,7 +155,7 @@ TEST_CASE("Memory belongs to one incarnation in one epoch, for as long as it is 
 }
 
 TEST_CASE("Memory is offered on the same host alone, and where there are values") {
-  MemoryDesk desk;
+  SharedMemoryRegistry desk;
   CHECK_FALSE(desk.Offer(Identity(0, 100), *shm::BootId()).reason().empty());
   REQUIRE(desk.MakeValues(100).has_value());
   const AttachMemoryReply elsewhere = desk.Offer(Identity(0, 100), "another machine");
@@ -165,7 +165,7 @@ TEST_CASE("Memory is offered on the same host alone, and where there are values"
 }
 
 TEST_CASE("Values made anew are not those that a worker has") {
-  MemoryDesk desk;
+  SharedMemoryRegistry desk;
   REQUIRE(desk.MakeValues(100).has_value());
   const AttachMemoryReply offer = desk.Offer(Identity(0, 100), *shm::BootId());
   Attach(&desk, Identity(1, 101));
@@ -206,7 +206,7 @@ class SharingPs {
   PsControl* control() { return control_.get(); }
   PsData* data() { return data_.get(); }
   GradientMemory* memory() { return memory_.get(); }
-  MemoryDesk* desk() { return &desk_; }
+  SharedMemoryRegistry* desk() { return &desk_; }
   // After the first call.
   absl::Status Told() {
     has_told_.WaitForNotification();
@@ -216,7 +216,7 @@ class SharingPs {
   static constexpr int64_t kElements = 5 << 20;  // more than a message takes
 
  private:
-  MemoryDesk desk_;
+  SharedMemoryRegistry desk_;
   Shard shard_{ShardOptions{
       .make_value_memory = [this](uint64_t bytes) { return desk_.MakeValues(bytes); }}};
   std::unique_ptr<PsServer> server_;

@@ -22,7 +22,7 @@
 namespace lockstep::ps {
 
 // Thread-safe.
-class MemoryDesk {
+class SharedMemoryRegistry {
  public:
   // Memory for a shard's values, which replaces what there was: for
   // ShardOptions::make_value_memory. nullopt, and a line in the log, where there is not enough.

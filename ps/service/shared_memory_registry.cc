@@ -1,4 +1,4 @@
-#include "ps/service/memory_desk.h"
+#include "ps/service/shared_memory_registry.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,7 +24,7 @@ AttachMemoryReply NotToBeHad(absl::string_view reason) {
 
 }  // namespace
 
-std::optional<ValueMemory> MemoryDesk::MakeValues(uint64_t bytes) {
+std::optional<ValueMemory> SharedMemoryRegistry::MakeValues(uint64_t bytes) {
   absl::StatusOr<std::shared_ptr<shm::Segment>> segment = shm::Segment::Create(kSegmentName, bytes);
   if (!segment.ok()) {
     log::Info(absl::StrCat("tensors travel in messages: ", segment.status().message()));
@@ -37,7 +37,8 @@ std::optional<ValueMemory> MemoryDesk::MakeValues(uint64_t bytes) {
   return ValueMemory{(*segment)->bytes(), *segment};
 }
 
-AttachMemoryReply MemoryDesk::Offer(const WorkerIdentity& worker, const std::string& host) {
+AttachMemoryReply SharedMemoryRegistry::Offer(const WorkerIdentity& worker,
+                                              const std::string& host) {
   const absl::StatusOr<std::string> own = shm::BootId();
   if (!own.ok()) return NotToBeHad(own.status().message());
   if (host != *own) return NotToBeHad("worker and ps are not on one host");
@@ -59,7 +60,7 @@ AttachMemoryReply MemoryDesk::Offer(const WorkerIdentity& worker, const std::str
   return reply;
 }
 
-absl::Status MemoryDesk::Attach(const WorkerIdentity& worker, Attached attached) {
+absl::Status SharedMemoryRegistry::Attach(const WorkerIdentity& worker, Attached attached) {
   Attached old;  // unmapped without the lock
   absl::MutexLock lock(&mutex_);
   if (attached.values != values_) {
@@ -69,7 +70,7 @@ absl::Status MemoryDesk::Attach(const WorkerIdentity& worker, Attached attached)
   return absl::OkStatus();
 }
 
-void MemoryDesk::KeepOnly(const std::vector<Member>& members) {
+void SharedMemoryRegistry::KeepOnly(const std::vector<Member>& members) {
   std::vector<Attached> gone;  // unmapped without the lock
   absl::MutexLock lock(&mutex_);
   for (auto entry = attached_.begin(); entry != attached_.end();) {
@@ -85,7 +86,8 @@ void MemoryDesk::KeepOnly(const std::vector<Member>& members) {
   }
 }
 
-const MemoryDesk::Attached* MemoryDesk::Find(const WorkerIdentity& worker) const {
+const SharedMemoryRegistry::Attached* SharedMemoryRegistry::Find(
+    const WorkerIdentity& worker) const {
   const auto found = attached_.find(worker.worker);
   if (found == attached_.end()) return nullptr;
   const Attached& attached = found->second;
@@ -93,13 +95,13 @@ const MemoryDesk::Attached* MemoryDesk::Find(const WorkerIdentity& worker) const
   return is_it ? &attached : nullptr;
 }
 
-bool MemoryDesk::HasValues(const WorkerIdentity& worker) const {
+bool SharedMemoryRegistry::HasValues(const WorkerIdentity& worker) const {
   absl::MutexLock lock(&mutex_);
   const Attached* const attached = Find(worker);
   return attached != nullptr && attached->values == values_;
 }
 
-absl::Status MemoryDesk::Locate(const PushRequest& request, PushOrder* order) const {
+absl::Status SharedMemoryRegistry::Locate(const PushRequest& request, PushOrder* order) const {
   std::shared_ptr<const shm::Segment> gradients;
   {
     absl::MutexLock lock(&mutex_);
