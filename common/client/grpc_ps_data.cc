@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/client/attachment.h"
 #include "common/client/mapped_values.h"
 #include "common/client/ps_client.h"
 #include "common/client/raw_channel.h"
+#include "common/client/shared_memory_connection.h"
 #include "common/rpc/limits.h"
 #include "common/tensor/half_copy.h"
 #include "common/tensor/piece_cursor.h"
@@ -221,7 +221,7 @@ class GrpcPsData final : public PsData {
   }
 
   const ClientOptions options_;
-  Attachment attachment_;
+  SharedMemoryConnection attachment_;
   RawChannel channel_;  // last: its callbacks use the rest
 };
 

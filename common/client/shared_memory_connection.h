@@ -20,11 +20,11 @@
 namespace lockstep {
 
 // Thread-safe.
-class Attachment {
+class SharedMemoryConnection {
  public:
-  explicit Attachment(SharedMemoryOptions options);
+  explicit SharedMemoryConnection(SharedMemoryOptions options);
   // Waits for an exchange that is under way, at most two seconds.
-  ~Attachment();
+  ~SharedMemoryConnection();
 
   // What to send to the ps, when it has not been asked yet in this worker's name; then Complete
   // gets the answer.

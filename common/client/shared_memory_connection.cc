@@ -1,4 +1,4 @@
-#include "common/client/attachment.h"
+#include "common/client/shared_memory_connection.h"
 
 #include <utility>
 
@@ -22,16 +22,16 @@ bool MayPass(const absl::Status& error) {
 
 }  // namespace
 
-Attachment::Attachment(SharedMemoryOptions options)
+SharedMemoryConnection::SharedMemoryConnection(SharedMemoryOptions options)
     : options_(std::move(options)),
       gradients_(SegmentOf(options_)),
       state_(options_.gradients == nullptr ? State::kRefused : State::kIdle) {}
 
-Attachment::~Attachment() {
+SharedMemoryConnection::~SharedMemoryConnection() {
   if (exchange_.joinable()) exchange_.join();
 }
 
-std::optional<AttachMemoryRequest> Attachment::Begin(const WorkerIdentity& worker) {
+std::optional<AttachMemoryRequest> SharedMemoryConnection::Begin(const WorkerIdentity& worker) {
   {
     absl::MutexLock lock(&mutex_);
     if (state_ != State::kIdle) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<AttachMemoryRequest> Attachment::Begin(const WorkerIdentity& worke
   return request;
 }
 
-void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
+void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
   if (!reply.ok() && MayPass(reply.status())) {
     Waiting waiting;
     {
@@ -65,7 +65,7 @@ void Attachment::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
   exchange_ = std::thread([this, place = *reply] { Exchange(place); });
 }
 
-void Attachment::Exchange(const AttachMemoryReply& place) {
+void SharedMemoryConnection::Exchange(const AttachMemoryReply& place) {
   auto values =
       shm::ExchangeMemory(place.socket(), place.secret(), gradients_.get(), kHandoverPatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
@@ -73,7 +73,8 @@ void Attachment::Exchange(const AttachMemoryReply& place) {
   Settle(absl::OkStatus(), *std::move(values));
 }
 
-void Attachment::Settle(const absl::Status& status, std::shared_ptr<const shm::Segment> values) {
+void SharedMemoryConnection::Settle(const absl::Status& status,
+                                    std::shared_ptr<const shm::Segment> values) {
   Waiting waiting;
   bool has_told = false;
   {
@@ -88,11 +89,11 @@ void Attachment::Settle(const absl::Status& status, std::shared_ptr<const shm::S
   Answer(waiting, status.ok());
 }
 
-void Attachment::Answer(const Waiting& waiting, const absl::StatusOr<bool>& answer) {
+void SharedMemoryConnection::Answer(const Waiting& waiting, const absl::StatusOr<bool>& answer) {
   for (const auto& done : waiting) done(answer);
 }
 
-void Attachment::Await(std::function<void(absl::StatusOr<bool>)> done) {
+void SharedMemoryConnection::Await(std::function<void(absl::StatusOr<bool>)> done) {
   absl::StatusOr<bool> answer;
   {
     absl::MutexLock lock(&mutex_);
@@ -112,12 +113,12 @@ void Attachment::Await(std::function<void(absl::StatusOr<bool>)> done) {
   done(std::move(answer));
 }
 
-bool Attachment::was_attached() const {
+bool SharedMemoryConnection::was_attached() const {
   absl::MutexLock lock(&mutex_);
   return was_attached_;
 }
 
-void Attachment::Lose() {
+void SharedMemoryConnection::Lose() {
   std::shared_ptr<const shm::Segment> values;  // unmapped without the lock
   absl::MutexLock lock(&mutex_);
   if (state_ != State::kAttached) return;
@@ -125,7 +126,7 @@ void Attachment::Lose() {
   values = std::move(values_);
 }
 
-std::optional<uint64_t> Attachment::PlaceOf(std::span<const std::byte> bytes) const {
+std::optional<uint64_t> SharedMemoryConnection::PlaceOf(std::span<const std::byte> bytes) const {
   if (gradients_ == nullptr || bytes.empty()) return std::nullopt;
   const std::span<const std::byte> memory = gradients_->bytes();
   const uint64_t place =
@@ -136,7 +137,7 @@ std::optional<uint64_t> Attachment::PlaceOf(std::span<const std::byte> bytes) co
   return place;
 }
 
-std::shared_ptr<const shm::Segment> Attachment::values() const {
+std::shared_ptr<const shm::Segment> SharedMemoryConnection::values() const {
   absl::MutexLock lock(&mutex_);
   return values_;
 }

@@ -1,5 +1,5 @@
 // What a ps that hangs while memory is exchanged with it does to everybody else.
-#include "common/client/attachment.h"
+#include "common/client/shared_memory_connection.h"
 
 #include <grpcpp/server_builder.h>
 #include <sys/socket.h>
