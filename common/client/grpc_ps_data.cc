@@ -117,7 +117,7 @@ absl::StatusOr<PushPullReply> DecodePushPull(const grpc::ByteBuffer& buffer, con
 class GrpcPsData final : public PsData {
  public:
   GrpcPsData(const ClientOptions& options, SharedMemoryOptions memory)
-      : options_(options), attachment_(std::move(memory)), channel_(options) {}
+      : options_(options), connection_(std::move(memory)), channel_(options) {}
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Done<PushReply> done) override {
@@ -166,33 +166,33 @@ class GrpcPsData final : public PsData {
     channel_.Call(kDequeueToken, request, rpc::kParkedDeadline, std::move(done));
   }
 
-  void ExchangeMemory(const WorkerIdentity& worker, Done<bool> done) override {
+  void ShareMemory(const WorkerIdentity& worker, Done<bool> done) override {
     Attach(worker);
-    attachment_.Await(std::move(done));
+    connection_.Await(std::move(done));
   }
 
   void Cancel() override { channel_.Cancel(); }
 
-  bool SharesMemory() const override { return attachment_.was_attached(); }
+  bool SharesMemory() const override { return connection_.was_attached(); }
 
   bool SharesGradient(std::span<const std::byte> bytes) const override {
-    return attachment_.PlaceOf(bytes).has_value();
+    return connection_.PlaceOf(bytes).has_value();
   }
-  bool SharesValues() const override { return attachment_.values() != nullptr; }
+  bool SharesValues() const override { return connection_.values() != nullptr; }
 
  private:
   // Beside the worker's own calls: these go on in messages meanwhile.
   void Attach(const WorkerIdentity& worker) {
-    const std::optional<AttachMemoryRequest> request = attachment_.Begin(worker);
+    const std::optional<AttachMemoryRequest> request = connection_.Begin(worker);
     if (!request.has_value()) return;
     channel_.Call(kAttachMemory, *request, rpc::kControlDeadline,
                   Done<AttachMemoryReply>([this](const absl::StatusOr<AttachMemoryReply>& reply) {
-                    attachment_.Complete(reply);
+                    connection_.Complete(reply);
                   }));
   }
 
   Asked AskedBy(const PullRequest& pull) const {
-    return pull.in_memory() ? Asked{pull, attachment_.values()} : Asked();
+    return pull.in_memory() ? Asked{pull, connection_.values()} : Asked();
   }
 
   // `Reply`: decoded, or raw.
@@ -207,7 +207,7 @@ class GrpcPsData final : public PsData {
     size_t span = 0;
     for (PushPiece& piece : *placed.mutable_pieces()) {
       if (piece.rows() > 0) indices.push_back(payload[span++]);
-      const std::optional<uint64_t> place = attachment_.PlaceOf(payload[span++]);
+      const std::optional<uint64_t> place = connection_.PlaceOf(payload[span++]);
       if (!place.has_value()) {
         return done(absl::NotFoundError(absl::StrCat(options_.name, " has not this memory")));
       }
@@ -215,13 +215,13 @@ class GrpcPsData final : public PsData {
     }
     channel_.Call(kPush, placed, std::move(indices), deadline,
                   Done<Reply>([this, done = std::move(done)](absl::StatusOr<Reply> reply) {
-                    if (absl::IsNotFound(reply.status())) attachment_.Lose();
+                    if (absl::IsNotFound(reply.status())) connection_.Lose();
                     done(std::move(reply));
                   }));
   }
 
   const ClientOptions options_;
-  SharedMemoryConnection attachment_;
+  SharedMemoryConnection connection_;
   RawChannel channel_;  // last: its callbacks use the rest
 };
 

@@ -47,8 +47,8 @@ class JoinedCalls final : public PsData {
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
     ps_->DequeueToken(request, std::move(done));
   }
-  void ExchangeMemory(const WorkerIdentity& worker, Done<bool> done) override {
-    ps_->ExchangeMemory(worker, std::move(done));
+  void ShareMemory(const WorkerIdentity& worker, Done<bool> done) override {
+    ps_->ShareMemory(worker, std::move(done));
   }
   void Cancel() override;
   bool SharesMemory() const override { return ps_->SharesMemory(); }

@@ -100,7 +100,7 @@ class PsData {
   // Exchanges memory with the ps, if that has not been tried in this worker's name, and tells
   // whether it was: SharesMemory from then on. Without it the exchange happens beside the first
   // calls. UNAVAILABLE: could not be asked, call again.
-  virtual void ExchangeMemory(const WorkerIdentity& /*worker*/, Done<bool> done) { done(false); }
+  virtual void ShareMemory(const WorkerIdentity& /*worker*/, Done<bool> done) { done(false); }
   // Ends what is in flight, and every later call at once, with CANCELLED: for a worker that stops.
   virtual void Cancel() = 0;
 

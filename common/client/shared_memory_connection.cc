@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/shm/handover_client.h"
+#include "common/shm/fd_passing_client.h"
 #include "common/shm/host.h"
 
 namespace lockstep {
@@ -67,7 +67,7 @@ void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& r
 
 void SharedMemoryConnection::Exchange(const AttachMemoryReply& place) {
   auto values =
-      shm::ExchangeMemory(place.socket(), place.secret(), gradients_.get(), kHandoverPatience);
+      shm::ShareMemory(place.socket(), place.secret(), gradients_.get(), kHandoverPatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);
   Settle(absl::OkStatus(), *std::move(values));

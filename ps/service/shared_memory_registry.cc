@@ -45,7 +45,7 @@ AttachMemoryReply SharedMemoryRegistry::Offer(const WorkerIdentity& worker,
   absl::MutexLock lock(&mutex_);
   if (values_ == nullptr) return NotToBeHad("the ps's values are not in shared memory");
   if (server_ == nullptr) {
-    auto server = shm::HandoverServer::Start();
+    auto server = shm::FdPassingServer::Start();
     if (!server.ok()) return NotToBeHad(server.status().message());
     server_ = *std::move(server);
   }

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/ids.h"
-#include "common/shm/handover_server.h"
+#include "common/shm/fd_passing_server.h"
 #include "common/shm/segment.h"
 #include "proto/ps.pb.h"
 #include "ps/shard/orders.h"
@@ -55,7 +55,7 @@ class SharedMemoryRegistry {
   std::shared_ptr<const shm::Segment> values_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerIndex, Attached> attached_ ABSL_GUARDED_BY(mutex_);
   // From the first offer on. Last: its thread uses all above.
-  std::unique_ptr<shm::HandoverServer> server_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<shm::FdPassingServer> server_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::ps

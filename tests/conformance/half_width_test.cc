@@ -107,7 +107,7 @@ TEST_CASE("Whether memory is exchanged is told before the first tensor, and stay
   const auto data = ps->NewData();
   CHECK_FALSE(data->SharesMemory());
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const auto shares = Await<bool>([&](auto done) { data->ExchangeMemory(Worker(0), done); });
+    const auto shares = Await<bool>([&](auto done) { data->ShareMemory(Worker(0), done); });
     REQUIRE(shares.ok());
     CHECK(*shares == implementation.shares_memory);
     CHECK(data->SharesMemory() == implementation.shares_memory);
@@ -116,7 +116,7 @@ TEST_CASE("Whether memory is exchanged is told before the first tensor, and stay
 
 TEST_CASE("A ps that cannot be asked for its memory is asked again") {
   const auto data = MakePsData({.address = "127.0.0.1:1", .name = "ps 0"});
-  const auto never = Await<bool>([&](auto done) { data->ExchangeMemory(Worker(0), done); });
+  const auto never = Await<bool>([&](auto done) { data->ShareMemory(Worker(0), done); });
   REQUIRE(never.ok());  // there is nothing to exchange
   CHECK_FALSE(*never);
   auto memory = GradientMemory::Create(4096);
@@ -124,7 +124,7 @@ TEST_CASE("A ps that cannot be asked for its memory is asked again") {
   const auto sharing =
       MakePsData({.address = "127.0.0.1:1", .name = "ps 0"}, {.gradients = memory->get()});
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const auto asked = Await<bool>([&](auto done) { sharing->ExchangeMemory(Worker(0), done); });
+    const auto asked = Await<bool>([&](auto done) { sharing->ShareMemory(Worker(0), done); });
     CHECK(absl::IsUnavailable(asked.status()));
   }
   CHECK_FALSE(sharing->SharesMemory());

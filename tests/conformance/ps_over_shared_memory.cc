@@ -45,8 +45,8 @@ class SharingData final : public PsData {
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
     data_->DequeueToken(request, std::move(done));
   }
-  void ExchangeMemory(const WorkerIdentity& worker, Done<bool> done) override {
-    data_->ExchangeMemory(worker, std::move(done));
+  void ShareMemory(const WorkerIdentity& worker, Done<bool> done) override {
+    data_->ShareMemory(worker, std::move(done));
   }
   void Cancel() override { data_->Cancel(); }
   bool SharesMemory() const override { return data_->SharesMemory(); }

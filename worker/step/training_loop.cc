@@ -17,7 +17,7 @@ absl::Status Stopped() { return absl::CancelledError("training was stopped"); }
 }  // namespace
 
 absl::Status TrainingLoop::Run() {
-  if (IsHalfWidth(options_.step.wire_type)) LOCKSTEP_RETURN_IF_ERROR(ExchangeMemory());
+  if (IsHalfWidth(options_.step.wire_type)) LOCKSTEP_RETURN_IF_ERROR(ShareMemory());
   LOCKSTEP_ASSIGN_OR_RETURN(const auto runner, StepRunner::Create(options_.step, parts_));
   const absl::Status end =
       options_.step.asynchronous ? RunAsynchronous(runner.get()) : RunSynchronous(runner.get());
@@ -77,12 +77,12 @@ absl::StatusOr<DequeueTokenReply> TrainingLoop::NextToken(StepRunner* runner) {
       options_.step.patience, options_.step.clock, &stop_);
 }
 
-absl::Status TrainingLoop::ExchangeMemory() {
+absl::Status TrainingLoop::ShareMemory() {
   for (size_t shard = 0; shard < parts_.shards.size(); ++shard) {
     parts_.progress->WaitFor(absl::StrCat("the memory of ", options_.shard_names[shard]));
     const absl::StatusOr<bool> shares = CallPersistently<bool>(
         [&](Done<bool> done) {
-          parts_.shards[shard]->ExchangeMemory(options_.step.identity, std::move(done));
+          parts_.shards[shard]->ShareMemory(options_.step.identity, std::move(done));
         },
         options_.step.patience, options_.step.clock, &stop_);
     LOCKSTEP_RETURN_IF_ERROR(shares.status());

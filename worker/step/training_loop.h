@@ -42,7 +42,7 @@ class TrainingLoop {
   absl::Status RunAsynchronous(StepRunner* runner);
   // Which of the shards share memory with this worker has to be known before the first tensor where
   // it decides how tensors travel: otherwise a run would depend on when the answer comes.
-  absl::Status ExchangeMemory();
+  absl::Status ShareMemory();
   // INTERNAL: for no step of the job. No data could be read for it.
   absl::Status CheckToken(const DequeueTokenReply& token) const;
   // Which came with the step's verdicts, or comes now.

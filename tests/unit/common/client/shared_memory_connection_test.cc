@@ -64,7 +64,7 @@ TEST_CASE("A ps that hangs while memory is exchanged keeps no other answer back"
   const auto client = MakePsData({.address = ps.address(), .name = "ps 0", .queue = &queue},
                                  {.gradients = memory->get()});
   absl::Notification exchanged;
-  client->ExchangeMemory(WorkerIdentity(), [&](absl::StatusOr<bool> shares) {
+  client->ShareMemory(WorkerIdentity(), [&](absl::StatusOr<bool> shares) {
     CHECK((shares.ok() && !*shares));
     exchanged.Notify();
   });
@@ -88,7 +88,7 @@ TEST_CASE("A client that goes while memory is exchanged waits for that, and tell
   REQUIRE(memory.ok());
   auto client = MakePsData({.address = ps.address(), .name = "ps 0"}, {.gradients = memory->get()});
   bool is_told = false;
-  client->ExchangeMemory(WorkerIdentity(), [&](const absl::StatusOr<bool>&) { is_told = true; });
+  client->ShareMemory(WorkerIdentity(), [&](const absl::StatusOr<bool>&) { is_told = true; });
   FileDescriptor worker = ps.Accept();
   worker = FileDescriptor();
   client.reset();

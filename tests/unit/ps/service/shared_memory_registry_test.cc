@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/client/gradient_pusher.h"
 #include "common/client/variable_puller.h"
-#include "common/shm/handover_client.h"
+#include "common/shm/fd_passing_client.h"
 #include "common/shm/host.h"
 #include "ps/service/ps_server.h"
 #include "tests/conformance/small_job.h"
@@ -32,7 +32,7 @@ std::shared_ptr<shm::Segment> Attach(SharedMemoryRegistry* desk, const ps::Worke
   REQUIRE(offer.reason().empty());
   auto mine = shm::Segment::Create("test", 4096);
   REQUIRE(mine.ok());
-  const auto values = shm::ExchangeMemory(offer.socket(), offer.secret(), mine->get(), kPatience);
+  const auto values = shm::ShareMemory(offer.socket(), offer.secret(), mine->get(), kPatience);
   REQUIRE(values.ok());
   CHECK(*values != nullptr);
   return *mine;
@@ -171,7 +171,7 @@ TEST_CASE("Values made anew are not those that a worker has") {
   Attach(&desk, Identity(1, 101));
   REQUIRE(desk.MakeValues(200).has_value());
   CHECK_FALSE(desk.HasValues(Identity(1, 101)));
-  CHECK_FALSE(shm::ExchangeMemory(offer.socket(), offer.secret(), nullptr, kPatience).ok());
+  CHECK_FALSE(shm::ShareMemory(offer.socket(), offer.secret(), nullptr, kPatience).ok());
 }
 
 // A ps that shares memory, and the first worker's client of it.

@@ -23,7 +23,7 @@
 namespace lockstep::shm {
 
 // Thread-safe. Destruction takes nothing any more and returns when the thread has ended.
-class HandoverServer {
+class FdPassingServer {
  public:
   // What a peer brought, null for nothing; an error refuses it. On the server's thread, before the
   // peer has its answer. Never called after the offer has expired.
@@ -31,9 +31,9 @@ class HandoverServer {
 
   // A peer that has said nothing for `patience` is dropped; an offer waits ten times as long. By
   // the monotonic time of `clock`, which outlives the server.
-  static absl::StatusOr<std::unique_ptr<HandoverServer>> Start(
+  static absl::StatusOr<std::unique_ptr<FdPassingServer>> Start(
       absl::Duration patience = absl::Seconds(2), const Clock* clock = Clock::Real());
-  ~HandoverServer();
+  ~FdPassingServer();
 
   // The name of the socket, in the abstract namespace of this network namespace.
   const std::string& socket() const { return name_; }
@@ -52,8 +52,8 @@ class HandoverServer {
     absl::Duration expires;  // of the clock's monotonic time
   };
 
-  HandoverServer(absl::Duration patience, const Clock* clock, std::string name,
-                 FileDescriptor listener, FileDescriptor stop);
+  FdPassingServer(absl::Duration patience, const Clock* clock, std::string name,
+                  FileDescriptor listener, FileDescriptor stop);
   void Serve();
   bool Accept(std::vector<Peer>* peers);
   void Answer(const FileDescriptor& peer);

@@ -15,8 +15,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
-#include "common/shm/handover_client.h"
-#include "common/shm/handover_server.h"
+#include "common/shm/fd_passing_client.h"
+#include "common/shm/fd_passing_server.h"
 #include "tests/unit/common/shm/killed_child.h"
 
 namespace lockstep::shm {
@@ -35,9 +35,9 @@ char FirstOf(const std::shared_ptr<const Segment>& segment) {
   return static_cast<char>(segment->bytes()[0]);
 }
 
-std::unique_ptr<HandoverServer> Server(absl::Duration patience = kPatience,
-                                       const Clock* clock = Clock::Real()) {
-  auto server = HandoverServer::Start(patience, clock);
+std::unique_ptr<FdPassingServer> Server(absl::Duration patience = kPatience,
+                                        const Clock* clock = Clock::Real()) {
+  auto server = FdPassingServer::Start(patience, clock);
   REQUIRE(server.ok());
   return *std::move(server);
 }
@@ -47,7 +47,7 @@ struct Brought {
   std::atomic<int> times = 0;
   std::shared_ptr<const Segment> segment;
 
-  HandoverServer::Taken taken() {
+  FdPassingServer::Taken taken() {
     return [this](std::shared_ptr<const Segment> theirs) {
       segment = std::move(theirs);
       ++times;
@@ -57,7 +57,7 @@ struct Brought {
 };
 
 // Connected, and silent.
-FileDescriptor Visitor(const HandoverServer& server) {
+FileDescriptor Visitor(const FdPassingServer& server) {
   FileDescriptor visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -116,12 +116,12 @@ TEST_CASE("Two sides exchange their memory for a secret that counts once") {
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
   REQUIRE(secret.ok());
   const auto mine = SegmentWith('w');
-  const auto theirs = ExchangeMemory(server->socket(), *secret, mine.get(), kPatience);
+  const auto theirs = ShareMemory(server->socket(), *secret, mine.get(), kPatience);
   REQUIRE(theirs.ok());
   CHECK(FirstOf(*theirs) == 'p');
   REQUIRE(brought.times == 1);
   CHECK(FirstOf(brought.segment) == 'w');
-  const auto again = ExchangeMemory(server->socket(), *secret, mine.get(), kPatience);
+  const auto again = ShareMemory(server->socket(), *secret, mine.get(), kPatience);
   CHECK(absl::IsPermissionDenied(again.status()));
   CHECK(brought.times == 1);
 }
@@ -130,11 +130,11 @@ TEST_CASE("Either side may come with nothing") {
   const auto server = Server();
   Brought brought;
   const auto first = server->Offer(nullptr, brought.taken());
-  const auto nothing = ExchangeMemory(server->socket(), *first, SegmentWith('w').get(), kPatience);
+  const auto nothing = ShareMemory(server->socket(), *first, SegmentWith('w').get(), kPatience);
   REQUIRE(nothing.ok());
   CHECK(*nothing == nullptr);
   const auto second = server->Offer(SegmentWith('p'), brought.taken());
-  const auto theirs = ExchangeMemory(server->socket(), *second, nullptr, kPatience);
+  const auto theirs = ShareMemory(server->socket(), *second, nullptr, kPatience);
   REQUIRE(theirs.ok());
   CHECK(FirstOf(*theirs) == 'p');
   CHECK(brought.times == 2);
@@ -145,17 +145,17 @@ TEST_CASE("A wrong secret gets nothing, and takes the right one from nobody") {
   const auto server = Server();
   Brought brought;
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
-  const auto refused = ExchangeMemory(server->socket(), *secret + 1, nullptr, kPatience);
+  const auto refused = ShareMemory(server->socket(), *secret + 1, nullptr, kPatience);
   CHECK(absl::IsPermissionDenied(refused.status()));
   CHECK(brought.times == 0);
-  CHECK(ExchangeMemory(server->socket(), *secret, nullptr, kPatience).ok());
+  CHECK(ShareMemory(server->socket(), *secret, nullptr, kPatience).ok());
 }
 
 TEST_CASE("Who takes the memory may refuse it, and the peer is told why") {
   const auto server = Server();
   const auto secret = server->Offer(
       SegmentWith('p'), [](auto) { return absl::FailedPreconditionError("not in this job"); });
-  const auto refused = ExchangeMemory(server->socket(), *secret, nullptr, kPatience);
+  const auto refused = ShareMemory(server->socket(), *secret, nullptr, kPatience);
   CHECK(std::string(refused.status().message()).find("not in this job") != std::string::npos);
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("Silent peers, peers that hang up and peers that babble keep nobody wa
   REQUIRE(send(babbles.get(), "0123456789abcdef", 16, 0) == 16);
   Brought brought;
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
-  CHECK(ExchangeMemory(server->socket(), *secret, nullptr, kPatience).ok());
+  CHECK(ShareMemory(server->socket(), *secret, nullptr, kPatience).ok());
   char answer[64];
   const ssize_t size = recv(babbles.get(), answer, sizeof answer, 0);
   REQUIRE(size > 0);
@@ -185,7 +185,7 @@ TEST_CASE("An offer that nobody took expires") {
   const auto server = Server(absl::ZeroDuration());
   Brought brought;
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
-  const auto late = ExchangeMemory(server->socket(), *secret, nullptr, kPatience);
+  const auto late = ShareMemory(server->socket(), *secret, nullptr, kPatience);
   CHECK_FALSE(late.ok());
   CHECK(brought.times == 0);
 }
@@ -216,7 +216,7 @@ TEST_CASE("A packet with several descriptors is refused, and none of them stays 
     SendWith(visitor, *secret, std::vector<int>(number, visitor.get()));
     CHECK_THAT(AnswerTo(visitor), Catch::StartsWith("-") && Catch::Contains("one descriptor"));
     // The offer still holds: the packet was not looked at.
-    CHECK(ExchangeMemory(server->socket(), *secret, nullptr, kPatience).ok());
+    CHECK(ShareMemory(server->socket(), *secret, nullptr, kPatience).ok());
   }
   // The server closes its end of a connection when it sees that the other end is closed.
   const absl::Duration end = Clock::Real()->Monotonic() + kPatience;
@@ -233,7 +233,7 @@ TEST_CASE("A time of day that is set changes nothing for offers and peers") {
     const auto secret = server->Offer(SegmentWith('p'), brought.taken());
     const FileDescriptor silent = Visitor(*server);
     clock.wall_seconds += hours * 3600;
-    CHECK(ExchangeMemory(server->socket(), *secret, nullptr, kPatience).ok());
+    CHECK(ShareMemory(server->socket(), *secret, nullptr, kPatience).ok());
     // The peer that came before is still heard.
     REQUIRE(send(silent.get(), "0123456789abcdef", 16, 0) == 16);
     CHECK_THAT(AnswerTo(silent), Catch::StartsWith("-"));
@@ -246,7 +246,7 @@ TEST_CASE("An offer expires after ten times the patience, by the monotonic time"
   Brought brought;
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
   clock.seconds += 301;
-  const auto late = ExchangeMemory(server->socket(), *secret, nullptr, kPatience);
+  const auto late = ShareMemory(server->socket(), *secret, nullptr, kPatience);
   CHECK(absl::IsPermissionDenied(late.status()));
   CHECK(brought.times == 0);
 }
@@ -257,7 +257,7 @@ TEST_CASE("Where there is no socket there is no exchange") {
     const auto server = Server();
     name = server->socket();
   }
-  CHECK(absl::IsUnavailable(ExchangeMemory(name, 1, nullptr, kPatience).status()));
+  CHECK(absl::IsUnavailable(ShareMemory(name, 1, nullptr, kPatience).status()));
 }
 
 TEST_CASE("A peer that comes while there are no descriptors is answered when there are some") {
@@ -286,7 +286,7 @@ TEST_CASE("A server that has gone silent is given up") {
     given_up.WaitForNotification();
     return absl::OkStatus();
   });
-  const auto late = ExchangeMemory(server->socket(), *secret, nullptr, absl::ZeroDuration());
+  const auto late = ShareMemory(server->socket(), *secret, nullptr, absl::ZeroDuration());
   given_up.Notify();
   CHECK(absl::IsDeadlineExceeded(late.status()));
 }
@@ -299,7 +299,7 @@ TEST_CASE("The memory of a killed peer stays for as long as it is mapped, and no
   const char exchanged = test::KilledAfter([&] {
     mine = *Segment::Create("child", 4096);
     mine->bytes()[0] = std::byte{'c'};
-    return ExchangeMemory(server->socket(), *secret, mine.get(), kPatience).ok() ? 'y' : 'n';
+    return ShareMemory(server->socket(), *secret, mine.get(), kPatience).ok() ? 'y' : 'n';
   });
   REQUIRE(exchanged == 'y');
   REQUIRE(brought.times == 1);

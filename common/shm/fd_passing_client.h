@@ -1,4 +1,4 @@
-// The side that comes to exchange memory: handover_server.h.
+// The side that comes to exchange memory: fd_passing_server.h.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace lockstep::shm {
 // none). Blocks, no longer than `patience`. UNAVAILABLE: there is no
 // such socket here, which is so in another network namespace too; PERMISSION_DENIED: of another
 // user, or a wrong secret.
-absl::StatusOr<std::shared_ptr<const Segment>> ExchangeMemory(const std::string& socket,
-                                                              uint64_t secret, const Segment* ours,
-                                                              absl::Duration patience);
+absl::StatusOr<std::shared_ptr<const Segment>> ShareMemory(const std::string& socket,
+                                                           uint64_t secret, const Segment* ours,
+                                                           absl::Duration patience);
 
 }  // namespace lockstep::shm

@@ -1,4 +1,4 @@
-#include "common/shm/handover_client.h"
+#include "common/shm/fd_passing_client.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -7,9 +7,9 @@
 
 namespace lockstep::shm {
 
-absl::StatusOr<std::shared_ptr<const Segment>> ExchangeMemory(const std::string& socket,
-                                                              uint64_t secret, const Segment* ours,
-                                                              absl::Duration patience) {
+absl::StatusOr<std::shared_ptr<const Segment>> ShareMemory(const std::string& socket,
+                                                           uint64_t secret, const Segment* ours,
+                                                           absl::Duration patience) {
   LOCKSTEP_ASSIGN_OR_RETURN(const FileDescriptor server, PacketSocket());
   LOCKSTEP_RETURN_IF_ERROR(ConnectTo(server, socket));
   LOCKSTEP_RETURN_IF_ERROR(CheckPeer(server));

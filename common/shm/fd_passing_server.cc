@@ -1,4 +1,4 @@
-#include "common/shm/handover_server.h"
+#include "common/shm/fd_passing_server.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -33,20 +33,20 @@ absl::StatusOr<uint64_t> Random() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HandoverServer>> HandoverServer::Start(absl::Duration patience,
-                                                                      const Clock* clock) {
+absl::StatusOr<std::unique_ptr<FdPassingServer>> FdPassingServer::Start(absl::Duration patience,
+                                                                        const Clock* clock) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t number, Random());
   std::string name = absl::StrCat("lockstep-", absl::Hex(number, absl::kZeroPad16));
   LOCKSTEP_ASSIGN_OR_RETURN(FileDescriptor listener, PacketSocket());
   LOCKSTEP_RETURN_IF_ERROR(BindTo(listener, name));
   FileDescriptor stop(eventfd(0, EFD_CLOEXEC));
   if (!stop.valid()) return absl::InternalError(absl::StrCat("eventfd: ", std::strerror(errno)));
-  return std::unique_ptr<HandoverServer>(
-      new HandoverServer(patience, clock, std::move(name), std::move(listener), std::move(stop)));
+  return std::unique_ptr<FdPassingServer>(
+      new FdPassingServer(patience, clock, std::move(name), std::move(listener), std::move(stop)));
 }
 
-HandoverServer::HandoverServer(absl::Duration patience, const Clock* clock, std::string name,
-                               FileDescriptor listener, FileDescriptor stop)
+FdPassingServer::FdPassingServer(absl::Duration patience, const Clock* clock, std::string name,
+                                 FileDescriptor listener, FileDescriptor stop)
     : patience_(patience),
       clock_(clock),
       name_(std::move(name)),
@@ -54,12 +54,12 @@ HandoverServer::HandoverServer(absl::Duration patience, const Clock* clock, std:
       stop_(std::move(stop)),
       thread_([this] { Serve(); }) {}
 
-HandoverServer::~HandoverServer() {
+FdPassingServer::~FdPassingServer() {
   (void)eventfd_write(stop_.get(), 1);
   thread_.join();
 }
 
-absl::StatusOr<uint64_t> HandoverServer::Offer(std::shared_ptr<const Segment> ours, Taken taken) {
+absl::StatusOr<uint64_t> FdPassingServer::Offer(std::shared_ptr<const Segment> ours, Taken taken) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t secret, Random());
   const absl::Duration now = clock_->Monotonic();
   absl::MutexLock lock(&mutex_);
@@ -68,7 +68,7 @@ absl::StatusOr<uint64_t> HandoverServer::Offer(std::shared_ptr<const Segment> ou
   return secret;
 }
 
-void HandoverServer::Serve() {
+void FdPassingServer::Serve() {
   std::vector<Peer> peers;
   std::vector<pollfd> wanted;
   bool accepts = true;
@@ -96,7 +96,7 @@ void HandoverServer::Serve() {
 }
 
 // Whether there was a descriptor for the peer.
-bool HandoverServer::Accept(std::vector<Peer>* peers) {
+bool FdPassingServer::Accept(std::vector<Peer>* peers) {
   FileDescriptor peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!peer.valid()) return errno != EMFILE && errno != ENFILE;
   if (CheckPeer(peer).ok()) peers->push_back({std::move(peer), clock_->Monotonic() + patience_});
@@ -104,7 +104,7 @@ bool HandoverServer::Accept(std::vector<Peer>* peers) {
 }
 
 // Who has gone hears nothing.
-void HandoverServer::Answer(const FileDescriptor& peer) {
+void FdPassingServer::Answer(const FileDescriptor& peer) {
   const FileDescriptor none;
   const absl::StatusOr<std::shared_ptr<const Segment>> ours = Exchange(peer);
   if (!ours.ok()) {
@@ -114,7 +114,7 @@ void HandoverServer::Answer(const FileDescriptor& peer) {
   (void)SendPacket(peer, kAgreed, *ours == nullptr ? none : (*ours)->descriptor());
 }
 
-absl::StatusOr<std::shared_ptr<const Segment>> HandoverServer::Exchange(
+absl::StatusOr<std::shared_ptr<const Segment>> FdPassingServer::Exchange(
     const FileDescriptor& peer) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(peer));
   uint64_t secret = 0;
