@@ -73,8 +73,9 @@ absl::Status MappedValues::Add(const PullPiece& asked, const PullPiece& answered
     fits = lowest >= 0 && last.has_value() && answered.size() % num_rows == 0;
     if (fits) read = static_cast<uint64_t>(*last);
   }
-  fits = fits && LiesIn(bytes, answered.place(), read) && answered.stamp() % alignof(Stamp) == 0 &&
-         LiesIn(bytes, answered.stamp(), Stamp::kRoom);
+  fits = fits && LiesIn(bytes, answered.place(), read) &&
+         answered.stamp() % alignof(SeqLock) == 0 &&
+         LiesIn(bytes, answered.stamp(), SeqLock::kRoom);
   if (!fits) {
     return absl::InvalidArgumentError(
         absl::StrCat("variable ", answered.variable(), ": ", answered.size(), " bytes, of ",
@@ -83,7 +84,7 @@ absl::Status MappedValues::Add(const PullPiece& asked, const PullPiece& answered
   }
   pieces_.push_back(bytes.subspan(answered.place(), read));
   rows_.emplace_back(asked.rows().begin(), asked.rows().end());
-  stamps_.push_back(reinterpret_cast<const Stamp*>(bytes.data() + answered.stamp()));
+  seq_locks_.push_back(reinterpret_cast<const SeqLock*>(bytes.data() + answered.stamp()));
   return absl::OkStatus();
 }
 
@@ -99,8 +100,8 @@ absl::Status MappedValues::CopyTo(std::span<const std::span<std::byte>> targets)
     }
   }
   FlushStreams();
-  for (const Stamp* stamp : stamps_) {
-    if (stamp->StillHolds(header_.version())) continue;
+  for (const SeqLock* seq_lock : seq_locks_) {
+    if (seq_lock->StillHolds(header_.version())) continue;
     return absl::AbortedError(
         absl::StrCat("version ", header_.version(), " was written over while it was being read"));
   }

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/client/ps_client.h"
 #include "common/shm/segment.h"
-#include "common/tensor/stamp.h"
+#include "common/tensor/seq_lock.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep {
@@ -35,7 +35,7 @@ class MappedValues final : public PulledValues {
   // Of a piece of rows: the table from its first row to the last one that is read.
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<std::vector<int64_t>> rows_;  // by piece; none: all of it is read
-  std::vector<const Stamp*> stamps_;
+  std::vector<const SeqLock*> seq_locks_;
 };
 
 // INVALID_ARGUMENT when there is not one target of its size, or none, for each piece.

@@ -7,7 +7,7 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
-#include "common/tensor/stamp.h"
+#include "common/tensor/seq_lock.h"
 #include "ps/shard/pulled_rows.h"
 #include "ps/shard/shard_impl.h"
 #include "ps/shard/shared_table.h"
@@ -49,11 +49,11 @@ void Locate(const ValueMemory& memory, PullResult* result) {
   for (PulledPiece& piece : result->pieces) {
     const auto* const value = static_cast<const std::byte*>(piece.owner->data());
     if (place_of(value) >= memory.bytes.size()) return;  // before it, too: the difference wraps
-    const auto* const stamp = reinterpret_cast<const Stamp*>(value - Stamp::kRoom);
+    const auto* const seq_lock = reinterpret_cast<const SeqLock*>(value - SeqLock::kRoom);
     // One that has run ahead of the others: its reader could not tell it from a later one.
-    if (stamp->version() > result->version.value()) return;
+    if (seq_lock->version() > result->version.value()) return;
     piece.place = place_of(value) + piece.offset;
-    piece.stamp = place_of(stamp);
+    piece.stamp = place_of(seq_lock);
   }
   for (PulledPiece& piece : result->pieces) {
     piece.owner.reset();

@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
     buffer = BufferIn(std::move(places.front()), entry.dtype, entry.shape);
   }
   LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, buffer.tensor.view()));
-  return std::make_shared<Table>(std::move(buffer.tensor), version, keeps, buffer.stamp);
+  return std::make_shared<Table>(std::move(buffer.tensor), version, keeps, buffer.seq_lock);
 }
 
 absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry, const FirstValues& first,

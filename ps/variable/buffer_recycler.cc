@@ -34,12 +34,12 @@ bool PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
 
 }  // namespace
 
-uint64_t PlaceBytes(uint64_t value_bytes) { return Stamp::kRoom + Tensor::RoomFor(value_bytes); }
+uint64_t PlaceBytes(uint64_t value_bytes) { return SeqLock::kRoom + Tensor::RoomFor(value_bytes); }
 
 ValueBuffer BufferIn(ValuePlace place, DType dtype, const Shape& shape) {
-  auto* const stamp = new (place.memory) Stamp;
-  return {Tensor::Borrow(dtype, shape, place.memory + Stamp::kRoom, std::move(place.owner)),
-          std::nullopt, stamp};
+  auto* const seq_lock = new (place.memory) SeqLock;
+  return {Tensor::Borrow(dtype, shape, place.memory + SeqLock::kRoom, std::move(place.owner)),
+          std::nullopt, seq_lock};
 }
 
 std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape& shape,
@@ -67,7 +67,7 @@ BufferRecycler::~BufferRecycler() {
 
 std::shared_ptr<ValueBuffer> BufferRecycler::Take() {
   std::unique_ptr<ValueBuffer> buffer = TakeAny();
-  if (buffer->stamp != nullptr) buffer->stamp->BeginWriting();
+  if (buffer->seq_lock != nullptr) buffer->seq_lock->BeginWriting();
   return Lend(std::move(buffer));
 }
 
@@ -86,13 +86,13 @@ std::shared_ptr<ValueBuffer> BufferRecycler::Lend(std::unique_ptr<ValueBuffer> b
 }
 
 std::shared_ptr<const Tensor> BufferRecycler::Share(std::shared_ptr<ValueBuffer> value) {
-  if (value->stamp != nullptr) value->stamp->Publish(value->version->value());
+  if (value->seq_lock != nullptr) value->seq_lock->Publish(value->version->value());
   const Tensor* const tensor = &value->tensor;
   return std::shared_ptr<const Tensor>(std::move(value), tensor);
 }
 
 void BufferRecycler::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
-  const bool is_place = buffer->stamp != nullptr;
+  const bool is_place = buffer->seq_lock != nullptr;
   int buffers = num_buffers_.load();
   while (!is_place && buffers > kKept) {
     if (num_buffers_.compare_exchange_weak(buffers, buffers - 1)) return;

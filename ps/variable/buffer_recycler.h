@@ -3,7 +3,7 @@
 // kKept, what comes back is let go: slow readers cost memory for as long as they read.
 //
 // Some of the memory may be such that others look at it without holding anything (ValuePlace). It
-// is used before any other; a stamp tells them what is there.
+// is used before any other; a sequence lock tells them what is there.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/tensor/stamp.h"
+#include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep::ps {
@@ -22,17 +22,17 @@ namespace lockstep::ps {
 struct ValueBuffer {
   Tensor tensor;
   std::optional<GlobalStep> version;  // whose values it holds; otherwise any contents
-  Stamp* stamp = nullptr;             // of a place; the tensor's owner keeps it
+  SeqLock* seq_lock = nullptr;        // of a place; the tensor's owner keeps it
 };
 
-// Zeroed memory, aligned as a tensor's: the stamp, and behind it the value.
+// Zeroed memory, aligned as a tensor's: the sequence lock, and behind it the value.
 struct ValuePlace {
   std::byte* memory;
   std::shared_ptr<const void> owner;
 };
 // Bytes that a place of a value takes.
 uint64_t PlaceBytes(uint64_t value_bytes);
-// The buffer that a place is, with a stamp of its own.
+// The buffer that a place is, with a sequence lock of its own.
 ValueBuffer BufferIn(ValuePlace place, DType dtype, const Shape& shape);
 
 // Thread-safe; lives as long as any value that it shared.

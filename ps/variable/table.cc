@@ -10,15 +10,15 @@
 
 namespace lockstep::ps {
 
-Table::Table(Tensor value, GlobalStep version, Keeps keeps, Stamp* stamp)
+Table::Table(Tensor value, GlobalStep version, Keeps keeps, SeqLock* seq_lock)
     : keeps_(keeps),
-      stamp_(stamp),
+      seq_lock_(seq_lock),
       row_bytes_(RowBytes(value.dtype(), value.shape())),
       view_(value.view()),
       value_(std::make_shared<const Tensor>(std::move(value))),
       version_(version),
       oldest_(version) {
-  if (stamp_ != nullptr) stamp_->Publish(version.value());
+  if (seq_lock_ != nullptr) seq_lock_->Publish(version.value());
 }
 
 void Table::Change::Keep(size_t begin, size_t end) const {
@@ -39,10 +39,10 @@ void Table::MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(cons
     }
     change.kept_ = static_cast<std::byte*>(kept_.data());
   }
-  if (stamp_ != nullptr) stamp_->BeginWriting();
+  if (seq_lock_ != nullptr) seq_lock_->BeginWriting();
   make(change);
   oldest_ = std::exchange(version_, version_.next());
-  if (stamp_ != nullptr) stamp_->Publish(version_.value());
+  if (seq_lock_ != nullptr) seq_lock_->Publish(version_.value());
 }
 
 Table::Holds Table::Find(GlobalStep version) const {

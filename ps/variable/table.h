@@ -12,12 +12,12 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/tensor/stamp.h"
+#include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep::ps {
 
-// Reading is thread-safe; while the next version is made nobody reads, except by the stamp.
+// Reading is thread-safe; while the next version is made nobody reads, except by the sequence lock.
 class Table {
  public:
   enum Keeps {
@@ -25,9 +25,9 @@ class Table {
     kNewest,    // whatever version is asked for, up to the newest: that is what is read
   };
 
-  // `stamp`, or null: beside the value, for readers that no lock reaches (common/tensor/stamp.h);
-  // the tensor's owner keeps it.
-  Table(Tensor value, GlobalStep version, Keeps keeps, Stamp* stamp);
+  // `seq_lock`, or null: beside the value, for readers that no lock reaches
+  // (common/tensor/seq_lock.h); the tensor's owner keeps it.
+  Table(Tensor value, GlobalStep version, Keeps keeps, SeqLock* seq_lock);
 
   // Where the value is, and of what type and shape. Its elements are the newest version's.
   const std::shared_ptr<const Tensor>& value() const { return value_; }
@@ -66,7 +66,7 @@ class Table {
   const std::byte* FindKept(int64_t row) const;
 
   const Keeps keeps_;
-  Stamp* const stamp_;
+  SeqLock* const seq_lock_;
   const size_t row_bytes_;
   const MutableTensorView view_;  // of the value
   const std::shared_ptr<const Tensor> value_;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/tensor/stamp.h"
+#include "common/tensor/seq_lock.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps::test {
@@ -36,7 +36,7 @@ class Shown {
     return values;
   }
   bool StillHolds(const PulledPiece& piece, int64_t version) const {
-    return reinterpret_cast<const Stamp*>(memory_.data() + piece.stamp)->StillHolds(version);
+    return reinterpret_cast<const SeqLock*>(memory_.data() + piece.stamp)->StillHolds(version);
   }
   void CloseStep(int64_t step, float gradient, bool keep = false) {
     const auto closed = ps_->Grant({.command = kCommand,

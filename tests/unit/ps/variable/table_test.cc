@@ -100,18 +100,18 @@ TEST_CASE("rows without elements are rows, too") {
   CHECK(table.CopyBytes(GlobalStep(0), 0, {}));
 }
 
-TEST_CASE("the stamp tells those whom no lock reaches that the table is being changed") {
-  Stamp stamp;
-  Table table(Counting(), GlobalStep(3), Table::kPrevious, &stamp);
-  CHECK(stamp.StillHolds(3));
+TEST_CASE("the sequence lock tells readers without a lock that the table is being changed") {
+  SeqLock seq_lock;
+  Table table(Counting(), GlobalStep(3), Table::kPrevious, &seq_lock);
+  CHECK(seq_lock.StillHolds(3));
   const std::vector<int64_t> rows = {2};
-  table.MakeNext(rows, [&stamp](const Table::Change& change) {
-    CHECK_FALSE(stamp.StillHolds(3));
-    CHECK_FALSE(stamp.StillHolds(4));
+  table.MakeNext(rows, [&seq_lock](const Table::Change& change) {
+    CHECK_FALSE(seq_lock.StillHolds(3));
+    CHECK_FALSE(seq_lock.StillHolds(4));
     change.Keep(0, 1);
   });
-  CHECK_FALSE(stamp.StillHolds(3));
-  CHECK(stamp.StillHolds(4));
+  CHECK_FALSE(seq_lock.StillHolds(3));
+  CHECK(seq_lock.StillHolds(4));
 }
 
 }  // namespace

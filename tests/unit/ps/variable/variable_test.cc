@@ -68,8 +68,8 @@ class Placed {
     for (int i = 0; i < 3; ++i) places.push_back({PlaceAt(i), memory_});
     return Variable("v", true, Of(static_cast<float>(version)), GlobalStep(version), {}, places);
   }
-  const Stamp& StampOf(const void* value) const {
-    return *reinterpret_cast<const Stamp*>(static_cast<const std::byte*>(value) - Stamp::kRoom);
+  const SeqLock& StampOf(const void* value) const {
+    return *reinterpret_cast<const SeqLock*>(static_cast<const std::byte*>(value) - SeqLock::kRoom);
   }
   bool Has(const void* value) const {
     const auto* const byte = static_cast<const std::byte*>(value);
@@ -84,7 +84,7 @@ class Placed {
   std::shared_ptr<Tensor> memory_;
 };
 
-TEST_CASE("values take turns in the places that others see, and the stamps tell them") {
+TEST_CASE("values take turns in the places that others see, and the sequence locks tell them") {
   REQUIRE(PlaceBytes(4 * sizeof(float)) == 128);
   Placed placed;
   Variable variable = placed.MakeVariable(7);
@@ -182,7 +182,7 @@ TEST_CASE("with places nothing stays on the heap") {
   CHECK(recycler->num_buffers() == 5);
   readers.clear();
   CHECK(recycler->num_buffers() == 3);
-  for (int i = 0; i < 3; ++i) CHECK(recycler->Take()->stamp != nullptr);
+  for (int i = 0; i < 3; ++i) CHECK(recycler->Take()->seq_lock != nullptr);
 }
 
 TEST_CASE("a copy has the newest value and leaves it alone") {

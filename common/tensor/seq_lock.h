@@ -1,6 +1,5 @@
-// Says which version the bytes beside it hold, to readers that no lock reaches, such as another
-// process that has them mapped. Writing never waits: a reader sees afterwards whether what it read
-// is what it wanted.
+// A sequence lock: the version of the bytes beside it, for readers in another process, which have
+// them mapped. The writer never waits. A reader checks afterwards whether it read what it wanted.
 #pragma once
 
 #include <atomic>
@@ -9,14 +8,14 @@
 
 namespace lockstep {
 
-// Its place is zeroed memory that both sides see. One writer at a time.
-class Stamp {
+// Lives in zeroed memory that both processes have mapped. One writer at a time.
+class SeqLock {
  public:
   // Bytes that it takes in front of a tensor, which stays aligned.
   static constexpr size_t kRoom = 64;
 
-  Stamp() = default;
-  Stamp(const Stamp&) = delete;
+  SeqLock() = default;
+  SeqLock(const SeqLock&) = delete;
 
   // Before the first byte is changed.
   void BeginWriting() {
@@ -56,6 +55,6 @@ class Stamp {
   std::atomic<int64_t> version_{0};
 };
 
-static_assert(sizeof(Stamp) <= Stamp::kRoom && std::atomic<int64_t>::is_always_lock_free);
+static_assert(sizeof(SeqLock) <= SeqLock::kRoom && std::atomic<int64_t>::is_always_lock_free);
 
 }  // namespace lockstep
