@@ -12,7 +12,7 @@
 #include "common/client/shared_memory_connection.h"
 #include "common/rpc/limits.h"
 #include "common/tensor/half_copy.h"
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 #include "common/tensor/stream_copy.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/byte_buffer.h"
@@ -60,14 +60,14 @@ class ReceivedValues final : public PulledValues {
 
   absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
     LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets));
-    PieceCursor cursor(payload_.spans());
+    SegmentedReader cursor(payload_.spans());
     for (const std::span<std::byte>& target : targets) cursor.CopyTo(target);
     return absl::OkStatus();
   }
 
   absl::Status WidenTo(DType wire_type, std::span<const std::span<float>> targets) const override {
     LOCKSTEP_RETURN_IF_ERROR(CheckNarrowTargets(header_, wire_type, targets));
-    PieceCursor cursor(payload_.spans());
+    SegmentedReader cursor(payload_.spans());
     for (const std::span<float> target : targets) WidenFrom(&cursor, wire_type, target);
     return absl::OkStatus();
   }
@@ -75,7 +75,7 @@ class ReceivedValues final : public PulledValues {
  private:
   // By way of a few elements that stay in the nearest cache: the slices in which the payload came
   // cut through elements.
-  static void WidenFrom(PieceCursor* cursor, DType wire_type, std::span<float> target) {
+  static void WidenFrom(SegmentedReader* cursor, DType wire_type, std::span<float> target) {
     alignas(Tensor::kAlignment) std::array<std::byte, 8192> block;
     alignas(Tensor::kAlignment) std::array<float, block.size() / 2> wide;
     const bool is_streamed = target.size_bytes() >= kStreamedBytes;

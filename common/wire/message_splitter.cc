@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 
 namespace lockstep::wire {
 namespace {
@@ -31,13 +31,13 @@ void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-absl::Status Malformed(const PieceCursor& cursor, absl::string_view what) {
+absl::Status Malformed(const SegmentedReader& cursor, absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("tensor message: ", what, " at byte ", cursor.position()));
 }
 
 // At most `max_bytes` bytes; bits beyond the 64th are dropped.
-absl::StatusOr<uint64_t> ReadVarint(PieceCursor* cursor, int max_bytes = 10) {
+absl::StatusOr<uint64_t> ReadVarint(SegmentedReader* cursor, int max_bytes = 10) {
   uint64_t value = 0;
   for (int i = 0; i < max_bytes; ++i) {
     std::byte byte;
@@ -54,7 +54,7 @@ struct Tag {
   uint32_t type;
 };
 
-absl::StatusOr<Tag> ReadTag(PieceCursor* cursor) {
+absl::StatusOr<Tag> ReadTag(SegmentedReader* cursor) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t number, ReadVarint(cursor, 5));
   const auto tag = static_cast<uint32_t>(number);  // as the generated parser does
   const Tag result{tag >> 3, tag & 7};
@@ -62,21 +62,21 @@ absl::StatusOr<Tag> ReadTag(PieceCursor* cursor) {
   return result;
 }
 
-absl::Status CopyBytes(PieceCursor* cursor, uint64_t size, std::string* header) {
+absl::Status CopyBytes(SegmentedReader* cursor, uint64_t size, std::string* header) {
   if (!cursor->Copy(size, header)) return Malformed(*cursor, "truncated field");
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> ReadSize(PieceCursor* cursor) {
+absl::StatusOr<uint64_t> ReadSize(SegmentedReader* cursor) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t size, ReadVarint(cursor, 5));
   if (size > kMaxSize || size > cursor->remaining())
     return Malformed(*cursor, "field longer than the message");
   return size;
 }
 
-absl::Status CopyField(Tag tag, int depth, PieceCursor* cursor, std::string* header);
+absl::Status CopyField(Tag tag, int depth, SegmentedReader* cursor, std::string* header);
 
-absl::Status CopyGroup(uint32_t field, int depth, PieceCursor* cursor, std::string* header) {
+absl::Status CopyGroup(uint32_t field, int depth, SegmentedReader* cursor, std::string* header) {
   if (depth > kMaxGroupDepth) return Malformed(*cursor, "groups nested too deep");
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Tag tag, ReadTag(cursor));
@@ -88,7 +88,7 @@ absl::Status CopyGroup(uint32_t field, int depth, PieceCursor* cursor, std::stri
   }
 }
 
-absl::Status CopyField(Tag tag, int depth, PieceCursor* cursor, std::string* header) {
+absl::Status CopyField(Tag tag, int depth, SegmentedReader* cursor, std::string* header) {
   AppendVarint(uint64_t{tag.field} << 3 | tag.type, header);
   switch (tag.type) {
     case kVarint: {
@@ -116,7 +116,7 @@ absl::Status CopyField(Tag tag, int depth, PieceCursor* cursor, std::string* hea
 
 absl::StatusOr<SplitMessage> Split(std::span<const Bytes> pieces) {
   SplitMessage message;
-  PieceCursor cursor(pieces);
+  SegmentedReader cursor(pieces);
   while (cursor.remaining() > 0) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Tag tag, ReadTag(&cursor));
     if (tag.field != kPayloadField || tag.type != kDelimited) {

@@ -9,7 +9,7 @@
 #include "common/log/log.h"
 #include "common/shm/host.h"
 #include "common/tensor/packed_rows.h"
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 
 namespace lockstep::ps {
 namespace {
@@ -115,7 +115,7 @@ absl::Status SharedMemoryRegistry::Locate(const PushRequest& request, PushOrder*
   const std::span<const std::byte> bytes = gradients->bytes();
   const auto received = std::exchange(order->payload, {});
   order->kept_payload.reset();
-  PieceCursor indices(received);
+  SegmentedReader indices(received);
   for (const lockstep::PushPiece& piece : request.pieces()) {
     const auto wrong = [&piece](const auto&... what) {
       return absl::InvalidArgumentError(

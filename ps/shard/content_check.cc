@@ -12,7 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 
 namespace lockstep::ps {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 // Calls `check(element, position)` for each of `count` elements that lie in the payload from byte
 // `from` on; position counts from `first`.
 template <typename T>
-absl::Status ForEachElement(PieceCursor* payload, uint64_t from, uint64_t count, uint64_t first,
+absl::Status ForEachElement(SegmentedReader* payload, uint64_t from, uint64_t count, uint64_t first,
                             absl::FunctionRef<absl::Status(T, uint64_t)> check) {
   std::array<T, 512> block;
   while (count > 0) {
@@ -35,7 +35,7 @@ absl::Status ForEachElement(PieceCursor* payload, uint64_t from, uint64_t count,
 }
 
 absl::Status CheckIndices(const CatalogEntry& entry, uint64_t first, uint64_t count, uint64_t from,
-                          PieceCursor* payload) {
+                          SegmentedReader* payload) {
   const int64_t num_rows = entry.shape.dim(0);
   return ForEachElement<int64_t>(
       payload, from, count, first, [&](int64_t row, uint64_t slice) -> absl::Status {
@@ -57,7 +57,7 @@ absl::Status Diverged(const CatalogEntry& entry, uint64_t element, double number
 
 template <typename T, typename Number>
 absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end, uint64_t from,
-                         PieceCursor* payload) {
+                         SegmentedReader* payload) {
   if (begin % sizeof(T) != 0 || end % sizeof(T) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(entry), ": expected pieces of whole elements, got bytes [", begin, ", ",
@@ -72,7 +72,7 @@ absl::Status CheckFinite(const CatalogEntry& entry, uint64_t begin, uint64_t end
 }
 
 absl::Status CheckFinite(const CatalogEntry& entry, DType type, uint64_t begin, uint64_t end,
-                         uint64_t from, PieceCursor* payload) {
+                         uint64_t from, SegmentedReader* payload) {
   switch (type) {
     case DType::kFloat16:
       return CheckFinite<Float16, float>(entry, begin, end, from, payload);
@@ -89,7 +89,7 @@ absl::Status CheckFinite(const CatalogEntry& entry, DType type, uint64_t begin, 
 
 absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& variables,
                            const PushOrder& order, bool refuse_non_finite) {
-  PieceCursor payload(order.payload);
+  SegmentedReader payload(order.payload);
   uint64_t position = 0;  // of the piece in the payload
   for (size_t i = 0; i < order.pieces.size(); ++i) {
     const PushPiece& piece = order.pieces[i];

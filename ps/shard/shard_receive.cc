@@ -6,7 +6,7 @@
 #include "common/base/check.h"
 #include "common/tensor/indexed_slices.h"
 #include "common/tensor/packed_rows.h"
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 #include "ps/shard/shard_impl.h"
 #include "ps/step/dense_update.h"
 
@@ -142,7 +142,7 @@ std::optional<Tensor> Shard::Impl::InPlace(const EpochState& state, const PushOr
 }
 
 void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
-  PieceCursor payload(order.payload);
+  SegmentedReader payload(order.payload);
   uint64_t bytes_in_parts = 0;
   for (const PushInHand::Writing& writing : push->writings) {
     for (const Brought& part : writing.brought) {
@@ -162,7 +162,7 @@ void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
     return;
   }
   const auto copy = std::make_shared<CopiedPayload>(bytes_in_parts);
-  PieceCursor again(order.payload);
+  SegmentedReader again(order.payload);
   uint64_t copied = 0;
   for (PushInHand::Writing& writing : push->writings) {
     if (writing.to != nullptr) continue;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 
 namespace lockstep::ps {
 
@@ -44,7 +44,7 @@ void GradientParts::Copy(size_t first, size_t count, std::byte* to) const {
     const uint64_t from = std::max(begin, part.offset);
     const uint64_t until = std::min(end, part.offset + part.size);
     if (from >= until) continue;
-    PieceCursor cursor(*part.payload);
+    SegmentedReader cursor(*part.payload);
     LOCKSTEP_CHECK(cursor.CopyFrom(part.from + (from - part.offset),
                                    std::span(to + (from - begin), until - from)));
     copied += until - from;

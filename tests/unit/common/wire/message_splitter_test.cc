@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep::wire {
@@ -189,7 +189,7 @@ TEST_CASE("A payload prefix and its bytes make the payload field") {
 TEST_CASE("A cursor that is asked for too much moves nothing") {
   const std::string text = "abc";
   const std::vector<Bytes> pieces = {View(text), {}};
-  PieceCursor cursor(pieces);
+  SegmentedReader cursor(pieces);
   std::string copied;
   CHECK_FALSE(cursor.Copy(4, &copied));
   CHECK(cursor.position() == 0);

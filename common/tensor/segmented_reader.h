@@ -11,9 +11,9 @@ namespace lockstep {
 
 // Looks at the pieces, which must stay. A read that wants more than remains fails and moves
 // nothing.
-class PieceCursor {
+class SegmentedReader {
  public:
-  explicit PieceCursor(std::span<const std::span<const std::byte>> pieces);
+  explicit SegmentedReader(std::span<const std::span<const std::byte>> pieces);
 
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return size_ - position_; }

@@ -1,4 +1,4 @@
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 
 #include <algorithm>
 
@@ -6,12 +6,13 @@
 
 namespace lockstep {
 
-PieceCursor::PieceCursor(std::span<const std::span<const std::byte>> pieces) : pieces_(pieces) {
+SegmentedReader::SegmentedReader(std::span<const std::span<const std::byte>> pieces)
+    : pieces_(pieces) {
   for (const auto& piece : pieces) size_ += piece.size();
 }
 
 template <typename Take>
-bool PieceCursor::ForEach(uint64_t size, Take take) {
+bool SegmentedReader::ForEach(uint64_t size, Take take) {
   if (size > remaining()) return false;
   position_ += size;
   while (size > 0) {
@@ -28,17 +29,17 @@ bool PieceCursor::ForEach(uint64_t size, Take take) {
   return true;
 }
 
-bool PieceCursor::ReadByte(std::byte* byte) {
+bool SegmentedReader::ReadByte(std::byte* byte) {
   return ForEach(1, [byte](std::span<const std::byte> stretch) { *byte = stretch[0]; });
 }
 
-bool PieceCursor::Copy(uint64_t size, std::string* to) {
+bool SegmentedReader::Copy(uint64_t size, std::string* to) {
   return ForEach(size, [to](std::span<const std::byte> stretch) {
     to->append(reinterpret_cast<const char*>(stretch.data()), stretch.size());
   });
 }
 
-bool PieceCursor::CopyTo(std::span<std::byte> to) {
+bool SegmentedReader::CopyTo(std::span<std::byte> to) {
   std::byte* next = to.data();
   const bool all = ForEach(to.size(), [&](std::span<const std::byte> stretch) {
     CopyStretch(next, stretch.data(), stretch.size(), to.size());
@@ -48,12 +49,12 @@ bool PieceCursor::CopyTo(std::span<std::byte> to) {
   return all;
 }
 
-bool PieceCursor::CopyFrom(uint64_t position, std::span<std::byte> to) {
+bool SegmentedReader::CopyFrom(uint64_t position, std::span<std::byte> to) {
   if (position < position_ || position > size_ || to.size() > size_ - position) return false;
   return ForEach(position - position_, [](std::span<const std::byte>) {}) && CopyTo(to);
 }
 
-bool PieceCursor::Share(uint64_t size, std::vector<std::span<const std::byte>>* to) {
+bool SegmentedReader::Share(uint64_t size, std::vector<std::span<const std::byte>>* to) {
   return ForEach(size, [to](std::span<const std::byte> stretch) { to->push_back(stretch); });
 }
 

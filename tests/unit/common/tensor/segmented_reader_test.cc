@@ -1,4 +1,4 @@
-#include "common/tensor/piece_cursor.h"
+#include "common/tensor/segmented_reader.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
@@ -27,7 +27,7 @@ class Pieces {
 
 TEST_CASE("a cursor copies across cuts, forward, with gaps") {
   const Pieces pieces({3, 0, 1, 5, 2});
-  PieceCursor cursor(pieces.spans());
+  SegmentedReader cursor(pieces.spans());
   std::vector<std::byte> out(11);
   const auto copy = [&](size_t from, size_t size) {
     return cursor.CopyFrom(from, std::span(out).subspan(from, size));
@@ -42,7 +42,7 @@ TEST_CASE("a cursor copies across cuts, forward, with gaps") {
 
 TEST_CASE("a cursor that is asked for what is past, or beyond the end, moves nothing") {
   const Pieces pieces({4, 4});
-  PieceCursor cursor(pieces.spans());
+  SegmentedReader cursor(pieces.spans());
   std::vector<std::byte> out(8);
   CHECK(cursor.CopyFrom(3, std::span(out).first(2)));
   CHECK_FALSE(cursor.CopyFrom(4, std::span(out).first(1)));
