@@ -12,8 +12,8 @@
 #include "common/client/shared_memory_connection.h"
 #include "common/rpc/limits.h"
 #include "common/tensor/half_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 #include "common/tensor/segmented_reader.h"
-#include "common/tensor/stream_copy.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/byte_buffer.h"
 
@@ -84,7 +84,7 @@ class ReceivedValues final : public PulledValues {
       cursor->CopyTo(std::span(block).first(count * SizeOf(wire_type)));
       Widen(wire_type, block.data(),
             is_streamed ? std::span(wide).first(count) : target.first(count));
-      if (is_streamed) StreamCopy(target.data(), wide.data(), count * sizeof(float));
+      if (is_streamed) NonTemporalCopy(target.data(), wide.data(), count * sizeof(float));
       target = target.subspan(count);
     }
     if (is_streamed) FlushStreams();

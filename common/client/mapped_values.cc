@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/gather_rows.h"
 #include "common/tensor/half_width.h"
-#include "common/tensor/stream_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 
 namespace lockstep {
 namespace {
@@ -37,7 +37,7 @@ constexpr uint64_t kCachedMemory = 3 * (uint64_t{16} << 20);
 
 void CopyValue(std::span<const std::byte> from, std::span<std::byte> to, uint64_t memory_bytes) {
   if (memory_bytes > kCachedMemory && to.size() >= kStreamedBytes) {
-    StreamCopy(to.data(), from.data(), to.size());
+    NonTemporalCopy(to.data(), from.data(), to.size());
   } else {
     std::memcpy(to.data(), from.data(), to.size());
   }

@@ -10,7 +10,7 @@
 #include "common/optimizer/update_rule.h"
 #include "common/tensor/element_math.h"
 #include "common/tensor/half_width.h"
-#include "common/tensor/stream_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 #include "common/tensor/sum_of_terms.h"
 #include "common/tensor/vector_loop.h"
 
@@ -128,7 +128,7 @@ void UpdateElements(const Update& update, MakeFormula make) {
                      [formula, mean, to, done](size_t i) { to[i] = formula(done + i, mean(i)); });
     });
     WriteNarrow(update, {range.first + done, count}, to);
-    if (update.bypasses_caches) StreamCopy(elements.value + done, to, count * sizeof(T));
+    if (update.bypasses_caches) NonTemporalCopy(elements.value + done, to, count * sizeof(T));
   }
   if (update.bypasses_caches) FlushStreams();
 }

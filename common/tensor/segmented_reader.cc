@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/tensor/stream_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 
 namespace lockstep {
 

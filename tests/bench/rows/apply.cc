@@ -21,7 +21,7 @@
 #include "common/optimizer/momentum.h"
 #include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
-#include "common/tensor/stream_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 #include "common/tensor/sum_of_terms.h"
 #include "common/tensor/vector_loop.h"
 #include "ps/step/dense_update.h"
@@ -125,7 +125,7 @@ class Applied {
           if constexpr (kSlots > 1) slots[1][i] = slots[1][i] + 0.0f;
           if constexpr (kSlots > 2) slots[2][i] = slots[2][i] + 0.0f;
         });
-        StreamCopy(value + first, sums.data(), count * sizeof(float));
+        NonTemporalCopy(value + first, sums.data(), count * sizeof(float));
       }
       FlushStreams();
     });

@@ -5,7 +5,7 @@
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/philox.h"
-#include "common/tensor/stream_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/cpu/parallel.h"
 
@@ -24,7 +24,7 @@ void Fill(std::span<float> elements, float value) {
   block.fill(value);
   for (size_t done = 0; done < elements.size(); done += block.size()) {
     const size_t count = std::min(block.size(), elements.size() - done);
-    StreamCopy(&elements[done], block.data(), count * sizeof(float));
+    NonTemporalCopy(&elements[done], block.data(), count * sizeof(float));
   }
   FlushStreams();
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/tensor/element_math.h"
-#include "common/tensor/stream_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 #include "common/tensor/vector_target.h"
 
 namespace lockstep {
@@ -169,7 +169,7 @@ TEST_CASE("a copy around the caches is a copy, wherever it begins and ends") {
          {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{129}, size_t{300}}) {
       CAPTURE(begin, bytes);
       std::vector<char> to(from.size(), 'x');
-      StreamCopy(to.data() + begin, from.data() + 5, bytes);
+      NonTemporalCopy(to.data() + begin, from.data() + 5, bytes);
       FlushStreams();
       std::vector<char> expected(from.size(), 'x');
       std::memcpy(expected.data() + begin, from.data() + 5, bytes);

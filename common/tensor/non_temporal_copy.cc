@@ -1,4 +1,4 @@
-#include "common/tensor/stream_copy.h"
+#include "common/tensor/non_temporal_copy.h"
 
 #include <hwy/cache_control.h>
 
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-void StreamCopy(void* to, const void* from, size_t bytes) {
+void NonTemporalCopy(void* to, const void* from, size_t bytes) {
 #if HWY_ARCH_X86
   constexpr size_t kLine = 64;
   auto* target = static_cast<char*>(to);
@@ -35,7 +35,7 @@ void StreamCopy(void* to, const void* from, size_t bytes) {
 
 void CopyStretch(void* to, const void* from, size_t bytes, size_t part_bytes) {
   if (part_bytes >= kStreamedBytes) {
-    StreamCopy(to, from, bytes);
+    NonTemporalCopy(to, from, bytes);
   } else {
     std::memcpy(to, from, bytes);
   }
