@@ -17,7 +17,7 @@
 #include "common/tensor/tensor.h"
 #include "ps/variable/buffer_recycler.h"
 #include "ps/variable/byte_ranges.h"
-#include "ps/variable/narrow_values.h"
+#include "ps/variable/low_precision_cache.h"
 #include "ps/variable/table.h"
 
 namespace lockstep::ps {
@@ -93,7 +93,7 @@ class Variable {
   const size_t num_bytes_;
   const std::shared_ptr<Table> table_;
   const std::shared_ptr<BufferRecycler> recycler_;
-  NarrowValues narrow_values_;
+  LowPrecisionCache narrow_values_;
   std::vector<Tensor> slots_;
   std::vector<MutableTensorView> slot_views_;
 

@@ -1,4 +1,4 @@
-#include "ps/variable/narrow_values.h"
+#include "ps/variable/low_precision_cache.h"
 
 #include <utility>
 
@@ -8,17 +8,17 @@
 
 namespace lockstep::ps {
 
-NarrowValues::NarrowValues(const Shape& shape)
+LowPrecisionCache::LowPrecisionCache(const Shape& shape)
     : recyclers_({BufferRecycler::Create(DType::kFloat16, shape),
                   BufferRecycler::Create(DType::kBFloat16, shape)}) {}
 
-BufferRecycler& NarrowValues::RecyclerOf(DType type) const {
+BufferRecycler& LowPrecisionCache::RecyclerOf(DType type) const {
   LOCKSTEP_CHECK(IsHalfWidth(type));
   return *recyclers_[type == DType::kFloat16 ? 0 : 1];
 }
 
-std::shared_ptr<const Tensor> NarrowValues::Of(const std::shared_ptr<const Tensor>& value,
-                                               DType type) {
+std::shared_ptr<const Tensor> LowPrecisionCache::Of(const std::shared_ptr<const Tensor>& value,
+                                                    DType type) {
   wanted_.store(type, std::memory_order_relaxed);
   for (const Made& made : made_) {
     if (made.narrow->dtype() == type && made.value.lock() == value) return made.narrow;
@@ -30,13 +30,13 @@ std::shared_ptr<const Tensor> NarrowValues::Of(const std::shared_ptr<const Tenso
   return narrow;
 }
 
-std::shared_ptr<ValueBuffer> NarrowValues::TakeBuffer() const {
+std::shared_ptr<ValueBuffer> LowPrecisionCache::TakeBuffer() const {
   const DType type = wanted_.load(std::memory_order_relaxed);
   return type == DType::kFloat32 ? nullptr : RecyclerOf(type).Take();
 }
 
-void NarrowValues::Add(const std::shared_ptr<const Tensor>& value,
-                       std::shared_ptr<const Tensor> narrow) {
+void LowPrecisionCache::Add(const std::shared_ptr<const Tensor>& value,
+                            std::shared_ptr<const Tensor> narrow) {
   std::erase_if(made_, [](const Made& made) { return made.value.expired(); });
   made_.push_back({value, std::move(narrow)});
 }

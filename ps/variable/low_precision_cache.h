@@ -13,9 +13,9 @@
 namespace lockstep::ps {
 
 // Of a float32 variable. Of and Add are guarded by the owner's lock.
-class NarrowValues {
+class LowPrecisionCache {
  public:
-  explicit NarrowValues(const Shape& shape);
+  explicit LowPrecisionCache(const Shape& shape);
 
   // `value`, one of the variable's, as float16 or bfloat16 (CHECK); made here when it is not there.
   std::shared_ptr<const Tensor> Of(const std::shared_ptr<const Tensor>& value, DType type);
