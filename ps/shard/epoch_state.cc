@@ -32,20 +32,21 @@ ValueMemory MakeValueMemory(const VariablePlan& plan, const EpochState& state,
   uint64_t bytes = 0;
   for (size_t i = 0; i < state.catalog.size(); ++i) {
     const CatalogEntry& entry = state.catalog[i];
-    bytes += NumPlaces(entry, *RuleOf(plan, state, entry).rule) * PlaceBytes(entry.num_bytes);
+    bytes +=
+        NumPlaces(entry, *RuleOf(plan, state, entry).rule) * SharedBufferBytes(entry.num_bytes);
   }
   if (bytes == 0) return {};
   return options.make_value_memory(bytes).value_or(ValueMemory());
 }
 
 // From `*used` on, which moves behind them.
-std::vector<ValuePlace> PlacesFor(const CatalogEntry& entry, const UpdateRule& rule,
-                                  const ValueMemory& memory, uint64_t* used) {
-  std::vector<ValuePlace> places;
+std::vector<SharedBuffer> PlacesFor(const CatalogEntry& entry, const UpdateRule& rule,
+                                    const ValueMemory& memory, uint64_t* used) {
+  std::vector<SharedBuffer> places;
   if (memory.bytes.empty()) return places;
   for (size_t i = 0; i < NumPlaces(entry, rule); ++i) {
     places.push_back({memory.bytes.data() + *used, memory.owner});
-    *used += PlaceBytes(entry.num_bytes);
+    *used += SharedBufferBytes(entry.num_bytes);
   }
   return places;
 }

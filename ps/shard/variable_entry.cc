@@ -27,7 +27,7 @@ bool IsTable(const CatalogEntry& entry, const UpdateRule& rule) {
 absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
                                                  const FirstValues& first, Table::Keeps keeps,
                                                  GlobalStep version,
-                                                 std::vector<ValuePlace> places) {
+                                                 std::vector<SharedBuffer> places) {
   ValueBuffer buffer;
   if (places.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(buffer.tensor, MakeTensor(entry, "values"));
@@ -54,12 +54,12 @@ absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry, const F
 
 size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule) {
   if (entry.is_frozen || IsTable(entry, rule)) return 1;
-  return entry.is_sparse ? 0 : BufferRecycler::kMaxPlaces;
+  return entry.is_sparse ? 0 : BufferPool::kMaxPlaces;
 }
 
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
-    const VariablePlan& plan, std::vector<ValuePlace> places, std::vector<std::string>* missing) {
+    const VariablePlan& plan, std::vector<SharedBuffer> places, std::vector<std::string>* missing) {
   const UpdateRule& rule = *of.rule;
   const GlobalStep version = plan.start_step;
   std::unique_ptr<VariableEntry> hosted;

@@ -56,6 +56,6 @@ size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule);
 // CheckpointReader.
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
-    const VariablePlan& plan, std::vector<ValuePlace> places, std::vector<std::string>* missing);
+    const VariablePlan& plan, std::vector<SharedBuffer> places, std::vector<std::string>* missing);
 
 }  // namespace lockstep::ps

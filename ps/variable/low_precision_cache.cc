@@ -9,10 +9,10 @@
 namespace lockstep::ps {
 
 LowPrecisionCache::LowPrecisionCache(const Shape& shape)
-    : recyclers_({BufferRecycler::Create(DType::kFloat16, shape),
-                  BufferRecycler::Create(DType::kBFloat16, shape)}) {}
+    : recyclers_({BufferPool::Create(DType::kFloat16, shape),
+                  BufferPool::Create(DType::kBFloat16, shape)}) {}
 
-BufferRecycler& LowPrecisionCache::RecyclerOf(DType type) const {
+BufferPool& LowPrecisionCache::RecyclerOf(DType type) const {
   LOCKSTEP_CHECK(IsHalfWidth(type));
   return *recyclers_[type == DType::kFloat16 ? 0 : 1];
 }
@@ -25,7 +25,7 @@ std::shared_ptr<const Tensor> LowPrecisionCache::Of(const std::shared_ptr<const 
   }
   std::shared_ptr<ValueBuffer> buffer = RecyclerOf(type).Take();
   Narrow(value->as<float>(), type, buffer->tensor.data());
-  std::shared_ptr<const Tensor> narrow = BufferRecycler::Share(std::move(buffer));
+  std::shared_ptr<const Tensor> narrow = BufferPool::Share(std::move(buffer));
   Add(value, narrow);
   return narrow;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/tensor/tensor.h"
-#include "ps/variable/buffer_recycler.h"
+#include "ps/variable/buffer_pool.h"
 
 namespace lockstep::ps {
 
@@ -32,9 +32,9 @@ class LowPrecisionCache {
     std::shared_ptr<const Tensor> narrow;
   };
 
-  BufferRecycler& RecyclerOf(DType type) const;
+  BufferPool& RecyclerOf(DType type) const;
 
-  const std::array<std::shared_ptr<BufferRecycler>, 2> recyclers_;  // by type
+  const std::array<std::shared_ptr<BufferPool>, 2> recyclers_;  // by type
   std::vector<Made> made_;  // of values that somebody can still read
   // What was asked for last; float32: nothing.
   std::atomic<DType> wanted_ = DType::kFloat32;

@@ -4,13 +4,13 @@
 
 namespace lockstep::ps {
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-                   std::vector<Tensor> slots, std::vector<ValuePlace> places)
+                   std::vector<Tensor> slots, std::vector<SharedBuffer> places)
     : name_(std::move(name)),
       trainable_(trainable),
       dtype_(value.dtype()),
       shape_(value.shape()),
       num_bytes_(value.num_bytes()),
-      recycler_(BufferRecycler::Create(value.dtype(), value.shape(), places)),
+      recycler_(BufferPool::Create(value.dtype(), value.shape(), places)),
       narrow_values_(value.shape()),
       slots_(std::move(slots)),
       version_(version),
@@ -23,7 +23,7 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
     Copy(std::as_const(value).view(), first->tensor.view());
     first->version = version;
   }
-  value_ = BufferRecycler::Share(std::move(first));
+  value_ = BufferPool::Share(std::move(first));
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
@@ -35,7 +35,7 @@ Variable::Variable(std::string name, std::shared_ptr<Table> table, GlobalStep ve
       shape_(table->value()->shape()),
       num_bytes_(table->value()->num_bytes()),
       table_(std::move(table)),
-      recycler_(BufferRecycler::Create(dtype_, shape_)),
+      recycler_(BufferPool::Create(dtype_, shape_)),
       narrow_values_(shape_),
       slots_(std::move(slots)),
       version_(version),
@@ -86,8 +86,8 @@ std::shared_ptr<ValueBuffer> Variable::TakeCopy() {
 NextValue Variable::Finish(std::shared_ptr<ValueBuffer> value,
                            std::shared_ptr<ValueBuffer> narrow) const {
   value->version = version_.next();
-  return {BufferRecycler::Share(std::move(value)),
-          narrow == nullptr ? nullptr : BufferRecycler::Share(std::move(narrow))};
+  return {BufferPool::Share(std::move(value)),
+          narrow == nullptr ? nullptr : BufferPool::Share(std::move(narrow))};
 }
 
 }  // namespace lockstep::ps

@@ -15,7 +15,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
-#include "ps/variable/buffer_recycler.h"
+#include "ps/variable/buffer_pool.h"
 #include "ps/variable/byte_ranges.h"
 #include "ps/variable/low_precision_cache.h"
 #include "ps/variable/table.h"
@@ -35,7 +35,7 @@ class Variable {
  public:
   // With `places` the value is copied into the first of them.
   Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-           std::vector<Tensor> slots, std::vector<ValuePlace> places = {});
+           std::vector<Tensor> slots, std::vector<SharedBuffer> places = {});
   // A trained one that changes row by row. `table` (not null) has this version.
   Variable(std::string name, std::shared_ptr<Table> table, GlobalStep version,
            std::vector<Tensor> slots);
@@ -92,7 +92,7 @@ class Variable {
   const Shape shape_;
   const size_t num_bytes_;
   const std::shared_ptr<Table> table_;
-  const std::shared_ptr<BufferRecycler> recycler_;
+  const std::shared_ptr<BufferPool> recycler_;
   LowPrecisionCache narrow_values_;
   std::vector<Tensor> slots_;
   std::vector<MutableTensorView> slot_views_;

@@ -64,7 +64,7 @@ class Placed {
   Placed()
       : memory_(std::make_shared<Tensor>(Tensor::Zeros(DType::kUInt8, Shape({3 * kPlaceBytes})))) {}
   Variable MakeVariable(int64_t version) {
-    std::vector<ValuePlace> places;
+    std::vector<SharedBuffer> places;
     for (int i = 0; i < 3; ++i) places.push_back({PlaceAt(i), memory_});
     return Variable("v", true, Of(static_cast<float>(version)), GlobalStep(version), {}, places);
   }
@@ -85,7 +85,7 @@ class Placed {
 };
 
 TEST_CASE("values take turns in the places that others see, and the sequence locks tell them") {
-  REQUIRE(PlaceBytes(4 * sizeof(float)) == 128);
+  REQUIRE(SharedBufferBytes(4 * sizeof(float)) == 128);
   Placed placed;
   Variable variable = placed.MakeVariable(7);
   const void* const first = variable.newest()->data();
@@ -151,11 +151,11 @@ TEST_CASE("a reader keeps its version unchanged, and the next step does not wait
 }
 
 TEST_CASE("what slow readers held beyond three buffers is let go when they have read") {
-  const auto recycler = BufferRecycler::Create(DType::kFloat32, Shape({4}));
+  const auto recycler = BufferPool::Create(DType::kFloat32, Shape({4}));
   std::vector<std::shared_ptr<const Tensor>> readers;
   const auto read_one_more = [&](std::shared_ptr<ValueBuffer> buffer) {
     buffer->version = GlobalStep(0);
-    readers.push_back(BufferRecycler::Share(std::move(buffer)));
+    readers.push_back(BufferPool::Share(std::move(buffer)));
   };
   read_one_more(recycler->Adopt(Of(1), GlobalStep(0)));
   for (int i = 0; i < 4; ++i) read_one_more(recycler->Take());
@@ -168,16 +168,16 @@ TEST_CASE("what slow readers held beyond three buffers is let go when they have 
 
 TEST_CASE("with places nothing stays on the heap") {
   const auto memory = std::make_shared<Tensor>(Tensor::Zeros(DType::kUInt8, Shape({3 * 128})));
-  std::vector<ValuePlace> places;
+  std::vector<SharedBuffer> places;
   for (int i = 0; i < 3; ++i) {
     places.push_back({static_cast<std::byte*>(memory->data()) + i * 128, memory});
   }
-  const auto recycler = BufferRecycler::Create(DType::kFloat32, Shape({4}), std::move(places));
+  const auto recycler = BufferPool::Create(DType::kFloat32, Shape({4}), std::move(places));
   std::vector<std::shared_ptr<const Tensor>> readers;
   for (int i = 0; i < 5; ++i) {
     std::shared_ptr<ValueBuffer> buffer = recycler->Take();
     buffer->version = GlobalStep(i);
-    readers.push_back(BufferRecycler::Share(std::move(buffer)));
+    readers.push_back(BufferPool::Share(std::move(buffer)));
   }
   CHECK(recycler->num_buffers() == 5);
   readers.clear();

@@ -1,4 +1,4 @@
-#include "ps/variable/buffer_recycler.h"
+#include "ps/variable/buffer_pool.h"
 
 #include <new>
 #include <span>
@@ -34,20 +34,22 @@ bool PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
 
 }  // namespace
 
-uint64_t PlaceBytes(uint64_t value_bytes) { return SeqLock::kRoom + Tensor::RoomFor(value_bytes); }
+uint64_t SharedBufferBytes(uint64_t value_bytes) {
+  return SeqLock::kRoom + Tensor::RoomFor(value_bytes);
+}
 
-ValueBuffer BufferIn(ValuePlace place, DType dtype, const Shape& shape) {
+ValueBuffer BufferIn(SharedBuffer place, DType dtype, const Shape& shape) {
   auto* const seq_lock = new (place.memory) SeqLock;
   return {Tensor::Borrow(dtype, shape, place.memory + SeqLock::kRoom, std::move(place.owner)),
           std::nullopt, seq_lock};
 }
 
-std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape& shape,
-                                                       std::vector<ValuePlace> places) {
+std::shared_ptr<BufferPool> BufferPool::Create(DType dtype, const Shape& shape,
+                                               std::vector<SharedBuffer> places) {
   LOCKSTEP_CHECK(places.size() <= kMaxPlaces);
-  std::shared_ptr<BufferRecycler> recycler(new BufferRecycler(dtype, shape));
+  std::shared_ptr<BufferPool> recycler(new BufferPool(dtype, shape));
   recycler->num_places_ = static_cast<int>(places.size());
-  for (ValuePlace& place : places) {
+  for (SharedBuffer& place : places) {
     PutInto(recycler->free_places_,
             std::make_unique<ValueBuffer>(BufferIn(std::move(place), dtype, shape)));
     ++recycler->num_buffers_;
@@ -55,43 +57,43 @@ std::shared_ptr<BufferRecycler> BufferRecycler::Create(DType dtype, const Shape&
   return recycler;
 }
 
-std::shared_ptr<ValueBuffer> BufferRecycler::Adopt(Tensor value, GlobalStep version) {
+std::shared_ptr<ValueBuffer> BufferPool::Adopt(Tensor value, GlobalStep version) {
   ++num_buffers_;
   return Lend(std::make_unique<ValueBuffer>(ValueBuffer{std::move(value), version}));
 }
 
-BufferRecycler::~BufferRecycler() {
+BufferPool::~BufferPool() {
   while (TakeFrom(free_places_) != nullptr) continue;
   while (TakeFrom(free_) != nullptr) continue;
 }
 
-std::shared_ptr<ValueBuffer> BufferRecycler::Take() {
+std::shared_ptr<ValueBuffer> BufferPool::Take() {
   std::unique_ptr<ValueBuffer> buffer = TakeAny();
   if (buffer->seq_lock != nullptr) buffer->seq_lock->BeginWriting();
   return Lend(std::move(buffer));
 }
 
-std::unique_ptr<ValueBuffer> BufferRecycler::TakeAny() {
+std::unique_ptr<ValueBuffer> BufferPool::TakeAny() {
   if (auto buffer = TakeFrom(free_places_)) return buffer;
   if (auto buffer = TakeFrom(free_)) return buffer;
   ++num_buffers_;
   return std::make_unique<ValueBuffer>(ValueBuffer{Tensor(dtype_, shape_), std::nullopt});
 }
 
-std::shared_ptr<ValueBuffer> BufferRecycler::Lend(std::unique_ptr<ValueBuffer> buffer) {
+std::shared_ptr<ValueBuffer> BufferPool::Lend(std::unique_ptr<ValueBuffer> buffer) {
   return std::shared_ptr<ValueBuffer>(buffer.release(),
                                       [self = shared_from_this()](ValueBuffer* returned) {
                                         self->GiveBack(std::unique_ptr<ValueBuffer>(returned));
                                       });
 }
 
-std::shared_ptr<const Tensor> BufferRecycler::Share(std::shared_ptr<ValueBuffer> value) {
+std::shared_ptr<const Tensor> BufferPool::Share(std::shared_ptr<ValueBuffer> value) {
   if (value->seq_lock != nullptr) value->seq_lock->Publish(value->version->value());
   const Tensor* const tensor = &value->tensor;
   return std::shared_ptr<const Tensor>(std::move(value), tensor);
 }
 
-void BufferRecycler::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
+void BufferPool::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
   const bool is_place = buffer->seq_lock != nullptr;
   int buffers = num_buffers_.load();
   while (!is_place && buffers > kKept) {

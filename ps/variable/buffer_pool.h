@@ -2,7 +2,7 @@
 // nothing and never waits for a reader: while readers hold every buffer, a new one is made. Beyond
 // kKept, what comes back is let go: slow readers cost memory for as long as they read.
 //
-// Some of the memory may be such that others look at it without holding anything (ValuePlace). It
+// Some of the memory may be such that others look at it without holding anything (SharedBuffer). It
 // is used before any other; a sequence lock tells them what is there.
 #pragma once
 
@@ -26,26 +26,26 @@ struct ValueBuffer {
 };
 
 // Zeroed memory, aligned as a tensor's: the sequence lock, and behind it the value.
-struct ValuePlace {
+struct SharedBuffer {
   std::byte* memory;
   std::shared_ptr<const void> owner;
 };
 // Bytes that a place of a value takes.
-uint64_t PlaceBytes(uint64_t value_bytes);
+uint64_t SharedBufferBytes(uint64_t value_bytes);
 // The buffer that a place is, with a sequence lock of its own.
-ValueBuffer BufferIn(ValuePlace place, DType dtype, const Shape& shape);
+ValueBuffer BufferIn(SharedBuffer place, DType dtype, const Shape& shape);
 
 // Thread-safe; lives as long as any value that it shared.
-class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kMaxPlaces = 3;
   // One version is written while two are readable.
   static constexpr int kKept = 3;
 
   // At most kMaxPlaces places (CHECK).
-  static std::shared_ptr<BufferRecycler> Create(DType dtype, const Shape& shape,
-                                                std::vector<ValuePlace> places = {});
-  ~BufferRecycler();
+  static std::shared_ptr<BufferPool> Create(DType dtype, const Shape& shape,
+                                            std::vector<SharedBuffer> places = {});
+  ~BufferPool();
 
   // Makes a buffer of a tensor of this dtype and shape that was made elsewhere.
   std::shared_ptr<ValueBuffer> Adopt(Tensor value, GlobalStep version);
@@ -61,7 +61,7 @@ class BufferRecycler : public std::enable_shared_from_this<BufferRecycler> {
   int num_extra() const { return std::max(0, num_buffers_.load() - num_places_ - kKept); }
 
  private:
-  BufferRecycler(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
+  BufferPool(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
   std::unique_ptr<ValueBuffer> TakeAny();
   std::shared_ptr<ValueBuffer> Lend(std::unique_ptr<ValueBuffer> buffer);
   void GiveBack(std::unique_ptr<ValueBuffer> buffer);
