@@ -19,8 +19,8 @@ namespace lockstep::chief {
 
 class ViewKeeper {
  public:
-  // `view` comes from BringUp. `on_confirmed` is called when the confirmed members changed;
-  // `on_error` for an error that repeating does not repair. The rest as ShardCalls.
+  // `view` comes from ShardInitializer. `on_confirmed` is called when the confirmed members
+  // changed; `on_error` for an error that repeating does not repair. The rest as ShardCalls.
   ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards, Executor* executor,
              const Clock* clock, std::function<void()> on_confirmed,
              std::function<void(absl::Status)> on_error);

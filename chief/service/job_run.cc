@@ -55,16 +55,17 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
               .result_arrived = [this] { TakeEvaluations(); },
               .warn = [this](std::string text) { Warn(std::move(text)); }}),
       probe_(plan_.cluster.ps, options_.fetch_status, executor),
-      bring_up_({.shard_names = shard_names_,
-                 .cluster = plan_.cluster.Canonical(),
-                 .job = options_.job_id,
-                 .epoch = plan_.epoch,
-                 .variables = ToCreateVariables(plan_),
-                 .end = plan_.max_steps,
-                 .mode = plan_.mode,
-                 .earlier = plan_.earlier},
-                shards_, executor, clock,
-                [this](absl::StatusOr<BroughtUp> shards) { OnBroughtUp(std::move(shards)); }),
+      initializer_(
+          {.shard_names = shard_names_,
+           .cluster = plan_.cluster.Canonical(),
+           .job = options_.job_id,
+           .epoch = plan_.epoch,
+           .variables = ToCreateVariables(plan_),
+           .end = plan_.max_steps,
+           .mode = plan_.mode,
+           .earlier = plan_.earlier},
+          shards_, executor, clock,
+          [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
       start_reminder_(kStartReminder, started_),
       stall_reminder_(kStallReminder, started_),
       progress_line_(kProgressLine, started_) {
@@ -77,16 +78,16 @@ void JobRun::Warn(std::string text) {
   record_.warnings.Add(std::move(text));
 }
 
-void JobRun::Start() { bring_up_.Start(); }
+void JobRun::Start() { initializer_.Start(); }
 
 void JobRun::Tick() {
   calls_.Tick();
-  bring_up_.Tick();
+  initializer_.Tick();
   if (views_.has_value()) views_->Tick();
   if (snapshots_.has_value()) snapshots_->Tick();
   if (steps_.has_value()) steps_->Tick();
   switch (phase_) {
-    case Phase::kBringingUp:
+    case Phase::kInitializing:
     case Phase::kGathering:
       return WatchStart();
     case Phase::kTraining:
@@ -133,12 +134,12 @@ void JobRun::OnCommit(const CommittedStep& step) {
   stall_reminder_.Progress(now);
   pending_at_ps_.clear();
 
-  const bool is_done = step.global_step == plan_.max_steps && brought_up_.position.is_finished;
+  const bool is_done = step.global_step == plan_.max_steps && initialized_.position.is_finished;
   if (!is_done) Milestone(step.global_step, step.global_step == plan_.max_steps);
 }
 
 void JobRun::TakeUpMilestones() {
-  const Position& position = brought_up_.position;
+  const Position& position = initialized_.position;
   for (const GlobalStep version : position.kept) {
     // A later one is committed by this chief, and comes up then.
     if (version > position.step) continue;

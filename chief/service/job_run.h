@@ -20,7 +20,7 @@
 #include "chief/membership/membership.h"
 #include "chief/membership/quorum.h"
 #include "chief/plan/plan.h"
-#include "chief/recovery/bring_up.h"
+#include "chief/recovery/shard_initializer.h"
 #include "chief/recovery/view_keeper.h"
 #include "chief/service/drain.h"
 #include "chief/service/ps_probe.h"
@@ -77,7 +77,7 @@ class JobRun {
   // kCompleting: all steps are committed, and the last version is evaluated and saved. kSaving: the
   // job ends early, and its last committed step is saved.
   enum class Phase {
-    kBringingUp,
+    kInitializing,
     kGathering,
     kTraining,
     kCompleting,
@@ -93,7 +93,7 @@ class JobRun {
   void Warn(std::string text);
 
   // Start.
-  void OnBroughtUp(absl::StatusOr<BroughtUp> shards);
+  void OnInitialized(absl::StatusOr<InitializedShards> shards);
   void EndDoneJob();
   absl::Status NoteStart();
   void Adopt();
@@ -171,14 +171,14 @@ class JobRun {
   const uint32_t variables_per_gradient_;
   const absl::Duration started_;
 
-  Phase phase_ = Phase::kBringingUp;
+  Phase phase_ = Phase::kInitializing;
   RunRecord record_;
   Membership membership_;
   std::optional<Evaluator> evaluator_;
   WorkerCalls calls_;
   PsProbe probe_;
-  BringUp bring_up_;
-  BroughtUp brought_up_;
+  ShardInitializer initializer_;
+  InitializedShards initialized_;
   // From kGathering on.
   std::optional<ViewKeeper> views_;
   std::optional<Snapshots> snapshots_;

@@ -25,9 +25,8 @@ void JobRun::NoteSave(GlobalStep version, const absl::StatusOr<std::string>& fol
     record_.save_error.clear();
     return log::Info(absl::StrCat("checkpoint ", *folder));
   }
-  const std::string error =
-      absl::StrCat(
-      "no checkpoint at step ", WithCommas(version.value()), ": ", folder.status().message());
+  const std::string error = absl::StrCat("no checkpoint at step ", WithCommas(version.value()),
+                                         ": ", folder.status().message());
   // A save that is repeated says what is wrong once, and again when the stall is reported.
   if (std::exchange(record_.save_error, error) != error) Warn(error);
 }
@@ -45,12 +44,13 @@ void JobRun::WatchLastSave() {
   const absl::Duration now = clock_->Monotonic();
   if (now - last_save_.failing_since >= options_.patience) {
     return Finish(
-        WithExitCode(absl::UnavailableError(absl::StrCat(
-                         "the last checkpoint could not be written for ",
-                         DurationText(now - last_save_.failing_since), ": ", last_save_.error.message(),
-                         ". The ps keep the model. Remedy: repair the checkpoint folder, then "
-                         "start the chief again: it saves the model and ends the job")),
-                     ExitCode::kPeersLost),
+        WithExitCode(
+            absl::UnavailableError(absl::StrCat(
+                "the last checkpoint could not be written for ",
+                DurationText(now - last_save_.failing_since), ": ", last_save_.error.message(),
+                ". The ps keep the model. Remedy: repair the checkpoint folder, then "
+                "start the chief again: it saves the model and ends the job")),
+            ExitCode::kPeersLost),
         Told::kWorkers);
   }
   if (last_save_.retry.IsDue(now)) Save(plan_.max_steps);
@@ -86,7 +86,7 @@ void JobRun::DrainIfIdle() {
   if (record_.global_step <= saved_) return Finish(std::move(outcome_), told_);
   StepLoopOptions steps = MakeStepOptions();
   if (steps_.has_value()) steps.required = steps_->required();
-  drain_.emplace(DrainOptions{.view = brought_up_.view,
+  drain_.emplace(DrainOptions{.view = initialized_.view,
                               .shard_names = shard_names_,
                               .saved = saved_,
                               .steps = std::move(steps),
@@ -137,7 +137,7 @@ void JobRun::Finish(absl::Status outcome, Told told) {
   if (drain_.has_value()) drain_->Stop();
   if (told == Told::kNobody) return End();
   calls_.End(outcome_);
-  const bool has_shards = brought_up_.view.command().job() != 0;
+  const bool has_shards = initialized_.view.command().job() != 0;
   releases_shards_ = told == Told::kEverybody && !try_again && has_shards;
   end_deadline_ = clock_->Monotonic() + kEndGrace;
   WatchEnd();
@@ -158,7 +158,7 @@ void JobRun::ReleaseShards() {
   end_deadline_ = clock_->Monotonic() + kEndGrace;
   if (!releases_shards_) return End();
   FinishRequest request;
-  *request.mutable_command() = brought_up_.view.command();
+  *request.mutable_command() = initialized_.view.command();
   request.set_exit_code(static_cast<int>(ExitCodeFor(outcome_)));
   request.set_reason(std::string(outcome_.message()));
   // A ps that is being started again is told, too: it would wait for a chief for nothing.

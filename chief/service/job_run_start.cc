@@ -19,11 +19,11 @@ constexpr int kLeasesPerTermBits = 32;
 
 }  // namespace
 
-void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
-  if (phase_ != Phase::kBringingUp) return;
+void JobRun::OnInitialized(absl::StatusOr<InitializedShards> shards) {
+  if (phase_ != Phase::kInitializing) return;
   if (!shards.ok()) return Finish(shards.status());
-  brought_up_ = *std::move(shards);
-  if (brought_up_.start == StartPoint::kDone) return EndDoneJob();
+  initialized_ = *std::move(shards);
+  if (initialized_.start == StartPoint::kDone) return EndDoneJob();
   if (absl::Status status = NoteStart(); !status.ok()) return Finish(std::move(status));
   log::Info(absl::StrCat(
       CountText(shards_.size(), "ps is ready", "ps are ready"), ": ",
@@ -32,9 +32,9 @@ void JobRun::OnBroughtUp(absl::StatusOr<BroughtUp> shards) {
       BytesText(static_cast<uint64_t>(plan_.balance.mean_bytes)), " on average"));
   phase_ = Phase::kGathering;
   Adopt();
-  const Command& command = brought_up_.view.command();
+  const Command& command = initialized_.view.command();
   views_.emplace(
-      brought_up_.view, shards_, executor_, clock_, [this] { OnConfirmed(); },
+      initialized_.view, shards_, executor_, clock_, [this] { OnConfirmed(); },
       [this](absl::Status status) { Finish(std::move(status)); });
   snapshots_.emplace(command, shards_, executor_, clock_);
   checkpointer_.emplace(MakeCheckpointerOptions(), shards_, executor_);
@@ -50,7 +50,7 @@ void JobRun::EndDoneJob() {
   record_.checkpoint = plan_.restore_from;
   // So that workers which are on their way here are expected.
   RegisterTaskReply job = ToRegistration(plan_);
-  job.set_job_id(brought_up_.view.command().job());
+  job.set_job_id(initialized_.view.command().job());
   calls_.Begin(std::move(job), [this] { return record_.global_step; });
   Finish(absl::OkStatus());
 }
@@ -58,14 +58,14 @@ void JobRun::EndDoneJob() {
 // Says from where the job starts, before anything trains. The checkpoints of earlier runs go out of
 // the way of one that begins.
 absl::Status JobRun::NoteStart() {
-  const bool takes_over = brought_up_.start == StartPoint::kTakeOver;
+  const bool takes_over = initialized_.start == StartPoint::kTakeOver;
   if (!takes_over && !plan_.restore_from.empty()) {
     log::Info(absl::StrCat("restored from ", plan_.restore_from));
     record_.restored_from = plan_.restore_from;
   }
   const std::string changes = DescribeJobChanges(
-      takes_over ? brought_up_.job_before : plan_.restored_job,
-      takes_over ? brought_up_.model_before : plan_.restored_model, plan_.job, plan_.model);
+      takes_over ? initialized_.job_before : plan_.restored_job,
+      takes_over ? initialized_.model_before : plan_.restored_model, plan_.job, plan_.model);
   if (!changes.empty()) {
     Warn(absl::StrCat("the job has changed since the run that it continues: ", changes));
   }
@@ -79,15 +79,15 @@ absl::Status JobRun::NoteStart() {
 }
 
 CheckpointerOptions JobRun::MakeCheckpointerOptions() const {
-  return {.command = brought_up_.view.command(),
+  return {.command = initialized_.view.command(),
           .root = plan_.job.checkpoint().folder(),
           .keep_last = static_cast<int>(plan_.job.checkpoint().keep_last()),
-          .manifest = ToManifest(plan_, Epoch(brought_up_.view.epoch()))};
+          .manifest = ToManifest(plan_, Epoch(initialized_.view.epoch()))};
 }
 
 StepLoopOptions JobRun::MakeStepOptions() const {
   StepLoopOptions options;
-  options.command = brought_up_.view.command();
+  options.command = initialized_.view.command();
   options.start = record_.start;
   options.end = plan_.max_steps;
   options.asynchronous = plan_.asynchronous();
@@ -101,26 +101,26 @@ StepLoopOptions JobRun::MakeStepOptions() const {
 
 // What chiefs before this one have left.
 void JobRun::Adopt() {
-  const GlobalStep step = brought_up_.position.step;
+  const GlobalStep step = initialized_.position.step;
   record_.start = record_.global_step = step;
-  for (const EvaluatedVersion& evaluated : brought_up_.position.evaluations) {
+  for (const EvaluatedVersion& evaluated : initialized_.position.evaluations) {
     record_.evaluations.push_back(FromKept(evaluated));
   }
-  for (const Member& member : brought_up_.view.members()) {
+  for (const Member& member : initialized_.view.members()) {
     const LiveMember adopted{WorkerIndex(member.worker()), Incarnation(member.incarnation())};
     membership_.Adopt(adopted, clock_->Monotonic());
     membership_.NoteStart(adopted, step);
   }
-  if (brought_up_.start != StartPoint::kTakeOver) return;
+  if (initialized_.start != StartPoint::kTakeOver) return;
   log::Info(
       absl::StrCat("taking over at step ", WithCommas(step.value()), ", with ",
-                   CountText(static_cast<uint64_t>(brought_up_.view.members_size()), "worker")));
+                   CountText(static_cast<uint64_t>(initialized_.view.members_size()), "worker")));
 }
 
 // What is under way needs nobody in particular: what becomes of it is the quorum policy's.
 uint32_t JobRun::NeededWorkers() const {
-  if (brought_up_.position.is_finished) return 0;
-  return brought_up_.start == StartPoint::kTakeOver ? 1 : plan_.needed_workers();
+  if (initialized_.position.is_finished) return 0;
+  return initialized_.start == StartPoint::kTakeOver ? 1 : plan_.needed_workers();
 }
 
 void JobRun::OnMembersChanged() {
@@ -136,8 +136,8 @@ void JobRun::OnConfirmed() {
 }
 
 std::string JobRun::StartWaitsFor() const {
-  if (phase_ == Phase::kBringingUp) {
-    const std::string missing = bring_up_.DescribeWaiting();
+  if (phase_ == Phase::kInitializing) {
+    const std::string missing = initializer_.DescribeWaiting();
     return missing.empty() ? "the ps" : absl::StrCat("the ps: ", missing);
   }
   if (phase_ >= Phase::kTraining) return "the ps to accept the new member";
@@ -183,11 +183,11 @@ void JobRun::BeginTraining() {
       [this](absl::Status status) { OnStepsEnded(std::move(status)); });
 
   RegisterTaskReply job = ToRegistration(plan_);
-  job.set_job_id(brought_up_.view.command().job());
-  job.set_term(brought_up_.view.command().term());
-  job.set_epoch(brought_up_.view.epoch());
+  job.set_job_id(initialized_.view.command().job());
+  job.set_term(initialized_.view.command().term());
+  job.set_epoch(initialized_.view.epoch());
   // What a worker answers to a lease of an earlier chief is nothing to this one.
-  const uint64_t leases_before = uint64_t{brought_up_.view.command().term()} << kLeasesPerTermBits;
+  const uint64_t leases_before = uint64_t{initialized_.view.command().term()} << kLeasesPerTermBits;
   if (evaluator_.has_value()) evaluator_->CountLeasesFrom(leases_before + 1);
   calls_.Begin(std::move(job), [this] { return record_.global_step; });
   TakeUpMilestones();

@@ -13,7 +13,7 @@ namespace lockstep::chief {
 
 std::string JobRun::State(absl::Duration now) const {
   switch (phase_) {
-    case Phase::kBringingUp:
+    case Phase::kInitializing:
     case Phase::kGathering:
       return "starting";
     case Phase::kTraining:
@@ -33,7 +33,7 @@ std::string JobRun::State(absl::Duration now) const {
 
 std::string JobRun::WaitingFor(absl::Duration now) const {
   switch (phase_) {
-    case Phase::kBringingUp:
+    case Phase::kInitializing:
     case Phase::kGathering:
       return StartWaitsFor();
     case Phase::kTraining:
@@ -148,11 +148,12 @@ void JobRun::FillShard(size_t index, ShardSummary* shard) const {
   shard->set_shard(static_cast<uint32_t>(index));
   shard->set_address(plan_.cluster.ps[index]);
   shard->set_variables(shard_variables_[index]);
-  const bool has_variables = phase_ != Phase::kBringingUp && !brought_up_.bytes.empty();
-  if (has_variables) shard->set_bytes(static_cast<uint64_t>(brought_up_.bytes[index]));
+  const bool has_variables = phase_ != Phase::kInitializing && !initialized_.bytes.empty();
+  if (has_variables) shard->set_bytes(static_cast<uint64_t>(initialized_.bytes[index]));
   const ShardProgress* progress = steps_.has_value() ? &steps_->shards()[index] : nullptr;
   if (progress != nullptr) shard->set_closed_steps(progress->step.value());
-  const absl::Status problem = progress != nullptr ? progress->problem : bring_up_.Problem(index);
+  const absl::Status problem =
+      progress != nullptr ? progress->problem : initializer_.Problem(index);
   shard->set_state(!problem.ok() ? "unreachable" : has_variables ? "ready" : "up");
   shard->set_problem(std::string(problem.message()));
 }

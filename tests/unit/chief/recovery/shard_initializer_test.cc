@@ -1,4 +1,4 @@
-#include "chief/recovery/bring_up.h"
+#include "chief/recovery/shard_initializer.h"
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -49,10 +49,11 @@ struct Fixture {
   ScriptedPs a, b;
   ManualExecutor executor;
   ManualClock clock;
-  std::optional<absl::StatusOr<BroughtUp>> result;
-  BringUp bring_up{claim, {&a, &b}, &executor, &clock, [this](absl::StatusOr<BroughtUp> shards) {
-                     result = std::move(shards);
-                   }};
+  std::optional<absl::StatusOr<InitializedShards>> result;
+  ShardInitializer bring_up{
+      claim, {&a, &b}, &executor, &clock, [this](absl::StatusOr<InitializedShards> shards) {
+        result = std::move(shards);
+      }};
 };
 
 TEST_CASE("shards are asked, then commanded under the next term, then given their variables") {

@@ -20,7 +20,7 @@
 
 namespace lockstep::chief {
 
-struct BroughtUp {
+struct InitializedShards {
   SetViewRequest view;  // as of TakeCommand
   StartPoint start = StartPoint::kAsClaimed;
   Position position;           // not of kDone
@@ -30,13 +30,14 @@ struct BroughtUp {
   std::string model_before;
 };
 
-class BringUp {
+class ShardInitializer {
  public:
   // As ShardCalls; `on_done` is called once. Shards of which only some have trained are ended under
   // kResume before it gets the error, with exit code 138. Where the job is done already, shards
   // that do not answer soon are left out.
-  BringUp(Claim claim, std::vector<PsControl*> shards, Executor* executor, const Clock* clock,
-          std::function<void(absl::StatusOr<BroughtUp>)> on_done);
+  ShardInitializer(Claim claim, std::vector<PsControl*> shards, Executor* executor,
+                   const Clock* clock,
+                   std::function<void(absl::StatusOr<InitializedShards>)> on_done);
 
   void Start();
   // Repeats what is due. Several times a second.
@@ -56,7 +57,7 @@ class BringUp {
   void Create();
   // Ends the shards that have variables.
   void EndShards(const absl::Status& why);
-  std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (BringUp::*next)());
+  std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (ShardInitializer::*next)());
   void Finish();
   // The variables of shards that have not created theirs. Once there is something to create.
   std::string DescribeMissing() const;
@@ -65,11 +66,11 @@ class BringUp {
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
-  const std::function<void(absl::StatusOr<BroughtUp>)> on_done_;
+  const std::function<void(absl::StatusOr<InitializedShards>)> on_done_;
 
   std::vector<SetViewReply> states_;
   absl::Duration phase_began_;
-  BroughtUp result_;
+  InitializedShards result_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;
   const ShardCalls* creating_ = nullptr;  // the last of them

@@ -1,4 +1,4 @@
-#include "chief/recovery/bring_up.h"
+#include "chief/recovery/shard_initializer.h"
 
 #include <algorithm>
 #include <utility>
@@ -22,8 +22,9 @@ constexpr absl::Duration kGreeting = absl::Seconds(3);
 
 }  // namespace
 
-BringUp::BringUp(Claim claim, std::vector<PsControl*> shards, Executor* executor,
-                 const Clock* clock, std::function<void(absl::StatusOr<BroughtUp>)> on_done)
+ShardInitializer::ShardInitializer(Claim claim, std::vector<PsControl*> shards, Executor* executor,
+                                   const Clock* clock,
+                                   std::function<void(absl::StatusOr<InitializedShards>)> on_done)
     : claim_(std::move(claim)),
       shards_(std::move(shards)),
       executor_(executor),
@@ -33,7 +34,7 @@ BringUp::BringUp(Claim claim, std::vector<PsControl*> shards, Executor* executor
   result_.bytes.resize(shards_.size());
 }
 
-void BringUp::Tick() {
+void ShardInitializer::Tick() {
   if (phases_.empty()) return;
   ShardCalls* const phase = phases_.back().get();
   phase->Tick();
@@ -42,7 +43,7 @@ void BringUp::Tick() {
   GreetWaiting();
 }
 
-void BringUp::GreetWaiting() {
+void ShardInitializer::GreetWaiting() {
   const absl::Duration now = clock_->Monotonic();
   if (phases_.front()->ended() || now < next_greeting_) return;
   next_greeting_ = now + kGreeting;
@@ -52,18 +53,18 @@ void BringUp::GreetWaiting() {
   }
 }
 
-std::string BringUp::DescribeWaiting() const {
+std::string ShardInitializer::DescribeWaiting() const {
   if (phases_.empty()) return "";
   const std::string waiting = phases_.back()->DescribeWaiting();
   return waiting.empty() ? waiting : absl::StrCat(waiting, DescribeMissing());
 }
 
-absl::Status BringUp::Problem(size_t shard) const {
+absl::Status ShardInitializer::Problem(size_t shard) const {
   if (phases_.empty()) return absl::UnavailableError("");
   return phases_.back()->Problem(shard);
 }
 
-std::string BringUp::DescribeMissing() const {
+std::string ShardInitializer::DescribeMissing() const {
   std::vector<std::string> missing;
   for (const VariableSpec& variable : claim_.variables.placement().variables()) {
     if (creating_ == nullptr || creating_->HasAnswered(variable.shard())) continue;
@@ -77,14 +78,15 @@ std::string BringUp::DescribeMissing() const {
                       others == 0 ? "" : absl::StrCat(" and ", others, " more"));
 }
 
-std::unique_ptr<ShardCalls> BringUp::Calls(ShardCalls::Call call, void (BringUp::*next)()) {
+std::unique_ptr<ShardCalls> ShardInitializer::Calls(ShardCalls::Call call,
+                                                    void (ShardInitializer::*next)()) {
   phase_began_ = clock_->Monotonic();
   return std::make_unique<ShardCalls>(
       claim_.shard_names, clock_, std::move(call),
       [this, next](absl::Status status) { status.ok() ? (this->*next)() : on_done_(status); });
 }
 
-void BringUp::Start() {
+void ShardInitializer::Start() {
   phases_.push_back(Calls(
       [this](size_t shard, std::function<void(absl::Status)> answered) {
         shards_[shard]->GetView(
@@ -93,12 +95,12 @@ void BringUp::Start() {
               answered(reply.status());
             }));
       },
-      &BringUp::SetViews));
+      &ShardInitializer::SetViews));
   next_greeting_ = clock_->Monotonic() + kGreeting;
   phases_.back()->Start();
 }
 
-void BringUp::SetViews() {
+void ShardInitializer::SetViews() {
   const absl::StatusOr<StartPoint> start = ChooseStart(claim_, states_);
   if (!start.ok()) return on_done_(start.status());
   result_.start = *start;
@@ -118,11 +120,11 @@ void BringUp::SetViews() {
               answered(reply.status());
             }));
       },
-      &BringUp::Judge));
+      &ShardInitializer::Judge));
   phases_.back()->Start();
 }
 
-void BringUp::Judge() {
+void ShardInitializer::Judge() {
   if (result_.start == StartPoint::kDone) return Finish();
   absl::StatusOr<Position> position = FindPosition(claim_, states_);
   if (position.ok()) {
@@ -134,7 +136,7 @@ void BringUp::Judge() {
   ExitCodeFor(why) == ExitCode::kPeersLost ? EndShards(why) : on_done_(why);
 }
 
-void BringUp::EndShards(const absl::Status& why) {
+void ShardInitializer::EndShards(const absl::Status& why) {
   FinishRequest request;
   *request.mutable_command() = result_.view.command();
   request.set_exit_code(static_cast<int>(ExitCodeFor(why)));
@@ -154,7 +156,7 @@ void BringUp::EndShards(const absl::Status& why) {
   phases_.back()->Start();
 }
 
-void BringUp::Create() {
+void ShardInitializer::Create() {
   phases_.push_back(Calls(
       [this](size_t shard, std::function<void(absl::Status)> answered) {
         CreateVariablesRequest request = claim_.variables;
@@ -166,11 +168,11 @@ void BringUp::Create() {
                            answered(reply.status());
                          }));
       },
-      &BringUp::Finish));
+      &ShardInitializer::Finish));
   creating_ = phases_.back().get();
   phases_.back()->Start();
 }
 
-void BringUp::Finish() { on_done_(result_); }
+void ShardInitializer::Finish() { on_done_(result_); }
 
 }  // namespace lockstep::chief
