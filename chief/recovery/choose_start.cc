@@ -11,43 +11,45 @@ bool HasProgress(const SetViewReply& view) {
   return view.has_variables() && (view.shard_step() > 0 || view.global_step() > 0);
 }
 
-StartPoint ChooseToResume(const Claim& claim, const std::vector<SetViewReply>& seen) {
+StartPoint ChooseToResume(const RecoverySpec& spec, const std::vector<SetViewReply>& seen) {
   const bool all_have = std::ranges::all_of(seen, &SetViewReply::has_variables);
   const bool have_progress = std::ranges::any_of(seen, HasProgress);
   if (all_have && have_progress) return StartPoint::kTakeOver;
-  if (claim.is_done()) return StartPoint::kDone;
-  // Shards at the claim's own start were created by a chief that died before the others were.
-  const bool is_ahead = std::ranges::any_of(seen, [&claim](const SetViewReply& view) {
-    return HasProgress(view) && HasTrained(claim, view);
+  if (spec.is_done()) return StartPoint::kDone;
+  // Shards at the spec's own start were created by a chief that died before the others were.
+  const bool is_ahead = std::ranges::any_of(seen, [&spec](const SetViewReply& view) {
+    return HasProgress(view) && HasTrained(spec, view);
   });
-  return is_ahead ? StartPoint::kTakeOver : StartPoint::kAsClaimed;
+  return is_ahead ? StartPoint::kTakeOver : StartPoint::kAsSpecified;
 }
 
 }  // namespace
 
-absl::StatusOr<StartPoint> ChooseStart(const Claim& claim, const std::vector<SetViewReply>& seen) {
-  if (claim.mode == StartMode::kRestore) return StartPoint::kAsClaimed;
-  if (claim.mode == StartMode::kResume) return ChooseToResume(claim, seen);
+absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,
+                                       const std::vector<SetViewReply>& seen) {
+  if (spec.mode == StartMode::kRestore) return StartPoint::kAsSpecified;
+  if (spec.mode == StartMode::kResume) return ChooseToResume(spec, seen);
   const bool have_trained = std::ranges::any_of(
-      seen, [&claim](const SetViewReply& view) { return HasTrained(claim, view); });
+      seen, [&spec](const SetViewReply& view) { return HasTrained(spec, view); });
   if (have_trained) return StartPoint::kTakeOver;
-  LOCKSTEP_RETURN_IF_ERROR(CheckBeginning(claim.mode, claim.earlier));
-  return StartPoint::kAsClaimed;
+  LOCKSTEP_RETURN_IF_ERROR(CheckBeginning(spec.mode, spec.earlier));
+  return StartPoint::kAsSpecified;
 }
 
-Claim ClaimFor(StartPoint start, Claim claim, const std::vector<SetViewReply>& seen) {
+RecoverySpec RecoverySpecFor(StartPoint start, RecoverySpec spec,
+                             const std::vector<SetViewReply>& seen) {
   if (start == StartPoint::kTakeOver) {
-    claim.variables.clear_restore_from();
-    claim.variables.set_start_step(0);
-    claim.epoch = Epoch(1);
-    return claim;
+    spec.variables.clear_restore_from();
+    spec.variables.set_start_step(0);
+    spec.epoch = Epoch(1);
+    return spec;
   }
-  if (claim.mode != StartMode::kResume) return claim;
+  if (spec.mode != StartMode::kResume) return spec;
   for (const SetViewReply& view : seen) {
-    if (!view.has_variables() || !HasTrained(claim, view)) continue;
-    claim.epoch = std::max(claim.epoch, Epoch(view.epoch() + 1));
+    if (!view.has_variables() || !HasTrained(spec, view)) continue;
+    spec.epoch = std::max(spec.epoch, Epoch(view.epoch() + 1));
   }
-  return claim;
+  return spec;
 }
 
 }  // namespace lockstep::chief

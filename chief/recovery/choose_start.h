@@ -10,19 +10,21 @@
 namespace lockstep::chief {
 
 enum class StartPoint {
-  kTakeOver,   // at the shards as they are; FindPosition says whether they belong together
-  kAsClaimed,  // at the claim's checkpoint, or at the initial values
-  kDone,       // nowhere: the checkpoint of the last step exists, and the shards do not say more
+  kTakeOver,     // at the shards as they are; FindPosition says whether they belong together
+  kAsSpecified,  // at the spec's checkpoint, or at the initial values
+  kDone,         // nowhere: the checkpoint of the last step exists, and the shards do not say more
 };
 
 // From what each shard answers to GetView. Under kResume a shard counts as trained when its step is
 // not 0: it may have been restored there, which is as good.
 //
 // FAILED_PRECONDITION under kBegin: a beginning would bury the checkpoints of an earlier run.
-absl::StatusOr<StartPoint> ChooseStart(const Claim& claim, const std::vector<SetViewReply>& seen);
+absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,
+                                       const std::vector<SetViewReply>& seen);
 
-// The claim with which the chief starts so: without its checkpoint where it takes over, and in an
-// epoch of its own where shards have variables that are not the claim's.
-Claim ClaimFor(StartPoint start, Claim claim, const std::vector<SetViewReply>& seen);
+// The spec with which the chief starts so: without its checkpoint where it takes over, and in an
+// epoch of its own where shards have variables that are not the spec's.
+RecoverySpec RecoverySpecFor(StartPoint start, RecoverySpec spec,
+                             const std::vector<SetViewReply>& seen);
 
 }  // namespace lockstep::chief

@@ -22,10 +22,10 @@ constexpr absl::Duration kGreeting = absl::Seconds(3);
 
 }  // namespace
 
-ShardInitializer::ShardInitializer(Claim claim, std::vector<PsControl*> shards, Executor* executor,
-                                   const Clock* clock,
+ShardInitializer::ShardInitializer(RecoverySpec spec, std::vector<PsControl*> shards,
+                                   Executor* executor, const Clock* clock,
                                    std::function<void(absl::StatusOr<InitializedShards>)> on_done)
-    : claim_(std::move(claim)),
+    : spec_(std::move(spec)),
       shards_(std::move(shards)),
       executor_(executor),
       clock_(clock),
@@ -39,7 +39,7 @@ void ShardInitializer::Tick() {
   ShardCalls* const phase = phases_.back().get();
   phase->Tick();
   // A ps that has ended needs no call.
-  if (claim_.is_done() && clock_->Monotonic() - phase_began_ >= kDonePatience) phase->Finish();
+  if (spec_.is_done() && clock_->Monotonic() - phase_began_ >= kDonePatience) phase->Finish();
   GreetWaiting();
 }
 
@@ -66,7 +66,7 @@ absl::Status ShardInitializer::Problem(size_t shard) const {
 
 std::string ShardInitializer::DescribeMissing() const {
   std::vector<std::string> missing;
-  for (const VariableSpec& variable : claim_.variables.placement().variables()) {
+  for (const VariableSpec& variable : spec_.variables.placement().variables()) {
     if (creating_ == nullptr || creating_->HasAnswered(variable.shard())) continue;
     missing.push_back(variable.name());
   }
@@ -82,7 +82,7 @@ std::unique_ptr<ShardCalls> ShardInitializer::Calls(ShardCalls::Call call,
                                                     void (ShardInitializer::*next)()) {
   phase_began_ = clock_->Monotonic();
   return std::make_unique<ShardCalls>(
-      claim_.shard_names, clock_, std::move(call),
+      spec_.shard_names, clock_, std::move(call),
       [this, next](absl::Status status) { status.ok() ? (this->*next)() : on_done_(status); });
 }
 
@@ -101,13 +101,13 @@ void ShardInitializer::Start() {
 }
 
 void ShardInitializer::SetViews() {
-  const absl::StatusOr<StartPoint> start = ChooseStart(claim_, states_);
+  const absl::StatusOr<StartPoint> start = ChooseStart(spec_, states_);
   if (!start.ok()) return on_done_(start.status());
   result_.start = *start;
   result_.job_before = states_[kStepShard].job_text();
   result_.model_before = states_[kStepShard].model_text();
-  claim_ = ClaimFor(*start, std::move(claim_), states_);
-  absl::StatusOr<SetViewRequest> view = TakeCommand(claim_, states_);
+  spec_ = RecoverySpecFor(*start, std::move(spec_), states_);
+  absl::StatusOr<SetViewRequest> view = TakeCommand(spec_, states_);
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);
   phases_.push_back(Calls(
@@ -126,7 +126,7 @@ void ShardInitializer::SetViews() {
 
 void ShardInitializer::Judge() {
   if (result_.start == StartPoint::kDone) return Finish();
-  absl::StatusOr<Position> position = FindPosition(claim_, states_);
+  absl::StatusOr<Position> position = FindPosition(spec_, states_);
   if (position.ok()) {
     result_.position = *std::move(position);
     if (result_.position.has_trained) result_.start = StartPoint::kTakeOver;
@@ -142,7 +142,7 @@ void ShardInitializer::EndShards(const absl::Status& why) {
   request.set_exit_code(static_cast<int>(ExitCodeFor(why)));
   request.set_reason(std::string(why.message()));
   phases_.push_back(std::make_unique<ShardCalls>(
-      claim_.shard_names, clock_,
+      spec_.shard_names, clock_,
       [this, request](size_t shard, std::function<void(absl::Status)> answered) {
         if (!states_[shard].has_variables()) return answered(absl::OkStatus());
         shards_[shard]->Finish(
@@ -159,7 +159,7 @@ void ShardInitializer::EndShards(const absl::Status& why) {
 void ShardInitializer::Create() {
   phases_.push_back(Calls(
       [this](size_t shard, std::function<void(absl::Status)> answered) {
-        CreateVariablesRequest request = claim_.variables;
+        CreateVariablesRequest request = spec_.variables;
         *request.mutable_command() = result_.view.command();
         shards_[shard]->CreateVariables(
             request, On<CreateVariablesReply>(

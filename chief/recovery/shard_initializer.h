@@ -22,7 +22,7 @@ namespace lockstep::chief {
 
 struct InitializedShards {
   SetViewRequest view;  // as of TakeCommand
-  StartPoint start = StartPoint::kAsClaimed;
+  StartPoint start = StartPoint::kAsSpecified;
   Position position;           // not of kDone
   std::vector<int64_t> bytes;  // by shard; not of kDone
   // kTakeOver: with which the chief before trained, as texts; empty: not known.
@@ -35,7 +35,7 @@ class ShardInitializer {
   // As ShardCalls; `on_done` is called once. Shards of which only some have trained are ended under
   // kResume before it gets the error, with exit code 138. Where the job is done already, shards
   // that do not answer soon are left out.
-  ShardInitializer(Claim claim, std::vector<PsControl*> shards, Executor* executor,
+  ShardInitializer(RecoverySpec spec, std::vector<PsControl*> shards, Executor* executor,
                    const Clock* clock,
                    std::function<void(absl::StatusOr<InitializedShards>)> on_done);
 
@@ -62,7 +62,7 @@ class ShardInitializer {
   // The variables of shards that have not created theirs. Once there is something to create.
   std::string DescribeMissing() const;
 
-  Claim claim_;  // ClaimFor, once the shards have been asked
+  RecoverySpec spec_;  // RecoverySpecFor, once the shards have been asked
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;

@@ -19,29 +19,29 @@ absl::Status Refused(const std::string& shard, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat(shard, " ", why, ". Remedy: ", kStartAgain));
 }
 
-absl::Status CheckTogether(const Claim& claim, const std::vector<SetViewReply>& shards) {
+absl::Status CheckTogether(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
   const int64_t step = shards[kStepShard].global_step();
   for (size_t shard = 0; shard < shards.size(); ++shard) {
     const SetViewReply& state = shards[shard];
-    const std::string& name = claim.shard_names[shard];
+    const std::string& name = spec.shard_names[shard];
     if (!state.has_variables()) {
       return Refused(name, "has lost its variables, others are in training");
     }
     // It may have closed the step at hand; one that waits for no gradients, all that was granted.
     const bool is_near = state.shard_step() >= step && state.shard_step() <= step + kGrantsAhead;
-    if (claim.variables.asynchronous() || is_near) continue;
+    if (spec.variables.asynchronous() || is_near) continue;
     return Refused(name,
                    absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckEnd(const Claim& claim, const std::vector<SetViewReply>& shards) {
+absl::Status CheckEnd(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
   const int64_t step = shards[kStepShard].global_step();
-  if (step <= claim.end.value()) return absl::OkStatus();
+  if (step <= spec.end.value()) return absl::OkStatus();
   return Refused(
-      claim.shard_names[kStepShard],
-      absl::StrCat("is at step ", step, ", and the job ends at step ", claim.end.value()));
+      spec.shard_names[kStepShard],
+      absl::StrCat("is at step ", step, ", and the job ends at step ", spec.end.value()));
 }
 
 void FindKept(const std::vector<SetViewReply>& shards, Position* position) {
@@ -63,26 +63,26 @@ void FindKept(const std::vector<SetViewReply>& shards, Position* position) {
 
 }  // namespace
 
-bool HasTrained(const Claim& claim, const SetViewReply& view) {
-  const int64_t start = claim.variables.start_step();
+bool HasTrained(const RecoverySpec& spec, const SetViewReply& view) {
+  const int64_t start = spec.variables.start_step();
   return view.has_variables() && (view.shard_step() != start || view.global_step() > start);
 }
 
-absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
+absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
                                            const std::vector<SetViewReply>& seen) {
   uint64_t job = 0;
   uint64_t term = 0;
-  uint64_t epoch = claim.epoch.value();
+  uint64_t epoch = spec.epoch.value();
   for (size_t shard = 0; shard < seen.size(); ++shard) {
     const SetViewReply& state = seen[shard];
-    const std::string& name = claim.shard_names[shard];
+    const std::string& name = spec.shard_names[shard];
     if (state.job() != 0 && job != 0 && state.job() != job) {
       return Refused(name, "belongs to another job than the ps before it");
     }
-    if (claim.mode == StartMode::kRestore && HasTrained(claim, state)) {
+    if (spec.mode == StartMode::kRestore && HasTrained(spec, state)) {
       return absl::FailedPreconditionError(absl::StrCat(
           name, " is at step ", state.shard_step(),
-          " of a chief that is gone, this one is to start from ", claim.variables.restore_from(),
+          " of a chief that is gone, this one is to start from ", spec.variables.restore_from(),
           ". Remedy: leave out --restore, or give --resume, to go on at step ", state.shard_step(),
           "; or start every ps again"));
     }
@@ -91,10 +91,10 @@ absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
     epoch = std::max<uint64_t>(epoch, state.epoch());
   }
   SetViewRequest view;
-  view.mutable_command()->set_job(job != 0 ? job : claim.job);
+  view.mutable_command()->set_job(job != 0 ? job : spec.job);
   view.mutable_command()->set_term(term + 1);
   view.set_epoch(epoch);
-  view.set_cluster(claim.cluster);
+  view.set_cluster(spec.cluster);
   // A higher epoch is another state: nobody is a member of it yet.
   const SetViewReply& step_shard = seen[kStepShard];
   if (step_shard.has_variables() && step_shard.epoch() == epoch) {
@@ -103,27 +103,28 @@ absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
   return view;
 }
 
-absl::StatusOr<Position> FindPosition(const Claim& claim, const std::vector<SetViewReply>& shards) {
-  Position position{.step = GlobalStep(claim.variables.start_step())};
+absl::StatusOr<Position> FindPosition(const RecoverySpec& spec,
+                                      const std::vector<SetViewReply>& shards) {
+  Position position{.step = GlobalStep(spec.variables.start_step())};
   const bool has_trained =
       std::any_of(shards.begin(), shards.end(),
-                  [&](const SetViewReply& state) { return HasTrained(claim, state); });
+                  [&](const SetViewReply& state) { return HasTrained(spec, state); });
   if (!has_trained) return position;
   position.has_trained = true;
-  if (absl::Status apart = CheckTogether(claim, shards); !apart.ok()) {
-    return claim.mode == StartMode::kResume ? WithExitCode(apart, ExitCode::kPeersLost) : apart;
+  if (absl::Status apart = CheckTogether(spec, shards); !apart.ok()) {
+    return spec.mode == StartMode::kResume ? WithExitCode(apart, ExitCode::kPeersLost) : apart;
   }
-  if (absl::Status over = CheckEnd(claim, shards); !over.ok()) return over;
+  if (absl::Status over = CheckEnd(spec, shards); !over.ok()) return over;
   FindKept(shards, &position);
   position.evaluations.assign(shards[kStepShard].evaluations().begin(),
                               shards[kStepShard].evaluations().end());
   position.step = GlobalStep(shards[kStepShard].global_step());
-  if (position.step < claim.end) return position;
+  if (position.step < spec.end) return position;
   // The last step is granted once more, to come to the end in order.
-  position.step = GlobalStep(claim.end.value() - 1);
+  position.step = GlobalStep(spec.end.value() - 1);
   position.is_finished =
-      !claim.variables.asynchronous() &&
-      !std::binary_search(position.kept_by_all.begin(), position.kept_by_all.end(), claim.end);
+      !spec.variables.asynchronous() &&
+      !std::binary_search(position.kept_by_all.begin(), position.kept_by_all.end(), spec.end);
   return position;
 }
 

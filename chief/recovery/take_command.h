@@ -16,7 +16,7 @@
 
 namespace lockstep::chief {
 
-struct Claim {
+struct RecoverySpec {
   std::vector<std::string> shard_names;  // "ps 1 (host:port)"
   std::string cluster;                   // canonical text
   uint64_t job = 0;                      // for shards that have none yet
@@ -30,13 +30,13 @@ struct Claim {
   bool is_done() const { return variables.start_step() >= end.value(); }
 };
 
-// Whether the shard has made a step beyond the claim's start.
-bool HasTrained(const Claim& claim, const SetViewReply& view);
+// Whether the shard has made a step beyond the spec's start.
+bool HasTrained(const RecoverySpec& spec, const SetViewReply& view);
 
 // From what each shard answers to GetView: job, term, epoch, cluster and members for SetView; the
 // shard's index is left out. FAILED_PRECONDITION naming the shard: it belongs to another job than
 // the others; it has trained, and this chief wants to start from a checkpoint.
-absl::StatusOr<SetViewRequest> TakeCommand(const Claim& claim,
+absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
                                            const std::vector<SetViewReply>& seen);
 
 // Where the job stands.
@@ -54,6 +54,7 @@ struct Position {
 // From what each shard answers to SetView: an earlier chief can change nothing any more.
 // FAILED_PRECONDITION naming the shard: it has no variables or is steps apart, where others have
 // trained (under kResume with exit code 138: all shards are to be ended); the job is to end before.
-absl::StatusOr<Position> FindPosition(const Claim& claim, const std::vector<SetViewReply>& shards);
+absl::StatusOr<Position> FindPosition(const RecoverySpec& spec,
+                                      const std::vector<SetViewReply>& shards);
 
 }  // namespace lockstep::chief

@@ -9,16 +9,16 @@ namespace lockstep::chief {
 namespace {
 
 // Of a job of 100 steps, with a checkpoint of step `start` if that is not 0.
-Claim ClaimOf(StartMode mode, int64_t start = 0) {
-  Claim claim;
-  claim.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
-  claim.job = 77;
-  claim.epoch = Epoch(start == 0 ? 1 : 2);
-  claim.end = GlobalStep(100);
-  claim.mode = mode;
-  claim.variables.set_start_step(start);
-  if (start > 0) claim.variables.set_restore_from("/c/ckpt");
-  return claim;
+RecoverySpec SpecOf(StartMode mode, int64_t start = 0) {
+  RecoverySpec spec;
+  spec.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
+  spec.job = 77;
+  spec.epoch = Epoch(start == 0 ? 1 : 2);
+  spec.end = GlobalStep(100);
+  spec.mode = mode;
+  spec.variables.set_start_step(start);
+  if (start > 0) spec.variables.set_restore_from("/c/ckpt");
+  return spec;
 }
 
 SetViewReply At(int64_t step, uint64_t epoch = 1) {
@@ -34,7 +34,7 @@ SetViewReply At(int64_t step, uint64_t epoch = 1) {
 const SetViewReply kNew;
 
 StartPoint Resumed(int64_t checkpoint, const std::vector<SetViewReply>& seen) {
-  const auto start = ChooseStart(ClaimOf(StartMode::kResume, checkpoint), seen);
+  const auto start = ChooseStart(SpecOf(StartMode::kResume, checkpoint), seen);
   REQUIRE(start.ok());
   return *start;
 }
@@ -48,20 +48,21 @@ TEST_CASE("a chief that resumes goes on from shards that have trained, whatever 
 
 TEST_CASE("a chief that resumes restores where no shard has trained, or begins") {
   for (const int64_t checkpoint : {0, 10}) {
-    CHECK(Resumed(checkpoint, {kNew, kNew}) == StartPoint::kAsClaimed);
-    CHECK(Resumed(checkpoint, {At(0), At(0)}) == StartPoint::kAsClaimed);
-    CHECK(Resumed(checkpoint, {At(0), kNew}) == StartPoint::kAsClaimed);
+    CHECK(Resumed(checkpoint, {kNew, kNew}) == StartPoint::kAsSpecified);
+    CHECK(Resumed(checkpoint, {At(0), At(0)}) == StartPoint::kAsSpecified);
+    CHECK(Resumed(checkpoint, {At(0), kNew}) == StartPoint::kAsSpecified);
   }
   // Created by a chief that died before the others were.
-  CHECK(Resumed(10, {At(10, 2), kNew}) == StartPoint::kAsClaimed);
+  CHECK(Resumed(10, {At(10, 2), kNew}) == StartPoint::kAsSpecified);
 }
 
 TEST_CASE("where only some shards have trained they do not belong together: to be ended") {
   CHECK(Resumed(0, {At(20), kNew}) == StartPoint::kTakeOver);
   CHECK(Resumed(10, {kNew, At(20)}) == StartPoint::kTakeOver);
   const std::vector<SetViewReply> seen = {kNew, At(20)};
-  const Claim claim = ClaimFor(StartPoint::kTakeOver, ClaimOf(StartMode::kResume, 10), seen);
-  CHECK(ExitCodeFor(FindPosition(claim, seen).status()) == ExitCode::kPeersLost);
+  const RecoverySpec spec =
+      RecoverySpecFor(StartPoint::kTakeOver, SpecOf(StartMode::kResume, 10), seen);
+  CHECK(ExitCodeFor(FindPosition(spec, seen).status()) == ExitCode::kPeersLost);
 }
 
 TEST_CASE("a job whose last step was saved is done, unless all shards say more") {
@@ -70,46 +71,49 @@ TEST_CASE("a job whose last step was saved is done, unless all shards say more")
   CHECK(Resumed(100, {At(0), At(0)}) == StartPoint::kDone);
 }
 
-TEST_CASE("a claim that takes over leaves its checkpoint and its epoch") {
+TEST_CASE("a recovery that takes over leaves its checkpoint and its epoch") {
   const std::vector<SetViewReply> seen = {At(20, 2), At(20, 2)};
-  const Claim claim = ClaimFor(StartPoint::kTakeOver, ClaimOf(StartMode::kResume, 10), seen);
-  CHECK(claim.variables.restore_from().empty());
-  const auto view = TakeCommand(claim, seen);
+  const RecoverySpec spec =
+      RecoverySpecFor(StartPoint::kTakeOver, SpecOf(StartMode::kResume, 10), seen);
+  CHECK(spec.variables.restore_from().empty());
+  const auto view = TakeCommand(spec, seen);
   REQUIRE(view.ok());
   CHECK(view->epoch() == 2);
-  CHECK(FindPosition(claim, seen)->step == GlobalStep(20));
+  CHECK(FindPosition(spec, seen)->step == GlobalStep(20));
   // That of the checkpoint would be a later one, in which the shards have no variables.
   const std::vector<SetViewReply> first = {At(20, 1), At(20, 1)};
-  const Claim same = ClaimFor(StartPoint::kTakeOver, ClaimOf(StartMode::kResume, 10), first);
+  const RecoverySpec same =
+      RecoverySpecFor(StartPoint::kTakeOver, SpecOf(StartMode::kResume, 10), first);
   REQUIRE(TakeCommand(same, first).ok());
   CHECK(TakeCommand(same, first)->epoch() == 1);
 }
 
 TEST_CASE("variables that are not those of the checkpoint make room in an epoch of their own") {
   const std::vector<SetViewReply> seen = {At(0, 7), kNew};
-  const Claim claim = ClaimFor(StartPoint::kAsClaimed, ClaimOf(StartMode::kResume, 10), seen);
-  CHECK(claim.epoch == Epoch(8));
-  CHECK(claim.variables.restore_from() == "/c/ckpt");
+  const RecoverySpec spec =
+      RecoverySpecFor(StartPoint::kAsSpecified, SpecOf(StartMode::kResume, 10), seen);
+  CHECK(spec.epoch == Epoch(8));
+  CHECK(spec.variables.restore_from() == "/c/ckpt");
   // Those that are its own stay.
-  const Claim same =
-      ClaimFor(StartPoint::kAsClaimed, ClaimOf(StartMode::kResume, 10), {At(10, 2), kNew});
+  const RecoverySpec same =
+      RecoverySpecFor(StartPoint::kAsSpecified, SpecOf(StartMode::kResume, 10), {At(10, 2), kNew});
   CHECK(same.epoch == Epoch(2));
 }
 
 TEST_CASE("a beginning that would bury checkpoints is refused before anything trains") {
-  Claim claim = ClaimOf(StartMode::kBegin);
-  claim.earlier = "/c/ckpt-30";
-  const absl::Status refused = ChooseStart(claim, {kNew, At(0)}).status();
+  RecoverySpec spec = SpecOf(StartMode::kBegin);
+  spec.earlier = "/c/ckpt-30";
+  const absl::Status refused = ChooseStart(spec, {kNew, At(0)}).status();
   CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
   CHECK(refused.message() ==
         "/c/ckpt-30 is of an earlier run, and no ps is in training. Remedy: --resume to go on from "
         "the newest checkpoint, --fresh to begin at step 0 and set the earlier ones aside, or "
         "another checkpoint.folder in the job");
   // A chief that comes after one that died goes on, its own checkpoints notwithstanding.
-  CHECK(*ChooseStart(claim, {At(20), At(20)}) == StartPoint::kTakeOver);
-  claim.mode = StartMode::kFresh;
-  CHECK(*ChooseStart(claim, {kNew, At(0)}) == StartPoint::kAsClaimed);
-  CHECK(*ChooseStart(claim, {At(20), At(20)}) == StartPoint::kTakeOver);
+  CHECK(*ChooseStart(spec, {At(20), At(20)}) == StartPoint::kTakeOver);
+  spec.mode = StartMode::kFresh;
+  CHECK(*ChooseStart(spec, {kNew, At(0)}) == StartPoint::kAsSpecified);
+  CHECK(*ChooseStart(spec, {At(20), At(20)}) == StartPoint::kTakeOver);
 }
 
 }  // namespace

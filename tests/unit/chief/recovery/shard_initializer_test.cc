@@ -11,8 +11,8 @@
 namespace lockstep::chief {
 namespace {
 
-Claim Options() {
-  Claim options;
+RecoverySpec Options() {
+  RecoverySpec options;
   options.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
   options.cluster = "the cluster";
   options.job = 77;
@@ -37,7 +37,7 @@ SetViewReply Seen(uint64_t job, uint64_t term, uint64_t epoch = 0) {
 }
 
 struct Fixture {
-  explicit Fixture(Claim with = Options()) : claim(std::move(with)) { bring_up.Start(); }
+  explicit Fixture(RecoverySpec with = Options()) : spec(std::move(with)) { initializer.Start(); }
 
   template <typename Request, typename Reply>
   void Answer(Calls<Request, Reply>* calls, absl::StatusOr<Reply> reply) {
@@ -45,13 +45,13 @@ struct Fixture {
     executor.Run();
   }
 
-  Claim claim;
+  RecoverySpec spec;
   ScriptedPs a, b;
   ManualExecutor executor;
   ManualClock clock;
   std::optional<absl::StatusOr<InitializedShards>> result;
-  ShardInitializer bring_up{
-      claim, {&a, &b}, &executor, &clock, [this](absl::StatusOr<InitializedShards> shards) {
+  ShardInitializer initializer{
+      spec, {&a, &b}, &executor, &clock, [this](absl::StatusOr<InitializedShards> shards) {
         result = std::move(shards);
       }};
 };
@@ -92,9 +92,9 @@ TEST_CASE("a shard that cannot be reached is named and asked again") {
   f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
   f.Answer(&f.b.get_view,
            absl::StatusOr<SetViewReply>(absl::UnavailableError("ps 1 (b:2) is not available")));
-  CHECK(f.bring_up.DescribeWaiting() == "ps 1 (b:2) is not available");
+  CHECK(f.initializer.DescribeWaiting() == "ps 1 (b:2) is not available");
   f.clock.Advance(absl::Seconds(1));
-  f.bring_up.Tick();
+  f.initializer.Tick();
   REQUIRE(f.b.get_view.size() == 1);
   f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
   CHECK(f.a.set_view.size() == 1);
@@ -103,11 +103,11 @@ TEST_CASE("a shard that cannot be reached is named and asked again") {
 TEST_CASE("a shard that has answered hears of the chief while another one is waited for") {
   Fixture f;
   f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
-  f.bring_up.Tick();
+  f.initializer.Tick();
   CHECK(f.a.get_view.size() == 0);
   for (int times = 0; times < 3; ++times) {
     f.clock.Advance(absl::Seconds(3));
-    f.bring_up.Tick();
+    f.initializer.Tick();
     REQUIRE(f.a.get_view.size() == 1);
     f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
   }
@@ -122,11 +122,11 @@ TEST_CASE("what waits for variables is told which are not initialised") {
   f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
   f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
   f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
-  CHECK(f.bring_up.DescribeWaiting() ==
+  CHECK(f.initializer.DescribeWaiting() ==
         "ps 1 (b:2) has not answered yet; not initialised: layer1, layer2, layer3, layer4 and 2 "
         "more");
   f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
-  CHECK(f.bring_up.DescribeWaiting().empty());
+  CHECK(f.initializer.DescribeWaiting().empty());
 }
 
 TEST_CASE("a shard that refuses ends it") {
@@ -148,9 +148,9 @@ SetViewReply Trained(int64_t step) {
 }
 
 TEST_CASE("shards of which only some have trained are ended by a chief that resumes") {
-  Claim claim = Options();
-  claim.mode = StartMode::kResume;
-  Fixture f(claim);
+  RecoverySpec spec = Options();
+  spec.mode = StartMode::kResume;
+  Fixture f(spec);
   f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
   f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
   f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
@@ -179,20 +179,20 @@ TEST_CASE("without --resume they are left alone") {
 }
 
 TEST_CASE("a job that is done waits a second for shards that may be there no more") {
-  Claim claim = Options();
-  claim.mode = StartMode::kResume;
-  claim.variables.set_start_step(100);
-  Fixture f(claim);
+  RecoverySpec spec = Options();
+  spec.mode = StartMode::kResume;
+  spec.variables.set_start_step(100);
+  Fixture f(spec);
   f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
-  f.bring_up.Tick();
+  f.initializer.Tick();
   CHECK(f.b.set_view.size() == 0);
   f.clock.Advance(absl::Seconds(1));
-  f.bring_up.Tick();
+  f.initializer.Tick();
   REQUIRE(f.b.set_view.size() == 1);
   f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(77, 1)));
   CHECK_FALSE(f.result.has_value());
   f.clock.Advance(absl::Seconds(1));
-  f.bring_up.Tick();
+  f.initializer.Tick();
   REQUIRE(f.result.has_value());
   REQUIRE(f.result->ok());
   CHECK((*f.result)->start == StartPoint::kDone);
@@ -201,10 +201,10 @@ TEST_CASE("a job that is done waits a second for shards that may be there no mor
 }
 
 TEST_CASE("a chief that takes over is told with which job the one before trained") {
-  Claim claim = Options();
-  claim.mode = StartMode::kResume;
-  claim.variables.set_restore_from("/c/ckpt-40");
-  Fixture f(claim);
+  RecoverySpec spec = Options();
+  spec.mode = StartMode::kResume;
+  spec.variables.set_restore_from("/c/ckpt-40");
+  Fixture f(spec);
   SetViewReply first = Trained(60);
   first.set_job_text("max_steps: 90");
   f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(first));

@@ -7,13 +7,13 @@
 namespace lockstep::chief {
 namespace {
 
-Claim TwoShards() {
-  Claim claim;
-  claim.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
-  claim.job = 77;
-  claim.epoch = Epoch(1);
-  claim.end = GlobalStep(100);
-  return claim;
+RecoverySpec TwoShards() {
+  RecoverySpec spec;
+  spec.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
+  spec.job = 77;
+  spec.epoch = Epoch(1);
+  spec.end = GlobalStep(100);
+  return spec;
 }
 
 SetViewReply At(int64_t shard_step, int64_t global_step, std::vector<int64_t> kept = {}) {
@@ -30,17 +30,17 @@ SetViewReply At(int64_t shard_step, int64_t global_step, std::vector<int64_t> ke
 
 using Versions = std::vector<GlobalStep>;
 
-std::string WhyNot(const Claim& claim, const std::vector<SetViewReply>& shards) {
-  const absl::Status status = FindPosition(claim, shards).status();
+std::string WhyNot(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
+  const absl::Status status = FindPosition(spec, shards).status();
   CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
   CHECK(status.message().find("Remedy: start every ps again") != absl::string_view::npos);
   return std::string(status.message());
 }
 
 TEST_CASE("a job that has not begun begins where the chief says") {
-  Claim claim = TwoShards();
-  claim.variables.set_start_step(40);
-  const auto position = FindPosition(claim, {At(40, 40), SetViewReply()});
+  RecoverySpec spec = TwoShards();
+  spec.variables.set_start_step(40);
+  const auto position = FindPosition(spec, {At(40, 40), SetViewReply()});
   REQUIRE(position.ok());
   CHECK(position->step == GlobalStep(40));
   CHECK_FALSE(position->is_finished);
@@ -68,18 +68,18 @@ TEST_CASE("shards that do not belong together are refused by name") {
 }
 
 TEST_CASE("shards that do not belong together can be started again by a chief that resumes") {
-  Claim claim = TwoShards();
-  claim.mode = StartMode::kResume;
-  const absl::Status torn = FindPosition(claim, {At(12, 12), SetViewReply()}).status();
+  RecoverySpec spec = TwoShards();
+  spec.mode = StartMode::kResume;
+  const absl::Status torn = FindPosition(spec, {At(12, 12), SetViewReply()}).status();
   CHECK(ExitCodeFor(torn) == ExitCode::kPeersLost);
-  const absl::Status beyond = FindPosition(claim, {At(101, 101), At(101, 0)}).status();
+  const absl::Status beyond = FindPosition(spec, {At(101, 101), At(101, 0)}).status();
   CHECK(ExitCodeFor(beyond) == ExitCode::kBadConfiguration);
 }
 
 TEST_CASE("shards of an asynchronous job have versions of their own") {
-  Claim claim = TwoShards();
-  claim.variables.set_asynchronous(true);
-  const auto position = FindPosition(claim, {At(12, 12), At(9, 0)});
+  RecoverySpec spec = TwoShards();
+  spec.variables.set_asynchronous(true);
+  const auto position = FindPosition(spec, {At(12, 12), At(9, 0)});
   REQUIRE(position.ok());
   CHECK(position->step == GlobalStep(12));
 }
@@ -112,19 +112,19 @@ TEST_CASE("the members of the step shard stay members, unless this is another st
   CHECK(view->command().term() == 3);
   REQUIRE(view->members_size() == 1);
   CHECK(view->members(0).incarnation() == 10);
-  Claim restoring = TwoShards();
+  RecoverySpec restoring = TwoShards();
   restoring.epoch = Epoch(2);
   CHECK(TakeCommand(restoring, {step_shard, At(12, 0)})->members_size() == 0);
 }
 
 TEST_CASE("a chief that starts from a checkpoint does not drop what has trained further") {
-  Claim claim = TwoShards();
-  claim.epoch = Epoch(2);
-  claim.variables.set_start_step(10);
-  claim.variables.set_restore_from("/c/ckpt-10");
-  claim.mode = StartMode::kRestore;
-  CHECK(TakeCommand(claim, {At(10, 10), At(10, 10)}).ok());
-  const absl::Status refused = TakeCommand(claim, {At(10, 10), At(11, 10)}).status();
+  RecoverySpec spec = TwoShards();
+  spec.epoch = Epoch(2);
+  spec.variables.set_start_step(10);
+  spec.variables.set_restore_from("/c/ckpt-10");
+  spec.mode = StartMode::kRestore;
+  CHECK(TakeCommand(spec, {At(10, 10), At(10, 10)}).ok());
+  const absl::Status refused = TakeCommand(spec, {At(10, 10), At(11, 10)}).status();
   CHECK(refused.code() == absl::StatusCode::kFailedPrecondition);
   CHECK(refused.message().find("ps 1 (b:2) is at step 11") == 0);
   CHECK(refused.message().find("/c/ckpt-10") != absl::string_view::npos);
