@@ -10,7 +10,7 @@
 namespace lockstep::chief {
 
 enum class StartPoint {
-  kTakeOver,     // at the shards as they are; FindPosition says whether they belong together
+  kTakeOver,     // at the shards as they are; FindProgress says whether they belong together
   kAsSpecified,  // at the spec's checkpoint, or at the initial values
   kDone,         // nowhere: the checkpoint of the last step exists, and the shards do not say more
 };

@@ -126,13 +126,13 @@ void ShardInitializer::SetViews() {
 
 void ShardInitializer::Judge() {
   if (result_.start == StartPoint::kDone) return Finish();
-  absl::StatusOr<Position> position = FindPosition(spec_, states_);
-  if (position.ok()) {
-    result_.position = *std::move(position);
-    if (result_.position.has_trained) result_.start = StartPoint::kTakeOver;
+  absl::StatusOr<JobProgress> progress = FindProgress(spec_, states_);
+  if (progress.ok()) {
+    result_.progress = *std::move(progress);
+    if (result_.progress.has_trained) result_.start = StartPoint::kTakeOver;
     return Create();
   }
-  const absl::Status& why = position.status();
+  const absl::Status& why = progress.status();
   ExitCodeFor(why) == ExitCode::kPeersLost ? EndShards(why) : on_done_(why);
 }
 

@@ -23,7 +23,7 @@ namespace lockstep::chief {
 struct InitializedShards {
   SetViewRequest view;  // as of TakeCommand
   StartPoint start = StartPoint::kAsSpecified;
-  Position position;           // not of kDone
+  JobProgress progress;        // not of kDone
   std::vector<int64_t> bytes;  // by shard; not of kDone
   // kTakeOver: with which the chief before trained, as texts; empty: not known.
   std::string job_before;

@@ -44,20 +44,20 @@ absl::Status CheckEnd(const RecoverySpec& spec, const std::vector<SetViewReply>&
       absl::StrCat("is at step ", step, ", and the job ends at step ", spec.end.value()));
 }
 
-void FindKept(const std::vector<SetViewReply>& shards, Position* position) {
+void FindKept(const std::vector<SetViewReply>& shards, JobProgress* progress) {
   using Versions = std::vector<GlobalStep>;
   for (size_t shard = 0; shard < shards.size(); ++shard) {
     Versions versions;
     for (const int64_t version : shards[shard].kept_versions()) versions.emplace_back(version);
     std::sort(versions.begin(), versions.end());
     Versions any;
-    std::set_union(position->kept.begin(), position->kept.end(), versions.begin(), versions.end(),
+    std::set_union(progress->kept.begin(), progress->kept.end(), versions.begin(), versions.end(),
                    std::back_inserter(any));
-    position->kept = std::move(any);
+    progress->kept = std::move(any);
     Versions common;
-    std::set_intersection(position->kept_by_all.begin(), position->kept_by_all.end(),
+    std::set_intersection(progress->kept_by_all.begin(), progress->kept_by_all.end(),
                           versions.begin(), versions.end(), std::back_inserter(common));
-    position->kept_by_all = shard == 0 ? std::move(versions) : std::move(common);
+    progress->kept_by_all = shard == 0 ? std::move(versions) : std::move(common);
   }
 }
 
@@ -103,29 +103,29 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
   return view;
 }
 
-absl::StatusOr<Position> FindPosition(const RecoverySpec& spec,
-                                      const std::vector<SetViewReply>& shards) {
-  Position position{.step = GlobalStep(spec.variables.start_step())};
+absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
+                                         const std::vector<SetViewReply>& shards) {
+  JobProgress progress{.step = GlobalStep(spec.variables.start_step())};
   const bool has_trained =
       std::any_of(shards.begin(), shards.end(),
                   [&](const SetViewReply& state) { return HasTrained(spec, state); });
-  if (!has_trained) return position;
-  position.has_trained = true;
+  if (!has_trained) return progress;
+  progress.has_trained = true;
   if (absl::Status apart = CheckTogether(spec, shards); !apart.ok()) {
     return spec.mode == StartMode::kResume ? WithExitCode(apart, ExitCode::kPeersLost) : apart;
   }
   if (absl::Status over = CheckEnd(spec, shards); !over.ok()) return over;
-  FindKept(shards, &position);
-  position.evaluations.assign(shards[kStepShard].evaluations().begin(),
+  FindKept(shards, &progress);
+  progress.evaluations.assign(shards[kStepShard].evaluations().begin(),
                               shards[kStepShard].evaluations().end());
-  position.step = GlobalStep(shards[kStepShard].global_step());
-  if (position.step < spec.end) return position;
+  progress.step = GlobalStep(shards[kStepShard].global_step());
+  if (progress.step < spec.end) return progress;
   // The last step is granted once more, to come to the end in order.
-  position.step = GlobalStep(spec.end.value() - 1);
-  position.is_finished =
+  progress.step = GlobalStep(spec.end.value() - 1);
+  progress.is_finished =
       !spec.variables.asynchronous() &&
-      !std::binary_search(position.kept_by_all.begin(), position.kept_by_all.end(), spec.end);
-  return position;
+      !std::binary_search(progress.kept_by_all.begin(), progress.kept_by_all.end(), spec.end);
+  return progress;
 }
 
 }  // namespace lockstep::chief

@@ -40,7 +40,7 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
                                            const std::vector<SetViewReply>& seen);
 
 // Where the job stands.
-struct Position {
+struct JobProgress {
   GlobalStep step;  // to grant first
   // Versions that an earlier chief had ordered to be kept, ascending: by every shard, by any.
   std::vector<GlobalStep> kept_by_all;
@@ -54,7 +54,7 @@ struct Position {
 // From what each shard answers to SetView: an earlier chief can change nothing any more.
 // FAILED_PRECONDITION naming the shard: it has no variables or is steps apart, where others have
 // trained (under kResume with exit code 138: all shards are to be ended); the job is to end before.
-absl::StatusOr<Position> FindPosition(const RecoverySpec& spec,
-                                      const std::vector<SetViewReply>& shards);
+absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
+                                         const std::vector<SetViewReply>& shards);
 
 }  // namespace lockstep::chief

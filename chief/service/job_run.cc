@@ -134,16 +134,16 @@ void JobRun::OnCommit(const CommittedStep& step) {
   stall_reminder_.Progress(now);
   pending_at_ps_.clear();
 
-  const bool is_done = step.global_step == plan_.max_steps && initialized_.position.is_finished;
+  const bool is_done = step.global_step == plan_.max_steps && initialized_.progress.is_finished;
   if (!is_done) Milestone(step.global_step, step.global_step == plan_.max_steps);
 }
 
 void JobRun::TakeUpMilestones() {
-  const Position& position = initialized_.position;
-  for (const GlobalStep version : position.kept) {
+  const JobProgress& progress = initialized_.progress;
+  for (const GlobalStep version : progress.kept) {
     // A later one is committed by this chief, and comes up then.
-    if (version > position.step) continue;
-    const bool is_whole = std::ranges::count(position.kept_by_all, version) > 0;
+    if (version > progress.step) continue;
+    const bool is_whole = std::ranges::count(progress.kept_by_all, version) > 0;
     const bool is_due = evaluate_at_.IsDue(version) || save_at_.IsDue(version);
     if (is_whole && is_due) {
       Milestone(version, /*must=*/true);

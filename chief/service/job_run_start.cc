@@ -101,9 +101,9 @@ StepLoopOptions JobRun::MakeStepOptions() const {
 
 // What chiefs before this one have left.
 void JobRun::Adopt() {
-  const GlobalStep step = initialized_.position.step;
+  const GlobalStep step = initialized_.progress.step;
   record_.start = record_.global_step = step;
-  for (const EvaluatedVersion& evaluated : initialized_.position.evaluations) {
+  for (const EvaluatedVersion& evaluated : initialized_.progress.evaluations) {
     record_.evaluations.push_back(FromKept(evaluated));
   }
   for (const Member& member : initialized_.view.members()) {
@@ -119,7 +119,7 @@ void JobRun::Adopt() {
 
 // What is under way needs nobody in particular: what becomes of it is the quorum policy's.
 uint32_t JobRun::NeededWorkers() const {
-  if (initialized_.position.is_finished) return 0;
+  if (initialized_.progress.is_finished) return 0;
   return initialized_.start == StartPoint::kTakeOver ? 1 : plan_.needed_workers();
 }
 

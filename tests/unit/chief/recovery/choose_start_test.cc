@@ -62,7 +62,7 @@ TEST_CASE("where only some shards have trained they do not belong together: to b
   const std::vector<SetViewReply> seen = {kNew, At(20)};
   const RecoverySpec spec =
       RecoverySpecFor(StartPoint::kTakeOver, SpecOf(StartMode::kResume, 10), seen);
-  CHECK(ExitCodeFor(FindPosition(spec, seen).status()) == ExitCode::kPeersLost);
+  CHECK(ExitCodeFor(FindProgress(spec, seen).status()) == ExitCode::kPeersLost);
 }
 
 TEST_CASE("a job whose last step was saved is done, unless all shards say more") {
@@ -79,7 +79,7 @@ TEST_CASE("a recovery that takes over leaves its checkpoint and its epoch") {
   const auto view = TakeCommand(spec, seen);
   REQUIRE(view.ok());
   CHECK(view->epoch() == 2);
-  CHECK(FindPosition(spec, seen)->step == GlobalStep(20));
+  CHECK(FindProgress(spec, seen)->step == GlobalStep(20));
   // That of the checkpoint would be a later one, in which the shards have no variables.
   const std::vector<SetViewReply> first = {At(20, 1), At(20, 1)};
   const RecoverySpec same =

@@ -217,7 +217,7 @@ TEST_CASE("a chief that takes over is told with which job the one before trained
   f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
   REQUIRE(f.result->ok());
   CHECK((*f.result)->start == StartPoint::kTakeOver);
-  CHECK((*f.result)->position.step == GlobalStep(60));
+  CHECK((*f.result)->progress.step == GlobalStep(60));
   CHECK((*f.result)->job_before == "max_steps: 90");
 }
 

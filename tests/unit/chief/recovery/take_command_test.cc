@@ -31,7 +31,7 @@ SetViewReply At(int64_t shard_step, int64_t global_step, std::vector<int64_t> ke
 using Versions = std::vector<GlobalStep>;
 
 std::string WhyNot(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
-  const absl::Status status = FindPosition(spec, shards).status();
+  const absl::Status status = FindProgress(spec, shards).status();
   CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
   CHECK(status.message().find("Remedy: start every ps again") != absl::string_view::npos);
   return std::string(status.message());
@@ -40,18 +40,18 @@ std::string WhyNot(const RecoverySpec& spec, const std::vector<SetViewReply>& sh
 TEST_CASE("a job that has not begun begins where the chief says") {
   RecoverySpec spec = TwoShards();
   spec.variables.set_start_step(40);
-  const auto position = FindPosition(spec, {At(40, 40), SetViewReply()});
-  REQUIRE(position.ok());
-  CHECK(position->step == GlobalStep(40));
-  CHECK_FALSE(position->is_finished);
+  const auto progress = FindProgress(spec, {At(40, 40), SetViewReply()});
+  REQUIRE(progress.ok());
+  CHECK(progress->step == GlobalStep(40));
+  CHECK_FALSE(progress->is_finished);
 }
 
 TEST_CASE("a job in training goes on at the step shard's step, whoever closed more") {
   for (const int64_t other : {12, 13, 14}) {
     for (const int64_t step_shard : {12, 13}) {
-      const auto position = FindPosition(TwoShards(), {At(step_shard, 12), At(other, 0)});
-      REQUIRE(position.ok());
-      CHECK(position->step == GlobalStep(12));
+      const auto progress = FindProgress(TwoShards(), {At(step_shard, 12), At(other, 0)});
+      REQUIRE(progress.ok());
+      CHECK(progress->step == GlobalStep(12));
     }
   }
 }
@@ -70,33 +70,33 @@ TEST_CASE("shards that do not belong together are refused by name") {
 TEST_CASE("shards that do not belong together can be started again by a chief that resumes") {
   RecoverySpec spec = TwoShards();
   spec.mode = StartMode::kResume;
-  const absl::Status torn = FindPosition(spec, {At(12, 12), SetViewReply()}).status();
+  const absl::Status torn = FindProgress(spec, {At(12, 12), SetViewReply()}).status();
   CHECK(ExitCodeFor(torn) == ExitCode::kPeersLost);
-  const absl::Status beyond = FindPosition(spec, {At(101, 101), At(101, 0)}).status();
+  const absl::Status beyond = FindProgress(spec, {At(101, 101), At(101, 0)}).status();
   CHECK(ExitCodeFor(beyond) == ExitCode::kBadConfiguration);
 }
 
 TEST_CASE("shards of an asynchronous job have versions of their own") {
   RecoverySpec spec = TwoShards();
   spec.variables.set_asynchronous(true);
-  const auto position = FindPosition(spec, {At(12, 12), At(9, 0)});
-  REQUIRE(position.ok());
-  CHECK(position->step == GlobalStep(12));
+  const auto progress = FindProgress(spec, {At(12, 12), At(9, 0)});
+  REQUIRE(progress.ok());
+  CHECK(progress->step == GlobalStep(12));
 }
 
 TEST_CASE("what all shards keep is told from what only some still keep") {
-  const auto position = FindPosition(TwoShards(), {At(12, 12, {10, 12}), At(13, 0, {8, 10, 13})});
-  REQUIRE(position.ok());
-  CHECK(position->kept_by_all == Versions{GlobalStep(10)});
-  CHECK(position->kept == Versions{GlobalStep(8), GlobalStep(10), GlobalStep(12), GlobalStep(13)});
+  const auto progress = FindProgress(TwoShards(), {At(12, 12, {10, 12}), At(13, 0, {8, 10, 13})});
+  REQUIRE(progress.ok());
+  CHECK(progress->kept_by_all == Versions{GlobalStep(10)});
+  CHECK(progress->kept == Versions{GlobalStep(8), GlobalStep(10), GlobalStep(12), GlobalStep(13)});
 }
 
 TEST_CASE("after the last step it is granted again, and done unless its version is still kept") {
-  const auto kept = FindPosition(TwoShards(), {At(100, 100, {100}), At(100, 0, {100})});
+  const auto kept = FindProgress(TwoShards(), {At(100, 100, {100}), At(100, 0, {100})});
   REQUIRE(kept.ok());
   CHECK(kept->step == GlobalStep(99));
   CHECK_FALSE(kept->is_finished);
-  const auto released = FindPosition(TwoShards(), {At(100, 100, {100}), At(100, 0)});
+  const auto released = FindProgress(TwoShards(), {At(100, 100, {100}), At(100, 0)});
   REQUIRE(released.ok());
   CHECK(released->step == GlobalStep(99));
   CHECK(released->is_finished);
