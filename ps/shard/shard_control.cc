@@ -36,20 +36,20 @@ absl::Status Shard::Impl::CheckHosting() const {
 
 absl::Status Shard::Impl::AdmitCommand(const Command& command) const {
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(command));
+  LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(command));
   return CheckHosting();
 }
 
 absl::Status Shard::Impl::AdmitWorker(const WorkerIdentity& worker) const {
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  LOCKSTEP_RETURN_IF_ERROR(admission_.CheckWorker(worker));
+  LOCKSTEP_RETURN_IF_ERROR(view_.CheckWorker(worker));
   return CheckHosting();
 }
 
 absl::Status Shard::Impl::Admit(const Command& command) const {
   absl::MutexLock lock(&mutex_);
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  return admission_.CheckCommand(command);
+  return view_.CheckCommand(command);
 }
 
 absl::Status Shard::Impl::Admit(const WorkerIdentity& worker) const {
@@ -58,7 +58,7 @@ absl::Status Shard::Impl::Admit(const WorkerIdentity& worker) const {
 }
 
 ShardState Shard::Impl::StateNow() const {
-  ShardState now{.job = admission_.job(), .term = admission_.term(), .epoch = admission_.epoch()};
+  ShardState now{.job = view_.job(), .term = view_.term(), .epoch = view_.epoch()};
   if (Hosted() != nullptr) {
     now.has_variables = true;
     now.shard_step = state_->step.shard_step();
@@ -67,7 +67,7 @@ ShardState Shard::Impl::StateNow() const {
     now.evaluations = state_->evaluations.kept();
     now.holds_unsaved = state_->save_failed || state_->snapshots.HasSlots();
   }
-  for (const auto& [worker, incarnation] : admission_.members()) {
+  for (const auto& [worker, incarnation] : view_.members()) {
     now.members.push_back({worker, incarnation});
   }
   return now;
@@ -83,14 +83,14 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
   absl::StatusOr<ShardState> result;
   {
     absl::MutexLock lock(&mutex_);
-    const Term term = admission_.term();
-    const Epoch epoch = admission_.epoch();
+    const Term term = view_.term();
+    const Epoch epoch = view_.epoch();
     absl::Status status = CheckServing();
-    if (status.ok()) status = admission_.SetView(view);
+    if (status.ok()) status = view_.SetView(view);
     if (!status.ok()) return status;
 
-    if (admission_.epoch() > epoch) EnterEpoch(&deferred);
-    if (admission_.term() > term) {
+    if (view_.epoch() > epoch) EnterEpoch(&deferred);
+    if (view_.term() > term) {
       if (Hosted() != nullptr && !state_->asynchronous.has_value()) state_->step.Revoke();
       FailGrants(absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term.value(),
                                                  ": another chief commands")),
@@ -98,20 +98,19 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
     }
     pulls_.FailIf(
         [this](const ParkedPull& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          return !admission_.IsMember(pull.worker.worker, pull.worker.incarnation);
+          return !view_.IsMember(pull.worker.worker, pull.worker.incarnation);
         },
         absl::AbortedError("the worker is no longer a member: register again"), &deferred);
     absl::erase_if(unread_, [this](const auto& of) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return !admission_.IsMember(of.first);
+      return !view_.IsMember(of.first);
     });
     if (Hosted() != nullptr) {
       const auto has_left =
           [this](const PartialGradient& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-            return !admission_.IsMember(incoming.key.worker, incoming.key.incarnation);
+            return !view_.IsMember(incoming.key.worker, incoming.key.incarnation);
           };
       Abandon(state_.get(), state_->reassembly.RemoveIf(has_left), &deferred);
-      if (state_->tokens != nullptr)
-        Route(state_->tokens->SetView(admission_.members()), &deferred);
+      if (state_->tokens != nullptr) Route(state_->tokens->SetView(view_.members()), &deferred);
     }
     result = StateNow();
   }
@@ -124,7 +123,7 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
 void Shard::Impl::EnterEpoch(DeferredCallbacks* deferred) {
   if (Hosted() == nullptr) return;
   const absl::Status status =
-      absl::AbortedError(absl::StrCat("the shard has entered epoch ", admission_.epoch().value()));
+      absl::AbortedError(absl::StrCat("the shard has entered epoch ", view_.epoch().value()));
   FailGrants(status, deferred);
   pulls_.FailIf([](const ParkedPull&) { return true; }, status, deferred);
   if (state_->tokens != nullptr) Route(state_->tokens->Drop(status), deferred);
@@ -178,7 +177,7 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-    LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(plan.command));
+    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(plan.command));
     mutex_.Await(absl::Condition(
         +[](Impl* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
           return !self->is_creating_ && !self->is_leaving_;
@@ -186,7 +185,7 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
         this));
     // Again: the view may have changed meanwhile.
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-    LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(plan.command));
+    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(plan.command));
     if (state_ != nullptr) {
       if (state_->plan != Fingerprint(plan)) {
         return absl::FailedPreconditionError(
@@ -196,18 +195,18 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
       return Created(*state_);
     }
     is_creating_ = true;
-    epoch = admission_.epoch();
-    shard = admission_.shard();
+    epoch = view_.epoch();
+    shard = view_.shard();
   }
   auto created = CreateHostedState(plan, shard, options_);
   absl::MutexLock lock(&mutex_);
   is_creating_ = false;
   if (!created.ok()) return created.status();
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(plan.command));
-  if (admission_.epoch() != epoch) {
+  LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(plan.command));
+  if (view_.epoch() != epoch) {
     return absl::AbortedError(
-        absl::StrCat("the shard has entered epoch ", admission_.epoch().value(), " meanwhile"));
+        absl::StrCat("the shard has entered epoch ", view_.epoch().value(), " meanwhile"));
   }
   state_ = *std::move(created);
   if (state_->asynchronous.has_value()) GrantItself(state_.get());
@@ -221,7 +220,7 @@ absl::Status Shard::Impl::Finish(const Command& command) {
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-    LOCKSTEP_RETURN_IF_ERROR(admission_.CheckCommand(command));
+    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(command));
     phase_ = Phase::kFinished;
     const absl::Status status = absl::CancelledError("the job is over");
     FailGrants(status, &deferred);

@@ -22,11 +22,11 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/thread_pool.h"
-#include "ps/shard/admission.h"
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/epoch_state.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/shard.h"
+#include "ps/shard/shard_view.h"
 #include "ps/step/dense_update.h"
 
 namespace lockstep::ps {
@@ -261,7 +261,7 @@ class Shard::Impl {
 
   mutable absl::Mutex mutex_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kServing;
-  Admission admission_ ABSL_GUARDED_BY(mutex_);
+  ShardView view_ ABSL_GUARDED_BY(mutex_);
   bool is_creating_ ABSL_GUARDED_BY(mutex_) = false;
   // Calls that use `state_` without the lock: it stays until there are none.
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -53,7 +53,7 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
       snapshot = CopyNewest();
       if (Hosted() == nullptr) return absl::AbortedError("the epoch is over");
     }
-    shard = admission_.shard();
+    shard = view_.shard();
     num_shards = state_->num_shards;
     tensors = TensorsOf(*state_, *snapshot, shard);
   }
@@ -79,7 +79,7 @@ absl::Status Shard::Impl::CheckNewest(GlobalStep version) const {
       std::ranges::none_of(state.variables,
                            [](const auto& hosted) { return hosted->early.update.has_value(); });
   // Where no variable takes gradients, every version is the same.
-  const bool is_constant = state.step.IsEmpty() && admission_.shard() != kScalarShard;
+  const bool is_constant = state.step.IsEmpty() && view_.shard() != kScalarShard;
   if (is_newest || is_constant) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "version ", version.value(), " is not kept with its slots, and the shard is at step ",

@@ -24,9 +24,9 @@ absl::StatusOr<GlobalStep> Shard::Impl::CommitStep(const Command& command, Globa
 absl::Status Shard::Impl::Commit(GlobalStep step, bool last, DeferredCallbacks* deferred) {
   EpochState& state = *state_;
   if (state.tokens == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("commit of step ", step.value(), ": sent to shard ",
-                     admission_.shard().value(), "; the step shard is shard 0"));
+    return absl::FailedPreconditionError(absl::StrCat("commit of step ", step.value(),
+                                                      ": sent to shard ", view_.shard().value(),
+                                                      "; the step shard is shard 0"));
   }
   if (step >= state.step.shard_step() || step > state.global_step) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -50,7 +50,7 @@ void Shard::Impl::DequeueToken(const DequeueOrder& order, Done<Token> done) {
     absl::Status status = AdmitWorker(order.worker);
     if (status.ok() && state_->tokens == nullptr) {
       status = absl::FailedPreconditionError(
-          absl::StrCat("tokens are at shard 0, this is shard ", admission_.shard().value()));
+          absl::StrCat("tokens are at shard 0, this is shard ", view_.shard().value()));
     }
     if (status.ok() && order.dequeue_seq == DequeueSeq()) {
       status = absl::InvalidArgumentError("dequeue_seq counts from 1, got 0");

@@ -3,9 +3,9 @@
 #include <random>
 
 #include "absl/strings/match.h"
-#include "ps/shard/admission.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/held_budget.h"
+#include "ps/shard/shard_view.h"
 #include "ps/shard/update_rule_of.h"
 #include "ps/variable/byte_ranges.h"
 #include "tests/unit/ps/shard/shard_harness.h"
@@ -209,7 +209,7 @@ TEST_CASE("with the smallest budget every order of arrival ends") {
 }
 
 TEST_CASE("admission follows job, term, epoch and incarnation") {
-  Admission admission;
+  ShardView admission;
   CHECK(absl::IsFailedPrecondition(admission.CheckCommand({7, Term(1)})));
   CHECK(absl::IsFailedPrecondition(
       admission.CheckWorker({7, Epoch(1), WorkerIndex(0), Incarnation(100)})));
@@ -243,7 +243,7 @@ TEST_CASE("admission follows job, term, epoch and incarnation") {
 }
 
 TEST_CASE("a view is refused whole or taken whole") {
-  Admission admission;
+  ShardView admission;
   const View view{{7, Term(3)}, Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
   REQUIRE(admission.SetView(view).ok());
   View other = view;

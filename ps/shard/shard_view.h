@@ -13,7 +13,7 @@
 
 namespace lockstep::ps {
 
-class Admission {
+class ShardView {
  public:
   // The first view decides on job and shard index. FAILED_PRECONDITION: another job, another shard
   // index than before. ABORTED: an older term or epoch. INVALID_ARGUMENT: no job, a worker twice.

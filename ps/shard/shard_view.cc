@@ -1,4 +1,4 @@
-#include "ps/shard/admission.h"
+#include "ps/shard/shard_view.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
@@ -17,7 +17,7 @@ absl::Status RegisterAgain(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status Admission::SetView(const View& view) {
+absl::Status ShardView::SetView(const View& view) {
   if (view.command.job == 0) return absl::InvalidArgumentError("the view names no job");
   absl::btree_map<WorkerIndex, Incarnation> members;
   for (const Member& member : view.members) {
@@ -46,7 +46,7 @@ absl::Status Admission::SetView(const View& view) {
   return absl::OkStatus();
 }
 
-absl::Status Admission::CheckCommand(const Command& command) const {
+absl::Status ShardView::CheckCommand(const Command& command) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
   LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job));
   LOCKSTEP_RETURN_IF_ERROR(CheckTerm(command.term));
@@ -57,7 +57,7 @@ absl::Status Admission::CheckCommand(const Command& command) const {
   return absl::OkStatus();
 }
 
-absl::Status Admission::CheckWorker(const WorkerIdentity& worker) const {
+absl::Status ShardView::CheckWorker(const WorkerIdentity& worker) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
   if (absl::Status other = CheckJob(worker.job); !other.ok()) return RegisterAgain(other);
   if (worker.epoch != epoch_) {
@@ -78,22 +78,22 @@ absl::Status Admission::CheckWorker(const WorkerIdentity& worker) const {
   return absl::OkStatus();
 }
 
-bool Admission::IsMember(WorkerIndex worker, Incarnation incarnation) const {
+bool ShardView::IsMember(WorkerIndex worker, Incarnation incarnation) const {
   const auto member = members_.find(worker);
   return member != members_.end() && member->second == incarnation;
 }
 
-std::vector<std::pair<WorkerIndex, Incarnation>> Admission::members() const {
+std::vector<std::pair<WorkerIndex, Incarnation>> ShardView::members() const {
   return {members_.begin(), members_.end()};
 }
 
-absl::Status Admission::CheckJob(uint64_t job) const {
+absl::Status ShardView::CheckJob(uint64_t job) const {
   if (job == job_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the shard serves job ", absl::Hex(job_), ", not job ", absl::Hex(job)));
 }
 
-absl::Status Admission::CheckTerm(Term term) const {
+absl::Status ShardView::CheckTerm(Term term) const {
   if (term >= term_) return absl::OkStatus();
   return absl::AbortedError(
       absl::StrCat("term ", term.value(), " is over: the shard is in term ", term_.value()));
