@@ -68,7 +68,7 @@ ClosedStep Shard::Impl::ClosedNow(GlobalStep step) const {
   return closed;
 }
 
-bool Shard::Impl::KeepNow(EpochState* state, std::vector<Closing>* closings) {
+bool Shard::Impl::KeepNow(EpochState* state, std::vector<TakenGradients>* all_taken) {
   if (!state->asynchronous.has_value()) return false;
   GrantTerms terms;
   {
@@ -82,17 +82,17 @@ bool Shard::Impl::KeepNow(EpochState* state, std::vector<Closing>* closings) {
       terms.keep_slots |= grant.now && grant.keep_slots;
     }
   }
-  if (!CopiesLong(*state, terms)) return KeepNow(state, terms, closings);
+  if (!CopiesLong(*state, terms)) return KeepNow(state, terms, all_taken);
   DoInBackground([this, state, terms] {
-    std::vector<Closing> closings;
-    KeepNow(state, terms, &closings);
-    Settle(state, std::move(closings));
+    std::vector<TakenGradients> all_taken;
+    KeepNow(state, terms, &all_taken);
+    Settle(state, std::move(all_taken));
   });
   return false;
 }
 
 bool Shard::Impl::KeepNow(EpochState* state, const GrantTerms& terms,
-                          std::vector<Closing>* closings) {
+                          std::vector<TakenGradients>* all_taken) {
   // Copying takes long; no variable closes meanwhile, because nothing is granted.
   const std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
   DeferredCallbacks deferred;
@@ -105,8 +105,8 @@ bool Shard::Impl::KeepNow(EpochState* state, const GrantTerms& terms,
     state->asynchronous->paused = std::any_of(grants_.begin(), grants_.end(),
                                               [](const ParkedGrant& grant) { return grant.now; });
     GrantItself(state);
-    *closings = CloseReady(state, &deferred);
-    has_more = !closings->empty() || state->step.IsComplete() || state->asynchronous->paused;
+    *all_taken = CloseReady(state, &deferred);
+    has_more = !all_taken->empty() || state->step.IsComplete() || state->asynchronous->paused;
   }
   deferred.Run();
   return has_more;

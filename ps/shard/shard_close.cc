@@ -37,24 +37,24 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
   return statistic;
 }
 
-bool IsSparse(const EpochState& state, const Closing& closing) {
-  return std::holds_alternative<SparseAccumulator>(state.variables[closing.variable]->accumulator);
+bool IsSparse(const EpochState& state, const TakenGradients& taken) {
+  return std::holds_alternative<SparseAccumulator>(state.variables[taken.variable]->accumulator);
 }
 
-DenseUpdate BeginDense(const EpochState& state, const Closing& closing) {
-  VariableEntry& hosted = *state.variables[closing.variable];
+DenseUpdate BeginDense(const EpochState& state, const TakenGradients& taken) {
+  VariableEntry& hosted = *state.variables[taken.variable];
   auto* const accumulator = &std::get<DenseAccumulator>(hosted.accumulator);
   if (std::optional<DenseUpdate> begun = std::exchange(hosted.early.update, std::nullopt)) {
-    begun->Take(closing, accumulator);
+    begun->Take(taken, accumulator);
     return *std::move(begun);
   }
-  return DenseUpdate(closing, *hosted.rule, state.scalars, &hosted.variable, accumulator);
+  return DenseUpdate(taken, *hosted.rule, state.scalars, &hosted.variable, accumulator);
 }
 
-NextValue ComputeRows(const EpochState& state, const Closing& closing, RunRanges run) {
-  VariableEntry& hosted = *state.variables[closing.variable];
+NextValue ComputeRows(const EpochState& state, const TakenGradients& taken, RunRanges run) {
+  VariableEntry& hosted = *state.variables[taken.variable];
   absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
-  return ComputeNextValue(closing, *hosted.rule, state.scalars, run, &hosted.variable,
+  return ComputeNextValue(taken, *hosted.rule, state.scalars, run, &hosted.variable,
                           &std::get<SparseAccumulator>(hosted.accumulator));
 }
 
@@ -62,23 +62,23 @@ NextValue ComputeRows(const EpochState& state, const Closing& closing, RunRanges
 
 void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
   EpochState* state = nullptr;
-  std::vector<Closing> closings;
+  std::vector<TakenGradients> all_taken;
   DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     if (const absl::Status status = ParkGrant(order, &done, &deferred); !status.ok()) {
       deferred.Answer<ClosedStep>(std::move(done), status);
     } else {
-      closings = CloseReady(state_.get(), &deferred);
+      all_taken = CloseReady(state_.get(), &deferred);
       const bool is_paused = state_->asynchronous.has_value() && state_->asynchronous->paused;
-      if (!closings.empty() || state_->step.IsComplete() || is_paused) {
+      if (!all_taken.empty() || state_->step.IsComplete() || is_paused) {
         state = state_.get();
         ++in_flight_;
       }
     }
   }
   deferred.Run();
-  if (state != nullptr) Settle(state, std::move(closings));
+  if (state != nullptr) Settle(state, std::move(all_taken));
 }
 
 absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* done,
@@ -134,20 +134,21 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
   return absl::OkStatus();
 }
 
-void Shard::Impl::Taken(EpochState* state, const Closing& closing, DeferredCallbacks* deferred) {
+void Shard::Impl::OnTaken(EpochState* state, const TakenGradients& taken,
+                          DeferredCallbacks* deferred) {
   if (state->asynchronous.has_value()) {
-    for (const HeldGradient& gradient : closing.gradients) {
+    for (const HeldGradient& gradient : taken.gradients) {
       state->asynchronous->staleness.Add(
-          SaturatingSubtract(closing.step.value(), gradient.local_step.value()));
+          SaturatingSubtract(taken.step.value(), gradient.local_step.value()));
     }
   }
-  VariableEntry& hosted = *state->variables[closing.variable];
+  VariableEntry& hosted = *state->variables[taken.variable];
   deferred->LetGo(hosted.variable.DropPrevious());
   std::ranges::fill(hosted.early.arrived, 0);
-  state->budget.Close(closing.variable);
+  state->budget.Close(taken.variable);
   ReassemblyBuffer::Removed losers =
-      state->reassembly.RemoveIf(closing.variable, [&](const PartialGradient& incoming) {
-        return state->step.IsStale(closing.variable, incoming.local_step);
+      state->reassembly.RemoveIf(taken.variable, [&](const PartialGradient& incoming) {
+        return state->step.IsStale(taken.variable, incoming.local_step);
       });
   for (const std::shared_ptr<PartialGradient>& loser : losers) {
     Decide(state, loser->key, loser->variable, Verdict::kStale);
@@ -155,32 +156,33 @@ void Shard::Impl::Taken(EpochState* state, const Closing& closing, DeferredCallb
   Abandon(state, std::move(losers), deferred);
 }
 
-bool Shard::Impl::TryClose(EpochState* state, size_t variable, std::vector<Closing>* closings,
-                           DeferredCallbacks* deferred) {
-  std::optional<Closing> closing = state->step.TryClose(variable);
-  if (!closing.has_value()) return false;
-  Taken(state, *closing, deferred);
-  closings->push_back(*std::move(closing));
+bool Shard::Impl::TryClose(EpochState* state, size_t variable,
+                           std::vector<TakenGradients>* all_taken, DeferredCallbacks* deferred) {
+  std::optional<TakenGradients> taken = state->step.TryClose(variable);
+  if (!taken.has_value()) return false;
+  OnTaken(state, *taken, deferred);
+  all_taken->push_back(*std::move(taken));
   return true;
 }
 
-std::vector<Closing> Shard::Impl::CloseReady(EpochState* state, DeferredCallbacks* deferred) {
-  std::vector<Closing> closings = state->step.CloseReady();
-  for (const Closing& closing : closings) Taken(state, closing, deferred);
-  return closings;
+std::vector<TakenGradients> Shard::Impl::CloseReady(EpochState* state,
+                                                    DeferredCallbacks* deferred) {
+  std::vector<TakenGradients> all_taken = state->step.CloseReady();
+  for (const TakenGradients& taken : all_taken) OnTaken(state, taken, deferred);
+  return all_taken;
 }
 
-bool Shard::Impl::Settle(EpochState* state, std::vector<Closing> closings) {
+bool Shard::Impl::Settle(EpochState* state, std::vector<TakenGradients> all_taken) {
   do {
     const auto dense =
-        std::stable_partition(closings.begin(), closings.end(),
-                              [&](const Closing& closing) { return IsSparse(*state, closing); });
-    const auto num_sparse = static_cast<size_t>(dense - closings.begin());
+        std::stable_partition(all_taken.begin(), all_taken.end(),
+                              [&](const TakenGradients& taken) { return IsSparse(*state, taken); });
+    const auto num_sparse = static_cast<size_t>(dense - all_taken.begin());
     // One after the other: the rows of each are a loop on all threads.
-    for (size_t i = 0; i < num_sparse; ++i) CloseRows(state, &closings[i]);
-    CloseDense(state, absl::MakeSpan(closings).subspan(num_sparse));
-    closings.clear();
-  } while (CompleteStep(state, &closings) || KeepNow(state, &closings));
+    for (size_t i = 0; i < num_sparse; ++i) CloseRows(state, &all_taken[i]);
+    CloseDense(state, absl::MakeSpan(all_taken).subspan(num_sparse));
+    all_taken.clear();
+  } while (CompleteStep(state, &all_taken) || KeepNow(state, &all_taken));
   DeferredCallbacks deferred;
   bool has_stopped = false;
   {
@@ -192,25 +194,25 @@ bool Shard::Impl::Settle(EpochState* state, std::vector<Closing> closings) {
   return has_stopped;
 }
 
-void Shard::Impl::CloseRows(EpochState* state, Closing* closing) {
+void Shard::Impl::CloseRows(EpochState* state, TakenGradients* taken) {
   const auto run = [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
     pool_.ForRanges(count, step, work);
   };
-  NextValue next = ComputeRows(*state, *closing, run);
-  Publish(state, absl::MakeSpan(closing, 1), absl::MakeSpan(&next, 1));
+  NextValue next = ComputeRows(*state, *taken, run);
+  Publish(state, absl::MakeSpan(taken, 1), absl::MakeSpan(&next, 1));
 }
 
-void Shard::Impl::CloseDense(EpochState* state, absl::Span<Closing> closings) {
+void Shard::Impl::CloseDense(EpochState* state, absl::Span<TakenGradients> all_taken) {
   std::vector<DenseUpdate> updates;
-  updates.reserve(closings.size());
-  for (const Closing& closing : closings) updates.push_back(BeginDense(*state, closing));
+  updates.reserve(all_taken.size());
+  for (const TakenGradients& taken : all_taken) updates.push_back(BeginDense(*state, taken));
   CloseTogether together(std::move(updates));
   const auto make = [&](size_t part) {
     CloseTogether::Group whole;
     if (!together.Make(part, &whole)) return;
     absl::InlinedVector<NextValue, 4> next;
     for (size_t i = whole.first; i < whole.end; ++i) next.push_back(together.update(i).Finish());
-    Publish(state, closings.subspan(whole.first, next.size()), absl::MakeSpan(next));
+    Publish(state, all_taken.subspan(whole.first, next.size()), absl::MakeSpan(next));
   };
   const size_t num_parts = together.num_parts();
   const size_t at_a_time = num_parts < kPartsForHelpers ? kPartsForHelpers : 1;
@@ -219,35 +221,35 @@ void Shard::Impl::CloseDense(EpochState* state, absl::Span<Closing> closings) {
   });
 }
 
-void Shard::Impl::Publish(EpochState* state, absl::Span<Closing> closings,
+void Shard::Impl::Publish(EpochState* state, absl::Span<TakenGradients> all_taken,
                           absl::Span<NextValue> next) {
   DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
-    for (size_t i = 0; i < closings.size(); ++i) {
-      Closing& closing = closings[i];
-      const CatalogEntry& entry = state->catalog[closing.variable];
+    for (size_t i = 0; i < all_taken.size(); ++i) {
+      TakenGradients& taken = all_taken[i];
+      const CatalogEntry& entry = state->catalog[taken.variable];
       if (!entry.trainable && next[i].value->num_elements() <= kMaxStatisticElements) {
-        state->statistics.push_back(Summary(entry, *next[i].value, closing.gradients.size()));
+        state->statistics.push_back(Summary(entry, *next[i].value, taken.gradients.size()));
       }
-      VariableEntry& hosted = *state->variables[closing.variable];
+      VariableEntry& hosted = *state->variables[taken.variable];
       hosted.variable.Publish(std::move(next[i]));
       const uint64_t before = std::exchange(hosted.extra_bytes, hosted.variable.ExtraBytes());
       state->extra_bytes += hosted.extra_bytes - before;
-      for (HeldGradient& gradient : closing.gradients) {
-        Release(state, closing.variable, std::move(gradient.value), std::move(gradient.parts),
+      for (HeldGradient& gradient : taken.gradients) {
+        Release(state, taken.variable, std::move(gradient.value), std::move(gradient.parts),
                 &deferred);
       }
-      state->step.Published(closing.variable);
+      state->step.Published(taken.variable);
     }
     // After all of them: a pull of several finds them at once.
-    for (const Closing& closing : closings) RetryPulls(closing.variable, &deferred);
+    for (const TakenGradients& taken : all_taken) RetryPulls(taken.variable, &deferred);
   }
   deferred.Run();
 }
 
-// True when there is more to do: `closings`, or a further step that needs nothing else.
-bool Shard::Impl::CompleteStep(EpochState* state, std::vector<Closing>* closings) {
+// True when there is more to do: `all_taken`, or a further step that needs nothing else.
+bool Shard::Impl::CompleteStep(EpochState* state, std::vector<TakenGradients>* all_taken) {
   GrantTerms terms;
   {
     absl::MutexLock lock(&mutex_);
@@ -255,11 +257,11 @@ bool Shard::Impl::CompleteStep(EpochState* state, std::vector<Closing>* closings
     state->is_completing = true;
     terms = *state->step.terms();
   }
-  if (!CopiesLong(*state, terms)) return CompleteStep(state, terms, closings);
+  if (!CopiesLong(*state, terms)) return CompleteStep(state, terms, all_taken);
   DoInBackground([this, state, terms] {
-    std::vector<Closing> closings;
-    CompleteStep(state, terms, &closings);
-    Settle(state, std::move(closings));
+    std::vector<TakenGradients> all_taken;
+    CompleteStep(state, terms, &all_taken);
+    Settle(state, std::move(all_taken));
   });
   return false;
 }
@@ -269,7 +271,7 @@ bool Shard::Impl::CopiesLong(const EpochState& state, const GrantTerms& terms) c
 }
 
 bool Shard::Impl::CompleteStep(EpochState* state, GrantTerms terms,
-                               std::vector<Closing>* closings) {
+                               std::vector<TakenGradients>* all_taken) {
   while (true) {
     // Copying takes long; no variable closes meanwhile, because the next step has not begun.
     std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
@@ -284,8 +286,8 @@ bool Shard::Impl::CompleteStep(EpochState* state, GrantTerms terms,
       state->is_completing = false;
       if (state->step.IsComplete()) {  // not withdrawn by a new chief's view
         GoOn(state, std::move(snapshot), &deferred);
-        *closings = CloseReady(state, &deferred);
-        has_more = !closings->empty() || state->step.IsComplete();
+        *all_taken = CloseReady(state, &deferred);
+        has_more = !all_taken->empty() || state->step.IsComplete();
       }
     }
     deferred.Run();

@@ -73,7 +73,7 @@ Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const EpochState& st
   return gradients;
 }
 
-void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
+void Shard::Impl::CloseEarly(PushInHand* push, std::vector<TakenGradients>* all_taken) {
   EpochState& state = *push->state;
   // Here, and not on helping threads: what has just come is in this core's caches, and who waits
   // for helpers waits for all that runs on their cores.
@@ -93,10 +93,10 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<Closing>* closings) {
       state.step.EndEarly(made.variable);
     }
     for (const EarlyRange& made : push->early) {
-      TryClose(&state, made.variable, closings, &deferred);
+      TryClose(&state, made.variable, all_taken, &deferred);
     }
     for (const EarlyRange& made : push->early) RetryPulls(made, &deferred);
-    if (closings->empty()) EndFlight(&deferred);
+    if (all_taken->empty()) EndFlight(&deferred);
   }
   push->early.clear();
   deferred.Run();

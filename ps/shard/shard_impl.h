@@ -156,9 +156,9 @@ class Shard::Impl {
   static bool FindRoom(EpochState* state, DType type, bool may_stay, PartialGradient* incoming);
   // Copies what is to be copied.
   static void BringIn(const PushOrder& order, PushInHand* push);
-  void EndPush(PushInHand* push, std::vector<Closing>* closings)
+  void EndPush(PushInHand* push, std::vector<TakenGradients>* all_taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict Count(PartialGradient* incoming, PushInHand* push, std::vector<Closing>* closings)
+  Verdict Count(PartialGradient* incoming, PushInHand* push, std::vector<TakenGradients>* all_taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Abandon(EpochState* state, ReassemblyBuffer::Removed removed, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -179,9 +179,10 @@ class Shard::Impl {
   // Claims what can be made now, and leaves in `push` that alone.
   void BeginEarly(PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static EarlyRange::Gradients GradientsOf(const EpochState& state, size_t variable);
-  // Makes and shows it; what closes with it is the caller's. Without closings, ends the caller's
+  // Makes and shows it; what closes with it is the caller's. Without all_taken, ends the caller's
   // part in in_flight_.
-  void CloseEarly(PushInHand* push, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CloseEarly(PushInHand* push, std::vector<TakenGradients>* all_taken)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Pull.
   // Refuses what is malformed, most of it without the lock.
@@ -207,23 +208,25 @@ class Shard::Impl {
                          DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
-  void Taken(EpochState* state, const Closing& closing, DeferredCallbacks* deferred)
+  void OnTaken(EpochState* state, const TakenGradients& taken, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the variable where it can close now. False: it cannot.
-  bool TryClose(EpochState* state, size_t variable, std::vector<Closing>* closings,
+  bool TryClose(EpochState* state, size_t variable, std::vector<TakenGradients>* all_taken,
                 DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Closing> CloseReady(EpochState* state, DeferredCallbacks* deferred)
+  std::vector<TakenGradients> CloseReady(EpochState* state, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies and publishes, then completes the step and goes on with the next as long as there is
   // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
-  bool Settle(EpochState* state, std::vector<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  void CloseRows(EpochState* state, Closing* closing) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Settle(EpochState* state, std::vector<TakenGradients> all_taken) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CloseRows(EpochState* state, TakenGradients* taken) ABSL_LOCKS_EXCLUDED(mutex_);
   // On any threads: each variable is published as soon as it is whole.
-  void CloseDense(EpochState* state, absl::Span<Closing> closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Publish(EpochState* state, absl::Span<Closing> closings, absl::Span<NextValue> next)
+  void CloseDense(EpochState* state, absl::Span<TakenGradients> all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool CompleteStep(EpochState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool CompleteStep(EpochState* state, GrantTerms terms, std::vector<Closing>* closings)
+  void Publish(EpochState* state, absl::Span<TakenGradients> all_taken, absl::Span<NextValue> next)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool CompleteStep(EpochState* state, std::vector<TakenGradients>* all_taken)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool CompleteStep(EpochState* state, GrantTerms terms, std::vector<TakenGradients>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether what the terms keep takes too long to be copied by a thread that others wait for.
   bool CopiesLong(const EpochState& state, const GrantTerms& terms) const;
@@ -245,13 +248,14 @@ class Shard::Impl {
   // Lets the step at hand close with the next gradient, unless the shard has stopped or pauses.
   void GrantItself(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The step shard waits for the step. What is to be kept of a step that is over, and of any at
-  // another shard, is what there is as soon as no variable is closing: until then nothing further
+  // another shard, is what there is as soon as no variable is taken: until then nothing further
   // is taken.
   void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As CompleteStep.
-  bool KeepNow(EpochState* state, std::vector<Closing>* closings) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool KeepNow(EpochState* state, const GrantTerms& terms, std::vector<Closing>* closings)
+  bool KeepNow(EpochState* state, std::vector<TakenGradients>* all_taken)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool KeepNow(EpochState* state, const GrantTerms& terms, std::vector<TakenGradients>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AnswerNow(EpochState* state, const std::shared_ptr<Snapshot>& snapshot,
                  DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -24,15 +24,15 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
     ++in_flight_;
   }
   BringIn(order, &push);
-  std::vector<Closing> closings;
+  std::vector<TakenGradients> all_taken;
   {
     absl::MutexLock lock(&mutex_);
-    EndPush(&push, &closings);
-    if (closings.empty() && push.early.empty()) EndFlight(&push.deferred);
+    EndPush(&push, &all_taken);
+    if (all_taken.empty() && push.early.empty()) EndFlight(&push.deferred);
   }
   push.deferred.Run();
-  if (!push.early.empty()) CloseEarly(&push, &closings);
-  if (!closings.empty()) push.result.done = Settle(push.state, std::move(closings));
+  if (!push.early.empty()) CloseEarly(&push, &all_taken);
+  if (!all_taken.empty()) push.result.done = Settle(push.state, std::move(all_taken));
   if (!push.refused.ok()) return push.refused;
   return std::move(push.result);
 }

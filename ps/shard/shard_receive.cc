@@ -175,7 +175,7 @@ void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
   push->kept = {copy, &copy->spans};
 }
 
-void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
+void Shard::Impl::EndPush(PushInHand* push, std::vector<TakenGradients>* all_taken) {
   EpochState& state = *push->state;
   for (PushInHand::Writing& writing : push->writings) {
     PartialGradient& incoming = *writing.incoming;
@@ -193,7 +193,7 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
       if (incoming.writers == 0) Release(&state, &incoming, &push->deferred);
       verdict = state.ledger.Find(incoming.key, incoming.variable);
     } else if (incoming.received == incoming.num_bytes) {
-      verdict = Count(&incoming, push, closings);
+      verdict = Count(&incoming, push, all_taken);
     }
   }
   BeginEarly(push);
@@ -203,7 +203,7 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<Closing>* closings) {
 
 // A variable of a push is whole.
 Verdict Shard::Impl::Count(PartialGradient* incoming, PushInHand* push,
-                           std::vector<Closing>* closings) {
+                           std::vector<TakenGradients>* all_taken) {
   EpochState* const state = push->state;
   DeferredCallbacks* const deferred = &push->deferred;
   state->reassembly.Remove(*incoming);
@@ -224,7 +224,7 @@ Verdict Shard::Impl::Count(PartialGradient* incoming, PushInHand* push,
                               std::move(incoming->buffer), std::move(incoming->indices),
                               std::move(incoming->parts)});
   const Verdict verdict = Decide(state, incoming->key, variable, Verdict::kAccepted);
-  if (!TryClose(state, variable, closings, deferred) && arrives_whole) {
+  if (!TryClose(state, variable, all_taken, deferred) && arrives_whole) {
     const size_t num_ranges = state->variables[variable]->early.arrived.size();
     for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
   }

@@ -32,10 +32,10 @@ SparseGradientView GradientOf(const HeldGradient& held, const Variable& variable
   return {TensorView{DType::kInt64, count, slices.indices.data()}, slices.values, {}};
 }
 
-SparseGradient Taken(const Closing& closing, const Variable& variable,
-                     SparseAccumulator* accumulator) {
+SparseGradient OnTaken(const TakenGradients& taken, const Variable& variable,
+                       SparseAccumulator* accumulator) {
   return TakeGradients(
-      closing, [&](const HeldGradient& held) { return GradientOf(held, variable); }, accumulator);
+      taken, [&](const HeldGradient& held) { return GradientOf(held, variable); }, accumulator);
 }
 
 // In the order in which ApplyRows takes rows.
@@ -45,21 +45,21 @@ IndexedSlices RowsFor(const UpdateRule& rule, SparseGradient mean) {
   return rule.TakesRepeatedRows() ? SortStably(slices.view()) : SortAndMerge(slices.view());
 }
 
-RowUpdate UpdateOf(const Closing& closing, absl::Span<const float> scalars,
+RowUpdate UpdateOf(const TakenGradients& taken, absl::Span<const float> scalars,
                    const Variable& variable, const MutableTensorView& value,
                    absl::Span<const int64_t> rows, const TensorView& gradient) {
   return {value,
           rows,
           gradient,
           variable.slots(),
-          closing.learning_rate,
+          taken.learning_rate,
           scalars,
-          closing.step.next().value()};
+          taken.step.next().value()};
 }
 
-std::optional<RowMeans> MeansOf(const Closing& closing, const Variable& variable) {
+std::optional<RowMeans> MeansOf(const TakenGradients& taken, const Variable& variable) {
   absl::InlinedVector<IndexedSlicesView, 4> gradients;
-  for (const HeldGradient& held : closing.gradients) {
+  for (const HeldGradient& held : taken.gradients) {
     gradients.push_back(SlicesOf(held, variable));
   }
   return RowMeans::Of(gradients);
@@ -69,8 +69,9 @@ std::optional<RowMeans> MeansOf(const Closing& closing, const Variable& variable
 constexpr size_t kMostRowsAtATime = 16;
 constexpr size_t kBlockBytes = size_t{16} << 10;
 
-void ChangeRows(const Closing& closing, const UpdateRule& rule, absl::Span<const float> scalars,
-                RunRanges run, const RowMeans& means, Variable* variable) {
+void ChangeRows(const TakenGradients& taken, const UpdateRule& rule,
+                absl::Span<const float> scalars, RunRanges run, const RowMeans& means,
+                Variable* variable) {
   const size_t row_bytes = std::max<size_t>(1, RowBytes(variable->dtype(), variable->shape()));
   const size_t at_a_time = std::clamp<size_t>(kBlockBytes / row_bytes, 1, kMostRowsAtATime);
   const absl::Span<const int64_t> rows = means.rows();
@@ -90,7 +91,7 @@ void ChangeRows(const Closing& closing, const UpdateRule& rule, absl::Span<const
             prefetch(rows.subspan(last, std::min(at_a_time, end - last)));
             change.Keep(first, last);
             means.Take(first, last, block.data());
-            rule.ApplyRows(UpdateOf(closing, scalars, *variable, change.value(),
+            rule.ApplyRows(UpdateOf(taken, scalars, *variable, change.value(),
                                     rows.subspan(first, last - first),
                                     RowRange(std::as_const(block).view(), 0, last - first)));
           }
@@ -100,29 +101,29 @@ void ChangeRows(const Closing& closing, const UpdateRule& rule, absl::Span<const
 
 }  // namespace
 
-NextValue ComputeNextValue(const Closing& closing, const UpdateRule& rule,
+NextValue ComputeNextValue(const TakenGradients& taken, const UpdateRule& rule,
                            absl::Span<const float> scalars, RunRanges run, Variable* variable,
                            SparseAccumulator* accumulator) {
   if (variable->table() == nullptr) {
-    const IndexedSlices slices = RowsFor(rule, Taken(closing, *variable, accumulator));
+    const IndexedSlices slices = RowsFor(rule, OnTaken(taken, *variable, accumulator));
     std::shared_ptr<ValueBuffer> next = variable->TakeCopy();
-    rule.ApplyRows(UpdateOf(closing, scalars, *variable, next->tensor.view(), slices.indices,
+    rule.ApplyRows(UpdateOf(taken, scalars, *variable, next->tensor.view(), slices.indices,
                             slices.values.view()));
     return variable->Finish(std::move(next), nullptr);
   }
   LOCKSTEP_CHECK(rule.TouchesOnlyRows());
-  if (const std::optional<RowMeans> means = MeansOf(closing, *variable)) {
+  if (const std::optional<RowMeans> means = MeansOf(taken, *variable)) {
     // What the accumulator would make of them.
-    LOCKSTEP_CHECK(accumulator->global_step() == closing.step);
-    accumulator->SetGlobalStep(closing.step.next());
-    ChangeRows(closing, rule, scalars, run, *means, variable);
+    LOCKSTEP_CHECK(accumulator->global_step() == taken.step);
+    accumulator->SetGlobalStep(taken.step.next());
+    ChangeRows(taken, rule, scalars, run, *means, variable);
   } else {
-    const IndexedSlices slices = RowsFor(rule, Taken(closing, *variable, accumulator));
+    const IndexedSlices slices = RowsFor(rule, OnTaken(taken, *variable, accumulator));
     std::vector<int64_t> rows;
     std::ranges::unique_copy(slices.indices, std::back_inserter(rows));
     variable->table()->MakeNext(rows, [&](const Table::Change& change) {
       change.Keep(0, rows.size());
-      rule.ApplyRows(UpdateOf(closing, scalars, *variable, change.value(), slices.indices,
+      rule.ApplyRows(UpdateOf(taken, scalars, *variable, change.value(), slices.indices,
                               slices.values.view()));
     });
   }

@@ -45,18 +45,18 @@ DenseUpdate::DenseUpdate(GlobalStep step, float learning_rate, const UpdateRule&
       next_(variable->TakeBuffer()),
       narrow_(variable->TakeNarrowBuffer()) {}
 
-DenseUpdate::DenseUpdate(const Closing& closing, const UpdateRule& rule,
+DenseUpdate::DenseUpdate(const TakenGradients& taken, const UpdateRule& rule,
                          absl::Span<const float> scalars, Variable* variable,
                          DenseAccumulator* accumulator)
-    : DenseUpdate(closing.step, closing.learning_rate, rule, scalars, variable) {
-  Take(closing, accumulator);
+    : DenseUpdate(taken.step, taken.learning_rate, rule, scalars, variable) {
+  Take(taken, accumulator);
 }
 
-void DenseUpdate::Take(const Closing& closing, DenseAccumulator* accumulator) {
+void DenseUpdate::Take(const TakenGradients& taken, DenseAccumulator* accumulator) {
   const DenseGradients sum = TakeGradients(
-      closing, [](const HeldGradient& held) { return GradientOf(held).view; }, accumulator);
+      taken, [](const HeldGradient& held) { return GradientOf(held).view; }, accumulator);
   divisor_ = sum.divisor;
-  for (const HeldGradient& held : closing.gradients) gradients_.push_back(GradientOf(held));
+  for (const HeldGradient& held : taken.gradients) gradients_.push_back(GradientOf(held));
   for (size_t range = 0; range < is_early_.size(); ++range) {
     if (!is_early_[range]) ranges_.push_back(range);
   }

@@ -40,11 +40,11 @@ class DenseUpdate {
   DenseUpdate(GlobalStep step, float learning_rate, const UpdateRule& rule,
               absl::Span<const float> scalars, Variable* variable);
   // With all gradients.
-  DenseUpdate(const Closing& closing, const UpdateRule& rule, absl::Span<const float> scalars,
+  DenseUpdate(const TakenGradients& taken, const UpdateRule& rule, absl::Span<const float> scalars,
               Variable* variable, DenseAccumulator* accumulator);
 
   // Takes the gradients: they go through the accumulator in their order.
-  void Take(const Closing& closing, DenseAccumulator* accumulator);
+  void Take(const TakenGradients& taken, DenseAccumulator* accumulator);
 
   uint64_t num_bytes() const { return variable_->num_bytes(); }
   // What is left to be made of all; at least one, which may be empty.

@@ -110,25 +110,26 @@ void StepMachine::EndEarly(size_t variable) {
   --variables_[variable].early;
 }
 
-std::optional<Closing> StepMachine::TryClose(size_t variable) {
+std::optional<TakenGradients> StepMachine::TryClose(size_t variable) {
   VariableStep& entry = variables_[variable];
   if (!current_.has_value() || IsTaken(variable) || entry.early > 0) return std::nullopt;
   if (entry.held.size() < current_->required) return std::nullopt;
-  Closing closing{variable, step_, current_->required, current_->learning_rate, {}};
+  TakenGradients taken{variable, step_, current_->required, current_->learning_rate, {}};
   if (rule_ == CountRule::kOneByOne) {
-    closing.gradients.push_back(std::move(entry.held.front()));
+    taken.gradients.push_back(std::move(entry.held.front()));
     entry.held.erase(entry.held.begin());
   } else {
-    closing.gradients = std::exchange(entry.held, {});
+    taken.gradients = std::exchange(entry.held, {});
   }
   entry.step = step_.next();
-  return closing;
+  return taken;
 }
 
-std::vector<Closing> StepMachine::CloseReady() {
-  std::vector<Closing> ready;
+std::vector<TakenGradients> StepMachine::CloseReady() {
+  std::vector<TakenGradients> ready;
   for (size_t variable = 0; variable < variables_.size(); ++variable) {
-    if (std::optional<Closing> closing = TryClose(variable)) ready.push_back(std::move(*closing));
+    if (std::optional<TakenGradients> taken = TryClose(variable))
+      ready.push_back(std::move(*taken));
   }
   return ready;
 }

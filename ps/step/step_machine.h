@@ -52,7 +52,7 @@ struct GrantTerms {
 };
 
 // A variable whose gradients have been taken: to be summed, applied and published.
-struct Closing {
+struct TakenGradients {
   size_t variable = 0;
   GlobalStep step;
   uint32_t required = 1;
@@ -107,9 +107,9 @@ class StepMachine {
   void BeginEarly(size_t variable);
   void EndEarly(size_t variable);
   // Takes the variable's gradients when the grant is there and they suffice.
-  std::optional<Closing> TryClose(size_t variable);
+  std::optional<TakenGradients> TryClose(size_t variable);
   // The same for all variables.
-  std::vector<Closing> CloseReady();
+  std::vector<TakenGradients> CloseReady();
   // The variable's new version is readable.
   void Published(size_t variable);
   bool IsComplete() const { return current_.has_value() && open_ == 0; }

@@ -12,14 +12,14 @@ namespace lockstep::ps {
 // Lets the gradients through the accumulator in their order, `view`(held) of each, and takes their
 // mean. The step machine has judged: all count.
 template <typename Accumulator, typename View>
-auto TakeGradients(const Closing& closing, View view, Accumulator* accumulator) {
-  LOCKSTEP_CHECK(accumulator->global_step() == closing.step);
-  for (const HeldGradient& held : closing.gradients) {
+auto TakeGradients(const TakenGradients& taken, View view, Accumulator* accumulator) {
+  LOCKSTEP_CHECK(accumulator->global_step() == taken.step);
+  for (const HeldGradient& held : taken.gradients) {
     // Asynchronous gradients count whatever their stamp.
-    const auto applied = accumulator->Apply(std::max(held.local_step, closing.step), view(held));
+    const auto applied = accumulator->Apply(std::max(held.local_step, taken.step), view(held));
     LOCKSTEP_CHECK(applied.ok() && applied->accepted);
   }
-  auto means = accumulator->Take(TakeId(), static_cast<int>(closing.required));
+  auto means = accumulator->Take(TakeId(), static_cast<int>(taken.required));
   LOCKSTEP_CHECK(means.ok() && means->size() == 1);
   return *std::move(means->front().gradient);
 }

@@ -57,10 +57,10 @@ class Applied {
         scalars_(InitialScalars(*rule_)),
         variable_("w", true, RandomTensor(0), GlobalStep(0), Slots(rule_->slots().size())),
         accumulator_(DType::kFloat32, ps::PartialShape(variable_.shape()), ps::Reduction::kMean) {
-    closing_.required = kGradients;
-    closing_.learning_rate = kLearningRate;
+    taken_.required = kGradients;
+    taken_.learning_rate = kLearningRate;
     for (uint32_t worker = 0; worker < kGradients; ++worker) {
-      closing_.gradients.push_back(
+      taken_.gradients.push_back(
           {WorkerIndex(worker), PushSeq(1), GlobalStep(0), RandomTensor(worker + 1)});
     }
   }
@@ -73,8 +73,8 @@ class Applied {
   int num_threads() const { return pool_.num_threads(); }
 
   void Step() {
-    closing_.step = variable_.newest_version();
-    ps::DenseUpdate update(closing_, *rule_, scalars_, &variable_, &accumulator_);
+    taken_.step = variable_.newest_version();
+    ps::DenseUpdate update(taken_, *rule_, scalars_, &variable_, &accumulator_);
     pool_.ForRanges(update.num_ranges(), 1, [&](size_t range, size_t) { update.Make(range); });
     variable_.DropPrevious().reset();
     variable_.Publish(update.Finish());
@@ -107,7 +107,7 @@ class Applied {
     float* const value = buffer->tensor.as<float>().data();
     const float* const old = variable_.newest()->as<float>().data();
     std::vector<TensorView> terms;
-    for (const ps::HeldGradient& gradient : closing_.gradients) {
+    for (const ps::HeldGradient& gradient : taken_.gradients) {
       terms.push_back(gradient.value.view());
     }
     pool_.ForRanges(kApplyElements, kRangeElements, [&](size_t begin, size_t end) {
@@ -136,7 +136,7 @@ class Applied {
   const std::vector<float> scalars_;
   ps::Variable variable_;
   ps::DenseAccumulator accumulator_;
-  ps::Closing closing_;
+  ps::TakenGradients taken_;
   ThreadPool pool_{UsableCpus()};
 };
 

@@ -44,10 +44,10 @@ class Trained {
   }
 
   void Step(const std::vector<Rows>& gradients, float rate = 1) {
-    Closing closing{0, variable_->newest_version(), 1, rate, {}};
+    TakenGradients taken{0, variable_->newest_version(), 1, rate, {}};
     uint32_t worker = 0;
     for (const Rows& rows : gradients) {
-      closing.gradients.push_back({WorkerIndex(worker++), PushSeq(1), closing.step, Packed(rows)});
+      taken.gradients.push_back({WorkerIndex(worker++), PushSeq(1), taken.step, Packed(rows)});
     }
     variable_->DropPrevious().reset();
     // Ranges in the order that is opposite to the rows'.
@@ -56,7 +56,7 @@ class Trained {
       work(0, count / 2);
     };
     variable_->Publish(
-        ComputeNextValue(closing, *rule_, scalars_, run, variable_.get(), &accumulator_));
+        ComputeNextValue(taken, *rule_, scalars_, run, variable_.get(), &accumulator_));
     rule_->AdvanceScalars(absl::MakeSpan(scalars_));
     CHECK(accumulator_.global_step() == variable_->newest_version());
     CHECK(accumulator_.num_accumulated() == 0);

@@ -24,16 +24,16 @@ class Variables {
       accumulators_.emplace_back(DType::kFloat32, PartialShape(shape), Reduction::kMean);
       Tensor gradient(DType::kFloat32, shape);
       for (float& element : gradient.as<float>()) element = 1;
-      Closing& closing = closings_.emplace_back();
-      closing.learning_rate = 1;
-      closing.gradients.push_back({WorkerIndex(0), PushSeq(1), GlobalStep(0), std::move(gradient)});
+      TakenGradients& taken = taken_.emplace_back();
+      taken.learning_rate = 1;
+      taken.gradients.push_back({WorkerIndex(0), PushSeq(1), GlobalStep(0), std::move(gradient)});
     }
   }
 
   std::vector<DenseUpdate> Updates() {
     std::vector<DenseUpdate> updates;
     for (size_t i = 0; i < variables_.size(); ++i) {
-      updates.emplace_back(closings_[i], *rule_, absl::Span<const float>(), variables_[i].get(),
+      updates.emplace_back(taken_[i], *rule_, absl::Span<const float>(), variables_[i].get(),
                            &accumulators_[i]);
     }
     return updates;
@@ -51,7 +51,7 @@ class Variables {
   std::unique_ptr<const UpdateRule> rule_;
   std::vector<std::unique_ptr<Variable>> variables_;
   std::deque<DenseAccumulator> accumulators_;
-  std::vector<Closing> closings_;
+  std::vector<TakenGradients> taken_;
 };
 
 // Which updates became whole with each part, one part after the other.

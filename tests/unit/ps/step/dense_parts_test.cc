@@ -55,23 +55,23 @@ std::vector<Tensor> Trained(const UpdateRule& rule, const Way& way) {
   DenseAccumulator accumulator(DType::kFloat32, PartialShape(variable.shape()), Reduction::kMean);
   const std::vector<float> scalars = InitialScalars(rule);
   for (int64_t step = 0; step < kSteps; ++step) {
-    Closing closing{0, GlobalStep(step), static_cast<uint32_t>(way.types.size()), 0.1f, {}};
+    TakenGradients taken{0, GlobalStep(step), static_cast<uint32_t>(way.types.size()), 0.1f, {}};
     absl::InlinedVector<GradientSource, 4> gradients;
     for (uint32_t worker = 0; worker < way.types.size(); ++worker) {
       HeldGradient held{WorkerIndex(worker), PushSeq(1), GlobalStep(step),
                         RandomTensor(static_cast<uint32_t>(step) * 10 + worker, way.types[worker])};
       if (way.cuts[worker] > 0)
         held.parts = PartsOf(std::exchange(held.value, {}), way.cuts[worker]);
-      closing.gradients.push_back(std::move(held));
-      gradients.push_back(GradientOf(closing.gradients.back()));
+      taken.gradients.push_back(std::move(held));
+      gradients.push_back(GradientOf(taken.gradients.back()));
     }
-    DenseUpdate update(closing.step, closing.learning_rate, rule, scalars, &variable);
+    DenseUpdate update(taken.step, taken.learning_rate, rule, scalars, &variable);
     for (const size_t range : way.early) {
       CHECK(update.ClaimEarly(range));
       CHECK_FALSE(update.ClaimEarly(range));
       update.MakeEarly(range, gradients);
     }
-    update.Take(closing, &accumulator);
+    update.Take(taken, &accumulator);
     for (size_t range = 0; range < update.num_ranges(); ++range) update.Make(range);
     variable.Publish(update.Finish());
   }

@@ -22,23 +22,23 @@ std::vector<float> Values(const Tensor& tensor) {
   return {tensor.as<float>().begin(), tensor.as<float>().end()};
 }
 
-Closing ClosingOf(std::vector<std::vector<float>> gradients, int64_t step, float learning_rate) {
-  Closing closing{0, GlobalStep(step), 1, learning_rate, {}};
+TakenGradients TakenOf(std::vector<std::vector<float>> gradients, int64_t step,
+                       float learning_rate) {
+  TakenGradients taken{0, GlobalStep(step), 1, learning_rate, {}};
   uint32_t worker = 0;
   for (const std::vector<float>& gradient : gradients) {
-    closing.gradients.push_back(
-        {WorkerIndex(worker++), PushSeq(1), GlobalStep(step), Of(gradient)});
+    taken.gradients.push_back({WorkerIndex(worker++), PushSeq(1), GlobalStep(step), Of(gradient)});
   }
-  return closing;
+  return taken;
 }
 
 DenseAccumulator AccumulatorOf(const Variable& variable) {
   return DenseAccumulator(variable.dtype(), PartialShape(variable.shape()), Reduction::kMean);
 }
 
-NextValue NextOf(const Closing& closing, const UpdateRule& rule, Variable* variable,
+NextValue NextOf(const TakenGradients& taken, const UpdateRule& rule, Variable* variable,
                  DenseAccumulator* accumulator) {
-  DenseUpdate update(closing, rule, {}, variable, accumulator);
+  DenseUpdate update(taken, rule, {}, variable, accumulator);
   for (size_t range = 0; range < update.num_ranges(); ++range) update.Make(range);
   return update.Finish();
 }
@@ -47,7 +47,7 @@ TEST_CASE("a trained variable moves by the mean of its gradients") {
   Variable variable("w", true, Of({1, 2}), GlobalStep(0), {});
   DenseAccumulator accumulator = AccumulatorOf(variable);
   const auto rule = MakeSgd();
-  const auto next = NextOf(ClosingOf({{1, 2}, {3, 6}}, 0, 0.5f), *rule, &variable, &accumulator);
+  const auto next = NextOf(TakenOf({{1, 2}, {3, 6}}, 0, 0.5f), *rule, &variable, &accumulator);
   CHECK(Values(*next.value) == std::vector<float>{0, 0});
   CHECK(Values(*variable.newest()) == std::vector<float>{1, 2});
   CHECK(accumulator.global_step() == GlobalStep(1));
@@ -60,7 +60,7 @@ TEST_CASE("slots move with the variable") {
   Variable variable("w", true, Of({1}), GlobalStep(0), std::move(slots));
   DenseAccumulator accumulator = AccumulatorOf(variable);
   const auto rule = MakeMomentum({0.5f, false});
-  const auto next = NextOf(ClosingOf({{1}}, 0, 1.0f), *rule, &variable, &accumulator);
+  const auto next = NextOf(TakenOf({{1}}, 0, 1.0f), *rule, &variable, &accumulator);
   CHECK(variable.slots()[0].as<float>()[0] == 6);
   CHECK(Values(*next.value) == std::vector<float>{-5});
 }
@@ -69,7 +69,7 @@ TEST_CASE("a statistic becomes the mean, whatever the optimizer and the learning
   Variable variable("mean", false, Of({100, 100}), GlobalStep(0), {});
   DenseAccumulator accumulator = AccumulatorOf(variable);
   const auto rule = MakeMomentum({0.5f, false});
-  const auto next = NextOf(ClosingOf({{1, 4}, {3, 8}}, 0, 123.0f), *rule, &variable, &accumulator);
+  const auto next = NextOf(TakenOf({{1, 4}, {3, 8}}, 0, 123.0f), *rule, &variable, &accumulator);
   CHECK(Values(*next.value) == std::vector<float>{2, 6});
 }
 
@@ -77,9 +77,9 @@ TEST_CASE("more gradients than required are all averaged") {
   Variable variable("w", true, Of({0}), GlobalStep(4), {});
   DenseAccumulator accumulator = AccumulatorOf(variable);
   accumulator.SetGlobalStep(GlobalStep(4));
-  Closing closing = ClosingOf({{3}, {6}, {9}}, 4, 1.0f);
-  closing.required = 2;
-  CHECK(Values(*NextOf(closing, *MakeSgd(), &variable, &accumulator).value) ==
+  TakenGradients taken = TakenOf({{3}, {6}, {9}}, 4, 1.0f);
+  taken.required = 2;
+  CHECK(Values(*NextOf(taken, *MakeSgd(), &variable, &accumulator).value) ==
         std::vector<float>{-6});
 }
 
@@ -98,8 +98,8 @@ std::vector<std::vector<float>> AfterTwoSteps(int threads, bool trainable) {
   const auto rule = MakeMomentum({0.9f, true});
   ThreadPool pool(threads);
   for (int64_t step = 0; step < 2; ++step) {
-    const Closing closing = ClosingOf({wave(1), wave(2), wave(3)}, step, 0.1f);
-    DenseUpdate update(closing, *rule, {}, &variable, &accumulator);
+    const TakenGradients taken = TakenOf({wave(1), wave(2), wave(3)}, step, 0.1f);
+    DenseUpdate update(taken, *rule, {}, &variable, &accumulator);
     pool.ForRanges(update.num_ranges(), 1, [&](size_t range, size_t) { update.Make(range); });
     variable.Publish(update.Finish());
   }
@@ -118,7 +118,7 @@ TEST_CASE("any number of threads gives the same bits") {
 TEST_CASE("variables without elements have a next value too") {
   Variable variable("w", true, Of({}), GlobalStep(0), {});
   DenseAccumulator accumulator = AccumulatorOf(variable);
-  const auto next = NextOf(ClosingOf({{}, {}}, 0, 1.0f), *MakeSgd(), &variable, &accumulator);
+  const auto next = NextOf(TakenOf({{}, {}}, 0, 1.0f), *MakeSgd(), &variable, &accumulator);
   CHECK(next.value->num_elements() == 0);
 }
 

@@ -15,9 +15,9 @@ GrantTerms Requires(uint32_t required, float learning_rate = 0.5f) {
 }
 
 using Order = std::vector<std::pair<uint32_t, uint64_t>>;
-Order OrderOf(const Closing& closing) {
+Order OrderOf(const TakenGradients& taken) {
   Order order;
-  for (const HeldGradient& gradient : closing.gradients) {
+  for (const HeldGradient& gradient : taken.gradients) {
     order.emplace_back(gradient.worker.value(), gradient.push_seq.value());
   }
   return order;
@@ -38,11 +38,11 @@ TEST_CASE("gradients are summed in the order (worker, push_seq), however they ar
   machine.Hold(0, From(0, 5));
   CHECK_FALSE(machine.TryClose(0).has_value());
   machine.Hold(0, From(1, 2));
-  const auto closing = machine.TryClose(0);
-  REQUIRE(closing.has_value());
-  CHECK(OrderOf(*closing) == Order{{0, 5}, {0, 7}, {1, 2}, {1, 3}, {2, 1}});
-  CHECK(closing->learning_rate == 0.5f);
-  CHECK(closing->step == GlobalStep(0));
+  const auto taken = machine.TryClose(0);
+  REQUIRE(taken.has_value());
+  CHECK(OrderOf(*taken) == Order{{0, 5}, {0, 7}, {1, 2}, {1, 3}, {2, 1}});
+  CHECK(taken->learning_rate == 0.5f);
+  CHECK(taken->step == GlobalStep(0));
   CHECK(machine.StepOf(0) == GlobalStep(1));
 }
 
@@ -51,10 +51,10 @@ TEST_CASE("a late grant takes everything that is held") {
   for (uint32_t worker = 0; worker < 3; ++worker) machine.Hold(0, From(worker));
   CHECK(machine.CloseReady().empty());
   Grant(&machine, 0, Requires(2));
-  const std::vector<Closing> closings = machine.CloseReady();
-  REQUIRE(closings.size() == 1);
-  CHECK(closings[0].gradients.size() == 3);
-  CHECK(closings[0].required == 2);
+  const std::vector<TakenGradients> all_taken = machine.CloseReady();
+  REQUIRE(all_taken.size() == 1);
+  CHECK(all_taken[0].gradients.size() == 3);
+  CHECK(all_taken[0].required == 2);
 }
 
 TEST_CASE("a frozen variable is never waited for") {
@@ -66,9 +66,9 @@ TEST_CASE("a frozen variable is never waited for") {
     Grant(&machine, step, Requires(1));
     CHECK_FALSE(machine.IsComplete());
     machine.Hold(0, From(0, 1, step));
-    const std::vector<Closing> closings = machine.CloseReady();
-    REQUIRE(closings.size() == 1);
-    CHECK(closings[0].variable == 0);
+    const std::vector<TakenGradients> all_taken = machine.CloseReady();
+    REQUIRE(all_taken.size() == 1);
+    CHECK(all_taken[0].variable == 0);
     machine.Published(0);
     REQUIRE(machine.IsComplete());
     machine.Advance();
@@ -135,9 +135,9 @@ TEST_CASE("grants may be given for this step and the next, and again") {
   machine.Hold(0, From(0, 1, 3));
   CHECK(machine.CloseReady().empty());
   CHECK(Grant(&machine, 3, Requires(1, 0.25f)) == StepMachine::Granted::kCurrent);
-  const std::vector<Closing> closings = machine.CloseReady();
-  REQUIRE(closings.size() == 1);
-  CHECK(closings[0].learning_rate == 0.25f);
+  const std::vector<TakenGradients> all_taken = machine.CloseReady();
+  REQUIRE(all_taken.size() == 1);
+  CHECK(all_taken[0].learning_rate == 0.25f);
   machine.Published(0);
   machine.Advance();
   REQUIRE(machine.terms().has_value());
@@ -164,9 +164,9 @@ TEST_CASE("a withdrawn grant takes nothing more, and what was taken stays taken"
   machine.Hold(1, From(0));
   CHECK_FALSE(machine.TryClose(1).has_value());
   Grant(&machine, 0, Requires(1));
-  const std::vector<Closing> closings = machine.CloseReady();
-  REQUIRE(closings.size() == 1);
-  CHECK(closings[0].variable == 1);
+  const std::vector<TakenGradients> all_taken = machine.CloseReady();
+  REQUIRE(all_taken.size() == 1);
+  CHECK(all_taken[0].variable == 1);
   machine.Published(1);
   CHECK(machine.IsComplete());
 }
@@ -191,9 +191,9 @@ TEST_CASE("a gradient from the future counts for the step at hand") {
   Grant(&machine, 0, Requires(2));
   machine.Hold(0, From(0, 1, 0));
   machine.Hold(0, From(1, 9, 9));
-  const auto closing = machine.TryClose(0);
-  REQUIRE(closing.has_value());
-  CHECK(closing->gradients.size() == 2);
+  const auto taken = machine.TryClose(0);
+  REQUIRE(taken.has_value());
+  CHECK(taken->gradients.size() == 2);
 }
 
 TEST_CASE("one by one, those that wait count as taken before the next") {
