@@ -10,7 +10,7 @@
 #include "ps/shard/shard_impl.h"
 #include "ps/shard/take_snapshot.h"
 #include "ps/step/close_rows.h"
-#include "ps/step/close_together.h"
+#include "ps/step/update_batch.h"
 
 namespace lockstep::ps {
 namespace {
@@ -206,9 +206,9 @@ void Shard::Impl::CloseDense(EpochState* state, absl::Span<TakenGradients> all_t
   std::vector<DenseUpdate> updates;
   updates.reserve(all_taken.size());
   for (const TakenGradients& taken : all_taken) updates.push_back(BeginDense(*state, taken));
-  CloseTogether together(std::move(updates));
+  UpdateBatch together(std::move(updates));
   const auto make = [&](size_t part) {
-    CloseTogether::Group whole;
+    UpdateBatch::Group whole;
     if (!together.Make(part, &whole)) return;
     absl::InlinedVector<NextValue, 4> next;
     for (size_t i = whole.first; i < whole.end; ++i) next.push_back(together.update(i).Finish());

@@ -14,7 +14,7 @@
 
 namespace lockstep::ps {
 
-class CloseTogether {
+class UpdateBatch {
  public:
   // Updates [first, end) that are whole at the same time.
   struct Group {
@@ -23,7 +23,7 @@ class CloseTogether {
   };
 
   // In the order in which they are wanted.
-  explicit CloseTogether(std::vector<DenseUpdate> updates);
+  explicit UpdateBatch(std::vector<DenseUpdate> updates);
 
   // Pieces of work that are about as long as a thread is worth waking for.
   size_t num_parts() const { return num_parts_; }

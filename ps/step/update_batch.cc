@@ -1,4 +1,4 @@
-#include "ps/step/close_together.h"
+#include "ps/step/update_batch.h"
 
 #include <algorithm>
 #include <iterator>
@@ -12,7 +12,7 @@ constexpr uint64_t kGroupBytes = uint64_t{1} << 20;
 
 }  // namespace
 
-CloseTogether::CloseTogether(std::vector<DenseUpdate> updates) : updates_(std::move(updates)) {
+UpdateBatch::UpdateBatch(std::vector<DenseUpdate> updates) : updates_(std::move(updates)) {
   Group group{0, 0};
   uint64_t bytes = 0;
   for (const DenseUpdate& update : updates_) {
@@ -27,7 +27,7 @@ CloseTogether::CloseTogether(std::vector<DenseUpdate> updates) : updates_(std::m
   if (group.end > group.first) AddGroup(group, bytes);
 }
 
-void CloseTogether::AddGroup(Group group, uint64_t bytes) {
+void UpdateBatch::AddGroup(Group group, uint64_t bytes) {
   const size_t count = group.end - group.first;
   const size_t at_a_time = std::max<size_t>(
       1, count * DenseUpdate::kRangeBytes / std::max<uint64_t>(bytes, DenseUpdate::kRangeBytes));
@@ -37,7 +37,7 @@ void CloseTogether::AddGroup(Group group, uint64_t bytes) {
   num_parts_ += parts;
 }
 
-bool CloseTogether::Make(size_t part, Group* whole) {
+bool UpdateBatch::Make(size_t part, Group* whole) {
   PartsOfGroup& of = *std::prev(std::upper_bound(
       groups_.begin(), groups_.end(), part,
       [](size_t wanted, const PartsOfGroup& group) { return wanted < group.first_part; }));

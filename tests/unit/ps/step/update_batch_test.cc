@@ -1,4 +1,4 @@
-#include "ps/step/close_together.h"
+#include "ps/step/update_batch.h"
 
 #include <catch2/catch.hpp>
 #include <deque>
@@ -57,10 +57,10 @@ class Variables {
 // Which updates became whole with each part, one part after the other.
 std::map<size_t, std::pair<size_t, size_t>> WholeAfter(const std::vector<int64_t>& sizes) {
   Variables variables(sizes);
-  CloseTogether together(variables.Updates());
+  UpdateBatch together(variables.Updates());
   std::map<size_t, std::pair<size_t, size_t>> whole_after;
   for (size_t part = 0; part < together.num_parts(); ++part) {
-    CloseTogether::Group whole;
+    UpdateBatch::Group whole;
     if (!together.Make(part, &whole)) continue;
     whole_after[part] = {whole.first, whole.end};
     for (size_t i = whole.first; i < whole.end; ++i) {
@@ -98,12 +98,12 @@ TEST_CASE("a variable without elements, and no variables at all") {
 
 TEST_CASE("many threads make each variable once") {
   Variables variables({5, 5 * kRange, 7, 2 * kRange + 3, 1, 9 * kRange});
-  CloseTogether together(variables.Updates());
+  UpdateBatch together(variables.Updates());
   std::vector<std::atomic<int>> finished(6);
   std::atomic<int> wrong = 0;
   ThreadPool pool(4);
   pool.ForRanges(together.num_parts(), 1, [&](size_t part, size_t) {
-    CloseTogether::Group whole;
+    UpdateBatch::Group whole;
     if (!together.Make(part, &whole)) return;
     for (size_t i = whole.first; i < whole.end; ++i) {
       ++finished[i];
