@@ -86,7 +86,7 @@ bool Shard::Impl::KeepNow(EpochState* state, std::vector<TakenGradients>* all_ta
   DoInBackground([this, state, terms] {
     std::vector<TakenGradients> all_taken;
     KeepNow(state, terms, &all_taken);
-    Settle(state, std::move(all_taken));
+    ApplyAndPublish(state, std::move(all_taken));
   });
   return false;
 }

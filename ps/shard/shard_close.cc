@@ -78,7 +78,7 @@ void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
     }
   }
   deferred.Run();
-  if (state != nullptr) Settle(state, std::move(all_taken));
+  if (state != nullptr) ApplyAndPublish(state, std::move(all_taken));
 }
 
 absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* done,
@@ -119,7 +119,7 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
     return absl::OkStatus();
   }
   // The last step has been committed, and yet there is another one: a chief that came after it.
-  if (state.tokens != nullptr) Route(state.tokens->Reopen(state.global_step), deferred);
+  if (state.tokens != nullptr) AnswerDequeues(state.tokens->Reopen(state.global_step), deferred);
   const auto parked = std::find_if(grants_.begin(), grants_.end(), [&](const ParkedGrant& grant) {
     return grant.step == order.step;
   });
@@ -172,7 +172,7 @@ std::vector<TakenGradients> Shard::Impl::CloseReady(EpochState* state,
   return all_taken;
 }
 
-bool Shard::Impl::Settle(EpochState* state, std::vector<TakenGradients> all_taken) {
+bool Shard::Impl::ApplyAndPublish(EpochState* state, std::vector<TakenGradients> all_taken) {
   do {
     const auto dense =
         std::stable_partition(all_taken.begin(), all_taken.end(),
@@ -261,7 +261,7 @@ bool Shard::Impl::CompleteStep(EpochState* state, std::vector<TakenGradients>* a
   DoInBackground([this, state, terms] {
     std::vector<TakenGradients> all_taken;
     CompleteStep(state, terms, &all_taken);
-    Settle(state, std::move(all_taken));
+    ApplyAndPublish(state, std::move(all_taken));
   });
   return false;
 }

@@ -110,7 +110,8 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
             return !view_.IsMember(incoming.key.worker, incoming.key.incarnation);
           };
       Abandon(state_.get(), state_->reassembly.RemoveIf(has_left), &deferred);
-      if (state_->tokens != nullptr) Route(state_->tokens->SetView(view_.members()), &deferred);
+      if (state_->tokens != nullptr)
+        AnswerDequeues(state_->tokens->SetView(view_.members()), &deferred);
     }
     result = StateNow();
   }
@@ -126,7 +127,7 @@ void Shard::Impl::EnterEpoch(DeferredCallbacks* deferred) {
       absl::AbortedError(absl::StrCat("the shard has entered epoch ", view_.epoch().value()));
   FailGrants(status, deferred);
   pulls_.FailIf([](const ParkedPull&) { return true; }, status, deferred);
-  if (state_->tokens != nullptr) Route(state_->tokens->Drop(status), deferred);
+  if (state_->tokens != nullptr) AnswerDequeues(state_->tokens->Drop(status), deferred);
   state_->step.Revoke();
   is_leaving_ = true;
   ++in_flight_;
@@ -226,7 +227,7 @@ absl::Status Shard::Impl::Finish(const Command& command) {
     FailGrants(status, &deferred);
     pulls_.FailIf([](const ParkedPull&) { return true; }, status, &deferred);
     if (Hosted() != nullptr && state_->tokens != nullptr) {
-      Route(state_->tokens->Finish(), &deferred);
+      AnswerDequeues(state_->tokens->Finish(), &deferred);
     }
   }
   deferred.Run();
@@ -241,7 +242,7 @@ void Shard::Impl::Stop() {
     FailGrants(Stopping(), &deferred);
     pulls_.FailIf([](const ParkedPull&) { return true; }, Stopping(), &deferred);
     if (Hosted() != nullptr && state_->tokens != nullptr) {
-      Route(state_->tokens->Drop(Stopping()), &deferred);
+      AnswerDequeues(state_->tokens->Drop(Stopping()), &deferred);
     }
   }
   deferred.Run();

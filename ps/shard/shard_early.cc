@@ -34,12 +34,12 @@ bool Shard::Impl::IsMade(const EpochState& state, size_t variable, size_t range)
 
 void Shard::Impl::BeginEarly(PushInHand* push) {
   EpochState& state = *push->state;
-  std::erase_if(push->early, [&](const EarlyRange& ready) {
+  std::erase_if(push->early, [&](const ReadyChunk& ready) {
     return phase_ == Phase::kFinished || !state.step.terms().has_value() ||
            state.step.IsTaken(ready.variable);
   });
   for (size_t i = 0; i < push->early.size(); ++i) {
-    EarlyRange& ready = push->early[i];
+    ReadyChunk& ready = push->early[i];
     VariableEntry& hosted = *state.variables[ready.variable];
     std::optional<DenseUpdate>& update = hosted.early.update;
     if (!update.has_value()) {
@@ -56,9 +56,9 @@ void Shard::Impl::BeginEarly(PushInHand* push) {
   }
 }
 
-Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const EpochState& state,
+Shard::Impl::ReadyChunk::Gradients Shard::Impl::GradientsOf(const EpochState& state,
                                                             size_t variable) {
-  EarlyRange::Gradients gradients;
+  ReadyChunk::Gradients gradients;
   for (uint32_t i = 0; i < state.replicas_to_aggregate; ++i) {
     const WorkerIndex worker(i);
     const HeldGradient* const whole = state.step.FindHeld(variable, worker);
@@ -73,11 +73,11 @@ Shard::Impl::EarlyRange::Gradients Shard::Impl::GradientsOf(const EpochState& st
   return gradients;
 }
 
-void Shard::Impl::CloseEarly(PushInHand* push, std::vector<TakenGradients>* all_taken) {
+void Shard::Impl::ApplyReadyChunks(PushInHand* push, std::vector<TakenGradients>* all_taken) {
   EpochState& state = *push->state;
   // Here, and not on helping threads: what has just come is in this core's caches, and who waits
   // for helpers waits for all that runs on their cores.
-  for (EarlyRange& ready : push->early) {
+  for (ReadyChunk& ready : push->early) {
     state.variables[ready.variable]->early.update->MakeEarly(ready.range, ready.gradients);
     for (const GradientSource& gradient : ready.gradients) {
       if (gradient.parts != nullptr) gradient.parts->LetGo(ready.range);
@@ -86,16 +86,16 @@ void Shard::Impl::CloseEarly(PushInHand* push, std::vector<TakenGradients>* all_
   DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
-    for (const EarlyRange& made : push->early) {
+    for (const ReadyChunk& made : push->early) {
       VariableEntry& hosted = *state.variables[made.variable];
       const DenseUpdate& update = *hosted.early.update;
       hosted.variable.ShowPart(update.Unfinished(), update.BytesOf(made.range));
       state.step.EndEarly(made.variable);
     }
-    for (const EarlyRange& made : push->early) {
+    for (const ReadyChunk& made : push->early) {
       TryClose(&state, made.variable, all_taken, &deferred);
     }
-    for (const EarlyRange& made : push->early) RetryPulls(made, &deferred);
+    for (const ReadyChunk& made : push->early) RetryPulls(made, &deferred);
     if (all_taken->empty()) EndFlight(&deferred);
   }
   push->early.clear();

@@ -78,7 +78,7 @@ class Shard::Impl {
   };
 
   // A range of which every replica's gradient is whole, while the rest of the variable is not.
-  struct EarlyRange {
+  struct ReadyChunk {
     using Gradients = absl::InlinedVector<GradientSource, 4>;
     size_t variable;
     size_t range;
@@ -99,7 +99,7 @@ class Shard::Impl {
     };
     std::vector<Writing> writings;
     std::shared_ptr<const GradientParts::Payload> kept;  // of gradients in parts
-    std::vector<EarlyRange> early;
+    std::vector<ReadyChunk> early;
     DeferredCallbacks deferred;
     PushResult result;
     absl::Status refused;  // the first piece for which there was no room
@@ -131,7 +131,7 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Commit(GlobalStep step, bool last, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Route(TokenQueue::Answers answers, DeferredCallbacks* deferred)
+  void AnswerDequeues(TokenQueue::Answers answers, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Push.
@@ -178,10 +178,10 @@ class Shard::Impl {
   static bool IsMade(const EpochState& state, size_t variable, size_t range);
   // Claims what can be made now, and leaves in `push` that alone.
   void BeginEarly(PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static EarlyRange::Gradients GradientsOf(const EpochState& state, size_t variable);
+  static ReadyChunk::Gradients GradientsOf(const EpochState& state, size_t variable);
   // Makes and shows it; what closes with it is the caller's. Without all_taken, ends the caller's
   // part in in_flight_.
-  void CloseEarly(PushInHand* push, std::vector<TakenGradients>* all_taken)
+  void ApplyReadyChunks(PushInHand* push, std::vector<TakenGradients>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Pull.
@@ -200,7 +200,7 @@ class Shard::Impl {
   void RetryPulls(size_t variable, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Those that wait for a range that has just been made.
-  void RetryPulls(const EarlyRange& made, DeferredCallbacks* deferred)
+  void RetryPulls(const ReadyChunk& made, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Close.
@@ -217,7 +217,8 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies and publishes, then completes the step and goes on with the next as long as there is
   // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
-  bool Settle(EpochState* state, std::vector<TakenGradients> all_taken) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool ApplyAndPublish(EpochState* state, std::vector<TakenGradients> all_taken)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseRows(EpochState* state, TakenGradients* taken) ABSL_LOCKS_EXCLUDED(mutex_);
   // On any threads: each variable is published as soon as it is whole.
   void CloseDense(EpochState* state, absl::Span<TakenGradients> all_taken)

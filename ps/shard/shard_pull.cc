@@ -332,7 +332,7 @@ void Shard::Impl::RetryPulls(size_t variable, DeferredCallbacks* deferred) {
   for (part.range = 0; part.range < num_ranges; ++part.range) pulls_.Retry(part, attempt, deferred);
 }
 
-void Shard::Impl::RetryPulls(const EarlyRange& made, DeferredCallbacks* deferred) {
+void Shard::Impl::RetryPulls(const ReadyChunk& made, DeferredCallbacks* deferred) {
   const EpochState& state = *state_;
   const GlobalStep version = state.variables[made.variable]->variable.newest_version().next();
   pulls_.Retry(

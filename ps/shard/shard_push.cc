@@ -31,8 +31,8 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
     if (all_taken.empty() && push.early.empty()) EndFlight(&push.deferred);
   }
   push.deferred.Run();
-  if (!push.early.empty()) CloseEarly(&push, &all_taken);
-  if (!all_taken.empty()) push.result.done = Settle(push.state, std::move(all_taken));
+  if (!push.early.empty()) ApplyReadyChunks(&push, &all_taken);
+  if (!all_taken.empty()) push.result.done = ApplyAndPublish(push.state, std::move(all_taken));
   if (!push.refused.ok()) return push.refused;
   return std::move(push.result);
 }

@@ -36,9 +36,9 @@ absl::Status Shard::Impl::Commit(GlobalStep step, bool last, DeferredCallbacks* 
   const bool is_next = step == state.global_step;
   if (is_next) state.global_step = step.next();
   if (last && step.next() == state.global_step) {
-    Route(state.tokens->Close(), deferred);
+    AnswerDequeues(state.tokens->Close(), deferred);
   } else if (is_next) {
-    Route(state.tokens->Commit(state.global_step), deferred);
+    AnswerDequeues(state.tokens->Commit(state.global_step), deferred);
   }
   return absl::OkStatus();
 }
@@ -61,15 +61,16 @@ void Shard::Impl::DequeueToken(const DequeueOrder& order, Done<Token> done) {
       const WorkerIdentity& worker = order.worker;
       const DequeueCall call = ++last_dequeue_;
       dequeues_.emplace(call, std::move(done));
-      Route(state_->tokens->Dequeue({worker.worker, worker.incarnation, order.dequeue_seq}, call,
-                                    state_->ledger.NewestStamp(worker.worker, worker.incarnation)),
-            &deferred);
+      AnswerDequeues(
+          state_->tokens->Dequeue({worker.worker, worker.incarnation, order.dequeue_seq}, call,
+                                  state_->ledger.NewestStamp(worker.worker, worker.incarnation)),
+          &deferred);
     }
   }
   deferred.Run();
 }
 
-void Shard::Impl::Route(TokenQueue::Answers answers, DeferredCallbacks* deferred) {
+void Shard::Impl::AnswerDequeues(TokenQueue::Answers answers, DeferredCallbacks* deferred) {
   for (TokenQueue::Answer& answer : answers) {
     const auto call = dequeues_.find(answer.call);
     LOCKSTEP_CHECK(call != dequeues_.end());
