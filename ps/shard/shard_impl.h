@@ -249,8 +249,8 @@ class Shard::Impl {
   // Lets the step at hand close with the next gradient, unless the shard has stopped or pauses.
   void GrantItself(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The step shard waits for the step. What is to be kept of a step that is over, and of any at
-  // another shard, is what there is as soon as no variable is taken: until then nothing further
-  // is taken.
+  // another shard, is what there is as soon as no variable is being applied: until then nothing
+  // further is taken.
   void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As CompleteStep.

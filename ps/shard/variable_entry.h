@@ -21,7 +21,7 @@
 namespace lockstep::ps {
 
 // What of a variable's step is made while its gradients come in. Guarded by the shard's lock,
-// except that who has claimed a range makes it without, and that once the variable is taken the
+// except that who has claimed a range makes it without, and that once its gradients are taken the
 // update belongs to who closes it.
 struct EarlyClose {
   std::vector<uint32_t> arrived;  // replicas whose range is whole; empty: it closes as a whole

@@ -32,8 +32,8 @@ SparseGradientView GradientOf(const HeldGradient& held, const Variable& variable
   return {TensorView{DType::kInt64, count, slices.indices.data()}, slices.values, {}};
 }
 
-SparseGradient OnTaken(const TakenGradients& taken, const Variable& variable,
-                       SparseAccumulator* accumulator) {
+SparseGradient MergeGradients(const TakenGradients& taken, const Variable& variable,
+                              SparseAccumulator* accumulator) {
   return TakeGradients(
       taken, [&](const HeldGradient& held) { return GradientOf(held, variable); }, accumulator);
 }
@@ -105,7 +105,7 @@ NextValue ComputeNextValue(const TakenGradients& taken, const UpdateRule& rule,
                            absl::Span<const float> scalars, RunRanges run, Variable* variable,
                            SparseAccumulator* accumulator) {
   if (variable->table() == nullptr) {
-    const IndexedSlices slices = RowsFor(rule, OnTaken(taken, *variable, accumulator));
+    const IndexedSlices slices = RowsFor(rule, MergeGradients(taken, *variable, accumulator));
     std::shared_ptr<ValueBuffer> next = variable->TakeCopy();
     rule.ApplyRows(UpdateOf(taken, scalars, *variable, next->tensor.view(), slices.indices,
                             slices.values.view()));
@@ -118,7 +118,7 @@ NextValue ComputeNextValue(const TakenGradients& taken, const UpdateRule& rule,
     accumulator->SetGlobalStep(taken.step.next());
     ChangeRows(taken, rule, scalars, run, *means, variable);
   } else {
-    const IndexedSlices slices = RowsFor(rule, OnTaken(taken, *variable, accumulator));
+    const IndexedSlices slices = RowsFor(rule, MergeGradients(taken, *variable, accumulator));
     std::vector<int64_t> rows;
     std::ranges::unique_copy(slices.indices, std::back_inserter(rows));
     variable->table()->MakeNext(rows, [&](const Table::Change& change) {

@@ -25,7 +25,7 @@ using RunRanges = absl::FunctionRef<void(size_t count, size_t step,
 // comes out several times is summed by row first, except for a rule that takes it as it is. A table
 // (ps/variable/table.h) is changed in place; where every gradient names each row once, ascending,
 // that is one pass over the rows, which `run` may spread over threads. Changes the variable's slots
-// and the accumulator; takes no lock: the caller owns both for as long as the variable is taken.
+// and the accumulator; takes no lock: the caller owns both while the variable is applied.
 // `scalars` are the rule's at this step.
 NextValue ComputeNextValue(const TakenGradients& taken, const UpdateRule& rule,
                            absl::Span<const float> scalars, RunRanges run, Variable* variable,
