@@ -147,8 +147,8 @@ void Shard::Impl::OnTaken(EpochState* state, const TakenGradients& taken,
   std::ranges::fill(hosted.early.arrived, 0);
   state->budget.Close(taken.variable);
   ReassemblyBuffer::Removed losers =
-      state->reassembly.RemoveIf(taken.variable, [&](const PartialGradient& incoming) {
-        return state->step.IsStale(taken.variable, incoming.local_step);
+      state->reassembly.RemoveIf(taken.variable, [&](const PartialGradient& gradient) {
+        return state->step.IsStale(taken.variable, gradient.local_step);
       });
   for (const std::shared_ptr<PartialGradient>& loser : losers) {
     Decide(state, loser->key, loser->variable, Verdict::kStale);
@@ -285,7 +285,7 @@ bool Shard::Impl::CompleteStep(EpochState* state, GrantTerms terms,
       }
       state->is_completing = false;
       if (state->step.IsComplete()) {  // not withdrawn by a new chief's view
-        GoOn(state, std::move(snapshot), &deferred);
+        AdvanceStep(state, std::move(snapshot), &deferred);
         *all_taken = CloseReady(state, &deferred);
         has_more = !all_taken->empty() || state->step.IsComplete();
       }
@@ -304,8 +304,8 @@ void Shard::Impl::PublishFrozen(EpochState* state, DeferredCallbacks* deferred) 
   }
 }
 
-void Shard::Impl::GoOn(EpochState* state, std::shared_ptr<Snapshot> snapshot,
-                       DeferredCallbacks* deferred) {
+void Shard::Impl::AdvanceStep(EpochState* state, std::shared_ptr<Snapshot> snapshot,
+                              DeferredCallbacks* deferred) {
   const GrantTerms terms = *state->step.terms();
   const GlobalStep step = state->step.shard_step();
   state->rule->AdvanceScalars(absl::MakeSpan(state->scalars));

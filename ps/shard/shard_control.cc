@@ -106,8 +106,8 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
     });
     if (Hosted() != nullptr) {
       const auto has_left =
-          [this](const PartialGradient& incoming) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-            return !view_.IsMember(incoming.key.worker, incoming.key.incarnation);
+          [this](const PartialGradient& gradient) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+            return !view_.IsMember(gradient.key.worker, gradient.key.incarnation);
           };
       Abandon(state_.get(), state_->reassembly.RemoveIf(has_left), &deferred);
       if (state_->tokens != nullptr)

@@ -6,22 +6,22 @@
 
 namespace lockstep::ps {
 
-void Shard::Impl::Arrived(EpochState* state, size_t variable, size_t range, PushInHand* push) {
+void Shard::Impl::Arrived(EpochState* state, size_t variable, size_t range, PushContext* push) {
   EarlyClose& early = state->variables[variable]->early;
   if (++early.arrived[range] == state->replicas_to_aggregate) {
     push->early.push_back({variable, range, {}});
   }
 }
 
-void Shard::Impl::Forget(EpochState* state, const PartialGradient& incoming) {
+void Shard::Impl::Forget(EpochState* state, const PartialGradient& gradient) {
   // Once the variable has closed, others count.
-  if (!incoming.counts_early || incoming.local_step != state->step.StepOf(incoming.variable)) {
+  if (!gradient.counts_early || gradient.local_step != state->step.StepOf(gradient.variable)) {
     return;
   }
-  EarlyClose& early = state->variables[incoming.variable]->early;
+  EarlyClose& early = state->variables[gradient.variable]->early;
   for (size_t range = 0; range < early.arrived.size(); ++range) {
-    const bool is_made = IsMade(*state, incoming.variable, range);
-    if (incoming.parts->IsWhole(range) && !is_made) --early.arrived[range];
+    const bool is_made = IsMade(*state, gradient.variable, range);
+    if (gradient.parts->IsWhole(range) && !is_made) --early.arrived[range];
   }
 }
 
@@ -32,7 +32,7 @@ bool Shard::Impl::IsMade(const EpochState& state, size_t variable, size_t range)
   return update.has_value() && update->IsEarly(range);
 }
 
-void Shard::Impl::BeginEarly(PushInHand* push) {
+void Shard::Impl::BeginEarly(PushContext* push) {
   EpochState& state = *push->state;
   std::erase_if(push->early, [&](const ReadyChunk& ready) {
     return phase_ == Phase::kFinished || !state.step.terms().has_value() ||
@@ -65,15 +65,15 @@ Shard::Impl::ReadyChunk::Gradients Shard::Impl::GradientsOf(const EpochState& st
     if (whole != nullptr) {
       gradients.push_back(GradientOf(*whole));
     } else {
-      const auto incoming = state.reassembly.Find(worker, variable);
-      LOCKSTEP_CHECK(incoming != nullptr && incoming->parts != nullptr);
-      gradients.push_back({incoming->parts->view(), incoming->parts});
+      const auto gradient = state.reassembly.Find(worker, variable);
+      LOCKSTEP_CHECK(gradient != nullptr && gradient->parts != nullptr);
+      gradients.push_back({gradient->parts->view(), gradient->parts});
     }
   }
   return gradients;
 }
 
-void Shard::Impl::ApplyReadyChunks(PushInHand* push, std::vector<TakenGradients>* all_taken) {
+void Shard::Impl::ApplyReadyChunks(PushContext* push, std::vector<TakenGradients>* all_taken) {
   EpochState& state = *push->state;
   // Here, and not on helping threads: what has just come is in this core's caches, and who waits
   // for helpers waits for all that runs on their cores.

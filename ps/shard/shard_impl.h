@@ -71,7 +71,7 @@ class Shard::Impl {
   };
 
   // Bytes [offset, offset + size) of a gradient, which are the message's payload from `from` on.
-  struct Brought {
+  struct ChunkRange {
     uint64_t from = 0;
     uint64_t offset = 0;
     uint64_t size = 0;
@@ -86,18 +86,18 @@ class Shard::Impl {
   };
 
   // A message on its way through Push.
-  struct PushInHand {
+  struct PushContext {
     std::shared_ptr<const Catalog> catalog;
     EpochState* state = nullptr;  // stays while in_flight_ counts this push
     PushKey key;
     std::vector<size_t> variables;  // of the pieces
-    struct Writing {
+    struct PendingCopy {
       size_t piece;
-      std::shared_ptr<PartialGradient> incoming;
+      std::shared_ptr<PartialGradient> gradient;
       std::byte* to = nullptr;  // where offset 0 is copied to; null: the gradient is in parts
-      std::vector<Brought> brought;
+      std::vector<ChunkRange> ranges;
     };
-    std::vector<Writing> writings;
+    std::vector<PendingCopy> copies;
     std::shared_ptr<const GradientParts::Payload> kept;  // of gradients in parts
     std::vector<ReadyChunk> early;
     DeferredCallbacks deferred;
@@ -136,34 +136,36 @@ class Shard::Impl {
 
   // Push.
   // Refuses what is malformed, by looking at the message alone: most of it without the lock.
-  absl::Status CheckPush(const PushOrder& order, PushInHand* push) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status BeginPush(const PushOrder& order, PushInHand* push)
+  absl::Status CheckPush(const PushOrder& order, PushContext* push) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status BeginPush(const PushOrder& order, PushContext* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static absl::Status CheckSameGradient(const EpochState& state, const PushOrder& order,
-                                        const PushInHand& push);
-  Verdict Judge(const PushOrder& order, size_t variable, PushInHand* push)
+                                        const PushContext& push);
+  Verdict Judge(const PushOrder& order, size_t variable, PushContext* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Receive(const PushOrder& order, size_t piece, uint64_t position, PushInHand* push)
+  void ClaimChunk(const PushOrder& order, size_t piece, uint64_t position, PushContext* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The gradient where the worker wrote it; nullopt where it is to be copied.
   static std::optional<Tensor> InPlace(const EpochState& state, const PushOrder& order,
                                        size_t piece, size_t variable);
   // Finds a place for a gradient of which nothing has come yet. Null: there is none, and the piece
   // is refused; or all of it is here, and what is to be copied of it is in the push.
-  std::shared_ptr<PartialGradient> Begin(const PushOrder& order, size_t piece, uint64_t position,
-                                         PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // In a buffer or, where its messages may stay, in parts.
-  static bool FindRoom(EpochState* state, DType type, bool may_stay, PartialGradient* incoming);
-  // Copies what is to be copied.
-  static void BringIn(const PushOrder& order, PushInHand* push);
-  void EndPush(PushInHand* push, std::vector<TakenGradients>* all_taken)
+  std::shared_ptr<PartialGradient> AllocateGradient(const PushOrder& order, size_t piece,
+                                                    uint64_t position, PushContext* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict Count(PartialGradient* incoming, PushInHand* push, std::vector<TakenGradients>* all_taken)
+  // In a buffer or, where its messages may stay, in parts.
+  static bool FindRoom(EpochState* state, DType type, bool may_stay, PartialGradient* gradient);
+  // Copies what is to be copied.
+  static void CopyPayload(const PushOrder& order, PushContext* push);
+  void EndPush(PushContext* push, std::vector<TakenGradients>* all_taken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict AcceptGradient(PartialGradient* gradient, PushContext* push,
+                         std::vector<TakenGradients>* all_taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Abandon(EpochState* state, ReassemblyBuffer::Removed removed, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a gradient took, in the budget and in memory.
-  static void Release(EpochState* state, PartialGradient* incoming, DeferredCallbacks* deferred);
+  static void Release(EpochState* state, PartialGradient* gradient, DeferredCallbacks* deferred);
   static void Release(EpochState* state, size_t variable, Tensor buffer,
                       std::shared_ptr<GradientParts> parts, DeferredCallbacks* deferred);
   Verdict Decide(EpochState* state, const PushKey& key, size_t variable, Verdict verdict)
@@ -171,17 +173,17 @@ class Shard::Impl {
 
   // Early.
   // A replica's range is whole: with the last replica's it can be made.
-  static void Arrived(EpochState* state, size_t variable, size_t range, PushInHand* push);
+  static void Arrived(EpochState* state, size_t variable, size_t range, PushContext* push);
   // The same undone, of ranges that have not been made.
-  static void Forget(EpochState* state, const PartialGradient& incoming);
+  static void Forget(EpochState* state, const PartialGradient& gradient);
   // Of the step at hand, and before the rest.
   static bool IsMade(const EpochState& state, size_t variable, size_t range);
   // Claims what can be made now, and leaves in `push` that alone.
-  void BeginEarly(PushInHand* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginEarly(PushContext* push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static ReadyChunk::Gradients GradientsOf(const EpochState& state, size_t variable);
   // Makes and shows it; what closes with it is the caller's. Without all_taken, ends the caller's
   // part in in_flight_.
-  void ApplyReadyChunks(PushInHand* push, std::vector<TakenGradients>* all_taken)
+  void ApplyReadyChunks(PushContext* push, std::vector<TakenGradients>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Pull.
@@ -233,8 +235,8 @@ class Shard::Impl {
   bool CopiesLong(const EpochState& state, const GrantTerms& terms) const;
   void PublishFrozen(EpochState* state, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GoOn(EpochState* state, std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AdvanceStep(EpochState* state, std::shared_ptr<Snapshot> snapshot,
+                   DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // OK while every variable has this version: nothing is granted, and nothing of the step at hand
   // has been taken. FAILED_PRECONDITION otherwise.
   absl::Status CheckNewest(GlobalStep version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -10,20 +10,20 @@
 namespace lockstep::ps {
 
 absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
-  PushInHand push;
+  PushContext push;
   absl::Status begun = CheckPush(order, &push);
   {
     absl::MutexLock lock(&mutex_);
     if (begun.ok()) begun = BeginPush(order, &push);
     if (!begun.ok() || !push.refused.ok()) ++rejected_;
     if (!begun.ok()) return begun;
-    if (push.writings.empty()) {
+    if (push.copies.empty()) {
       if (!push.refused.ok()) return push.refused;
       return std::move(push.result);
     }
     ++in_flight_;
   }
-  BringIn(order, &push);
+  CopyPayload(order, &push);
   std::vector<TakenGradients> all_taken;
   {
     absl::MutexLock lock(&mutex_);
@@ -37,7 +37,7 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
   return std::move(push.result);
 }
 
-absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushInHand* push) {
+absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushContext* push) {
   bool refuse_non_finite = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -54,7 +54,7 @@ absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushInHand* push) {
   return CheckContents(*push->catalog, push->variables, order, refuse_non_finite);
 }
 
-absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
+absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushContext* push) {
   // Again: the view may have changed since. In the same epoch the catalog is the same.
   LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
   EpochState& state = *state_;
@@ -72,12 +72,12 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
     Abandon(&state, state.reassembly.RemoveOf(push->key.worker), &push->deferred);
   }
   push->result.verdicts.reserve(order.pieces.size());
-  push->writings.reserve(order.pieces.size());
+  push->copies.reserve(order.pieces.size());
   uint64_t position = 0;  // of the piece in the payload
   for (size_t piece = 0; piece < order.pieces.size(); ++piece) {
     const Verdict verdict = Judge(order, push->variables[piece], push);
     push->result.verdicts.push_back(verdict);
-    if (verdict == Verdict::kPending && !order.ask) Receive(order, piece, position, push);
+    if (verdict == Verdict::kPending && !order.ask) ClaimChunk(order, piece, position, push);
     position += order.pieces[piece].size;
   }
   push->result.shard_step = state.step.shard_step();
@@ -87,30 +87,30 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushInHand* push) {
 
 // Chunks of one gradient say the same type and number of slices.
 absl::Status Shard::Impl::CheckSameGradient(const EpochState& state, const PushOrder& order,
-                                            const PushInHand& push) {
+                                            const PushContext& push) {
   for (size_t i = 0; i < order.pieces.size() && !order.ask; ++i) {
     const CatalogEntry& entry = state.catalog[push.variables[i]];
     const PushPiece& piece = order.pieces[i];
-    const auto incoming = state.reassembly.Find(push.key, push.variables[i]);
-    if (incoming == nullptr) continue;
+    const auto gradient = state.reassembly.Find(push.key, push.variables[i]);
+    if (gradient == nullptr) continue;
     const auto differs = [&](const auto& now, const auto& before) {
       return absl::InvalidArgumentError(absl::StrCat(
           Quoted(entry), ": a chunk of push ", order.push_seq.value(), " of worker ",
           order.worker.worker.value(), " is of ", now, ", an earlier one was of ", before));
     };
-    if (!entry.is_sparse && incoming->dtype() != piece.dtype) {
-      return differs(Name(piece.dtype), Name(incoming->dtype()));
+    if (!entry.is_sparse && gradient->dtype() != piece.dtype) {
+      return differs(Name(piece.dtype), Name(gradient->dtype()));
     }
-    if (incoming->num_bytes != entry.GradientBytes(piece.dtype, piece.rows)) {
+    if (gradient->num_bytes != entry.GradientBytes(piece.dtype, piece.rows)) {
       return differs(absl::StrCat(piece.rows, " rows"),
-                     incoming->num_bytes / (kRowIndexBytes + entry.row_bytes));
+                     gradient->num_bytes / (kRowIndexBytes + entry.row_bytes));
     }
   }
   return absl::OkStatus();
 }
 
 // kPending when the gradient is wanted.
-Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushInHand* push) {
+Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushContext* push) {
   EpochState& state = *push->state;
   const Verdict known = state.ledger.Find(push->key, variable);
   if (known != Verdict::kPending) {

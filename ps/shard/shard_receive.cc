@@ -34,63 +34,64 @@ uint64_t BytesOf(const std::vector<std::span<const std::byte>>& spans) {
 
 }  // namespace
 
-// Claims the bytes that the piece brings and nobody else has brought.
-void Shard::Impl::Receive(const PushOrder& order, size_t piece, uint64_t position,
-                          PushInHand* push) {
+// Claims the bytes of the piece that no other message has claimed.
+void Shard::Impl::ClaimChunk(const PushOrder& order, size_t piece, uint64_t position,
+                             PushContext* push) {
   EpochState& state = *push->state;
-  std::shared_ptr<PartialGradient> incoming =
+  std::shared_ptr<PartialGradient> gradient =
       state.reassembly.Find(push->key, push->variables[piece]);
-  if (incoming == nullptr) {
-    incoming = Begin(order, piece, position, push);
-    if (incoming == nullptr) return;
+  if (gradient == nullptr) {
+    gradient = AllocateGradient(order, piece, position, push);
+    if (gradient == nullptr) return;
   }
   const PushPiece& header = order.pieces[piece];
-  PushInHand::Writing writing{
-      piece, incoming, static_cast<std::byte*>(incoming->buffer.data()), {}};
+  PushContext::PendingCopy copy{
+      piece, gradient, static_cast<std::byte*>(gradient->buffer.data()), {}};
   for (const ByteRange& range :
-       incoming->claimed.Claim(header.offset, header.offset + header.size)) {
-    writing.brought.push_back(
+       gradient->claimed.Claim(header.offset, header.offset + header.size)) {
+    copy.ranges.push_back(
         {position + (range.begin - header.offset), range.begin, range.end - range.begin});
   }
-  // A gradient without bytes is brought by whoever comes first.
-  const bool is_empty = header.size == 0 && incoming->writers == 0;
-  if (!writing.brought.empty() || is_empty) {
-    ++incoming->writers;
-    push->writings.push_back(std::move(writing));
+  // A gradient without bytes is whole with its first message.
+  const bool is_empty = header.size == 0 && gradient->writers == 0;
+  if (!copy.ranges.empty() || is_empty) {
+    ++gradient->writers;
+    push->copies.push_back(std::move(copy));
   }
 }
 
-std::shared_ptr<PartialGradient> Shard::Impl::Begin(const PushOrder& order, size_t piece,
-                                                    uint64_t position, PushInHand* push) {
+std::shared_ptr<PartialGradient> Shard::Impl::AllocateGradient(const PushOrder& order, size_t piece,
+                                                               uint64_t position,
+                                                               PushContext* push) {
   EpochState& state = *push->state;
   const size_t variable = push->variables[piece];
   const CatalogEntry& entry = state.catalog[variable];
   const PushPiece& header = order.pieces[piece];
   // ResolvePush has seen that there is such a size.
   const uint64_t bytes = *entry.GradientBytes(header.dtype, header.rows);
-  auto incoming = std::make_shared<PartialGradient>();
-  incoming->key = push->key;
-  incoming->local_step = order.local_step;
-  incoming->variable = variable;
-  incoming->num_bytes = bytes;
+  auto gradient = std::make_shared<PartialGradient>();
+  gradient->key = push->key;
+  gradient->local_step = order.local_step;
+  gradient->variable = variable;
+  gradient->num_bytes = bytes;
   if (std::optional<Tensor> in_place = InPlace(state, order, piece, variable)) {
     state.budget.Borrow(in_place->num_bytes());
-    incoming->buffer = *std::move(in_place);
-    incoming->claimed.Claim(0, bytes);
-    incoming->received = incoming->buffer.num_bytes();
-    ++incoming->writers;
-    state.reassembly.Add(incoming);
-    PushInHand::Writing writing{piece, incoming, nullptr, {}};
-    if (const uint64_t index_bytes = bytes - incoming->received; index_bytes > 0) {
-      incoming->indices = Tensor(DType::kInt64, Shape({header.rows}));
-      writing.to = static_cast<std::byte*>(incoming->indices.data());
-      writing.brought.push_back({position, 0, index_bytes});
+    gradient->buffer = *std::move(in_place);
+    gradient->claimed.Claim(0, bytes);
+    gradient->received = gradient->buffer.num_bytes();
+    ++gradient->writers;
+    state.reassembly.Add(gradient);
+    PushContext::PendingCopy copy{piece, gradient, nullptr, {}};
+    if (const uint64_t index_bytes = bytes - gradient->received; index_bytes > 0) {
+      gradient->indices = Tensor(DType::kInt64, Shape({header.rows}));
+      copy.to = static_cast<std::byte*>(gradient->indices.data());
+      copy.ranges.push_back({position, 0, index_bytes});
     }
-    push->writings.push_back(std::move(writing));
+    push->copies.push_back(std::move(copy));
     return nullptr;
   }
   const bool may_stay = order.kept_payload != nullptr;
-  if (!FindRoom(&state, header.dtype, may_stay, incoming.get())) {
+  if (!FindRoom(&state, header.dtype, may_stay, gradient.get())) {
     if (push->refused.ok()) {
       push->refused = absl::ResourceExhaustedError(absl::StrCat(
           Quoted(entry), " of push ", order.push_seq.value(), " of worker ",
@@ -99,28 +100,28 @@ std::shared_ptr<PartialGradient> Shard::Impl::Begin(const PushOrder& order, size
     }
     return nullptr;
   }
-  state.reassembly.Add(incoming);
-  return incoming;
+  state.reassembly.Add(gradient);
+  return gradient;
 }
 
 bool Shard::Impl::FindRoom(EpochState* state, DType type, bool may_stay,
-                           PartialGradient* incoming) {
-  const size_t variable = incoming->variable;
+                           PartialGradient* gradient) {
+  const size_t variable = gradient->variable;
   const CatalogEntry& entry = state->catalog[variable];
-  if (!may_stay || entry.is_sparse || incoming->num_bytes < kLeastInParts) {
-    auto buffer = state->budget.Acquire(variable, type, incoming->num_bytes);
+  if (!may_stay || entry.is_sparse || gradient->num_bytes < kLeastInParts) {
+    auto buffer = state->budget.Acquire(variable, type, gradient->num_bytes);
     if (!buffer.has_value()) return false;
-    incoming->buffer = *std::move(buffer);
+    gradient->buffer = *std::move(buffer);
     return true;
   }
-  if (!state->budget.Reserve(variable, incoming->num_bytes)) return false;
-  incoming->parts =
+  if (!state->budget.Reserve(variable, gradient->num_bytes)) return false;
+  gradient->parts =
       std::make_shared<GradientParts>(type, entry.shape, DenseUpdate::RangeElements(entry.dtype));
-  incoming->counts_early = !state->variables[variable]->early.arrived.empty() &&
-                           incoming->local_step == state->step.StepOf(variable);
+  gradient->counts_early = !state->variables[variable]->early.arrived.empty() &&
+                           gradient->local_step == state->step.StepOf(variable);
   // What has been made of another incarnation's gradient is not made again.
-  for (size_t range = 0; range < incoming->parts->num_ranges(); ++range) {
-    if (IsMade(*state, variable, range)) incoming->parts->LetGo(range);
+  for (size_t range = 0; range < gradient->parts->num_ranges(); ++range) {
+    if (IsMade(*state, variable, range)) gradient->parts->LetGo(range);
   }
   return true;
 }
@@ -141,15 +142,15 @@ std::optional<Tensor> Shard::Impl::InPlace(const EpochState& state, const PushOr
   return Tensor::Borrow(header.dtype, shape, const_cast<std::byte*>(bytes.data()), order.memory);
 }
 
-void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
+void Shard::Impl::CopyPayload(const PushOrder& order, PushContext* push) {
   SegmentedReader payload(order.payload);
   uint64_t bytes_in_parts = 0;
-  for (const PushInHand::Writing& writing : push->writings) {
-    for (const Brought& part : writing.brought) {
-      if (writing.to == nullptr) {
+  for (const PushContext::PendingCopy& copy : push->copies) {
+    for (const ChunkRange& part : copy.ranges) {
+      if (copy.to == nullptr) {
         bytes_in_parts += part.size;
       } else {
-        LOCKSTEP_CHECK(payload.CopyFrom(part.from, std::span(writing.to + part.offset, part.size)));
+        LOCKSTEP_CHECK(payload.CopyFrom(part.from, std::span(copy.to + part.offset, part.size)));
       }
     }
   }
@@ -161,39 +162,39 @@ void Shard::Impl::BringIn(const PushOrder& order, PushInHand* push) {
     push->kept = order.kept_payload;
     return;
   }
-  const auto copy = std::make_shared<CopiedPayload>(bytes_in_parts);
+  const auto kept = std::make_shared<CopiedPayload>(bytes_in_parts);
   SegmentedReader again(order.payload);
   uint64_t copied = 0;
-  for (PushInHand::Writing& writing : push->writings) {
-    if (writing.to != nullptr) continue;
-    for (Brought& part : writing.brought) {
+  for (PushContext::PendingCopy& copy : push->copies) {
+    if (copy.to != nullptr) continue;
+    for (ChunkRange& part : copy.ranges) {
       LOCKSTEP_CHECK(
-          again.CopyFrom(part.from, copy->memory.view().bytes().subspan(copied, part.size)));
+          again.CopyFrom(part.from, kept->memory.view().bytes().subspan(copied, part.size)));
       part.from = std::exchange(copied, copied + part.size);
     }
   }
-  push->kept = {copy, &copy->spans};
+  push->kept = {kept, &kept->spans};
 }
 
-void Shard::Impl::EndPush(PushInHand* push, std::vector<TakenGradients>* all_taken) {
+void Shard::Impl::EndPush(PushContext* push, std::vector<TakenGradients>* all_taken) {
   EpochState& state = *push->state;
-  for (PushInHand::Writing& writing : push->writings) {
-    PartialGradient& incoming = *writing.incoming;
-    --incoming.writers;
-    for (const Brought& part : writing.brought) {
-      incoming.received += part.size;
-      if (incoming.parts != nullptr && !incoming.abandoned) {
-        incoming.parts->Add(part.offset, part.size, push->kept, part.from, [&](size_t range) {
-          if (incoming.counts_early) Arrived(&state, incoming.variable, range, push);
+  for (PushContext::PendingCopy& copy : push->copies) {
+    PartialGradient& gradient = *copy.gradient;
+    --gradient.writers;
+    for (const ChunkRange& part : copy.ranges) {
+      gradient.received += part.size;
+      if (gradient.parts != nullptr && !gradient.abandoned) {
+        gradient.parts->Add(part.offset, part.size, push->kept, part.from, [&](size_t range) {
+          if (gradient.counts_early) Arrived(&state, gradient.variable, range, push);
         });
       }
     }
-    Verdict& verdict = push->result.verdicts[writing.piece];
-    if (incoming.abandoned) {
-      if (incoming.writers == 0) Release(&state, &incoming, &push->deferred);
-      verdict = state.ledger.Find(incoming.key, incoming.variable);
-    } else if (incoming.received == incoming.num_bytes) {
-      verdict = Count(&incoming, push, all_taken);
+    Verdict& verdict = push->result.verdicts[copy.piece];
+    if (gradient.abandoned) {
+      if (gradient.writers == 0) Release(&state, &gradient, &push->deferred);
+      verdict = state.ledger.Find(gradient.key, gradient.variable);
+    } else if (gradient.received == gradient.num_bytes) {
+      verdict = AcceptGradient(&gradient, push, all_taken);
     }
   }
   BeginEarly(push);
@@ -202,28 +203,28 @@ void Shard::Impl::EndPush(PushInHand* push, std::vector<TakenGradients>* all_tak
 }
 
 // A variable of a push is whole.
-Verdict Shard::Impl::Count(PartialGradient* incoming, PushInHand* push,
-                           std::vector<TakenGradients>* all_taken) {
+Verdict Shard::Impl::AcceptGradient(PartialGradient* gradient, PushContext* push,
+                                    std::vector<TakenGradients>* all_taken) {
   EpochState* const state = push->state;
   DeferredCallbacks* const deferred = &push->deferred;
-  state->reassembly.Remove(*incoming);
-  const size_t variable = incoming->variable;
+  state->reassembly.Remove(*gradient);
+  const size_t variable = gradient->variable;
   const bool is_over = phase_ == Phase::kFinished || HasStopped(*state);
-  if (is_over || state->step.IsCounted(variable, incoming->key.worker)) {
-    Release(state, incoming, deferred);
+  if (is_over || state->step.IsCounted(variable, gradient->key.worker)) {
+    Release(state, gradient, deferred);
     return is_over ? Verdict::kStale : Verdict::kAccepted;
   }
   // Asynchronous: others have taken the last steps while this one was coming in.
-  if (state->step.IsStale(variable, incoming->local_step)) {
-    Release(state, incoming, deferred);
-    return Decide(state, incoming->key, variable, Verdict::kStale);
+  if (state->step.IsStale(variable, gradient->local_step)) {
+    Release(state, gradient, deferred);
+    return Decide(state, gradient->key, variable, Verdict::kStale);
   }
   const bool arrives_whole =
-      incoming->parts == nullptr && incoming->local_step == state->step.StepOf(variable);
-  state->step.Hold(variable, {incoming->key.worker, incoming->key.push_seq, incoming->local_step,
-                              std::move(incoming->buffer), std::move(incoming->indices),
-                              std::move(incoming->parts)});
-  const Verdict verdict = Decide(state, incoming->key, variable, Verdict::kAccepted);
+      gradient->parts == nullptr && gradient->local_step == state->step.StepOf(variable);
+  state->step.Hold(variable, {gradient->key.worker, gradient->key.push_seq, gradient->local_step,
+                              std::move(gradient->buffer), std::move(gradient->indices),
+                              std::move(gradient->parts)});
+  const Verdict verdict = Decide(state, gradient->key, variable, Verdict::kAccepted);
   if (!TryClose(state, variable, all_taken, deferred) && arrives_whole) {
     const size_t num_ranges = state->variables[variable]->early.arrived.size();
     for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
@@ -233,16 +234,16 @@ Verdict Shard::Impl::Count(PartialGradient* incoming, PushInHand* push,
 
 void Shard::Impl::Abandon(EpochState* state, ReassemblyBuffer::Removed removed,
                           DeferredCallbacks* deferred) {
-  for (const std::shared_ptr<PartialGradient>& incoming : removed) {
-    incoming->abandoned = true;
-    Forget(state, *incoming);
-    if (incoming->writers == 0) Release(state, incoming.get(), deferred);
+  for (const std::shared_ptr<PartialGradient>& gradient : removed) {
+    gradient->abandoned = true;
+    Forget(state, *gradient);
+    if (gradient->writers == 0) Release(state, gradient.get(), deferred);
   }
 }
 
-void Shard::Impl::Release(EpochState* state, PartialGradient* incoming,
+void Shard::Impl::Release(EpochState* state, PartialGradient* gradient,
                           DeferredCallbacks* deferred) {
-  Release(state, incoming->variable, std::move(incoming->buffer), std::move(incoming->parts),
+  Release(state, gradient->variable, std::move(gradient->buffer), std::move(gradient->parts),
           deferred);
 }
 
