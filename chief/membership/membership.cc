@@ -107,7 +107,7 @@ absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, 
   LOCKSTEP_RETURN_IF_ERROR(CheckHolder(worker, incarnation));
   MemberRecord& member = members_[worker.value()];
   report.out_of_data |= member.report.out_of_data;
-  if (report.out_of_data && !member.report.out_of_data) taken_away_.insert(report.local_step);
+  if (report.out_of_data && !member.report.out_of_data) lost_tokens_.insert(report.local_step);
   member.report = std::move(report);
   member.last_heard = now;
   return absl::OkStatus();
@@ -141,19 +141,19 @@ void Membership::NoteStart(const LiveMember& member, GlobalStep step) {
   starts_.insert({step, member.incarnation});
 }
 
-Attendance Membership::CountFor(GlobalStep step, absl::Span<const LiveMember> members) {
+ReplicaCounts Membership::CountFor(GlobalStep step, absl::Span<const LiveMember> members) {
   starts_.erase(starts_.begin(), starts_.lower_bound({step, Incarnation()}));
-  taken_away_.erase(taken_away_.begin(), taken_away_.lower_bound(step));
-  Attendance attendance{.replicas = static_cast<uint32_t>(members_.size())};
+  lost_tokens_.erase(lost_tokens_.begin(), lost_tokens_.lower_bound(step));
+  ReplicaCounts counts{.replicas = static_cast<uint32_t>(members_.size())};
   for (const LiveMember& member : members) {
     const MemberRecord& record = members_[member.worker.value()];
     const bool has_no_data = record.incarnation == member.incarnation && record.report.out_of_data;
-    ++(has_no_data ? attendance.out_of_data : attendance.able);
+    ++(has_no_data ? counts.out_of_data : counts.able);
   }
   const auto after = starts_.lower_bound({step.next(), Incarnation()});
-  attendance.starts = std::distance(starts_.begin(), after);
-  attendance.taken_away = static_cast<int64_t>(taken_away_.count(step));
-  return attendance;
+  counts.starts = std::distance(starts_.begin(), after);
+  counts.lost_tokens = static_cast<int64_t>(lost_tokens_.count(step));
+  return counts;
 }
 
 }  // namespace lockstep::chief

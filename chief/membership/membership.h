@@ -84,7 +84,7 @@ class Membership {
   void NoteStart(const LiveMember& member, GlobalStep step);
   // For the step at hand, which never goes back: of earlier steps nothing is remembered. Able are
   // those of `members`, live or not, that have data.
-  Attendance CountFor(GlobalStep step, absl::Span<const LiveMember> members);
+  ReplicaCounts CountFor(GlobalStep step, absl::Span<const LiveMember> members);
 
   // The number of times that the answer of Live changed.
   uint64_t changes() const { return changes_; }
@@ -104,7 +104,7 @@ class Membership {
   std::vector<Slot> slots_;
   uint64_t changes_ = 0;
   std::set<std::pair<GlobalStep, Incarnation>> starts_;
-  std::multiset<GlobalStep> taken_away_;  // stamps of those whose data ended
+  std::multiset<GlobalStep> lost_tokens_;  // stamps of those whose data ended
   absl::Duration last_expire_;
 };
 

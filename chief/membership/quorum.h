@@ -29,17 +29,17 @@ struct QuorumRules {
   int64_t tokens_per_step = 0;
 };
 
-struct Attendance {
+struct ReplicaCounts {
   uint32_t replicas = 0;     // that the job has
   uint32_t able = 0;         // live and have data
   uint32_t out_of_data = 0;  // live, and push nothing any more
   // Of the step at hand: processes that began at it, without a token; stamps that went with workers
   // whose data ended. A worker that died is not among these: whether it had pushed nobody knows.
   int64_t starts = 0;
-  int64_t taken_away = 0;
+  int64_t lost_tokens = 0;
   // Everybody who is able waits for a token, there is none, and the step is open: then a stamp went
   // with somebody who died.
-  bool stands_still = false;
+  bool stalled = false;
 };
 
 struct Quorum {
@@ -50,6 +50,6 @@ struct Quorum {
   bool must_end = false;  // there is nothing to wait for, or it is not wanted
 };
 
-Quorum Reckon(const QuorumRules& rules, const Attendance& attendance, GlobalStep step);
+Quorum EvaluateQuorum(const QuorumRules& rules, const ReplicaCounts& counts, GlobalStep step);
 
 }  // namespace lockstep::chief

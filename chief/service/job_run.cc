@@ -245,14 +245,14 @@ void JobRun::WatchTraining() {
 void JobRun::OnProbed(const PsPending& pending) {
   pending_at_ps_ = pending.text;
   if (!pending_at_ps_.empty()) log::Warning(pending_at_ps_);
-  const Standstill now{record_.global_step, membership_.changes(), standstill_.probes};
-  const bool is_same = now == standstill_;
-  standstill_ = now;
-  standstill_.probes = StandsStill(pending) ? (is_same ? now.probes + 1 : 1) : 0;
+  const Stall now{record_.global_step, membership_.changes(), stall_.probes};
+  const bool is_same = now == stall_;
+  stall_ = now;
+  stall_.probes = IsStalled(pending) ? (is_same ? now.probes + 1 : 1) : 0;
 }
 
 // The ps are asked one after another, so once is no proof.
-bool JobRun::StandsStill(const PsPending& pending) {
+bool JobRun::IsStalled(const PsPending& pending) {
   const uint32_t able = membership_.CountFor(record_.global_step, membership_.Live()).able;
   const bool all_reached =
       std::ranges::all_of(steps_->shards(), [](const auto& shard) { return shard.problem.ok(); });

@@ -125,9 +125,9 @@ class JobRun {
   void WatchQuorum();
   void WatchShortage(bool is_short);
   void WatchEvaluationQuorum();
-  Attendance Attend(GlobalStep step);
+  ReplicaCounts CountReplicas(GlobalStep step);
   void OnProbed(const PsPending& pending);
-  bool StandsStill(const PsPending& pending);
+  bool IsStalled(const PsPending& pending);
   void WatchTraining();
 
   // End.
@@ -204,12 +204,12 @@ class JobRun {
   std::string pending_at_ps_;  // what the last probe told
   // Probes in a row that found every worker waiting for a token, at this step, the members the
   // same.
-  struct Standstill {
+  struct Stall {
     GlobalStep step;
     uint64_t membership = 0;
     int probes = 0;
-    friend bool operator==(const Standstill&, const Standstill&) = default;
-  } standstill_;
+    friend bool operator==(const Stall&, const Stall&) = default;
+  } stall_;
   // As of the last tick; until then of a job that lacks nobody.
   Quorum quorum_{.possible = std::numeric_limits<int64_t>::max()};
   std::optional<absl::Duration> short_since_;  // workers are lacking

@@ -21,23 +21,23 @@ absl::Status TooFewWorkers(absl::string_view what, absl::string_view remedy) {
 
 }  // namespace
 
-Attendance JobRun::Attend(GlobalStep step) {
+ReplicaCounts JobRun::CountReplicas(GlobalStep step) {
   // A shard may not know yet who is gone: it would count late pushes of theirs beside fewer others.
   // So whoever is a member at all shards counts, until none has it as a member any more.
   const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
-  Attendance attendance =
+  ReplicaCounts counts =
       membership_.CountFor(step, shrinks ? views_->confirmed() : membership_.Live());
-  attendance.stands_still = standstill_.probes >= kCertainProbes && standstill_.step == step &&
-                            standstill_.membership == membership_.changes();
-  return attendance;
+  counts.stalled = stall_.probes >= kCertainProbes && stall_.step == step &&
+                   stall_.membership == membership_.changes();
+  return counts;
 }
 
 // Comes after the successors of those whose leases ended have been let in.
 void JobRun::WatchQuorum() {
-  if (plan_.asynchronous()) return WatchShortage(Attend(record_.global_step).able == 0);
+  if (plan_.asynchronous()) return WatchShortage(CountReplicas(record_.global_step).able == 0);
   const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
   const GlobalStep step = record_.global_step;
-  const Quorum quorum = Reckon(quorum_rules_, Attend(step), step);
+  const Quorum quorum = EvaluateQuorum(quorum_rules_, CountReplicas(step), step);
   const Quorum before = std::exchange(quorum_, quorum);
   const absl::Duration now = clock_->Monotonic();
   if (quorum.must_end) {
@@ -88,10 +88,11 @@ void JobRun::WatchShortage(bool is_short) {
   const absl::Duration now = clock_->Monotonic();
   if (!short_since_.has_value()) short_since_ = now;
   if (now - *short_since_ < options_.quorum_deadline) return;
-  EndAfterSaving(TooFewWorkers(absl::StrCat("too few workers for ", DurationText(now - *short_since_),
-                                            " (--quorum_deadline); ", DescribeShortage(now)),
-                               "start the missing workers, and the chief with --resume"),
-                 Told::kEverybody);
+  EndAfterSaving(
+      TooFewWorkers(absl::StrCat("too few workers for ", DurationText(now - *short_since_),
+                                 " (--quorum_deadline); ", DescribeShortage(now)),
+                    "start the missing workers, and the chief with --resume"),
+      Told::kEverybody);
 }
 
 }  // namespace lockstep::chief

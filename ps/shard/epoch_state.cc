@@ -132,9 +132,9 @@ absl::Status CheckAsynchronous(const VariablePlan& plan) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EpochState>> CreateHostedState(const VariablePlan& plan,
-                                                              ShardIndex shard,
-                                                              const ShardOptions& options) {
+absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const VariablePlan& plan,
+                                                             ShardIndex shard,
+                                                             const ShardOptions& options) {
   if (plan.replicas_to_aggregate == 0 || plan.total_num_replicas == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("expected replicas, got replicas_to_aggregate ", plan.replicas_to_aggregate,

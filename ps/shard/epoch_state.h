@@ -86,9 +86,9 @@ struct EpochState {
 // Makes variables and slots, from their initializers or from a checkpoint. Slow: for large
 // variables and disks. INVALID_ARGUMENT naming what is wrong with the plan; the errors of
 // CheckpointReader.
-absl::StatusOr<std::unique_ptr<EpochState>> CreateHostedState(const VariablePlan& plan,
-                                                              ShardIndex shard,
-                                                              const ShardOptions& options);
+absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const VariablePlan& plan,
+                                                             ShardIndex shard,
+                                                             const ShardOptions& options);
 
 // What of a plan decides about the variables; where they start from does not.
 std::string Fingerprint(const VariablePlan& plan);

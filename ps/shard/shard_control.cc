@@ -199,7 +199,7 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
     epoch = view_.epoch();
     shard = view_.shard();
   }
-  auto created = CreateHostedState(plan, shard, options_);
+  auto created = CreateEpochState(plan, shard, options_);
   absl::MutexLock lock(&mutex_);
   is_creating_ = false;
   if (!created.ok()) return created.status();

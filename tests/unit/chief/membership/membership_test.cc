@@ -209,8 +209,8 @@ TEST_CASE("whose data has ended lives, is no longer able, and takes a stamp away
   REQUIRE(f.membership.Heartbeat(kW1, kFirst, report, At(1)).ok());
   CHECK(count(3).able == 1);
   CHECK(count(3).out_of_data == 1);
-  CHECK(count(3).taken_away == 0);
-  CHECK(count(4).taken_away == 1);
+  CHECK(count(3).lost_tokens == 0);
+  CHECK(count(4).lost_tokens == 1);
   CHECK(DescribeMissing(f.membership, At(1)) == "worker 1 (b:2) is out of data since step 4");
   // Its successor has data, and brings a stamp of its own; the one that is gone stays away.
   REQUIRE(f.Pass(1, 6.5).size() == 2);
@@ -218,7 +218,7 @@ TEST_CASE("whose data has ended lives, is no longer able, and takes a stamp away
   f.membership.NoteStart({kW1, kSecond}, GlobalStep(4));
   CHECK(count(4).able == 1);
   CHECK(count(4).starts == 1);
-  CHECK(count(4).taken_away == 1);
+  CHECK(count(4).lost_tokens == 1);
 }
 
 TEST_CASE("who is lost counts among members that still have it, without its successor's data") {

@@ -13,7 +13,7 @@ TEST_CASE("per replica a step needs as many replicas with data as it needs gradi
   for (const OnShortage policy : {OnShortage::kWait, OnShortage::kShrink, OnShortage::kAbort}) {
     const QuorumRules rules = PerReplica(policy, 2);
     for (const uint32_t able : {2, 3}) {
-      const Quorum quorum = Reckon(rules, {.replicas = 3, .able = able}, GlobalStep(7));
+      const Quorum quorum = EvaluateQuorum(rules, {.replicas = 3, .able = able}, GlobalStep(7));
       CHECK_FALSE(quorum.is_short);
       CHECK_FALSE(quorum.must_end);
       CHECK(quorum.required == 2);
@@ -23,26 +23,26 @@ TEST_CASE("per replica a step needs as many replicas with data as it needs gradi
 }
 
 TEST_CASE("a shortage is waited for, answered with fewer gradients, or ends the job") {
-  const Attendance one{.replicas = 3, .able = 1};
-  const Quorum wait = Reckon(PerReplica(OnShortage::kWait, 2), one, GlobalStep(7));
+  const ReplicaCounts one{.replicas = 3, .able = 1};
+  const Quorum wait = EvaluateQuorum(PerReplica(OnShortage::kWait, 2), one, GlobalStep(7));
   CHECK(wait.is_short);
   CHECK(wait.required == 2);
   CHECK_FALSE(wait.must_end);
-  const Quorum shrink = Reckon(PerReplica(OnShortage::kShrink, 2), one, GlobalStep(7));
+  const Quorum shrink = EvaluateQuorum(PerReplica(OnShortage::kShrink, 2), one, GlobalStep(7));
   CHECK(shrink.is_short);
   CHECK(shrink.required == 1);
   CHECK_FALSE(shrink.must_end);
-  CHECK(Reckon(PerReplica(OnShortage::kAbort, 2), one, GlobalStep(7)).must_end);
+  CHECK(EvaluateQuorum(PerReplica(OnShortage::kAbort, 2), one, GlobalStep(7)).must_end);
 }
 
 TEST_CASE("a job that shrinks waits when nobody is left, and ends when nobody has data left") {
   const QuorumRules rules = PerReplica(OnShortage::kShrink, 3);
-  const Quorum nobody = Reckon(rules, {.replicas = 3}, GlobalStep(7));
+  const Quorum nobody = EvaluateQuorum(rules, {.replicas = 3}, GlobalStep(7));
   CHECK(nobody.is_short);
   CHECK(nobody.required == 1);
   CHECK_FALSE(nobody.must_end);
-  CHECK_FALSE(Reckon(rules, {.replicas = 3, .out_of_data = 2}, GlobalStep(7)).must_end);
-  CHECK(Reckon(rules, {.replicas = 3, .out_of_data = 3}, GlobalStep(7)).must_end);
+  CHECK_FALSE(EvaluateQuorum(rules, {.replicas = 3, .out_of_data = 2}, GlobalStep(7)).must_end);
+  CHECK(EvaluateQuorum(rules, {.replicas = 3, .out_of_data = 3}, GlobalStep(7)).must_end);
 }
 
 // 60 of 64 replicas, 27 of which leave: five of them with a stamp of the same step.
@@ -52,17 +52,17 @@ TEST_CASE("with a token queue stamps count, not workers: tensorflow#20342") {
                           .start = GlobalStep(0),
                           .initial_tokens = 60,
                           .tokens_per_step = 64};
-  Attendance attendance{.replicas = 64, .able = 37, .out_of_data = 27, .taken_away = 4};
-  Quorum quorum = Reckon(rules, attendance, GlobalStep(9));
+  ReplicaCounts counts{.replicas = 64, .able = 37, .out_of_data = 27, .lost_tokens = 4};
+  Quorum quorum = EvaluateQuorum(rules, counts, GlobalStep(9));
   CHECK(quorum.possible == 60);
   CHECK_FALSE(quorum.is_short);
-  attendance.taken_away = 5;
-  quorum = Reckon(rules, attendance, GlobalStep(9));
+  counts.lost_tokens = 5;
+  quorum = EvaluateQuorum(rules, counts, GlobalStep(9));
   CHECK(quorum.possible == 59);
   CHECK(quorum.is_short);
   // A process that starts at this step brings a stamp of its own.
-  attendance.starts = 1;
-  CHECK_FALSE(Reckon(rules, attendance, GlobalStep(9)).is_short);
+  counts.starts = 1;
+  CHECK_FALSE(EvaluateQuorum(rules, counts, GlobalStep(9)).is_short);
 }
 
 TEST_CASE("a queue that stands still has lost a stamp with somebody who died") {
@@ -70,14 +70,14 @@ TEST_CASE("a queue that stands still has lost a stamp with somebody who died") {
                           .aggregate = 2,
                           .counts_stamps = true,
                           .tokens_per_step = 2};
-  Attendance attendance{.replicas = 2, .able = 1};
-  CHECK_FALSE(Reckon(rules, attendance, GlobalStep(9)).is_short);
-  attendance.stands_still = true;
-  const Quorum quorum = Reckon(rules, attendance, GlobalStep(9));
+  ReplicaCounts counts{.replicas = 2, .able = 1};
+  CHECK_FALSE(EvaluateQuorum(rules, counts, GlobalStep(9)).is_short);
+  counts.stalled = true;
+  const Quorum quorum = EvaluateQuorum(rules, counts, GlobalStep(9));
   CHECK(quorum.possible == 1);
   CHECK(quorum.must_end);
   // Replicas are counted anyway, and waiting for a token is nothing special.
-  CHECK_FALSE(Reckon(PerReplica(OnShortage::kAbort, 1), attendance, GlobalStep(9)).is_short);
+  CHECK_FALSE(EvaluateQuorum(PerReplica(OnShortage::kAbort, 1), counts, GlobalStep(9)).is_short);
 }
 
 TEST_CASE("the first step of a queue has the initial tokens, and a stamp for each start") {
@@ -86,14 +86,14 @@ TEST_CASE("the first step of a queue has the initial tokens, and a stamp for eac
                     .start = GlobalStep(5),
                     .initial_tokens = 1,
                     .tokens_per_step = 4};
-  Attendance attendance{.replicas = 3, .able = 3, .starts = 3};
-  CHECK(Reckon(rules, attendance, GlobalStep(5)).possible == 4);
-  CHECK_FALSE(Reckon(rules, attendance, GlobalStep(5)).is_short);
+  ReplicaCounts counts{.replicas = 3, .able = 3, .starts = 3};
+  CHECK(EvaluateQuorum(rules, counts, GlobalStep(5)).possible == 4);
+  CHECK_FALSE(EvaluateQuorum(rules, counts, GlobalStep(5)).is_short);
   rules.initial_tokens = 0;
-  CHECK(Reckon(rules, attendance, GlobalStep(5)).is_short);
+  CHECK(EvaluateQuorum(rules, counts, GlobalStep(5)).is_short);
   // Tokens alone push nothing.
-  attendance = {.replicas = 3, .able = 0};
-  CHECK(Reckon(rules, attendance, GlobalStep(6)).is_short);
+  counts = {.replicas = 3, .able = 0};
+  CHECK(EvaluateQuorum(rules, counts, GlobalStep(6)).is_short);
 }
 
 }  // namespace
