@@ -9,9 +9,9 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer_proto/learning_rate.h"
-#include "ps/shard/first_values.h"
 #include "ps/shard/memory_need.h"
 #include "ps/shard/update_rule_of.h"
+#include "ps/shard/variable_initializer.h"
 
 namespace lockstep::ps {
 namespace {
@@ -168,7 +168,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const VariablePlan&
   LOCKSTEP_ASSIGN_OR_RETURN(HeldBudget budget,
                             MakeBudget(plan, catalog, options.held_bytes_budget,
                                        std::max(counts.initial, counts.per_step)));
-  LOCKSTEP_ASSIGN_OR_RETURN(const FirstValues first, FirstValues::Open(plan));
+  LOCKSTEP_ASSIGN_OR_RETURN(const VariableInitializer first, VariableInitializer::Open(plan));
 
   // The others are told when the step shard has come to the end.
   const std::optional<GlobalStep> end = shard.value() == kStepShard ? EndOf(plan) : std::nullopt;

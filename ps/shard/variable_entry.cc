@@ -25,8 +25,8 @@ bool IsTable(const CatalogEntry& entry, const UpdateRule& rule) {
 }
 
 absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
-                                                 const FirstValues& first, Table::Keeps keeps,
-                                                 GlobalStep version,
+                                                 const VariableInitializer& first,
+                                                 Table::Keeps keeps, GlobalStep version,
                                                  std::vector<SharedBuffer> places) {
   ValueBuffer buffer;
   if (places.empty()) {
@@ -38,7 +38,8 @@ absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
   return std::make_shared<Table>(std::move(buffer.tensor), version, keeps, buffer.seq_lock);
 }
 
-absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry, const FirstValues& first,
+absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry,
+                                              const VariableInitializer& first,
                                               const UpdateRule& rule, const Tensor& value,
                                               std::vector<std::string>* missing) {
   std::vector<Tensor> slots;
@@ -58,7 +59,7 @@ size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule) {
 }
 
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
-    const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
+    const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
     const VariablePlan& plan, std::vector<SharedBuffer> places, std::vector<std::string>* missing) {
   const UpdateRule& rule = *of.rule;
   const GlobalStep version = plan.start_step;

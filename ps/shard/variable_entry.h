@@ -12,9 +12,9 @@
 #include "ps/accumulator/dense_accumulator.h"
 #include "ps/accumulator/sparse_accumulator.h"
 #include "ps/shard/catalog.h"
-#include "ps/shard/first_values.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/shared_table.h"
+#include "ps/shard/variable_initializer.h"
 #include "ps/step/dense_update.h"
 #include "ps/variable/variable.h"
 
@@ -55,7 +55,7 @@ size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule);
 // In these places, or on the heap. `missing` gets the slots that a checkpoint lacks. The errors of
 // CheckpointReader.
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
-    const CatalogEntry& entry, const FirstValues& first, const RuleOfVariable& of,
+    const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
     const VariablePlan& plan, std::vector<SharedBuffer> places, std::vector<std::string>* missing);
 
 }  // namespace lockstep::ps

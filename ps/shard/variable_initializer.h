@@ -16,10 +16,10 @@ namespace lockstep::ps {
 // What checkpoints and the job's file call it.
 const std::string& WholeName(const CatalogEntry& entry);
 
-class FirstValues {
+class VariableInitializer {
  public:
   // The errors of CheckpointReader, here and below.
-  static absl::StatusOr<FirstValues> Open(const VariablePlan& plan);
+  static absl::StatusOr<VariableInitializer> Open(const VariablePlan& plan);
 
   absl::Status Fill(const CatalogEntry& entry, MutableTensorView value) const;
   // `value`: the variable's. `missing`: gets the name of what the checkpoint lacks.
@@ -28,7 +28,7 @@ class FirstValues {
   absl::StatusOr<float> Scalar(const ScalarSpec& spec) const;
 
  private:
-  explicit FirstValues(uint64_t seed) : seed_(seed) {}
+  explicit VariableInitializer(uint64_t seed) : seed_(seed) {}
   absl::Status ReadRows(const CatalogEntry& entry, const std::string& whole,
                         MutableTensorView value) const;
 

@@ -1,4 +1,4 @@
-#include "ps/shard/first_values.h"
+#include "ps/shard/variable_initializer.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,15 +14,15 @@ const std::string& WholeName(const CatalogEntry& entry) {
   return entry.part.of().empty() ? entry.name : entry.part.of();
 }
 
-absl::StatusOr<FirstValues> FirstValues::Open(const VariablePlan& plan) {
-  FirstValues first(plan.seed);
+absl::StatusOr<VariableInitializer> VariableInitializer::Open(const VariablePlan& plan) {
+  VariableInitializer first(plan.seed);
   if (!plan.restore_from.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(first.checkpoint_, CheckpointReader::Open(plan.restore_from));
   }
   return first;
 }
 
-absl::Status FirstValues::Fill(const CatalogEntry& entry, MutableTensorView value) const {
+absl::Status VariableInitializer::Fill(const CatalogEntry& entry, MutableTensorView value) const {
   if (checkpoint_.has_value()) {
     return ReadRows(entry, WholeName(entry), value);
   }
@@ -35,9 +35,9 @@ absl::Status FirstValues::Fill(const CatalogEntry& entry, MutableTensorView valu
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> FirstValues::Slot(const CatalogEntry& entry, const SlotSpec& spec,
-                                         const Tensor& value,
-                                         std::vector<std::string>* missing) const {
+absl::StatusOr<Tensor> VariableInitializer::Slot(const CatalogEntry& entry, const SlotSpec& spec,
+                                                 const Tensor& value,
+                                                 std::vector<std::string>* missing) const {
   const std::string name = SlotTensorName(WholeName(entry), spec.name);
   // A job may begin to average on its way, and a variable may have been frozen until now.
   const bool is_saved = checkpoint_.has_value() && checkpoint_->Has(name);
@@ -57,7 +57,7 @@ absl::StatusOr<Tensor> FirstValues::Slot(const CatalogEntry& entry, const SlotSp
   return slot;
 }
 
-absl::StatusOr<float> FirstValues::Scalar(const ScalarSpec& spec) const {
+absl::StatusOr<float> VariableInitializer::Scalar(const ScalarSpec& spec) const {
   float value = spec.initial_value;
   if (checkpoint_.has_value()) {
     LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(
@@ -67,8 +67,8 @@ absl::StatusOr<float> FirstValues::Scalar(const ScalarSpec& spec) const {
 }
 
 // The checkpoint may be of other parts than this shard's, or of none.
-absl::Status FirstValues::ReadRows(const CatalogEntry& entry, const std::string& whole,
-                                   MutableTensorView value) const {
+absl::Status VariableInitializer::ReadRows(const CatalogEntry& entry, const std::string& whole,
+                                           MutableTensorView value) const {
   if (entry.part.of().empty()) return checkpoint_->ReadInto(whole, value);
   return checkpoint_->ReadRows(whole, entry.whole, entry.part.first_row(), value);
 }
