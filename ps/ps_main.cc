@@ -22,7 +22,7 @@
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/stop_notice.h"
-#include "ps/service/chief_wait.h"
+#include "ps/service/chief_watchdog.h"
 #include "ps/service/orphan_watch.h"
 #include "ps/service/ps_server.h"
 #include "ps/service/serial_thread.h"
@@ -70,7 +70,7 @@ void LogEnd(ExitCode code, const std::string& reason) {
 absl::Status WaitForChief(const std::string& chief, const absl::Notification& called,
                           std::atomic<bool>* asked, const StopNotice& stop) {
   const Clock* clock = Clock::Real();
-  ChiefWait wait(chief, clock->Monotonic(), absl::Seconds(absl::GetFlag(FLAGS_start_timeout)));
+  ChiefWatchdog wait(chief, clock->Monotonic(), absl::Seconds(absl::GetFlag(FLAGS_start_timeout)));
   while (!called.HasBeenNotified() && !stop.notification()->WaitFor(absl::Milliseconds(200))) {
     const absl::Duration now = clock->Monotonic();
     if (asked->exchange(false)) wait.Asked(now);

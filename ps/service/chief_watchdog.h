@@ -12,7 +12,7 @@
 
 namespace lockstep::ps {
 
-class ChiefWait {
+class ChiefWatchdog {
  public:
   struct Line {
     std::string text;
@@ -20,7 +20,7 @@ class ChiefWait {
   };
 
   // `chief`: its "host:port". Times are of one monotonic clock.
-  ChiefWait(std::string chief, absl::Duration start, absl::Duration start_timeout);
+  ChiefWatchdog(std::string chief, absl::Duration start, absl::Duration start_timeout);
 
   // The chief has asked what this ps has.
   void Asked(absl::Duration now);

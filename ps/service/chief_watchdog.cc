@@ -1,4 +1,4 @@
-#include "ps/service/chief_wait.h"
+#include "ps/service/chief_watchdog.h"
 
 #include <utility>
 
@@ -16,19 +16,19 @@ constexpr absl::Duration kUpFor = absl::Seconds(10);
 
 }  // namespace
 
-ChiefWait::ChiefWait(std::string chief, absl::Duration start, absl::Duration start_timeout)
+ChiefWatchdog::ChiefWatchdog(std::string chief, absl::Duration start, absl::Duration start_timeout)
     : chief_(std::move(chief)),
       start_(start),
       start_timeout_(start_timeout),
       next_message_(start + kFirstMessage) {}
 
-void ChiefWait::Asked(absl::Duration now) { last_asked_ = now; }
+void ChiefWatchdog::Asked(absl::Duration now) { last_asked_ = now; }
 
-bool ChiefWait::IsChiefUp(absl::Duration now) const {
+bool ChiefWatchdog::IsChiefUp(absl::Duration now) const {
   return last_asked_.has_value() && now - *last_asked_ < kUpFor;
 }
 
-std::optional<ChiefWait::Line> ChiefWait::Message(absl::Duration now) {
+std::optional<ChiefWatchdog::Line> ChiefWatchdog::Message(absl::Duration now) {
   if (now < next_message_) return std::nullopt;
   if (IsChiefUp(now)) {
     next_message_ = now + kBetweenNotes;
@@ -45,7 +45,7 @@ std::optional<ChiefWait::Line> ChiefWait::Message(absl::Duration now) {
                            DurationText(start_timeout_), " (--start_timeout)")};
 }
 
-absl::Status ChiefWait::Check(absl::Duration now) const {
+absl::Status ChiefWatchdog::Check(absl::Duration now) const {
   if (now - last_asked_.value_or(start_) < start_timeout_) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("the chief (", chief_, ") did not call within ", DurationText(start_timeout_),

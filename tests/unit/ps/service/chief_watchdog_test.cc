@@ -1,4 +1,4 @@
-#include "ps/service/chief_wait.h"
+#include "ps/service/chief_watchdog.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
@@ -8,7 +8,7 @@ namespace {
 
 TEST_CASE("A ps says after 10 s whom it waits for, again every 5 s, and gives up in time") {
   const absl::Duration start = absl::Seconds(1000);
-  ChiefWait wait("host:1", start, absl::Seconds(22));
+  ChiefWatchdog wait("host:1", start, absl::Seconds(22));
   std::vector<int64_t> said;
   absl::Duration now = start;
   while (wait.Check(now).ok()) {
@@ -29,7 +29,7 @@ TEST_CASE("A ps says after 10 s whom it waits for, again every 5 s, and gives up
 }
 
 TEST_CASE("a ps that the chief asks says that the chief waits for another, and does not give up") {
-  ChiefWait wait("host:1", absl::ZeroDuration(), absl::Seconds(20));
+  ChiefWatchdog wait("host:1", absl::ZeroDuration(), absl::Seconds(20));
   std::vector<int64_t> said;
   for (int second = 0; second < 100; ++second) {
     const absl::Duration now = absl::Seconds(second);
