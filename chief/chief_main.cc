@@ -28,7 +28,7 @@
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/server.h"
-#include "common/rpc/stop_notice.h"
+#include "common/rpc/shutdown_signal.h"
 #include "common/status/status_service.h"
 
 ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
@@ -90,7 +90,7 @@ absl::Status StopReason(ExitCode code) {
       code);
 }
 
-absl::Status Run(const TaskConfig& task, JobPlan plan, StopNotice* notice) {
+absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
   EventLoop loop;
   StatusBoard board;
   std::optional<JobRun> run;
@@ -189,7 +189,7 @@ int Main(int argc, char** argv) {
   OpenStandardStreams();
   TuneLocks();
   TuneHeap();
-  StopNotice notice;
+  ShutdownSignal notice;
   const std::vector<const char*> arguments = WithNewestCheckpoint(argc, argv);
   if (const FlagsResult flags = HandleFlags("chief", kUsage, argc, arguments.data()); flags.exit) {
     return static_cast<int>(flags.code);

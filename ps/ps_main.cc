@@ -21,7 +21,7 @@
 #include "common/config/task.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
-#include "common/rpc/stop_notice.h"
+#include "common/rpc/shutdown_signal.h"
 #include "ps/service/chief_watchdog.h"
 #include "ps/service/orphan_watch.h"
 #include "ps/service/ps_server.h"
@@ -68,7 +68,7 @@ void LogEnd(ExitCode code, const std::string& reason) {
 
 // Returns when the chief has called, the process is told to stop, or patience is over.
 absl::Status WaitForChief(const std::string& chief, const absl::Notification& called,
-                          std::atomic<bool>* asked, const StopNotice& stop) {
+                          std::atomic<bool>* asked, const ShutdownSignal& stop) {
   const Clock* clock = Clock::Real();
   ChiefWatchdog wait(chief, clock->Monotonic(), absl::Seconds(absl::GetFlag(FLAGS_start_timeout)));
   while (!called.HasBeenNotified() && !stop.notification()->WaitFor(absl::Milliseconds(200))) {
@@ -84,7 +84,7 @@ absl::Status WaitForChief(const std::string& chief, const absl::Notification& ca
 }
 
 // Returns when the process is told to stop, or its chief has gone for good.
-absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, const StopNotice& stop) {
+absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, const ShutdownSignal& stop) {
   bool has_warned = false;
   while (!stop.notification()->WaitFor(kOrphanPoll)) {
     if (!orphan.IsOrphan(Clock::Real()->Monotonic())) continue;
@@ -97,7 +97,7 @@ absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, const Sto
   return absl::OkStatus();
 }
 
-int Run(const std::string& who, const TaskConfig& task, StopNotice* stop) {
+int Run(const std::string& who, const TaskConfig& task, ShutdownSignal* stop) {
   const Clock* clock = Clock::Real();
   absl::Notification called;
   absl::once_flag first_call;
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   if (flags.exit) return static_cast<int>(flags.code);
   TuneLocks();
   TuneHeap();
-  StopNotice stop;
+  ShutdownSignal stop;
   const std::string level = absl::GetFlag(FLAGS_log_level);
   if (absl::Status status = log::Init("ps", level); !status.ok()) {
     return PrintFailure("ps", status);

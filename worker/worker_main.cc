@@ -25,7 +25,7 @@
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/server.h"
-#include "common/rpc/stop_notice.h"
+#include "common/rpc/shutdown_signal.h"
 #include "common/status/status_service.h"
 #include "worker/device/cpu/wait_policy.h"
 #include "worker/device/cuda/cuda_devices.h"
@@ -174,7 +174,7 @@ int Main(int argc, char** argv) {
   UsePassiveWaiting(argv);
   TuneLocks();
   TuneHeap();
-  StopNotice notice;
+  ShutdownSignal notice;
   if (const FlagsResult flags = HandleFlags("worker", kUsage, argc, argv); flags.exit) {
     return static_cast<int>(flags.code);
   }

@@ -16,12 +16,12 @@ namespace lockstep {
 // The first signal stops with 130 (SIGINT) or 143 (SIGTERM); a second one while the process is
 // still ending ends it at once with the same code. SIGHUP and SIGPIPE are ignored: a daemon goes on
 // when its terminal closes or nobody reads its log any more.
-class StopNotice {
+class ShutdownSignal {
  public:
-  StopNotice();
-  ~StopNotice();
-  StopNotice(const StopNotice&) = delete;
-  StopNotice& operator=(const StopNotice&) = delete;
+  ShutdownSignal();
+  ~ShutdownSignal();
+  ShutdownSignal(const ShutdownSignal&) = delete;
+  ShutdownSignal& operator=(const ShutdownSignal&) = delete;
 
   // Asks the process to end. The first call's code counts.
   void Stop(ExitCode code);

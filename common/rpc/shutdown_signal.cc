@@ -1,4 +1,4 @@
-#include "common/rpc/stop_notice.h"
+#include "common/rpc/shutdown_signal.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ sigset_t StopSignals() {
 
 }  // namespace
 
-StopNotice::StopNotice() {
+ShutdownSignal::ShutdownSignal() {
   signal(SIGHUP, SIG_IGN);
   IgnoreBrokenPipes();
   const sigset_t signals = StopSignals();
@@ -27,7 +27,7 @@ StopNotice::StopNotice() {
   watcher_ = std::thread([this] { WatchSignals(); });
 }
 
-StopNotice::~StopNotice() {
+ShutdownSignal::~ShutdownSignal() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
@@ -36,7 +36,7 @@ StopNotice::~StopNotice() {
   watcher_.join();
 }
 
-void StopNotice::WatchSignals() {
+void ShutdownSignal::WatchSignals() {
   const sigset_t signals = StopSignals();
   bool signalled = false;
   while (true) {
@@ -52,14 +52,14 @@ void StopNotice::WatchSignals() {
   }
 }
 
-void StopNotice::Stop(ExitCode code) {
+void ShutdownSignal::Stop(ExitCode code) {
   absl::MutexLock lock(&mutex_);
   if (stopped_.HasBeenNotified()) return;
   code_ = code;
   stopped_.Notify();
 }
 
-ExitCode StopNotice::Wait() const {
+ExitCode ShutdownSignal::Wait() const {
   stopped_.WaitForNotification();
   absl::MutexLock lock(&mutex_);
   return code_;

@@ -1,4 +1,4 @@
-#include "common/rpc/stop_notice.h"
+#include "common/rpc/shutdown_signal.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ int ExitCodeAfter(const std::vector<int>& signals, bool hangs) {
   REQUIRE(pipe(ready) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    StopNotice notice;
+    ShutdownSignal notice;
     if (write(ready[1], "r", 1) != 1) _exit(1);
     const ExitCode code = notice.Wait();
     if (write(ready[1], "s", 1) != 1) _exit(1);
@@ -51,7 +51,7 @@ TEST_CASE("A second signal ends a process that hangs, with the first one's code"
 TEST_CASE("A closed terminal and a log without a reader do not end a process") {
   const pid_t child = fork();
   if (child == 0) {
-    StopNotice notice;
+    ShutdownSignal notice;
     raise(SIGHUP);
     int log[2];
     if (pipe(log) != 0 || close(log[0]) != 0) _exit(1);
@@ -65,7 +65,7 @@ TEST_CASE("A closed terminal and a log without a reader do not end a process") {
 }
 
 TEST_CASE("The first reason to stop counts") {
-  StopNotice notice;
+  ShutdownSignal notice;
   CHECK_FALSE(notice.notification()->HasBeenNotified());
   notice.Stop(ExitCode::kDone);
   notice.Stop(ExitCode::kPeersLost);
