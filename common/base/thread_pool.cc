@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "common/base/short_slice.h"
+#include "common/base/time_slice.h"
 
 namespace lockstep {
 
@@ -11,7 +11,7 @@ ThreadPool::ThreadPool(int threads) {
   LOCKSTEP_CHECK(threads >= 1);
   for (int i = 1; i < threads; ++i) {
     threads_.emplace_back([this] {
-      AskForShortSlices();  // a loop is not to wait for who helps
+      UseShortTimeSlices();  // a loop is not to wait for who helps
       while (Loop* const loop = WaitForLoop()) {
         loop->TakePart();
         LeaveLoop();

@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "common/base/short_slice.h"
+#include "common/base/time_slice.h"
 #include "common/rpc/queue_event.h"
 
 namespace lockstep::rpc {
 
 EventQueue::EventQueue(std::unique_ptr<grpc::CompletionQueue> queue)
     : queue_(std::move(queue)), poller_([queue = queue_.get()] {
-        AskForShortSlices();
+        UseShortTimeSlices();
         void* tag = nullptr;
         bool ok = false;
         while (queue->Next(&tag, &ok)) static_cast<QueueEvent*>(tag)->Happen(ok);

@@ -1,4 +1,4 @@
-#include "common/base/short_slice.h"
+#include "common/base/time_slice.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@ constexpr pid_t kThisThread = 0;
 
 }  // namespace
 
-void AskForShortSlices() {
+void UseShortTimeSlices() {
   Attributes attributes;
   if (syscall(SYS_sched_getattr, kThisThread, &attributes, sizeof attributes, 0) != 0) return;
   if (attributes.policy != SCHED_OTHER) return;

@@ -1,4 +1,4 @@
-#include "common/base/short_slice.h"
+#include "common/base/time_slice.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -26,7 +26,7 @@ TEST_CASE("a thread keeps all but the length of its slices, and others keep thei
     const auto thread = static_cast<id_t>(syscall(SYS_gettid));
     CHECK(setpriority(PRIO_PROCESS, thread, 19) == 0);
     const uint64_t before = Slice();
-    AskForShortSlices();
+    UseShortTimeSlices();
     CHECK(sched_getscheduler(0) == SCHED_OTHER);
     CHECK(getpriority(PRIO_PROCESS, thread) == 19);
     CHECK((Slice() == 500'000 || Slice() == before));
@@ -39,7 +39,7 @@ TEST_CASE("a thread of another policy is left alone") {
     const sched_param none = {};
     CHECK(sched_setscheduler(0, SCHED_BATCH, &none) == 0);
     const uint64_t before = Slice();
-    AskForShortSlices();
+    UseShortTimeSlices();
     CHECK(sched_getscheduler(0) == SCHED_BATCH);
     CHECK(Slice() == before);
   }).join();

@@ -9,6 +9,6 @@ namespace lockstep {
 // the CPU stays the same. Without this a thread may wait for the end of a neighbour's slice, some
 // milliseconds. For Linux 6.12 and later; earlier ones take no notice. Its policy and niceness stay
 // as they are.
-void AskForShortSlices();
+void UseShortTimeSlices();
 
 }  // namespace lockstep
