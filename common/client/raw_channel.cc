@@ -50,20 +50,20 @@ class RawChannel::InFlight final : public rpc::QueueEvent {
 
   void Refuse() { done_(CallsCancelled(channel_->options_)); }
 
-  void Happen(bool) override {
+  void OnEvent(bool) override {
     // The thread that starts the call may not be done with it.
-    if (!started_.load(std::memory_order_acquire)) return LookAgain();
+    if (!started_.load(std::memory_order_acquire)) return PollAgain();
     if (context_ != nullptr) {
       // What gRPC has not sent stays with its part of the call, which is over.
       reader_.reset();  // lives in the call, which the context may be the last to hold
       channel_->calls_.Ended(std::move(context_));
     }
-    if (!released_.load(std::memory_order_acquire)) return LookAgain();
+    if (!released_.load(std::memory_order_acquire)) return PollAgain();
     End();
   }
 
  private:
-  void LookAgain() {
+  void PollAgain() {
     again_.emplace();
     again_->Set(channel_->queue_, In(kHoldCheck), static_cast<rpc::QueueEvent*>(this));
   }

@@ -12,7 +12,7 @@ EventQueue::EventQueue(std::unique_ptr<grpc::CompletionQueue> queue)
         UseShortTimeSlices();
         void* tag = nullptr;
         bool ok = false;
-        while (queue->Next(&tag, &ok)) static_cast<QueueEvent*>(tag)->Happen(ok);
+        while (queue->Next(&tag, &ok)) static_cast<QueueEvent*>(tag)->OnEvent(ok);
       }) {}
 
 void EventQueue::Drain() {

@@ -9,23 +9,23 @@ namespace lockstep::rpc {
 class QueueEvent {
  public:
   virtual ~QueueEvent() = default;
-  virtual void Happen(bool ok) = 0;
+  virtual void OnEvent(bool ok) = 0;
 };
 
-// An event of `Call`, a member of it. Keeps its call alive from Expect until it has happened.
+// An event of `Call`, a member of it. Keeps its call alive from Arm until it has happened.
 template <typename Call>
 class CallEvent final : public QueueEvent {
  public:
   CallEvent(Call* call, void (Call::*handler)(bool)) : call_(call), handler_(handler) {}
 
   // The tag for the queue, which will certainly give it back.
-  void* Expect() {
+  void* Arm() {
     keep_ = call_->shared_from_this();
     return tag();
   }
   void* tag() { return static_cast<QueueEvent*>(this); }
 
-  void Happen(bool ok) override {
+  void OnEvent(bool ok) override {
     const std::shared_ptr<Call> keep = std::move(keep_);
     (call_->*handler_)(ok);
   }

@@ -40,13 +40,13 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     // Given back only if a call arrives.
     call->context_.AsyncNotifyWhenDone(call->ended_.tag());
     method->await(&call->context_, &call->request_, &call->responder_, queue.queue, queue.queue,
-                  call->arrived_.Expect());
+                  call->arrived_.Arm());
   }
 
  private:
   void Arrived(bool ok) {
     if (!ok) return;  // the server stops
-    ended_.Expect();
+    ended_.Arm();
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(method_, queue_);
@@ -57,9 +57,9 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
 
   void Answer(absl::StatusOr<Reply> reply) {
     if (reply.ok()) {
-      responder_.Finish(*reply, grpc::Status::OK, answered_.Expect());
+      responder_.Finish(*reply, grpc::Status::OK, answered_.Arm());
     } else {
-      responder_.FinishWithError(ToGrpc(reply.status()), answered_.Expect());
+      responder_.FinishWithError(ToGrpc(reply.status()), answered_.Arm());
     }
   }
 

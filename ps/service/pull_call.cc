@@ -18,12 +18,12 @@ void PullCall::Await(const DataPlane& plane) {
   // Given back only if a call arrives.
   call->context_.AsyncNotifyWhenDone(call->ended_.tag());
   plane.methods->RequestPull(&call->context_, &call->request_, &call->responder_, plane.queue.queue,
-                             plane.queue.queue, call->arrived_.Expect());
+                             plane.queue.queue, call->arrived_.Arm());
 }
 
 void PullCall::Arrived(bool ok) {
   if (!ok) return;  // the server stops
-  ended_.Expect();
+  ended_.Arm();
   pass_ = plane_.queue.gate->Enter();
   if (!pass_) return;
   Await(plane_);
@@ -52,12 +52,12 @@ void PullCall::Ended(bool) {
 void PullCall::Answer(absl::StatusOr<PullResult> result) {
   const absl::Status status = result.ok() ? CheckFits(*result) : result.status();
   if (!status.ok()) {
-    responder_.FinishWithError(rpc::ToGrpc(status), answered_.Expect());
+    responder_.FinishWithError(rpc::ToGrpc(status), answered_.Arm());
     return;
   }
   const PullReply header = ToProto(*result);
   responder_.Finish(EncodeWithValues(header, *std::move(result)), grpc::Status::OK,
-                    answered_.Expect());
+                    answered_.Arm());
 }
 
 }  // namespace lockstep::ps

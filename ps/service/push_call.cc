@@ -17,7 +17,7 @@ namespace lockstep::ps {
 void PushCall::Await(const DataPlane& plane) {
   const auto call = std::make_shared<PushCall>(plane);
   plane.methods->RequestPush(&call->context_, &call->request_, &call->responder_, plane.queue.queue,
-                             plane.queue.queue, call->arrived_.Expect());
+                             plane.queue.queue, call->arrived_.Arm());
 }
 
 void PushCall::Arrived(bool ok) {
@@ -73,7 +73,7 @@ absl::StatusOr<NextOrder> PushCall::Next(const PushRequest& request) const {
 
 void PushCall::Answer(absl::StatusOr<PushPullResult> result) {
   if (!result.ok()) {
-    responder_.FinishWithError(rpc::ToGrpc(result.status()), answered_.Expect());
+    responder_.FinishWithError(rpc::ToGrpc(result.status()), answered_.Arm());
     return;
   }
   // Who pulls them is told why they do not come.
@@ -82,7 +82,7 @@ void PushCall::Answer(absl::StatusOr<PushPullResult> result) {
   responder_.Finish(result->values.has_value()
                         ? EncodeWithValues(header, *std::move(result->values))
                         : wire::Encode(header),
-                    grpc::Status::OK, answered_.Expect());
+                    grpc::Status::OK, answered_.Arm());
 }
 
 }  // namespace lockstep::ps

@@ -22,7 +22,7 @@ template <typename Reply>
 using Reply_ = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
 
 template <typename Reply>
-std::pair<Reply_<Reply>, Answer<Reply>> Expect() {
+std::pair<Reply_<Reply>, Answer<Reply>> Arm() {
   auto got = std::make_shared<std::optional<absl::StatusOr<Reply>>>();
   return {got, Answer<Reply>([got](absl::StatusOr<Reply> reply) { *got = std::move(reply); })};
 }
@@ -38,7 +38,7 @@ struct Fixture {
     request.set_version(version);
     request.set_host("node");
     request.set_pid(17);
-    auto [got, answer] = Expect<RegisterTaskReply>();
+    auto [got, answer] = Arm<RegisterTaskReply>();
     calls.Register(request, std::move(answer));
     return got;
   }
@@ -50,7 +50,7 @@ struct Fixture {
     request.set_incarnation(incarnation);
     request.set_local_step(5);
     for (EvaluationResult& result : results) *request.add_results() = result;
-    auto [got, answer] = Expect<HeartbeatReply>();
+    auto [got, answer] = Arm<HeartbeatReply>();
     calls.Heartbeat(request, std::move(answer));
     return got;
   }
@@ -60,7 +60,7 @@ struct Fixture {
     request.set_worker(worker);
     request.set_incarnation(incarnation);
     request.set_leaving(true);
-    auto [got, answer] = Expect<HeartbeatReply>();
+    auto [got, answer] = Arm<HeartbeatReply>();
     calls.Heartbeat(request, std::move(answer));
     return got;
   }

@@ -82,7 +82,7 @@ TEST_CASE("text of a worker is cut, made printable, or refused by its field's na
   request.set_cluster(kCluster.Canonical());
   request.set_version(kVersion);
   request.set_host(long_text);
-  auto [host, host_answer] = Expect<RegisterTaskReply>();
+  auto [host, host_answer] = Arm<RegisterTaskReply>();
   f.calls.Register(request, std::move(host_answer));
   REQUIRE(host->has_value());
   CHECK((*host)->status().code() == absl::StatusCode::kInvalidArgument);
@@ -96,13 +96,13 @@ TEST_CASE("text of a worker is cut, made printable, or refused by its field's na
   beat.set_worker(0);
   beat.set_incarnation(10);
   beat.set_waiting_for("a\n" + long_text);
-  auto [got, answer] = Expect<HeartbeatReply>();
+  auto [got, answer] = Arm<HeartbeatReply>();
   f.calls.Heartbeat(beat, std::move(answer));
   const std::string& waiting = f.membership.members()[0].report.waiting_for;
   CHECK(waiting.size() < 600);
   CHECK(waiting.substr(0, 4) == "a\\nx");
   for (int i = 0; i < 2000; ++i) beat.add_results()->set_lease(i);
-  auto [many, many_answer] = Expect<HeartbeatReply>();
+  auto [many, many_answer] = Arm<HeartbeatReply>();
   f.calls.Heartbeat(beat, std::move(many_answer));
   CHECK((*many)->status().code() == absl::StatusCode::kInvalidArgument);
 
@@ -111,7 +111,7 @@ TEST_CASE("text of a worker is cut, made printable, or refused by its field's na
   error.set_worker(0);
   error.set_incarnation(10);
   error.set_message("disk\n" + long_text);
-  auto [told, told_answer] = Expect<ReportErrorReply>();
+  auto [told, told_answer] = Arm<ReportErrorReply>();
   f.calls.ReportError(error, std::move(told_answer));
   REQUIRE(f.failure.has_value());
   CHECK(f.failure->message().size() < 3000);
@@ -317,7 +317,7 @@ TEST_CASE("a worker that gives up ends the job with its message and exit code") 
   request.set_incarnation(20);
   request.set_message("train.csv: line 7: not a number");
   request.set_exit_code(65);
-  auto [got, answer] = Expect<ReportErrorReply>();
+  auto [got, answer] = Arm<ReportErrorReply>();
   f.calls.ReportError(request, std::move(answer));
   CHECK(got->has_value());
   REQUIRE(f.failure.has_value());
@@ -334,14 +334,14 @@ TEST_CASE("an error report of a process that was replaced, or of another job, is
     request.set_job_id(job);
     request.set_worker(worker);
     request.set_incarnation(incarnation);
-    auto [got, answer] = Expect<ReportErrorReply>();
+    auto [got, answer] = Arm<ReportErrorReply>();
     f.calls.ReportError(request, std::move(answer));
   }
   CHECK_FALSE(f.failure.has_value());
 }
 
 TEST_CASE("an answer that nobody gives is CANCELLED") {
-  auto [got, answer] = Expect<HeartbeatReply>();
+  auto [got, answer] = Arm<HeartbeatReply>();
   { const Answer<HeartbeatReply> dropped = std::move(answer); }
   REQUIRE(got->has_value());
   CHECK((*got)->status().code() == absl::StatusCode::kCancelled);
