@@ -58,7 +58,7 @@ void Heartbeat::Leave(absl::Duration limit) {
   answered->WaitFor(limit);
 }
 
-void Heartbeat::Kick() {
+void Heartbeat::SendNow() {
   absl::MutexLock lock(&mutex_);
   kicked_ = true;
 }

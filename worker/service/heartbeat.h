@@ -48,7 +48,7 @@ class Heartbeat {
   ~Heartbeat();
 
   // Sends now.
-  void Kick();
+  void SendNow();
   // Tells the chief that this process ends, so that it need not wait for the lease to end. Sends
   // nothing afterwards. Blocks until the chief has heard it, `limit` at most. Once.
   void Leave(absl::Duration limit);

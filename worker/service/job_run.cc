@@ -227,7 +227,7 @@ void JobRun::StartEvaluator() {
   options.patience = options_.patience;
   auto evaluator =
       std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_,
-                                  test_set_.get(), [this] { heartbeat_->Kick(); });
+                                  test_set_.get(), [this] { heartbeat_->SendNow(); });
   absl::MutexLock lock(&mutex_);
   evaluator_ = std::move(evaluator);
 }

@@ -66,7 +66,7 @@ TEST_CASE("a result is sent at once, beside the parked call") {
     absl::MutexLock lock(&f.mutex);
     f.results.emplace_back().set_lease(3);
   }
-  heartbeat.Kick();
+  heartbeat.SendNow();
   const HeartbeatRequest with_result = f.chief.NextHeartbeat();
   REQUIRE(with_result.results_size() == 1);
   CHECK(with_result.results(0).lease() == 3);
