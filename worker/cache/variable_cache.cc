@@ -170,7 +170,7 @@ void VariableCache::AimAtSomething() {
 }
 
 void VariableCache::StartFetch(GlobalStep version, PullAhead ahead) {
-  versions_.Arm(shards_.size());
+  versions_.Expect(shards_.size());
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     const auto tell = [this, shard](absl::StatusOr<GlobalStep> got) {
       versions_.Tell(shard, std::move(got));

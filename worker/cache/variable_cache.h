@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/gather.h"
+#include "common/base/fan_in.h"
 #include "common/base/ids.h"
 #include "common/client/ps_client.h"
 #include "common/client/variable_puller.h"
@@ -108,7 +108,7 @@ class VariableCache {
   // Null for a dense variable. The rows of the last fetch, and those that are brought ahead.
   std::vector<std::unique_ptr<PartRows>> part_rows_;
   std::vector<std::unique_ptr<PartRows>> next_rows_;
-  Gather<GlobalStep> versions_;          // by shard, of the fetch under way
+  FanIn<GlobalStep> versions_;           // by shard, of the fetch under way
   std::vector<Shard> shards_;            // their pullers tell the versions
   std::span<const GlobalStep> fetched_;  // the versions of the last fetch
   bool is_ahead_ = false;

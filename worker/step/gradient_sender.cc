@@ -15,7 +15,7 @@ GradientSender::GradientSender(const VariableLayout& layout, std::span<PsData* c
 GradientSender::~GradientSender() = default;
 
 void GradientSender::Start(PushSeq push_seq, std::span<const GlobalStep> stamps) {
-  verdicts_.Arm(pushers_.size());
+  verdicts_.Expect(pushers_.size());
   for (size_t shard = 0; shard < pushers_.size(); ++shard) {
     pushers_[shard]->Start(push_seq, stamps[shard],
                            layout_.pushed_parts(static_cast<uint32_t>(shard)),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/gather.h"
+#include "common/base/fan_in.h"
 #include "common/client/gradient_pusher.h"
 #include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
@@ -43,7 +43,7 @@ class GradientSender {
   void SendPart(const WholeVariable& variable, const VariablePart& part, const TensorView& values);
 
   const VariableLayout& layout_;
-  Gather<PushSummary> verdicts_;  // by shard, of the gradient under way or the last
+  FanIn<PushSummary> verdicts_;  // by shard, of the gradient under way or the last
   std::vector<std::unique_ptr<GradientPusher>> pushers_;  // by shard; tell the verdicts
 };
 

@@ -16,9 +16,9 @@ namespace lockstep {
 // Tell may be called from any thread; the rest from the one that asks. Allocates nothing after its
 // making, but for errors.
 template <typename T>
-class Gather {
+class FanIn {
  public:
-  explicit Gather(size_t size) : answers_(size) {}
+  explicit FanIn(size_t size) : answers_(size) {}
 
   // Begins anew: `pending` answers are to come. The others keep what they are.
   void Expect(size_t pending) {
