@@ -78,7 +78,7 @@ absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
   const bool has_rows = std::exchange(rows_version_, kNoVersion) == version;
   GlobalStep newest = version;
   if (!has_rows) {
-    AimAt(rows, !has_dense);
+    SetTargets(rows, !has_dense);
     StartFetch(version, PullAhead::kWindow);
     LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
     newest = std::max(newest, *std::ranges::max_element(fetched_));
@@ -93,7 +93,7 @@ void VariableCache::FetchAhead(GlobalStep version, std::span<const std::span<con
   if (rows.empty()) {
     Aim(/*with_dense=*/true, /*with_rows=*/false);
   } else {
-    AimAt(rows, /*with_dense=*/true);
+    SetTargets(rows, /*with_dense=*/true);
   }
   dense_version_ = rows_version_ = kNoVersion;
   is_ahead_ = true;
@@ -102,7 +102,7 @@ void VariableCache::FetchAhead(GlobalStep version, std::span<const std::span<con
 
 absl::Status VariableCache::FetchNewest(std::span<const std::span<const int64_t>> rows) {
   LOCKSTEP_RETURN_IF_ERROR(FinishAhead());
-  AimAt(rows, /*with_dense=*/true);
+  SetTargets(rows, /*with_dense=*/true);
   AimAtSomething();
   StartFetch(kNoVersion, PullAhead::kWindow);
   LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
@@ -110,7 +110,7 @@ absl::Status VariableCache::FetchNewest(std::span<const std::span<const int64_t>
   return absl::OkStatus();
 }
 
-void VariableCache::AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense) {
+void VariableCache::SetTargets(std::span<const std::span<const int64_t>> rows, bool with_dense) {
   const std::vector<WholeVariable>& variables = layout_.variables();
   LOCKSTEP_CHECK(rows.size() == variables.size());
   for (size_t i = 0; i < variables.size(); ++i) {
@@ -185,7 +185,7 @@ void VariableCache::StartFetch(GlobalStep version, PullAhead ahead) {
 
 absl::Status VariableCache::FinishFetch() {
   LOCKSTEP_ASSIGN_OR_RETURN(fetched_, versions_.Wait());
-  if (place_ == kInPlace && fetches_dense_) LookAtPlaces();
+  if (place_ == kInPlace && fetches_dense_) BindMappedValues();
   return absl::OkStatus();
 }
 
@@ -194,7 +194,7 @@ bool VariableCache::IsInPlace(const Target& target) const {
   return place_ == kInPlace && !variable.sparse && variable.parts.size() == 1;
 }
 
-void VariableCache::LookAtPlaces() {
+void VariableCache::BindMappedValues() {
   for (const Shard& shard : shards_) {
     for (size_t k = 0; k < shard.targets.size(); ++k) {
       if (!IsInPlace(shard.targets[k])) continue;

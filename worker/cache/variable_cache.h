@@ -86,10 +86,10 @@ class VariableCache {
   void MakePullers(std::span<PsData* const> shards, const PullerOptions& options);
   // Tells the pullers what the next fetch brings, and where to: of sparse variables these rows,
   // which are next_rows_ then.
-  void AimAt(std::span<const std::span<const int64_t>> rows, bool with_dense);
+  void SetTargets(std::span<const std::span<const int64_t>> rows, bool with_dense);
   // The same with the rows of before, or none.
   void Aim(bool with_dense, bool with_rows);
-  // For what AimAt wants of it.
+  // For what SetTargets wants of it.
   MutableTensorView MemoryOf(const Target& target);
   // Lets a row come where nothing would.
   void AimAtSomething();
@@ -99,7 +99,7 @@ class VariableCache {
   absl::Status FinishAhead();
   // Whether the part may be read in the ps's memory.
   bool IsInPlace(const Target& target) const;
-  void LookAtPlaces();
+  void BindMappedValues();
 
   const VariableLayout& layout_;
   const Place place_;

@@ -190,7 +190,7 @@ bool StepRunner::ReleasePushes(DequeueSeq dequeue_seq) {
 }
 
 void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
-  AimAtRows();
+  BindRowGradients();
   const absl::Duration start = options_.clock->Monotonic();
   SleepForTrials();
   const uint64_t key =
@@ -210,7 +210,7 @@ void StepRunner::SleepForTrials() {
   if (sleep > absl::ZeroDuration()) absl::SleepFor(sleep);
 }
 
-void StepRunner::AimAtRows() {
+void StepRunner::BindRowGradients() {
   const std::vector<WholeVariable>& variables = parts_.layout->variables();
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!variables[i].sparse || variables[i].frozen) continue;

@@ -98,7 +98,7 @@ class StepRunner {
   void Train(const std::vector<Batch>& batches, int64_t number);
   void SleepForTrials();
   // Lets the gradients of tables be of the rows that have been fetched.
-  void AimAtRows();
+  void BindRowGradients();
   // A gradient on its way: from the towers, and from the clipper.
   void Ready(std::span<const int> variables);
   void Send(int variable);
