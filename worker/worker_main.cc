@@ -29,8 +29,8 @@
 #include "common/status/status_service.h"
 #include "worker/device/cpu/wait_policy.h"
 #include "worker/device/cuda/cuda_devices.h"
-#include "worker/service/job_run.h"
 #include "worker/service/registration.h"
+#include "worker/service/worker_job.h"
 #include "worker/step/timeline.h"
 
 ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
@@ -63,7 +63,7 @@ constexpr char kUsage[] =
 // What the status service shows: the run while there is one.
 class Status {
  public:
-  void SetRun(const JobRun* run) {
+  void SetRun(const WorkerJob* run) {
     absl::MutexLock lock(&mutex_);
     run_ = run;
   }
@@ -79,7 +79,7 @@ class Status {
 
  private:
   mutable absl::Mutex mutex_;
-  const JobRun* run_ ABSL_GUARDED_BY(mutex_) = nullptr;  // outlives its time here
+  const WorkerJob* run_ ABSL_GUARDED_BY(mutex_) = nullptr;  // outlives its time here
 };
 
 int Threads() {
@@ -108,7 +108,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   }
   log::Info(absl::StrCat("joined job \"", reply.job().name(), "\" at step ", reply.start_step()));
 
-  JobRunOptions options;
+  WorkerJobOptions options;
   options.registration = std::move(reply);
   options.worker = task.index;
   options.incarnation = incarnation.value();
@@ -119,8 +119,8 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   options.sleep = absl::GetFlag(FLAGS_sleep);
   options.stall = absl::GetFlag(FLAGS_stall);
   options.timeline = timeline;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<JobRun> run,
-                            JobRun::Create(std::move(options), chief));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerJob> run,
+                            WorkerJob::Create(std::move(options), chief));
   server->SetReady(true);
   status->SetRun(run.get());
   const absl::Status end = run->Run(stop);

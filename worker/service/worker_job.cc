@@ -1,4 +1,4 @@
-#include "worker/service/job_run.h"
+#include "worker/service/worker_job.h"
 
 #include <algorithm>
 #include <thread>
@@ -18,7 +18,7 @@ constexpr absl::Duration kLookForStop = absl::Milliseconds(50);
 // For the chief to hear that this worker leaves. Otherwise the lease ends, and says the same.
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
 
-WorkerIdentity IdentityOf(const JobRunOptions& options) {
+WorkerIdentity IdentityOf(const WorkerJobOptions& options) {
   WorkerIdentity identity;
   identity.set_job(options.registration.job_id());
   identity.set_epoch(options.registration.epoch());
@@ -58,8 +58,9 @@ bool HasTestFiles(const DataDef& data) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Create(JobRunOptions options, ChiefClient* chief) {
-  std::unique_ptr<JobRun> run(new JobRun(std::move(options), chief));
+absl::StatusOr<std::unique_ptr<WorkerJob>> WorkerJob::Create(WorkerJobOptions options,
+                                                             ChiefClient* chief) {
+  std::unique_ptr<WorkerJob> run(new WorkerJob(std::move(options), chief));
   run->StartHeartbeat();
   if (absl::Status status = run->Prepare(); !status.ok()) {
     run->ReportFailure(status);
@@ -68,10 +69,10 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Create(JobRunOptions options, Ch
   return run;
 }
 
-JobRun::JobRun(JobRunOptions options, ChiefClient* chief)
+WorkerJob::WorkerJob(WorkerJobOptions options, ChiefClient* chief)
     : options_(std::move(options)), chief_(chief), identity_(IdentityOf(options_)) {}
 
-JobRun::~JobRun() {
+WorkerJob::~WorkerJob() {
   // The evaluator tells the heartbeat of results and the heartbeat asks the evaluator for them: the
   // evaluator goes first, out of the heartbeat's sight.
   std::unique_ptr<Evaluator> evaluator;
@@ -84,7 +85,7 @@ JobRun::~JobRun() {
   heartbeat_.reset();
 }
 
-void JobRun::StartHeartbeat() {
+void WorkerJob::StartHeartbeat() {
   HeartbeatOptions options;
   options.job_id = identity_.job();
   options.worker = identity_.worker();
@@ -106,7 +107,7 @@ void JobRun::StartHeartbeat() {
                            .end = [this](absl::Status status) { EndWith(std::move(status)); }});
 }
 
-absl::Status JobRun::Prepare() {
+absl::Status WorkerJob::Prepare() {
   const RegisterTaskReply& job = options_.registration;
   LOCKSTEP_RETURN_IF_ERROR(CheckRegistration(job, options_.worker, options_.ps_addresses.size()));
   progress_.StartStep(GlobalStep(job.start_step()));
@@ -132,7 +133,7 @@ absl::Status JobRun::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status JobRun::OpenData() {
+absl::Status WorkerJob::OpenData() {
   const JobDef& job = options_.registration.job();
   const ExampleSpec spec = ExampleSpecOf(graph_);
   PipelineOptions pipeline;
@@ -148,7 +149,7 @@ absl::Status JobRun::OpenData() {
   return absl::OkStatus();
 }
 
-void JobRun::MakeMemory() {
+void WorkerJob::MakeMemory() {
   if (options_.registration.job().transport().shared_memory() == TransportDef::OFF) return;
   auto memory =
       GradientMemory::Create(StepRunner::GradientBytes(layout_, rows_->MostRows(Examples())));
@@ -159,7 +160,7 @@ void JobRun::MakeMemory() {
   }
 }
 
-std::unique_ptr<PsData> JobRun::Connect(size_t shard) {
+std::unique_ptr<PsData> WorkerJob::Connect(size_t shard) {
   const std::string name = absl::StrCat("ps ", shard);
   SharedMemoryOptions memory;
   memory.gradients = memory_.get();
@@ -173,12 +174,12 @@ std::unique_ptr<PsData> JobRun::Connect(size_t shard) {
       std::move(memory));
 }
 
-int64_t JobRun::Examples() const {
+int64_t WorkerJob::Examples() const {
   const JobDef& job = options_.registration.job();
   return job.batch_per_tower() * TowersOf(job);
 }
 
-void JobRun::ConnectShards() {
+void WorkerJob::ConnectShards() {
   rows_ = std::make_unique<BatchRows>(graph_);
   MakeMemory();
   const RegisterTaskReply& registration = options_.registration;
@@ -217,7 +218,7 @@ void JobRun::ConnectShards() {
                                                                     .timeline = options_.timeline});
 }
 
-void JobRun::StartEvaluator() {
+void WorkerJob::StartEvaluator() {
   EvaluatorOptions options;
   options.identity = identity_;
   const EvaluationDef& evaluation = options_.registration.job().evaluation();
@@ -232,7 +233,7 @@ void JobRun::StartEvaluator() {
   evaluator_ = std::move(evaluator);
 }
 
-absl::Status JobRun::Run(const MonotonicNotification* stop) {
+absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
   std::thread training([this] {
     const absl::Status status = training_->Run();
     if (status.ok() || absl::IsCancelled(status)) return;
@@ -242,7 +243,7 @@ absl::Status JobRun::Run(const MonotonicNotification* stop) {
   absl::Status end;
   while (true) {
     absl::MutexLock lock(&mutex_);
-    if (ended_.AwaitFor(&mutex_, absl::Condition(this, &JobRun::HasEnded), kLookForStop)) {
+    if (ended_.AwaitFor(&mutex_, absl::Condition(this, &WorkerJob::HasEnded), kLookForStop)) {
       end = *end_;
       break;
     }
@@ -258,7 +259,7 @@ absl::Status JobRun::Run(const MonotonicNotification* stop) {
   return end;
 }
 
-void JobRun::FillStatus(ProcessStatus* status) const {
+void WorkerJob::FillStatus(ProcessStatus* status) const {
   const ProgressReport report = progress_.Report();
   status->set_state(report.done ? "done" : report.waiting_for.empty() ? "training" : "waiting");
   status->set_waiting_for(report.waiting_for);
@@ -277,7 +278,7 @@ void JobRun::FillStatus(ProcessStatus* status) const {
   worker->set_loss(report.loss);
 }
 
-void JobRun::ReportFailure(const absl::Status& failure) {
+void WorkerJob::ReportFailure(const absl::Status& failure) {
   // Peers that are away may come back for the others; what is wrong here for good ends the job.
   const ExitCode code = ExitCodeFor(failure);
   if (static_cast<int>(code) >= static_cast<int>(ExitCode::kInterrupted) ||
@@ -299,7 +300,7 @@ void JobRun::ReportFailure(const absl::Status& failure) {
   told.WaitForNotification();
 }
 
-void JobRun::EndWith(absl::Status status) {
+void WorkerJob::EndWith(absl::Status status) {
   absl::MutexLock lock(&mutex_);
   if (end_.has_value()) return;
   end_ = std::move(status);

@@ -29,7 +29,7 @@
 
 namespace lockstep::worker {
 
-struct JobRunOptions {
+struct WorkerJobOptions {
   RegisterTaskReply registration;
   uint32_t worker = 0;
   uint64_t incarnation = 0;
@@ -42,13 +42,14 @@ struct JobRunOptions {
   Timeline* timeline = nullptr;                  // StepParts::timeline; outlives the run
 };
 
-class JobRun {
+class WorkerJob {
  public:
   // `chief` outlives the run. An error of the data or the model is told to the chief, so that the
   // job ends with it.
-  static absl::StatusOr<std::unique_ptr<JobRun>> Create(JobRunOptions options, ChiefClient* chief);
+  static absl::StatusOr<std::unique_ptr<WorkerJob>> Create(WorkerJobOptions options,
+                                                           ChiefClient* chief);
   // Ends the threads; waits for the peers' calls in flight.
-  ~JobRun();
+  ~WorkerJob();
 
   // Blocks until the chief says that the job is over (OK) or failed, until training here cannot go
   // on, or until `stop` is notified (CANCELLED).
@@ -58,7 +59,7 @@ class JobRun {
   void FillStatus(ProcessStatus* status) const;
 
  private:
-  JobRun(JobRunOptions options, ChiefClient* chief);
+  WorkerJob(WorkerJobOptions options, ChiefClient* chief);
   void StartHeartbeat();
   absl::Status Prepare();
   // Memory to share with the ps of this host, where the job wants it.
@@ -72,7 +73,7 @@ class JobRun {
   void EndWith(absl::Status status);
   bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }
 
-  const JobRunOptions options_;
+  const WorkerJobOptions options_;
   ChiefClient* const chief_;
   const WorkerIdentity identity_;
   Progress progress_;
