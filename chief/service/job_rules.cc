@@ -44,10 +44,10 @@ std::vector<uint32_t> CountVariables(const JobPlan& plan) {
   return counts;
 }
 
-std::optional<Evaluator> MakeEvaluator(const JobPlan& plan) {
+std::optional<EvaluationQueue> MakeEvaluator(const JobPlan& plan) {
   if (plan.examples.test == 0) return std::nullopt;
   const int64_t workers = static_cast<int64_t>(plan.cluster.workers.size());
-  return std::make_optional<Evaluator>(
+  return std::make_optional<EvaluationQueue>(
       plan.examples.test, RangeSize(plan.examples.test, workers, plan.job.evaluation().batch()),
       kLeasePatience);
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "chief/leases/evaluator.h"
+#include "chief/leases/evaluation_queue.h"
 #include "chief/membership/quorum.h"
 #include "chief/plan/plan.h"
 #include "chief/sync/milestones.h"
@@ -21,7 +21,7 @@ std::vector<std::string> ShardNames(const ClusterSpec& cluster);
 std::vector<uint32_t> CountVariables(const JobPlan& plan);
 
 // Nothing without a test set.
-std::optional<Evaluator> MakeEvaluator(const JobPlan& plan);
+std::optional<EvaluationQueue> MakeEvaluator(const JobPlan& plan);
 Milestones EvaluateAt(const JobPlan& plan);
 Milestones SaveAt(const JobPlan& plan);
 

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "chief/checkpoint/checkpointer.h"
-#include "chief/leases/evaluator.h"
+#include "chief/leases/evaluation_queue.h"
 #include "chief/loop/executor.h"
 #include "chief/membership/membership.h"
 #include "chief/membership/quorum.h"
@@ -174,7 +174,7 @@ class JobRun {
   Phase phase_ = Phase::kInitializing;
   RunRecord record_;
   Membership membership_;
-  std::optional<Evaluator> evaluator_;
+  std::optional<EvaluationQueue> evaluator_;
   WorkerCalls calls_;
   PsProbe probe_;
   ShardInitializer initializer_;

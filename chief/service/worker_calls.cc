@@ -22,7 +22,7 @@ constexpr int kLargestExitCode = 255;
 
 }  // namespace
 
-WorkerCalls::WorkerCalls(std::string cluster, Membership* membership, Evaluator* evaluator,
+WorkerCalls::WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluator,
                          const Clock* clock, Hooks hooks)
     : cluster_(std::move(cluster)),
       membership_(membership),
@@ -162,10 +162,10 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   const WorkerIndex worker(request.worker());
   if (absl::Status refused = CheckLimits(request); !refused.ok()) return answer(std::move(refused));
   if (job_.has_value() && request.job_id() != job_->job_id()) {
-    return answer(WithExitCode(absl::AbortedError(absl::StrCat(
-                                   "worker ", request.worker(),
-                                   " belongs to another job. Remedy: start it anew")),
-                               ExitCode::kPeersLost));
+    return answer(WithExitCode(
+        absl::AbortedError(absl::StrCat("worker ", request.worker(),
+                                        " belongs to another job. Remedy: start it anew")),
+        ExitCode::kPeersLost));
   }
   absl::Status fenced = membership_->Heartbeat(
       worker, Incarnation(request.incarnation()),

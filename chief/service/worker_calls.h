@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "chief/leases/evaluator.h"
+#include "chief/leases/evaluation_queue.h"
 #include "chief/membership/membership.h"
 #include "chief/service/answer.h"
 #include "common/base/clock.h"
@@ -42,8 +42,8 @@ class WorkerCalls {
 
   // `cluster` is the canonical text. What is pointed to outlives this; without a test set there is
   // no evaluator.
-  WorkerCalls(std::string cluster, Membership* membership, Evaluator* evaluator, const Clock* clock,
-              Hooks hooks);
+  WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluator,
+              const Clock* clock, Hooks hooks);
 
   void Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer);
   void Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer);
@@ -101,7 +101,7 @@ class WorkerCalls {
 
   const std::string cluster_;
   Membership* const membership_;
-  Evaluator* const evaluator_;
+  EvaluationQueue* const evaluator_;
   const Clock* const clock_;
   const Hooks hooks_;
 

@@ -85,7 +85,7 @@ struct Fixture {
 
   ManualClock clock;
   Membership membership{kCluster.workers, absl::Seconds(5), clock.Monotonic()};
-  Evaluator evaluator{10, 4, absl::Seconds(30)};
+  EvaluationQueue evaluator{10, 4, absl::Seconds(30)};
   bool shards_know = true;
   int changes = 0;
   int results = 0;

@@ -1,18 +1,18 @@
-#include "chief/leases/evaluator.h"
+#include "chief/leases/evaluation_queue.h"
 
 #include "common/base/check.h"
 
 namespace lockstep::chief {
 
-Evaluator::Evaluator(int64_t examples, int64_t range, absl::Duration patience)
+EvaluationQueue::EvaluationQueue(int64_t examples, int64_t range, absl::Duration patience)
     : examples_(examples), range_(range), patience_(patience) {}
 
-void Evaluator::CountLeasesFrom(uint64_t first) {
+void EvaluationQueue::CountLeasesFrom(uint64_t first) {
   LOCKSTEP_CHECK(!running_.has_value());
   next_lease_ = first;
 }
 
-bool Evaluator::Begin(GlobalStep version, bool must) {
+bool EvaluationQueue::Begin(GlobalStep version, bool must) {
   if (!running_.has_value()) {
     Start(version);
     return true;
@@ -21,27 +21,27 @@ bool Evaluator::Begin(GlobalStep version, bool must) {
   return must;
 }
 
-void Evaluator::Start(GlobalStep version) {
+void EvaluationQueue::Start(GlobalStep version) {
   running_.emplace(version, examples_, range_, next_lease_, patience_);
 }
 
-void Evaluator::Assign(absl::Span<const WorkerIndex> live, absl::Duration now) {
+void EvaluationQueue::Assign(absl::Span<const WorkerIndex> live, absl::Duration now) {
   if (running_.has_value()) running_->Assign(live, now);
 }
 
-void Evaluator::AssignTo(WorkerIndex worker, absl::Duration now) {
+void EvaluationQueue::AssignTo(WorkerIndex worker, absl::Duration now) {
   if (running_.has_value()) running_->AssignTo(worker, now);
 }
 
-std::optional<Lease> Evaluator::LeaseOf(WorkerIndex worker) const {
+std::optional<Lease> EvaluationQueue::LeaseOf(WorkerIndex worker) const {
   return running_.has_value() ? running_->LeaseOf(worker) : std::nullopt;
 }
 
-absl::Status Evaluator::Report(const LeaseResult& result) {
+absl::Status EvaluationQueue::Report(const LeaseResult& result) {
   return running_.has_value() ? running_->Report(result) : absl::OkStatus();
 }
 
-std::optional<EvaluationTotals> Evaluator::TakeFinished() {
+std::optional<EvaluationTotals> EvaluationQueue::TakeFinished() {
   if (!running_.has_value() || !running_->done()) return std::nullopt;
   const EvaluationTotals totals = running_->Totals();
   next_lease_ = running_->next_lease();

@@ -9,10 +9,10 @@
 
 namespace lockstep::chief {
 
-class Evaluator {
+class EvaluationQueue {
  public:
   // As the arguments of Evaluation.
-  Evaluator(int64_t examples, int64_t range, absl::Duration patience);
+  EvaluationQueue(int64_t examples, int64_t range, absl::Duration patience);
 
   // Lease ids count from here, in place of 1. Before the first evaluation (CHECK).
   void CountLeasesFrom(uint64_t first);

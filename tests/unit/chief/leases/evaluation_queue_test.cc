@@ -1,4 +1,4 @@
-#include "chief/leases/evaluator.h"
+#include "chief/leases/evaluation_queue.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@ namespace {
 const WorkerIndex kA(0);
 
 TEST_CASE("one evaluation runs at a time; one that comes meanwhile is left out unless it must be") {
-  Evaluator evaluator(4, 4, absl::Seconds(30));
+  EvaluationQueue evaluator(4, 4, absl::Seconds(30));
   CHECK(evaluator.running() == nullptr);
   CHECK_FALSE(evaluator.LeaseOf(kA).has_value());
   CHECK(evaluator.Begin(GlobalStep(10), false));
@@ -37,7 +37,7 @@ TEST_CASE("one evaluation runs at a time; one that comes meanwhile is left out u
 }
 
 TEST_CASE("an answer to a lease that was given out before the count began changes nothing") {
-  Evaluator evaluator(4, 4, absl::Seconds(30));
+  EvaluationQueue evaluator(4, 4, absl::Seconds(30));
   evaluator.CountLeasesFrom(1000);
   REQUIRE(evaluator.Begin(GlobalStep(10), false));
   evaluator.Assign({kA}, absl::ZeroDuration());
