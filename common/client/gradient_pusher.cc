@@ -8,8 +8,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/client/pump.h"
 #include "common/client/push_plan.h"
+#include "common/client/serial_runner.h"
 #include "common/tensor/half_copy.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor_proto/convert.h"
@@ -205,7 +205,7 @@ class GradientPusher::Impl {
   GlobalStep local_step_ ABSL_GUARDED_BY(mutex_);
   Done<PushSummary> done_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Tensor>> spare_ ABSL_GUARDED_BY(mutex_);  // of TakeMemory
-  Pump pump_;
+  SerialRunner pump_;
 };
 
 GradientPusher::GradientPusher(PsData* ps, const PusherOptions& options)

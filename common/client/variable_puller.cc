@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/client/pull_plan.h"
-#include "common/client/pump.h"
+#include "common/client/serial_runner.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor_proto/convert.h"
 
@@ -289,7 +289,7 @@ class VariablePuller::Impl {
   GlobalStep asked_ ABSL_GUARDED_BY(mutex_);  // the version
   bool shares_values_ ABSL_GUARDED_BY(mutex_) = false;
   Done<GlobalStep> done_ ABSL_GUARDED_BY(mutex_);  // while a fetch is under way
-  Pump pump_;
+  SerialRunner pump_;
 };
 
 VariablePuller::VariablePuller(PsData* ps, const PullerOptions& options,

@@ -1,12 +1,13 @@
-#include "common/client/pump.h"
+#include "common/client/serial_runner.h"
 
 #include <utility>
 
 namespace lockstep {
 
-Pump::Pump(std::function<bool()> step) : step_(std::move(step)), waker_([this] { Run(); }) {}
+SerialRunner::SerialRunner(std::function<bool()> step)
+    : step_(std::move(step)), waker_([this] { Run(); }) {}
 
-void Pump::Run() {
+void SerialRunner::Run() {
   const Gate::Pass inside = gate_.Enter();
   if (!inside) return;
   {

@@ -14,20 +14,20 @@
 namespace lockstep {
 
 // Thread-safe.
-class Pump {
+class SerialRunner {
  public:
   // `step` does one thing and returns whether there may be more; called without locks.
-  explicit Pump(std::function<bool()> step);
-  ~Pump() { Close(); }
+  explicit SerialRunner(std::function<bool()> step);
+  ~SerialRunner() { Close(); }
 
   // Steps until there is nothing to do. Where another thread is at it already, that one goes on and
   // this call returns at once.
   void Run();
-  // Run, in a while, on a thread of the pump's.
+  // Run, in a while, on a thread of its own.
   void RunIn(absl::Duration delay) { waker_.WakeIn(delay); }
 
   // For each call in flight whose callback will touch what `step` works on. Holds nothing, and the
-  // call must not start, when the pump was closed.
+  // call must not start, when it was closed.
   std::shared_ptr<Gate::Pass> Hold() { return std::make_shared<Gate::Pass>(gate_.Enter()); }
   // No more steps; returns when none is under way and nothing is held.
   void Close() { gate_.Close(); }
