@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "ps/shard/orders.h"
 
 namespace lockstep::ps {
@@ -13,6 +14,12 @@ namespace lockstep::ps {
 // Filled under the lock, run once without it, by the same thread.
 class DeferredCallbacks {
  public:
+  DeferredCallbacks() = default;
+  DeferredCallbacks(DeferredCallbacks&&) = default;
+  // What was put in must have been run (CHECK): a callback that is forgotten is a caller that waits
+  // for ever.
+  ~DeferredCallbacks() { LOCKSTEP_CHECK(actions_.empty() && memory_.empty()); }
+
   template <typename T>
   void Answer(Done<T> done, absl::StatusOr<T> result) {
     actions_.push_back([done = std::move(done), result = std::move(result)]() mutable {
