@@ -18,7 +18,7 @@ Prefetcher::Prefetcher(int64_t ahead, int64_t last_step, const Make& make, Fill 
       free_.push_back(&slot);
     }
   }
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { FillSlots(); });
 }
 
 Prefetcher::~Prefetcher() {
@@ -67,25 +67,31 @@ void Prefetcher::Advance(int64_t step) {
 
 bool Prefetcher::MayFill() const { return !free_.empty() && next_step_ <= last_step_; }
 
-void Prefetcher::Run() {
+Prefetcher::Slot* Prefetcher::NextToFill() {
   absl::MutexLock lock(&mutex_);
   const auto awake = [this] {
     mutex_.AssertReaderHeld();
     return stopping_ || MayFill();
   };
-  while (true) {
-    mutex_.Await(absl::Condition(&awake));
-    if (stopping_) return;
-    Slot* slot = free_.back();
-    free_.pop_back();
-    slot->step = next_step_++;
-    filling_ = slot;
-    filling_wanted_ = true;
-    mutex_.Unlock();
+  mutex_.Await(absl::Condition(&awake));
+  if (stopping_) return nullptr;
+  filling_ = free_.back();
+  free_.pop_back();
+  filling_->step = next_step_++;
+  filling_wanted_ = true;
+  return filling_;
+}
+
+void Prefetcher::OnFilled(Slot* slot) {
+  absl::MutexLock lock(&mutex_);
+  (filling_wanted_ ? ready_ : free_).push_back(slot);
+  filling_ = nullptr;
+}
+
+void Prefetcher::FillSlots() {
+  while (Slot* const slot = NextToFill()) {
     fill_(slot->step, &slot->batches);
-    mutex_.Lock();
-    (filling_wanted_ ? ready_ : free_).push_back(slot);
-    filling_ = nullptr;
+    OnFilled(slot);
   }
 }
 

@@ -40,7 +40,10 @@ class Prefetcher {
     std::vector<Batch> batches;
   };
 
-  void Run();
+  // Of the thread that fills. Blocks until a slot is free and a step is wanted; null: the end.
+  Slot* NextToFill();
+  void OnFilled(Slot* slot);
+  void FillSlots();
   bool MayFill() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Puts slots that the consumer has passed by back to the free ones, and aims at `step`.
   void Advance(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
