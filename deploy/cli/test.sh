@@ -17,7 +17,8 @@ count_cases() {
       }'
 }
 
-# Reads Bazel's summary ("//a:b_test  (cached) PASSED in 0.1s") and prints the closing line.
+# print_count LOG STATUS: reads Bazel's summary ("//a:b_test  (cached) PASSED in 0.1s") and prints the
+# closing line. STATUS is Bazel's: where it failed without a summary, that counts as one failed.
 print_count() {
   sed -nE 's/^(\/\/[^ ]+) +(\(cached\) )?(PASSED|FLAKY|FAILED TO BUILD|FAILED|TIMEOUT|NO STATUS|INCOMPLETE).*/\1 \3/p' "$1" |
     while read -r label status; do
@@ -27,7 +28,13 @@ print_count() {
         "FAILED TO BUILD" | "NO STATUS") echo 0 1 ;;
         *) count_cases "$label" FAILED ;;
       esac
-    done | awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }'
+    done | awk -v status="$2" '
+      { passed += $1; failed += $2 }
+      END {
+        if (status != 0 && failed == 0) failed = 1
+        printf "%d passed, %d failed\n", passed, failed
+        exit failed > 0
+      }'
 }
 
 # Makes a Python for the tests in which programs of others read our files and call our services, and
@@ -57,7 +64,7 @@ run_tests() {
   run_bazel "testing" "$cache/test.log" test --config=unity --keep_going --test_summary=short "$@" || status=$?
   stop_own_server
   bazel_output "$cache/test.log"
-  print_count "$cache/test.log" || count=1
+  print_count "$cache/test.log" "$status" || count=1
   # Bazel's 4: there is no test among the targets.
   ((status == 0 && count == 0)) || exit 1
 }
