@@ -5,13 +5,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/cpus.h"
 #include "common/base/exit_code.h"
 #include "common/base/remedy.h"
 #include "common/base/standard_streams.h"
@@ -95,7 +95,7 @@ absl::StatusOr<Session> Open() {
   session.count = session.examples->num_examples();
   if (limit > 0) session.count = std::min(session.count, limit);
   int threads = absl::GetFlag(FLAGS_threads);
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (threads == 0) threads = UsableCpus();
   LOCKSTEP_ASSIGN_OR_RETURN(
       session.tower, Tower::Create(session.model.graph, {.batch = std::min(kBatch, session.count),
                                                          .threads = threads,

@@ -2,7 +2,6 @@
 // over.
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/cpus.h"
 #include "common/base/exit_code.h"
 #include "common/base/monotonic_wait.h"
 #include "common/base/quantity.h"
@@ -84,7 +84,7 @@ class Status {
 
 int Threads() {
   const int threads = absl::GetFlag(FLAGS_threads);
-  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return threads > 0 ? threads : UsableCpus();
 }
 
 // Registers as a new incarnation and takes part until the job ends.
