@@ -131,6 +131,11 @@ absl::Status CheckCheckpoint(const CheckpointDef& checkpoint) {
 }
 
 absl::Status CheckTransport(const TransportDef& transport) {
+  if (!TransportDef::SharedMemory_IsValid(transport.shared_memory())) {
+    return Broken("transport.shared_memory",
+                  absl::StrCat("expected COPY, MAP or OFF, got ", transport.shared_memory()),
+                  "name one of them, or leave it out for COPY");
+  }
   const DataType type = transport.wire_type();
   if (type == DATA_TYPE_UNSPECIFIED || absl::c_linear_search(kWireTypes, type)) {
     return absl::OkStatus();

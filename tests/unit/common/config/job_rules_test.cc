@@ -78,6 +78,8 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
            Case{"checkpoint { every_steps: 5 }", "checkpoint.folder: it is missing"},
            Case{"checkpoint { folder: 'c' keep_last: -1 }", "checkpoint.keep_last: expected"},
            Case{"checkpoint { folder: 'c\\000d' }", "checkpoint.folder: there is a NUL"},
+           Case{"transport { shared_memory: 7 }",
+                "transport.shared_memory: expected COPY, MAP or OFF, got 7"},
            Case{"transport { wire_type: FLOAT64 }",
                 "transport.wire_type: expected FLOAT32, BFLOAT16 or FLOAT16, got FLOAT64"},
            Case{"local { ps: 1 }", "local.workers: expected a number from 1"},
