@@ -61,11 +61,15 @@ grpc::Status Call(grpc::Channel* channel, const std::string& method, const std::
 }
 
 // The protobuf of grpc.health.v1 written by hand: request { service = 1 }, response { status = 1 }.
-int Health(grpc::Channel* channel, const std::string& service) {
+grpc::Status CheckHealth(grpc::Channel* channel, const std::string& service, std::string* reply) {
   const std::string request =
       service.empty() ? "" : std::string("\x0a") + static_cast<char>(service.size()) + service;
+  return Call(channel, "/grpc.health.v1.Health/Check", request, reply);
+}
+
+int Health(grpc::Channel* channel, const std::string& service) {
   std::string reply;
-  REQUIRE(Call(channel, "/grpc.health.v1.Health/Check", request, &reply).ok());
+  REQUIRE(CheckHealth(channel, service, &reply).ok());
   REQUIRE(reply.size() == 2);
   return reply[1];
 }
@@ -84,6 +88,16 @@ TEST_CASE("A server tells who it is, whether it lives and whether it is ready") 
   CHECK(Health(channel.get(), "ready") == kNotServing);
   (*running.server)->SetReady(true);
   CHECK(Health(channel.get(), "ready") == kServing);
+}
+
+TEST_CASE("The health of a service that is not known is not found") {
+  const Running running("ps", 0);
+  std::string reply;
+  const grpc::Status status =
+      CheckHealth(rpc::MakeChannel(running.address()).get(), "lockstep.ParameterServer", &reply);
+  CHECK(status.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK(status.error_message().find("expected none (is it alive?) or \"ready\"") !=
+        std::string::npos);
 }
 
 TEST_CASE("Reflection and channelz are served") {
