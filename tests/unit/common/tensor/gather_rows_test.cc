@@ -24,8 +24,10 @@ TEST_CASE("rows come in the order in which they are named, each as often as it i
 }
 
 TEST_CASE("no rows, and rows without bytes, need no memory") {
-  GatherRows(nullptr, 8, {}, nullptr);
-  GatherRows(nullptr, 0, std::vector<int64_t>{1, 2}, nullptr);
+  std::byte untouched{7};
+  GatherRows(nullptr, 8, {}, &untouched);
+  GatherRows(nullptr, 0, std::vector<int64_t>{1, 2}, &untouched);
+  CHECK(untouched == std::byte{7});
 }
 
 }  // namespace

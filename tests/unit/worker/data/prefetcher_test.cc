@@ -142,7 +142,7 @@ TEST_CASE("It can be destroyed while full, while filling and untouched") {
   };
   {
     Prefetcher prefetcher(4, kNoEnd, OneNumber, count);
-    prefetcher.Get(0);
+    CHECK(Number(prefetcher.Get(0)) == 0);
     full.WaitForNotification();
   }
 
@@ -156,7 +156,7 @@ TEST_CASE("It can be destroyed while full, while filling and untouched") {
   };
   {
     Prefetcher prefetcher(1, kNoEnd, OneNumber, wait);
-    prefetcher.Get(0);
+    CHECK(Number(prefetcher.Get(0)) == 0);
     filling.WaitForNotification();
     go_on.Notify();
   }
