@@ -244,6 +244,7 @@ class VariablePuller::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !values.in_place().empty() &&
            std::ranges::any_of(plan_.pieces(index), [this](const PullPlan::Piece& piece) {
+             mutex_.AssertHeld();
              return targets_[piece.target].in_place;
            });
   }

@@ -35,6 +35,7 @@ bool Shard::Impl::IsMade(const EpochState& state, size_t variable, size_t range)
 void Shard::Impl::BeginEarly(PushContext* push) {
   EpochState& state = *push->state;
   std::erase_if(push->early, [&](const ReadyChunk& ready) {
+    mutex_.AssertHeld();
     return phase_ == Phase::kFinished || !state.step.terms().has_value() ||
            state.step.IsTaken(ready.variable);
   });
