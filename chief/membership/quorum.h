@@ -32,7 +32,7 @@ struct QuorumRules {
 struct ReplicaCounts {
   uint32_t replicas = 0;     // that the job has
   uint32_t able = 0;         // live and have data
-  uint32_t out_of_data = 0;  // live, and push nothing any more
+  uint32_t out_of_data = 0;  // live, and push no more gradients
   // Of the step at hand: processes that began at it, without a token; stamps that went with workers
   // whose data ended. A worker that died is not among these: whether it had pushed nobody knows.
   int64_t starts = 0;

@@ -51,7 +51,7 @@ struct JobProgress {
   bool is_finished = false;
 };
 
-// From what each shard answers to SetView: an earlier chief can change nothing any more.
+// From what each shard answers to SetView: the calls of an earlier chief are refused.
 // FAILED_PRECONDITION naming the shard: it has no variables or is steps apart, where others have
 // trained (under kResume with exit code 138: all shards are to be ended); the job is to end before.
 absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,

@@ -53,7 +53,7 @@ class Drain {
   void Start();
   // Repeats what is due. Several times a second.
   void Tick();
-  // No further calls, and `on_done` is not called any more.
+  // Makes no further calls and does not call `on_done`.
   void Stop();
   // The newest term that the shard is known to have accepted.
   uint64_t TermOf(size_t shard) const { return terms_[shard]; }

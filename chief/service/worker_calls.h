@@ -58,7 +58,7 @@ class WorkerCalls {
 
   // Answers parked registrations that can go on. After any change of what they wait for.
   void AdmitParked();
-  // Gives out evaluation leases; whoever got one is told at once.
+  // Gives out evaluation leases and tells their workers at once.
   void AssignLeases();
   // Ends the leases of silent workers, answers what was parked for long. Several times a second.
   void Tick();

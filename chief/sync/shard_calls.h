@@ -30,7 +30,7 @@ class ShardCalls {
   void Finish() {
     if (!ended_) End(absl::OkStatus());
   }
-  // No further calls, and `done` is not called any more.
+  // Makes no further calls and does not call `done`.
   void Stop() { ended_ = true; }
 
   bool ended() const { return ended_; }

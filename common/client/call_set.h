@@ -21,7 +21,7 @@ class CallSet {
 
   // False after CancelAll: the call must not start.
   [[nodiscard]] bool Enter(grpc::ClientContext* context);
-  // There is nothing to cancel any more. The context goes, and gRPC's part of the call with it.
+  // The call has ended. Destroys its context, and gRPC's part of the call with it.
   void Ended(std::unique_ptr<grpc::ClientContext> context);
   // After Ended and the call's callback: the last that happens. A context holds its channel, and
   // gRPC's thread must not be the one that ends a channel.

@@ -105,7 +105,7 @@ void JoinedCalls::SendJoined(std::shared_ptr<const Waiting> sent) {
       absl::MutexLock lock(&mutex_);
       token_ = reply->push.next().token();
     }
-    // The verdicts last: whoever waits for them finds all the rest.
+    // The verdicts last: a caller that waits for them finds token and values.
     if (sent->pulled && reply.ok() && reply->values != nullptr) {
       sent->pulled(std::move(reply->values));
     } else if (sent->pulled) {

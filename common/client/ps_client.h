@@ -80,7 +80,7 @@ class PsData {
   // `done` is called. With `in_memory` in the header it has one span for each piece, in shared
   // memory (SharesGradient), that stays for as long as proto/ps.proto says; of a sparse gradient
   // that is its values, and the span of its row indices, anywhere, comes before. No place need be
-  // given. NOT_FOUND: the ps has not that memory (any more), send the bytes.
+  // given. NOT_FOUND: the ps does not have that memory, send the bytes.
   virtual void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
                     Done<PushReply> done) = 0;
   // Push with `next` in the header: parked until what it asks for is there, as proto/ps.proto says.

@@ -14,7 +14,7 @@ std::shared_ptr<const shm::Segment> SegmentOf(const SharedMemoryOptions& options
   return options.gradients == nullptr ? nullptr : options.gradients->segment();
 }
 
-// The ps may be ready for it later, or nobody wants it any more.
+// The ps may be ready for it later, or the caller has gone.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
          absl::IsFailedPrecondition(error) || absl::IsAborted(error) || absl::IsCancelled(error);

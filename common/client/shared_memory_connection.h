@@ -37,7 +37,7 @@ class SharedMemoryConnection {
   void Await(std::function<void(absl::StatusOr<bool>)> done);
   // Whether it ever was.
   bool was_attached() const;
-  // The ps does not know of it any more: the next Begin asks again.
+  // The ps has lost it: the next Begin asks again.
   void Lose();
 
   // Where in the worker's memory the bytes are; nullopt: the ps does not have them.

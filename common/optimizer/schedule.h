@@ -71,7 +71,7 @@ struct LearningRateSchedule {
 };
 
 // decay_steps must be positive and a piecewise schedule have one value more than boundaries
-// (CHECK): whoever reads the job file refuses the rest.
+// (CHECK): common/config refuses other job files.
 float LearningRateAt(const LearningRateSchedule& schedule, GlobalStep step);
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ class EventQueue {
       std::unique_ptr<grpc::CompletionQueue> queue = std::make_unique<grpc::CompletionQueue>());
   ~EventQueue() { Drain(); }
 
-  // Nothing is started on the queue any more; waits for what was. Not on its own thread.
+  // Waits for the operations in flight; none may be started afterwards. Not on its own thread.
   void Drain();
 
   grpc::CompletionQueue* queue() const { return queue_.get(); }

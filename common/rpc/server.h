@@ -20,7 +20,7 @@ class Service;
 struct ServerOptions {
   std::string address;    // "host:port" to listen on; port 0 picks one
   bool insecure = false;  // allow an address that is not loopback
-  std::string owner;      // "worker 1": named in errors, and compared with whoever holds the port
+  std::string owner;      // "worker 1": named in errors, compared with the owner of a taken port
   std::vector<rpc::Service*> services;  // not owned; outlive the server
   int queues = 1;                       // each with its thread
   // How long a host name that does not resolve is asked for again (--start_timeout), and what ends

@@ -15,7 +15,7 @@ namespace lockstep {
 //
 // The first signal stops with 130 (SIGINT) or 143 (SIGTERM); a second one while the process is
 // still ending ends it at once with the same code. SIGHUP and SIGPIPE are ignored: a daemon goes on
-// when its terminal closes or nobody reads its log any more.
+// when its terminal closes or the reader of its log has gone.
 class ShutdownSignal {
  public:
   ShutdownSignal();

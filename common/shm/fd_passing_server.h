@@ -22,7 +22,7 @@
 
 namespace lockstep::shm {
 
-// Thread-safe. Destruction takes nothing any more and returns when the thread has ended.
+// Thread-safe. Destruction stops accepting and joins the thread.
 class FdPassingServer {
  public:
   // What a peer brought, null for nothing; an error refuses it. On the server's thread, before the

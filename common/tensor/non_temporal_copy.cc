@@ -33,7 +33,7 @@ void NonTemporalCopy(void* to, const void* from, size_t bytes) {
 #endif
 }
 
-void CopyStretch(void* to, const void* from, size_t bytes, size_t part_bytes) {
+void CopyFragment(void* to, const void* from, size_t bytes, size_t part_bytes) {
   if (part_bytes >= kStreamedBytes) {
     NonTemporalCopy(to, from, bytes);
   } else {

@@ -12,8 +12,8 @@ inline constexpr size_t kStreamedBytes = size_t{256} << 10;
 
 // The areas do not overlap. Other threads see what was written after FlushStreams alone.
 void NonTemporalCopy(void* to, const void* from, size_t bytes);
-// A stretch of `part_bytes` that lie in stretches cut anywhere: so where they are kStreamedBytes.
-void CopyStretch(void* to, const void* from, size_t bytes, size_t part_bytes);
+// Copies one fragment of a buffer of `part_bytes`: non-temporal from kStreamedBytes on.
+void CopyFragment(void* to, const void* from, size_t bytes, size_t part_bytes);
 void FlushStreams();
 
 }  // namespace lockstep

@@ -42,7 +42,7 @@ bool SegmentedReader::Copy(uint64_t size, std::string* to) {
 bool SegmentedReader::CopyTo(std::span<std::byte> to) {
   std::byte* next = to.data();
   const bool all = ForEach(to.size(), [&](std::span<const std::byte> stretch) {
-    CopyStretch(next, stretch.data(), stretch.size(), to.size());
+    CopyFragment(next, stretch.data(), stretch.size(), to.size());
     next += stretch.size();
   });
   if (to.size() >= kStreamedBytes) FlushStreams();

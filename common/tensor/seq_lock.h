@@ -30,9 +30,8 @@ class SeqLock {
   // Of a writer.
   int64_t version() const { return version_.load(std::memory_order_relaxed); }
 
-  // For a reader that was told that the bytes hold `version`, after it has read them: whether it
-  // read that. They can have had it since a lower one, being the same in both; whoever changes them
-  // makes them a higher one.
+  // Whether a reader that was told `version`, and has read the bytes since, has read that version.
+  // A lower version of the lock is as good: the bytes have not changed since.
   bool StillHolds(int64_t version) const {
     Fence();
     const int64_t now = version_.load(std::memory_order_relaxed);

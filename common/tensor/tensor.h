@@ -64,7 +64,7 @@ struct MutableTensorView {
   operator TensorView() const { return {dtype, shape, data}; }
 };
 
-// Owns its memory, or keeps alive whoever does; movable, not copyable (Clone says that it copies).
+// Owns its memory, or shares its owner; movable, not copyable (use Clone).
 // Const access is thread-safe.
 class Tensor {
  public:

@@ -154,7 +154,7 @@ absl::StatusOr<pid_t> Start(const Command& command) {
   if (pid == 0) {
     Exec(launcher, log.get(), report_out.get(), arguments.data(), environment.data());
   }
-  setpgid(pid, pid);  // also here: whoever comes first, the group exists when we return
+  setpgid(pid, pid);  // in both processes: the group exists when this returns
   report_out.Close();
   int error = 0;
   ssize_t got;

@@ -19,7 +19,7 @@ class RunOutcome {
   enum class Phase {
     kRunning,
     kFinishing,    // the chief is done: the others end by themselves
-    kFailing,      // the run cannot succeed any more: whoever is left must be stopped
+    kFailing,      // the run has failed: the processes that are left must be stopped
     kInterrupted,  // the same, because the user said so
   };
 

@@ -94,7 +94,7 @@ absl::StatusOr<int> Up(Console* console) {
 
 int main(int argc, char** argv) {
   lockstep::OpenStandardStreams();
-  // The run goes on when nobody reads what is printed any more.
+  // The run goes on when the reader of its output has gone.
   lockstep::IgnoreBrokenPipes();
   lockstep::deploy::Supervisor::BlockSignals();
   if (const auto flags = lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc,

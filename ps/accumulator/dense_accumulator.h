@@ -1,7 +1,6 @@
 // The conditional accumulator of dense gradients: sums in the order of arrival, in the gradients'
-// own dtype, of which a float32 one takes what is narrower, too. It holds what was pushed and
-// leaves the adding to whoever uses what was taken, so that one pass over memory can sum the
-// gradients and apply them.
+// own dtype, of which a float32 one takes what is narrower, too. It holds the
+// gradients and leaves the sum to its caller, so that one pass over memory can sum and apply them.
 #pragma once
 
 #include "absl/container/inlined_vector.h"

@@ -17,7 +17,7 @@ WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
 // Of the version that is released, whatever it says itself.
 std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& request);
 DequeueOrder FromProto(const DequeueTokenRequest& request);
-// Without what is to be had in memory: that is for whoever knows what the worker has attached.
+// Does not set `in_memory`: PullCall does, because it knows what the worker has mapped.
 // INVALID_ARGUMENT: an unknown element type.
 absl::StatusOr<PullOrder> FromProto(const PullRequest& request);
 // Without the payload. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.

@@ -18,7 +18,7 @@ struct PsServerOptions {
   bool insecure = false;
   absl::Duration name_patience = absl::ZeroDuration();  // these two as in ServerOptions
   const MonotonicNotification* stop = nullptr;
-  SharedMemoryRegistry* memory = nullptr;  // outlives the server; null: tensors travel in messages
+  SharedMemoryRegistry* memory = nullptr;  // outlives the server; null: no shared memory
   PsIdentity identity;
   PsEvents events;
 };

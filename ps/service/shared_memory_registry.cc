@@ -27,7 +27,7 @@ AttachMemoryReply NotToBeHad(absl::string_view reason) {
 std::optional<ValueMemory> SharedMemoryRegistry::MakeValues(uint64_t bytes) {
   absl::StatusOr<std::shared_ptr<shm::Segment>> segment = shm::Segment::Create(kSegmentName, bytes);
   if (!segment.ok()) {
-    log::Info(absl::StrCat("tensors travel in messages: ", segment.status().message()));
+    log::Info(absl::StrCat("shared memory unavailable, using gRPC: ", segment.status().message()));
     return std::nullopt;
   }
   decltype(attached_) gone;  // unmapped without the lock

@@ -14,7 +14,7 @@ bool MayBeCopied(absl::Span<const ResolvedPiece> pieces);
 
 // `result` has the whole value for each piece that names rows or is of a table: puts a copy of what
 // the piece wants in its place. `pieces` are those of the result. UNAVAILABLE: the rows of that
-// version are not kept any more.
+// version are no longer kept.
 absl::Status CopyOut(absl::Span<const ResolvedPiece> pieces, PullResult* result);
 
 }  // namespace lockstep::ps

@@ -8,10 +8,10 @@
 namespace lockstep::ps {
 
 // Push; then, if the gradient counts as a whole or the shard has closed its step, the token, and
-// with it the values. `done` comes when all is there, as in Shard, or at once where nothing is to
-// be waited for: whoever is told PENDING or STALE has something to do. An error is that of the
-// push. What cannot be had is missing, and DequeueToken and Pull say why. `shard` answers before it
-// goes.
+// with it the values. `done` comes when all is there, as in Shard, or at once where
+// there is nothing to wait for: after PENDING or STALE the caller has something to do. An error is
+// that of the push. Token and values are best effort; DequeueToken and Pull report their errors.
+// `shard` answers before it goes.
 void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Done<PushPullResult> done);
 
 }  // namespace lockstep::ps

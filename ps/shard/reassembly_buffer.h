@@ -16,7 +16,7 @@
 namespace lockstep::ps {
 
 // One variable of one push while it comes in. The fields are guarded by the shard's lock, except
-// that a range of the buffer's bytes is written, without the lock, by whoever claimed it.
+// that the push which has claimed a range of the buffer writes it without the lock.
 struct PartialGradient {
   // The others of the worker, and of the variable: the reassembly's.
   struct Links {

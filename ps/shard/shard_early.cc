@@ -44,8 +44,8 @@ void Shard::Impl::BeginEarly(PushContext* push) {
     VariableEntry& hosted = *state.variables[ready.variable];
     std::optional<DenseUpdate>& update = hosted.early.update;
     if (!update.has_value()) {
-      // All replicas have this step's token: nobody needs the version before it any more, and its
-      // memory may be that of the next.
+      // All replicas have this step's token: the version before it is no longer needed,
+      // and its memory may hold the next.
       hosted.variable.DropPrevious().reset();
       update.emplace(state.step.shard_step(), state.step.terms()->learning_rate, *hosted.rule,
                      state.scalars, &hosted.variable);

@@ -246,7 +246,7 @@ class Shard::Impl {
   ClosedStep ClosedNow(GlobalStep step) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Asynchronous.
-  // It applies nothing any more.
+  // True once the last step has been applied.
   bool HasStopped(const EpochState& state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets the step at hand close with the next gradient, unless the shard has stopped or pauses.
   void GrantItself(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -117,7 +117,7 @@ Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushContext*
     ++duplicates_;
     return known;
   }
-  // After the end nothing is counted any more, not even as stale.
+  // After the end no gradient is counted, not even as stale.
   if (phase_ == Phase::kFinished || HasStopped(state)) return Verdict::kStale;
   if (state.step.IsStale(variable, order.local_step)) {
     return Decide(&state, push->key, variable, Verdict::kStale);

@@ -1,8 +1,8 @@
 // A dense gradient that lies where it was received: in the memory of messages, in pieces cut
 // anywhere. It is copied by those who sum it, a block at a time, while the block is in their cache.
 //
-// It is cut into ranges of elements, each of which can be read as soon as it is whole, and let go
-// when it is not wanted any more.
+// It is cut into ranges of elements, each of which can be read as soon as it is whole, and released
+// after its last reader.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace lockstep::ps {
 // others do so with other ranges, or add to them.
 class GradientParts {
  public:
-  // What a message brought: its pieces, which whoever holds the vector keeps.
+  // The pieces of a message; the owner of the vector keeps their memory.
   using Payload = std::vector<std::span<const std::byte>>;
 
   // Of the whole gradient; the last range may be shorter than `range_elements`.
@@ -39,7 +39,7 @@ class GradientParts {
   bool IsWhole(size_t range) const { return ranges_[range].received == BytesOf(range); }
   // Elements [first, first + count) of one range, which is whole and has not been let go (CHECK).
   void Copy(size_t first, size_t count, std::byte* to) const;
-  // Its memory may go, and if only a part of it has come, what comes yet is not kept either.
+  // Releases the range. Bytes of it that arrive later are dropped.
   void LetGo(size_t range);
 
  private:

@@ -37,7 +37,7 @@ class TokenPolicy {
   virtual void Succeed(WorkerIndex worker) = 0;
   // The global step has moved to `step`.
   virtual Handouts Commit(GlobalStep step) = 0;
-  // No tokens are made any more. Who waits in vain is told so.
+  // Makes no more tokens. Workers that wait in vain are told so.
   virtual Handouts Close() = 0;
   // Undoes Close: tokens are made again, beginning with those that the commit of `step` would have
   // made. Nothing happens when it is not closed.
@@ -51,7 +51,7 @@ class TokenPolicy {
 std::unique_ptr<TokenPolicy> MakePerReplicaTokens(GlobalStep start);
 
 // FIFO: TensorFlow's token queue to the letter. `initial` tokens stamped `start`, then
-// `tokens_per_step` at each commit; whoever asks first is served first, and one worker may take
+// `tokens_per_step` at each commit; served in the order of the calls; one worker may take
 // several of one step. Closed, it hands out what is left.
 std::unique_ptr<TokenPolicy> MakeFifoTokens(GlobalStep start, int64_t initial,
                                             int64_t tokens_per_step);

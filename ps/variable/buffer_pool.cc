@@ -47,14 +47,14 @@ ValueBuffer BufferIn(SharedBuffer place, DType dtype, const Shape& shape) {
 std::shared_ptr<BufferPool> BufferPool::Create(DType dtype, const Shape& shape,
                                                std::vector<SharedBuffer> places) {
   LOCKSTEP_CHECK(places.size() <= kMaxPlaces);
-  std::shared_ptr<BufferPool> recycler(new BufferPool(dtype, shape));
-  recycler->num_places_ = static_cast<int>(places.size());
+  std::shared_ptr<BufferPool> pool(new BufferPool(dtype, shape));
+  pool->num_places_ = static_cast<int>(places.size());
   for (SharedBuffer& place : places) {
-    PutInto(recycler->free_places_,
+    PutInto(pool->free_places_,
             std::make_unique<ValueBuffer>(BufferIn(std::move(place), dtype, shape)));
-    ++recycler->num_buffers_;
+    ++pool->num_buffers_;
   }
-  return recycler;
+  return pool;
 }
 
 std::shared_ptr<ValueBuffer> BufferPool::Adopt(Tensor value, GlobalStep version) {

@@ -9,12 +9,12 @@
 namespace lockstep::ps {
 
 LowPrecisionCache::LowPrecisionCache(const Shape& shape)
-    : recyclers_({BufferPool::Create(DType::kFloat16, shape),
-                  BufferPool::Create(DType::kBFloat16, shape)}) {}
+    : pools_({BufferPool::Create(DType::kFloat16, shape),
+              BufferPool::Create(DType::kBFloat16, shape)}) {}
 
 BufferPool& LowPrecisionCache::RecyclerOf(DType type) const {
   LOCKSTEP_CHECK(IsHalfWidth(type));
-  return *recyclers_[type == DType::kFloat16 ? 0 : 1];
+  return *pools_[type == DType::kFloat16 ? 0 : 1];
 }
 
 std::shared_ptr<const Tensor> LowPrecisionCache::Of(const std::shared_ptr<const Tensor>& value,

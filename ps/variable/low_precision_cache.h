@@ -34,7 +34,7 @@ class LowPrecisionCache {
 
   BufferPool& RecyclerOf(DType type) const;
 
-  const std::array<std::shared_ptr<BufferPool>, 2> recyclers_;  // by type
+  const std::array<std::shared_ptr<BufferPool>, 2> pools_;  // by type
   std::vector<Made> made_;  // of values that somebody can still read
   // What was asked for last; float32: nothing.
   std::atomic<DType> wanted_ = DType::kFloat32;

@@ -53,8 +53,7 @@ class Table {
   void MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(const Change&)> make);
 
   // Copies rows of `version`, in any order, one after the other; or bytes of the whole value.
-  // False, and nothing can be said of what was copied, when the version is not readable (any more,
-  // or yet).
+  // False when the version is not readable, yet or any longer: the copied bytes are undefined.
   bool CopyRows(GlobalStep version, std::span<const int64_t> rows, std::byte* to) const;
   bool CopyBytes(GlobalStep version, uint64_t offset, std::span<std::byte> to) const;
 

@@ -10,16 +10,16 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
       dtype_(value.dtype()),
       shape_(value.shape()),
       num_bytes_(value.num_bytes()),
-      recycler_(BufferPool::Create(value.dtype(), value.shape(), places)),
+      pool_(BufferPool::Create(value.dtype(), value.shape(), places)),
       narrow_values_(value.shape()),
       slots_(std::move(slots)),
       version_(version),
       unchanged_since_(version) {
   std::shared_ptr<ValueBuffer> first;
   if (places.empty()) {
-    first = recycler_->Adopt(std::move(value), version);
+    first = pool_->Adopt(std::move(value), version);
   } else {
-    first = recycler_->Take();
+    first = pool_->Take();
     Copy(std::as_const(value).view(), first->tensor.view());
     first->version = version;
   }
@@ -35,7 +35,7 @@ Variable::Variable(std::string name, std::shared_ptr<Table> table, GlobalStep ve
       shape_(table->value()->shape()),
       num_bytes_(table->value()->num_bytes()),
       table_(std::move(table)),
-      recycler_(BufferPool::Create(dtype_, shape_)),
+      pool_(BufferPool::Create(dtype_, shape_)),
       narrow_values_(shape_),
       slots_(std::move(slots)),
       version_(version),
@@ -78,7 +78,7 @@ void Variable::Publish(NextValue next) {
 void Variable::PublishUnchanged() { version_ = version_.next(); }
 
 std::shared_ptr<ValueBuffer> Variable::TakeCopy() {
-  std::shared_ptr<ValueBuffer> copy = recycler_->Take();
+  std::shared_ptr<ValueBuffer> copy = pool_->Take();
   Copy(value_->view(), copy->tensor.view());
   return copy;
 }

@@ -53,7 +53,7 @@ class Variable {
 
   GlobalStep newest_version() const { return version_; }
   const std::shared_ptr<const Tensor>& newest() const { return value_; }
-  // nullptr when it is not readable (any more, or yet).
+  // nullptr when it is not readable, yet or any longer.
   std::shared_ptr<const Tensor> At(GlobalStep version) const;
   // A value of this float32 variable in half the width: `type` is float16 or bfloat16 (CHECK).
   std::shared_ptr<const Tensor> Narrowed(const std::shared_ptr<const Tensor>& value, DType type) {
@@ -74,7 +74,7 @@ class Variable {
   void PublishUnchanged();
 
   // With any contents.
-  std::shared_ptr<ValueBuffer> TakeBuffer() { return recycler_->Take(); }
+  std::shared_ptr<ValueBuffer> TakeBuffer() { return pool_->Take(); }
   // For the same value in half the width, where such are pulled; otherwise null.
   std::shared_ptr<ValueBuffer> TakeNarrowBuffer() { return narrow_values_.TakeBuffer(); }
   // With the newest value, to be changed in place.
@@ -82,7 +82,7 @@ class Variable {
   // What is in these buffers, the second of which may be null, as the version after the newest.
   NextValue Finish(std::shared_ptr<ValueBuffer> value, std::shared_ptr<ValueBuffer> narrow) const;
   // Bytes of versions that exist only because somebody still reads them.
-  uint64_t ExtraBytes() const { return static_cast<uint64_t>(recycler_->num_extra()) * num_bytes_; }
+  uint64_t ExtraBytes() const { return static_cast<uint64_t>(pool_->num_extra()) * num_bytes_; }
   absl::Span<const MutableTensorView> slots() const { return slot_views_; }
 
  private:
@@ -92,7 +92,7 @@ class Variable {
   const Shape shape_;
   const size_t num_bytes_;
   const std::shared_ptr<Table> table_;
-  const std::shared_ptr<BufferPool> recycler_;
+  const std::shared_ptr<BufferPool> pool_;
   LowPrecisionCache narrow_values_;
   std::vector<Tensor> slots_;
   std::vector<MutableTensorView> slot_views_;

@@ -64,7 +64,7 @@ TEST_CASE("Tensors lie in shared memory unless the job says otherwise") {
     CHECK(SegmentsInTime(cluster, cluster.ps(0), shares ? 3 : 0) == (shares ? 3 : 0));
     CHECK(SegmentsInTime(cluster, cluster.worker(0), shares ? 2 : 0) == (shares ? 2 : 0));
     const std::string log = cluster.worker(0).Output();
-    CHECK(absl::StrContains(log, "lie in shared memory") == shares);
+    CHECK(absl::StrContains(log, "shares memory with") == shares);
   }
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("The memory of a worker that is killed goes with it, and its successor
   INFO(cluster.Logs());
   CHECK(SegmentsInTime(cluster, cluster.ps(0), 2) == 2);
   Process successor(cluster.Worker(1));
-  REQUIRE(successor.WaitForOutput("lie in shared memory", kWhole));
+  REQUIRE(successor.WaitForOutput("shares memory with", kWhole));
   CHECK(SegmentsInTime(cluster, cluster.ps(0), 3) == 3);
   CHECK(SegmentsInTime(cluster, cluster.worker(0), 2) == 2);
 }

@@ -57,8 +57,8 @@ class VariableCache {
   // still to come, and returns at once; the next fetch waits for that. Whoever asks must be sure
   // that nobody can want one of before. Without `rows` the dense ones alone.
   void FetchAhead(GlobalStep version, std::span<const std::span<const int64_t>> rows = {});
-  // Fetch of kNewest: version_of tells what came. Something comes from each shard that has
-  // variables, if need be a row that nobody asked for.
+  // Fetch of kNewest: version_of tells the versions. Requests at least one row from every shard
+  // with variables, so that its version is known.
   absl::Status FetchNewest(std::span<const std::span<const int64_t>> rows);
 
   // views()[i] is variable i; of a sparse one [rows, ...], the rows last fetched. Valid until the

@@ -50,7 +50,7 @@ class Prefetcher {
 
   const int64_t last_step_;
   const Fill fill_;
-  std::vector<Slot> slots_;  // a slot's content belongs to whoever took it out of the lists below
+  std::vector<Slot> slots_;  // a slot in none of the lists below belongs to its user
 
   mutable absl::Mutex mutex_;
   std::vector<Slot*> free_ ABSL_GUARDED_BY(mutex_);

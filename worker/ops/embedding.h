@@ -1,6 +1,6 @@
 // Looks up the row of a table for each index of an example, and puts the rows side by side or adds
 // them up. Variable: table [rows, dim], or some rows of it (ForwardArgs::rows). An index is a whole
-// number in [0, rows) whose row is there: whoever reads the data sees to that.
+// number in [0, rows) whose row is there; worker/data checks it.
 //
 // The gradient of a row is the sum over its occurrences in the order of the examples, whatever the
 // number of threads. Indices have none.

@@ -48,7 +48,7 @@ void Heartbeat::Leave(absl::Duration limit) {
   }
   HeartbeatRequest request = MakeRequest();
   request.set_leaving(true);
-  // The answer may come when nobody waits for it any more.
+  // The answer may come after the wait has timed out.
   const auto answered = std::make_shared<MonotonicNotification>();
   chief_->Heartbeat(request, [this, answered](const absl::StatusOr<HeartbeatReply>&) {
     answered->Notify();

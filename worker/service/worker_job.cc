@@ -156,7 +156,7 @@ void WorkerJob::MakeMemory() {
   if (memory.ok()) {
     memory_ = *std::move(memory);
   } else {
-    log::Info(absl::StrCat("tensors travel in messages: ", memory.status().message()));
+    log::Info(absl::StrCat("shared memory unavailable, using gRPC: ", memory.status().message()));
   }
 }
 
@@ -165,9 +165,9 @@ std::unique_ptr<PsData> WorkerJob::Connect(size_t shard) {
   SharedMemoryOptions memory;
   memory.gradients = memory_.get();
   memory.told = [name](const absl::Status& status) {
-    log::Info(status.ok() ? absl::StrCat("tensors from and to ", name, " lie in shared memory")
-                          : absl::StrCat("tensors from and to ", name,
-                                         " travel in messages: ", status.message()));
+    log::Info(status.ok() ? absl::StrCat("shares memory with ", name)
+                          : absl::StrCat("shared memory with ", name,
+                                         " unavailable, using gRPC: ", status.message()));
   };
   return MakePsData(
       {.address = options_.ps_addresses[shard], .name = name, .queue = options_.queue},

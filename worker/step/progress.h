@@ -1,5 +1,5 @@
-// What a worker is doing, written by its training thread and read by whoever asks (heartbeat,
-// status). Thread-safe.
+// What a worker is doing, written by its training thread and read by heartbeat and
+// status. Thread-safe.
 #pragma once
 
 #include <string>

@@ -59,7 +59,7 @@ struct StepParts {
   Pipeline* data = nullptr;
   BatchRows* rows = nullptr;
   Progress* progress = nullptr;
-  Timeline* timeline = nullptr;  // null: nobody wants to know
+  Timeline* timeline = nullptr;  // may be null
 };
 
 // Used by one thread.

@@ -151,19 +151,19 @@ TEST_CASE("a reader keeps its version unchanged, and the next step does not wait
 }
 
 TEST_CASE("what slow readers held beyond three buffers is let go when they have read") {
-  const auto recycler = BufferPool::Create(DType::kFloat32, Shape({4}));
+  const auto pool = BufferPool::Create(DType::kFloat32, Shape({4}));
   std::vector<std::shared_ptr<const Tensor>> readers;
   const auto read_one_more = [&](std::shared_ptr<ValueBuffer> buffer) {
     buffer->version = GlobalStep(0);
     readers.push_back(BufferPool::Share(std::move(buffer)));
   };
-  read_one_more(recycler->Adopt(Of(1), GlobalStep(0)));
-  for (int i = 0; i < 4; ++i) read_one_more(recycler->Take());
-  CHECK(recycler->num_buffers() == 5);
+  read_one_more(pool->Adopt(Of(1), GlobalStep(0)));
+  for (int i = 0; i < 4; ++i) read_one_more(pool->Take());
+  CHECK(pool->num_buffers() == 5);
   readers.clear();
-  CHECK(recycler->num_buffers() == 3);
-  for (int i = 0; i < 3; ++i) read_one_more(recycler->Take());
-  CHECK(recycler->num_buffers() == 3);
+  CHECK(pool->num_buffers() == 3);
+  for (int i = 0; i < 3; ++i) read_one_more(pool->Take());
+  CHECK(pool->num_buffers() == 3);
 }
 
 TEST_CASE("with places nothing stays on the heap") {
@@ -172,17 +172,17 @@ TEST_CASE("with places nothing stays on the heap") {
   for (int i = 0; i < 3; ++i) {
     places.push_back({static_cast<std::byte*>(memory->data()) + i * 128, memory});
   }
-  const auto recycler = BufferPool::Create(DType::kFloat32, Shape({4}), std::move(places));
+  const auto pool = BufferPool::Create(DType::kFloat32, Shape({4}), std::move(places));
   std::vector<std::shared_ptr<const Tensor>> readers;
   for (int i = 0; i < 5; ++i) {
-    std::shared_ptr<ValueBuffer> buffer = recycler->Take();
+    std::shared_ptr<ValueBuffer> buffer = pool->Take();
     buffer->version = GlobalStep(i);
     readers.push_back(BufferPool::Share(std::move(buffer)));
   }
-  CHECK(recycler->num_buffers() == 5);
+  CHECK(pool->num_buffers() == 5);
   readers.clear();
-  CHECK(recycler->num_buffers() == 3);
-  for (int i = 0; i < 3; ++i) CHECK(recycler->Take()->seq_lock != nullptr);
+  CHECK(pool->num_buffers() == 3);
+  for (int i = 0; i < 3; ++i) CHECK(pool->Take()->seq_lock != nullptr);
 }
 
 TEST_CASE("a copy has the newest value and leaves it alone") {
