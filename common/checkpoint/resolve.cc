@@ -15,7 +15,6 @@
 namespace lockstep {
 namespace {
 
-
 absl::Status VerifyCheckpoint(const std::string& folder) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(folder));
   return reader.Verify();

@@ -1,5 +1,5 @@
-// The one wrapper over spdlog. Lines go to stderr: time, level, role and task, message. A message is
-// one line, whatever text of a peer it quotes: control characters are escaped, its end is cut.
+// The one wrapper over spdlog. Lines go to stderr: time, level, role and task, message. A message
+// is one line, whatever text of a peer it quotes: control characters are escaped, its end is cut.
 // Thread-safe.
 #pragma once
 

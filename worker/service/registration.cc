@@ -27,11 +27,10 @@ absl::StatusOr<RegisterTaskReply> CallOnce(ChiefClient* chief, const RegisterTas
 
 absl::Status NotReached(const RegistrationOptions& options, absl::Duration waited,
                         const absl::Status& failure) {
-  return absl::UnavailableError(
-      absl::StrCat(options.chief_name, " was not reached for ", DurationText(waited), ": ",
-                   failure.message(),
-                   ". Remedy: start it, or correct its address in the cluster spec; "
-                   "--start_timeout sets how long to wait"));
+  return absl::UnavailableError(absl::StrCat(
+      options.chief_name, " was not reached for ", DurationText(waited), ": ", failure.message(),
+      ". Remedy: start it, or correct its address in the cluster spec; "
+      "--start_timeout sets how long to wait"));
 }
 
 }  // namespace

@@ -103,7 +103,8 @@ TEST_CASE("each warning of the chief is told once, whoever tells it first") {
 }
 
 TEST_CASE("a job that has made no step has no loss, no speed and no time left") {
-  const ProcessStatus status = Parse(R"(role: "chief" state: "training" global_step: 40 uptime_seconds: 7
+  const ProcessStatus status =
+      Parse(R"(role: "chief" state: "training" global_step: 40 uptime_seconds: 7
       job { name: "j" max_steps: 100 start_step: 40
             members { state: "absent" } shards { state: "up" } })");
   CHECK(JobProgress::Line(status) == "step 40/100");
