@@ -57,13 +57,14 @@ std::string DurationText(absl::Duration duration) {
 std::string RateText(double per_second) {
   if (!std::isfinite(per_second) || per_second < 0 || per_second > 1e18) return "?";
   if (per_second >= 1000) return WithCommas(std::llround(per_second));
-  return absl::StrFormat(per_second >= 10 ? "%.1f" : "%.2f", per_second);
+  return per_second >= 10 ? absl::StrFormat("%.1f", per_second)
+                          : absl::StrFormat("%.2f", per_second);
 }
 
 std::string LossText(double loss) {
   if (std::isnan(loss)) return "nan";  // printf writes the sign of one, too
   // From here on four decimals say nothing, and before long there are none.
-  return absl::StrFormat(std::abs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
+  return std::abs(loss) < 1e6 ? absl::StrFormat("%.4f", loss) : absl::StrFormat("%.4g", loss);
 }
 
 }  // namespace lockstep

@@ -76,8 +76,8 @@ class Tree {
     Copy("deploy/packages.txt");
     Copy("tests/interop/requirements.txt");
     Copy("tests/oracle/requirements.txt");
-    for (const char* name :
-         {"bench", "build", "compile_commands", "job", "oracle", "packages", "test", "venv"}) {
+    for (const char* name : {"bench", "build", "check", "compile_commands", "job", "oracle",
+                             "packages", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
     folder_.Write("common/base/version.h", "inline constexpr char kVersion[] = \"1.2.3\";\n");
