@@ -19,11 +19,13 @@ using nlohmann::json;
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kCleanEnd = absl::Seconds(5);
 constexpr int kForeverSteps = 1'000'000;
+// Seconds: a job that is still there when its step 50 has been seen.
+constexpr int kManySteps = 4'000;
 constexpr char kShortLease[] = "--lease=2";
 
 TEST_CASE("SHRINK: a job of two goes on with one when the other is killed") {
   Cluster cluster(2, 2);
-  cluster.StartAll({.max_steps = 600, .sync = "quorum_policy: SHRINK"}, {kShortLease});
+  cluster.StartAll({.max_steps = kManySteps, .sync = "quorum_policy: SHRINK"}, {kShortLease});
   REQUIRE(cluster.WaitForStep(20, kWhole));
   cluster.worker(1).Signal(SIGKILL);
   const auto code = cluster.chief().Wait(kWhole);
@@ -33,7 +35,7 @@ TEST_CASE("SHRINK: a job of two goes on with one when the other is killed") {
   CHECK(worker == 0);
   CHECK_THAT(cluster.chief().Output(), Contains("steps go on with 1 of 2 gradients; worker 1 ("));
   const json summary = json::parse(cluster.Summary());
-  CHECK(summary["steps"] == 600);
+  CHECK(summary["steps"] == kManySteps);
   CHECK(summary["test_accuracy"] > 0.8);
 }
 

@@ -23,6 +23,8 @@ using nlohmann::json;
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kCleanEnd = absl::Seconds(2);
 constexpr int kForeverSteps = 1'000'000;
+// Seconds: a job that is still there when its step 50 has been seen.
+constexpr int kManySteps = 4'000;
 
 TEST_CASE("when the job is done every process exits 0 within 2 seconds, unasked") {
   Cluster cluster(2, 3);
@@ -40,7 +42,7 @@ TEST_CASE("when the job is done every process exits 0 within 2 seconds, unasked"
 
 TEST_CASE("a worker killed in mid-run is the backup's turn: the job finishes") {
   Cluster cluster(2, 3);
-  cluster.StartAll({.max_steps = 400, .sync = "replicas_to_aggregate: 2"});
+  cluster.StartAll({.max_steps = kManySteps, .sync = "replicas_to_aggregate: 2"});
   REQUIRE(cluster.WaitForStep(50, kWhole));
   cluster.worker(1).Signal(SIGKILL);
   CHECK(cluster.chief().Wait(kWhole) == 0);
@@ -48,7 +50,7 @@ TEST_CASE("a worker killed in mid-run is the backup's turn: the job finishes") {
   INFO(cluster.Logs());
   for (int i : {0, 2}) CHECK(cluster.worker(i).Wait(deadline - absl::Now()) == 0);
   for (int i = 0; i < 2; ++i) CHECK(cluster.ps(i).Wait(deadline - absl::Now()) == 0);
-  CHECK(json::parse(cluster.Summary())["steps"] == 400);
+  CHECK(json::parse(cluster.Summary())["steps"] == kManySteps);
 }
 
 TEST_CASE("without a backup a killed worker is named, by status and log, within 15 seconds") {
@@ -69,7 +71,7 @@ TEST_CASE("without a backup a killed worker is named, by status and log, within 
 
 TEST_CASE("a needed worker that was killed and is started again goes on where the job is") {
   Cluster cluster(1, 2);
-  cluster.StartAll({.max_steps = 200});
+  cluster.StartAll({.max_steps = kManySteps});
   REQUIRE(cluster.WaitForStep(20, kWhole));
   cluster.worker(1).Signal(SIGKILL);
   REQUIRE(cluster.worker(1).Wait(absl::Seconds(5)) == 137);
@@ -78,7 +80,7 @@ TEST_CASE("a needed worker that was killed and is started again goes on where th
   const auto code = successor.Wait(kCleanEnd);
   INFO(cluster.Logs() << "successor:\n" << successor.Output());
   CHECK(code == 0);
-  CHECK(json::parse(cluster.Summary())["steps"] == 200);
+  CHECK(json::parse(cluster.Summary())["steps"] == kManySteps);
 }
 
 TEST_CASE("each process that is told to end by SIGTERM does so within 5 seconds with code 143") {
