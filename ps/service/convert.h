@@ -14,7 +14,7 @@ CreateVariablesReply ToProto(const CreatedVariables& created);
 GrantOrder FromProto(const GrantRequest& request);
 Command FromProto(const lockstep::Command& command);
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
-// Of the version that is released, whatever it says itself.
+// The evaluation of the version that is released; its own version field is not read.
 std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& request);
 DequeueOrder FromProto(const DequeueTokenRequest& request);
 // Does not set `in_memory`: PullCall does, because it knows what the worker has mapped.
