@@ -23,7 +23,7 @@ absl::Status TooFewWorkers(absl::string_view what, absl::string_view remedy) {
 
 ReplicaCounts JobRun::CountReplicas(GlobalStep step) {
   // A shard may not know yet who is gone: it would count late pushes of theirs beside fewer others.
-  // So a worker counts while it is a member at any shard.
+  // So a worker counts from when all shards have it as a member until none has.
   const bool shrinks = quorum_rules_.on_shortage == OnShortage::kShrink;
   ReplicaCounts counts =
       membership_.CountFor(step, shrinks ? views_->confirmed() : membership_.Live());

@@ -22,9 +22,9 @@ class Segment {
   // RESOURCE_EXHAUSTED: the machine or the control group has not so much (AvailableMemory). `name`
   // is seen in /proc/PID/maps.
   static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
-  // A peer's, for reading. It costs page tables alone, whatever its size: INVALID_ARGUMENT when its
-  // maker has not taken all of its memory, which a reader would then take; when it is no segment,
-  // or its size could still change.
+  // Maps a peer's segment for reading. It costs page tables alone. INVALID_ARGUMENT: no segment; one
+  // whose size could still change; one whose maker has not taken all of its memory, because its
+  // readers would take the rest.
   static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor);
   ~Segment();
 
