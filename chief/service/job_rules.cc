@@ -44,7 +44,7 @@ std::vector<uint32_t> CountVariables(const JobPlan& plan) {
   return counts;
 }
 
-std::optional<EvaluationQueue> MakeEvaluator(const JobPlan& plan) {
+std::optional<EvaluationQueue> MakeEvaluationQueue(const JobPlan& plan) {
   if (plan.examples.test == 0) return std::nullopt;
   const int64_t workers = static_cast<int64_t>(plan.cluster.workers.size());
   return std::make_optional<EvaluationQueue>(

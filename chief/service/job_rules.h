@@ -21,7 +21,7 @@ std::vector<std::string> ShardNames(const ClusterSpec& cluster);
 std::vector<uint32_t> CountVariables(const JobPlan& plan);
 
 // Nothing without a test set.
-std::optional<EvaluationQueue> MakeEvaluator(const JobPlan& plan);
+std::optional<EvaluationQueue> MakeEvaluationQueue(const JobPlan& plan);
 Milestones EvaluateAt(const JobPlan& plan);
 Milestones SaveAt(const JobPlan& plan);
 

@@ -42,8 +42,9 @@ JobRun::JobRun(JobPlan plan, JobRunOptions options, std::vector<PsControl*> shar
       variables_per_gradient_(VariablesPerGradient(plan_)),
       started_(clock->Monotonic()),
       membership_(plan_.cluster.workers, options_.lease, started_),
-      evaluator_(MakeEvaluator(plan_)),
-      calls_(plan_.cluster.Canonical(), &membership_, evaluator_ ? &*evaluator_ : nullptr, clock,
+      evaluations_(MakeEvaluationQueue(plan_)),
+      calls_(plan_.cluster.Canonical(), &membership_, evaluations_ ? &*evaluations_ : nullptr,
+             clock,
              {.members_changed = [this] { OnMembersChanged(); },
               .admitted =
                   [this](const LiveMember& member) {
@@ -158,7 +159,7 @@ void JobRun::Milestone(GlobalStep version, bool must) {
   const bool save = save_at_.IsDue(version);
   if (!evaluate && !save) return;
   int users = 0;
-  if (evaluate && evaluator_->Begin(version, must)) {
+  if (evaluate && evaluations_->Begin(version, must)) {
     ++users;
     calls_.AssignLeases();
   } else if (evaluate) {
@@ -180,7 +181,7 @@ void JobRun::Milestone(GlobalStep version, bool must) {
 
 void JobRun::TakeEvaluations() {
   stall_reminder_.Progress(clock_->Monotonic());
-  while (const std::optional<EvaluationTotals> totals = evaluator_->TakeFinished()) {
+  while (const std::optional<EvaluationTotals> totals = evaluations_->TakeFinished()) {
     log::Info(EvaluationLine(plan_, *totals));
     record_.evaluations.push_back(*totals);
     snapshots_->NoteEvaluation(ToKept(*totals));
@@ -223,7 +224,7 @@ void JobRun::OnStepsEnded(absl::Status status) {
 // The last step is committed: what is still evaluated or saved?
 void JobRun::CompleteIfDone() {
   if (phase_ != Phase::kCompleting || IsSaving() ||
-      (evaluator_.has_value() && evaluator_->running() != nullptr)) {
+      (evaluations_.has_value() && evaluations_->running() != nullptr)) {
     return;
   }
   Finish(absl::OkStatus());

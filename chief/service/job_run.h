@@ -174,7 +174,7 @@ class JobRun {
   Phase phase_ = Phase::kInitializing;
   RunRecord record_;
   Membership membership_;
-  std::optional<EvaluationQueue> evaluator_;
+  std::optional<EvaluationQueue> evaluations_;
   WorkerCalls calls_;
   PsProbe probe_;
   ShardInitializer initializer_;

@@ -61,7 +61,7 @@ void JobRun::WatchQuorum() {
 // The last version is evaluated by any worker that lives, under every policy.
 void JobRun::WatchEvaluationQuorum() {
   const bool is_short =
-      evaluator_.has_value() && evaluator_->running() != nullptr && membership_.Live().empty();
+      evaluations_.has_value() && evaluations_->running() != nullptr && membership_.Live().empty();
   if (is_short && quorum_rules_.on_shortage == OnShortage::kAbort && !IsSaving()) {
     return EndAfterSaving(TooFewWorkers(DescribeShortage(clock_->Monotonic()),
                                         "start the cluster again, the chief with --resume, or set "
@@ -79,7 +79,7 @@ std::string JobRun::DescribeShortage(absl::Duration now) const {
                         DescribeNeed());
   }
   return absl::StrCat("the evaluation of step ",
-                      WithCommas(evaluator_->running()->version().value()), ": ", missing,
+                      WithCommas(evaluations_->running()->version().value()), ": ", missing,
                       separator, "it needs a worker, and none lives");
 }
 

@@ -188,7 +188,7 @@ void JobRun::BeginTraining() {
   job.set_epoch(initialized_.view.epoch());
   // What a worker answers to a lease of an earlier chief is nothing to this one.
   const uint64_t leases_before = uint64_t{initialized_.view.command().term()} << kLeasesPerTermBits;
-  if (evaluator_.has_value()) evaluator_->CountLeasesFrom(leases_before + 1);
+  if (evaluations_.has_value()) evaluations_->CountLeasesFrom(leases_before + 1);
   calls_.Begin(std::move(job), [this] { return record_.global_step; });
   TakeUpMilestones();
   steps_->Start();

@@ -52,7 +52,7 @@ std::string JobRun::WaitingFor(absl::Duration now) const {
 
 std::string JobRun::CompletingWaitsFor(absl::Duration now) const {
   const std::string duration = absl::StrCat(" for ", DurationText(stall_reminder_.Silence(now)));
-  const Evaluation* running = evaluator_.has_value() ? evaluator_->running() : nullptr;
+  const Evaluation* running = evaluations_.has_value() ? evaluations_->running() : nullptr;
   std::string checkpoint = IsSaving() ? "the checkpoint to be written" : "";
   if (!record_.save_error.empty()) absl::StrAppend(&checkpoint, " (", record_.save_error, ")");
   if (running == nullptr) return checkpoint + duration;

@@ -22,11 +22,11 @@ constexpr int kLargestExitCode = 255;
 
 }  // namespace
 
-WorkerCalls::WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluator,
+WorkerCalls::WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluations,
                          const Clock* clock, Hooks hooks)
     : cluster_(std::move(cluster)),
       membership_(membership),
-      evaluator_(evaluator),
+      evaluations_(evaluations),
       clock_(clock),
       hooks_(std::move(hooks)) {}
 
@@ -192,9 +192,9 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
       worker, ParkedHeartbeat{clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
   if (request.results_size() > 0) {
     AssignLeases();  // of an evaluation that begins, perhaps
-  } else if (evaluator_ != nullptr && !outcome_.has_value()) {
+  } else if (evaluations_ != nullptr && !outcome_.has_value()) {
     // What the others do does not change: a heartbeat costs the same however many they are.
-    evaluator_->AssignTo(worker, clock_->Monotonic());
+    evaluations_->AssignTo(worker, clock_->Monotonic());
   }
   // Whoever calls again after the end has not heard of it: the answer was lost.
   const bool at_once = request.results_size() > 0 || outcome_.has_value();
@@ -213,24 +213,24 @@ void WorkerCalls::Leave(WorkerIndex worker, Answer<HeartbeatReply> answer) {
 }
 
 absl::Status WorkerCalls::TakeResults(const HeartbeatRequest& request) {
-  if (evaluator_ == nullptr || request.results_size() == 0) return absl::OkStatus();
+  if (evaluations_ == nullptr || request.results_size() == 0) return absl::OkStatus();
   for (const EvaluationResult& result : request.results()) {
-    LOCKSTEP_RETURN_IF_ERROR(evaluator_->Report({.lease = result.lease(),
-                                                 .examples = result.examples(),
-                                                 .correct = result.correct(),
-                                                 .loss_sum = result.loss_sum()}));
+    LOCKSTEP_RETURN_IF_ERROR(evaluations_->Report({.lease = result.lease(),
+                                                   .examples = result.examples(),
+                                                   .correct = result.correct(),
+                                                   .loss_sum = result.loss_sum()}));
   }
   hooks_.result_arrived();
   return absl::OkStatus();
 }
 
 void WorkerCalls::AssignLeases() {
-  if (evaluator_ != nullptr && !outcome_.has_value()) {
+  if (evaluations_ != nullptr && !outcome_.has_value()) {
     std::vector<WorkerIndex> workers;
     for (const LiveMember& member : membership_->Live()) {
       if (IsInContact(member.worker)) workers.push_back(member.worker);
     }
-    evaluator_->Assign(workers, clock_->Monotonic());
+    evaluations_->Assign(workers, clock_->Monotonic());
   }
   AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
 }
@@ -246,7 +246,7 @@ bool WorkerCalls::HasNews(WorkerIndex worker) const {
   const Contact& contact = contacts_.at(worker);
   if (outcome_.has_value()) return !contact.told_end;
   const std::optional<Lease> lease =
-      evaluator_ == nullptr ? std::nullopt : evaluator_->LeaseOf(worker);
+      evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
   return (lease.has_value() ? lease->id : 0) != contact.told_lease;
 }
 
@@ -264,7 +264,7 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
     return reply;
   }
   const std::optional<Lease> lease =
-      evaluator_ == nullptr ? std::nullopt : evaluator_->LeaseOf(worker);
+      evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
   contact.told_lease = lease.has_value() ? lease->id : 0;
   if (lease.has_value()) {
     EvaluationLease* told = reply.add_leases();

@@ -41,8 +41,8 @@ class WorkerCalls {
   };
 
   // `cluster` is the canonical text. What is pointed to outlives this; without a test set there is
-  // no evaluator.
-  WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluator,
+  // no evaluations.
+  WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluations,
               const Clock* clock, Hooks hooks);
 
   void Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer);
@@ -101,7 +101,7 @@ class WorkerCalls {
 
   const std::string cluster_;
   Membership* const membership_;
-  EvaluationQueue* const evaluator_;
+  EvaluationQueue* const evaluations_;
   const Clock* const clock_;
   const Hooks hooks_;
 

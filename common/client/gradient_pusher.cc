@@ -19,10 +19,10 @@ namespace lockstep {
 class GradientPusher::Impl {
  public:
   Impl(PsData* ps, const PusherOptions& options)
-      : ps_(ps), options_(options), pump_([this] { return Step(); }) {}
+      : ps_(ps), options_(options), runner_([this] { return Step(); }) {}
 
   ~Impl() {
-    pump_.Close();
+    runner_.Close();
     // Whoever started a gradient is told, even one that was never completed.
     Done<PushSummary> done;
     {
@@ -50,7 +50,7 @@ class GradientPusher::Impl {
       done_ = std::move(done);
       plan_.emplace(options_, local_step, num_variables);
     }
-    pump_.Run();
+    runner_.Run();
   }
 
   void Add(PushPlan::Variable gradient) {
@@ -64,7 +64,7 @@ class GradientPusher::Impl {
     if (is_last) Flush();
   }
 
-  void Flush() { pump_.Run(); }
+  void Flush() { runner_.Run(); }
 
  private:
   // Elements that are rounded as their message is sent. The same again when it is sent again, since
@@ -87,7 +87,7 @@ class GradientPusher::Impl {
   // Sends one message, or tells that the gradient is over. On one thread at a time, so that
   // messages leave in their order.
   bool Step() {
-    std::shared_ptr<Gate::Pass> hold = pump_.Hold();
+    std::shared_ptr<Gate::Pass> hold = runner_.Hold();
     if (!*hold) return false;
     std::optional<Call> call;
     Done<PushSummary> done;
@@ -106,7 +106,7 @@ class GradientPusher::Impl {
     if (!plan_) return std::nullopt;
     const auto outgoing = plan_->Next(Now());
     if (!outgoing) {
-      if (const auto wake = plan_->WakeAt()) pump_.RunIn(*wake - Now());
+      if (const auto wake = plan_->WakeAt()) runner_.RunIn(*wake - Now());
       return std::nullopt;
     }
     Call call{.message = outgoing->message};
@@ -182,7 +182,7 @@ class GradientPusher::Impl {
                     plan_->OnError(message, reply.status(), Now());
                   }
                 }
-                pump_.Run();
+                runner_.Run();
               });
   }
 
@@ -205,7 +205,7 @@ class GradientPusher::Impl {
   GlobalStep local_step_ ABSL_GUARDED_BY(mutex_);
   Done<PushSummary> done_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Tensor>> spare_ ABSL_GUARDED_BY(mutex_);  // of TakeMemory
-  SerialRunner pump_;
+  SerialRunner runner_;
 };
 
 GradientPusher::GradientPusher(PsData* ps, const PusherOptions& options)

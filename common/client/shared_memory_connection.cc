@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr absl::Duration kHandoverPatience = absl::Seconds(2);
+constexpr absl::Duration kSharePatience = absl::Seconds(2);
 
 std::shared_ptr<const shm::Segment> SegmentOf(const SharedMemoryOptions& options) {
   return options.gradients == nullptr ? nullptr : options.gradients->segment();
@@ -66,8 +66,7 @@ void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& r
 }
 
 void SharedMemoryConnection::Exchange(const AttachMemoryReply& place) {
-  auto values =
-      shm::ShareMemory(place.socket(), place.secret(), gradients_.get(), kHandoverPatience);
+  auto values = shm::ShareMemory(place.socket(), place.secret(), gradients_.get(), kSharePatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);
   Settle(absl::OkStatus(), *std::move(values));

@@ -81,10 +81,10 @@ class VariablePuller::Impl {
         averages_(options.averages),
         targets_(std::move(targets)),
         plan_(options),
-        pump_([this] { return Step(); }) {}
+        runner_([this] { return Step(); }) {}
 
   ~Impl() {
-    pump_.Close();
+    runner_.Close();
     // Whoever started a fetch is told, even of one that was never completed.
     Done<GlobalStep> done;
     {
@@ -110,7 +110,7 @@ class VariablePuller::Impl {
       done_ = std::move(done);
       Start(version, ps_->SharesValues() && !averages_, ahead);
     }
-    pump_.Run();
+    runner_.Run();
   }
 
   const void* Value(size_t target) const {
@@ -175,7 +175,7 @@ class VariablePuller::Impl {
 
   // Sends one request, or tells that the fetch is over.
   bool Step() {
-    std::shared_ptr<Gate::Pass> hold = pump_.Hold();
+    std::shared_ptr<Gate::Pass> hold = runner_.Hold();
     if (!*hold) return false;
     std::optional<Call> call;
     Done<GlobalStep> done;
@@ -201,7 +201,7 @@ class VariablePuller::Impl {
   std::optional<Call> NextCall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto outgoing = plan_.Next(Now());
     if (!outgoing) {
-      if (const auto wake = plan_.WakeAt()) pump_.RunIn(*wake - Now());
+      if (const auto wake = plan_.WakeAt()) runner_.RunIn(*wake - Now());
       return std::nullopt;
     }
     Call call{.index = outgoing->request};
@@ -236,7 +236,7 @@ class VariablePuller::Impl {
                     plan_.OnError(index, status, Now());
                   }
                 }
-                pump_.Run();
+                runner_.Run();
               });
   }
 
@@ -290,7 +290,7 @@ class VariablePuller::Impl {
   GlobalStep asked_ ABSL_GUARDED_BY(mutex_);  // the version
   bool shares_values_ ABSL_GUARDED_BY(mutex_) = false;
   Done<GlobalStep> done_ ABSL_GUARDED_BY(mutex_);  // while a fetch is under way
-  SerialRunner pump_;
+  SerialRunner runner_;
 };
 
 VariablePuller::VariablePuller(PsData* ps, const PullerOptions& options,

@@ -85,14 +85,14 @@ struct Fixture {
 
   ManualClock clock;
   Membership membership{kCluster.workers, absl::Seconds(5), clock.Monotonic()};
-  EvaluationQueue evaluator{10, 4, absl::Seconds(30)};
+  EvaluationQueue evaluations{10, 4, absl::Seconds(30)};
   bool shards_know = true;
   int changes = 0;
   int results = 0;
   std::optional<absl::Status> failure;
   WorkerCalls calls{kCluster.Canonical(),
                     &membership,
-                    &evaluator,
+                    &evaluations,
                     &clock,
                     {.members_changed = [this] { ++changes; },
                      .admitted = [this](const LiveMember&) { return shards_know; },

@@ -215,7 +215,7 @@ TEST_CASE("an evaluation reaches parked workers at once, and its results are ack
   f.Train();
   const auto a = f.Beat(0, 10);
   const auto b = f.Beat(1, 20);
-  REQUIRE(f.evaluator.Begin(GlobalStep(50), false));
+  REQUIRE(f.evaluations.Begin(GlobalStep(50), false));
   f.calls.AssignLeases();
   REQUIRE(a->has_value());
   REQUIRE((**a)->leases_size() == 1);
@@ -234,23 +234,23 @@ TEST_CASE("an evaluation reaches parked workers at once, and its results are ack
   // Told twice, counted once, acknowledged again.
   const auto again = f.Beat(0, 10, {Result(lease.id(), 4, 3)});
   REQUIRE(again->has_value());
-  CHECK(f.evaluator.running()->ranges_done() == 1);
+  CHECK(f.evaluations.running()->ranges_done() == 1);
 }
 
 TEST_CASE("a lease moves when its worker is lost") {
   Fixture f;
   f.Train();
   f.Beat(0, 10);
-  REQUIRE(f.evaluator.Begin(GlobalStep(50), false));
+  REQUIRE(f.evaluations.Begin(GlobalStep(50), false));
   f.calls.AssignLeases();
-  CHECK(f.evaluator.LeaseOf(WorkerIndex(0)).has_value());
-  CHECK_FALSE(f.evaluator.LeaseOf(WorkerIndex(1)).has_value());
+  CHECK(f.evaluations.LeaseOf(WorkerIndex(0)).has_value());
+  CHECK_FALSE(f.evaluations.LeaseOf(WorkerIndex(1)).has_value());
   for (int i = 0; i < 6; ++i) {
     f.Pass(absl::Seconds(1));
     f.Beat(1, 20);
   }
   CHECK(f.membership.members()[0].state == MemberState::kLost);
-  CHECK_FALSE(f.evaluator.LeaseOf(WorkerIndex(0)).has_value());
+  CHECK_FALSE(f.evaluations.LeaseOf(WorkerIndex(0)).has_value());
   CHECK(f.changes == 3);
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("a result that does not fit its lease is refused") {
   Fixture f;
   f.Train();
   f.Beat(0, 10);
-  REQUIRE(f.evaluator.Begin(GlobalStep(50), false));
+  REQUIRE(f.evaluations.Begin(GlobalStep(50), false));
   f.calls.AssignLeases();
   const auto reply = f.Beat(0, 10, {Result(1, 400, 3)});
   CHECK((*reply)->status().code() == absl::StatusCode::kInvalidArgument);
