@@ -40,6 +40,13 @@ lockstep::Verdict ToProto(Verdict verdict) {
   return PENDING;
 }
 
+void Fill(const PendingVariable& pending, VariableStatus* to) {
+  to->set_name(pending.name);
+  to->set_have(pending.have);
+  to->set_required(pending.required);
+  for (WorkerIndex worker : pending.from) to->add_from(worker.value());
+}
+
 }  // namespace
 
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
@@ -181,6 +188,16 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   return reply;
 }
 
+SetViewReply ToViewReply(const ShardReport& report, Incarnation incarnation) {
+  SetViewReply reply = ToProto(report.state, incarnation);
+  if (!report.state.has_variables) return reply;
+  ShardProgress* progress = reply.mutable_progress();
+  progress->set_open_variables(report.open_variables);
+  for (const PendingVariable& pending : report.pending) Fill(pending, progress->add_pending());
+  progress->set_waiting_dequeues(report.waiting_dequeues);
+  return reply;
+}
+
 GrantReply ToProto(const ClosedStep& closed) {
   GrantReply reply;
   reply.set_step(closed.step.value());
@@ -264,13 +281,7 @@ ShardStatus ToProto(const ShardReport& report) {
   status.set_held_bytes(report.held_bytes);
   status.set_waiting_pulls(report.waiting_pulls);
   status.set_waiting_dequeues(report.waiting_dequeues);
-  for (const PendingVariable& pending : report.pending) {
-    VariableStatus* to = status.add_pending();
-    to->set_name(pending.name);
-    to->set_have(pending.have);
-    to->set_required(pending.required);
-    for (WorkerIndex worker : pending.from) to->add_from(worker.value());
-  }
+  for (const PendingVariable& pending : report.pending) Fill(pending, status.add_pending());
   status.mutable_staleness()->Add(report.staleness.begin(), report.staleness.end());
   return status;
 }

@@ -26,6 +26,8 @@ absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
 absl::StatusOr<NextOrder> FromProto(const NextRequest& request, const WorkerIdentity& worker);
 
 SetViewReply ToProto(const ShardState& state, Incarnation incarnation);
+// The answer to GetView, without the texts of job and model.
+SetViewReply ToViewReply(const ShardReport& report, Incarnation incarnation);
 GrantReply ToProto(const ClosedStep& closed);
 SaveReply ToProto(const SavedShard& saved);
 DequeueTokenReply ToProto(const Token& token);

@@ -103,7 +103,7 @@ absl::Status PsService::CheckServing() const {
 void PsService::GetView(const GetViewRequest&, rpc::Respond<SetViewReply> respond) {
   Call(events_.asked_by_chief);
   if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
-  SetViewReply reply = ToProto(shard_->GetView(), identity_.incarnation);
+  SetViewReply reply = ToViewReply(shard_->Report(), identity_.incarnation);
   if (reply.has_variables()) {
     absl::MutexLock lock(&mutex_);
     reply.set_job_text(job_text_);

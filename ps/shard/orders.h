@@ -248,7 +248,8 @@ struct ShardReport {
   uint64_t held_bytes = 0;
   uint32_t waiting_pulls = 0;
   uint32_t waiting_dequeues = 0;
-  std::vector<PendingVariable> pending;  // at most 8
+  uint32_t open_variables = 0;           // those that the step at hand has not taken
+  std::vector<PendingVariable> pending;  // the first 8 of them
   std::vector<uint64_t> staleness;       // as in proto/status.proto
 };
 

@@ -29,8 +29,8 @@ ShardReport Shard::Impl::Report() const {
   const uint32_t required =
       state.step.terms().has_value() ? state.step.terms()->required : state.replicas_to_aggregate;
   for (size_t variable = 0; variable < state.catalog.size(); ++variable) {
-    if (report.pending.size() == kMaxPendingReported) break;
     if (state.step.IsTaken(variable)) continue;
+    if (++report.open_variables > kMaxPendingReported) continue;
     PendingVariable pending{.name = state.catalog[variable].name, .required = required};
     for (const HeldGradient& gradient : state.step.Held(variable)) {
       pending.from.push_back(gradient.worker);

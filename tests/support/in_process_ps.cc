@@ -75,7 +75,7 @@ class InProcessControl final : public PsControl {
       : shard_(shard), incarnation_(incarnation) {}
 
   void GetView(Done<SetViewReply> done) override {
-    done(ps::ToProto(shard_->GetView(), incarnation_));
+    done(ps::ToViewReply(shard_->Report(), incarnation_));
   }
   void SetView(const SetViewRequest& request, Done<SetViewReply> done) override {
     const auto state = shard_->SetView(ps::FromProto(request));

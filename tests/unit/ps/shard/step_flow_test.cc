@@ -111,6 +111,7 @@ TEST_CASE("the commit moves the step and hands out the tokens") {
   const auto next = h.Dequeue(0, 2);
   CHECK(next.IsParked());
   CHECK(h.shard.Report().waiting_dequeues == 1);
+  CHECK(h.shard.Report().open_variables == 1);
   CHECK(absl::IsFailedPrecondition(h.shard.CommitStep(kCommand, GlobalStep(1), false).status()));
   CHECK(absl::IsInvalidArgument(h.Dequeue(1, 0).status()));
 }

@@ -1,0 +1,31 @@
+// What a ps tells the chief of itself.
+#include "ps/service/convert.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::ps {
+namespace {
+
+TEST_CASE("The answer to GetView says what the step at hand waits for") {
+  ShardReport report{.waiting_dequeues = 3, .open_variables = 9};
+  report.state.has_variables = true;
+  report.pending.push_back(
+      {.name = "fc/kernel", .have = 1, .required = 2, .from = {WorkerIndex(4)}});
+  const SetViewReply reply = ToViewReply(report, Incarnation(5));
+  CHECK(reply.incarnation() == 5);
+  CHECK(reply.progress().open_variables() == 9);
+  CHECK(reply.progress().waiting_dequeues() == 3);
+  REQUIRE(reply.progress().pending_size() == 1);
+  CHECK(reply.progress().pending(0).name() == "fc/kernel");
+  CHECK(reply.progress().pending(0).have() == 1);
+  CHECK(reply.progress().pending(0).required() == 2);
+  REQUIRE(reply.progress().pending(0).from_size() == 1);
+  CHECK(reply.progress().pending(0).from(0) == 4);
+}
+
+TEST_CASE("A ps without variables waits for no step") {
+  CHECK_FALSE(ToViewReply({.open_variables = 1}, Incarnation(5)).has_progress());
+}
+
+}  // namespace
+}  // namespace lockstep::ps
