@@ -15,7 +15,7 @@ absl::StatusOr<Tower::Evaluation> EvaluateRange(Tower* tower, const TestSet& tes
   for (int64_t at = begin; at < end; at += batch) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Batch examples, test_set.Read(at, std::min(end, at + batch)));
     LOCKSTEP_ASSIGN_OR_RETURN(const VariableValues values, variables(examples));
-    const Tower::Evaluation part = tower->Evaluate(examples, values);
+    LOCKSTEP_ASSIGN_OR_RETURN(const Tower::Evaluation part, tower->Evaluate(examples, values));
     sum.examples += part.examples;
     sum.correct += part.correct;
     sum.loss_sum += part.loss_sum;

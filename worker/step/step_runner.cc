@@ -157,7 +157,7 @@ absl::StatusOr<std::span<const PushSummary>> StepRunner::Push(const std::vector<
   push_seq_ = push_seq_.next();
   if (options_.fetch_ahead) HoldPushes();
   sender_.Start(push_seq_, stamps_);
-  Train(batches, number);
+  LOCKSTEP_RETURN_IF_ERROR(Train(batches, number));
   clipper_.Finish();
   bool waits_for_step = false;
   if (options_.fetch_ahead) {
@@ -189,19 +189,21 @@ bool StepRunner::ReleasePushes(DequeueSeq dequeue_seq) {
   return waits_for_step;
 }
 
-void StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
+absl::Status StepRunner::Train(const std::vector<Batch>& batches, int64_t number) {
   BindRowGradients();
   const absl::Duration start = options_.clock->Monotonic();
   SleepForTrials();
   const uint64_t key =
       MixSeeds(MixSeeds(options_.seed, options_.identity.worker()), static_cast<uint64_t>(number));
-  const float loss =
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const float loss,
       parts_.towers->Train(batches, {variables_->views(), parts_.rows->rows()}, gradients_, key,
-                           [this](std::span<const int> variables) { Ready(variables); });
+                           [this](std::span<const int> variables) { Ready(variables); }));
   uint64_t examples = 0;
   for (const Batch& batch : batches) examples += batch.size();
   parts_.progress->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start),
                             loss);
+  return absl::OkStatus();
 }
 
 void StepRunner::SleepForTrials() {

@@ -95,7 +95,7 @@ class StepRunner {
   void HoldPushes();
   // Whether a shard answers them when the step is over.
   bool ReleasePushes(DequeueSeq dequeue_seq);
-  void Train(const std::vector<Batch>& batches, int64_t number);
+  absl::Status Train(const std::vector<Batch>& batches, int64_t number);
   void SleepForTrials();
   // Lets the gradients of tables be of the rows that have been fetched.
   void BindRowGradients();

@@ -27,9 +27,9 @@ class ModelTower : public Tower {
     return absl::OkStatus();
   }
 
-  float Train(const Batch& batch, const VariableValues& variables,
-              std::span<const MutableTensorView> gradients, uint64_t random_key,
-              const GradientReady& ready) override {
+  absl::StatusOr<float> Train(const Batch& batch, const VariableValues& variables,
+                              std::span<const MutableTensorView> gradients, uint64_t random_key,
+                              const GradientReady& ready) override {
     LOCKSTEP_CHECK(options_.training);
     Pass& pass = Begin(batch.size());
     const TensorView scores =
@@ -43,23 +43,25 @@ class ModelTower : public Tower {
     return loss;
   }
 
-  Evaluation Evaluate(const Batch& batch, const VariableValues& variables) override {
-    if (batch.size() == 0) return {};
+  absl::StatusOr<Evaluation> Evaluate(const Batch& batch,
+                                      const VariableValues& variables) override {
+    if (batch.size() == 0) return Evaluation();
     Pass& pass = Begin(batch.size());
     const TensorView scores = pass.Forward(Mode::kInference, batch.features.view(), variables, 0);
     const Loss::Sums sums = pass.loss().Evaluate(scores, batch.labels.view());
-    return {batch.size(), sums.correct, sums.loss};
+    return Evaluation{batch.size(), sums.correct, sums.loss};
   }
 
-  TensorView Predict(const Tensor& features, const VariableValues& variables) override {
+  absl::StatusOr<TensorView> Predict(const Tensor& features,
+                                     const VariableValues& variables) override {
     const int64_t size = features.shape().dim(0);
     MutableTensorView predictions = predictions_.view();
     predictions.shape = Shape({size, graph_.num_outputs()});
-    if (size == 0) return predictions;
+    if (size == 0) return TensorView(predictions);
     Pass& pass = Begin(size);
     const TensorView scores = pass.Forward(Mode::kInference, features.view(), variables, 0);
     pass.loss().Predict(scores, predictions);
-    return predictions;
+    return TensorView(predictions);
   }
 
  private:

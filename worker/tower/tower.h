@@ -19,7 +19,8 @@ struct TowerOptions {
   bool training = true;  // false: forward only, no memory for gradients
 };
 
-// Not thread-safe: one call at a time. Steady-state calls allocate nothing.
+// Not thread-safe: one call at a time. Steady-state calls allocate nothing. A call fails where the
+// device does.
 class Tower {
  public:
   // INVALID_ARGUMENT for options that make no sense; RESOURCE_EXHAUSTED where memory is short.
@@ -38,9 +39,9 @@ class Tower {
   // receives the gradient of those rows, zero for a row that the batch does not look up. For a
   // frozen one nothing is computed: its data is null. `random_key` seeds dropout: the same key
   // gives the same masks. Returns the mean loss over the batch.
-  virtual float Train(const Batch& batch, const VariableValues& variables,
-                      std::span<const MutableTensorView> gradients, uint64_t random_key,
-                      const GradientReady& ready) = 0;
+  virtual absl::StatusOr<float> Train(const Batch& batch, const VariableValues& variables,
+                                      std::span<const MutableTensorView> gradients,
+                                      uint64_t random_key, const GradientReady& ready) = 0;
 
   struct Evaluation {
     int64_t examples = 0;
@@ -48,10 +49,12 @@ class Tower {
     double loss_sum = 0;
   };
   // Forward in inference mode (moving statistics, no dropout).
-  virtual Evaluation Evaluate(const Batch& batch, const VariableValues& variables) = 0;
+  virtual absl::StatusOr<Evaluation> Evaluate(const Batch& batch,
+                                              const VariableValues& variables) = 0;
   // As Evaluate, without labels: class probabilities (softmax) or outputs, [n, num_outputs]. Valid
   // until the next call.
-  virtual TensorView Predict(const Tensor& features, const VariableValues& variables) = 0;
+  virtual absl::StatusOr<TensorView> Predict(const Tensor& features,
+                                             const VariableValues& variables) = 0;
 };
 
 }  // namespace lockstep::worker

@@ -62,9 +62,10 @@ TowerGroup::~TowerGroup() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-float TowerGroup::Train(std::span<const Batch> batches, const VariableValues& variables,
-                        std::span<const MutableTensorView> gradients, uint64_t random_key,
-                        const Tower::GradientReady& ready) {
+absl::StatusOr<float> TowerGroup::Train(std::span<const Batch> batches,
+                                        const VariableValues& variables,
+                                        std::span<const MutableTensorView> gradients,
+                                        uint64_t random_key, const Tower::GradientReady& ready) {
   LOCKSTEP_CHECK(batches.size() == towers_.size());
   if (size() == 1) return towers_[0]->Train(batches[0], variables, gradients, random_key, ready);
   FitGradients(gradients);
@@ -119,11 +120,14 @@ void TowerGroup::Work(int tower) {
     }
     // Towers drop out independently.
     const uint64_t key = MixSeeds(step.random_key, static_cast<uint64_t>(tower));
-    towers_[tower]->Train(step.batches[tower], step.variables, gradients_[tower], key,
-                          [&](std::span<const int> variables) {
-                            absl::MutexLock lock(&mutex_);
-                            finished_[tower] += static_cast<int>(variables.size());
-                          });
+    const auto ready = [&](std::span<const int> variables) {
+      absl::MutexLock lock(&mutex_);
+      finished_[tower] += static_cast<int>(variables.size());
+    };
+    // The tower of a CPU does not fail.
+    LOCKSTEP_CHECK(towers_[tower]
+                       ->Train(step.batches[tower], step.variables, gradients_[tower], key, ready)
+                       .ok());
   }
 }
 

@@ -35,9 +35,9 @@ class TowerGroup {
   // As Tower::Train, with batches[t] for tower t, all of one size; `variables` have the rows of all
   // of them. `gradients` receive the mean over the towers, summed in their order; `ready` is called
   // on the caller's thread.
-  float Train(std::span<const Batch> batches, const VariableValues& variables,
-              std::span<const MutableTensorView> gradients, uint64_t random_key,
-              const Tower::GradientReady& ready);
+  absl::StatusOr<float> Train(std::span<const Batch> batches, const VariableValues& variables,
+                              std::span<const MutableTensorView> gradients, uint64_t random_key,
+                              const Tower::GradientReady& ready);
 
  private:
   // The arguments of a Train in progress, for the towers' threads.

@@ -58,12 +58,13 @@ class CountingTower final : public Tower {
   explicit CountingTower(int64_t shift = 0, bool classifier = true)
       : shift_(shift), classifier_(classifier) {}
 
-  float Train(const Batch&, const VariableValues&, std::span<const MutableTensorView>, uint64_t,
-              const GradientReady&) override {
+  absl::StatusOr<float> Train(const Batch&, const VariableValues&,
+                              std::span<const MutableTensorView>, uint64_t,
+                              const GradientReady&) override {
     std::abort();
   }
 
-  Evaluation Evaluate(const Batch& batch, const VariableValues&) override {
+  absl::StatusOr<Evaluation> Evaluate(const Batch& batch, const VariableValues&) override {
     batches.push_back(batch.size());
     Evaluation result;
     for (int64_t row = 0; row < batch.size(); ++row) {
@@ -75,7 +76,7 @@ class CountingTower final : public Tower {
     return result;
   }
 
-  TensorView Predict(const Tensor& features, const VariableValues&) override {
+  absl::StatusOr<TensorView> Predict(const Tensor& features, const VariableValues&) override {
     const int64_t n = features.shape().dim(0);
     batches.push_back(n);
     scores_ = Tensor::Zeros(DType::kFloat32, {n, classifier_ ? 3 : 1});
@@ -89,7 +90,7 @@ class CountingTower final : public Tower {
       std::fill(scores.begin(), scores.end(), 0.25f);
       scores[(i + shift_) % 3] = 0.5f;
     }
-    return scores_.view();
+    return TensorView(scores_.view());
   }
 
   std::vector<int64_t> batches;

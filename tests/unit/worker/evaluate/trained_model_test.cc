@@ -97,7 +97,7 @@ TEST_CASE("the loaded model computes what its variables say") {
   Tensor features(DType::kFloat32, {1, 2});
   features.as<float>()[0] = 0.5f;
   features.as<float>()[1] = -0.25f;
-  const auto probabilities = (*tower)->Predict(features, {model->views}).as<float>();
+  const auto probabilities = (*tower)->Predict(features, {model->views}).value().as<float>();
   REQUIRE(probabilities.size() == 3);
   // x W + b = 0.5 (1,2,3) - 0.25 (4,5,6) + (0.5,0,-0.5) = (0,-0.25,-0.5)
   const double expected[] = {1, std::exp(-0.25), std::exp(-0.5)};

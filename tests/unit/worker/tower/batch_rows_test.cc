@@ -126,13 +126,14 @@ TEST_CASE("a tower that is given only the rows of its batch computes the same bi
     batch_rows.Collect(batch);
     Operands whole(graph);
     const float loss =
-        tower->Train(batch[0], {whole.variable_views}, whole.gradient_views, 1, kNobody);
+        tower->Train(batch[0], {whole.variable_views}, whole.gradient_views, 1, kNobody).value();
     Operands dense(graph);
     PartOperands part(graph, &dense, batch_rows.rows());
     CHECK(loss ==
-          tower->Train(batch[0], {part.views, batch_rows.rows()}, part.gradient_views, 1, kNobody));
-    CHECK(tower->Evaluate(batch[0], {part.views, batch_rows.rows()}).loss_sum ==
-          tower->Evaluate(batch[0], {whole.variable_views}).loss_sum);
+          tower->Train(batch[0], {part.views, batch_rows.rows()}, part.gradient_views, 1, kNobody)
+              .value());
+    CHECK(tower->Evaluate(batch[0], {part.views, batch_rows.rows()}).value().loss_sum ==
+          tower->Evaluate(batch[0], {whole.variable_views}).value().loss_sum);
     for (size_t v = 0; v < graph.variables().size(); ++v) {
       INFO(graph.variables()[v].name);
       if (!graph.variables()[v].sparse) {
@@ -168,18 +169,22 @@ TEST_CASE("towers share the rows of all their batches, few or many") {
     Operands whole(graph);
     PartOperands mean(graph, &whole, batch_rows.rows());
     std::vector<int> announced;
-    group->Train(batches, {mean.views, batch_rows.rows()}, mean.gradient_views, 1,
-                 [&](std::span<const int> variables) {
-                   announced.insert(announced.end(), variables.begin(), variables.end());
-                 });
+    group
+        ->Train(batches, {mean.views, batch_rows.rows()}, mean.gradient_views, 1,
+                [&](std::span<const int> variables) {
+                  announced.insert(announced.end(), variables.begin(), variables.end());
+                })
+        .value();
     CHECK(announced.size() == graph.variables().size());
     std::vector<Operands> each;
     std::vector<PartOperands> parts;
     for (int t = 0; t < kTowers; ++t) {
       each.emplace_back(graph);
       parts.emplace_back(graph, &each.back(), batch_rows.rows());
-      alone->Train(batches[t], {parts.back().views, batch_rows.rows()}, parts.back().gradient_views,
-                   1, kNobody);
+      alone
+          ->Train(batches[t], {parts.back().views, batch_rows.rows()}, parts.back().gradient_views,
+                  1, kNobody)
+          .value();
     }
     for (size_t v = 0; v < graph.variables().size(); ++v) {
       const std::span<const float> got = mean.gradient_views[v].as<float>();
@@ -204,10 +209,12 @@ TEST_CASE("several towers leave out what is frozen") {
   Operands operands(graph);
   std::set<int> announced;
   for (int step = 0; step < 3; ++step) {
-    group->Train(batches, {operands.variable_views}, operands.gradient_views, 1,
-                 [&](std::span<const int> variables) {
-                   announced.insert(variables.begin(), variables.end());
-                 });
+    group
+        ->Train(batches, {operands.variable_views}, operands.gradient_views, 1,
+                [&](std::span<const int> variables) {
+                  announced.insert(variables.begin(), variables.end());
+                })
+        .value();
   }
   CHECK(announced.size() == graph.variables().size() - 1);
   CHECK(announced.count(VariableNamed(graph, "deep/table")) == 0);

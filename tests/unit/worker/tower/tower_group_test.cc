@@ -33,13 +33,16 @@ TEST_CASE("towers with parts of a batch do what one tower does with the whole") 
   const std::unique_ptr<TowerGroup> one =
       Made(graph, {.towers = 1, .batch_per_tower = 12, .threads_per_tower = 1});
   const float loss =
-      one->Train(BatchesOf(graph, 1, 12), {whole.variable_views}, whole.gradient_views, 1, kIgnore);
+      one->Train(BatchesOf(graph, 1, 12), {whole.variable_views}, whole.gradient_views, 1, kIgnore)
+          .value();
   for (int towers : {2, 3, 4}) {
     Operands parts(graph);
     const std::unique_ptr<TowerGroup> group =
         Made(graph, {.towers = towers, .batch_per_tower = 12 / towers, .threads_per_tower = 1});
-    CHECK(group->Train(BatchesOf(graph, towers, 12 / towers), {parts.variable_views},
-                       parts.gradient_views, 1, kIgnore) == Approx(loss).epsilon(1e-6));
+    CHECK(group
+              ->Train(BatchesOf(graph, towers, 12 / towers), {parts.variable_views},
+                      parts.gradient_views, 1, kIgnore)
+              .value() == Approx(loss).epsilon(1e-6));
     for (size_t v = 0; v < parts.gradients.size(); ++v) {
       INFO(graph.variables()[v].name << ", towers " << towers);
       CHECK(reference::Distance(reference::ToArray(parts.gradients[v].view()),
@@ -58,12 +61,13 @@ TEST_CASE("the mean over towers is their sum in order, for statistics too") {
   std::vector<Operands> alone;
   for (int t = 0; t < kTowers; ++t) {
     alone.emplace_back(graph);
-    tower->Train(batches[t], {alone[t].variable_views}, alone[t].gradient_views, 1, kIgnore);
+    tower->Train(batches[t], {alone[t].variable_views}, alone[t].gradient_views, 1, kIgnore)
+        .value();
   }
   // Again and again: the threads keep nothing of the step before.
   for (int step = 0; step < 20; ++step) {
     Operands mean(graph);
-    group->Train(batches, {mean.variable_views}, mean.gradient_views, step, kIgnore);
+    group->Train(batches, {mean.variable_views}, mean.gradient_views, step, kIgnore).value();
     for (size_t v = 0; v < mean.gradients.size(); ++v) {
       const std::span<const float> got = mean.gradients[v].as<float>();
       for (size_t i = 0; i < got.size(); ++i) {
@@ -86,15 +90,17 @@ TEST_CASE("means are announced in order, complete, on the caller's thread") {
     std::vector<Tensor> at_the_time;
     bool elsewhere = false;
     const std::thread::id caller = std::this_thread::get_id();
-    const float loss =
-        group->Train(BatchesOf(graph, towers, 4), {operands.variable_views},
-                     operands.gradient_views, 1, [&](std::span<const int> variables) {
-                       for (const int variable : variables) {
-                         announced.push_back(variable);
-                         at_the_time.push_back(operands.gradients[variable].Clone());
-                       }
-                       elsewhere = elsewhere || std::this_thread::get_id() != caller;
-                     });
+    const float loss = group
+                           ->Train(BatchesOf(graph, towers, 4), {operands.variable_views},
+                                   operands.gradient_views, 1,
+                                   [&](std::span<const int> variables) {
+                                     for (const int variable : variables) {
+                                       announced.push_back(variable);
+                                       at_the_time.push_back(operands.gradients[variable].Clone());
+                                     }
+                                     elsewhere = elsewhere || std::this_thread::get_id() != caller;
+                                   })
+                           .value();
     CHECK(!elsewhere);
     CHECK(operands.gradients.back().as<float>()[0] == loss);
     REQUIRE(announced.size() == graph.variables().size());
@@ -126,11 +132,13 @@ TEST_CASE("towers drop out independently of one another") {
   std::vector<Batch> same;
   for (int t = 0; t < 2; ++t) same.push_back(BatchOf(graph, 2));
   Operands both(graph);
-  const float mean = group->Train(same, {both.variable_views}, both.gradient_views, 5, kIgnore);
+  const float mean =
+      group->Train(same, {both.variable_views}, both.gradient_views, 5, kIgnore).value();
   Operands alone(graph);
   const std::unique_ptr<Tower> tower = *Tower::Create(graph, {.batch = 2});
   const float first =
-      tower->Train(same[0], {alone.variable_views}, alone.gradient_views, MixSeeds(5, 0), kIgnore);
+      tower->Train(same[0], {alone.variable_views}, alone.gradient_views, MixSeeds(5, 0), kIgnore)
+          .value();
   CHECK(mean != Approx(first).epsilon(1e-6));
 }
 

@@ -34,7 +34,7 @@ void CheckTraining(const ModelGraph& graph, Tower& tower, int64_t batch_size) {
   std::vector<Array> variables = VariablesOf(graph);
   const auto mean_loss = [&] { return reference::MeanLoss(graph, variables, batch, true); };
   const float loss =
-      tower.Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore);
+      tower.Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore).value();
   CHECK(loss == Approx(mean_loss()).epsilon(1e-5));
   CHECK(operands.gradients.back().as<float>()[0] == loss);
   for (size_t v = 0; v < variables.size(); ++v) {
@@ -87,10 +87,12 @@ TEST_CASE("frozen variables are not announced and their gradients not written") 
   Operands operands(graph);
   const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
   std::vector<std::string> announced;
-  tower->Train(BatchOf(graph, 3), {operands.variable_views}, operands.gradient_views, 1,
-               [&](std::span<const int> variables) {
-                 for (const int v : variables) announced.push_back(graph.variables()[v].name);
-               });
+  tower
+      ->Train(BatchOf(graph, 3), {operands.variable_views}, operands.gradient_views, 1,
+              [&](std::span<const int> variables) {
+                for (const int v : variables) announced.push_back(graph.variables()[v].name);
+              })
+      .value();
   CHECK(announced == std::vector<std::string>{"train/loss", "fc/bias", "fc/kernel", "right/kernel",
                                               "norm/moving_variance", "norm/moving_mean",
                                               "norm/beta", "norm/gamma", "stem/kernel"});
@@ -153,7 +155,7 @@ TEST_CASE("moving statistics follow the batch with their momentum") {
   const std::unique_ptr<Tower> tower = Made(graph, {.batch = 8});
   const Batch batch = BatchOf(graph, 8);
   Operands operands(graph);
-  tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore);
+  tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore).value();
   const reference::Moments moments =
       reference::MomentsOf(reference::ToArray(batch.features.view()));
   for (int c = 0; c < 3; ++c) {
@@ -174,13 +176,15 @@ TEST_CASE("gradients are announced once each, final, from the last variable to t
     Operands operands(graph);
     std::vector<int> announced;
     std::vector<Tensor> at_the_time;
-    tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1,
-                 [&](std::span<const int> variables) {
-                   for (const int variable : variables) {
-                     announced.push_back(variable);
-                     at_the_time.push_back(operands.gradients[variable].Clone());
-                   }
-                 });
+    tower
+        ->Train(batch, {operands.variable_views}, operands.gradient_views, 1,
+                [&](std::span<const int> variables) {
+                  for (const int variable : variables) {
+                    announced.push_back(variable);
+                    at_the_time.push_back(operands.gradients[variable].Clone());
+                  }
+                })
+        .value();
     REQUIRE(announced.size() == graph.variables().size());
     for (size_t i = 0; i < announced.size(); ++i) {
       CHECK(announced[i] == static_cast<int>(announced.size() - 1 - i));
@@ -195,12 +199,12 @@ TEST_CASE("the same input gives the same bits, run after run and tower after tow
   Operands first(graph);
   for (int threads : {1, 2}) {
     const std::unique_ptr<Tower> tower = Made(graph, {.batch = 32, .threads = threads});
-    tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore);
+    tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore).value();
     for (int run = 0; run < 5; ++run) {
       const std::unique_ptr<Tower> other = Made(graph, {.batch = 32, .threads = threads});
       Operands again(graph);
       Tower& repeated = run % 2 == 0 ? *tower : *other;
-      repeated.Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore);
+      repeated.Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore).value();
       for (size_t v = 0; v < first.gradients.size(); ++v) {
         CHECK(SameBits(first.gradients[v], again.gradients[v]));
       }
@@ -220,7 +224,7 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
         const Batch batch = BatchOf(graph, std::max<int64_t>(size, 1));
         if (size == 0) {
           const Batch empty{Tensor(DType::kFloat32, Shape({0, 1})), Tensor()};
-          CHECK(tower->Evaluate(empty, {operands.variable_views}).examples == 0);
+          CHECK(tower->Evaluate(empty, {operands.variable_views}).value().examples == 0);
           continue;
         }
         const Array scores = reference::Scores(
@@ -231,13 +235,15 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
           const auto largest = std::max_element(begin, begin + scores.dims.back());
           correct += largest - begin == batch.labels.as<int32_t>()[row];
         }
-        const Tower::Evaluation evaluation = tower->Evaluate(batch, {operands.variable_views});
+        const Tower::Evaluation evaluation =
+            tower->Evaluate(batch, {operands.variable_views}).value();
         CHECK(evaluation.examples == size);
         CHECK(evaluation.correct == correct);
         CHECK(evaluation.loss_sum ==
               Approx(size * reference::MeanLoss(graph, variables, batch, false)).epsilon(1e-5));
 
-        const TensorView predictions = tower->Predict(batch.features, {operands.variable_views});
+        const TensorView predictions =
+            tower->Predict(batch.features, {operands.variable_views}).value();
         CHECK(predictions.shape == Shape({size, graph.num_outputs()}));
         CHECK(reference::Distance(reference::ToArray(predictions),
                                   graph.is_classifier() ? reference::Softmax(scores) : scores) <
@@ -253,9 +259,9 @@ TEST_CASE("training and evaluation may take turns") {
   const Batch batch = BatchOf(graph, 5);
   Operands first(graph);
   Operands again(graph);
-  tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore);
-  tower->Evaluate(BatchOf(graph, 5, 100), {first.variable_views});
-  tower->Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore);
+  tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore).value();
+  tower->Evaluate(BatchOf(graph, 5, 100), {first.variable_views}).value();
+  tower->Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore).value();
   for (size_t v = 0; v < first.gradients.size(); ++v) {
     CHECK(SameBits(first.gradients[v], again.gradients[v]));
   }
@@ -290,12 +296,13 @@ TEST_CASE("dropout follows the key in training and is gone in evaluation") {
   const Batch batch = BatchOf(graph, 6);
   Operands operands(graph);
   const auto loss = [&](uint64_t key) {
-    return tower->Train(batch, {operands.variable_views}, operands.gradient_views, key, kIgnore);
+    return tower->Train(batch, {operands.variable_views}, operands.gradient_views, key, kIgnore)
+        .value();
   };
   const float once = loss(3);
   CHECK(once == loss(3));
   CHECK(once != loss(4));
-  CHECK(tower->Evaluate(batch, {operands.variable_views}).loss_sum ==
+  CHECK(tower->Evaluate(batch, {operands.variable_views}).value().loss_sum ==
         Approx(6 * reference::MeanLoss(graph, VariablesOf(graph), batch, false)).epsilon(1e-5));
 }
 
