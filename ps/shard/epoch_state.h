@@ -16,11 +16,11 @@
 #include "ps/shard/orders.h"
 #include "ps/shard/reassembly_buffer.h"
 #include "ps/shard/shard.h"
+#include "ps/shard/snapshot_store.h"
 #include "ps/shard/staleness_histogram.h"
 #include "ps/shard/variable_entry.h"
 #include "ps/step/step_machine.h"
 #include "ps/tokens/token_queue.h"
-#include "ps/variable/snapshot.h"
 
 namespace lockstep::ps {
 

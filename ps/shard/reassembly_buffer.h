@@ -9,9 +9,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "common/tensor/tensor.h"
+#include "common/update/byte_ranges.h"
+#include "common/update/gradient_parts.h"
 #include "ps/ledger/push_ledger.h"
-#include "ps/step/gradient_parts.h"
-#include "ps/variable/byte_ranges.h"
 
 namespace lockstep::ps {
 

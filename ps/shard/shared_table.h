@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/synchronization/mutex.h"
-#include "ps/variable/table.h"
+#include "common/update/table.h"
 
 namespace lockstep::ps {
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "ps/shard/epoch_state.h"
+#include "ps/shard/snapshot_store.h"
 #include "ps/step/step_machine.h"
-#include "ps/variable/snapshot.h"
 
 namespace lockstep::ps {
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/optimizer/update_rule.h"
+#include "common/update/variable.h"
 #include "ps/accumulator/dense_accumulator.h"
 #include "ps/accumulator/sparse_accumulator.h"
 #include "ps/shard/catalog.h"
@@ -16,7 +17,6 @@
 #include "ps/shard/shared_table.h"
 #include "ps/shard/variable_initializer.h"
 #include "ps/step/dense_update.h"
-#include "ps/variable/variable.h"
 
 namespace lockstep::ps {
 

@@ -7,9 +7,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
+#include "common/update/variable.h"
 #include "ps/accumulator/sparse_accumulator.h"
 #include "ps/step/step_machine.h"
-#include "ps/variable/variable.h"
 
 namespace lockstep::ps {
 
@@ -23,7 +23,7 @@ using RunRanges = absl::FunctionRef<void(size_t count, size_t step,
 // are held packed (packed_rows.h), and their indices are rows of the variable (CHECK). They go
 // through the accumulator in their order, and their mean changes the variable by the rule. What
 // comes out several times is summed by row first, except for a rule that takes it as it is. A table
-// (ps/variable/table.h) is changed in place; where every gradient names each row once, ascending,
+// (common/update/table.h) is changed in place; where every gradient names each row once, ascending,
 // that is one pass over the rows, which `run` may spread over threads. Changes the variable's slots
 // and the accumulator; takes no lock: the caller owns both while the variable is applied.
 // `scalars` are the rule's at this step.

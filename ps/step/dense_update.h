@@ -10,10 +10,10 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
+#include "common/update/gradient_parts.h"
+#include "common/update/variable.h"
 #include "ps/accumulator/dense_accumulator.h"
-#include "ps/step/gradient_parts.h"
 #include "ps/step/step_machine.h"
-#include "ps/variable/variable.h"
 
 namespace lockstep::ps {
 

@@ -25,7 +25,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
-#include "ps/step/gradient_parts.h"
+#include "common/update/gradient_parts.h"
 
 namespace lockstep::ps {
 

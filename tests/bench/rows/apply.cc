@@ -103,7 +103,7 @@ class Applied {
 
   template <size_t kSlots>
   void PassOver() {
-    std::shared_ptr<ps::ValueBuffer> buffer = variable_.TakeBuffer();
+    std::shared_ptr<ValueBuffer> buffer = variable_.TakeBuffer();
     float* const value = buffer->tensor.as<float>().data();
     const float* const old = variable_.newest()->as<float>().data();
     std::vector<TensorView> terms;
@@ -134,7 +134,7 @@ class Applied {
 
   const std::unique_ptr<const UpdateRule> rule_;
   const std::vector<float> scalars_;
-  ps::Variable variable_;
+  Variable variable_;
   ps::DenseAccumulator accumulator_;
   ps::TakenGradients taken_;
   ThreadPool pool_{UsableCpus()};

@@ -1,4 +1,4 @@
-#include "ps/step/gradient_parts.h"
+#include "common/update/gradient_parts.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,7 +7,7 @@
 
 #include "tests/support/payload_of.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 using lockstep::test::PayloadOf;
@@ -114,4 +114,4 @@ TEST_CASE("random parts of random messages give the gradient back") {
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "ps/variable/table.h"
+#include "common/update/table.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 constexpr int64_t kRows = 6;
@@ -115,4 +115,4 @@ TEST_CASE("the sequence lock tells readers without a lock that the table is bein
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep

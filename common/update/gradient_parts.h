@@ -15,7 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "common/tensor/tensor.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 // Not thread-safe, except that a range that is whole may be read and let go by one thread while
 // others do so with other ranges, or add to them.
@@ -64,4 +64,4 @@ class GradientParts {
   std::vector<Range> ranges_;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -1,8 +1,8 @@
-#include "ps/variable/byte_ranges.h"
+#include "common/update/byte_ranges.h"
 
 #include <algorithm>
 
-namespace lockstep::ps {
+namespace lockstep {
 
 ByteRanges::List ByteRanges::Claim(uint64_t begin, uint64_t end) {
   List fresh;
@@ -37,4 +37,4 @@ uint64_t ByteRanges::FirstGap(uint64_t begin, uint64_t end) const {
   return around == claimed_.end() ? begin : std::min(around->end, end);
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "ps/variable/table.h"
+#include "common/update/table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "common/tensor/gather_rows.h"
 #include "common/tensor/packed_rows.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 Table::Table(Tensor value, GlobalStep version, Keeps keeps, SeqLock* seq_lock)
     : keeps_(keeps),
@@ -87,4 +87,4 @@ bool Table::CopyBytes(GlobalStep version, uint64_t offset, std::span<std::byte> 
   return true;
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -1,11 +1,11 @@
-#include "ps/step/gradient_parts.h"
+#include "common/update/gradient_parts.h"
 
 #include <algorithm>
 
 #include "common/base/check.h"
 #include "common/tensor/segmented_reader.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 GradientParts::GradientParts(DType dtype, const Shape& shape, size_t range_elements)
     : dtype_(dtype),
@@ -57,4 +57,4 @@ void GradientParts::LetGo(size_t range) {
   ranges_[range].parts.clear();
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -17,7 +17,7 @@
 #include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 struct ValueBuffer {
   Tensor tensor;
@@ -75,4 +75,4 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   std::atomic<int> num_buffers_ = 0;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -15,12 +15,12 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
-#include "ps/variable/buffer_pool.h"
-#include "ps/variable/byte_ranges.h"
-#include "ps/variable/low_precision_cache.h"
-#include "ps/variable/table.h"
+#include "common/update/buffer_pool.h"
+#include "common/update/byte_ranges.h"
+#include "common/update/low_precision_cache.h"
+#include "common/update/table.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 // A value made and not yet published.
 struct NextValue {
@@ -105,4 +105,4 @@ class Variable {
   ByteRanges shown_;                        // of it
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "ps/variable/variable.h"
+#include "common/update/variable.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,9 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "ps/variable/snapshot.h"
-
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 Tensor Of(float value) {
@@ -242,16 +240,5 @@ TEST_CASE("slots are the variable's own and change in place") {
   CHECK(variable.slots()[1].as<float>()[3] == 9);
 }
 
-TEST_CASE("a snapshot is found by its version until it is released") {
-  SnapshotStore store;
-  const auto snapshot = std::make_shared<Snapshot>();
-  store.Keep(GlobalStep(3), snapshot);
-  CHECK(store.Find(GlobalStep(3)) == snapshot);
-  CHECK(store.Find(GlobalStep(4)) == nullptr);
-  CHECK(store.Release(GlobalStep(3)) == snapshot);
-  CHECK(store.Find(GlobalStep(3)) == nullptr);
-  CHECK(store.Release(GlobalStep(3)) == nullptr);
-}
-
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "common/tensor/tensor.h"
-#include "ps/variable/buffer_pool.h"
+#include "common/update/buffer_pool.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 // Of a float32 variable. Of and Add are guarded by the owner's lock.
 class LowPrecisionCache {
@@ -40,4 +40,4 @@ class LowPrecisionCache {
   std::atomic<DType> wanted_ = DType::kFloat32;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -15,7 +15,7 @@
 #include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 // Reading is thread-safe; while the next version is made nobody reads, except by the sequence lock.
 class Table {
@@ -77,4 +77,4 @@ class Table {
   Tensor kept_;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

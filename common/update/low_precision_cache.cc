@@ -1,4 +1,4 @@
-#include "ps/variable/low_precision_cache.h"
+#include "common/update/low_precision_cache.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 #include "common/tensor/half_copy.h"
 #include "common/tensor/half_width.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 LowPrecisionCache::LowPrecisionCache(const Shape& shape)
     : pools_({BufferPool::Create(DType::kFloat16, shape),
@@ -41,4 +41,4 @@ void LowPrecisionCache::Add(const std::shared_ptr<const Tensor>& value,
   made_.push_back({value, std::move(narrow)});
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -5,7 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 struct ByteRange {
   uint64_t begin = 0;
@@ -32,4 +32,4 @@ class ByteRanges {
   List claimed_;  // ascending, with gaps between them
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

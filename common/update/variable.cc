@@ -1,8 +1,8 @@
-#include "ps/variable/variable.h"
+#include "common/update/variable.h"
 
 #include <utility>
 
-namespace lockstep::ps {
+namespace lockstep {
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
                    std::vector<Tensor> slots, std::vector<SharedBuffer> places)
     : name_(std::move(name)),
@@ -90,4 +90,4 @@ NextValue Variable::Finish(std::shared_ptr<ValueBuffer> value,
           narrow == nullptr ? nullptr : BufferPool::Share(std::move(narrow))};
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

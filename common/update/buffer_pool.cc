@@ -1,4 +1,4 @@
-#include "ps/variable/buffer_pool.h"
+#include "common/update/buffer_pool.h"
 
 #include <new>
 #include <span>
@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 using Free = std::span<std::atomic<ValueBuffer*>>;
@@ -103,4 +103,4 @@ void BufferPool::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
   if (!PutInto(free, std::move(buffer))) --num_buffers_;
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep
