@@ -62,6 +62,13 @@ absl::Status CheckFtrl(const OptimizerDef::Ftrl& ftrl) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCustom(const CustomKind& custom) {
+  return Broken("optimizer.custom.type",
+                absl::StrCat("no optimizer is registered as \"", custom.type(), "\""),
+                "use one of sgd, momentum, adagrad, adadelta, rmsprop, adam and ftrl, or link the "
+                "code that registers it into every program");
+}
+
 absl::Status CheckKind(const OptimizerDef& optimizer) {
   switch (optimizer.kind_case()) {
     case OptimizerDef::kSgd:
@@ -78,6 +85,8 @@ absl::Status CheckKind(const OptimizerDef& optimizer) {
       return CheckRmsProp(optimizer.rmsprop());
     case OptimizerDef::kFtrl:
       return CheckFtrl(optimizer.ftrl());
+    case OptimizerDef::kCustom:
+      return CheckCustom(optimizer.custom());
     case OptimizerDef::KIND_NOT_SET:
       break;
   }

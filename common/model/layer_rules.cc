@@ -306,6 +306,14 @@ absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
   return InferredLayer();
 }
 
+absl::StatusOr<InferredLayer> InferCustom(const CustomKind& def) {
+  std::vector<std::string> known = KindNames();
+  std::erase(known, "custom");
+  return Invalid("custom.type: no layer is registered as \"", def.type(), "\". Remedy: use one of ",
+                 absl::StrJoin(known, ", "),
+                 ", or link the code that registers it into every program");
+}
+
 }  // namespace
 
 absl::string_view KindName(const LayerDef& layer) {
@@ -327,6 +335,7 @@ bool IsLoss(const LayerDef& layer) {
 absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape> inputs) {
   if (layer.has_add()) return InferAdd(inputs);
   if (layer.has_concatenate()) return InferConcatenate(inputs);
+  if (layer.has_custom()) return InferCustom(layer.custom());
   if (layer.kind_case() != LayerDef::KIND_NOT_SET) {
     LOCKSTEP_RETURN_IF_ERROR(RequireInputs(inputs, 1, /*more=*/false));
   }
@@ -361,6 +370,7 @@ absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape
       return InferLoss(inputs[0], 1);
     case LayerDef::kAdd:
     case LayerDef::kConcatenate:
+    case LayerDef::kCustom:
     case LayerDef::KIND_NOT_SET:
       break;
   }

@@ -78,6 +78,11 @@ absl::StatusOr<std::unique_ptr<const UpdateRule>> UpdateRuleOf(const OptimizerDe
       return MakeAdam(OptionsOf(optimizer.adam()));
     case OptimizerDef::kFtrl:
       return MakeFtrl(OptionsOf(optimizer.ftrl()));
+    case OptimizerDef::kCustom:
+      return absl::InvalidArgumentError(
+          absl::StrCat("optimizer.custom.type: expected one of sgd, momentum, adagrad, adadelta, "
+                       "rmsprop, adam, ftrl, got \"",
+                       optimizer.custom().type(), "\""));
     case OptimizerDef::KIND_NOT_SET:
       break;
   }

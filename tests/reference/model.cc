@@ -64,6 +64,7 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
       return Embedding(x, variables[0], layer.embedding().combiner() == lockstep::Embedding::SUM);
     case LayerDef::kSoftmaxCrossEntropy:
     case LayerDef::kL2Loss:
+    case LayerDef::kCustom:
     case LayerDef::KIND_NOT_SET:
       break;
   }

@@ -88,6 +88,7 @@ class Builder {
       case LayerDef::kFlatten:
       case LayerDef::kSoftmaxCrossEntropy:
       case LayerDef::kL2Loss:
+      case LayerDef::kCustom:
       case LayerDef::KIND_NOT_SET:
         break;
     }

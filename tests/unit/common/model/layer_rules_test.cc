@@ -100,6 +100,8 @@ TEST_CASE("Numbers out of range are refused with the field's name") {
            Case{"concatenate {}", "inputs: expected 2 or more, got 1"},
            Case{"inputs: ['input', 'input'] relu {}", "inputs: expected 1, got 2"},
            Case{"", "one of dense, conv2d, max_pool"},
+           Case{"custom { type: 'warp' parameters { name: 'a' number: 1 } }",
+                "custom.type: no layer is registered as \"warp\". Remedy: use one of dense, "},
        }) {
     CAPTURE(c.layer);
     CHECK_THAT(BuildError(With("[8, 8, 4]", c.layer)), Contains(c.error));
