@@ -35,7 +35,7 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
     Entry& entry = worker.entries[key.push_seq.value() % kWindow];
     entry.push_seq = key.push_seq;
     entry.local_step = local_step;
-    entry.verdicts.assign(num_variables_, Verdict::kPending);
+    entry.statuses.assign(num_variables_, PushStatus::kPending);
     worker.newest = key.push_seq;
     return Age::kNew;
   }
@@ -48,20 +48,20 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
   return key.push_seq == worker.newest ? Age::kCurrent : Age::kOver;
 }
 
-Verdict PushLedger::Find(const PushKey& key, size_t variable) const {
+PushStatus PushLedger::Find(const PushKey& key, size_t variable) const {
   const Entry* entry = EntryOf(key);
-  if (entry == nullptr) return Verdict::kStale;
-  const Verdict verdict = entry->verdicts[variable];
+  if (entry == nullptr) return PushStatus::kStale;
+  const PushStatus status = entry->statuses[variable];
   const bool is_over = key.push_seq != workers_.at(key.worker).newest;
-  return verdict == Verdict::kPending && is_over ? Verdict::kStale : verdict;
+  return status == PushStatus::kPending && is_over ? PushStatus::kStale : status;
 }
 
-void PushLedger::Record(const PushKey& key, size_t variable, Verdict verdict) {
+void PushLedger::Record(const PushKey& key, size_t variable, PushStatus status) {
   const auto worker = workers_.find(key.worker);
   if (worker == workers_.end() || worker->second.incarnation != key.incarnation) return;
   Entry& entry = worker->second.entries[key.push_seq.value() % kWindow];
   if (entry.push_seq != key.push_seq) return;
-  if (entry.verdicts[variable] == Verdict::kPending) entry.verdicts[variable] = verdict;
+  if (entry.statuses[variable] == PushStatus::kPending) entry.statuses[variable] = status;
 }
 
 std::optional<GlobalStep> PushLedger::NewestStamp(WorkerIndex worker,

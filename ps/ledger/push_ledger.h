@@ -12,7 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "ps/ledger/verdict.h"
+#include "ps/accumulator/push_status.h"
 
 namespace lockstep::ps {
 
@@ -44,9 +44,9 @@ class PushLedger {
 
   // kPending while undecided. kStale for an old push that left a variable undecided or is no longer
   // remembered: it never counts.
-  Verdict Find(const PushKey& key, size_t variable) const;
-  // Decides a variable of an open push; a decided one keeps its verdict.
-  void Record(const PushKey& key, size_t variable, Verdict verdict);
+  PushStatus Find(const PushKey& key, size_t variable) const;
+  // Decides a variable of an open push; a decided one keeps its status.
+  void Record(const PushKey& key, size_t variable, PushStatus status);
 
   // Stamp of the newest push of this incarnation; nullopt when it never pushed.
   std::optional<GlobalStep> NewestStamp(WorkerIndex worker, Incarnation incarnation) const;
@@ -55,7 +55,7 @@ class PushLedger {
   struct Entry {
     PushSeq push_seq;  // 0: unused, pushes are counted from 1
     GlobalStep local_step;
-    std::vector<Verdict> verdicts;
+    std::vector<PushStatus> statuses;
   };
   struct Worker {
     Incarnation incarnation;

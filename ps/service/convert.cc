@@ -28,13 +28,13 @@ absl::StatusOr<PushPiece> FromProto(const lockstep::PushPiece& piece) {
                    .rows = piece.rows()};
 }
 
-lockstep::Verdict ToProto(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kPending:
+lockstep::Verdict ToProto(PushStatus status) {
+  switch (status) {
+    case PushStatus::kPending:
       return PENDING;
-    case Verdict::kAccepted:
+    case PushStatus::kAccepted:
       return ACCEPTED;
-    case Verdict::kStale:
+    case PushStatus::kStale:
       return STALE;
   }
   return PENDING;
@@ -238,10 +238,10 @@ PushReply ToProto(const PushResult& result, const PushOrder& order) {
   PushReply reply;
   reply.set_shard_step(result.shard_step.value());
   reply.set_done(result.done);
-  for (size_t i = 0; i < result.verdicts.size(); ++i) {
+  for (size_t i = 0; i < result.statuses.size(); ++i) {
     PushReply::Outcome* outcome = reply.add_outcomes();
     outcome->set_variable(order.pieces[i].variable.value());
-    outcome->set_verdict(ToProto(result.verdicts[i]));
+    outcome->set_verdict(ToProto(result.statuses[i]));
   }
   return reply;
 }

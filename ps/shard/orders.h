@@ -16,7 +16,7 @@
 #include "common/tensor/tensor.h"
 #include "proto/job.pb.h"
 #include "proto/tensor.pb.h"
-#include "ps/ledger/verdict.h"
+#include "ps/accumulator/push_status.h"
 #include "ps/shard/pull_ticket.h"
 #include "ps/shard/reader_pin.h"
 
@@ -163,7 +163,7 @@ struct PushOrder {
 };
 
 struct PushResult {
-  std::vector<Verdict> verdicts;  // one per piece
+  std::vector<PushStatus> statuses;  // one per piece
   GlobalStep shard_step;
   bool done = false;
 };

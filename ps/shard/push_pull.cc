@@ -9,8 +9,8 @@ namespace {
 // The next version is made of this gradient, or exists without it.
 bool MayWait(const PushOrder& order, const PushResult& result) {
   return result.shard_step > order.local_step ||
-         std::ranges::all_of(result.verdicts,
-                             [](Verdict verdict) { return verdict == Verdict::kAccepted; });
+         std::ranges::all_of(result.statuses,
+                             [](PushStatus status) { return status == PushStatus::kAccepted; });
 }
 
 void PullNext(Shard* shard, const std::optional<PullOrder>& pull, PushPullResult result,

@@ -151,7 +151,7 @@ void Shard::Impl::OnTaken(EpochState* state, const TakenGradients& taken,
         return state->step.IsStale(taken.variable, gradient.local_step);
       });
   for (const std::shared_ptr<PartialGradient>& loser : losers) {
-    Decide(state, loser->key, loser->variable, Verdict::kStale);
+    Decide(state, loser->key, loser->variable, PushStatus::kStale);
   }
   Abandon(state, std::move(losers), deferred);
 }

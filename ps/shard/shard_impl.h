@@ -141,7 +141,7 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static absl::Status CheckSameGradient(const EpochState& state, const PushOrder& order,
                                         const PushContext& push);
-  Verdict Judge(const PushOrder& order, size_t variable, PushContext* push)
+  PushStatus Judge(const PushOrder& order, size_t variable, PushContext* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ClaimChunk(const PushOrder& order, size_t piece, uint64_t position, PushContext* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -159,8 +159,8 @@ class Shard::Impl {
   static void CopyPayload(const PushOrder& order, PushContext* push);
   void EndPush(PushContext* push, std::vector<TakenGradients>* all_taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict AcceptGradient(PartialGradient* gradient, PushContext* push,
-                         std::vector<TakenGradients>* all_taken)
+  PushStatus AcceptGradient(PartialGradient* gradient, PushContext* push,
+                            std::vector<TakenGradients>* all_taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Abandon(EpochState* state, ReassemblyBuffer::Removed removed, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -168,7 +168,7 @@ class Shard::Impl {
   static void Release(EpochState* state, PartialGradient* gradient, DeferredCallbacks* deferred);
   static void Release(EpochState* state, size_t variable, Tensor buffer,
                       std::shared_ptr<GradientParts> parts, DeferredCallbacks* deferred);
-  Verdict Decide(EpochState* state, const PushKey& key, size_t variable, Verdict verdict)
+  PushStatus Decide(EpochState* state, const PushKey& key, size_t variable, PushStatus status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Early.

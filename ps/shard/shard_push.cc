@@ -71,13 +71,13 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushContext* push) {
   if (age == PushLedger::Age::kNew) {
     Abandon(&state, state.reassembly.RemoveOf(push->key.worker), &push->deferred);
   }
-  push->result.verdicts.reserve(order.pieces.size());
+  push->result.statuses.reserve(order.pieces.size());
   push->copies.reserve(order.pieces.size());
   uint64_t position = 0;  // of the piece in the payload
   for (size_t piece = 0; piece < order.pieces.size(); ++piece) {
-    const Verdict verdict = Judge(order, push->variables[piece], push);
-    push->result.verdicts.push_back(verdict);
-    if (verdict == Verdict::kPending && !order.ask) ClaimChunk(order, piece, position, push);
+    const PushStatus status = Judge(order, push->variables[piece], push);
+    push->result.statuses.push_back(status);
+    if (status == PushStatus::kPending && !order.ask) ClaimChunk(order, piece, position, push);
     position += order.pieces[piece].size;
   }
   push->result.shard_step = state.step.shard_step();
@@ -110,31 +110,31 @@ absl::Status Shard::Impl::CheckSameGradient(const EpochState& state, const PushO
 }
 
 // kPending when the gradient is wanted.
-Verdict Shard::Impl::Judge(const PushOrder& order, size_t variable, PushContext* push) {
+PushStatus Shard::Impl::Judge(const PushOrder& order, size_t variable, PushContext* push) {
   EpochState& state = *push->state;
-  const Verdict known = state.ledger.Find(push->key, variable);
-  if (known != Verdict::kPending) {
+  const PushStatus known = state.ledger.Find(push->key, variable);
+  if (known != PushStatus::kPending) {
     ++duplicates_;
     return known;
   }
   // After the end no gradient is counted, not even as stale.
-  if (phase_ == Phase::kFinished || HasStopped(state)) return Verdict::kStale;
+  if (phase_ == Phase::kFinished || HasStopped(state)) return PushStatus::kStale;
   if (state.step.IsStale(variable, order.local_step)) {
-    return Decide(&state, push->key, variable, Verdict::kStale);
+    return Decide(&state, push->key, variable, PushStatus::kStale);
   }
   if (state.step.IsCounted(variable, push->key.worker)) {
     ++duplicates_;
-    state.ledger.Record(push->key, variable, Verdict::kAccepted);
-    return Verdict::kAccepted;
+    state.ledger.Record(push->key, variable, PushStatus::kAccepted);
+    return PushStatus::kAccepted;
   }
-  return Verdict::kPending;
+  return PushStatus::kPending;
 }
 
-Verdict Shard::Impl::Decide(EpochState* state, const PushKey& key, size_t variable,
-                            Verdict verdict) {
-  state->ledger.Record(key, variable, verdict);
-  ++(verdict == Verdict::kAccepted ? accepted_ : stale_);
-  return verdict;
+PushStatus Shard::Impl::Decide(EpochState* state, const PushKey& key, size_t variable,
+                               PushStatus status) {
+  state->ledger.Record(key, variable, status);
+  ++(status == PushStatus::kAccepted ? accepted_ : stale_);
+  return status;
 }
 
 }  // namespace lockstep::ps

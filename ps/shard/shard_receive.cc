@@ -189,12 +189,12 @@ void Shard::Impl::EndPush(PushContext* push, std::vector<TakenGradients>* all_ta
         });
       }
     }
-    Verdict& verdict = push->result.verdicts[copy.piece];
+    PushStatus& status = push->result.statuses[copy.piece];
     if (gradient.abandoned) {
       if (gradient.writers == 0) Release(&state, &gradient, &push->deferred);
-      verdict = state.ledger.Find(gradient.key, gradient.variable);
+      status = state.ledger.Find(gradient.key, gradient.variable);
     } else if (gradient.received == gradient.num_bytes) {
-      verdict = AcceptGradient(&gradient, push, all_taken);
+      status = AcceptGradient(&gradient, push, all_taken);
     }
   }
   BeginEarly(push);
@@ -203,8 +203,8 @@ void Shard::Impl::EndPush(PushContext* push, std::vector<TakenGradients>* all_ta
 }
 
 // A variable of a push is whole.
-Verdict Shard::Impl::AcceptGradient(PartialGradient* gradient, PushContext* push,
-                                    std::vector<TakenGradients>* all_taken) {
+PushStatus Shard::Impl::AcceptGradient(PartialGradient* gradient, PushContext* push,
+                                       std::vector<TakenGradients>* all_taken) {
   EpochState* const state = push->state;
   DeferredCallbacks* const deferred = &push->deferred;
   state->reassembly.Remove(*gradient);
@@ -212,24 +212,24 @@ Verdict Shard::Impl::AcceptGradient(PartialGradient* gradient, PushContext* push
   const bool is_over = phase_ == Phase::kFinished || HasStopped(*state);
   if (is_over || state->step.IsCounted(variable, gradient->key.worker)) {
     Release(state, gradient, deferred);
-    return is_over ? Verdict::kStale : Verdict::kAccepted;
+    return is_over ? PushStatus::kStale : PushStatus::kAccepted;
   }
   // Asynchronous: others have taken the last steps while this one was coming in.
   if (state->step.IsStale(variable, gradient->local_step)) {
     Release(state, gradient, deferred);
-    return Decide(state, gradient->key, variable, Verdict::kStale);
+    return Decide(state, gradient->key, variable, PushStatus::kStale);
   }
   const bool arrives_whole =
       gradient->parts == nullptr && gradient->local_step == state->step.StepOf(variable);
   state->step.Hold(variable, {gradient->key.worker, gradient->key.push_seq, gradient->local_step,
                               std::move(gradient->buffer), std::move(gradient->indices),
                               std::move(gradient->parts)});
-  const Verdict verdict = Decide(state, gradient->key, variable, Verdict::kAccepted);
+  const PushStatus status = Decide(state, gradient->key, variable, PushStatus::kAccepted);
   if (!TryClose(state, variable, all_taken, deferred) && arrives_whole) {
     const size_t num_ranges = state->variables[variable]->early.arrived.size();
     for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);
   }
-  return verdict;
+  return status;
 }
 
 void Shard::Impl::Abandon(EpochState* state, ReassemblyBuffer::Removed removed,

@@ -24,49 +24,49 @@ TEST_CASE("a repeated push gets the verdict of the first time") {
   PushLedger ledger(kVariables);
   const PushKey key = Key(1, 11, 1);
   CHECK(Open(&ledger, key) == PushLedger::Age::kNew);
-  CHECK(ledger.Find(key, 0) == Verdict::kPending);
-  ledger.Record(key, 0, Verdict::kAccepted);
-  ledger.Record(key, 1, Verdict::kStale);
+  CHECK(ledger.Find(key, 0) == PushStatus::kPending);
+  ledger.Record(key, 0, PushStatus::kAccepted);
+  ledger.Record(key, 1, PushStatus::kStale);
   CHECK(Open(&ledger, key) == PushLedger::Age::kCurrent);
-  CHECK(ledger.Find(key, 0) == Verdict::kAccepted);
-  CHECK(ledger.Find(key, 1) == Verdict::kStale);
-  ledger.Record(key, 0, Verdict::kStale);
-  CHECK(ledger.Find(key, 0) == Verdict::kAccepted);
+  CHECK(ledger.Find(key, 0) == PushStatus::kAccepted);
+  CHECK(ledger.Find(key, 1) == PushStatus::kStale);
+  ledger.Record(key, 0, PushStatus::kStale);
+  CHECK(ledger.Find(key, 0) == PushStatus::kAccepted);
 }
 
 TEST_CASE("what a push left undecided never counts once a newer one began") {
   PushLedger ledger(kVariables);
   Open(&ledger, Key(1, 11, 1));
-  ledger.Record(Key(1, 11, 1), 0, Verdict::kAccepted);
+  ledger.Record(Key(1, 11, 1), 0, PushStatus::kAccepted);
   CHECK(Open(&ledger, Key(1, 11, 2)) == PushLedger::Age::kNew);
   CHECK(Open(&ledger, Key(1, 11, 1)) == PushLedger::Age::kOver);
-  CHECK(ledger.Find(Key(1, 11, 1), 0) == Verdict::kAccepted);
-  CHECK(ledger.Find(Key(1, 11, 1), 1) == Verdict::kStale);
-  CHECK(ledger.Find(Key(1, 11, 2), 1) == Verdict::kPending);
+  CHECK(ledger.Find(Key(1, 11, 1), 0) == PushStatus::kAccepted);
+  CHECK(ledger.Find(Key(1, 11, 1), 1) == PushStatus::kStale);
+  CHECK(ledger.Find(Key(1, 11, 2), 1) == PushStatus::kPending);
 }
 
 TEST_CASE("pushes beyond the window are over") {
   PushLedger ledger(kVariables);
   for (uint64_t seq = 1; seq <= 10; ++seq) {
     Open(&ledger, Key(1, 11, seq), static_cast<int64_t>(seq));
-    ledger.Record(Key(1, 11, seq), 0, Verdict::kAccepted);
+    ledger.Record(Key(1, 11, seq), 0, PushStatus::kAccepted);
   }
   for (uint64_t seq = 1; seq <= 10; ++seq) {
     const bool is_remembered = seq > 10 - PushLedger::kWindow;
     CHECK(ledger.Find(Key(1, 11, seq), 0) ==
-          (is_remembered ? Verdict::kAccepted : Verdict::kStale));
+          (is_remembered ? PushStatus::kAccepted : PushStatus::kStale));
   }
   CHECK(Open(&ledger, Key(1, 11, 2), 2) == PushLedger::Age::kOver);
-  ledger.Record(Key(1, 11, 2), 1, Verdict::kAccepted);
-  CHECK(ledger.Find(Key(1, 11, 2), 1) == Verdict::kStale);
+  ledger.Record(Key(1, 11, 2), 1, PushStatus::kAccepted);
+  CHECK(ledger.Find(Key(1, 11, 2), 1) == PushStatus::kStale);
 }
 
 TEST_CASE("sequence numbers may jump") {
   PushLedger ledger(kVariables);
   Open(&ledger, Key(1, 11, 1));
   CHECK(Open(&ledger, Key(1, 11, 1 + 3 * PushLedger::kWindow)) == PushLedger::Age::kNew);
-  CHECK(ledger.Find(Key(1, 11, 1), 0) == Verdict::kStale);
-  CHECK(ledger.Find(Key(1, 11, 5), 0) == Verdict::kStale);
+  CHECK(ledger.Find(Key(1, 11, 1), 0) == PushStatus::kStale);
+  CHECK(ledger.Find(Key(1, 11, 5), 0) == PushStatus::kStale);
 }
 
 TEST_CASE("a push too far ahead is refused, and nothing is noted of it") {
@@ -80,7 +80,7 @@ TEST_CASE("a push too far ahead is refused, and nothing is noted of it") {
   CHECK(open(11, 1'000'000).ok());
   CHECK(open(11, 1'000'000 + limits::kMaxPushSeqGap + 1).code() == absl::StatusCode::kOutOfRange);
   CHECK(open(12, std::numeric_limits<uint64_t>::max()).code() == absl::StatusCode::kOutOfRange);
-  CHECK(ledger.Find(Key(1, 11, 1'000'000), 0) == Verdict::kPending);
+  CHECK(ledger.Find(Key(1, 11, 1'000'000), 0) == PushStatus::kPending);
   CHECK(open(11, 1'000'000 + limits::kMaxPushSeqGap).ok());
 }
 
@@ -95,15 +95,15 @@ TEST_CASE("one push has one stamp") {
 TEST_CASE("workers and incarnations do not know one another's pushes") {
   PushLedger ledger(kVariables);
   Open(&ledger, Key(1, 11, 5), 4);
-  ledger.Record(Key(1, 11, 5), 0, Verdict::kAccepted);
+  ledger.Record(Key(1, 11, 5), 0, PushStatus::kAccepted);
   Open(&ledger, Key(2, 22, 5), 4);
-  CHECK(ledger.Find(Key(2, 22, 5), 0) == Verdict::kPending);
+  CHECK(ledger.Find(Key(2, 22, 5), 0) == PushStatus::kPending);
   CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(11)) == GlobalStep(4));
   CHECK_FALSE(ledger.NewestStamp(WorkerIndex(1), Incarnation(12)).has_value());
   // A successor starts afresh.
   CHECK(Open(&ledger, Key(1, 12, 1), 6) == PushLedger::Age::kNew);
-  CHECK(ledger.Find(Key(1, 12, 1), 0) == Verdict::kPending);
-  CHECK(ledger.Find(Key(1, 11, 5), 0) == Verdict::kStale);
+  CHECK(ledger.Find(Key(1, 12, 1), 0) == PushStatus::kPending);
+  CHECK(ledger.Find(Key(1, 11, 5), 0) == PushStatus::kStale);
   CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(12)) == GlobalStep(6));
 }
 

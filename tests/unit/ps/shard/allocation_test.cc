@@ -72,7 +72,7 @@ class Steps {
     for (PushOrder& push : pushes_) {
       push.push_seq = PushSeq(static_cast<uint64_t>(step_) + 1);
       push.local_step = GlobalStep(step_);
-      accepted_ += ps_.shard.Push(push)->verdicts.back() == Verdict::kAccepted;
+      accepted_ += ps_.shard.Push(push)->statuses.back() == PushStatus::kAccepted;
     }
     ++step_;
   }

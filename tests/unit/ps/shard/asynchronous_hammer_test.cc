@@ -56,7 +56,7 @@ void PushAll(Shard* shard, uint32_t worker, std::atomic<bool>* failed) {
       Message message(IdentityOf(worker), seq, 0);
       message.Whole(variable, Shape({kElements}), ones);
       const auto result = PushUntilTaken(shard, message.Ready(64));
-      if (!result.ok() || result->verdicts[0] != Verdict::kAccepted) *failed = true;
+      if (!result.ok() || result->statuses[0] != PushStatus::kAccepted) *failed = true;
     }
   }
 }

@@ -24,7 +24,7 @@ VariablePlan AsyncPlan(uint32_t workers, std::optional<int64_t> max_staleness = 
 TEST_CASE("each push is applied at once, without grant or token, and moves the global step") {
   Harness f(AsyncPlan(3));
   for (uint32_t i = 0; i < 9; ++i) {
-    CHECK(f.Push(i % 3, i / 3 + 1, i, 0, {1}) == Verdict::kAccepted);
+    CHECK(f.Push(i % 3, i / 3 + 1, i, 0, {1}) == PushStatus::kAccepted);
     CHECK(f.Read(i + 1, 0) == std::vector<float>{-static_cast<float>(i + 1)});
     CHECK(f.shard.Report().state.global_step == GlobalStep(i + 1));
     CHECK(f.shard.Report().state.shard_step == GlobalStep(i + 1));
@@ -47,12 +47,12 @@ TEST_CASE("a pull is answered at once with the newest values, whatever version i
 
 TEST_CASE("staleness counts the pushes since the stamp, and a bound makes gradients stale") {
   Harness f(AsyncPlan(2, 2));
-  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
-  CHECK(f.Push(0, 2, 1, 0, {1}) == Verdict::kAccepted);
-  CHECK(f.Push(1, 1, 0, 0, {1}) == Verdict::kAccepted);  // two others since
-  CHECK(f.Push(0, 3, 0, 0, {1}) == Verdict::kStale);     // three
-  CHECK(f.Push(0, 4, 3, 0, {1}) == Verdict::kAccepted);
-  CHECK(f.Push(1, 2, 3, 0, {1}) == Verdict::kAccepted);  // one
+  CHECK(f.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
+  CHECK(f.Push(0, 2, 1, 0, {1}) == PushStatus::kAccepted);
+  CHECK(f.Push(1, 1, 0, 0, {1}) == PushStatus::kAccepted);  // two others since
+  CHECK(f.Push(0, 3, 0, 0, {1}) == PushStatus::kStale);     // three
+  CHECK(f.Push(0, 4, 3, 0, {1}) == PushStatus::kAccepted);
+  CHECK(f.Push(1, 2, 3, 0, {1}) == PushStatus::kAccepted);  // one
   CHECK(f.Read(5, 0) == std::vector<float>{-5});
   CHECK(f.shard.Report().stale == 1);
   CHECK(f.shard.Report().staleness == std::vector<uint64_t>{3, 1, 1});
@@ -61,7 +61,7 @@ TEST_CASE("staleness counts the pushes since the stamp, and a bound makes gradie
 TEST_CASE("without a bound nothing is stale") {
   Harness f(AsyncPlan(2));
   for (uint64_t seq = 1; seq <= 20; ++seq) {
-    CHECK(f.Push(0, seq, 0, 0, {1}) == Verdict::kAccepted);
+    CHECK(f.Push(0, seq, 0, 0, {1}) == PushStatus::kAccepted);
   }
   // 0, 1, 2-3, 4-7, 8-15, 16-19.
   CHECK(f.shard.Report().staleness == std::vector<uint64_t>{1, 1, 2, 4, 8, 4});
@@ -69,8 +69,8 @@ TEST_CASE("without a bound nothing is stale") {
 
 TEST_CASE("a repeated push is applied once") {
   Harness f(AsyncPlan(1));
-  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
-  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  CHECK(f.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
+  CHECK(f.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
   CHECK(f.Read(1, 0) == std::vector<float>{-1});
   CHECK(f.shard.Report().duplicates == 1);
 }
@@ -151,17 +151,17 @@ TEST_CASE("at the last step the shard stops by itself, whatever the chief does")
   }
   const auto last = f.shard.Push(Message(IdentityOf(0), 3, 2).Whole(0, Shape({1}), {1}).Ready());
   REQUIRE(last.ok());
-  CHECK(last->verdicts[0] == Verdict::kAccepted);
+  CHECK(last->statuses[0] == PushStatus::kAccepted);
   CHECK(last->done);
   const auto late = f.shard.Push(Message(IdentityOf(1), 1, 3).Whole(0, Shape({1}), {1}).Ready());
   REQUIRE(late.ok());
-  CHECK(late->verdicts[0] == Verdict::kStale);
+  CHECK(late->statuses[0] == PushStatus::kStale);
   CHECK(late->done);
   CHECK(f.Read(3, 0) == std::vector<float>{-3});
   CHECK(f.shard.Report().accepted == 3);
   CHECK(f.shard.Report().stale == 0);
   // A push that was applied is told so again.
-  CHECK(f.Push(0, 3, 2, 0, {1}) == Verdict::kAccepted);
+  CHECK(f.Push(0, 3, 2, 0, {1}) == PushStatus::kAccepted);
   REQUIRE_FALSE(f.Dequeue(0, 1).IsParked());
   CHECK(f.Dequeue(0, 2)->done);
   CHECK_FALSE(token.IsParked());
@@ -171,11 +171,11 @@ TEST_CASE("no gradient is accepted for which no step is left") {
   VariablePlan plan = EndingPlan(3, 2);
   plan.placement = PlacementOf({{"a", {1}}, {"b", {1}}});
   Harness f(plan);
-  CHECK(f.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);   // applied: a waits for b
-  CHECK(f.Push(1, 1, 0, 0, {10}) == Verdict::kAccepted);  // held
-  CHECK(f.Push(2, 1, 0, 0, {100}) == Verdict::kStale);
-  CHECK(f.Push(2, 1, 0, 1, {100}) == Verdict::kAccepted);
-  CHECK(f.Push(1, 1, 0, 1, {10}) == Verdict::kAccepted);
+  CHECK(f.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);   // applied: a waits for b
+  CHECK(f.Push(1, 1, 0, 0, {10}) == PushStatus::kAccepted);  // held
+  CHECK(f.Push(2, 1, 0, 0, {100}) == PushStatus::kStale);
+  CHECK(f.Push(2, 1, 0, 1, {100}) == PushStatus::kAccepted);
+  CHECK(f.Push(1, 1, 0, 1, {10}) == PushStatus::kAccepted);
   CHECK(f.shard.Report().state.shard_step == GlobalStep(2));
   CHECK(f.shard.Report().held_bytes == 0);
   CHECK(f.Read(2, 0) == std::vector<float>{-11});
@@ -188,11 +188,11 @@ TEST_CASE("chunks that come in while others take the last step are dropped") {
   Harness f(plan);
   const std::vector<float> ones = {1, 1};
   REQUIRE(f.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, Shape({2}), ones, 0, 4).Ready()).ok());
-  CHECK(f.Push(1, 1, 0, 0, {2, 2}) == Verdict::kAccepted);
+  CHECK(f.Push(1, 1, 0, 0, {2, 2}) == PushStatus::kAccepted);
   const auto rest =
       f.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, Shape({2}), ones, 4, 4).Ready());
   REQUIRE(rest.ok());
-  CHECK(rest->verdicts[0] == Verdict::kStale);
+  CHECK(rest->statuses[0] == PushStatus::kStale);
   CHECK(f.shard.Report().held_bytes == 0);
   CHECK(f.Read(1, 0) == std::vector<float>{-2, -2});
 }
@@ -237,7 +237,7 @@ TEST_CASE("another shard keeps its newest version at once and goes on, or stops 
   const auto last =
       f.Grant({.command = kCommand, .step = GlobalStep(99), .keep_slots = true, .last = true});
   REQUIRE_FALSE(last.IsParked());
-  CHECK(f.Push(1, 2, 2, 0, {10}) == Verdict::kStale);
+  CHECK(f.Push(1, 2, 2, 0, {10}) == PushStatus::kStale);
   CHECK(f.Read(100, 0) == std::vector<float>{-11});
 }
 

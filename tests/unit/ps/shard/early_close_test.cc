@@ -39,10 +39,10 @@ Message Part(uint32_t worker, const std::vector<float>& gradient, uint64_t begin
       .Chunk(0, kShape, gradient, begin, end - begin);
 }
 
-Verdict Push(Harness* h, Message message) {
+PushStatus Push(Harness* h, Message message) {
   const auto result = h->shard.Push(message.Kept());
   REQUIRE(result.ok());
-  return result->verdicts[0];
+  return result->statuses[0];
 }
 
 PullPiece Bytes(uint64_t begin, uint64_t end) { return {VariableId(0), begin, end - begin}; }
@@ -73,24 +73,24 @@ TEST_CASE("what all replicas have brought of a variable is there before the rest
   const auto part = h.Pull(0, 1, {Bytes(kRange + 40, 2 * kRange)});
   const auto across = h.Pull(1, 1, {Bytes(kRange - 8, kRange + 8)});
   const auto whole = h.Pull(0, 1, {{VariableId(0)}});
-  CHECK(Push(&h, Part(1, second, kRange, 2 * kRange)) == Verdict::kPending);
-  CHECK(Push(&h, Part(0, first, 0, kRange + 1000)) == Verdict::kPending);
+  CHECK(Push(&h, Part(1, second, kRange, 2 * kRange)) == PushStatus::kPending);
+  CHECK(Push(&h, Part(0, first, 0, kRange + 1000)) == PushStatus::kPending);
   CHECK(part.IsParked());
-  CHECK(Push(&h, Part(0, first, kRange + 1000, 3 * kRange)) == Verdict::kPending);
+  CHECK(Push(&h, Part(0, first, kRange + 1000, 3 * kRange)) == PushStatus::kPending);
   REQUIRE_FALSE(part.IsParked());
   CHECK(part->version == GlobalStep(1));
   CHECK(ValuesOf(part->pieces[0]) == Cut(expected, kRange + 40, 2 * kRange));
   CHECK(across.IsParked());
-  CHECK(Push(&h, Part(1, second, 0, kRange)) == Verdict::kPending);
+  CHECK(Push(&h, Part(1, second, 0, kRange)) == PushStatus::kPending);
   REQUIRE_FALSE(across.IsParked());
   CHECK(ValuesOf(across->pieces[0]) == Cut(expected, kRange - 8, kRange + 8));
   CHECK(h.Read(0, 0) == std::vector<float>(kElements));
   CHECK(whole.IsParked());
   CHECK(closed.IsParked());
 
-  CHECK(Push(&h, Part(1, second, 2 * kRange, kBytes)) == Verdict::kAccepted);
+  CHECK(Push(&h, Part(1, second, 2 * kRange, kBytes)) == PushStatus::kAccepted);
   CHECK(whole.IsParked());
-  CHECK(Push(&h, Part(0, first, 3 * kRange, kBytes)) == Verdict::kAccepted);
+  CHECK(Push(&h, Part(0, first, 3 * kRange, kBytes)) == PushStatus::kAccepted);
   REQUIRE_FALSE(closed.IsParked());
   REQUIRE_FALSE(whole.IsParked());
   CHECK(ValuesOf(whole->pieces[0]) == expected);
@@ -169,10 +169,10 @@ TEST_CASE("a successor's gradient takes the place of what was not made of its pr
   view.members[1].incarnation = Incarnation(777);
   REQUIRE(h.shard.SetView(view).ok());
   const auto second_range = h.Pull(0, 1, {Bytes(kRange, 2 * kRange)});
-  CHECK(Push(&h, Part(0, first, kRange, kBytes)) == Verdict::kAccepted);
+  CHECK(Push(&h, Part(0, first, kRange, kBytes)) == PushStatus::kAccepted);
   CHECK(second_range.IsParked());
   Message successor({kJob, Epoch(1), WorkerIndex(1), Incarnation(777)}, 1, 0);
-  CHECK(Push(&h, successor.Whole(0, kShape, again)) == Verdict::kAccepted);
+  CHECK(Push(&h, successor.Whole(0, kShape, again)) == PushStatus::kAccepted);
 
   std::vector<float> mixed = again;
   std::copy_n(lost.begin(), kRange / 4, mixed.begin());
@@ -190,7 +190,7 @@ TEST_CASE("a worker that begins a new push takes the old one back as far as it i
   Push(&h, Part(1, second, 0, kRange, 2));  // the same gradient under another number
   Push(&h, Part(0, first, 0, kBytes));
   CHECK(h.Pull(0, 1, {Bytes(kRange, 2 * kRange)}).IsParked());
-  CHECK(Push(&h, Part(1, second, kRange, kBytes, 2)) == Verdict::kAccepted);
+  CHECK(Push(&h, Part(1, second, kRange, kBytes, 2)) == PushStatus::kAccepted);
   CHECK(h.Read(1, 0) == StepWith({first, second}));
 }
 
@@ -345,7 +345,7 @@ TEST_CASE(
   loser.order().kept_payload.reset();
   CHECK_FALSE(watched.expired());
   Push(&h, Part(0, gradient, 0, 100));
-  CHECK(Push(&h, Part(0, gradient, 100, kBytes)) == Verdict::kAccepted);
+  CHECK(Push(&h, Part(0, gradient, 100, kBytes)) == PushStatus::kAccepted);
   CHECK(watched.expired());
   CHECK(h.Read(1, 0) == StepWith({gradient}));
   CHECK(h.shard.Report().held_bytes == 0);

@@ -169,7 +169,7 @@ TEST_CASE("a gradient with the first stamp of its type is the stalest that there
   plan.asynchronous = true;
   plan.optimizer.mutable_learning_rate()->set_base(1);
   Harness h(plan);
-  CHECK(h.Push(0, 1, kMin, 0, {1}) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, kMin, 0, {1}) == PushStatus::kAccepted);
   std::vector<uint64_t> staleness(64);
   staleness.back() = 1;
   CHECK(h.shard.Report().staleness == staleness);
@@ -200,7 +200,7 @@ TEST_CASE("a push far ahead of its worker's others is refused, and those stay we
   CHECK(absl::IsOutOfRange(refused));
   CHECK(absl::StrContains(refused.message(), "push_seq of worker 0"));
   h.Grant(0, 1);
-  CHECK(h.Push(0, 2, 1, 0, {1}) == Verdict::kAccepted);
+  CHECK(h.Push(0, 2, 1, 0, {1}) == PushStatus::kAccepted);
 }
 
 }  // namespace

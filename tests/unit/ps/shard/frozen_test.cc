@@ -31,7 +31,7 @@ TEST_CASE("a step closes without the frozen variable, which then has the new ver
     const auto closed = harness.Grant(step, 1);
     const auto pull = harness.Pull(0, step + 1, {{VariableId(1)}, {VariableId(0)}});
     CHECK(pull.IsParked());
-    CHECK(harness.Push(0, static_cast<uint64_t>(step) + 1, step, 0, {1}) == Verdict::kAccepted);
+    CHECK(harness.Push(0, static_cast<uint64_t>(step) + 1, step, 0, {1}) == PushStatus::kAccepted);
     REQUIRE_FALSE(closed.IsParked());
     CHECK(closed->shard_step == GlobalStep(step + 1));
     REQUIRE_FALSE(pull.IsParked());
@@ -50,7 +50,7 @@ TEST_CASE("a gradient of a frozen variable is refused by name and changes nothin
   CHECK(absl::IsInvalidArgument(refused.status()));
   CHECK(absl::StrContains(refused.status().message(), "\"fixed\" (1): it is frozen"));
   CHECK(closed.IsParked());
-  CHECK(harness.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  CHECK(harness.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
   CHECK(harness.Read(1, 1) == std::vector<float>{4});
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("a frozen variable is saved without slots, and begins with fresh ones 
   Harness harness(plan);
   const auto closed = harness.Grant(
       {.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});
-  CHECK(harness.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  CHECK(harness.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
   REQUIRE_FALSE(closed.IsParked());
   const std::string folder = CheckpointFolder(root.path(), 1);
   const auto saved = harness.shard.Save(kCommand, GlobalStep(1), folder);

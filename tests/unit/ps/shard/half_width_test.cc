@@ -84,7 +84,7 @@ TEST_CASE("replicas may send one variable in different widths") {
     Harness h(Vector(2, 2));
     h.Grant(0, 2, 0.5f);
     REQUIRE(h.shard.Push(Halves(1, kOther, type).Ready()).ok());
-    CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+    CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
     CHECK(h.Read(1, 0) == StepWith({kGradient, Rounded(kOther, type)}));
   }
 }
@@ -95,13 +95,13 @@ TEST_CASE("chunks in half the width come in any order, repeated and cut through 
   const auto push = [&](uint64_t offset, uint64_t size) {
     const auto result = h.shard.Push(Halves(0, kGradient, DType::kBFloat16, offset, size).Ready(1));
     REQUIRE(result.ok());
-    return result->verdicts[0];
+    return result->statuses[0];
   };
-  CHECK(push(7, 3) == Verdict::kPending);
-  CHECK(push(0, 3) == Verdict::kPending);
-  CHECK(push(7, 3) == Verdict::kPending);
-  CHECK(push(3, 4) == Verdict::kAccepted);
-  CHECK(push(0, 10) == Verdict::kAccepted);
+  CHECK(push(7, 3) == PushStatus::kPending);
+  CHECK(push(0, 3) == PushStatus::kPending);
+  CHECK(push(7, 3) == PushStatus::kPending);
+  CHECK(push(3, 4) == PushStatus::kAccepted);
+  CHECK(push(0, 10) == PushStatus::kAccepted);
   const std::vector<float> rounded = Rounded(kGradient, DType::kBFloat16);
   CHECK(h.Read(1, 0) == StepWith({rounded, rounded}));
 }

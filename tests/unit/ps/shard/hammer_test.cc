@@ -232,10 +232,10 @@ class Hammer {
     // Both have been answered: everything is decided.
     Message ask(IdentityOf(worker), seq, stamp);
     for (uint32_t variable = 0; variable < gradients.size(); ++variable) ask.Ask(variable);
-    const auto verdicts = shard_.Push(ask.Ready());
-    Check(verdicts.ok());
-    if (!verdicts.ok()) return;
-    for (const Verdict verdict : verdicts->verdicts) Check(verdict != Verdict::kPending);
+    const auto statuses = shard_.Push(ask.Ready());
+    Check(statuses.ok());
+    if (!statuses.ok()) return;
+    for (const PushStatus verdict : statuses->statuses) Check(verdict != PushStatus::kPending);
   }
 
   void Watch() {

@@ -81,13 +81,13 @@ TEST_CASE(
     "closes") {
   Harness ps(Vector(2, 2));
   Gradients first({1, 2, 3, 4}), second({3, 2, 1, 0});
-  REQUIRE(first.Push(&ps.shard, 0, 1, 0)->verdicts[0] == Verdict::kAccepted);
+  REQUIRE(first.Push(&ps.shard, 0, 1, 0)->statuses[0] == PushStatus::kAccepted);
   CHECK(ps.shard.Report().held_bytes == 0);
   first.LetGo();
   CHECK(first.IsHeld());
   first[0] = 5;  // nothing was copied
   const auto closed = ps.Grant(0, 2);
-  REQUIRE(second.Push(&ps.shard, 1, 1, 0)->verdicts[0] == Verdict::kAccepted);
+  REQUIRE(second.Push(&ps.shard, 1, 1, 0)->statuses[0] == PushStatus::kAccepted);
   second.LetGo();
   REQUIRE_FALSE(closed.IsParked());
   CHECK_FALSE(first.IsHeld());
@@ -99,12 +99,12 @@ TEST_CASE("A repeated push of what is held in place changes nothing") {
   Harness ps(Vector(2, 2));
   Gradients gradients({1, 2, 3, 4});
   for (int time = 0; time < 3; ++time) {
-    CHECK(gradients.Push(&ps.shard, 0, 1, 0)->verdicts[0] == Verdict::kAccepted);
+    CHECK(gradients.Push(&ps.shard, 0, 1, 0)->statuses[0] == PushStatus::kAccepted);
   }
   CHECK(ps.shard.Report().duplicates == 2);
   CHECK(ps.shard.Report().accepted == 1);
   // As bytes, too.
-  CHECK(ps.Push(0, 1, 0, 0, {9, 9, 9, 9}) == Verdict::kAccepted);
+  CHECK(ps.Push(0, 1, 0, 0, {9, 9, 9, 9}) == PushStatus::kAccepted);
 }
 
 TEST_CASE("What comes from memory in pieces, off the grid or under a queue of tokens is copied") {
@@ -121,17 +121,17 @@ TEST_CASE("What comes from memory in pieces, off the grid or under a queue of to
   };
   const VariablePlan eight = PlanOf(PlacementOf({{"w", {8}}}), 1, 1);
   CHECK(check(eight, [](Shard* shard, Gradients* gradients) {
-          CHECK(gradients->Push(shard, 0, 1, 0, 16, 16)->verdicts[0] == Verdict::kPending);
-          CHECK(gradients->Push(shard, 0, 1, 0, 0, 16)->verdicts[0] == Verdict::kAccepted);
+          CHECK(gradients->Push(shard, 0, 1, 0, 16, 16)->statuses[0] == PushStatus::kPending);
+          CHECK(gradients->Push(shard, 0, 1, 0, 0, 16)->statuses[0] == PushStatus::kAccepted);
         }) == std::vector<float>{-1, -2, -3, -4, -5, -6, -7, -8});
   CHECK(check(eight, [](Shard* shard, Gradients* gradients) {
           (*gradients)[8] = 9;
-          CHECK(gradients->Push(shard, 0, 1, 0, 0, 0, 1)->verdicts[0] == Verdict::kAccepted);
+          CHECK(gradients->Push(shard, 0, 1, 0, 0, 0, 1)->statuses[0] == PushStatus::kAccepted);
         }) == std::vector<float>{-2, -3, -4, -5, -6, -7, -8, -9});
 
   Harness queue(Vector(2, 2, FIFO));
   Gradients gradients({1, 2, 3, 4});
-  CHECK(gradients.Push(&queue.shard, 0, 1, 0)->verdicts[0] == Verdict::kAccepted);
+  CHECK(gradients.Push(&queue.shard, 0, 1, 0)->statuses[0] == PushStatus::kAccepted);
   CHECK(queue.shard.Report().held_bytes == 16);
   gradients.LetGo();
   CHECK_FALSE(gradients.IsHeld());
@@ -144,7 +144,7 @@ TEST_CASE("Chunks that came as bytes are completed from memory") {
   REQUIRE(
       ps.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, Shape({4}), values, 0, 4).Ready()).ok());
   Gradients gradients({9, 2, 3, 4});
-  CHECK(gradients.Push(&ps.shard, 0, 1, 0)->verdicts[0] == Verdict::kAccepted);
+  CHECK(gradients.Push(&ps.shard, 0, 1, 0)->statuses[0] == PushStatus::kAccepted);
   CHECK(ps.Read(1, 0) == std::vector<float>{-1, -2, -3, -4});
 }
 
@@ -152,8 +152,8 @@ TEST_CASE("A stale gradient in memory is let go at once") {
   Harness ps(Vector(2, 1));
   ps.Grant(0, 1);
   Gradients fresh({1, 1, 1, 1}), late({2, 2, 2, 2});
-  REQUIRE(fresh.Push(&ps.shard, 0, 1, 0)->verdicts[0] == Verdict::kAccepted);
-  CHECK(late.Push(&ps.shard, 1, 1, 0)->verdicts[0] == Verdict::kStale);
+  REQUIRE(fresh.Push(&ps.shard, 0, 1, 0)->statuses[0] == PushStatus::kAccepted);
+  CHECK(late.Push(&ps.shard, 1, 1, 0)->statuses[0] == PushStatus::kStale);
   late.LetGo();
   CHECK_FALSE(late.IsHeld());
 }
@@ -168,7 +168,7 @@ TEST_CASE("The gradient of a worker that has died counts, and its memory stays u
   REQUIRE(ps.shard.SetView(view).ok());
   CHECK(first.IsHeld());
   ps.Grant(0, 2);
-  CHECK(ps.Push(1, 1, 0, 0, {1, 2, 3, 4}) == Verdict::kAccepted);
+  CHECK(ps.Push(1, 1, 0, 0, {1, 2, 3, 4}) == PushStatus::kAccepted);
   CHECK_FALSE(first.IsHeld());
   CHECK(ps.Read(1, 0, 1) == std::vector<float>{-1, -2, -3, -4});
 }
@@ -205,14 +205,14 @@ TEST_CASE("Slices of rows in memory are held where they are, with rows of the sh
   Harness ps(plan);
   Gradients first({1, 2, 3, 4}), second({5, 6, 7, 8});
   std::vector<int64_t> rows = {0, 3};
-  REQUIRE(first.PushRows(&ps.shard, 0, 1, 0, rows)->verdicts[0] == Verdict::kAccepted);
+  REQUIRE(first.PushRows(&ps.shard, 0, 1, 0, rows)->statuses[0] == PushStatus::kAccepted);
   CHECK(ps.shard.Report().held_bytes == 0);
   rows = {7, 7};  // the shard has looked
   first.LetGo();
   CHECK(first.IsHeld());
   first[0] = 9;  // nothing was copied
   const auto closed = ps.Grant(0, 2);
-  REQUIRE(second.PushRows(&ps.shard, 1, 1, 0, {1, 3})->verdicts[0] == Verdict::kAccepted);
+  REQUIRE(second.PushRows(&ps.shard, 1, 1, 0, {1, 3})->statuses[0] == PushStatus::kAccepted);
   REQUIRE_FALSE(closed.IsParked());
   CHECK_FALSE(first.IsHeld());
   CHECK(ps.Read(1, 0) == std::vector<float>{-9, -2, -5, -6, 0, 0, -5, -6});
@@ -223,8 +223,8 @@ TEST_CASE("Slices of rows in memory that lie off the grid are copied, in any ord
   Gradients gradients({0, 1, 2, 3});
   gradients[4] = 4;
   const auto closed = ps.Grant(0, 1);
-  REQUIRE(gradients.PushRows(&ps.shard, 0, 1, 0, {2, 0}, /*shift=*/1)->verdicts[0] ==
-          Verdict::kAccepted);
+  REQUIRE(gradients.PushRows(&ps.shard, 0, 1, 0, {2, 0}, /*shift=*/1)->statuses[0] ==
+          PushStatus::kAccepted);
   gradients.LetGo();
   CHECK_FALSE(gradients.IsHeld());
   REQUIRE_FALSE(closed.IsParked());

@@ -24,8 +24,8 @@ using test::Reply;
 using test::ValuesOf;
 using test::ViewOf;
 
-const std::vector<Verdict> kAccepted = {Verdict::kAccepted};
-const std::vector<Verdict> kStale = {Verdict::kStale};
+const std::vector<PushStatus> kAccepted = {PushStatus::kAccepted};
+const std::vector<PushStatus> kStale = {PushStatus::kStale};
 
 GrantOrder Committing(int64_t step, uint32_t required, bool last = false) {
   return {.command = kCommand,
@@ -56,19 +56,20 @@ Reply<PushPullResult> PushPull(Harness& ps, uint32_t worker, int64_t step) {
                   NextOf(worker, step + 1, count));
 }
 
-void CheckVerdictsAlone(const Reply<PushPullResult>& reply, const std::vector<Verdict>& verdicts) {
+void CheckVerdictsAlone(const Reply<PushPullResult>& reply,
+                        const std::vector<PushStatus>& statuses) {
   REQUIRE(reply.calls() == 1);
   REQUIRE(reply.status().ok());
-  CHECK(reply->push.verdicts == verdicts);
+  CHECK(reply->push.statuses == statuses);
   CHECK_FALSE(reply->token.has_value());
   CHECK_FALSE(reply->values.has_value());
 }
 
-void CheckAll(const Reply<PushPullResult>& reply, const std::vector<Verdict>& verdicts,
+void CheckAll(const Reply<PushPullResult>& reply, const std::vector<PushStatus>& statuses,
               int64_t step, float value) {
   REQUIRE(reply.calls() == 1);
   REQUIRE(reply.status().ok());
-  CHECK(reply->push.verdicts == verdicts);
+  CHECK(reply->push.statuses == statuses);
   REQUIRE(reply->token.has_value());
   CHECK(reply->token->step == GlobalStep(step));
   REQUIRE(reply->values.has_value());
@@ -111,12 +112,12 @@ TEST_CASE("a shard without tokens waits for the version alone") {
   CHECK(ps.shard.Report().waiting_pulls == 1);
   ps.Grant(0, 1);
   REQUIRE(reply.calls() == 1);
-  CHECK(reply->push.verdicts == kAccepted);
+  CHECK(reply->push.statuses == kAccepted);
   CHECK_FALSE(reply->token.has_value());
   CHECK(ValuesOf(reply->values->pieces[0]) == std::vector<float>{-1});
 }
 
-TEST_CASE("a wish for a token at a shard that has none does not hold up the verdicts") {
+TEST_CASE("a wish for a token at a shard that has none does not hold up the statuses") {
   Harness ps;
   REQUIRE(ps.shard.SetView(ViewOf(1, 1)).ok());
   REQUIRE(ps.shard.CreateVariables(PlanOf(PlacementOf({{"a", {1}, 1}, {"b", {1}}}, 2), 1, 1)).ok());
@@ -138,7 +139,7 @@ TEST_CASE("a gradient of which a variable is stale is answered at once while its
   const auto reply =
       PushPull(ps, Message(IdentityOf(2), 1, 0).Whole(0, Shape({1}), {1}).Whole(1, Shape({1}), {1}),
                NextOf(2, 1, 1));
-  CheckVerdictsAlone(reply, {Verdict::kStale, Verdict::kAccepted});
+  CheckVerdictsAlone(reply, {PushStatus::kStale, PushStatus::kAccepted});
 }
 
 TEST_CASE("what has not come whole, and what is only asked about, is answered at once") {
@@ -146,7 +147,7 @@ TEST_CASE("what has not come whole, and what is only asked about, is answered at
   const std::vector<float> gradient = {1, 1};
   CheckVerdictsAlone(PushPull(ps, Message(IdentityOf(0), 1, 0).Chunk(0, Shape({2}), gradient, 0, 4),
                               NextOf(0, 1, 1)),
-                     {Verdict::kPending});
+                     {PushStatus::kPending});
   ps.Push(0, 1, 0, 0, gradient);
   CheckVerdictsAlone(PushPull(ps, Message(IdentityOf(0), 1, 0).Ask(0), NextOf(0, 1, 1)), kAccepted);
   CHECK(ps.shard.Report().waiting_dequeues == 0);
@@ -161,7 +162,7 @@ TEST_CASE("a gradient that is refused is answered with the error") {
   CHECK(ps.shard.Report().waiting_dequeues == 0);
 }
 
-TEST_CASE("a pull that is refused costs neither the verdicts nor the token") {
+TEST_CASE("a pull that is refused costs neither the statuses nor the token") {
   Harness ps(OneVariable());
   ps.Grant(Committing(0, 1));
   NextOrder next = NextOf(0, 1, 1);
@@ -170,7 +171,7 @@ TEST_CASE("a pull that is refused costs neither the verdicts nor the token") {
       PushPull(ps, Message(IdentityOf(0), 1, 0).Whole(0, Shape({1}), {1}), std::move(next));
   REQUIRE(reply.calls() == 1);
   REQUIRE(reply.status().ok());
-  CHECK(reply->push.verdicts == kAccepted);
+  CHECK(reply->push.statuses == kAccepted);
   CHECK(reply->token.has_value());
   CHECK_FALSE(reply->values.has_value());
 }
@@ -189,8 +190,8 @@ TEST_CASE("a call that lost its caller is overtaken by the calls that the worker
                                NextOf(0, 1, dequeue_seq));
     CHECK(lost.IsParked());
     // The verdict is to be had meanwhile, and counts once.
-    CHECK(ps.shard.Push(Message(IdentityOf(0), 1, 0).Ask(0).Ready())->verdicts == kAccepted);
-    CHECK(ps.Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+    CHECK(ps.shard.Push(Message(IdentityOf(0), 1, 0).Ask(0).Ready())->statuses == kAccepted);
+    CHECK(ps.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
     const auto values = ps.Pull(0, 1, {{VariableId(0)}});
     std::optional<Reply<Token>> token;
     if (shard == 0) token = ps.Dequeue(0, 1);
@@ -220,7 +221,7 @@ TEST_CASE("the same call again waits in the place of the first, and the gradient
   CheckAll(PushPull(ps, 0, 0), kAccepted, 1, -1);
 }
 
-TEST_CASE("whoever leaves the view while its call waits is told the verdicts") {
+TEST_CASE("whoever leaves the view while its call waits is told the statuses") {
   Harness ps(OneVariable(2, 2));
   ps.Grant(Committing(0, 2));
   const auto reply = PushPull(ps, 0, 0);
@@ -230,7 +231,7 @@ TEST_CASE("whoever leaves the view while its call waits is told the verdicts") {
   CheckVerdictsAlone(reply, kAccepted);
 }
 
-TEST_CASE("another epoch, and a ps that stops, answer what waits with the verdicts") {
+TEST_CASE("another epoch, and a ps that stops, answer what waits with the statuses") {
   Harness ps(OneVariable(2, 2));
   const auto before = PushPull(ps, 0, 0);
   View view = ViewOf(2);
@@ -249,7 +250,7 @@ TEST_CASE("the end of the job reaches whoever waits, and a last step brings its 
   const auto waiting = PushPull(ended, 0, 0);
   REQUIRE(ended.shard.Finish(kCommand).ok());
   REQUIRE(waiting.calls() == 1);
-  CHECK(waiting->push.verdicts == kAccepted);
+  CHECK(waiting->push.statuses == kAccepted);
   CHECK(waiting->token->done);
   CHECK_FALSE(waiting->values.has_value());
   // A worker that did not know yet.
@@ -269,7 +270,7 @@ TEST_CASE("a token of a step that is still open comes at once: its holder may ha
   ps.Grant(Committing(0, 2));
   const auto first = PushPull(ps, 0, 0);
   REQUIRE(first.calls() == 1);
-  CHECK(first->push.verdicts == kAccepted);
+  CHECK(first->push.statuses == kAccepted);
   CHECK(first->token->step == GlobalStep(0));
   CHECK_FALSE(first->values.has_value());
   const auto second =
@@ -314,7 +315,7 @@ TEST_CASE("joined or alone, every replica is told the same and the values are th
       for (const uint32_t worker : order) {
         const bool is_late = pushed >= required;
         const auto count = static_cast<uint64_t>(step) + 1;
-        const std::vector<Verdict>& verdict = is_late ? kStale : kAccepted;
+        const std::vector<PushStatus>& verdict = is_late ? kStale : kAccepted;
         ++pushed;
         if (chance(2)) {
           CHECK(ps.Push(worker, count, step, 0, {1}) == verdict[0]);

@@ -26,9 +26,9 @@ VariablePlan TwoVariables(uint32_t total = 2, uint32_t aggregate = 2) {
 TEST_CASE("two replicas' gradients make a step") {
   Harness h(PlanOf(PlacementOf({{"w", {4}}}), 2, 2));
   const Reply<ClosedStep> closed = h.Grant(0, 2, 0.5f);
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   CHECK(closed.IsParked());
-  CHECK(h.Push(1, 1, 0, 0, kOther) == Verdict::kAccepted);
+  CHECK(h.Push(1, 1, 0, 0, kOther) == PushStatus::kAccepted);
   REQUIRE_FALSE(closed.IsParked());
   CHECK(closed->step == GlobalStep(0));
   CHECK(closed->shard_step == GlobalStep(1));
@@ -83,7 +83,7 @@ TEST_CASE("what is malformed is refused, stale or not, naming the variable, and 
   CHECK(report.stale == 0);
   CHECK(report.held_bytes == 0);
   CHECK(report.rejected == 2 * std::size(cases));
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
 }
 
 TEST_CASE("a variable of another shard is refused by saying so") {
@@ -99,7 +99,7 @@ TEST_CASE("a variable of another shard is refused by saying so") {
 
 TEST_CASE("a push without pieces is an empty success and one with only a payload an error") {
   Harness h(TwoVariables());
-  CHECK(h.shard.Push(Message(IdentityOf(0), 1, 0).Ready())->verdicts.empty());
+  CHECK(h.shard.Push(Message(IdentityOf(0), 1, 0).Ready())->statuses.empty());
   Message stray(IdentityOf(0), 1, 0);
   stray.payload().resize(3);
   CHECK(absl::IsInvalidArgument(h.shard.Push(stray.Ready()).status()));
@@ -109,14 +109,14 @@ TEST_CASE("a repeated push gets the same verdict and counts once") {
   Harness h(TwoVariables());
   const auto closed = h.Grant(0, 2);
   for (int times = 0; times < 3; ++times) {
-    CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+    CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   }
   CHECK(h.shard.Report().accepted == 1);
   CHECK(h.shard.Report().duplicates == 2);
   CHECK(h.shard.Report().pending[0].have == 1);
-  CHECK(h.Push(1, 1, 0, 0, kOther) == Verdict::kAccepted);
+  CHECK(h.Push(1, 1, 0, 0, kOther) == PushStatus::kAccepted);
   // Closed meanwhile: the answer stays what it was.
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   CHECK(closed.IsParked());
 }
 
@@ -128,12 +128,12 @@ TEST_CASE("chunks in any order, repeated, overlapping and torn make one gradient
     const auto pushed = h.shard.Push(
         Message(IdentityOf(0), 1, 0).Chunk(0, kShape, kGradient, offset, size).Ready(1));
     REQUIRE(pushed.ok());
-    CHECK(pushed->verdicts[0] == Verdict::kPending);
+    CHECK(pushed->statuses[0] == PushStatus::kPending);
   }
   CHECK(h.shard.Report().held_bytes == 16);
   const auto pushed =
       h.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, kShape, kGradient, 5, 11).Ready(2));
-  CHECK(pushed->verdicts[0] == Verdict::kAccepted);
+  CHECK(pushed->statuses[0] == PushStatus::kAccepted);
   CHECK_FALSE(closed.IsParked());
   CHECK(h.Read(1, 0) == std::vector<float>{-1, -2, -3, -4});
   CHECK(h.shard.Report().held_bytes == 0);
@@ -144,15 +144,15 @@ TEST_CASE("a newer push frees what came of the older one, which never counts") {
   const auto half = [&](uint64_t seq, uint64_t offset) {
     return h.shard
         .Push(Message(IdentityOf(0), seq, 0).Chunk(0, kShape, kGradient, offset, 8).Ready())
-        ->verdicts[0];
+        ->statuses[0];
   };
-  CHECK(half(1, 0) == Verdict::kPending);
+  CHECK(half(1, 0) == PushStatus::kPending);
   CHECK(h.shard.Report().held_bytes == 16);
-  CHECK(half(2, 0) == Verdict::kPending);
+  CHECK(half(2, 0) == PushStatus::kPending);
   CHECK(h.shard.Report().held_bytes == 16);
-  CHECK(half(1, 8) == Verdict::kStale);
-  CHECK(half(2, 8) == Verdict::kAccepted);
-  CHECK(half(1, 8) == Verdict::kStale);
+  CHECK(half(1, 8) == PushStatus::kStale);
+  CHECK(half(2, 8) == PushStatus::kAccepted);
+  CHECK(half(1, 8) == PushStatus::kStale);
   CHECK(h.shard.Report().accepted == 1);
   CHECK(h.shard.Report().stale == 0);
 }
@@ -166,12 +166,12 @@ TEST_CASE("stale gradients are dropped, told and counted once per variable") {
                   .Whole(0, kShape, kGradient)
                   .Whole(1, kShape, kGradient)
                   .Ready())
-        ->verdicts;
+        ->statuses;
   };
-  CHECK(both(0, 1, 0) == std::vector<Verdict>(2, Verdict::kAccepted));
+  CHECK(both(0, 1, 0) == std::vector<PushStatus>(2, PushStatus::kAccepted));
   REQUIRE_FALSE(closed.IsParked());
-  CHECK(both(1, 1, 0) == std::vector<Verdict>(2, Verdict::kStale));
-  CHECK(both(1, 1, 0) == std::vector<Verdict>(2, Verdict::kStale));
+  CHECK(both(1, 1, 0) == std::vector<PushStatus>(2, PushStatus::kStale));
+  CHECK(both(1, 1, 0) == std::vector<PushStatus>(2, PushStatus::kStale));
   const ShardReport report = h.shard.Report();
   CHECK(report.accepted == 2);
   CHECK(report.stale == 2);
@@ -183,12 +183,12 @@ TEST_CASE("the chunks of a loser are freed when its variable closes") {
   const auto closed = h.Grant(0, 1);
   REQUIRE(h.shard.Push(Message(IdentityOf(1), 1, 0).Chunk(0, kShape, kOther, 0, 8).Ready()).ok());
   CHECK(h.shard.Report().held_bytes == 16);
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   CHECK(h.shard.Report().held_bytes == 0);
   CHECK(h.shard.Report().stale == 1);
   const auto rest =
       h.shard.Push(Message(IdentityOf(1), 1, 0).Chunk(0, kShape, kOther, 8, 8).Ready());
-  CHECK(rest->verdicts[0] == Verdict::kStale);
+  CHECK(rest->statuses[0] == PushStatus::kStale);
   CHECK(h.shard.Report().stale == 1);
   CHECK(closed.IsParked());
 }
@@ -197,12 +197,12 @@ TEST_CASE("one push may count for one variable and be stale for another") {
   // semantics: W0 -> X, Y; W1 -> X (full); W2 -> Y (full); W1 -> Y and W2 -> X are dropped.
   Harness h(TwoVariables(3, 2));
   const auto closed = h.Grant(0, 2, 1.0f);
-  CHECK(h.Push(0, 1, 0, 0, {0, 0, 0, 0}) == Verdict::kAccepted);
-  CHECK(h.Push(0, 1, 0, 1, {0, 0, 0, 0}) == Verdict::kAccepted);
-  CHECK(h.Push(1, 1, 0, 0, {2, 2, 2, 2}) == Verdict::kAccepted);
-  CHECK(h.Push(2, 1, 0, 1, {4, 4, 4, 4}) == Verdict::kAccepted);
-  CHECK(h.Push(1, 1, 0, 1, {2, 2, 2, 2}) == Verdict::kStale);
-  CHECK(h.Push(2, 1, 0, 0, {4, 4, 4, 4}) == Verdict::kStale);
+  CHECK(h.Push(0, 1, 0, 0, {0, 0, 0, 0}) == PushStatus::kAccepted);
+  CHECK(h.Push(0, 1, 0, 1, {0, 0, 0, 0}) == PushStatus::kAccepted);
+  CHECK(h.Push(1, 1, 0, 0, {2, 2, 2, 2}) == PushStatus::kAccepted);
+  CHECK(h.Push(2, 1, 0, 1, {4, 4, 4, 4}) == PushStatus::kAccepted);
+  CHECK(h.Push(1, 1, 0, 1, {2, 2, 2, 2}) == PushStatus::kStale);
+  CHECK(h.Push(2, 1, 0, 0, {4, 4, 4, 4}) == PushStatus::kStale);
   REQUIRE_FALSE(closed.IsParked());
   CHECK(h.Read(1, 0)[0] == -1);
   CHECK(h.Read(1, 1)[0] == -2);
@@ -211,16 +211,16 @@ TEST_CASE("one push may count for one variable and be stale for another") {
 TEST_CASE("asking tells the verdict, or whether a gradient would be stale, and sends nothing") {
   Harness h(TwoVariables(2, 1));
   const auto ask = [&](uint32_t worker, uint64_t seq, int64_t stamp) {
-    return h.shard.Push(Message(IdentityOf(worker), seq, stamp).Ask(0).Ask(1).Ready())->verdicts;
+    return h.shard.Push(Message(IdentityOf(worker), seq, stamp).Ask(0).Ask(1).Ready())->statuses;
   };
-  CHECK(ask(0, 1, 0) == std::vector<Verdict>(2, Verdict::kPending));
+  CHECK(ask(0, 1, 0) == std::vector<PushStatus>(2, PushStatus::kPending));
   CHECK(h.shard.Report().held_bytes == 0);
   const auto closed = h.Grant(0, 1);
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
-  CHECK(ask(0, 1, 0) == std::vector<Verdict>{Verdict::kAccepted, Verdict::kPending});
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
+  CHECK(ask(0, 1, 0) == std::vector<PushStatus>{PushStatus::kAccepted, PushStatus::kPending});
   // The straggler saves itself the sending, and is counted all the same, once.
-  CHECK(ask(1, 1, 0) == std::vector<Verdict>{Verdict::kStale, Verdict::kPending});
-  CHECK(ask(1, 1, 0) == std::vector<Verdict>{Verdict::kStale, Verdict::kPending});
+  CHECK(ask(1, 1, 0) == std::vector<PushStatus>{PushStatus::kStale, PushStatus::kPending});
+  CHECK(ask(1, 1, 0) == std::vector<PushStatus>{PushStatus::kStale, PushStatus::kPending});
   CHECK(h.shard.Report().stale == 1);
   Message unknown(IdentityOf(0), 1, 0);
   CHECK(absl::IsInvalidArgument(h.shard.Push(unknown.Ask(5).Ready()).status()));
@@ -230,15 +230,15 @@ TEST_CASE("a half-received push is pending when asked about, and goes on afterwa
   Harness h(TwoVariables());
   REQUIRE(
       h.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, kShape, kGradient, 0, 8).Ready()).ok());
-  CHECK(h.shard.Push(Message(IdentityOf(0), 1, 0).Ask(0).Ready())->verdicts[0] ==
-        Verdict::kPending);
+  CHECK(h.shard.Push(Message(IdentityOf(0), 1, 0).Ask(0).Ready())->statuses[0] ==
+        PushStatus::kPending);
   CHECK(h.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, kShape, kGradient, 8, 8).Ready())
-            ->verdicts[0] == Verdict::kAccepted);
+            ->statuses[0] == PushStatus::kAccepted);
 }
 
 TEST_CASE("one push has one stamp") {
   Harness h(TwoVariables());
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   CHECK(absl::IsInvalidArgument(
       h.shard.Push(Message(IdentityOf(0), 1, 1).Whole(1, kShape, kGradient).Ready()).status()));
 }
@@ -246,8 +246,8 @@ TEST_CASE("one push has one stamp") {
 TEST_CASE("PER_REPLICA counts a replica once, whichever incarnation or push it was") {
   Harness h(TwoVariables());
   const auto closed = h.Grant(0, 2, 1.0f);
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
-  CHECK(h.Push(0, 2, 0, 0, kOther) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
+  CHECK(h.Push(0, 2, 0, 0, kOther) == PushStatus::kAccepted);
   CHECK(h.shard.Report().accepted == 1);
 
   View view = test::ViewOf(2);
@@ -257,10 +257,11 @@ TEST_CASE("PER_REPLICA counts a replica once, whichever incarnation or push it w
   successor.incarnation = Incarnation(999);
   const auto again = h.shard.Push(
       Message(successor, 1, 0).Whole(0, kShape, kOther).Whole(1, kShape, kOther).Ready());
-  CHECK(again->verdicts == std::vector<Verdict>(2, Verdict::kAccepted));
+  CHECK(again->statuses == std::vector<PushStatus>(2, PushStatus::kAccepted));
   CHECK(h.shard.Report().accepted == 2);
-  CHECK(h.shard.Push(Message(successor, 2, 0).Ask(0).Ready())->verdicts[0] == Verdict::kAccepted);
-  CHECK(h.Push(1, 1, 0, 0, {3, 3, 3, 3}) == Verdict::kAccepted);
+  CHECK(h.shard.Push(Message(successor, 2, 0).Ask(0).Ready())->statuses[0] ==
+        PushStatus::kAccepted);
+  CHECK(h.Push(1, 1, 0, 0, {3, 3, 3, 3}) == PushStatus::kAccepted);
   CHECK(h.Read(1, 0, 1) == std::vector<float>{-2, -2.5f, -3, -3.5f});
   CHECK(absl::IsAborted(
       h.shard.Push(Message(IdentityOf(0), 3, 0).Whole(0, kShape, kOther).Ready()).status()));
@@ -269,9 +270,9 @@ TEST_CASE("PER_REPLICA counts a replica once, whichever incarnation or push it w
 TEST_CASE("FIFO counts a replica as often as it pushes, in the order of its pushes") {
   Harness h(PlanOf(PlacementOf({{"w", {4}}}), 2, 3, FIFO));
   const auto closed = h.Grant(0, 3, 1.0f);
-  CHECK(h.Push(1, 1, 0, 0, {1e8f, 0, 0, 0}) == Verdict::kAccepted);
-  CHECK(h.Push(0, 1, 0, 0, {1, 0, 0, 0}) == Verdict::kAccepted);
-  CHECK(h.Push(0, 2, 0, 0, {-1, 0, 0, 0}) == Verdict::kAccepted);
+  CHECK(h.Push(1, 1, 0, 0, {1e8f, 0, 0, 0}) == PushStatus::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, {1, 0, 0, 0}) == PushStatus::kAccepted);
+  CHECK(h.Push(0, 2, 0, 0, {-1, 0, 0, 0}) == PushStatus::kAccepted);
   REQUIRE_FALSE(closed.IsParked());
   // (1 + -1) + 1e8 and not (1e8 + 1) + -1, which would lose the one.
   CHECK(h.Read(1, 0)[0] == -1e8f / 3.0f);
@@ -294,11 +295,11 @@ TEST_CASE("chunks of an incarnation that left the view are freed, and refused fr
 TEST_CASE("a gradient that counted stays counted when its worker dies") {
   Harness h(TwoVariables());
   const auto closed = h.Grant(0, 2, 1.0f);
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   View view = test::ViewOf(2);
   view.members.erase(view.members.begin());
   REQUIRE(h.shard.SetView(view).ok());
-  CHECK(h.Push(1, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.Push(1, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   CHECK(h.Read(1, 0, 1) == std::vector<float>{-1, -2, -3, -4});
 }
 
@@ -315,11 +316,11 @@ TEST_CASE("without room a gradient waits with its worker, the earliest variable 
   const auto mixed = h.shard.Push(
       Message(IdentityOf(0), 1, 0).Whole(0, kShape, kGradient).Whole(1, kShape, kGradient).Ready());
   CHECK(absl::IsResourceExhausted(mixed.status()));
-  CHECK(h.shard.Push(Message(IdentityOf(0), 1, 0).Ask(0).Ask(1).Ready())->verdicts ==
-        std::vector<Verdict>{Verdict::kPending, Verdict::kAccepted});
-  CHECK(h.Push(1, 1, 0, 1, kGradient) == Verdict::kAccepted);
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kAccepted);
-  CHECK(h.Push(1, 1, 0, 0, kGradient) == Verdict::kAccepted);
+  CHECK(h.shard.Push(Message(IdentityOf(0), 1, 0).Ask(0).Ask(1).Ready())->statuses ==
+        std::vector<PushStatus>{PushStatus::kPending, PushStatus::kAccepted});
+  CHECK(h.Push(1, 1, 0, 1, kGradient) == PushStatus::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kAccepted);
+  CHECK(h.Push(1, 1, 0, 0, kGradient) == PushStatus::kAccepted);
   REQUIRE_FALSE(closed.IsParked());
   CHECK(h.Read(1, 0) == std::vector<float>{-1, -2, -3, -4});
 }
@@ -336,14 +337,14 @@ TEST_CASE("a budget too small for the largest variable is refused at the start")
 TEST_CASE("a variable without elements closes on empty gradients") {
   Harness h(PlanOf(PlacementOf({{"nothing", {0}}}), 1, 1));
   const auto closed = h.Grant(0, 1);
-  CHECK(h.Push(0, 1, 0, 0, {}) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 0, {}) == PushStatus::kAccepted);
   CHECK_FALSE(closed.IsParked());
 }
 
 TEST_CASE("after the end pushes are dropped without being counted") {
   Harness h(TwoVariables());
   REQUIRE(h.shard.Finish({test::kJob, Term(1)}).ok());
-  CHECK(h.Push(0, 1, 0, 0, kGradient) == Verdict::kStale);
+  CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kStale);
   CHECK(h.shard.Report().stale == 0);
   CHECK(h.shard.Report().held_bytes == 0);
 }

@@ -40,7 +40,7 @@ struct SimWorker {
   int64_t pushed_stamp = -1;  // of this incarnation
   bool is_pushing = false;
   bool is_done = false;
-  std::map<size_t, Verdict> verdicts;  // of the push under way
+  std::map<size_t, PushStatus> statuses;  // of the push under way
   std::optional<Reply<Token>> token;
 };
 
@@ -190,7 +190,7 @@ class Simulation {
       return;
     }
     if (!worker.is_pushing) return StartPush(index);
-    if (worker.verdicts.size() < sizes_.size()) {
+    if (worker.statuses.size() < sizes_.size()) {
       if (Chance(0.2)) Ask(index);
       return;
     }
@@ -213,7 +213,7 @@ class Simulation {
   void StartPush(uint32_t index) {
     SimWorker& worker = workers_[index];
     worker.is_pushing = true;
-    worker.verdicts.clear();
+    worker.statuses.clear();
     worker.pushed_stamp = worker.stamp;
     ++worker.push_seq;
     auto gradient = std::make_shared<Gradient>();
@@ -271,10 +271,10 @@ class Simulation {
       REQUIRE(absl::IsAborted(result.status()));
       return;
     }
-    const std::vector<Verdict> expected = model_->Push(
+    const std::vector<PushStatus> expected = model_->Push(
         letter.worker, letter.incarnation, letter.push_seq, letter.stamp, letter.pieces);
     REQUIRE(result.ok());
-    REQUIRE(result->verdicts == expected);
+    REQUIRE(result->statuses == expected);
     Note(letter.worker, letter.push_seq, letter.pieces, expected);
   }
 
@@ -283,24 +283,24 @@ class Simulation {
     Message message(Identity(index), worker.push_seq, worker.stamp);
     std::vector<ShardModel::Piece> pieces;
     for (size_t variable = 0; variable < sizes_.size(); ++variable) {
-      if (worker.verdicts.contains(variable)) continue;
+      if (worker.statuses.contains(variable)) continue;
       message.Ask(static_cast<uint32_t>(variable));
       pieces.push_back({variable, 0, 0, nullptr});
     }
     const auto result = shard_.Push(message.Ready());
     REQUIRE(result.ok());
-    const std::vector<Verdict> expected =
+    const std::vector<PushStatus> expected =
         model_->Ask(index, worker.incarnation, worker.push_seq, worker.stamp, pieces);
-    REQUIRE(result->verdicts == expected);
+    REQUIRE(result->statuses == expected);
     Note(index, worker.push_seq, pieces, expected);
   }
 
   void Note(uint32_t index, uint64_t push_seq, const std::vector<ShardModel::Piece>& pieces,
-            const std::vector<Verdict>& verdicts) {
+            const std::vector<PushStatus>& statuses) {
     SimWorker& worker = workers_[index];
     if (push_seq != worker.push_seq || !worker.is_pushing) return;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if (verdicts[i] != Verdict::kPending) worker.verdicts[pieces[i].variable] = verdicts[i];
+      if (statuses[i] != PushStatus::kPending) worker.statuses[pieces[i].variable] = statuses[i];
     }
   }
 

@@ -207,14 +207,14 @@ class Harness {
     return reply;
   }
   // A whole gradient of one variable; its verdict.
-  Verdict Push(uint32_t worker, uint64_t push_seq, int64_t stamp, uint32_t variable,
-               const std::vector<float>& gradient) {
+  PushStatus Push(uint32_t worker, uint64_t push_seq, int64_t stamp, uint32_t variable,
+                  const std::vector<float>& gradient) {
     const auto result =
         shard.Push(Message(IdentityOf(worker), push_seq, stamp)
                        .Whole(variable, Shape({static_cast<int64_t>(gradient.size())}), gradient)
                        .Ready());
     if (!result.ok()) std::abort();
-    return result->verdicts[0];
+    return result->statuses[0];
   }
 
   Shard shard;

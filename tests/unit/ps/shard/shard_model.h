@@ -43,31 +43,32 @@ class ShardModel {
   }
 
   // One message of a live incarnation. Verdicts of the pieces.
-  std::vector<Verdict> Push(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
-                            const std::vector<Piece>& pieces) {
+  std::vector<PushStatus> Push(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
+                               const std::vector<Piece>& pieces) {
     uint64_t& newest = newest_[{worker, incarnation}];
     if (seq > newest) {
       newest = seq;
       for (Variable& variable : variables_) variable.partial.erase(worker);
     }
-    std::vector<Verdict> verdicts;
+    std::vector<PushStatus> statuses;
     for (const Piece& piece : pieces) {
-      verdicts.push_back(Receive(worker, incarnation, seq, stamp, piece));
+      statuses.push_back(Receive(worker, incarnation, seq, stamp, piece));
     }
     CloseWhatCan();
-    return verdicts;
+    return statuses;
   }
 
   // The same, of a message that only asks.
-  std::vector<Verdict> Ask(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
-                           const std::vector<Piece>& pieces) {
+  std::vector<PushStatus> Ask(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
+                              const std::vector<Piece>& pieces) {
     Push(worker, incarnation, seq, stamp, {});
-    std::vector<Verdict> verdicts;
+    std::vector<PushStatus> statuses;
     for (const Piece& piece : pieces) {
-      const std::optional<Verdict> verdict = Judge(worker, incarnation, seq, stamp, piece.variable);
-      verdicts.push_back(verdict.value_or(Verdict::kPending));
+      const std::optional<PushStatus> verdict =
+          Judge(worker, incarnation, seq, stamp, piece.variable);
+      statuses.push_back(verdict.value_or(PushStatus::kPending));
     }
-    return verdicts;
+    return statuses;
   }
 
   void Grant(int64_t step, const ModelGrant& grant) {
@@ -107,28 +108,28 @@ class ShardModel {
   };
 
   // nullopt: the gradient is wanted.
-  std::optional<Verdict> Judge(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
-                               size_t index) {
+  std::optional<PushStatus> Judge(uint32_t worker, uint64_t incarnation, uint64_t seq,
+                                  int64_t stamp, size_t index) {
     Variable& variable = variables_[index];
     const uint64_t newest = newest_[{worker, incarnation}];
     const Key key(worker, incarnation, seq, index);
-    if (seq + PushLedger::kWindow <= newest) return Verdict::kStale;
+    if (seq + PushLedger::kWindow <= newest) return PushStatus::kStale;
     if (const auto told = told_.find(key); told != told_.end()) return told->second;
-    if (seq < newest) return Verdict::kStale;
+    if (seq < newest) return PushStatus::kStale;
     if (stamp < variable.step) {
       ++stale_;
-      return told_[key] = Verdict::kStale;
+      return told_[key] = PushStatus::kStale;
     }
     const bool is_counted =
         once_per_replica_ &&
         std::any_of(variable.held.begin(), variable.held.end(),
                     [&](const Contribution& held) { return held.worker == worker; });
-    if (is_counted) return told_[key] = Verdict::kAccepted;
+    if (is_counted) return told_[key] = PushStatus::kAccepted;
     return std::nullopt;
   }
 
-  Verdict Receive(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
-                  const Piece& piece) {
+  PushStatus Receive(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
+                     const Piece& piece) {
     if (const auto verdict = Judge(worker, incarnation, seq, stamp, piece.variable)) {
       return *verdict;
     }
@@ -141,12 +142,12 @@ class ShardModel {
     partial.have.resize(piece.gradient->size() * sizeof(float));
     for (uint64_t at = piece.offset; at < piece.offset + piece.size; ++at) partial.have[at] = true;
     if (std::find(partial.have.begin(), partial.have.end(), false) != partial.have.end()) {
-      return Verdict::kPending;
+      return PushStatus::kPending;
     }
     variable.partial.erase(worker);
     variable.held.push_back({worker, seq, *piece.gradient});
     ++accepted_;
-    return told_[key] = Verdict::kAccepted;
+    return told_[key] = PushStatus::kAccepted;
   }
 
   void CloseWhatCan() {
@@ -201,7 +202,7 @@ class ShardModel {
         continue;
       }
       told_[Key(partial->first, partial->second.incarnation, partial->second.seq, index)] =
-          Verdict::kStale;
+          PushStatus::kStale;
       ++stale_;
       partial = variable.partial.erase(partial);
     }
@@ -210,7 +211,7 @@ class ShardModel {
   const bool once_per_replica_;
   std::vector<Variable> variables_;
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> newest_;  // push_seq
-  std::map<Key, Verdict> told_;
+  std::map<Key, PushStatus> told_;
   std::map<int64_t, ModelGrant> grants_;
   int64_t step_ = 0;
   uint64_t accepted_ = 0;

@@ -45,7 +45,7 @@ class Shown {
                                     .learning_rate = 1,
                                     .keep_values = keep});
     REQUIRE(ps_->Push(0, static_cast<uint64_t>(step) + 1, step, 0,
-                      std::vector<float>(4, gradient)) == Verdict::kAccepted);
+                      std::vector<float>(4, gradient)) == PushStatus::kAccepted);
     REQUIRE_FALSE(closed.IsParked());
   }
 
@@ -165,11 +165,11 @@ TEST_CASE("An asynchronous variable that has run ahead of the others comes as by
   plan.optimizer.mutable_learning_rate()->set_base(1);
   Shown ps(plan);
   CHECK(ps.Pull(0, {{VariableId(0)}, {VariableId(1)}})->in_memory);
-  REQUIRE(ps->Push(0, 1, 0, 0, {1}) == Verdict::kAccepted);
+  REQUIRE(ps->Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
   const auto mixed = ps.Pull(0, {{VariableId(0)}, {VariableId(1)}});
   CHECK_FALSE(mixed->in_memory);
   CHECK(ValuesOf(mixed->pieces[0]) == std::vector<float>{-1});
-  REQUIRE(ps->Push(0, 1, 0, 1, {1}) == Verdict::kAccepted);
+  REQUIRE(ps->Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
   CHECK(ps.Pull(0, {{VariableId(0)}, {VariableId(1)}})->in_memory);
 }
 

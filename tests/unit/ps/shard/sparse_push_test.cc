@@ -31,12 +31,12 @@ Message From(uint32_t worker, uint64_t push_seq = 1, int64_t stamp = 0) {
   return Message(IdentityOf(worker), push_seq, stamp);
 }
 
-Verdict VerdictOf(Harness* f, Message message) {
+PushStatus VerdictOf(Harness* f, Message message) {
   const auto result = f->shard.Push(message.Ready());
   INFO(result.status());
   REQUIRE(result.ok());
-  REQUIRE(result->verdicts.size() == 1);
-  return result->verdicts[0];
+  REQUIRE(result->statuses.size() == 1);
+  return result->statuses[0];
 }
 
 std::string ErrorOf(Harness* f, Message message) {
@@ -48,8 +48,8 @@ std::string ErrorOf(Harness* f, Message message) {
 TEST_CASE("a step closes with the mean of the rows, each over the gradients that name it") {
   Harness f(TablePlan());
   auto closed = f.Grant(0, 2);
-  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0, 2}, {2, 4, 6, 8})) == Verdict::kAccepted);
-  CHECK(VerdictOf(&f, From(1).Rows(1, kTable, {2}, {2, 4})) == Verdict::kAccepted);
+  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0, 2}, {2, 4, 6, 8})) == PushStatus::kAccepted);
+  CHECK(VerdictOf(&f, From(1).Rows(1, kTable, {2}, {2, 4})) == PushStatus::kAccepted);
   CHECK(closed.IsParked());
   f.Push(0, 1, 0, 0, {1});
   f.Push(1, 1, 0, 0, {1});
@@ -66,11 +66,11 @@ TEST_CASE("chunks of a sparse gradient come in any order, repeated and overlappi
   const auto chunk = [&](uint64_t offset, uint64_t size) {
     return VerdictOf(&f, From(0).Rows(1, kTable, indices, values, offset, size));
   };
-  CHECK(chunk(16, 16) == Verdict::kPending);
-  CHECK(chunk(16, 16) == Verdict::kPending);
-  CHECK(chunk(8, 11) == Verdict::kPending);
-  CHECK(chunk(0, 16) == Verdict::kAccepted);
-  CHECK(chunk(0, 16) == Verdict::kAccepted);
+  CHECK(chunk(16, 16) == PushStatus::kPending);
+  CHECK(chunk(16, 16) == PushStatus::kPending);
+  CHECK(chunk(8, 11) == PushStatus::kPending);
+  CHECK(chunk(0, 16) == PushStatus::kAccepted);
+  CHECK(chunk(0, 16) == PushStatus::kAccepted);
   f.Push(0, 1, 0, 0, {0});
   f.Grant(0, 1);
   CHECK(f.Read(1, 1) == std::vector<float>{10, 10, 7, 6, 10, 10, 9, 8});
@@ -78,7 +78,7 @@ TEST_CASE("chunks of a sparse gradient come in any order, repeated and overlappi
 
 TEST_CASE("a gradient without rows is whole at once and counts") {
   Harness f(TablePlan(1, 1));
-  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {}, {})) == Verdict::kAccepted);
+  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {}, {})) == PushStatus::kAccepted);
   f.Push(0, 1, 0, 0, {0});
   const auto closed = f.Grant(0, 1);
   REQUIRE_FALSE(closed.IsParked());
@@ -135,13 +135,13 @@ TEST_CASE("what is malformed is refused with the variable's name and changes not
 TEST_CASE("a bad index in a later message is refused, and the sound message after it counts") {
   Harness f(TablePlan(1, 1));
   const std::vector<float> values = {1, 2, 3, 4};
-  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0, 2}, values, 0, 8)) == Verdict::kPending);
+  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0, 2}, values, 0, 8)) == PushStatus::kPending);
   CHECK(ErrorOf(&f, From(0).Rows(1, kTable, {0, 9}, values, 8, 24)) ==
         "variable \"table\" (1): slice 1: expected a row in [0, 4), got 9");
   CHECK(ErrorOf(&f, From(0).Rows(1, kTable, {0, 2, 3}, {1, 2, 3, 4, 5, 6}, 8, 40)) ==
         "variable \"table\" (1): a chunk of push 1 of worker 0 is of 3 rows, an earlier one was "
         "of 2");
-  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0, 2}, values, 8, 24)) == Verdict::kAccepted);
+  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0, 2}, values, 8, 24)) == PushStatus::kAccepted);
 }
 
 TEST_CASE("values that are not finite count unless the job refuses them") {
@@ -150,8 +150,8 @@ TEST_CASE("values that are not finite count unless the job refuses them") {
                -std::numeric_limits<float>::infinity());
   VariablePlan plan = TablePlan(1, 1);
   Harness allowing(plan);
-  CHECK(VerdictOf(&allowing, From(0).Rows(1, kTable, {1}, {0, bad})) == Verdict::kAccepted);
-  CHECK(VerdictOf(&allowing, From(0).Whole(0, Shape({1}), {bad})) == Verdict::kAccepted);
+  CHECK(VerdictOf(&allowing, From(0).Rows(1, kTable, {1}, {0, bad})) == PushStatus::kAccepted);
+  CHECK(VerdictOf(&allowing, From(0).Whole(0, Shape({1}), {bad})) == PushStatus::kAccepted);
 
   plan.refuse_non_finite = true;
   Harness refusing(plan);
@@ -168,14 +168,14 @@ TEST_CASE("values that are not finite count unless the job refuses them") {
   CHECK(ExitCodeFor(refusing.shard.Push(From(0).Whole(0, Shape({1}), {bad}).Ready()).status()) ==
         ExitCode::kDiverged);
   CHECK(refusing.shard.Report().held_bytes == 0);
-  CHECK(VerdictOf(&refusing, From(0).Rows(1, kTable, {1}, {0, 1})) == Verdict::kAccepted);
+  CHECK(VerdictOf(&refusing, From(0).Rows(1, kTable, {1}, {0, 1})) == PushStatus::kAccepted);
 }
 
 TEST_CASE("unsorted and repeated rows are merged as TensorFlow merges them") {
   Harness f(PlanOf(PlacementOf({{.name = "v", .dims = {6, 1}, .sparse = true}}), 2, 2, FIFO));
   const Shape shape({6, 1});
-  CHECK(VerdictOf(&f, From(0).Rows(0, shape, {5, 2}, {1, 2})) == Verdict::kAccepted);
-  CHECK(VerdictOf(&f, From(1).Rows(0, shape, {2, 5}, {10, 20})) == Verdict::kAccepted);
+  CHECK(VerdictOf(&f, From(0).Rows(0, shape, {5, 2}, {1, 2})) == PushStatus::kAccepted);
+  CHECK(VerdictOf(&f, From(1).Rows(0, shape, {2, 5}, {10, 20})) == PushStatus::kAccepted);
   f.Grant(0, 2);
   CHECK(f.Read(1, 0) == std::vector<float>{0, 0, -12, 0, 0, -10.5});
 }
@@ -200,9 +200,9 @@ TEST_CASE("the sum does not depend on the order in which workers' rows arrive") 
 TEST_CASE("a late sparse gradient is stale, told and counted; a repeated one gets its verdict") {
   Harness f(TablePlan(2, 1));
   f.Grant(0, 1);
-  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0}, {1, 1})) == Verdict::kAccepted);
-  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0}, {1, 1})) == Verdict::kAccepted);
-  CHECK(VerdictOf(&f, From(1).Rows(1, kTable, {0}, {5, 5})) == Verdict::kStale);
+  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0}, {1, 1})) == PushStatus::kAccepted);
+  CHECK(VerdictOf(&f, From(0).Rows(1, kTable, {0}, {1, 1})) == PushStatus::kAccepted);
+  CHECK(VerdictOf(&f, From(1).Rows(1, kTable, {0}, {5, 5})) == PushStatus::kStale);
   CHECK(f.shard.Report().stale == 1);
   CHECK(f.shard.Report().accepted == 1);
   CHECK(f.shard.Report().held_bytes == 0);

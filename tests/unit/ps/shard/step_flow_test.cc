@@ -85,7 +85,7 @@ TEST_CASE("a grant given again replaces the parked call, and a closed step answe
 TEST_CASE("a grant that comes late closes the step with everything that is held") {
   Harness h(OneVariable(3, 2));
   for (uint32_t worker = 0; worker < 3; ++worker) {
-    CHECK(h.Push(worker, 1, 0, 0, {3.0f * worker}) == Verdict::kAccepted);
+    CHECK(h.Push(worker, 1, 0, 0, {3.0f * worker}) == PushStatus::kAccepted);
   }
   const auto closed = h.Grant(0, 2, 1.0f);
   REQUIRE_FALSE(closed.IsParked());
@@ -179,7 +179,7 @@ TEST_CASE("statistics are averaged, assigned, told with the step, and dropped wh
   const auto closed = h.Grant(0, 2, 1.0f);
   for (uint32_t worker = 0; worker < 3; ++worker) {
     const float value = static_cast<float>(worker);
-    const Verdict expected = worker < 2 ? Verdict::kAccepted : Verdict::kStale;
+    const PushStatus expected = worker < 2 ? PushStatus::kAccepted : PushStatus::kStale;
     CHECK(h.Push(worker, 1, 0, 1, {value, 10 * value}) == expected);
     CHECK(h.Push(worker, 1, 0, 2, std::vector<float>(17, value)) == expected);
     CHECK(h.Push(worker, 1, 0, 0, {value}) == expected);

@@ -38,7 +38,7 @@ std::vector<std::vector<float>> AfterTwoSteps(int threads) {
       for (size_t v = 0; v < kSizes.size(); ++v) {
         const uint64_t push_seq = step * kSizes.size() + v + 1;
         REQUIRE(harness.Push(worker, push_seq, step, static_cast<uint32_t>(v),
-                             Gradient(worker, v, step)) == Verdict::kAccepted);
+                             Gradient(worker, v, step)) == PushStatus::kAccepted);
       }
     }
     const auto closed = harness.Grant(step, 2, 0.01f);

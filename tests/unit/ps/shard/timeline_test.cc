@@ -20,7 +20,7 @@ constexpr int64_t kWaits = -1;
 struct Row {
   uint32_t worker;
   int64_t stamp;
-  Verdict verdict;
+  PushStatus verdict;
   int64_t global_step;
   uint32_t count;                      // accumulated after the run
   std::map<uint32_t, int64_t> stamps;  // worker -> stamp afterwards, of those that it changes
@@ -44,7 +44,7 @@ class Cluster {
   void Run(const Row& row) {
     CHECK(stamps_[row.worker] == row.stamp);
     ++runs_;
-    const Verdict verdict = harness_.Push(row.worker, runs_, stamps_[row.worker], 0, {1});
+    const PushStatus verdict = harness_.Push(row.worker, runs_, stamps_[row.worker], 0, {1});
     CHECK(verdict == row.verdict);
     tokens_.insert_or_assign(row.worker, harness_.Dequeue(row.worker, runs_));
     for (auto& [worker, token] : tokens_) {
@@ -85,8 +85,8 @@ class Cluster {
   std::map<uint32_t, Reply<Token>> tokens_;
 };
 
-constexpr Verdict kAccept = Verdict::kAccepted;
-constexpr Verdict kDrop = Verdict::kStale;
+constexpr PushStatus kAccept = PushStatus::kAccepted;
+constexpr PushStatus kDrop = PushStatus::kStale;
 
 TEST_CASE("timeline (a): two replicas, both needed, two initial tokens") {
   Cluster cluster(2, 2, -1);

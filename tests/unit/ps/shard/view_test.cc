@@ -31,7 +31,7 @@ TEST_CASE("a new chief's view ends the old chief's calls and grants") {
   CHECK(absl::IsAborted(h.shard.Finish(kCommand)));
   CHECK(absl::IsAborted(h.shard.SetView(test::ViewOf(1)).status()));
   // What was applied stays; the rest waits for the new chief's grant.
-  CHECK(h.Push(0, 1, 0, 1, {1}) == Verdict::kAccepted);
+  CHECK(h.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
   CHECK(h.shard.GetView().shard_step == GlobalStep(0));
   const auto renewed =
       h.Grant({.command = {kJob, Term(2)}, .step = GlobalStep(0), .learning_rate = 1.0f});

@@ -4,9 +4,9 @@
 
 namespace lockstep::ps {
 
-// What became of one variable of one push.
-enum class Verdict : uint8_t {
-  kPending,   // not whole yet
+// What became of one variable of one push. On the wire: Verdict.
+enum class PushStatus : uint8_t {
+  kPending,   // has not arrived whole
   kAccepted,  // counted, or the replica had been counted in this step already
   kStale,     // dropped
 };
