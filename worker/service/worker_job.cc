@@ -6,10 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
+#include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
 #include "worker/service/check_registration.h"
+#include "worker/strategy/parameter_server/asynchronous_strategy.h"
+#include "worker/strategy/parameter_server/parameter_server_strategy.h"
 
 namespace lockstep::worker {
 namespace {
@@ -128,7 +131,7 @@ absl::Status WorkerJob::Prepare() {
   group.batch_per_tower = job.job().batch_per_tower();
   group.threads_per_tower = std::max(1, options_.threads / group.towers);
   LOCKSTEP_ASSIGN_OR_RETURN(towers_, TowerGroup::Create(graph_, group));
-  ConnectShards();
+  LOCKSTEP_RETURN_IF_ERROR(ConnectShards());
   if (test_set_ != nullptr) StartEvaluator();
   return absl::OkStatus();
 }
@@ -149,10 +152,9 @@ absl::Status WorkerJob::OpenData() {
   return absl::OkStatus();
 }
 
-void WorkerJob::MakeMemory() {
+void WorkerJob::MakeMemory(std::span<const int64_t> most_rows) {
   if (options_.registration.job().transport().shared_memory() == TransportDef::OFF) return;
-  auto memory =
-      GradientMemory::Create(StepRunner::GradientBytes(layout_, rows_->MostRows(Examples())));
+  auto memory = GradientMemory::Create(GradientBuffers::NumBytes(layout_, most_rows));
   if (memory.ok()) {
     memory_ = *std::move(memory);
   } else {
@@ -179,43 +181,67 @@ int64_t WorkerJob::Examples() const {
   return job.batch_per_tower() * TowersOf(job);
 }
 
-void WorkerJob::ConnectShards() {
+absl::Status WorkerJob::ConnectShards() {
   rows_ = std::make_unique<BatchRows>(graph_);
-  MakeMemory();
-  const RegisterTaskReply& registration = options_.registration;
-  const SyncDef& sync = registration.job().sync();
-  TrainingLoopOptions training;
-  training.step.identity = identity_;
-  training.step.examples = Examples();
-  training.step.seed = registration.job().seed();
-  training.step.clipping = registration.job().optimizer().clipping();
-  training.step.asynchronous = sync.has_asynchronous();
-  training.step.fetch_ahead = !sync.has_asynchronous() && sync.token_policy() == PER_REPLICA;
-  training.step.sum_towers = sync.asynchronous().no_tower_scaling();
-  training.step.values_in_place =
-      registration.job().transport().shared_memory() == TransportDef::MAP;
-  training.step.wire_type = WireTypeOf(registration.job());
-  training.step.sleep = options_.sleep;
-  training.step.stall = options_.stall;
-  training.start_step = GlobalStep(registration.start_step());
-  training.max_steps = registration.max_steps();
-  training.num_replicas = registration.total_num_replicas();
-  training.step.patience = options_.patience;
-  for (size_t i = 0; i < options_.ps_addresses.size(); ++i) {
-    const std::string& address = options_.ps_addresses[i];
-    training.shard_names.push_back(absl::StrCat("ps ", i, " (", address, ")"));
-    shards_.push_back(Connect(i));
+  const std::vector<int64_t> most_rows = rows_->MostRows(Examples());
+  MakeMemory(most_rows);
+  for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
+    shards_.push_back(Connect(shard));
     shard_pointers_.push_back(shards_.back().get());
   }
-  training_ =
-      std::make_unique<TrainingLoop>(std::move(training), StepParts{.layout = &layout_,
-                                                                    .shards = shard_pointers_,
-                                                                    .towers = towers_.get(),
-                                                                    .memory = memory_.get(),
-                                                                    .data = data_.get(),
-                                                                    .rows = rows_.get(),
-                                                                    .progress = &progress_,
-                                                                    .timeline = options_.timeline});
+  LOCKSTEP_ASSIGN_OR_RETURN(strategy_, MakeStrategy(most_rows));
+  return absl::OkStatus();
+}
+
+ShardGroupOptions WorkerJob::ShardOptions() const {
+  const JobDef& job = options_.registration.job();
+  ShardGroupOptions options;
+  options.identity = identity_;
+  options.asynchronous = job.sync().has_asynchronous();
+  options.values_in_place = job.transport().shared_memory() == TransportDef::MAP;
+  options.wire_dtype = WireTypeOf(job);
+  options.patience = options_.patience;
+  for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
+    options.shard_names.push_back(
+        absl::StrCat("ps ", shard, " (", options_.ps_addresses[shard], ")"));
+  }
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<UpdateStrategy>> WorkerJob::MakeStrategy(
+    std::span<const int64_t> most_rows) {
+  const RegisterTaskReply& registration = options_.registration;
+  const SyncDef& sync = registration.job().sync();
+  if (sync.has_asynchronous()) {
+    return AsynchronousStrategy::Create(ShardOptions(), layout_, shard_pointers_, most_rows,
+                                        memory_.get());
+  }
+  return ParameterServerStrategy::Create({.shards = ShardOptions(),
+                                          .token_per_replica = sync.token_policy() == PER_REPLICA,
+                                          .first_step = GlobalStep(registration.start_step()),
+                                          .max_steps = registration.max_steps()},
+                                         layout_, shard_pointers_, most_rows, memory_.get());
+}
+
+absl::Status WorkerJob::Train() {
+  const RegisterTaskReply& registration = options_.registration;
+  const JobDef& job = registration.job();
+  StepRunnerOptions options;
+  options.first_step = GlobalStep(registration.start_step());
+  // Replicas of an asynchronous job are at no common step. One that comes later reads on about
+  // where all of them together are.
+  if (job.sync().has_asynchronous()) {
+    options.first_step = GlobalStep(registration.start_step() / registration.total_num_replicas());
+  }
+  options.random_seed = MixSeeds(job.seed(), identity_.worker());
+  options.clipping = job.optimizer().clipping();
+  options.sum_towers = job.sync().asynchronous().no_tower_scaling();
+  options.sleep = options_.sleep;
+  options.stall = options_.stall;
+  options.timeline = options_.timeline;
+  return StepRunner(options, layout_, strategy_.get(), towers_.get(), data_.get(), rows_.get(),
+                    &progress_)
+      .Run();
 }
 
 void WorkerJob::StartEvaluator() {
@@ -235,7 +261,7 @@ void WorkerJob::StartEvaluator() {
 
 absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
   std::thread training([this] {
-    const absl::Status status = training_->Run();
+    const absl::Status status = Train();
     if (status.ok() || absl::IsCancelled(status)) return;
     ReportFailure(status);
     EndWith(status);
@@ -252,7 +278,7 @@ absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
       break;
     }
   }
-  training_->Stop();
+  strategy_->Cancel();
   for (const auto& shard : shards_) shard->Cancel();
   if (stop->HasBeenNotified()) heartbeat_->Leave(kGoodbye);
   training.join();

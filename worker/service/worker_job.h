@@ -22,8 +22,10 @@
 #include "worker/evaluate/evaluator.h"
 #include "worker/service/heartbeat.h"
 #include "worker/step/progress.h"
+#include "worker/step/step_runner.h"
 #include "worker/step/timeline.h"
-#include "worker/step/training_loop.h"
+#include "worker/strategy/parameter_server/shard_group.h"
+#include "worker/strategy/update_strategy.h"
 #include "worker/tower/batch_rows.h"
 #include "worker/tower/tower_group.h"
 
@@ -39,7 +41,7 @@ struct WorkerJobOptions {
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   absl::Duration sleep;                          // StepRunnerOptions::sleep
   absl::Duration stall;                          // StepRunnerOptions::stall
-  Timeline* timeline = nullptr;                  // StepParts::timeline; outlives the run
+  Timeline* timeline = nullptr;                  // StepRunnerOptions::timeline; outlives the run
 };
 
 class WorkerJob {
@@ -64,10 +66,13 @@ class WorkerJob {
   absl::Status Prepare();
   // Memory to share with the ps of this host, where the job wants it.
   int64_t Examples() const;  // of a step
-  void MakeMemory();
+  void MakeMemory(std::span<const int64_t> most_rows);
   std::unique_ptr<PsData> Connect(size_t shard);
   absl::Status OpenData();
-  void ConnectShards();
+  absl::Status ConnectShards();
+  ShardGroupOptions ShardOptions() const;
+  absl::StatusOr<std::unique_ptr<UpdateStrategy>> MakeStrategy(std::span<const int64_t> most_rows);
+  absl::Status Train();
   void StartEvaluator();
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
@@ -88,7 +93,7 @@ class WorkerJob {
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::unique_ptr<TowerGroup> towers_;
   std::unique_ptr<BatchRows> rows_;  // of the training's batches
-  std::unique_ptr<TrainingLoop> training_;
+  std::unique_ptr<UpdateStrategy> strategy_;
 
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/ids.h"
-#include "common/base/quantity.h"
+#include "worker/strategy/update_strategy.h"
 
 namespace lockstep::worker {
 
@@ -32,13 +32,13 @@ class Progress {
   void WaitFor(std::string what) {
     absl::MutexLock lock(&mutex_);
     report_.waiting_for = std::move(what);
-    awaited_ = nullptr;
+    strategy_ = nullptr;
   }
-  // Reads "<what> (step 1,200)". For every step: allocates nothing. `what` is a literal.
-  void WaitForStep(const char* what, GlobalStep step) {
+  // What `strategy` waits for, which is asked when a report is made. It lives until the next call
+  // of WaitFor or Finish.
+  void WaitFor(const UpdateStrategy* strategy) {
     absl::MutexLock lock(&mutex_);
-    awaited_ = what;
-    awaited_step_ = step;
+    strategy_ = strategy;
   }
   void Computed(uint64_t examples, double seconds, float loss) {
     absl::MutexLock lock(&mutex_);
@@ -55,23 +55,20 @@ class Progress {
     absl::MutexLock lock(&mutex_);
     report_.done = true;
     report_.waiting_for = "the end of the job";
-    awaited_ = nullptr;
+    strategy_ = nullptr;
   }
   ProgressReport Report() const {
     absl::MutexLock lock(&mutex_);
     ProgressReport report = report_;
-    if (awaited_ != nullptr) {
-      report.waiting_for = absl::StrCat(
-          awaited_, " (step ", WithCommas(static_cast<uint64_t>(awaited_step_.value())), ")");
-    }
+    if (strategy_ != nullptr) report.waiting_for = strategy_->DescribeWait();
     return report;
   }
 
  private:
   mutable absl::Mutex mutex_;
   ProgressReport report_ ABSL_GUARDED_BY(mutex_);
-  const char* awaited_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: report_ says what is waited for
-  GlobalStep awaited_step_ ABSL_GUARDED_BY(mutex_);
+  // Null: report_ says what is waited for.
+  const UpdateStrategy* strategy_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace lockstep::worker

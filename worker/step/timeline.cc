@@ -47,12 +47,12 @@ void Timeline::HaveGradient() {
   if (first_gradient_ == absl::ZeroDuration()) first_gradient_ = last_gradient_;
 }
 
-void Timeline::Pushed() {
+void Timeline::Pushed(absl::Duration at) {
   if (lines_.size() + kLongestLine > kTimelineBuffer) Flush().IgnoreError();
   const auto micros = [](absl::Duration time) { return absl::ToInt64Microseconds(time); };
   absl::StrAppend(&lines_, step_.value(), ",", micros(token_), ",");
   absl::StrAppend(&lines_, micros(variables_), ",", micros(first_gradient_), ",");
-  absl::StrAppend(&lines_, micros(last_gradient_), ",", micros(clock_->Monotonic()), "\n");
+  absl::StrAppend(&lines_, micros(last_gradient_), ",", micros(at), "\n");
 }
 
 absl::Status Timeline::Flush() {

@@ -28,8 +28,8 @@ class Timeline {
   // In this order. A step whose Push was not told leaves no line.
   void Started(GlobalStep step);  // its token is here
   void HaveVariables();
-  void HaveGradient();  // of a trained variable: told for each
-  void Pushed();        // everything was judged
+  void HaveGradient();             // of a trained variable: told for each
+  void Pushed(absl::Duration at);  // everything had been judged, by the clock's Monotonic()
 
   // Writes what is left. The first error of all writing; lines after it are dropped.
   absl::Status Flush();

@@ -7,7 +7,7 @@
 #include "tests/support/placed_variable.h"
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/ps_cluster.h"
-#include "worker/step/gradient_sender.h"
+#include "worker/strategy/parameter_server/shard_group.h"
 
 namespace lockstep::worker {
 namespace {
@@ -16,6 +16,7 @@ using Rows = std::vector<std::vector<int64_t>>;
 
 constexpr int64_t kTableRows = 10;
 constexpr int64_t kSteps = 5;
+constexpr int kBackward[] = {2, 1, 0};  // the order in which gradients become final
 
 // A table of 10 rows of two in parts of 4, 4 and 2 on ps 0, 1 and 0; a dense variable of 5 elements
 // in parts of 3 and 2 on ps 1 and 0; a statistic on ps 0.
@@ -69,7 +70,7 @@ struct Fixture {
         layout(*VariableLayout::Create(placement)),
         shards(cluster.data()),
         cache(*VariableCache::Create(layout, shards.pointers(), cluster.Identity(0), contents)),
-        sender(layout, cluster.data(), Pusher(asynchronous)) {}
+        group(GroupOptions(asynchronous), layout, cluster.data()) {}
 
   static OptimizerDef Sgd() {
     OptimizerDef optimizer;
@@ -77,8 +78,8 @@ struct Fixture {
     optimizer.mutable_learning_rate()->set_base(1);
     return optimizer;
   }
-  PusherOptions Pusher(bool asynchronous) const {
-    PusherOptions options;
+  ShardGroupOptions GroupOptions(bool asynchronous) const {
+    ShardGroupOptions options;
     options.identity = cluster.Identity(0);
     options.asynchronous = asynchronous;
     return options;
@@ -100,19 +101,19 @@ struct Fixture {
   void Push(uint64_t seq, int64_t stamp, float by) {
     const std::vector<GlobalStep> stamps(shards.pointers().size(), GlobalStep(stamp));
     std::vector<float> rows(cache->views()[0].num_elements(), by), dense(5, by), mean = {9};
-    sender.Start(PushSeq(seq), stamps);
-    sender.Send(2, {DType::kFloat32, Shape({1}), mean.data()});
-    sender.Send(1, {DType::kFloat32, Shape({5}), dense.data()});
-    sender.SendRows(0, cache->part_rows(0),
-                    {DType::kFloat32, cache->views()[0].shape, rows.data()});
-    REQUIRE(sender.Finish().ok());
+    const MutableTensorView gradients[] = {{DType::kFloat32, cache->views()[0].shape, rows.data()},
+                                           {DType::kFloat32, Shape({5}), dense.data()},
+                                           {DType::kFloat32, Shape({1}), mean.data()}};
+    group.Begin(PushSeq(seq), stamps, /*holds=*/false);
+    group.Add(kBackward, gradients, *cache);
+    REQUIRE(group.Finish().ok());
   }
 
   test::PsCluster cluster;
   VariableLayout layout;
   test::CountingPs shards;
   std::unique_ptr<VariableCache> cache;
-  GradientSender sender;
+  ShardGroup group;
 };
 
 TEST_CASE("rows and dense variables are the same however they are split") {
@@ -180,13 +181,15 @@ TEST_CASE("rows of the next step come ahead with what is dense, while this step'
   const std::vector<float> before = f.Values(0);
   const std::vector<int64_t> next = {3, 4, 8, 9};
   std::vector<float> gradient(6, 1), dense(5, 1), mean = {9};
-  f.sender.Start(PushSeq(1), std::vector<GlobalStep>(f.shards.pointers().size(), GlobalStep(0)));
+  const MutableTensorView gradients[] = {{DType::kFloat32, Shape({3, 2}), gradient.data()},
+                                         {DType::kFloat32, Shape({5}), dense.data()},
+                                         {DType::kFloat32, Shape({1}), mean.data()}};
+  f.group.Begin(PushSeq(1), std::vector<GlobalStep>(f.shards.pointers().size(), GlobalStep(0)),
+                /*holds=*/false);
   f.cache->FetchAhead(GlobalStep(1), f.Named(next));
-  f.sender.Send(2, {DType::kFloat32, Shape({1}), mean.data()});
-  f.sender.Send(1, {DType::kFloat32, Shape({5}), dense.data()});
-  // They lie in their parts as before.
-  f.sender.SendRows(0, f.cache->part_rows(0), {DType::kFloat32, Shape({3, 2}), gradient.data()});
-  REQUIRE(f.sender.Finish().ok());
+  // The rows lie in their parts as before.
+  f.group.Add(kBackward, gradients, *f.cache);
+  REQUIRE(f.group.Finish().ok());
   CHECK(f.Fetch(1, next) == GlobalStep(1));
   CHECK(f.Values(0).size() == 8);
   for (int i = 0; i < 2; ++i) {

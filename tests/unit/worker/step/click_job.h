@@ -10,12 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "chief/plan/place.h"
+#include "common/base/philox.h"
 #include "common/config/text_proto.h"
 #include "common/job/example_spec.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/ps_cluster.h"
-#include "worker/step/training_loop.h"
+#include "worker/step/step_runner.h"
+#include "worker/strategy/parameter_server/asynchronous_strategy.h"
+#include "worker/strategy/parameter_server/parameter_server_strategy.h"
 
 namespace lockstep::worker::test {
 
@@ -156,7 +159,7 @@ class ClickJob {
   // Ends the training of all.
   void Stop() {
     absl::MutexLock lock(&mutex_);
-    for (TrainingLoop* loop : loops_) loop->Stop();
+    for (UpdateStrategy* strategy : strategies_) strategy->Cancel();
   }
 
  private:
@@ -185,35 +188,42 @@ class ClickJob {
     if (options_.timeline) {
       timeline = *Timeline::Create(folder_.Path(TimelineName(worker)), Clock::Real());
     }
-    TrainingLoopOptions training;
-    training.step = {.identity = cluster_.Identity(worker),
-                     .seed = 3,
-                     .clipping = {},
-                     .asynchronous = options_.asynchronous,
-                     .fetch_ahead = options_.fetch_ahead,
-                     .sum_towers = options_.sum_towers,
-                     .wire_type = options_.wire_type,
-                     .patience = options_.patience,
-                     .examples = options_.batch * options_.towers};
-    training.start_step = GlobalStep(options_.start);
-    training.num_replicas = options_.workers;
-    training.shard_names.assign(options_.ps, "ps");
-    TrainingLoop loop(training, {.layout = &layout_,
-                                 .shards = shards_.pointers(),
-                                 .towers = towers->get(),
-                                 .data = &pipeline,
-                                 .rows = &rows,
-                                 .progress = &progress_[worker],
-                                 .timeline = timeline.get()});
+    const std::unique_ptr<UpdateStrategy> strategy =
+        MakeStrategy(worker, rows.MostRows(options_.batch * options_.towers));
     {
       absl::MutexLock lock(&mutex_);
-      loops_.push_back(&loop);
+      strategies_.push_back(strategy.get());
     }
-    absl::Status end = loop.Run();
+    StepRunnerOptions training;
+    training.first_step =
+        GlobalStep(options_.asynchronous ? options_.start / options_.workers : options_.start);
+    training.random_seed = MixSeeds(3, worker);
+    training.sum_towers = options_.sum_towers;
+    training.timeline = timeline.get();
+    absl::Status end = StepRunner(training, layout_, strategy.get(), towers->get(), &pipeline,
+                                  &rows, &progress_[worker])
+                           .Run();
     if (timeline != nullptr) end.Update(timeline->Flush());
     absl::MutexLock lock(&mutex_);
-    std::erase(loops_, &loop);
+    std::erase(strategies_, strategy.get());
     return end;
+  }
+
+  std::unique_ptr<UpdateStrategy> MakeStrategy(uint32_t worker,
+                                               const std::vector<int64_t>& most_rows) {
+    ShardGroupOptions shards;
+    shards.identity = cluster_.Identity(worker);
+    shards.asynchronous = options_.asynchronous;
+    shards.wire_dtype = options_.wire_type;
+    shards.patience = options_.patience;
+    shards.shard_names.assign(options_.ps, "ps");
+    if (options_.asynchronous) {
+      return *AsynchronousStrategy::Create(shards, layout_, shards_.pointers(), most_rows, nullptr);
+    }
+    return *ParameterServerStrategy::Create({.shards = shards,
+                                             .token_per_replica = options_.fetch_ahead,
+                                             .first_step = GlobalStep(options_.start)},
+                                            layout_, shards_.pointers(), most_rows, nullptr);
   }
 
   const ClickJobOptions options_;
@@ -226,7 +236,7 @@ class ClickJob {
   std::vector<Progress> progress_;
   std::vector<std::vector<int64_t>> batches_;
   absl::Mutex mutex_;
-  std::vector<TrainingLoop*> loops_ ABSL_GUARDED_BY(mutex_);
+  std::vector<UpdateStrategy*> strategies_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::worker::test

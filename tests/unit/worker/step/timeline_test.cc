@@ -34,7 +34,7 @@ TEST_CASE("a timeline has a line for each step that was pushed") {
       timeline->HaveGradient();
     }
     tick();
-    timeline->Pushed();
+    timeline->Pushed(clock.Monotonic());
   }
   REQUIRE(timeline->Flush().ok());
   CHECK(folder.Read("t.csv") == std::string(kHeader) +
@@ -52,7 +52,7 @@ TEST_CASE("a timeline replaces an older file and loses no line of many") {
   for (int64_t step = 0; step < kSteps; ++step) {
     // The largest numbers there are.
     timeline->Started(GlobalStep(step == 3 ? std::numeric_limits<int64_t>::min() : step));
-    timeline->Pushed();
+    timeline->Pushed(clock.Monotonic());
   }
   REQUIRE(timeline->Flush().ok());
   const std::string text = folder.Read("t.csv");
@@ -73,7 +73,7 @@ TEST_CASE("a timeline that cannot be written says where and why") {
   const auto full = Made("/dev/full", &clock);
   for (int step = 0; step < 5000; ++step) {
     full->Started(GlobalStep(step));
-    full->Pushed();
+    full->Pushed(clock.Monotonic());
   }
   CHECK(absl::StrContains(full->Flush().message(), "/dev/full: cannot write: No space left"));
 }

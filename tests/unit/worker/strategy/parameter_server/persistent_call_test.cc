@@ -1,4 +1,4 @@
-#include "worker/step/persistent_call.h"
+#include "worker/strategy/parameter_server/persistent_call.h"
 
 #include <catch2/catch.hpp>
 #include <deque>

@@ -8,8 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/placed_variable.h"
-#include "worker/cache/variable_cache.h"
-#include "worker/step/gradient_sender.h"
+#include "worker/strategy/parameter_server/parameter_server_strategy.h"
 
 namespace lockstep::worker {
 namespace {
@@ -54,8 +53,10 @@ class WillingPs final : public PsData {
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
     done(std::make_unique<Zeros>(request));
   }
-  void DequeueToken(const DequeueTokenRequest&, Done<DequeueTokenReply> done) override {
-    done(DequeueTokenReply());
+  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+    DequeueTokenReply reply;
+    reply.set_step(static_cast<int64_t>(request.dequeue_seq()));
+    done(std::move(reply));
   }
   void Cancel() override {}
 };
@@ -72,20 +73,23 @@ TEST_CASE("pulling and pushing allocate nothing of a variable's size, and little
   const VariableLayout layout = *VariableLayout::Create(placement);
   WillingPs ps;
   PsData* const shards[] = {&ps};
-  const auto cache = *VariableCache::Create(layout, shards, WorkerIdentity());
-  GradientSender sender(layout, shards, PusherOptions());
-  const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({kElements}));
+  const std::vector<int64_t> most_rows(kVariables);
+  ShardGroupOptions options;
+  options.shard_names = {"ps"};
+  const auto strategy = *ParameterServerStrategy::Create(
+      {.shards = options, .token_per_replica = true}, layout, shards, most_rows, nullptr);
   const std::vector<std::span<const int64_t>> no_rows(kVariables);
-  int64_t step = 0;
+  GlobalStep step(0);
   bool all_well = true;
   const auto run = [&] {
-    const GlobalStep stamps[] = {GlobalStep(step)};
-    all_well &= *cache->Fetch(stamps[0], no_rows) == stamps[0];
-    sender.Start(PushSeq(static_cast<uint64_t>(step) + 1), stamps);
-    for (size_t v = kVariables; v-- > 0;) sender.Send(v, gradient.view());
-    all_well &= (*sender.Finish())[0].accepted == kVariables;
-    cache->FetchAhead(stamps[0].next());
-    ++step;
+    strategy->BeginStep({step, no_rows}, [&](absl::StatusOr<StepValues> values) {
+      all_well &= values.ok() && !values->is_superseded;
+    });
+    for (int v = kVariables; v-- > 0;) strategy->AddGradients({&v, 1});
+    strategy->EndStep(StepInput{.step = step.next()}, [&](absl::StatusOr<StepOutcome> outcome) {
+      all_well &= outcome.ok() && outcome->accepted == kVariables;
+      step = outcome->next;
+    });
   };
   for (int i = 0; i < 3; ++i) run();
   const Allocations made = AllocationsOf([&] {

@@ -1,5 +1,5 @@
 // Replicas of a job with a table, training over parameter servers in this process.
-#include "worker/step/training_loop.h"
+#include "worker/step/step_runner.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

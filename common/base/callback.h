@@ -1,0 +1,13 @@
+// How an asynchronous call tells its result.
+#pragma once
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+
+namespace lockstep {
+
+// Called exactly once, never under a lock, possibly before the call that takes it returns.
+template <typename T>
+using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+
+}  // namespace lockstep
