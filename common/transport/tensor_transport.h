@@ -1,0 +1,101 @@
+// How a client sends tensors to one peer and receives them. common/transport/grpc carries bytes;
+// common/transport/grpc_shm also shares memory with a peer of the same host.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/transport/outgoing_tensor.h"
+#include "common/transport/received_tensors.h"
+#include "proto/ps.pb.h"
+
+namespace lockstep {
+
+// A method that the peer serves, with its messages. Neither message has a payload here: tensors
+// travel beside it.
+template <typename Request, typename Reply>
+struct TensorMethod {
+  absl::string_view path;  // "/lockstep.ParameterServer/Push"
+  absl::Duration deadline;
+};
+
+template <typename Reply>
+struct TensorReply {
+  Reply header;
+  ReceivedTensors tensors;
+};
+
+struct TransportInfo {
+  // OK: tensors may travel by reference, and none is rounded to a lower precision. Otherwise why
+  // all travel as bytes.
+  absl::Status references;
+};
+
+// Thread-safe. A callback is called exactly once, on a thread of the transport's or before the call
+// returns, never under a lock. UNAVAILABLE: the peer cannot be reached now, try again. A call that
+// reaches its deadline ends with DEADLINE_EXCEEDED. Destruction cancels what is in flight and waits
+// for the callbacks, so it must not happen in one.
+class TensorTransport {
+ public:
+  template <typename T>
+  using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+
+  virtual ~TensorTransport() = default;
+
+  // Agrees with the peer on what is shared, in the name of this worker. Completes before the first
+  // tensor is sent. Answers at once when that is settled; after a call that ended with NOT_FOUND
+  // asks again. UNAVAILABLE: the peer could not be asked, call again.
+  virtual void Open(const WorkerIdentity& worker, Done<TransportInfo> done) = 0;
+
+  // Whether the peer reads these bytes where they are, as of now.
+  virtual bool SendsByReference(std::span<const std::byte> values) const = 0;
+  // Whether replies can have tensors by reference, as of now.
+  virtual bool ReceivesByReference() const = 0;
+
+  // Calls the peer. The caller keeps the tensors, unchanged, until `done`: the call has ended then,
+  // and the transport no longer reads them. Tensors by reference stay for as long as proto/ps.proto
+  // says. `accepts_references`: the reply's tensors may be references, if ReceivesByReference.
+  // NOT_FOUND: the peer does not have the memory of a reference. Send bytes, and open again.
+  template <typename Request, typename Reply>
+  void Call(const TensorMethod<Request, Reply>& method, std::type_identity_t<Request> header,
+            const std::vector<OutgoingTensor>& tensors, bool accepts_references,
+            std::type_identity_t<Done<TensorReply<Reply>>> done) {
+    auto reply = std::make_unique<Reply>();
+    Reply* const to = reply.get();
+    Start({method.path, method.deadline, accepts_references}, &header, tensors, to,
+          [reply = std::move(reply),
+           done = std::move(done)](absl::StatusOr<ReceivedTensors> received) mutable {
+            if (!received.ok()) return done(received.status());
+            done(TensorReply<Reply>{std::move(*reply), *std::move(received)});
+          });
+  }
+
+  // Ends what is in flight, and every later call at once, with CANCELLED.
+  virtual void Cancel() = 0;
+
+ protected:
+  struct CallOptions {
+    absl::string_view path;
+    absl::Duration deadline;
+    bool accepts_references = false;
+  };
+
+  // `header` may be changed, until the call returns. `reply` is filled in before `done`, which owns
+  // it.
+  virtual void Start(const CallOptions& options, google::protobuf::Message* header,
+                     const std::vector<OutgoingTensor>& tensors, google::protobuf::Message* reply,
+                     Done<ReceivedTensors> done) = 0;
+};
+
+}  // namespace lockstep
