@@ -1,124 +1,85 @@
-// TensorFlow's conditional accumulator, without the arithmetic: which gradients count, when a take
-// is satisfied, how the step moves. A derived class sums gradients of one kind (dense, sparse).
+// TensorFlow's conditional accumulator of one variable, without the arithmetic: it holds the
+// gradients that count, judges new ones, and gives up all that it holds as one step. The sum is
+// made in the pass that applies it (common/update).
 //
-// A pure state machine: whatever a call completes comes back as a result, for the caller to pass on
-// outside its locks. Counting a gradient and handing the sum to a waiting take is one action, one
-// of the interleavings that TensorFlow allows.
+// A gradient is stale when it was computed from an older step than the accumulator is at. Equal
+// and future local steps are fresh. In an asynchronous job every gradient is a step of its own,
+// taken in the order of arrival.
 //
-// Not thread-safe.
+// Pure; not thread-safe.
 #pragma once
 
-#include <utility>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
-#include "common/base/status_macros.h"
-#include "ps/accumulator/staleness.h"
-#include "ps/accumulator/take_queue.h"
+#include "common/update/gradient.h"
+#include "ps/accumulator/push_status.h"
 
 namespace lockstep::ps {
 
-enum class Reduction { kMean, kSum };
+struct HeldGradient {
+  WorkerIndex worker;
+  PushSeq push_seq;
+  GlobalStep local_step;
+  Gradient gradient;
+};
 
-// `GradientView` is what is pushed, `Gradient` what is taken.
-template <typename GradientView, typename Gradient>
+struct TakenGradients {
+  GlobalStep step;                      // that they close
+  std::vector<HeldGradient> gradients;  // in the order of summation
+  int divisor = 1;                      // of their sum
+};
+
+// Which gradients count.
+struct CountRule {
+  enum Kind {
+    kEveryGradient,   // TensorFlow's: one replica may count twice
+    kOncePerReplica,  // once per step and variable, whichever incarnation sent it
+    kOneByOne,        // asynchronous: each gradient is a step of its own, in the order of arrival
+  };
+
+  CountRule(Kind kind) : kind(kind) {}
+
+  Kind kind;
+  // One by one: a gradient is stale when more than `max_staleness` others have been taken since its
+  // local step or wait to be taken before it, or when no step is left for it before `end`; never
+  // when these are not given.
+  std::optional<int64_t> max_staleness = {};
+  std::optional<GlobalStep> end = {};
+};
+
 class ConditionalAccumulator {
  public:
-  struct FinishedTake {
-    TakeId id;
-    int count = 0;                      // gradients in the result; the divisor of a mean
-    absl::StatusOr<Gradient> gradient;  // CANCELLED after Cancel
-  };
-  struct Applied {
-    bool accepted = false;  // false: stale, and nothing else was looked at
-    std::vector<FinishedTake> finished;
-  };
-  enum class StepChange {
-    kSet,
-    kLowered,  // unusual, worth a warning: gradients of a past that is gone will count
-  };
+  ConditionalAccumulator(CountRule rule, GlobalStep step) : rule_(rule), step_(step) {}
 
-  explicit ConditionalAccumulator(Reduction reduction) : reduction_(reduction) {}
-  virtual ~ConditionalAccumulator() = default;
-  ConditionalAccumulator(const ConditionalAccumulator&) = delete;
-  ConditionalAccumulator& operator=(const ConditionalAccumulator&) = delete;
+  // Gradients that count now are of this step.
+  GlobalStep global_step() const { return step_; }
+  // Gradients held already stay and count.
+  void SetGlobalStep(GlobalStep step) { step_ = step; }
 
-  // INVALID_ARGUMENT, changing nothing, for a gradient that is fresh and does not fit.
-  absl::StatusOr<Applied> Apply(GlobalStep local_step, const GradientView& gradient) {
-    if (IsStale(local_step, global_step_)) return Applied{};
-    LOCKSTEP_RETURN_IF_ERROR(Validate(gradient));
-    if (count_ == 0) {
-      Start(gradient);
-    } else {
-      Add(gradient);
-    }
-    ++count_;
-    return Applied{true, Flush()};
-  }
+  bool IsStale(GlobalStep local_step) const;
+  // Whether the replica has been counted in this step and cannot be again.
+  bool HasCounted(WorkerIndex worker) const;
+  // Holds a gradient that is fresh. One that is kStale is left to the caller. The replica has not
+  // been counted (CHECK).
+  PushStatus Apply(HeldGradient&& gradient);
 
-  // Asks for the reduction of everything accumulated, as soon as that is at least `required`
-  // gradients. Returns what is finished now, this take or none. INVALID_ARGUMENT: `required` is not
-  // positive.
-  absl::StatusOr<std::vector<FinishedTake>> Take(TakeId id, int required) {
-    if (required <= 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Argument num_required must be positive, but was ", required));
-    }
-    takes_.Add(id, required);
-    return Flush();
-  }
+  int num_accumulated() const { return static_cast<int>(held_.size()); }
+  // In the order (worker, push_seq); one by one, in the order of arrival.
+  const std::vector<HeldGradient>& held() const { return held_; }
+  // The replica's, where each counts once; nullptr: there is none.
+  const HeldGradient* Find(WorkerIndex worker) const;
 
-  // Ends a waiting take, which consumes nothing; what stood behind it may be satisfied now. Nothing
-  // is finished when the take is not waiting.
-  std::vector<FinishedTake> Cancel(TakeId id) {
-    std::vector<FinishedTake> finished;
-    if (!takes_.Remove(id)) return finished;
-    finished.push_back({id, 0, absl::CancelledError("the take was cancelled")});
-    for (FinishedTake& take : Flush()) finished.push_back(std::move(take));
-    return finished;
-  }
-
-  // Gradients accepted before stay in the sum; waiting takes stay as they are.
-  StepChange SetGlobalStep(GlobalStep step) {
-    const StepChange change = step < global_step_ ? StepChange::kLowered : StepChange::kSet;
-    global_step_ = step;
-    return change;
-  }
-
-  GlobalStep global_step() const { return global_step_; }
-  // Gradients accepted since the last take.
-  int num_accumulated() const { return count_; }
-  int num_waiting() const { return takes_.size(); }
-
- protected:
-  Reduction reduction() const { return reduction_; }
+  // Once at least `required` gradients are held: takes all of them, even more than required, or,
+  // one by one, the first. The step moves to the next.
+  std::optional<TakenGradients> Take(uint32_t required);
 
  private:
-  // Whether the gradient fits the declaration and, when there is one, the sum.
-  virtual absl::Status Validate(const GradientView& gradient) const = 0;
-  // The first gradient after a take, and further ones.
-  virtual void Start(const GradientView& gradient) = 0;
-  virtual void Add(const GradientView& gradient) = 0;
-  // Gives up the sum of `count` gradients, reduced.
-  virtual Gradient Finish(int count) = 0;
-
-  std::vector<FinishedTake> Flush() {
-    std::vector<FinishedTake> finished;
-    while (const std::optional<TakeId> id = takes_.PopSatisfied(count_)) {
-      global_step_ = global_step_.next();
-      finished.push_back({*id, count_, Finish(count_)});
-      count_ = 0;
-    }
-    return finished;
-  }
-
-  const Reduction reduction_;
-  GlobalStep global_step_;
-  int count_ = 0;
-  TakeQueue takes_;
+  CountRule rule_;
+  GlobalStep step_;
+  std::vector<HeldGradient> held_;
 };
 
 }  // namespace lockstep::ps

@@ -96,9 +96,14 @@ absl::StatusOr<HeldBudget> MakeBudget(const VariablePlan& plan, const Catalog& c
   return HeldBudget(std::move(kinds), budget, plan.replicas_to_aggregate);
 }
 
-CountRule CountRuleOf(const VariablePlan& plan) {
-  if (plan.asynchronous) return CountRule::kOneByOne;
-  return plan.token_policy == FIFO ? CountRule::kEveryGradient : CountRule::kOncePerReplica;
+CountRule CountRuleOf(const VariablePlan& plan, std::optional<GlobalStep> end) {
+  if (!plan.asynchronous) {
+    return plan.token_policy == FIFO ? CountRule::kEveryGradient : CountRule::kOncePerReplica;
+  }
+  CountRule rule = CountRule::kOneByOne;
+  rule.max_staleness = plan.max_staleness;
+  rule.end = end;
+  return rule;
 }
 
 std::optional<GlobalStep> EndOf(const VariablePlan& plan) {
@@ -172,11 +177,12 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const VariablePlan&
 
   // The others are told when the step shard has come to the end.
   const std::optional<GlobalStep> end = shard.value() == kStepShard ? EndOf(plan) : std::nullopt;
-  StepMachine step(catalog.size(), plan.start_step, CountRuleOf(plan), plan.max_staleness, end);
+  const CountRule count_rule = CountRuleOf(plan, end);
+  StepMachine step(catalog.size(), plan.start_step, count_rule);
   auto state = std::make_unique<EpochState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
   state->refuse_non_finite = plan.refuse_non_finite;
-  state->holds_in_place = CountRuleOf(plan) == CountRule::kOncePerReplica;
+  state->holds_in_place = count_rule.kind == CountRule::kOncePerReplica;
   if (plan.asynchronous) {
     state->asynchronous.emplace(
         AsynchronousState{.learning_rate = ToSchedule(plan.optimizer.learning_rate()), .end = end});

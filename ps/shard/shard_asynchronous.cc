@@ -68,7 +68,7 @@ ClosedStep Shard::Impl::ClosedNow(GlobalStep step) const {
   return closed;
 }
 
-bool Shard::Impl::KeepNow(EpochState* state, std::vector<TakenGradients>* all_taken) {
+bool Shard::Impl::KeepNow(EpochState* state, std::vector<TakenVariable>* all_taken) {
   if (!state->asynchronous.has_value()) return false;
   GrantTerms terms;
   {
@@ -84,7 +84,7 @@ bool Shard::Impl::KeepNow(EpochState* state, std::vector<TakenGradients>* all_ta
   }
   if (!CopiesLong(*state, terms)) return KeepNow(state, terms, all_taken);
   DoInBackground([this, state, terms] {
-    std::vector<TakenGradients> all_taken;
+    std::vector<TakenVariable> all_taken;
     KeepNow(state, terms, &all_taken);
     ApplyAndPublish(state, std::move(all_taken));
   });
@@ -92,7 +92,7 @@ bool Shard::Impl::KeepNow(EpochState* state, std::vector<TakenGradients>* all_ta
 }
 
 bool Shard::Impl::KeepNow(EpochState* state, const GrantTerms& terms,
-                          std::vector<TakenGradients>* all_taken) {
+                          std::vector<TakenVariable>* all_taken) {
   // Copying takes long; no variable closes meanwhile, because nothing is granted.
   const std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);
   DeferredCallbacks deferred;

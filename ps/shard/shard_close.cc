@@ -7,10 +7,10 @@
 #include "common/base/check.h"
 #include "common/base/checked.h"
 #include "common/base/status_macros.h"
+#include "common/update/sparse_update.h"
+#include "common/update/update_batch.h"
 #include "ps/shard/shard_impl.h"
 #include "ps/shard/take_snapshot.h"
-#include "ps/step/close_rows.h"
-#include "ps/step/update_batch.h"
 
 namespace lockstep::ps {
 namespace {
@@ -37,32 +37,39 @@ SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t co
   return statistic;
 }
 
-bool IsSparse(const EpochState& state, const TakenGradients& taken) {
-  return std::holds_alternative<SparseAccumulator>(state.variables[taken.variable]->accumulator);
+bool IsSparse(const EpochState& state, const TakenVariable& taken) {
+  return state.catalog[taken.variable].is_sparse;
 }
 
-DenseUpdate BeginDense(const EpochState& state, const TakenGradients& taken) {
-  VariableEntry& hosted = *state.variables[taken.variable];
-  auto* const accumulator = &std::get<DenseAccumulator>(hosted.accumulator);
-  if (std::optional<DenseUpdate> begun = std::exchange(hosted.early.update, std::nullopt)) {
-    begun->Take(taken, accumulator);
-    return *std::move(begun);
+DenseUpdate BeginDense(const EpochState& state, const TakenVariable& of) {
+  VariableEntry& hosted = *state.variables[of.variable];
+  std::optional<DenseUpdate> update = std::exchange(hosted.early.update, std::nullopt);
+  if (!update.has_value()) {
+    update.emplace(of.taken.step, of.learning_rate, *hosted.rule, state.scalars, &hosted.variable);
   }
-  return DenseUpdate(taken, *hosted.rule, state.scalars, &hosted.variable, accumulator);
+  DenseUpdate::GradientSources gradients;
+  for (const HeldGradient& held : of.taken.gradients) gradients.push_back(SourceOf(held.gradient));
+  update->SetGradients(std::move(gradients), of.taken.divisor);
+  return *std::move(update);
 }
 
-NextValue ComputeRows(const EpochState& state, const TakenGradients& taken, RunRanges run) {
-  VariableEntry& hosted = *state.variables[taken.variable];
+NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRanges run) {
+  VariableEntry& hosted = *state.variables[of.variable];
+  Variable& variable = hosted.variable;
+  absl::InlinedVector<IndexedSlicesView, 4> gradients;
+  for (const HeldGradient& held : of.taken.gradients) {
+    gradients.push_back(SlicesOf(held.gradient, variable.dtype(), variable.shape()));
+  }
   absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
-  return ComputeNextValue(taken, *hosted.rule, state.scalars, run, &hosted.variable,
-                          &std::get<SparseAccumulator>(hosted.accumulator));
+  SparseUpdate update(of.taken.step, of.learning_rate, *hosted.rule, state.scalars, &variable);
+  return update.Make(gradients, run);
 }
 
 }  // namespace
 
 void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
   EpochState* state = nullptr;
-  std::vector<TakenGradients> all_taken;
+  std::vector<TakenVariable> all_taken;
   DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
@@ -134,12 +141,12 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
   return absl::OkStatus();
 }
 
-void Shard::Impl::OnTaken(EpochState* state, const TakenGradients& taken,
+void Shard::Impl::OnTaken(EpochState* state, const TakenVariable& taken,
                           DeferredCallbacks* deferred) {
   if (state->asynchronous.has_value()) {
-    for (const HeldGradient& gradient : taken.gradients) {
+    for (const HeldGradient& gradient : taken.taken.gradients) {
       state->asynchronous->staleness.Add(
-          SaturatingSubtract(taken.step.value(), gradient.local_step.value()));
+          SaturatingSubtract(taken.taken.step.value(), gradient.local_step.value()));
     }
   }
   VariableEntry& hosted = *state->variables[taken.variable];
@@ -148,7 +155,7 @@ void Shard::Impl::OnTaken(EpochState* state, const TakenGradients& taken,
   state->budget.Close(taken.variable);
   ReassemblyBuffer::Removed losers =
       state->reassembly.RemoveIf(taken.variable, [&](const PartialGradient& gradient) {
-        return state->step.IsStale(taken.variable, gradient.local_step);
+        return state->step.accumulator(taken.variable).IsStale(gradient.local_step);
       });
   for (const std::shared_ptr<PartialGradient>& loser : losers) {
     Decide(state, loser->key, loser->variable, PushStatus::kStale);
@@ -157,26 +164,25 @@ void Shard::Impl::OnTaken(EpochState* state, const TakenGradients& taken,
 }
 
 bool Shard::Impl::TryClose(EpochState* state, size_t variable,
-                           std::vector<TakenGradients>* all_taken, DeferredCallbacks* deferred) {
-  std::optional<TakenGradients> taken = state->step.TryClose(variable);
+                           std::vector<TakenVariable>* all_taken, DeferredCallbacks* deferred) {
+  std::optional<TakenVariable> taken = state->step.TryTake(variable);
   if (!taken.has_value()) return false;
   OnTaken(state, *taken, deferred);
   all_taken->push_back(*std::move(taken));
   return true;
 }
 
-std::vector<TakenGradients> Shard::Impl::CloseReady(EpochState* state,
-                                                    DeferredCallbacks* deferred) {
-  std::vector<TakenGradients> all_taken = state->step.CloseReady();
-  for (const TakenGradients& taken : all_taken) OnTaken(state, taken, deferred);
+std::vector<TakenVariable> Shard::Impl::CloseReady(EpochState* state, DeferredCallbacks* deferred) {
+  std::vector<TakenVariable> all_taken = state->step.TakeReady();
+  for (const TakenVariable& taken : all_taken) OnTaken(state, taken, deferred);
   return all_taken;
 }
 
-bool Shard::Impl::ApplyAndPublish(EpochState* state, std::vector<TakenGradients> all_taken) {
+bool Shard::Impl::ApplyAndPublish(EpochState* state, std::vector<TakenVariable> all_taken) {
   do {
     const auto dense =
         std::stable_partition(all_taken.begin(), all_taken.end(),
-                              [&](const TakenGradients& taken) { return IsSparse(*state, taken); });
+                              [&](const TakenVariable& taken) { return IsSparse(*state, taken); });
     const auto num_sparse = static_cast<size_t>(dense - all_taken.begin());
     // One after the other: the rows of each are a loop on all threads.
     for (size_t i = 0; i < num_sparse; ++i) CloseRows(state, &all_taken[i]);
@@ -194,7 +200,7 @@ bool Shard::Impl::ApplyAndPublish(EpochState* state, std::vector<TakenGradients>
   return has_stopped;
 }
 
-void Shard::Impl::CloseRows(EpochState* state, TakenGradients* taken) {
+void Shard::Impl::CloseRows(EpochState* state, TakenVariable* taken) {
   const auto run = [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
     pool_.ForRanges(count, step, work);
   };
@@ -202,10 +208,10 @@ void Shard::Impl::CloseRows(EpochState* state, TakenGradients* taken) {
   Publish(state, absl::MakeSpan(taken, 1), absl::MakeSpan(&next, 1));
 }
 
-void Shard::Impl::CloseDense(EpochState* state, absl::Span<TakenGradients> all_taken) {
+void Shard::Impl::CloseDense(EpochState* state, absl::Span<TakenVariable> all_taken) {
   std::vector<DenseUpdate> updates;
   updates.reserve(all_taken.size());
-  for (const TakenGradients& taken : all_taken) updates.push_back(BeginDense(*state, taken));
+  for (const TakenVariable& taken : all_taken) updates.push_back(BeginDense(*state, taken));
   UpdateBatch together(std::move(updates));
   const auto make = [&](size_t part) {
     UpdateBatch::Group whole;
@@ -221,35 +227,35 @@ void Shard::Impl::CloseDense(EpochState* state, absl::Span<TakenGradients> all_t
   });
 }
 
-void Shard::Impl::Publish(EpochState* state, absl::Span<TakenGradients> all_taken,
+void Shard::Impl::Publish(EpochState* state, absl::Span<TakenVariable> all_taken,
                           absl::Span<NextValue> next) {
   DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < all_taken.size(); ++i) {
-      TakenGradients& taken = all_taken[i];
+      TakenVariable& taken = all_taken[i];
       const CatalogEntry& entry = state->catalog[taken.variable];
       if (!entry.trainable && next[i].value->num_elements() <= kMaxStatisticElements) {
-        state->statistics.push_back(Summary(entry, *next[i].value, taken.gradients.size()));
+        state->statistics.push_back(Summary(entry, *next[i].value, taken.taken.gradients.size()));
       }
       VariableEntry& hosted = *state->variables[taken.variable];
       hosted.variable.Publish(std::move(next[i]));
       const uint64_t before = std::exchange(hosted.extra_bytes, hosted.variable.ExtraBytes());
       state->extra_bytes += hosted.extra_bytes - before;
-      for (HeldGradient& gradient : taken.gradients) {
-        Release(state, taken.variable, std::move(gradient.value), std::move(gradient.parts),
-                &deferred);
+      for (HeldGradient& gradient : taken.taken.gradients) {
+        Release(state, taken.variable, std::move(gradient.gradient.value),
+                std::move(gradient.gradient.parts), &deferred);
       }
       state->step.Published(taken.variable);
     }
     // After all of them: a pull of several finds them at once.
-    for (const TakenGradients& taken : all_taken) RetryPulls(taken.variable, &deferred);
+    for (const TakenVariable& taken : all_taken) RetryPulls(taken.variable, &deferred);
   }
   deferred.Run();
 }
 
 // True when there is more to do: `all_taken`, or a further step that needs nothing else.
-bool Shard::Impl::CompleteStep(EpochState* state, std::vector<TakenGradients>* all_taken) {
+bool Shard::Impl::CompleteStep(EpochState* state, std::vector<TakenVariable>* all_taken) {
   GrantTerms terms;
   {
     absl::MutexLock lock(&mutex_);
@@ -259,7 +265,7 @@ bool Shard::Impl::CompleteStep(EpochState* state, std::vector<TakenGradients>* a
   }
   if (!CopiesLong(*state, terms)) return CompleteStep(state, terms, all_taken);
   DoInBackground([this, state, terms] {
-    std::vector<TakenGradients> all_taken;
+    std::vector<TakenVariable> all_taken;
     CompleteStep(state, terms, &all_taken);
     ApplyAndPublish(state, std::move(all_taken));
   });
@@ -271,7 +277,7 @@ bool Shard::Impl::CopiesLong(const EpochState& state, const GrantTerms& terms) c
 }
 
 bool Shard::Impl::CompleteStep(EpochState* state, GrantTerms terms,
-                               std::vector<TakenGradients>* all_taken) {
+                               std::vector<TakenVariable>* all_taken) {
   while (true) {
     // Copying takes long; no variable closes meanwhile, because the next step has not begun.
     std::shared_ptr<Snapshot> snapshot = TakeSnapshot(*state, terms);

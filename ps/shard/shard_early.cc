@@ -62,9 +62,9 @@ Shard::Impl::ReadyChunk::Gradients Shard::Impl::GradientsOf(const EpochState& st
   ReadyChunk::Gradients gradients;
   for (uint32_t i = 0; i < state.replicas_to_aggregate; ++i) {
     const WorkerIndex worker(i);
-    const HeldGradient* const whole = state.step.FindHeld(variable, worker);
+    const HeldGradient* const whole = state.step.accumulator(variable).Find(worker);
     if (whole != nullptr) {
-      gradients.push_back(GradientOf(*whole));
+      gradients.push_back(SourceOf(whole->gradient));
     } else {
       const auto gradient = state.reassembly.Find(worker, variable);
       LOCKSTEP_CHECK(gradient != nullptr && gradient->parts != nullptr);
@@ -74,7 +74,7 @@ Shard::Impl::ReadyChunk::Gradients Shard::Impl::GradientsOf(const EpochState& st
   return gradients;
 }
 
-void Shard::Impl::ApplyReadyChunks(PushContext* push, std::vector<TakenGradients>* all_taken) {
+void Shard::Impl::ApplyReadyChunks(PushContext* push, std::vector<TakenVariable>* all_taken) {
   EpochState& state = *push->state;
   // Here, and not on helping threads: what has just come is in this core's caches, and who waits
   // for helpers waits for all that runs on their cores.

@@ -22,12 +22,12 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/thread_pool.h"
+#include "common/update/dense_update.h"
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/epoch_state.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/shard_view.h"
-#include "ps/step/dense_update.h"
 
 namespace lockstep::ps {
 
@@ -157,10 +157,10 @@ class Shard::Impl {
   static bool FindRoom(EpochState* state, DType type, bool may_stay, PartialGradient* gradient);
   // Copies what is to be copied.
   static void CopyPayload(const PushOrder& order, PushContext* push);
-  void EndPush(PushContext* push, std::vector<TakenGradients>* all_taken)
+  void EndPush(PushContext* push, std::vector<TakenVariable>* all_taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PushStatus AcceptGradient(PartialGradient* gradient, PushContext* push,
-                            std::vector<TakenGradients>* all_taken)
+                            std::vector<TakenVariable>* all_taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Abandon(EpochState* state, ReassemblyBuffer::Removed removed, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -183,7 +183,7 @@ class Shard::Impl {
   static ReadyChunk::Gradients GradientsOf(const EpochState& state, size_t variable);
   // Makes and shows it; what closes with it is the caller's. Without all_taken, ends the caller's
   // part in in_flight_.
-  void ApplyReadyChunks(PushContext* push, std::vector<TakenGradients>* all_taken)
+  void ApplyReadyChunks(PushContext* push, std::vector<TakenVariable>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Pull.
@@ -210,26 +210,26 @@ class Shard::Impl {
                          DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
-  void OnTaken(EpochState* state, const TakenGradients& taken, DeferredCallbacks* deferred)
+  void OnTaken(EpochState* state, const TakenVariable& taken, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the variable where it can close now. False: it cannot.
-  bool TryClose(EpochState* state, size_t variable, std::vector<TakenGradients>* all_taken,
+  bool TryClose(EpochState* state, size_t variable, std::vector<TakenVariable>* all_taken,
                 DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<TakenGradients> CloseReady(EpochState* state, DeferredCallbacks* deferred)
+  std::vector<TakenVariable> CloseReady(EpochState* state, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applies and publishes, then completes the step and goes on with the next as long as there is
   // something to do. Ends the caller's part in in_flight_. Returns HasStopped.
-  bool ApplyAndPublish(EpochState* state, std::vector<TakenGradients> all_taken)
+  bool ApplyAndPublish(EpochState* state, std::vector<TakenVariable> all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void CloseRows(EpochState* state, TakenGradients* taken) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CloseRows(EpochState* state, TakenVariable* taken) ABSL_LOCKS_EXCLUDED(mutex_);
   // On any threads: each variable is published as soon as it is whole.
-  void CloseDense(EpochState* state, absl::Span<TakenGradients> all_taken)
+  void CloseDense(EpochState* state, absl::Span<TakenVariable> all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Publish(EpochState* state, absl::Span<TakenGradients> all_taken, absl::Span<NextValue> next)
+  void Publish(EpochState* state, absl::Span<TakenVariable> all_taken, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool CompleteStep(EpochState* state, std::vector<TakenGradients>* all_taken)
+  bool CompleteStep(EpochState* state, std::vector<TakenVariable>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool CompleteStep(EpochState* state, GrantTerms terms, std::vector<TakenGradients>* all_taken)
+  bool CompleteStep(EpochState* state, GrantTerms terms, std::vector<TakenVariable>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether what the terms keep takes too long to be copied by a thread that others wait for.
   bool CopiesLong(const EpochState& state, const GrantTerms& terms) const;
@@ -256,9 +256,9 @@ class Shard::Impl {
   void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As CompleteStep.
-  bool KeepNow(EpochState* state, std::vector<TakenGradients>* all_taken)
+  bool KeepNow(EpochState* state, std::vector<TakenVariable>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool KeepNow(EpochState* state, const GrantTerms& terms, std::vector<TakenGradients>* all_taken)
+  bool KeepNow(EpochState* state, const GrantTerms& terms, std::vector<TakenVariable>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AnswerNow(EpochState* state, const std::shared_ptr<Snapshot>& snapshot,
                  DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -24,7 +24,7 @@ absl::StatusOr<PushResult> Shard::Impl::Push(const PushOrder& order) {
     ++in_flight_;
   }
   CopyPayload(order, &push);
-  std::vector<TakenGradients> all_taken;
+  std::vector<TakenVariable> all_taken;
   {
     absl::MutexLock lock(&mutex_);
     EndPush(&push, &all_taken);
@@ -119,10 +119,10 @@ PushStatus Shard::Impl::Judge(const PushOrder& order, size_t variable, PushConte
   }
   // After the end no gradient is counted, not even as stale.
   if (phase_ == Phase::kFinished || HasStopped(state)) return PushStatus::kStale;
-  if (state.step.IsStale(variable, order.local_step)) {
+  if (state.step.accumulator(variable).IsStale(order.local_step)) {
     return Decide(&state, push->key, variable, PushStatus::kStale);
   }
-  if (state.step.IsCounted(variable, push->key.worker)) {
+  if (state.step.accumulator(variable).HasCounted(push->key.worker)) {
     ++duplicates_;
     state.ledger.Record(push->key, variable, PushStatus::kAccepted);
     return PushStatus::kAccepted;

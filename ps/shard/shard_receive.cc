@@ -7,8 +7,8 @@
 #include "common/tensor/indexed_slices.h"
 #include "common/tensor/packed_rows.h"
 #include "common/tensor/segmented_reader.h"
+#include "common/update/dense_update.h"
 #include "ps/shard/shard_impl.h"
-#include "ps/step/dense_update.h"
 
 namespace lockstep::ps {
 namespace {
@@ -176,7 +176,7 @@ void Shard::Impl::CopyPayload(const PushOrder& order, PushContext* push) {
   push->kept = {kept, &kept->spans};
 }
 
-void Shard::Impl::EndPush(PushContext* push, std::vector<TakenGradients>* all_taken) {
+void Shard::Impl::EndPush(PushContext* push, std::vector<TakenVariable>* all_taken) {
   EpochState& state = *push->state;
   for (PushContext::PendingCopy& copy : push->copies) {
     PartialGradient& gradient = *copy.gradient;
@@ -204,27 +204,31 @@ void Shard::Impl::EndPush(PushContext* push, std::vector<TakenGradients>* all_ta
 
 // A variable of a push is whole.
 PushStatus Shard::Impl::AcceptGradient(PartialGradient* gradient, PushContext* push,
-                                       std::vector<TakenGradients>* all_taken) {
+                                       std::vector<TakenVariable>* all_taken) {
   EpochState* const state = push->state;
   DeferredCallbacks* const deferred = &push->deferred;
   state->reassembly.Remove(*gradient);
   const size_t variable = gradient->variable;
   const bool is_over = phase_ == Phase::kFinished || HasStopped(*state);
-  if (is_over || state->step.IsCounted(variable, gradient->key.worker)) {
+  if (is_over || state->step.accumulator(variable).HasCounted(gradient->key.worker)) {
     Release(state, gradient, deferred);
     return is_over ? PushStatus::kStale : PushStatus::kAccepted;
   }
-  // Asynchronous: others have taken the last steps while this one was coming in.
-  if (state->step.IsStale(variable, gradient->local_step)) {
-    Release(state, gradient, deferred);
-    return Decide(state, gradient->key, variable, PushStatus::kStale);
-  }
   const bool arrives_whole =
       gradient->parts == nullptr && gradient->local_step == state->step.StepOf(variable);
-  state->step.Hold(variable, {gradient->key.worker, gradient->key.push_seq, gradient->local_step,
-                              std::move(gradient->buffer), std::move(gradient->indices),
-                              std::move(gradient->parts)});
-  const PushStatus status = Decide(state, gradient->key, variable, PushStatus::kAccepted);
+  HeldGradient held{
+      gradient->key.worker,
+      gradient->key.push_seq,
+      gradient->local_step,
+      {std::move(gradient->buffer), std::move(gradient->indices), std::move(gradient->parts)}};
+  const PushStatus status = state->step.Apply(variable, std::move(held));
+  Decide(state, gradient->key, variable, status);
+  // Asynchronous: others have taken the last steps while this one was coming in.
+  if (status == PushStatus::kStale) {
+    Release(state, variable, std::move(held.gradient.value), std::move(held.gradient.parts),
+            deferred);
+    return status;
+  }
   if (!TryClose(state, variable, all_taken, deferred) && arrives_whole) {
     const size_t num_ranges = state->variables[variable]->early.arrived.size();
     for (size_t range = 0; range < num_ranges; ++range) Arrived(state, variable, range, push);

@@ -32,7 +32,7 @@ ShardReport Shard::Impl::Report() const {
     if (state.step.IsTaken(variable)) continue;
     if (++report.open_variables > kMaxPendingReported) continue;
     PendingVariable pending{.name = state.catalog[variable].name, .required = required};
-    for (const HeldGradient& gradient : state.step.Held(variable)) {
+    for (const HeldGradient& gradient : state.step.accumulator(variable).held()) {
       pending.from.push_back(gradient.worker);
     }
     pending.have = static_cast<uint32_t>(pending.from.size());

@@ -8,17 +8,6 @@
 namespace lockstep::ps {
 namespace {
 
-std::variant<DenseAccumulator, SparseAccumulator> MakeAccumulator(const CatalogEntry& entry) {
-  using Accumulator = std::variant<DenseAccumulator, SparseAccumulator>;
-  if (entry.is_sparse) {
-    // Without a shape: indices and slices have been checked when they came.
-    return Accumulator(std::in_place_type<SparseAccumulator>, entry.dtype, PartialShape(),
-                       Reduction::kMean);
-  }
-  return Accumulator(std::in_place_type<DenseAccumulator>, entry.dtype, PartialShape(entry.shape),
-                     Reduction::kMean);
-}
-
 // Its values change in place, row by row.
 bool IsTable(const CatalogEntry& entry, const UpdateRule& rule) {
   return entry.is_sparse && !entry.is_frozen && rule.TouchesOnlyRows();
@@ -69,19 +58,16 @@ absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     LOCKSTEP_ASSIGN_OR_RETURN(auto table,
                               MakeTable(entry, first, keeps, version, std::move(places)));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, *table->value(), missing));
-    hosted.reset(new VariableEntry{Variable(entry.name, table, version, std::move(slots)),
-                                   MakeAccumulator(entry), of.rule, of.is_averaged,
-                                   std::make_shared<SharedTable>(table)});
+    hosted.reset(new VariableEntry{Variable(entry.name, table, version, std::move(slots)), of.rule,
+                                   of.is_averaged, std::make_shared<SharedTable>(table)});
   } else {
     LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, MakeTensor(entry, "values"));
     LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, value.view()));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, value, missing));
     hosted.reset(new VariableEntry{Variable(entry.name, entry.trainable, std::move(value), version,
                                             std::move(slots), std::move(places)),
-                                   MakeAccumulator(entry), of.rule, of.is_averaged});
+                                   of.rule, of.is_averaged});
   }
-  std::visit([version](auto& accumulator) { accumulator.SetGlobalStep(version); },
-             hosted->accumulator);
   return hosted;
 }
 

@@ -4,19 +4,16 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/optimizer/update_rule.h"
+#include "common/update/dense_update.h"
 #include "common/update/variable.h"
-#include "ps/accumulator/dense_accumulator.h"
-#include "ps/accumulator/sparse_accumulator.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/shared_table.h"
 #include "ps/shard/variable_initializer.h"
-#include "ps/step/dense_update.h"
 
 namespace lockstep::ps {
 
@@ -30,7 +27,6 @@ struct EarlyClose {
 
 struct VariableEntry {
   Variable variable;
-  std::variant<DenseAccumulator, SparseAccumulator> accumulator;
   const UpdateRule* rule;  // not its own
   bool is_averaged = false;
   std::shared_ptr<SharedTable> table;  // the variable's, if it is one

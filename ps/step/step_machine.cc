@@ -1,19 +1,13 @@
 #include "ps/step/step_machine.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "ps/accumulator/staleness.h"
 
 namespace lockstep::ps {
 namespace {
-
-bool SumsBefore(const HeldGradient& a, const HeldGradient& b) {
-  return std::tie(a.worker, a.push_seq) < std::tie(b.worker, b.push_seq);
-}
 
 void Renew(std::optional<GrantTerms>* terms, const GrantTerms& newer) {
   GrantTerms merged = newer;
@@ -26,54 +20,18 @@ void Renew(std::optional<GrantTerms>* terms, const GrantTerms& newer) {
 
 }  // namespace
 
-StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
-                         std::optional<int64_t> max_staleness, std::optional<GlobalStep> end)
-    : rule_(rule),
-      max_staleness_(max_staleness),
-      end_(end),
-      step_(start),
-      variables_(num_variables),
-      per_step_(num_variables),
-      open_(num_variables) {
-  for (VariableStep& variable : variables_) variable.step = start;
+StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule)
+    : step_(start), per_step_(num_variables), open_(num_variables) {
+  variables_.reserve(num_variables);
+  for (size_t i = 0; i < num_variables; ++i) variables_.push_back({{rule, start}});
 }
 
 void StepMachine::Freeze(size_t variable) {
   VariableStep& entry = variables_[variable];
   if (std::exchange(entry.is_frozen, true)) return;
-  entry.step = step_.next();
+  entry.accumulator.SetGlobalStep(step_.next());
   --per_step_;
   --open_;
-}
-
-bool StepMachine::IsStale(size_t variable, GlobalStep local_step) const {
-  const GlobalStep step = StepOf(variable);
-  if (rule_ != CountRule::kOneByOne) return ps::IsStale(local_step, step);
-  const auto num_held = static_cast<int64_t>(Held(variable).size());
-  const int64_t own_step = step.value() + num_held;  // the one that it would be
-  if (end_.has_value() && own_step >= end_->value()) return true;
-  return max_staleness_.has_value() && local_step.value() < own_step - *max_staleness_;
-}
-
-bool StepMachine::IsCounted(size_t variable, WorkerIndex worker) const {
-  if (rule_ != CountRule::kOncePerReplica) return false;
-  return FindHeld(variable, worker) != nullptr;
-}
-
-const HeldGradient* StepMachine::FindHeld(size_t variable, WorkerIndex worker) const {
-  const std::vector<HeldGradient>& held = variables_[variable].held;
-  const auto found = std::ranges::lower_bound(held, worker, {}, &HeldGradient::worker);
-  return found != held.end() && found->worker == worker ? &*found : nullptr;
-}
-
-void StepMachine::Hold(size_t variable, HeldGradient gradient) {
-  LOCKSTEP_CHECK(!IsStale(variable, gradient.local_step));
-  LOCKSTEP_CHECK(!IsCounted(variable, gradient.worker));
-  std::vector<HeldGradient>& held = variables_[variable].held;
-  const auto place = rule_ == CountRule::kOneByOne
-                         ? held.end()
-                         : std::upper_bound(held.begin(), held.end(), gradient, SumsBefore);
-  held.insert(place, std::move(gradient));
 }
 
 absl::StatusOr<StepMachine::Granted> StepMachine::Grant(GlobalStep step, const GrantTerms& terms) {
@@ -110,26 +68,18 @@ void StepMachine::EndEarly(size_t variable) {
   --variables_[variable].early;
 }
 
-std::optional<TakenGradients> StepMachine::TryClose(size_t variable) {
+std::optional<TakenVariable> StepMachine::TryTake(size_t variable) {
   VariableStep& entry = variables_[variable];
   if (!current_.has_value() || IsTaken(variable) || entry.early > 0) return std::nullopt;
-  if (entry.held.size() < current_->required) return std::nullopt;
-  TakenGradients taken{variable, step_, current_->required, current_->learning_rate, {}};
-  if (rule_ == CountRule::kOneByOne) {
-    taken.gradients.push_back(std::move(entry.held.front()));
-    entry.held.erase(entry.held.begin());
-  } else {
-    taken.gradients = std::exchange(entry.held, {});
-  }
-  entry.step = step_.next();
-  return taken;
+  std::optional<TakenGradients> taken = entry.accumulator.Take(current_->required);
+  if (!taken.has_value()) return std::nullopt;
+  return TakenVariable{variable, current_->learning_rate, *std::move(taken)};
 }
 
-std::vector<TakenGradients> StepMachine::CloseReady() {
-  std::vector<TakenGradients> ready;
+std::vector<TakenVariable> StepMachine::TakeReady() {
+  std::vector<TakenVariable> ready;
   for (size_t variable = 0; variable < variables_.size(); ++variable) {
-    if (std::optional<TakenGradients> taken = TryClose(variable))
-      ready.push_back(std::move(*taken));
+    if (std::optional<TakenVariable> taken = TryTake(variable)) ready.push_back(*std::move(taken));
   }
   return ready;
 }
@@ -140,14 +90,15 @@ void StepMachine::Published(size_t variable) {
 }
 
 bool StepMachine::IsQuiet() const {
-  const auto taken = std::count_if(variables_.begin(), variables_.end(),
-                                   [this](const VariableStep& v) { return v.step > step_; });
-  return static_cast<size_t>(taken) == variables_.size() - open_;
+  size_t taken = 0;
+  for (size_t variable = 0; variable < variables_.size(); ++variable) taken += IsTaken(variable);
+  return taken == variables_.size() - open_;
 }
 
 bool StepMachine::IsUntouched() const {
   return std::ranges::all_of(variables_, [this](const VariableStep& variable) {
-    return variable.is_frozen || (variable.step == step_ && variable.early == 0);
+    return variable.is_frozen ||
+           (variable.accumulator.global_step() == step_ && variable.early == 0);
   });
 }
 
@@ -155,7 +106,7 @@ void StepMachine::Advance() {
   LOCKSTEP_CHECK(IsComplete());
   step_ = step_.next();
   for (VariableStep& variable : variables_) {
-    if (variable.is_frozen) variable.step = step_.next();
+    if (variable.is_frozen) variable.accumulator.SetGlobalStep(step_.next());
   }
   open_ = per_step_;
   current_ = std::exchange(next_, std::nullopt);

@@ -1,10 +1,10 @@
-// One step of one shard after another: which gradients are held for it, what the chief has granted,
-// which variables have closed. The arithmetic is in dense_update.h and close_rows.h.
+// One step of one shard after another: what the chief has granted, which variables have been taken
+// and published. Each variable's gradients are in its conditional accumulator; the arithmetic is in
+// common/update.
 //
-// A gradient counts when its variable has arrived whole and is fresh. It is held until the step's
-// grant asks for no more than there are; then everything held is taken, in the order (worker,
-// push_seq), whatever the order of arrival. A late grant may find more than it requires: all of
-// them are averaged, as TensorFlow does when its chief is late.
+// A gradient counts when its variable has arrived whole and the variable's accumulator accepts it.
+// The accumulator holds it until the step's grant asks for no more than there are. A late grant may
+// find more than it requires: all of them are averaged, as TensorFlow does when its chief is late.
 //
 // A stamp above the variable's step is fresh by TensorFlow's rule and counts for the step at hand.
 // Among peers that follow the protocol there is none: a stamp is a token, a token s + 1 is made
@@ -18,28 +18,15 @@
 // reports Published; the step is over when all have. Pure; not thread-safe.
 #pragma once
 
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "common/tensor/tensor.h"
-#include "common/update/gradient_parts.h"
+#include "ps/accumulator/conditional_accumulator.h"
 
 namespace lockstep::ps {
-
-struct HeldGradient {
-  WorkerIndex worker;
-  PushSeq push_seq;
-  GlobalStep local_step;
-  Tensor value;
-  // Of a sparse variable: the rows of the slices in `value`. None: these are packed with them, as
-  // bytes (common/tensor/packed_rows.h).
-  Tensor indices = {};
-  // Of a dense variable, in place of `value`: it lies where it was received.
-  std::shared_ptr<GradientParts> parts = nullptr;
-};
 
 // What the chief ordered for a step.
 struct GrantTerms {
@@ -52,27 +39,15 @@ struct GrantTerms {
 };
 
 // A variable whose gradients have been taken: to be summed, applied and published.
-struct TakenGradients {
+struct TakenVariable {
   size_t variable = 0;
-  GlobalStep step;
-  uint32_t required = 1;
   float learning_rate = 0;
-  std::vector<HeldGradient> gradients;  // in the order of summation
-};
-
-enum class CountRule {
-  kEveryGradient,   // TensorFlow's: one replica may count twice
-  kOncePerReplica,  // once per step and variable, whichever incarnation sent it
-  kOneByOne,        // asynchronous: each gradient is a step of its own, in the order of arrival
+  TakenGradients taken;
 };
 
 class StepMachine {
  public:
-  // One by one, a gradient is stale when more than `max_staleness` others have been taken since its
-  // stamp or wait to be taken before it, or when there is no step left for it before `end`; never
-  // when these are not given.
-  StepMachine(size_t num_variables, GlobalStep start, CountRule rule,
-              std::optional<int64_t> max_staleness = {}, std::optional<GlobalStep> end = {});
+  StepMachine(size_t num_variables, GlobalStep start, CountRule rule);
 
   // The variable gets no gradients and is not waited for: it counts as taken and published in every
   // step. Before the first gradient and grant.
@@ -80,16 +55,17 @@ class StepMachine {
 
   // First step that is not over.
   GlobalStep shard_step() const { return step_; }
-  bool IsStale(size_t variable, GlobalStep local_step) const;
   // Where the variable is: gradients that count for it now are of this step.
-  GlobalStep StepOf(size_t variable) const { return variables_[variable].step; }
-  // Whether the replica has been counted in the variable's step and cannot be again.
-  bool IsCounted(size_t variable, WorkerIndex worker) const;
-  // A whole gradient that is fresh and not counted yet (CHECK).
-  void Hold(size_t variable, HeldGradient gradient);
-  const std::vector<HeldGradient>& Held(size_t variable) const { return variables_[variable].held; }
-  // The replica's, where each counts once per step; nullptr: there is none.
-  const HeldGradient* FindHeld(size_t variable, WorkerIndex worker) const;
+  GlobalStep StepOf(size_t variable) const {
+    return variables_[variable].accumulator.global_step();
+  }
+  const ConditionalAccumulator& accumulator(size_t variable) const {
+    return variables_[variable].accumulator;
+  }
+  // As ConditionalAccumulator, with a gradient that has arrived whole.
+  PushStatus Apply(size_t variable, HeldGradient&& gradient) {
+    return variables_[variable].accumulator.Apply(std::move(gradient));
+  }
   // Has been taken in the step at hand; its update may still be under way.
   bool IsTaken(size_t variable) const { return StepOf(variable) > step_; }
 
@@ -107,9 +83,9 @@ class StepMachine {
   void BeginEarly(size_t variable);
   void EndEarly(size_t variable);
   // Takes the variable's gradients when the grant is there and they suffice.
-  std::optional<TakenGradients> TryClose(size_t variable);
+  std::optional<TakenVariable> TryTake(size_t variable);
   // The same for all variables.
-  std::vector<TakenGradients> CloseReady();
+  std::vector<TakenVariable> TakeReady();
   // The variable's new version is readable.
   void Published(size_t variable);
   bool IsComplete() const { return current_.has_value() && open_ == 0; }
@@ -125,15 +101,11 @@ class StepMachine {
 
  private:
   struct VariableStep {
-    GlobalStep step;
-    std::vector<HeldGradient> held;
+    ConditionalAccumulator accumulator;
     bool is_frozen = false;
     int early = 0;  // ranges that are being made
   };
 
-  const CountRule rule_;
-  const std::optional<int64_t> max_staleness_;
-  const std::optional<GlobalStep> end_;
   GlobalStep step_;
   std::vector<VariableStep> variables_;
   size_t per_step_;  // variables that are not frozen

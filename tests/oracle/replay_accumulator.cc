@@ -5,13 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/tensor/element_math.h"
-#include "ps/accumulator/dense_accumulator.h"
-#include "ps/accumulator/sparse_accumulator.h"
 #include "tests/oracle/fields.h"
 #include "tests/oracle/numbers.h"
 #include "tests/oracle/replay_kinds.h"
 #include "tests/oracle/sparse_input.h"
+#include "tests/reference/dense_accumulator.h"
+#include "tests/reference/sparse_accumulator.h"
 
 namespace lockstep::oracle {
 namespace {
@@ -26,42 +25,41 @@ json ExpectedCode(const json& entry) {
   return entry.at("error").is_null() ? json() : entry.at("error").at("code");
 }
 
-ps::PartialShape DeclaredShape(const json& script) {
+reference::PartialShape DeclaredShape(const json& script) {
   const json& dims = script.at("declared_shape");
-  return dims.is_null() ? ps::PartialShape() : ps::PartialShape(dims.get<std::vector<int64_t>>());
+  return dims.is_null() ? reference::PartialShape()
+                        : reference::PartialShape(dims.get<std::vector<int64_t>>());
 }
 
-ps::Reduction ReductionIn(const json& script) {
-  return script.at("reduction") == "SUM" ? ps::Reduction::kSum : ps::Reduction::kMean;
+reference::Reduction ReductionIn(const json& script) {
+  return script.at("reduction") == "SUM" ? reference::Reduction::kSum : reference::Reduction::kMean;
 }
 
 // What the two kinds of accumulators differ in: reading a gradient, and comparing what was taken.
 struct DenseSide {
-  using Accumulator = ps::DenseAccumulator;
-  using Gradient = Tensor;
+  using Accumulator = reference::DenseAccumulator;
 
   static absl::StatusOr<Tensor> Read(const json& entry, DType dtype) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Shape shape, ShapeIn(entry, "values_shape"));
     return TensorOf(dtype, shape, Flatten(entry.at("values")));
   }
-  static void Compare(const json& expected, const ps::DenseGradients& got, Comparison* comparison) {
-    Tensor reduced(got.gradients.front().dtype, got.gradients.front().shape);
-    SumAndDivide(got.gradients, got.divisor, {0, static_cast<size_t>(reduced.num_elements())},
-                 reduced.data());
+  static void Compare(const json& expected, const reference::DenseGradients& got,
+                      Comparison* comparison) {
+    const Tensor reduced = got.Reduced();
     comparison->Near("taken values", reduced.dtype(), Flatten(expected.at("values")),
                      ElementsOf(reduced.view()));
   }
 };
 
 struct SparseSide {
-  using Accumulator = ps::SparseAccumulator;
-  using Gradient = SparseInput;
+  using Accumulator = reference::SparseAccumulator;
 
   static absl::StatusOr<SparseInput> Read(const json& entry, DType dtype) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Shape shape, ShapeIn(entry, "values_shape"));
     return SparseInputOf(entry, dtype, shape);
   }
-  static void Compare(const json& expected, const ps::SparseGradient& got, Comparison* comparison) {
+  static void Compare(const json& expected, const reference::SparseGradient& got,
+                      Comparison* comparison) {
     comparison->Equal("taken indices", expected.at("indices"), got.indices);
     comparison->Equal("taken dense_shape", expected.at("dense_shape"), got.dense_shape);
     comparison->Near("taken values", got.values.dtype(), Flatten(expected.at("values")),
@@ -98,16 +96,15 @@ class AccumulatorReplay {
 
  private:
   absl::Status Push(const json& entry) {
-    LOCKSTEP_ASSIGN_OR_RETURN(auto gradient, Side::Read(entry, dtype_));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto gradient, Side::Read(entry, dtype_));
     auto applied = accumulator_.Apply(GlobalStep(entry.at("local_step")), gradient.view());
     comparison_->Equal("error", ExpectedCode(entry), CodeOf(applied.status()));
     if (applied.ok()) Collect(std::move(applied->finished));
-    pushed_.push_back(std::move(gradient));
     return absl::OkStatus();
   }
 
   void Take(const json& entry) {
-    auto finished = accumulator_.Take(ps::TakeId(entry.at("id")), entry.at("num_required"));
+    auto finished = accumulator_.Take(reference::TakeId(entry.at("id")), entry.at("num_required"));
     comparison_->Equal("error", ExpectedCode(entry), CodeOf(finished.status()));
     if (finished.ok()) Collect(*std::move(finished));
   }
@@ -135,7 +132,6 @@ class AccumulatorReplay {
 
   const DType dtype_;
   Accumulator accumulator_;
-  std::vector<typename Side::Gradient> pushed_;  // what the accumulator may hold
   Comparison* const comparison_;
   std::map<uint64_t, typename Accumulator::FinishedTake> finished_;  // since the last entry
 };

@@ -20,9 +20,12 @@ absl::Status ApplyFtrl(const json& entry, bool sparse, float rate, GlobalStep st
   LOCKSTEP_ASSIGN_OR_RETURN(Tensor gradient,
                             TensorOf(DType::kFloat32, shape, Flatten(entry.at("gradient"))));
   if (sparse) {
-    variable->Apply(ps::SparseGradient{.indices = rows, .values = std::move(gradient)}, rate, step);
+    variable->Apply(reference::SparseGradient{.indices = rows, .values = std::move(gradient)}, rate,
+                    step);
   } else {
-    variable->Apply(ps::DenseGradients{.gradients = {gradient.view()}}, rate, step);
+    reference::DenseGradients gradients;
+    gradients.gradients.push_back(std::move(gradient));
+    variable->Apply(gradients, rate, step);
   }
   return absl::OkStatus();
 }

@@ -5,14 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "ps/accumulator/dense_accumulator.h"
-#include "ps/accumulator/sparse_accumulator.h"
 #include "tests/oracle/fields.h"
 #include "tests/oracle/numbers.h"
 #include "tests/oracle/replay_kinds.h"
 #include "tests/oracle/rules.h"
 #include "tests/oracle/sparse_input.h"
 #include "tests/oracle/trained_variable.h"
+#include "tests/reference/dense_accumulator.h"
+#include "tests/reference/sparse_accumulator.h"
 
 namespace lockstep::oracle {
 namespace {
@@ -21,11 +21,10 @@ using nlohmann::json;
 
 // What dense and sparse training differ in: the accumulator, and how its mean is applied.
 struct DenseTraining {
-  using Accumulator = ps::DenseAccumulator;
-  using Gradient = Tensor;
+  using Accumulator = reference::DenseAccumulator;
 
-  static ps::PartialShape Declared(const TensorView& variable) {
-    return ps::PartialShape(variable.shape);
+  static reference::PartialShape Declared(const TensorView& variable) {
+    return reference::PartialShape(variable.shape);
   }
   static absl::StatusOr<Tensor> Read(const json& entry, const TensorView& variable) {
     return TensorOf(variable.dtype, variable.shape, Flatten(entry.at("values")));
@@ -33,11 +32,12 @@ struct DenseTraining {
 };
 
 struct SparseTraining {
-  using Accumulator = ps::SparseAccumulator;
-  using Gradient = SparseInput;
+  using Accumulator = reference::SparseAccumulator;
 
   // As SyncReplicasOptimizer declares it: any rows are accepted.
-  static ps::PartialShape Declared(const TensorView&) { return ps::PartialShape(Shape()); }
+  static reference::PartialShape Declared(const TensorView&) {
+    return reference::PartialShape(Shape());
+  }
   static absl::StatusOr<SparseInput> Read(const json& entry, const TensorView& variable) {
     std::vector<int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
     dims.at(0) = static_cast<int64_t>(entry.at("indices").size());
@@ -77,15 +77,14 @@ class TrainingReplay {
   TrainingReplay(TrainedVariable variable, LearningRateSchedule schedule, Comparison* comparison)
       : variable_(std::move(variable)),
         accumulator_(variable_.value().dtype, Training::Declared(variable_.value()),
-                     ps::Reduction::kMean),
+                     reference::Reduction::kMean),
         schedule_(std::move(schedule)),
         comparison_(comparison) {}
 
   absl::Status Push(const json& entry) {
-    LOCKSTEP_ASSIGN_OR_RETURN(auto gradient, Training::Read(entry, variable_.value()));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto gradient, Training::Read(entry, variable_.value()));
     LOCKSTEP_RETURN_IF_ERROR(
         accumulator_.Apply(GlobalStep(entry.at("local_step")), gradient.view()).status());
-    pushed_.push_back(std::move(gradient));
     comparison_->Equal("num_accumulated", entry.at("num_accumulated"),
                        accumulator_.num_accumulated());
     return absl::OkStatus();
@@ -93,13 +92,12 @@ class TrainingReplay {
 
   absl::Status Apply(const json& entry) {
     LOCKSTEP_ASSIGN_OR_RETURN(auto takes,
-                              accumulator_.Take(ps::TakeId(take_++), entry.at("aggregate")));
+                              accumulator_.Take(reference::TakeId(take_++), entry.at("aggregate")));
     comparison_->Equal("completed takes", 1, takes.size());
     if (takes.empty()) return absl::OkStatus();
     LOCKSTEP_ASSIGN_OR_RETURN(const auto taken, std::move(takes.front().gradient));
     const float rate = LearningRateAt(schedule_, step_);
     variable_.Apply(taken, rate, step_);
-    pushed_.clear();
     step_ = step_.next();
     comparison_->Equal("global_step", entry.at("global_step"), step_.value());
     const DType dtype = variable_.value().dtype;
@@ -113,7 +111,6 @@ class TrainingReplay {
 
   TrainedVariable variable_;
   typename Training::Accumulator accumulator_;
-  std::vector<typename Training::Gradient> pushed_;  // since the last application
   const LearningRateSchedule schedule_;
   Comparison* const comparison_;
   GlobalStep step_;

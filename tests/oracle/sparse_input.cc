@@ -31,8 +31,8 @@ absl::StatusOr<Tensor> IndicesIn(const json& entry) {
 
 }  // namespace
 
-ps::SparseGradientView SparseInput::view() const {
-  ps::SparseGradientView view{.indices = indices.view(), .values = values.view()};
+reference::SparseGradientView SparseInput::view() const {
+  reference::SparseGradientView view{.indices = indices.view(), .values = values.view()};
   if (dense_shape.has_value()) view.dense_shape = *dense_shape;
   return view;
 }

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/tensor/tensor.h"
-#include "ps/accumulator/sparse_gradient.h"
+#include "tests/reference/sparse_gradient.h"
 
 namespace lockstep::oracle {
 
@@ -16,7 +16,7 @@ struct SparseInput {
   Tensor values;
   std::optional<std::vector<int64_t>> dense_shape;
 
-  ps::SparseGradientView view() const;
+  reference::SparseGradientView view() const;
 };
 
 // `entry` has "indices" and "values", and may have "indices_shape" and "dense_shape".

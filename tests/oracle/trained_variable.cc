@@ -28,10 +28,11 @@ TrainedVariable::TrainedVariable(std::unique_ptr<const UpdateRule> rule,
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
-void TrainedVariable::Apply(const ps::DenseGradients& gradients, float learning_rate,
+void TrainedVariable::Apply(const reference::DenseGradients& gradients, float learning_rate,
                             GlobalStep step) {
+  const std::vector<TensorView> views = gradients.views();
   rule_->Apply({.old_value = value_.view(),
-                .gradients = gradients.gradients,
+                .gradients = views,
                 .divisor = gradients.divisor,
                 .new_value = next_.view(),
                 .slots = slot_views_,
@@ -42,7 +43,7 @@ void TrainedVariable::Apply(const ps::DenseGradients& gradients, float learning_
   rule_->AdvanceScalars(absl::MakeSpan(scalars_));
 }
 
-void TrainedVariable::Apply(const ps::SparseGradient& gradient, float learning_rate,
+void TrainedVariable::Apply(const reference::SparseGradient& gradient, float learning_rate,
                             GlobalStep step) {
   const IndexedSlicesView taken{gradient.indices, gradient.values.view()};
   const IndexedSlices rows = rule_->TakesRepeatedRows() ? SortStably(taken) : SortAndMerge(taken);

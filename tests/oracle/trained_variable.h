@@ -9,8 +9,8 @@
 #include "common/optimizer/moving_average.h"
 #include "common/optimizer/update_rule.h"
 #include "common/tensor/tensor.h"
-#include "ps/accumulator/dense_accumulator.h"
-#include "ps/accumulator/sparse_gradient.h"
+#include "tests/reference/dense_accumulator.h"
+#include "tests/reference/sparse_gradient.h"
 
 namespace lockstep::oracle {
 
@@ -24,8 +24,8 @@ class TrainedVariable {
                   Tensor initial);
 
   // One step of the rule and of the average.
-  void Apply(const ps::DenseGradients& gradients, float learning_rate, GlobalStep step);
-  void Apply(const ps::SparseGradient& gradient, float learning_rate, GlobalStep step);
+  void Apply(const reference::DenseGradients& gradients, float learning_rate, GlobalStep step);
+  void Apply(const reference::SparseGradient& gradient, float learning_rate, GlobalStep step);
 
   TensorView value() const { return value_.view(); }
   // A slot of the rule, by its number.

@@ -24,7 +24,7 @@
 #include "common/tensor/non_temporal_copy.h"
 #include "common/tensor/sum_of_terms.h"
 #include "common/tensor/vector_loop.h"
-#include "ps/step/dense_update.h"
+#include "common/update/dense_update.h"
 #include "tests/bench/interleave.h"
 #include "tests/bench/rows/rows.h"
 
@@ -34,7 +34,7 @@ namespace {
 constexpr size_t kApplyElements = size_t{16} << 20;
 constexpr size_t kGradients = 4;
 constexpr size_t kBlock = 512;
-constexpr size_t kRangeElements = ps::DenseUpdate::kRangeBytes / sizeof(float);
+constexpr size_t kRangeElements = DenseUpdate::kRangeBytes / sizeof(float);
 constexpr float kLearningRate = 1e-3f;
 constexpr double kApplyTarget = 0.85;
 
@@ -55,14 +55,8 @@ class Applied {
   explicit Applied(std::unique_ptr<const UpdateRule> rule)
       : rule_(std::move(rule)),
         scalars_(InitialScalars(*rule_)),
-        variable_("w", true, RandomTensor(0), GlobalStep(0), Slots(rule_->slots().size())),
-        accumulator_(DType::kFloat32, ps::PartialShape(variable_.shape()), ps::Reduction::kMean) {
-    taken_.required = kGradients;
-    taken_.learning_rate = kLearningRate;
-    for (uint32_t worker = 0; worker < kGradients; ++worker) {
-      taken_.gradients.push_back(
-          {WorkerIndex(worker), PushSeq(1), GlobalStep(0), RandomTensor(worker + 1)});
-    }
+        variable_("w", true, RandomTensor(0), GlobalStep(0), Slots(rule_->slots().size())) {
+    for (uint32_t i = 0; i < kGradients; ++i) gradients_.push_back({RandomTensor(i + 1)});
   }
 
   // Read or written in one step.
@@ -73,8 +67,10 @@ class Applied {
   int num_threads() const { return pool_.num_threads(); }
 
   void Step() {
-    taken_.step = variable_.newest_version();
-    ps::DenseUpdate update(taken_, *rule_, scalars_, &variable_, &accumulator_);
+    DenseUpdate update(variable_.newest_version(), kLearningRate, *rule_, scalars_, &variable_);
+    DenseUpdate::GradientSources sources;
+    for (const Gradient& gradient : gradients_) sources.push_back(SourceOf(gradient));
+    update.SetGradients(std::move(sources), kGradients);
     pool_.ForRanges(update.num_ranges(), 1, [&](size_t range, size_t) { update.Make(range); });
     variable_.DropPrevious().reset();
     variable_.Publish(update.Finish());
@@ -107,9 +103,8 @@ class Applied {
     float* const value = buffer->tensor.as<float>().data();
     const float* const old = variable_.newest()->as<float>().data();
     std::vector<TensorView> terms;
-    for (const ps::HeldGradient& gradient : taken_.gradients) {
-      terms.push_back(gradient.value.view());
-    }
+    for (const Gradient& gradient : gradients_)
+      terms.push_back(std::as_const(gradient).value.view());
     pool_.ForRanges(kApplyElements, kRangeElements, [&](size_t begin, size_t end) {
       alignas(Tensor::kAlignment) std::array<float, kBlock> sums;
       for (size_t first = begin; first < end; first += kBlock) {
@@ -135,8 +130,7 @@ class Applied {
   const std::unique_ptr<const UpdateRule> rule_;
   const std::vector<float> scalars_;
   Variable variable_;
-  ps::DenseAccumulator accumulator_;
-  ps::TakenGradients taken_;
+  std::vector<Gradient> gradients_;
   ThreadPool pool_{UsableCpus()};
 };
 

@@ -1,6 +1,6 @@
 // TensorFlow's own tests of the dense conditional accumulator (conditional_accumulator_test.py), by
 // their names.
-#include "ps/accumulator/dense_accumulator.h"
+#include "tests/reference/dense_accumulator.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "tests/unit/ps/accumulator/dense_fixture.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 namespace {
 
 using test::Accumulator;
@@ -223,4 +223,4 @@ TEST_CASE("testAccumulatorCancel") {
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

@@ -8,13 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/tensor/element_math.h"
-#include "ps/accumulator/dense_accumulator.h"
+#include "tests/reference/dense_accumulator.h"
 #include "tests/unit/ps/accumulator/take_log.h"
 
-namespace lockstep::ps::test {
+namespace lockstep::reference::test {
 
-using Accumulator = ConditionalAccumulator<TensorView, DenseGradients>;
+using Accumulator = WaitingAccumulator<TensorView, DenseGradients>;
 
 inline _Float16 ToHalf(float value) { return static_cast<_Float16>(value); }
 
@@ -64,13 +63,6 @@ inline std::vector<float> Values(const Tensor& tensor) {
   return values;
 }
 
-inline Tensor Reduced(const DenseGradients& taken) {
-  Tensor reduced(taken.gradients.front().dtype, taken.gradients.front().shape);
-  SumAndDivide(taken.gradients, taken.divisor, {0, static_cast<size_t>(reduced.num_elements())},
-               reduced.data());
-  return reduced;
-}
-
 // An accumulator of shape [1] unless told otherwise, and what its takes have returned.
 class DenseFixture {
  public:
@@ -78,10 +70,9 @@ class DenseFixture {
                         PartialShape shape = PartialShape(Shape({1})))
       : accumulator(dtype, std::move(shape), reduction), dtype_(dtype) {}
 
-  absl::Status Apply(Tensor gradient, int64_t local_step = 0) {
+  absl::Status Apply(const Tensor& gradient, int64_t local_step = 0) {
     auto applied = accumulator.Apply(GlobalStep(local_step), gradient.view());
     if (!applied.ok()) return applied.status();
-    pushed_.push_back(std::move(gradient));
     was_accepted = applied->accepted;
     takes_.Note(std::move(applied->finished));
     return absl::OkStatus();
@@ -102,7 +93,7 @@ class DenseFixture {
 
   bool IsFinished(TakeId id) const { return takes_.IsFinished(id); }
   absl::Status StatusOf(TakeId id) const { return takes_.StatusOf(id); }
-  std::vector<float> ResultOf(TakeId id) const { return Values(Reduced(takes_.ResultOf(id))); }
+  std::vector<float> ResultOf(TakeId id) const { return Values(takes_.ResultOf(id).Reduced()); }
   int CountOf(TakeId id) const { return takes_.CountOf(id); }
 
   DenseAccumulator accumulator;
@@ -110,8 +101,7 @@ class DenseFixture {
 
  private:
   const DType dtype_;
-  std::vector<Tensor> pushed_;
   TakeLog<Accumulator> takes_{&accumulator};
 };
 
-}  // namespace lockstep::ps::test
+}  // namespace lockstep::reference::test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/ps/accumulator/dense_fixture.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 namespace {
 
 using test::DenseFixture;
@@ -65,4 +65,4 @@ TEST_CASE("a bfloat16 sum keeps NaN a NaN and rounds to nearest even") {
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

@@ -4,7 +4,7 @@
 
 #include "tests/unit/ps/accumulator/dense_fixture.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 namespace {
 
 using test::Accumulator;
@@ -131,4 +131,4 @@ TEST_CASE("a partly known shape pins what it names and the first gradient the re
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

@@ -1,7 +1,7 @@
 // TensorFlow's own tests of the sparse conditional accumulator
 // (sparse_conditional_accumulator_test.py), by their names. testConstructor and its kin ask about
 // graph nodes; what remains of them here is which reductions and shapes there are.
-#include "ps/accumulator/sparse_accumulator.h"
+#include "tests/reference/sparse_accumulator.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "tests/unit/ps/accumulator/sparse_fixture.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 namespace {
 
 using test::Indices;
@@ -239,4 +239,4 @@ TEST_CASE("testApplyGradtInt32IndicesAndShape") {
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

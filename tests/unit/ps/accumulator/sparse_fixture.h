@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "ps/accumulator/sparse_accumulator.h"
+#include "tests/reference/sparse_accumulator.h"
 #include "tests/unit/ps/accumulator/dense_fixture.h"
 #include "tests/unit/ps/accumulator/take_log.h"
 
-namespace lockstep::ps::test {
+namespace lockstep::reference::test {
 
 using Rows = std::vector<std::pair<int64_t, std::vector<float>>>;
 
@@ -54,7 +54,7 @@ inline SparsePush PushOf(const Rows& rows, DType dtype = DType::kFloat32) {
 
 class SparseFixture {
  public:
-  using Accumulator = ConditionalAccumulator<SparseGradientView, SparseGradient>;
+  using Accumulator = WaitingAccumulator<SparseGradientView, SparseGradient>;
 
   explicit SparseFixture(PartialShape shape = PartialShape(),
                          Reduction reduction = Reduction::kMean, DType dtype = DType::kFloat32,
@@ -112,4 +112,4 @@ class SparseFixture {
   TakeLog<Accumulator> takes_{&accumulator};
 };
 
-}  // namespace lockstep::ps::test
+}  // namespace lockstep::reference::test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/ps/accumulator/sparse_fixture.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 namespace {
 
 using test::Indices;
@@ -166,4 +166,4 @@ TEST_CASE("takers of sparse gradients queue: the one in front blocks, a cancelle
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

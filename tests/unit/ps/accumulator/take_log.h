@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ps/accumulator/conditional_accumulator.h"
+#include "tests/reference/waiting_accumulator.h"
 
-namespace lockstep::ps::test {
+namespace lockstep::reference::test {
 
-// `Accumulator` is a ConditionalAccumulator.
+// `Accumulator` is a WaitingAccumulator.
 template <typename Accumulator>
 class TakeLog {
  public:
@@ -52,4 +52,4 @@ class TakeLog {
   std::map<TakeId, FinishedTake> finished_;
 };
 
-}  // namespace lockstep::ps::test
+}  // namespace lockstep::reference::test

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "ps/step/dense_update.h"
+#include "common/update/dense_update.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 

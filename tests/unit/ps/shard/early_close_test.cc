@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "common/tensor/half_copy.h"
-#include "ps/step/dense_update.h"
+#include "common/update/dense_update.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps::test {

@@ -6,8 +6,10 @@ namespace lockstep::ps {
 namespace {
 
 HeldGradient From(uint32_t worker, uint64_t push_seq = 1, int64_t stamp = 0) {
-  return {WorkerIndex(worker), PushSeq(push_seq), GlobalStep(stamp),
-          Tensor::Zeros(DType::kFloat32, Shape({1}))};
+  return {WorkerIndex(worker),
+          PushSeq(push_seq),
+          GlobalStep(stamp),
+          {Tensor::Zeros(DType::kFloat32, Shape({1}))}};
 }
 
 GrantTerms Requires(uint32_t required, float learning_rate = 0.5f) {
@@ -15,9 +17,9 @@ GrantTerms Requires(uint32_t required, float learning_rate = 0.5f) {
 }
 
 using Order = std::vector<std::pair<uint32_t, uint64_t>>;
-Order OrderOf(const TakenGradients& taken) {
+Order OrderOf(const TakenVariable& of) {
   Order order;
-  for (const HeldGradient& gradient : taken.gradients) {
+  for (const HeldGradient& gradient : of.taken.gradients) {
     order.emplace_back(gradient.worker.value(), gradient.push_seq.value());
   }
   return order;
@@ -32,29 +34,29 @@ StepMachine::Granted Grant(StepMachine* machine, int64_t step, const GrantTerms&
 TEST_CASE("gradients are summed in the order (worker, push_seq), however they arrive") {
   StepMachine machine(1, GlobalStep(0), CountRule::kEveryGradient);
   Grant(&machine, 0, Requires(5));
-  machine.Hold(0, From(2, 1));
-  machine.Hold(0, From(0, 7));
-  machine.Hold(0, From(1, 3));
-  machine.Hold(0, From(0, 5));
-  CHECK_FALSE(machine.TryClose(0).has_value());
-  machine.Hold(0, From(1, 2));
-  const auto taken = machine.TryClose(0);
+  machine.Apply(0, From(2, 1));
+  machine.Apply(0, From(0, 7));
+  machine.Apply(0, From(1, 3));
+  machine.Apply(0, From(0, 5));
+  CHECK_FALSE(machine.TryTake(0).has_value());
+  machine.Apply(0, From(1, 2));
+  const auto taken = machine.TryTake(0);
   REQUIRE(taken.has_value());
   CHECK(OrderOf(*taken) == Order{{0, 5}, {0, 7}, {1, 2}, {1, 3}, {2, 1}});
   CHECK(taken->learning_rate == 0.5f);
-  CHECK(taken->step == GlobalStep(0));
+  CHECK(taken->taken.step == GlobalStep(0));
   CHECK(machine.StepOf(0) == GlobalStep(1));
 }
 
 TEST_CASE("a late grant takes everything that is held") {
   StepMachine machine(1, GlobalStep(0), CountRule::kEveryGradient);
-  for (uint32_t worker = 0; worker < 3; ++worker) machine.Hold(0, From(worker));
-  CHECK(machine.CloseReady().empty());
+  for (uint32_t worker = 0; worker < 3; ++worker) machine.Apply(0, From(worker));
+  CHECK(machine.TakeReady().empty());
   Grant(&machine, 0, Requires(2));
-  const std::vector<TakenGradients> all_taken = machine.CloseReady();
+  const std::vector<TakenVariable> all_taken = machine.TakeReady();
   REQUIRE(all_taken.size() == 1);
-  CHECK(all_taken[0].gradients.size() == 3);
-  CHECK(all_taken[0].required == 2);
+  CHECK(all_taken[0].taken.gradients.size() == 3);
+  CHECK(all_taken[0].taken.divisor == 3);
 }
 
 TEST_CASE("a frozen variable is never waited for") {
@@ -65,8 +67,8 @@ TEST_CASE("a frozen variable is never waited for") {
     CHECK(machine.IsTaken(1));
     Grant(&machine, step, Requires(1));
     CHECK_FALSE(machine.IsComplete());
-    machine.Hold(0, From(0, 1, step));
-    const std::vector<TakenGradients> all_taken = machine.CloseReady();
+    machine.Apply(0, From(0, 1, step));
+    const std::vector<TakenVariable> all_taken = machine.TakeReady();
     REQUIRE(all_taken.size() == 1);
     CHECK(all_taken[0].variable == 0);
     machine.Published(0);
@@ -78,14 +80,14 @@ TEST_CASE("a frozen variable is never waited for") {
 TEST_CASE("variables close independently and the step when all have been published") {
   StepMachine machine(2, GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(1));
-  machine.Hold(1, From(0));
-  REQUIRE(machine.TryClose(1).has_value());
+  machine.Apply(1, From(0));
+  REQUIRE(machine.TryTake(1).has_value());
   CHECK(machine.IsTaken(1));
   CHECK_FALSE(machine.IsTaken(0));
   machine.Published(1);
   CHECK_FALSE(machine.IsComplete());
-  machine.Hold(0, From(1));
-  REQUIRE(machine.TryClose(0).has_value());
+  machine.Apply(0, From(1));
+  REQUIRE(machine.TryTake(0).has_value());
   CHECK_FALSE(machine.IsComplete());
   machine.Published(0);
   CHECK(machine.IsComplete());
@@ -98,16 +100,16 @@ TEST_CASE("a variable does not close twice in a step") {
   StepMachine machine(2, GlobalStep(0), CountRule::kEveryGradient);
   Grant(&machine, 0, Requires(1));
   Grant(&machine, 1, Requires(1));
-  machine.Hold(0, From(0));
-  REQUIRE(machine.TryClose(0).has_value());
-  machine.Hold(0, From(0, 2, 1));
-  CHECK_FALSE(machine.TryClose(0).has_value());
+  machine.Apply(0, From(0));
+  REQUIRE(machine.TryTake(0).has_value());
+  machine.Apply(0, From(0, 2, 1));
+  CHECK_FALSE(machine.TryTake(0).has_value());
   machine.Published(0);
-  machine.Hold(1, From(0));
-  REQUIRE(machine.TryClose(1).has_value());
+  machine.Apply(1, From(0));
+  REQUIRE(machine.TryTake(1).has_value());
   machine.Published(1);
   machine.Advance();
-  CHECK(machine.CloseReady().size() == 1);
+  CHECK(machine.TakeReady().size() == 1);
 }
 
 TEST_CASE("a variable is not taken while ranges of it are made early") {
@@ -115,12 +117,12 @@ TEST_CASE("a variable is not taken while ranges of it are made early") {
   Grant(&machine, 0, Requires(1));
   machine.BeginEarly(0);
   machine.BeginEarly(0);
-  machine.Hold(0, From(0));
-  CHECK_FALSE(machine.TryClose(0).has_value());
+  machine.Apply(0, From(0));
+  CHECK_FALSE(machine.TryTake(0).has_value());
   machine.EndEarly(0);
-  CHECK(machine.CloseReady().empty());
+  CHECK(machine.TakeReady().empty());
   machine.EndEarly(0);
-  CHECK(machine.TryClose(0).has_value());
+  CHECK(machine.TryTake(0).has_value());
 }
 
 TEST_CASE("grants may be given for this step and the next, and again") {
@@ -132,10 +134,10 @@ TEST_CASE("grants may be given for this step and the next, and again") {
         absl::StatusCode::kFailedPrecondition);
   CHECK(machine.Grant(GlobalStep(3), Requires(0)).status().code() ==
         absl::StatusCode::kInvalidArgument);
-  machine.Hold(0, From(0, 1, 3));
-  CHECK(machine.CloseReady().empty());
+  machine.Apply(0, From(0, 1, 3));
+  CHECK(machine.TakeReady().empty());
   CHECK(Grant(&machine, 3, Requires(1, 0.25f)) == StepMachine::Granted::kCurrent);
-  const std::vector<TakenGradients> all_taken = machine.CloseReady();
+  const std::vector<TakenVariable> all_taken = machine.TakeReady();
   REQUIRE(all_taken.size() == 1);
   CHECK(all_taken[0].learning_rate == 0.25f);
   machine.Published(0);
@@ -157,55 +159,28 @@ TEST_CASE("what a grant asked to keep stays kept when it is given again") {
 TEST_CASE("a withdrawn grant takes nothing more, and what was taken stays taken") {
   StepMachine machine(2, GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(1));
-  machine.Hold(0, From(0));
-  REQUIRE(machine.TryClose(0).has_value());
+  machine.Apply(0, From(0));
+  REQUIRE(machine.TryTake(0).has_value());
   machine.Revoke();
   machine.Published(0);
-  machine.Hold(1, From(0));
-  CHECK_FALSE(machine.TryClose(1).has_value());
+  machine.Apply(1, From(0));
+  CHECK_FALSE(machine.TryTake(1).has_value());
   Grant(&machine, 0, Requires(1));
-  const std::vector<TakenGradients> all_taken = machine.CloseReady();
+  const std::vector<TakenVariable> all_taken = machine.TakeReady();
   REQUIRE(all_taken.size() == 1);
   CHECK(all_taken[0].variable == 1);
   machine.Published(1);
   CHECK(machine.IsComplete());
 }
 
-TEST_CASE(
-    "a replica counts once per step under one rule and as often as it likes under the other") {
-  StepMachine once(1, GlobalStep(0), CountRule::kOncePerReplica);
-  once.Hold(0, From(4));
-  CHECK(once.IsCounted(0, WorkerIndex(4)));
-  CHECK_FALSE(once.IsCounted(0, WorkerIndex(5)));
-  Grant(&once, 0, Requires(1));
-  REQUIRE(once.TryClose(0).has_value());
-  CHECK_FALSE(once.IsCounted(0, WorkerIndex(4)));
-
-  StepMachine every(1, GlobalStep(0), CountRule::kEveryGradient);
-  every.Hold(0, From(4));
-  CHECK_FALSE(every.IsCounted(0, WorkerIndex(4)));
-}
-
 TEST_CASE("a gradient from the future counts for the step at hand") {
   StepMachine machine(1, GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(2));
-  machine.Hold(0, From(0, 1, 0));
-  machine.Hold(0, From(1, 9, 9));
-  const auto taken = machine.TryClose(0);
+  machine.Apply(0, From(0, 1, 0));
+  machine.Apply(0, From(1, 9, 9));
+  const auto taken = machine.TryTake(0);
   REQUIRE(taken.has_value());
-  CHECK(taken->gradients.size() == 2);
-}
-
-TEST_CASE("one by one, those that wait count as taken before the next") {
-  StepMachine machine(1, GlobalStep(5), CountRule::kOneByOne, /*max_staleness=*/1);
-  const auto is_stale = [&](int64_t stamp) { return machine.IsStale(0, GlobalStep(stamp)); };
-  CHECK(is_stale(3));
-  CHECK_FALSE(is_stale(4));
-  machine.Hold(0, From(0, 1, 4));
-  CHECK(is_stale(4));
-  machine.Hold(0, From(1, 1, 5));
-  CHECK(is_stale(5));
-  CHECK_FALSE(is_stale(6));
+  CHECK(taken->taken.gradients.size() == 2);
 }
 
 TEST_CASE("a shard without variables closes as soon as it is granted") {

@@ -7,7 +7,7 @@
 
 #include "common/tensor/shape.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 
 class PartialShape {
  public:
@@ -33,4 +33,4 @@ class PartialShape {
   std::optional<std::vector<int64_t>> dims_;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

@@ -1,14 +1,13 @@
-#include "ps/step/update_batch.h"
+#include "common/update/update_batch.h"
 
 #include <catch2/catch.hpp>
-#include <deque>
 #include <map>
 #include <utility>
 
 #include "common/base/thread_pool.h"
 #include "common/optimizer/sgd.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 constexpr int64_t kRange = DenseUpdate::kRangeBytes / sizeof(float);
@@ -21,20 +20,18 @@ class Variables {
       const Shape shape({size});
       variables_.push_back(std::make_unique<Variable>(
           "v", true, Tensor::Zeros(DType::kFloat32, shape), GlobalStep(0), std::vector<Tensor>()));
-      accumulators_.emplace_back(DType::kFloat32, PartialShape(shape), Reduction::kMean);
       Tensor gradient(DType::kFloat32, shape);
       for (float& element : gradient.as<float>()) element = 1;
-      TakenGradients& taken = taken_.emplace_back();
-      taken.learning_rate = 1;
-      taken.gradients.push_back({WorkerIndex(0), PushSeq(1), GlobalStep(0), std::move(gradient)});
+      gradients_.push_back({std::move(gradient)});
     }
   }
 
   std::vector<DenseUpdate> Updates() {
     std::vector<DenseUpdate> updates;
     for (size_t i = 0; i < variables_.size(); ++i) {
-      updates.emplace_back(taken_[i], *rule_, absl::Span<const float>(), variables_[i].get(),
-                           &accumulators_[i]);
+      updates.emplace_back(GlobalStep(0), 1, *rule_, absl::Span<const float>(),
+                           variables_[i].get());
+      updates.back().SetGradients({SourceOf(gradients_[i])}, 1);
     }
     return updates;
   }
@@ -50,8 +47,7 @@ class Variables {
  private:
   std::unique_ptr<const UpdateRule> rule_;
   std::vector<std::unique_ptr<Variable>> variables_;
-  std::deque<DenseAccumulator> accumulators_;
-  std::vector<TakenGradients> taken_;
+  std::vector<Gradient> gradients_;
 };
 
 // Which updates became whole with each part, one part after the other.
@@ -115,4 +111,4 @@ TEST_CASE("many threads make each variable once") {
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep

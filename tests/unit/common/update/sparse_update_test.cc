@@ -1,5 +1,5 @@
 // A variable whose gradients are sparse: from packed rows to its next value.
-#include "ps/step/close_rows.h"
+#include "common/update/sparse_update.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,8 +8,9 @@
 #include "common/optimizer/adam.h"
 #include "common/optimizer/momentum.h"
 #include "common/optimizer/sgd.h"
+#include "common/update/gradient.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 using Rows = std::vector<std::pair<int64_t, float>>;
@@ -37,17 +38,16 @@ Tensor Packed(const Rows& rows) {
 class Trained {
  public:
   Trained(std::unique_ptr<const UpdateRule> rule, const std::vector<float>& values)
-      : rule_(std::move(rule)),
-        variable_(MakeVariable(*rule_, values)),
-        accumulator_(DType::kFloat32, PartialShape(), Reduction::kMean) {
+      : rule_(std::move(rule)), variable_(MakeVariable(*rule_, values)) {
     for (const ScalarSpec& spec : rule_->scalars()) scalars_.push_back(spec.initial_value);
   }
 
   void Step(const std::vector<Rows>& gradients, float rate = 1) {
-    TakenGradients taken{0, variable_->newest_version(), 1, rate, {}};
-    uint32_t worker = 0;
-    for (const Rows& rows : gradients) {
-      taken.gradients.push_back({WorkerIndex(worker++), PushSeq(1), taken.step, Packed(rows)});
+    std::vector<Gradient> held;
+    std::vector<IndexedSlicesView> views;
+    for (const Rows& rows : gradients) held.push_back({Packed(rows)});
+    for (const Gradient& gradient : held) {
+      views.push_back(SlicesOf(gradient, variable_->dtype(), variable_->shape()));
     }
     variable_->DropPrevious().reset();
     // Ranges in the order that is opposite to the rows'.
@@ -55,11 +55,9 @@ class Trained {
       work(count / 2, count);
       work(0, count / 2);
     };
-    variable_->Publish(
-        ComputeNextValue(taken, *rule_, scalars_, run, variable_.get(), &accumulator_));
+    SparseUpdate update(variable_->newest_version(), rate, *rule_, scalars_, variable_.get());
+    variable_->Publish(update.Make(views, run));
     rule_->AdvanceScalars(absl::MakeSpan(scalars_));
-    CHECK(accumulator_.global_step() == variable_->newest_version());
-    CHECK(accumulator_.num_accumulated() == 0);
   }
   std::vector<float> value() const { return Values(variable_->newest()->view()); }
   // Of the version before the newest; of a table.
@@ -94,7 +92,6 @@ class Trained {
 
   const std::unique_ptr<const UpdateRule> rule_;
   const std::unique_ptr<Variable> variable_;
-  SparseAccumulator accumulator_;
   std::vector<float> scalars_;
 };
 
@@ -182,4 +179,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -4,11 +4,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
 
 #include "common/base/ids.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 
 // The caller's name for a take that it will be told about later.
 using TakeId = StrongInt<struct TakeIdTag, uint64_t>;
@@ -16,19 +15,21 @@ using TakeId = StrongInt<struct TakeIdTag, uint64_t>;
 // Not thread-safe.
 class TakeQueue {
  public:
+  struct Take {
+    TakeId id;
+    int required;
+  };
+
   void Add(TakeId id, int required) { waiting_.push_back({id, required}); }
-  // Removes and returns the take in front when `accumulated` gradients satisfy it.
-  std::optional<TakeId> PopSatisfied(int accumulated);
+  // nullptr: none waits.
+  const Take* front() const { return waiting_.empty() ? nullptr : &waiting_.front(); }
+  void PopFront() { waiting_.pop_front(); }
   // False when it is not waiting.
   bool Remove(TakeId id);
   int size() const { return static_cast<int>(waiting_.size()); }
 
  private:
-  struct Waiting {
-    TakeId id;
-    int required;
-  };
-  std::deque<Waiting> waiting_;
+  std::deque<Take> waiting_;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

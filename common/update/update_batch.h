@@ -10,9 +10,9 @@
 #include <deque>
 #include <vector>
 
-#include "ps/step/dense_update.h"
+#include "common/update/dense_update.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 class UpdateBatch {
  public:
@@ -48,4 +48,4 @@ class UpdateBatch {
   size_t num_parts_ = 0;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

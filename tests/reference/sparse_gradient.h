@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "common/tensor/tensor.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 
 // As it came, sound or not. Does not own.
 struct SparseGradientView {
@@ -25,4 +25,4 @@ struct SparseGradient {
   std::vector<int64_t> dense_shape;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

@@ -1,9 +1,9 @@
-#include "ps/accumulator/sparse_validation.h"
+#include "tests/reference/sparse_validation.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 namespace {
 
 template <typename... Parts>
@@ -92,4 +92,4 @@ absl::Status ValidateSparse(const SparseGradientView& gradient, const PartialSha
   return CheckValues(gradient.values.shape, declared, sum);
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

@@ -3,10 +3,10 @@
 
 #include "absl/status/status.h"
 #include "common/tensor/tensor.h"
-#include "ps/accumulator/partial_shape.h"
-#include "ps/accumulator/sparse_gradient.h"
+#include "tests/reference/partial_shape.h"
+#include "tests/reference/sparse_gradient.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 
 // `sum` are the slices accumulated so far, nullptr for none. An index is compared with the declared
 // number of rows, where one is declared, and never with zero: a negative one passes, as it does in
@@ -14,4 +14,4 @@ namespace lockstep::ps {
 absl::Status ValidateSparse(const SparseGradientView& gradient, const PartialShape& declared,
                             DType dtype, const Shape* sum);
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

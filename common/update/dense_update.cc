@@ -1,12 +1,11 @@
-#include "ps/step/dense_update.h"
+#include "common/update/dense_update.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "common/tensor/element_math.h"
-#include "ps/step/take_gradients.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 static_assert(DenseUpdate::kRangeBytes / sizeof(double) % kRangeStep == 0);
@@ -30,11 +29,6 @@ std::byte* BlocksOfThread(size_t num_gradients, size_t block_bytes) {
 
 }  // namespace
 
-GradientSource GradientOf(const HeldGradient& held) {
-  if (held.parts == nullptr) return {held.value.view(), nullptr};
-  return {held.parts->view(), held.parts};
-}
-
 DenseUpdate::DenseUpdate(GlobalStep step, float learning_rate, const UpdateRule& rule,
                          absl::Span<const float> scalars, Variable* variable)
     : step_(step),
@@ -45,18 +39,9 @@ DenseUpdate::DenseUpdate(GlobalStep step, float learning_rate, const UpdateRule&
       next_(variable->TakeBuffer()),
       narrow_(variable->TakeNarrowBuffer()) {}
 
-DenseUpdate::DenseUpdate(const TakenGradients& taken, const UpdateRule& rule,
-                         absl::Span<const float> scalars, Variable* variable,
-                         DenseAccumulator* accumulator)
-    : DenseUpdate(taken.step, taken.learning_rate, rule, scalars, variable) {
-  Take(taken, accumulator);
-}
-
-void DenseUpdate::Take(const TakenGradients& taken, DenseAccumulator* accumulator) {
-  const DenseGradients sum = TakeGradients(
-      taken, [](const HeldGradient& held) { return GradientOf(held).view; }, accumulator);
-  divisor_ = sum.divisor;
-  for (const HeldGradient& held : taken.gradients) gradients_.push_back(GradientOf(held));
+void DenseUpdate::SetGradients(GradientSources gradients, int divisor) {
+  gradients_ = std::move(gradients);
+  divisor_ = divisor;
   for (size_t range = 0; range < is_early_.size(); ++range) {
     if (!is_early_[range]) ranges_.push_back(range);
   }
@@ -163,4 +148,4 @@ NextValue DenseUpdate::Unfinished() const {
   return {shown(next_), shown(narrow_)};
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

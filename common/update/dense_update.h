@@ -9,27 +9,20 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "common/base/ids.h"
 #include "common/optimizer/update_rule.h"
-#include "common/update/gradient_parts.h"
+#include "common/update/gradient.h"
 #include "common/update/variable.h"
-#include "ps/accumulator/dense_accumulator.h"
-#include "ps/step/step_machine.h"
 
-namespace lockstep::ps {
-
-// A gradient where it lies: in one piece, or, where there are parts, in these.
-struct GradientSource {
-  TensorView view;
-  std::shared_ptr<GradientParts> parts;
-};
-
-GradientSource GradientOf(const HeldGradient& held);
+namespace lockstep {
 
 // The value of version step + 1. The mean of all gradients changes a trained variable by the rule
-// and becomes the value of a statistic. Changes the variable's slots and the accumulator, takes no
-// lock: the caller owns both until Finish, and leaves all that it names as it is.
+// and becomes the value of a statistic. Changes the variable's slots and takes no lock: the caller
+// owns the variable until Finish, and leaves all that it names as it is.
 class DenseUpdate {
  public:
+  using GradientSources = absl::InlinedVector<GradientSource, 4>;
+
   // Worth waking a thread for.
   static constexpr size_t kRangeBytes = size_t{256} << 10;
   // Elements of the ranges, the last of which may be shorter.
@@ -39,26 +32,24 @@ class DenseUpdate {
   // `scalars` are the rule's at this step.
   DenseUpdate(GlobalStep step, float learning_rate, const UpdateRule& rule,
               absl::Span<const float> scalars, Variable* variable);
-  // With all gradients.
-  DenseUpdate(const TakenGradients& taken, const UpdateRule& rule, absl::Span<const float> scalars,
-              Variable* variable, DenseAccumulator* accumulator);
 
-  // Takes the gradients: they go through the accumulator in their order.
-  void Take(const TakenGradients& taken, DenseAccumulator* accumulator);
+  // All gradients, in the order of summation, and the divisor of their sum. Once.
+  void SetGradients(GradientSources gradients, int divisor);
 
   uint64_t num_bytes() const { return variable_->num_bytes(); }
   // What is left to be made of all; at least one, which may be empty.
   size_t num_ranges() const;
-  // After Take, once for each range that is left, from any threads.
+  // After SetGradients, once for each range that is left, from any threads.
   void Make(size_t range);
   // When all have been made: the value, not yet published.
   NextValue Finish();
 
-  // Before Take: a range of which all gradients are whole may be made by who claims it. False: it
-  // has been claimed. Guarded by the caller's lock.
+  // Before SetGradients: a range of which all gradients are whole may be made by who claims it.
+  // False: it has been claimed. Guarded by the caller's lock.
   bool ClaimEarly(size_t range);
   bool IsEarly(size_t range) const { return !is_early_.empty() && is_early_[range]; }
-  // A range that the caller has claimed, from the gradients that Take will bring, in their order.
+  // A range that the caller has claimed, from the gradients that SetGradients will bring, in
+  // their order.
   // From any threads.
   void MakeEarly(size_t range, absl::Span<const GradientSource> gradients);
   // The value in the making, and where in it a range is.
@@ -83,8 +74,8 @@ class DenseUpdate {
   std::shared_ptr<ValueBuffer> narrow_;
   std::vector<bool> is_early_;  // by range; empty: none
   std::vector<size_t> ranges_;  // that are left, where some were made early
-  absl::InlinedVector<GradientSource, 4> gradients_;
+  GradientSources gradients_;
   int divisor_ = 1;
 };
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

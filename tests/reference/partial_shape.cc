@@ -1,9 +1,9 @@
-#include "ps/accumulator/partial_shape.h"
+#include "tests/reference/partial_shape.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace lockstep::ps {
+namespace lockstep::reference {
 
 bool PartialShape::IsCompatibleWith(const Shape& shape) const {
   if (!dims_.has_value()) return true;
@@ -23,4 +23,4 @@ std::string PartialShape::ToString() const {
   return absl::StrCat("[", absl::StrJoin(*dims_, ",", write), "]");
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep::reference

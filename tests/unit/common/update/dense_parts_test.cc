@@ -6,11 +6,11 @@
 
 #include "common/tensor/half_copy.h"
 #include "common/tensor/half_width.h"
-#include "ps/step/dense_update.h"
+#include "common/update/dense_update.h"
 #include "tests/support/payload_of.h"
 #include "tests/unit/common/optimizer/all_rules.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 constexpr int64_t kSteps = 2;
@@ -52,26 +52,26 @@ std::vector<Tensor> Trained(const UpdateRule& rule, const Way& way) {
   Variable variable("w", way.trainable, RandomTensor(80, DType::kFloat32), GlobalStep(0),
                     std::move(slots));
   variable.Narrowed(variable.newest(), DType::kBFloat16);
-  DenseAccumulator accumulator(DType::kFloat32, PartialShape(variable.shape()), Reduction::kMean);
   const std::vector<float> scalars = InitialScalars(rule);
   for (int64_t step = 0; step < kSteps; ++step) {
-    TakenGradients taken{0, GlobalStep(step), static_cast<uint32_t>(way.types.size()), 0.1f, {}};
-    absl::InlinedVector<GradientSource, 4> gradients;
+    std::vector<Gradient> held;
+    DenseUpdate::GradientSources gradients;
     for (uint32_t worker = 0; worker < way.types.size(); ++worker) {
-      HeldGradient held{WorkerIndex(worker), PushSeq(1), GlobalStep(step),
-                        RandomTensor(static_cast<uint32_t>(step) * 10 + worker, way.types[worker])};
-      if (way.cuts[worker] > 0)
-        held.parts = PartsOf(std::exchange(held.value, {}), way.cuts[worker]);
-      taken.gradients.push_back(std::move(held));
-      gradients.push_back(GradientOf(taken.gradients.back()));
+      const auto seed = static_cast<uint32_t>(step) * 10 + worker;
+      Gradient gradient{RandomTensor(seed, way.types[worker])};
+      if (way.cuts[worker] > 0) {
+        gradient.parts = PartsOf(std::exchange(gradient.value, {}), way.cuts[worker]);
+      }
+      gradients.push_back(SourceOf(gradient));
+      held.push_back(std::move(gradient));
     }
-    DenseUpdate update(taken.step, taken.learning_rate, rule, scalars, &variable);
+    DenseUpdate update(GlobalStep(step), 0.1f, rule, scalars, &variable);
     for (const size_t range : way.early) {
       CHECK(update.ClaimEarly(range));
       CHECK_FALSE(update.ClaimEarly(range));
       update.MakeEarly(range, gradients);
     }
-    update.Take(taken, &accumulator);
+    update.SetGradients(gradients, static_cast<int>(gradients.size()));
     for (size_t range = 0; range < update.num_ranges(); ++range) update.Make(range);
     variable.Publish(update.Finish());
   }
@@ -139,4 +139,4 @@ TEST_CASE("what has been made early is there before the rest") {
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -1,10 +1,10 @@
-#include "ps/step/update_batch.h"
+#include "common/update/update_batch.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 // Of a group of several.
@@ -55,4 +55,4 @@ bool UpdateBatch::Make(size_t part, Group* whole) {
   return of.missing.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep
