@@ -9,8 +9,8 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer_proto/learning_rate.h"
+#include "common/optimizer_proto/update_rule_of.h"
 #include "ps/shard/memory_need.h"
-#include "ps/shard/update_rule_of.h"
 #include "ps/shard/variable_initializer.h"
 
 namespace lockstep::ps {

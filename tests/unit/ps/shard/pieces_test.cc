@@ -3,11 +3,11 @@
 #include <random>
 
 #include "absl/strings/match.h"
+#include "common/optimizer_proto/update_rule_of.h"
 #include "common/update/byte_ranges.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/held_budget.h"
 #include "ps/shard/shard_view.h"
-#include "ps/shard/update_rule_of.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {

@@ -1,4 +1,4 @@
-#include "ps/shard/update_rule_of.h"
+#include "common/optimizer_proto/update_rule_of.h"
 
 #include <google/protobuf/text_format.h>
 
@@ -12,7 +12,7 @@
 #include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 // A number after three steps that every hyper-parameter takes part in.
@@ -93,4 +93,4 @@ TEST_CASE("a job's optimizer becomes the rule of its kind, with every number in 
 }
 
 }  // namespace
-}  // namespace lockstep::ps
+}  // namespace lockstep

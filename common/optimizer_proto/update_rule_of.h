@@ -7,7 +7,7 @@
 #include "common/optimizer/update_rule.h"
 #include "proto/job.pb.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 
 // The rule that a job's optimizer names, unset numbers at their defaults. INVALID_ARGUMENT: no
 // kind.
@@ -19,4 +19,4 @@ absl::StatusOr<std::unique_ptr<const UpdateRule>> AveragedRuleOf(const Optimizer
 // Whether the optimizer averages the trained variable of this name.
 bool IsAveraged(const OptimizerDef& optimizer, absl::string_view variable);
 
-}  // namespace lockstep::ps
+}  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "ps/shard/update_rule_of.h"
+#include "common/optimizer_proto/update_rule_of.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,7 +14,7 @@
 #include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
 
-namespace lockstep::ps {
+namespace lockstep {
 namespace {
 
 AdagradOptions OptionsOf(const OptimizerDef::Adagrad& adagrad) {
@@ -109,4 +109,4 @@ bool IsAveraged(const OptimizerDef& optimizer, absl::string_view variable) {
   return only.empty() || std::find(only.begin(), only.end(), variable) != only.end();
 }
 
-}  // namespace lockstep::ps
+}  // namespace lockstep
