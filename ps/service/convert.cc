@@ -14,7 +14,7 @@ absl::Status InPiece(const lockstep::PushPiece& piece, const absl::Status& statu
   return Annotate(status, absl::StrCat("push of variable ", piece.variable()));
 }
 
-absl::StatusOr<PushPiece> FromProto(const lockstep::PushPiece& piece) {
+absl::StatusOr<PushPiece> ToPushPiece(const lockstep::PushPiece& piece) {
   const absl::StatusOr<DType> dtype = lockstep::FromProto(piece.dtype());
   if (!dtype.ok()) return InPiece(piece, dtype.status());
   absl::StatusOr<Shape> shape =
@@ -28,7 +28,7 @@ absl::StatusOr<PushPiece> FromProto(const lockstep::PushPiece& piece) {
                    .rows = piece.rows()};
 }
 
-lockstep::Verdict ToProto(PushStatus status) {
+lockstep::Verdict ToWireVerdict(PushStatus status) {
   switch (status) {
     case PushStatus::kPending:
       return PENDING;
@@ -146,7 +146,7 @@ absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
                   .local_step = GlobalStep(request.local_step()),
                   .ask = request.ask()};
   for (const lockstep::PushPiece& piece : request.pieces()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(PushPiece converted, FromProto(piece));
+    LOCKSTEP_ASSIGN_OR_RETURN(PushPiece converted, ToPushPiece(piece));
     order.pieces.push_back(std::move(converted));
   }
   return order;
@@ -234,20 +234,15 @@ DequeueTokenReply ToProto(const Token& token) {
   return reply;
 }
 
-PushReply ToProto(const PushResult& result, const PushOrder& order) {
+PushReply ToProto(const PushPullResult& result, const PushRequest& request) {
   PushReply reply;
-  reply.set_shard_step(result.shard_step.value());
-  reply.set_done(result.done);
-  for (size_t i = 0; i < result.statuses.size(); ++i) {
+  reply.set_shard_step(result.push.shard_step.value());
+  reply.set_done(result.push.done);
+  for (size_t i = 0; i < result.push.statuses.size(); ++i) {
     PushReply::Outcome* outcome = reply.add_outcomes();
-    outcome->set_variable(order.pieces[i].variable.value());
-    outcome->set_verdict(ToProto(result.statuses[i]));
+    outcome->set_variable(request.pieces(static_cast<int>(i)).variable());
+    outcome->set_verdict(ToWireVerdict(result.push.statuses[i]));
   }
-  return reply;
-}
-
-PushReply ToProto(const PushPullResult& result, const PushOrder& order) {
-  PushReply reply = ToProto(result.push, order);
   if (result.token.has_value()) *reply.mutable_next()->mutable_token() = ToProto(*result.token);
   if (result.values.has_value()) *reply.mutable_next()->mutable_values() = ToProto(*result.values);
   return reply;
@@ -261,11 +256,7 @@ PullReply ToProto(const PullResult& result) {
     to->set_variable(piece.variable.value());
     to->set_offset(piece.offset);
     to->set_size(piece.size);
-    if (!result.in_memory) continue;
-    to->set_place(piece.place);
-    to->set_stamp(piece.stamp);
   }
-  reply.set_in_memory(result.in_memory);
   return reply;
 }
 

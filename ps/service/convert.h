@@ -17,10 +17,10 @@ WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
 // The evaluation of the version that is released; its own version field is not read.
 std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& request);
 DequeueOrder FromProto(const DequeueTokenRequest& request);
-// Does not set `in_memory`: PullCall does, because it knows what the worker has mapped.
-// INVALID_ARGUMENT: an unknown element type.
+// Does not set `accepts_references`: the transport knows. INVALID_ARGUMENT: an unknown element
+// type.
 absl::StatusOr<PullOrder> FromProto(const PullRequest& request);
-// Without the payload. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
+// Without the tensors. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
 // As of the requests that it stands for.
 absl::StatusOr<NextOrder> FromProto(const NextRequest& request, const WorkerIdentity& worker);
@@ -31,11 +31,9 @@ SetViewReply ToViewReply(const ShardReport& report, Incarnation incarnation);
 GrantReply ToProto(const ClosedStep& closed);
 SaveReply ToProto(const SavedShard& saved);
 DequeueTokenReply ToProto(const Token& token);
-// The outcome of each piece of `request`.
-PushReply ToProto(const PushResult& result, const PushOrder& order);
-// Without the payload of the values.
-PushReply ToProto(const PushPullResult& result, const PushOrder& order);
-// Without the payload.
+// Without the tensors. `result` has the outcome of each piece of `request`.
+PushReply ToProto(const PushPullResult& result, const PushRequest& request);
+// Without the tensors.
 PullReply ToProto(const PullResult& result);
 ShardStatus ToProto(const ShardReport& report);
 

@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/monotonic_wait.h"
+#include "common/transport/grpc_shm/shared_memory_registry.h"
 #include "ps/service/ps_service.h"
-#include "ps/service/shared_memory_registry.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {

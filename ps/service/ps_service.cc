@@ -13,9 +13,10 @@
 #include "common/base/status_macros.h"
 #include "common/config/cluster_spec.h"
 #include "common/log/log.h"
+#include "common/transport/grpc/grpc_tensor_call.h"
 #include "ps/service/convert.h"
-#include "ps/service/pull_call.h"
-#include "ps/service/push_call.h"
+#include "ps/service/tensor_calls.h"
+#include "ps/service/worker_check.h"
 
 namespace lockstep::ps {
 namespace {
@@ -66,14 +67,14 @@ absl::StatusOr<Reply> Translated(const absl::StatusOr<Result>& result) {
 
 PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, PsIdentity identity,
                      PsEvents events)
-    : shard_(shard), memory_(memory), identity_(std::move(identity)), events_(std::move(events)) {}
+    : shard_(shard),
+      memory_(memory),
+      references_(memory),
+      identity_(std::move(identity)),
+      events_(std::move(events)) {}
 
 void PsService::Serve(const rpc::ServingQueue& queue) {
-  const DataPlane plane{&methods_, shard_, memory_, queue};
-  for (int i = 0; i < kAhead; ++i) {
-    PushCall::Await(plane);
-    PullCall::Await(plane);
-  }
+  ServeTensors(queue);
   ServeOne(&PsMethods::RequestGetView, queue, &PsService::GetView);
   ServeOne(&PsMethods::RequestSetView, queue, &PsService::SetView);
   ServeOne(&PsMethods::RequestCreateVariables, queue, &PsService::CreateVariables);
@@ -84,6 +85,27 @@ void PsService::Serve(const rpc::ServingQueue& queue) {
   ServeOne(&PsMethods::RequestFinish, queue, &PsService::Finish);
   ServeOne(&PsMethods::RequestDequeueToken, queue, &PsService::DequeueToken);
   ServeOne(&PsMethods::RequestAttachMemory, queue, &PsService::AttachMemory);
+}
+
+void PsService::ServeTensors(const rpc::ServingQueue& queue) {
+  const auto check = [this](absl::string_view request) { return CheckSender(request, *shard_); };
+  const auto push = std::make_shared<const GrpcTensorMethod<PushRequest, PushReply>>(
+      GrpcTensorMethod<PushRequest, PushReply>{
+          .await = std::bind_front(&PsMethods::RequestPush, &methods_),
+          .check = check,
+          .handle = std::bind_front(HandlePush, shard_),
+          .references = &references_});
+  const auto pull = std::make_shared<const GrpcTensorMethod<PullRequest, PullReply>>(
+      GrpcTensorMethod<PullRequest, PullReply>{
+          .await = std::bind_front(&PsMethods::RequestPull, &methods_),
+          .check = check,
+          .handle = std::bind_front(HandlePull, shard_),
+          .references = &references_,
+          .watches_callers = true});
+  for (int i = 0; i < kAhead; ++i) {
+    GrpcTensorCall<PushRequest, PushReply>::Await(push, queue);
+    GrpcTensorCall<PullRequest, PullReply>::Await(pull, queue);
+  }
 }
 
 template <typename Method, typename Request, typename Reply>
@@ -121,8 +143,9 @@ void PsService::SetView(const SetViewRequest& request, rpc::Respond<SetViewReply
   }
   const absl::StatusOr<ShardState> state = shard_->SetView(FromProto(request));
   if (!state.ok()) return respond(state.status());
-  if (memory_ != nullptr) memory_->KeepOnly(state->members);
-  respond(ToProto(*state, identity_.incarnation));
+  SetViewReply reply = ToProto(*state, identity_.incarnation);
+  if (memory_ != nullptr) memory_->KeepOnly(reply.members());
+  respond(std::move(reply));
 }
 
 absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
@@ -244,11 +267,11 @@ void PsService::DequeueToken(const DequeueTokenRequest& request,
 
 void PsService::AttachMemory(const AttachMemoryRequest& request,
                              rpc::Respond<AttachMemoryReply> respond) {
-  const WorkerIdentity worker = FromProto(request.worker());
-  if (const absl::Status status = shard_->Admit(worker); !status.ok()) return respond(status);
+  const absl::Status refused = shard_->Admit(FromProto(request.worker()));
+  if (!refused.ok()) return respond(refused);
   AttachMemoryReply reply;
   if (memory_ != nullptr) {
-    reply = memory_->Offer(worker, request.host());
+    reply = memory_->Offer(request.worker(), request.host());
   } else {
     reply.set_reason("this ps exchanges no memory");
   }

@@ -11,9 +11,10 @@
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/rpc/unary_method.h"
-#include "ps/service/data_plane.h"
+#include "common/transport/grpc_shm/shared_memory_references.h"
+#include "common/transport/grpc_shm/shared_memory_registry.h"
+#include "ps/service/ps_methods.h"
 #include "ps/service/serial_thread.h"
-#include "ps/service/shared_memory_registry.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -51,6 +52,7 @@ class PsService final : public rpc::Service {
   template <typename Request, typename Reply>
   using Handler = void (PsService::*)(const Request&, rpc::Respond<Reply>);
 
+  void ServeTensors(const rpc::ServingQueue& queue);
   // `method` is the generated one that awaits a call.
   template <typename Method, typename Request, typename Reply>
   void ServeOne(Method method, const rpc::ServingQueue& queue, Handler<Request, Reply> handler);
@@ -76,6 +78,7 @@ class PsService final : public rpc::Service {
 
   Shard* const shard_;
   SharedMemoryRegistry* const memory_;
+  const SharedMemoryReferences references_;
   const PsIdentity identity_;
   const PsEvents events_;
   PsMethods methods_;

@@ -226,8 +226,7 @@ absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushOrder& order)
     if (!seen.empty()) seen[variable] = true;
     variables.push_back(variable);
   }
-  uint64_t got = 0;
-  for (const std::span<const std::byte> part : order.payload) got += part.size();
+  const uint64_t got = order.tensors.num_bytes();
   if (got == expected) return variables;
   const std::string where = order.pieces.empty()
                                 ? std::string("a push without pieces")

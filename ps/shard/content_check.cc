@@ -89,7 +89,7 @@ absl::Status CheckFinite(const CatalogEntry& entry, DType type, uint64_t begin, 
 
 absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& variables,
                            const PushOrder& order, bool refuse_non_finite) {
-  SegmentedReader payload(order.payload);
+  SegmentedReader payload(order.tensors.segments());
   uint64_t position = 0;  // of the piece in the payload
   for (size_t i = 0; i < order.pieces.size(); ++i) {
     const PushPiece& piece = order.pieces[i];

@@ -26,8 +26,8 @@ RuleOfVariable RuleOf(const VariablePlan& plan, const EpochState& state,
   return {is_averaged ? state.averaged_rule.get() : state.rule.get(), is_averaged};
 }
 
-ValueMemory MakeValueMemory(const VariablePlan& plan, const EpochState& state,
-                            const ShardOptions& options) {
+LentMemory MakeValueMemory(const VariablePlan& plan, const EpochState& state,
+                           const ShardOptions& options) {
   if (!plan.shared_memory || options.make_value_memory == nullptr) return {};
   uint64_t bytes = 0;
   for (size_t i = 0; i < state.catalog.size(); ++i) {
@@ -36,12 +36,12 @@ ValueMemory MakeValueMemory(const VariablePlan& plan, const EpochState& state,
         NumPlaces(entry, *RuleOf(plan, state, entry).rule) * SharedBufferBytes(entry.num_bytes);
   }
   if (bytes == 0) return {};
-  return options.make_value_memory(bytes).value_or(ValueMemory());
+  return options.make_value_memory(bytes).value_or(LentMemory());
 }
 
 // From `*used` on, which moves behind them.
 std::vector<SharedBuffer> PlacesFor(const CatalogEntry& entry, const UpdateRule& rule,
-                                    const ValueMemory& memory, uint64_t* used) {
+                                    const LentMemory& memory, uint64_t* used) {
   std::vector<SharedBuffer> places;
   if (memory.bytes.empty()) return places;
   for (size_t i = 0; i < NumPlaces(entry, rule); ++i) {
@@ -182,12 +182,12 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const VariablePlan&
   auto state = std::make_unique<EpochState>(std::move(catalog), std::move(budget), std::move(step));
   state->plan = Fingerprint(plan);
   state->refuse_non_finite = plan.refuse_non_finite;
-  state->holds_in_place = count_rule.kind == CountRule::kOncePerReplica;
+  state->may_borrow = count_rule.kind == CountRule::kOncePerReplica;
   if (plan.asynchronous) {
     state->asynchronous.emplace(
         AsynchronousState{.learning_rate = ToSchedule(plan.optimizer.learning_rate()), .end = end});
   }
-  state->closes_early = plan.every_replica_counts && state->holds_in_place &&
+  state->closes_early = plan.every_replica_counts && state->may_borrow &&
                         plan.replicas_to_aggregate == plan.total_num_replicas &&
                         !plan.refuse_non_finite;
   state->num_shards = plan.placement.shards();

@@ -48,11 +48,11 @@ struct EpochState {
   const Catalog& catalog;
   bool refuse_non_finite = false;
   // A worker that has pushed leaves its gradient unchanged until the step is over.
-  bool holds_in_place = false;
+  bool may_borrow = false;
   // Ranges of a variable may be applied before the rest has come: each of the replicas is needed,
   // and nothing that one sends can be refused or dropped later.
   bool closes_early = false;
-  ValueMemory shared_values;                      // empty: they are on the heap
+  LentMemory shared_values;                      // empty: they are on the heap
   std::optional<AsynchronousState> asynchronous;  // set in an asynchronous job
   std::string plan;  // what the variables were created from, to recognise a repetition
   std::unique_ptr<const UpdateRule> rule;

@@ -13,7 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
+#include "common/transport/received_tensors.h"
 #include "proto/job.pb.h"
 #include "proto/tensor.pb.h"
 #include "ps/accumulator/push_status.h"
@@ -144,22 +146,15 @@ struct PushPiece {
   int64_t rows = 0;  // slices of a sparse gradient
 };
 
-// `payload` is the pieces' bytes in their order, in spans that may be cut anywhere. With `memory`
-// there is one of `in_place` for each piece: its bytes, of a sparse variable those of its values,
-// which lie in memory that this keeps and that the worker leaves unchanged for as long as
-// proto/ps.proto says. They are part of the payload, too.
+// `tensors` has the pieces' bytes in their order. Of borrowed ones the shard keeps what it needs
+// instead of copying; the worker leaves them unchanged for as long as proto/ps.proto says.
 struct PushOrder {
   WorkerIdentity worker;
   PushSeq push_seq;
   GlobalStep local_step;
   std::vector<PushPiece> pieces;
   bool ask = false;
-  std::vector<std::span<const std::byte>> payload;
-  // The same once more, with the memory that they lie in, for a shard that keeps what it needs of
-  // it instead of copying. Null: it copies.
-  std::shared_ptr<const std::vector<std::span<const std::byte>>> kept_payload;
-  std::shared_ptr<const void> memory;
-  std::vector<std::span<const std::byte>> in_place;
+  ReceivedTensors tensors;
 };
 
 struct PushResult {
@@ -181,31 +176,30 @@ struct PullOrder {
   GlobalStep version;
   std::vector<PullPiece> pieces;
   bool averages = false;
-  std::string slot;  // empty: values
-  bool in_memory = false;
+  std::string slot;                              // empty: values
+  bool accepts_references = false;               // the worker sees the values where they are
   DType wire_type = DType::kFloat32;             // of dense float32 variables
   std::shared_ptr<PullTicket> ticket = nullptr;  // null: nobody withdraws it
 };
 
-// Bytes of a published value; `owner` keeps them alive and unchanged. Of a result in memory nobody
-// does: the caller's reader looks at the stamp.
+// Bytes of a published value; `owner` keeps them alive and unchanged. Of a result by reference
+// nobody does: the worker checks the sequence lock after reading.
 struct PulledPiece {
   VariableId variable;
   uint64_t offset = 0;
   uint64_t size = 0;                 // bytes that were asked for
-  std::span<const std::byte> bytes;  // these; in memory, where rows were asked for, all rows
+  std::span<const std::byte> bytes;  // these; by reference, where rows were asked for, all rows
   std::shared_ptr<const Tensor> owner;
-  std::shared_ptr<const SharedTable>
-      table;           // until they are copied out of it: bytes are all its rows
-  uint64_t place = 0;  // in memory: of the first byte, and of the stamp
-  uint64_t stamp = 0;
+  // Until they are copied out of it: bytes are all its rows.
+  std::shared_ptr<const SharedTable> table;
+  const SeqLock* seq_lock = nullptr;  // by reference
 };
 
 struct PullResult {
   GlobalStep version;
   std::vector<PulledPiece> pieces;
-  bool in_memory = false;
-  ReaderPin pin = {};  // of a result that is not in memory
+  bool by_reference = false;
+  ReaderPin pin = {};  // of a result that is not by reference
 };
 
 struct DequeueOrder {

@@ -25,7 +25,7 @@ struct ParkedPull {
   GlobalStep version;
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Done<PullResult> done;
-  bool in_memory = false;
+  bool by_reference = false;
   ReaderPin pin = {};    // of what it brings, from now on
   size_t num_there = 0;  // pieces, from the first on, that have been found
 };

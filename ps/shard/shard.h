@@ -15,16 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/transport/lent_memory.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/pull_ticket.h"
 
 namespace lockstep::ps {
-
-// Zeroed, aligned to 64, and there for as long as `owner` is held.
-struct ValueMemory {
-  std::span<std::byte> bytes;
-  std::shared_ptr<const void> owner;
-};
 
 struct ShardOptions {
   // Gradients held until their step closes; 0: as much as the placement needs for all replicas.
@@ -33,7 +28,7 @@ struct ShardOptions {
   int threads = 1;
   // Makes memory of so many bytes that workers can look at, for the values of one epoch; nullopt,
   // as where this is null: there is none, and they are on the heap. Any thread.
-  std::function<std::optional<ValueMemory>(uint64_t bytes)> make_value_memory;
+  std::function<std::optional<LentMemory>(uint64_t bytes)> make_value_memory;
   // Bytes that this process can still take; null, or nullopt: nobody knows. Variables that need
   // more are refused. Any thread.
   std::function<std::optional<uint64_t>()> available_memory;

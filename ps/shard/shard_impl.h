@@ -146,8 +146,8 @@ class Shard::Impl {
   void ClaimChunk(const PushOrder& order, size_t piece, uint64_t position, PushContext* push)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The gradient where the worker wrote it; nullopt where it is to be copied.
-  static std::optional<Tensor> InPlace(const EpochState& state, const PushOrder& order,
-                                       size_t piece, size_t variable);
+  static std::optional<Tensor> Borrow(const EpochState& state, const PushOrder& order, size_t piece,
+                                      size_t variable);
   // Finds a place for a gradient of which nothing has come yet. Null: there is none, and the piece
   // is refused; or all of it is here, and what is to be copied of it is in the push.
   std::shared_ptr<PartialGradient> AllocateGradient(const PushOrder& order, size_t piece,

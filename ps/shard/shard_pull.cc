@@ -41,25 +41,24 @@ PullResult Read(const EpochState& state, GlobalStep version,
   return result;
 }
 
-// Where the values are that others can look at. All pieces, or none, are told as places.
-void Locate(const ValueMemory& memory, PullResult* result) {
-  const auto place_of = [&memory](const void* address) {
-    return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(memory.bytes.data());
-  };
+// Gives all pieces by reference if each of them is in the lent memory. Otherwise none.
+void ReferTo(const LentMemory& memory, PullResult* result) {
   for (PulledPiece& piece : result->pieces) {
     const auto* const value = static_cast<const std::byte*>(piece.owner->data());
-    if (place_of(value) >= memory.bytes.size()) return;  // before it, too: the difference wraps
-    const auto* const seq_lock = reinterpret_cast<const SeqLock*>(value - SeqLock::kRoom);
-    // One that has run ahead of the others: its reader could not tell it from a later one.
-    if (seq_lock->version() > result->version.value()) return;
-    piece.place = place_of(value) + piece.offset;
-    piece.stamp = place_of(seq_lock);
+    // Wraps for an address before the memory.
+    const uint64_t distance =
+        reinterpret_cast<uintptr_t>(value) - reinterpret_cast<uintptr_t>(memory.bytes.data());
+    if (distance >= memory.bytes.size()) return;
+    piece.seq_lock = reinterpret_cast<const SeqLock*>(value - SeqLock::kRoom);
+    // A reader cannot tell a value that is ahead of the others from a later one.
+    if (piece.seq_lock->version() > result->version.value()) return;
   }
   for (PulledPiece& piece : result->pieces) {
+    if (piece.table != nullptr) piece.bytes = piece.bytes.subspan(piece.offset);
     piece.owner.reset();
     piece.table.reset();
   }
-  result->in_memory = true;
+  result->by_reference = true;
 }
 
 // For messages: peers may ask for any version.
@@ -132,7 +131,7 @@ std::optional<AwaitedPart> FindMissing(const EpochState& state, const ParkedPull
   const Variable& variable = hosted.variable;
   if (variable.newest_version() >= pull.version) return std::nullopt;
   AwaitedPart part{pull.version, piece.variable};
-  if (pull.in_memory || !state.closes_early || hosted.early.arrived.empty()) return part;
+  if (pull.by_reference || !state.closes_early || hosted.early.arrived.empty()) return part;
   const ByteRange bytes = ValueBytes(variable, piece);
   const uint64_t gap = variable.FirstMissing(pull.version, bytes);
   if (gap < bytes.end) {
@@ -168,7 +167,7 @@ Done<PullResult> AfterCopying(std::shared_ptr<const std::vector<ResolvedPiece>> 
                               Done<PullResult> done) {
   return [pieces = std::move(pieces), done = std::move(done)](absl::StatusOr<PullResult> result) {
     absl::Status copied;
-    if (result.ok() && !result->in_memory) copied = CopyOut(*pieces, &*result);
+    if (result.ok() && !result->by_reference) copied = CopyOut(*pieces, &*result);
     done(copied.ok() ? std::move(result) : copied);
   };
 }
@@ -181,14 +180,14 @@ void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
   ParkedPull pull{order.worker, order.version,
                   std::make_shared<const std::vector<ResolvedPiece>>(*std::move(pieces)),
                   std::move(done)};
-  pull.in_memory = order.in_memory && !IsHalfWidth(order.wire_type);
+  pull.by_reference = order.accepts_references && !IsHalfWidth(order.wire_type);
   if (MayBeCopied(*pull.pieces)) pull.done = AfterCopying(pull.pieces, std::move(pull.done));
   DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);
     // Again: the view may have changed since. In the same epoch the catalog is the same.
     absl::Status admitted = AdmitWorker(order.worker);
-    if (admitted.ok() && !pull.in_memory) {
+    if (admitted.ok() && !pull.by_reference) {
       auto pin = PinUnread(order.worker.worker, *pull.pieces);
       admitted = pin.status();
       if (pin.ok()) pull.pin = *std::move(pin);
@@ -284,10 +283,10 @@ absl::StatusOr<std::vector<ResolvedPiece>> Shard::Impl::CheckPull(const PullOrde
 ParkedPulls::Attempt Shard::Impl::TryPull(const EpochState& state, ParkedPull* pull) {
   ParkedPulls::Attempt attempt = ReadVersion(state, pull);
   auto* const result = std::get_if<PullResult>(&attempt);
-  if (result != nullptr && pull->in_memory && !state.shared_values.bytes.empty()) {
-    Locate(state.shared_values, result);
+  if (result != nullptr && pull->by_reference && !state.shared_values.bytes.empty()) {
+    ReferTo(state.shared_values, result);
   }
-  if (result != nullptr && !result->in_memory) result->pin = std::move(pull->pin);
+  if (result != nullptr && !result->by_reference) result->pin = std::move(pull->pin);
   return attempt;
 }
 

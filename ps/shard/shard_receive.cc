@@ -1,5 +1,3 @@
-#include <functional>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,11 +24,6 @@ struct CopiedPayload {
   Tensor memory;
   const GradientParts::Payload spans;
 };
-
-uint64_t BytesOf(const std::vector<std::span<const std::byte>>& spans) {
-  return std::transform_reduce(spans.begin(), spans.end(), uint64_t{0}, std::plus<>(),
-                               [](const auto& span) { return span.size(); });
-}
 
 }  // namespace
 
@@ -74,9 +67,9 @@ std::shared_ptr<PartialGradient> Shard::Impl::AllocateGradient(const PushOrder& 
   gradient->local_step = order.local_step;
   gradient->variable = variable;
   gradient->num_bytes = bytes;
-  if (std::optional<Tensor> in_place = InPlace(state, order, piece, variable)) {
-    state.budget.Borrow(in_place->num_bytes());
-    gradient->buffer = *std::move(in_place);
+  if (std::optional<Tensor> borrowed = Borrow(state, order, piece, variable)) {
+    state.budget.Borrow(borrowed->num_bytes());
+    gradient->buffer = *std::move(borrowed);
     gradient->claimed.Claim(0, bytes);
     gradient->received = gradient->buffer.num_bytes();
     ++gradient->writers;
@@ -90,7 +83,7 @@ std::shared_ptr<PartialGradient> Shard::Impl::AllocateGradient(const PushOrder& 
     push->copies.push_back(std::move(copy));
     return nullptr;
   }
-  const bool may_stay = order.kept_payload != nullptr;
+  const bool may_stay = order.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;
   if (!FindRoom(&state, header.dtype, may_stay, gradient.get())) {
     if (push->refused.ok()) {
       push->refused = absl::ResourceExhaustedError(absl::StrCat(
@@ -126,24 +119,25 @@ bool Shard::Impl::FindRoom(EpochState* state, DType type, bool may_stay,
   return true;
 }
 
-std::optional<Tensor> Shard::Impl::InPlace(const EpochState& state, const PushOrder& order,
-                                           size_t piece, size_t variable) {
-  if (order.memory == nullptr || !state.holds_in_place) return std::nullopt;
-  LOCKSTEP_CHECK(order.in_place.size() == order.pieces.size());
+std::optional<Tensor> Shard::Impl::Borrow(const EpochState& state, const PushOrder& order,
+                                          size_t piece, size_t variable) {
+  if (order.tensors.references().empty() || !state.may_borrow) return std::nullopt;
+  LOCKSTEP_CHECK(order.tensors.references().size() == order.pieces.size());
   const CatalogEntry& entry = state.catalog[variable];
   const PushPiece& header = order.pieces[piece];
-  const std::span<const std::byte> bytes = order.in_place[piece];
+  const std::span<const std::byte> bytes = order.tensors.references()[piece].values;
   const Shape shape = entry.is_sparse ? WithRows(entry.shape, header.rows) : entry.shape;
   const bool is_whole = header.size == entry.GradientBytes(header.dtype, header.rows);
   if (!is_whole || bytes.empty()) return std::nullopt;
   LOCKSTEP_CHECK(bytes.size() == shape.num_elements() * SizeOf(header.dtype));
   if (reinterpret_cast<uintptr_t>(bytes.data()) % Tensor::kAlignment != 0) return std::nullopt;
   // What is held is only read.
-  return Tensor::Borrow(header.dtype, shape, const_cast<std::byte*>(bytes.data()), order.memory);
+  return Tensor::Borrow(header.dtype, shape, const_cast<std::byte*>(bytes.data()),
+                        order.tensors.owner());
 }
 
 void Shard::Impl::CopyPayload(const PushOrder& order, PushContext* push) {
-  SegmentedReader payload(order.payload);
+  SegmentedReader payload(order.tensors.segments());
   uint64_t bytes_in_parts = 0;
   for (const PushContext::PendingCopy& copy : push->copies) {
     for (const ChunkRange& part : copy.ranges) {
@@ -157,13 +151,13 @@ void Shard::Impl::CopyPayload(const PushOrder& order, PushContext* push) {
   if (bytes_in_parts == 0) return;
   // A message costs more memory than what is to be kept of it.
   const bool is_worth_keeping =
-      bytes_in_parts >= kLeastKept && 2 * bytes_in_parts > BytesOf(order.payload);
-  if (order.kept_payload != nullptr && is_worth_keeping) {
-    push->kept = order.kept_payload;
+      bytes_in_parts >= kLeastKept && 2 * bytes_in_parts > order.tensors.num_bytes();
+  if (is_worth_keeping && order.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned) {
+    push->kept = order.tensors.owned_segments();
     return;
   }
   const auto kept = std::make_shared<CopiedPayload>(bytes_in_parts);
-  SegmentedReader again(order.payload);
+  SegmentedReader again(order.tensors.segments());
   uint64_t copied = 0;
   for (PushContext::PendingCopy& copy : push->copies) {
     if (copy.to != nullptr) continue;

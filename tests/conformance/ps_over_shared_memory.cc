@@ -115,7 +115,7 @@ class PsOverSharedMemory final : public PsUnderTest {
     return {.address = absl::StrCat("127.0.0.1:", server_->port()), .name = "ps 0"};
   }
 
-  ps::SharedMemoryRegistry desk_;
+  SharedMemoryRegistry desk_;
   ps::Shard shard_{ps::ShardOptions{
       .make_value_memory = [this](uint64_t bytes) { return desk_.MakeValues(bytes); }}};
   std::unique_ptr<ps::PsServer> server_;

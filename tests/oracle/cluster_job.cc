@@ -162,6 +162,7 @@ absl::Status ClusterJob::Push(uint32_t worker, uint32_t shard, const json& gradi
                       .push_seq = PushSeq(workers_[worker].runs),
                       .local_step = workers_[worker].local_step};
   std::vector<Tensor> values;
+  ReceivedTensors::Segments segments;
   for (const VariableSpec& spec : placement_.variables()) {
     if (spec.shard() != shard) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
@@ -172,8 +173,9 @@ absl::Status ClusterJob::Push(uint32_t worker, uint32_t shard, const json& gradi
                             .shape = type.shape,
                             .size = value.num_bytes()});
     values.push_back(std::move(value));
-    order.payload.push_back(values.back().view().bytes());
+    segments.push_back(values.back().view().bytes());
   }
+  order.tensors = ReceivedTensors(std::move(segments));
   return shards_[shard]->Push(order).status();
 }
 

@@ -147,10 +147,10 @@ class InProcessData final : public PsData {
     if (answer == nullptr) return;
     auto order = ps::FromProto(header);
     if (!order.ok()) return (*answer)(order.status());
-    order->payload = std::move(payload);
-    const auto result = shard_->Push(*order);
+    order->tensors = ReceivedTensors(std::move(payload));
+    auto result = shard_->Push(*order);
     if (!result.ok()) return (*answer)(result.status());
-    (*answer)(ps::ToProto(*result, *order));
+    (*answer)(ps::ToProto(ps::PushPullResult{.push = *std::move(result)}, header));
   }
 
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
@@ -159,13 +159,13 @@ class InProcessData final : public PsData {
     if (answer == nullptr) return;
     auto order = ps::FromProto(header);
     if (!order.ok()) return (*answer)(order.status());
-    order->payload = std::move(payload);
+    order->tensors = ReceivedTensors(std::move(payload));
     auto next = ps::FromProto(header.next(), order->worker);
     if (!next.ok()) return (*answer)(next.status());
     ps::PushPull(shard_, *order, *std::move(next),
-                 [answer, order = *order](const absl::StatusOr<ps::PushPullResult>& result) {
+                 [answer, header](const absl::StatusOr<ps::PushPullResult>& result) {
                    if (!result.ok()) return (*answer)(result.status());
-                   PushPullReply reply{ps::ToProto(*result, order), nullptr};
+                   PushPullReply reply{ps::ToProto(*result, header), nullptr};
                    if (result->values.has_value()) reply.values = Copied(*result->values);
                    (*answer)(std::move(reply));
                  });

@@ -124,7 +124,7 @@ struct Cluster {
       payload.insert(payload.end(), static_cast<size_t>(spec.dims(0)),
                      spec.trainable() ? 1.0f : static_cast<float>(step));
     }
-    order.payload = {std::as_bytes(std::span(payload))};
+    order.tensors = ReceivedTensors({std::as_bytes(std::span(payload))});
     const absl::StatusOr<ps::PushResult> result = shards[shard]->Push(order);
     INFO(result.status().ToString());
     REQUIRE(result.ok());

@@ -111,7 +111,7 @@ TEST_CASE("A large message of a stranger is refused before anything else in it i
 
 TEST_CASE("Calls that would wait for the disk are admitted first") {
   absl::Notification creating, go_on;
-  Shard shard({.make_value_memory = [&](uint64_t) -> std::optional<ValueMemory> {
+  Shard shard({.make_value_memory = [&](uint64_t) -> std::optional<LentMemory> {
     creating.Notify();
     go_on.WaitForNotification();
     return std::nullopt;

@@ -32,19 +32,18 @@ class Steps {
   };
 
   explicit Steps(Gradients gradients) : ps_(Plan(gradients), Options(gradients)) {
-    const bool in_memory = gradients == kInMemory;
+    const bool by_reference = gradients == kInMemory;
     gradient_ = std::make_shared<Tensor>(Tensor::Zeros(DType::kFloat32, Shape({kElements})));
     for (uint32_t worker = 0; worker < kWorkers; ++worker) {
       PullOrder& pull = pulls_.emplace_back();
       pull.worker = IdentityOf(worker);
-      pull.in_memory = in_memory;
+      pull.accepts_references = by_reference;
       for (uint32_t v = 0; v < kVariables; ++v) pull.pieces.push_back({VariableId(v)});
     }
-    if (in_memory) {
+    if (by_reference) {
       AddPushes(0, kBytes);
       for (PushOrder& push : pushes_) {
-        push.memory = gradient_;
-        push.in_place = push.payload;
+        push.tensors = Borrowed(push.tensors.segments(), gradient_);
       }
       return;
     }
@@ -52,7 +51,8 @@ class Steps {
     AddPushes(kBytes / 3, kBytes);
     if (gradients == kCopied) return;
     for (PushOrder& push : pushes_) {
-      push.kept_payload = std::make_shared<const GradientParts::Payload>(push.payload);
+      push.tensors = ReceivedTensors(
+          std::make_shared<const ReceivedTensors::Segments>(push.tensors.segments()));
     }
   }
 
@@ -88,12 +88,13 @@ class Steps {
     for (uint32_t worker = 0; worker < kWorkers; ++worker) {
       PushOrder& push = pushes_.emplace_back();
       push.worker = IdentityOf(worker);
+      ReceivedTensors::Segments segments;
       for (uint32_t v = 0; v < kVariables; ++v) {
         push.pieces.push_back(
             {VariableId(v), DType::kFloat32, Shape({kElements}), begin, end - begin});
-        push.payload.push_back(
-            std::as_const(*gradient_).view().bytes().subspan(begin, end - begin));
+        segments.push_back(std::as_const(*gradient_).view().bytes().subspan(begin, end - begin));
       }
+      push.tensors = ReceivedTensors(std::move(segments));
     }
   }
 
@@ -108,10 +109,10 @@ class Steps {
   }
   static ShardOptions Options(Gradients gradients) {
     if (gradients != kInMemory) return {};
-    return {.make_value_memory = [](uint64_t bytes) -> std::optional<ValueMemory> {
+    return {.make_value_memory = [](uint64_t bytes) -> std::optional<LentMemory> {
       auto memory = std::make_shared<Tensor>(
           Tensor::Zeros(DType::kUInt8, Shape({static_cast<int64_t>(bytes)})));
-      return ValueMemory{memory->view().bytes(), memory};
+      return LentMemory{memory->view().bytes(), memory};
     }};
   }
 

@@ -149,7 +149,7 @@ TEST_CASE("an epoch begins while variables of the last one are made, and they co
   Shard* made = nullptr;
   ShardOptions options;
   int num_made = 0;
-  options.make_value_memory = [&](uint64_t) -> std::optional<ValueMemory> {
+  options.make_value_memory = [&](uint64_t) -> std::optional<LentMemory> {
     if (++num_made > 1) return std::nullopt;
     const auto state = made->SetView(NextEpoch());
     REQUIRE(state.ok());

@@ -235,9 +235,7 @@ TEST_CASE("gradients in a worker's own memory close early with those that come i
   order.worker = IdentityOf(0);
   order.push_seq = PushSeq(1);
   order.pieces = {{VariableId(0), DType::kFloat32, kShape, 0, kBytes}};
-  order.payload = {std::as_const(*memory).view().bytes()};
-  order.in_place = order.payload;
-  order.memory = memory;
+  order.tensors = Borrowed({std::as_const(*memory).view().bytes()}, memory);
   REQUIRE(h.shard.Push(order).ok());
   const auto part = h.Pull(0, 1, {Bytes(0, kRange)});
   REQUIRE_FALSE(part.IsParked());
@@ -283,7 +281,7 @@ TEST_CASE("who looks at values in memory waits for all of them") {
   h.shard.Pull({.worker = IdentityOf(0),
                 .version = GlobalStep(1),
                 .pieces = {Bytes(0, kRange)},
-                .in_memory = true},
+                .accepts_references = true},
                reply.done());
   CHECK(reply.IsParked());
 }
@@ -311,9 +309,9 @@ TEST_CASE("messages are kept until their part is made, and not for a small part 
   const std::vector<float> gradient = Random(1);
   const auto push = [&](Message message) {
     message.Kept();
-    const std::weak_ptr<const void> watched = message.order().kept_payload;
+    const std::weak_ptr<const void> watched = message.order().tensors.owned_segments();
     REQUIRE(h.shard.Push(message.order()).ok());
-    message.order().kept_payload.reset();
+    message.order().tensors = {};
     return watched;
   };
   const auto held = push(Part(0, gradient, 0, kRange));
@@ -340,9 +338,9 @@ TEST_CASE(
   const std::vector<float> gradient = Random(1);
   Message loser = Part(1, Random(2), 0, 2 * kRange);
   loser.Kept();
-  const std::weak_ptr<const void> watched = loser.order().kept_payload;
+  const std::weak_ptr<const void> watched = loser.order().tensors.owned_segments();
   REQUIRE(h.shard.Push(loser.order()).ok());
-  loser.order().kept_payload.reset();
+  loser.order().tensors = {};
   CHECK_FALSE(watched.expired());
   Push(&h, Part(0, gradient, 0, 100));
   CHECK(Push(&h, Part(0, gradient, 100, kBytes)) == PushStatus::kAccepted);

@@ -43,7 +43,7 @@ TEST_CASE("variables whose bytes wrap in their sum are refused before memory is 
   plan.shared_memory = true;
   bool is_asked = false;
   const absl::Status status =
-      Create(plan, {.make_value_memory = [&](uint64_t) -> std::optional<ValueMemory> {
+      Create(plan, {.make_value_memory = [&](uint64_t) -> std::optional<LentMemory> {
                is_asked = true;
                return std::nullopt;
              }});

@@ -163,9 +163,7 @@ TEST_CASE("a gradient in half the width is held where the worker wrote it, too")
   Narrow(kGradient, DType::kBFloat16, memory->data());
   Message message = Halves(0, kGradient, DType::kBFloat16);
   PushOrder order = message.order();
-  order.payload = {std::as_const(*memory).view().bytes()};
-  order.in_place = order.payload;
-  order.memory = memory;
+  order.tensors = Borrowed({std::as_const(*memory).view().bytes()}, memory);
   REQUIRE(h.shard.Push(order).ok());
   CHECK(h.shard.Report().held_bytes == 0);
   REQUIRE(h.shard.Push(Halves(1, kOther, DType::kBFloat16).Ready()).ok());

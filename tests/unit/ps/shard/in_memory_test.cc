@@ -36,9 +36,7 @@ class Gradients {
     order.pieces.push_back(
         {VariableId(0), DType::kFloat32, Shape({static_cast<int64_t>(size_)}), offset, size});
     const std::span<const float> all(data_ + shift, size_);
-    order.in_place = {std::as_bytes(all).subspan(offset, size)};
-    order.payload = order.in_place;
-    order.memory = memory_;
+    order.tensors = Borrowed({std::as_bytes(all).subspan(offset, size)}, memory_);
     return shard->Push(order);
   }
   // Of one table of four rows: the slices of these.
@@ -51,13 +49,11 @@ class Gradients {
     order.local_step = GlobalStep(stamp);
     const auto indices = std::as_bytes(std::span(rows));
     const auto width = static_cast<int64_t>(size_ / rows.size());
-    order.in_place = {std::as_bytes(std::span(data_ + shift, size_))};
+    const std::span<const std::byte> values = std::as_bytes(std::span(data_ + shift, size_));
     // The indices cut somewhere.
-    order.payload = {indices.first(8), indices.subspan(8), order.in_place[0]};
+    order.tensors = Borrowed({indices.first(8), indices.subspan(8), values}, {values}, memory_);
     order.pieces.push_back({VariableId(0), DType::kFloat32, Shape({4, width}), 0,
-                            indices.size() + order.in_place[0].size(),
-                            static_cast<int64_t>(rows.size())});
-    order.memory = memory_;
+                            indices.size() + values.size(), static_cast<int64_t>(rows.size())});
     return shard->Push(order);
   }
   float& operator[](size_t i) { return data_[i]; }

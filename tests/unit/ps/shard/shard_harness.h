@@ -123,16 +123,16 @@ class Message {
 
   // The order with its payload; valid while the message is.
   const PushOrder& Ready(size_t cut = 7) {
-    order_.payload.clear();
+    ReceivedTensors::Segments segments;
     for (size_t at = 0; at < payload_.size(); at += cut) {
-      order_.payload.emplace_back(payload_.data() + at, std::min(cut, payload_.size() - at));
+      segments.emplace_back(payload_.data() + at, std::min(cut, payload_.size() - at));
     }
+    order_.tensors = ReceivedTensors(std::move(segments));
     return order_;
   }
   // The order with a payload that the shard may keep beyond the message.
   const PushOrder& Kept(size_t cut = 50'021) {
-    order_.kept_payload = lockstep::test::PayloadOf(payload_, cut);
-    order_.payload = *order_.kept_payload;
+    order_.tensors = ReceivedTensors(lockstep::test::PayloadOf(payload_, cut));
     return order_;
   }
 
@@ -140,6 +140,20 @@ class Message {
   PushOrder order_;
   std::vector<std::byte> payload_;
 };
+
+// Tensors in a worker's memory, with these values; `segments` has row indices, too.
+inline ReceivedTensors Borrowed(ReceivedTensors::Segments segments,
+                                const ReceivedTensors::Segments& values,
+                                std::shared_ptr<const void> owner) {
+  std::vector<ReceivedTensors::Reference> references;
+  for (const ReceivedTensors::Bytes bytes : values) references.push_back({bytes, bytes.size()});
+  return ReceivedTensors(std::make_shared<const ReceivedTensors::Segments>(std::move(segments)),
+                         std::move(references), std::move(owner));
+}
+inline ReceivedTensors Borrowed(const ReceivedTensors::Segments& values,
+                                std::shared_ptr<const void> owner) {
+  return Borrowed(values, values, std::move(owner));
+}
 
 // The answer of a call that may be parked.
 template <typename T>

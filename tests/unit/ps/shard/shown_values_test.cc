@@ -26,17 +26,17 @@ class Shown {
     ps_->shard.Pull({.worker = IdentityOf(0),
                      .version = GlobalStep(version),
                      .pieces = std::move(pieces),
-                     .in_memory = true},
+                     .accepts_references = true},
                     reply.done());
     return reply;
   }
   std::vector<float> At(const PulledPiece& piece) const {
     std::vector<float> values(piece.size / sizeof(float));
-    std::memcpy(values.data(), memory_.data() + piece.place, piece.size);
+    std::memcpy(values.data(), piece.bytes.data(), piece.size);
     return values;
   }
   bool StillHolds(const PulledPiece& piece, int64_t version) const {
-    return reinterpret_cast<const SeqLock*>(memory_.data() + piece.stamp)->StillHolds(version);
+    return piece.seq_lock->StillHolds(version);
   }
   void CloseStep(int64_t step, float gradient, bool keep = false) {
     const auto closed = ps_->Grant({.command = kCommand,
@@ -51,11 +51,11 @@ class Shown {
 
  private:
   ShardOptions Options() {
-    return {.make_value_memory = [this](uint64_t bytes) -> std::optional<ValueMemory> {
+    return {.make_value_memory = [this](uint64_t bytes) -> std::optional<LentMemory> {
       auto memory = std::make_shared<Tensor>(
           Tensor::Zeros(DType::kUInt8, Shape({static_cast<int64_t>(bytes)})));
       memory_ = memory->view().bytes();
-      return ValueMemory{memory_, memory};
+      return LentMemory{memory_, memory};
     }};
   }
   std::span<std::byte> memory_;
@@ -67,12 +67,12 @@ TEST_CASE(
     "go") {
   Shown ps(PlanOf(PlacementOf({{.name = "w", .dims = {4}, .initial = 8}}), 1, 1));
   const auto first = ps.Pull(0, {{VariableId(0)}});
-  REQUIRE(first->in_memory);
+  REQUIRE(first->by_reference);
   CHECK(ps.At(first->pieces[0]) == std::vector<float>(4, 8));
   CHECK(first->pieces[0].owner == nullptr);
   const auto part = ps.Pull(0, {{VariableId(0), 8, 4}});
-  CHECK(part->pieces[0].place == first->pieces[0].place + 8);
-  CHECK(part->pieces[0].stamp == first->pieces[0].stamp);
+  CHECK(part->pieces[0].bytes.data() == first->pieces[0].bytes.data() + 8);
+  CHECK(part->pieces[0].seq_lock == first->pieces[0].seq_lock);
   ps.CloseStep(0, 1);
   CHECK(ps.StillHolds(first->pieces[0], 0));  // one behind
   const auto second = ps.Pull(1, {{VariableId(0)}});
@@ -89,7 +89,7 @@ TEST_CASE(
 TEST_CASE("Whoever does not ask for places gets bytes") {
   Shown ps(FourElements());
   const auto reply = ps->Pull(0, 0, {{VariableId(0)}});
-  CHECK_FALSE(reply->in_memory);
+  CHECK_FALSE(reply->by_reference);
   CHECK(reply->pieces[0].owner != nullptr);
 }
 
@@ -99,17 +99,17 @@ TEST_CASE(
   Shown ps(FourElements());
   for (int64_t step = 0; step < 4; ++step) ps.CloseStep(step, 1, /*keep=*/true);
   const auto kept = ps.Pull(1, {{VariableId(0)}});
-  REQUIRE(kept->in_memory);
+  REQUIRE(kept->by_reference);
   CHECK(ps.At(kept->pieces[0]) == std::vector<float>(4, -1));
   CHECK(ps.StillHolds(kept->pieces[0], 1));
   const auto newest = ps.Pull(4, {{VariableId(0)}});
-  CHECK_FALSE(newest->in_memory);
+  CHECK_FALSE(newest->by_reference);
   CHECK(ValuesOf(newest->pieces[0]) == std::vector<float>(4, -4));
   for (const int64_t version : {1, 2, 3, 4}) {
     REQUIRE(ps->shard.ReleaseSnapshot(kCommand, GlobalStep(version)).ok());
   }
   ps.CloseStep(4, 1);
-  CHECK(ps.Pull(5, {{VariableId(0)}})->in_memory);
+  CHECK(ps.Pull(5, {{VariableId(0)}})->by_reference);
 }
 
 TEST_CASE("A frozen variable has every version in one place, and a table its newest") {
@@ -118,13 +118,14 @@ TEST_CASE("A frozen variable has every version in one place, and a table its new
                                {.name = "t", .dims = {5}, .sparse = true}}),
                   1, 1));
   const auto before = ps.Pull(0, {{VariableId(1)}});
-  REQUIRE(before->in_memory);
+  REQUIRE(before->by_reference);
   const auto table = ps.Pull(0, {{VariableId(2), 4, 12}, {VariableId(0)}});
-  REQUIRE(table->in_memory);
+  REQUIRE(table->by_reference);
   CHECK(ps.At(table->pieces[0]) == std::vector<float>(3, 0));
   const auto rows = ps.Pull(0, {{VariableId(2), 0, 0, {3, 1, 1}}});
-  REQUIRE(rows->in_memory);
-  CHECK(rows->pieces[0].place + 4 == table->pieces[0].place);  // of the first row of all
+  REQUIRE(rows->by_reference);
+  CHECK(rows->pieces[0].bytes.data() + 4 ==
+        table->pieces[0].bytes.data());  // of the first row of all
   CHECK(rows->pieces[0].size == 12);
   const auto closed = ps->Grant(0, 1);
   ps->Push(0, 1, 0, 0, {1, 1, 1, 1});
@@ -132,18 +133,18 @@ TEST_CASE("A frozen variable has every version in one place, and a table its new
       ps->shard.Push(Message(IdentityOf(0), 1, 0).Rows(2, Shape({5}), {1}, {1.f}).Ready()).ok());
   REQUIRE_FALSE(closed.IsParked());
   const auto after = ps.Pull(1, {{VariableId(1)}, {VariableId(0)}});
-  REQUIRE(after->in_memory);
-  CHECK(after->pieces[0].place == before->pieces[0].place);
+  REQUIRE(after->by_reference);
+  CHECK(after->pieces[0].bytes.data() == before->pieces[0].bytes.data());
   CHECK(ps.StillHolds(after->pieces[0], 1));
   CHECK(ps.At(after->pieces[0]) == std::vector<float>(2, 3));
   CHECK_FALSE(ps.StillHolds(rows->pieces[0], 0));
   const auto newest = ps.Pull(1, {{VariableId(2)}});
-  REQUIRE(newest->in_memory);
-  CHECK(newest->pieces[0].place == rows->pieces[0].place);
+  REQUIRE(newest->by_reference);
+  CHECK(newest->pieces[0].bytes.data() == rows->pieces[0].bytes.data());
   CHECK(ps.At(newest->pieces[0]) == std::vector<float>{0, -1, 0, 0, 0});
   // The version before it comes as bytes.
   const auto before_that = ps.Pull(0, {{VariableId(2), 0, 0, {1, 2}}, {VariableId(2), 2, 8}});
-  REQUIRE_FALSE(before_that->in_memory);
+  REQUIRE_FALSE(before_that->by_reference);
   CHECK(ValuesOf(before_that->pieces[0]) == std::vector<float>{0, 0});
   CHECK(before_that->pieces[1].bytes.size() == 8);
 }
@@ -153,7 +154,7 @@ TEST_CASE("A table that the rule changes everywhere is not in memory, and reads 
   plan.optimizer.mutable_adam();
   Shown ps(plan);
   const auto all = ps.Pull(0, {{VariableId(0)}});
-  REQUIRE_FALSE(all->in_memory);
+  REQUIRE_FALSE(all->by_reference);
   CHECK(ValuesOf(all->pieces[0]) == std::vector<float>(5, 0));
   CHECK(ValuesOf(ps.Pull(0, {{VariableId(0), 0, 0, {4, 4}}})->pieces[0]) ==
         std::vector<float>(2, 0));
@@ -164,13 +165,13 @@ TEST_CASE("An asynchronous variable that has run ahead of the others comes as by
   plan.asynchronous = true;
   plan.optimizer.mutable_learning_rate()->set_base(1);
   Shown ps(plan);
-  CHECK(ps.Pull(0, {{VariableId(0)}, {VariableId(1)}})->in_memory);
+  CHECK(ps.Pull(0, {{VariableId(0)}, {VariableId(1)}})->by_reference);
   REQUIRE(ps->Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
   const auto mixed = ps.Pull(0, {{VariableId(0)}, {VariableId(1)}});
-  CHECK_FALSE(mixed->in_memory);
+  CHECK_FALSE(mixed->by_reference);
   CHECK(ValuesOf(mixed->pieces[0]) == std::vector<float>{-1});
   REQUIRE(ps->Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
-  CHECK(ps.Pull(0, {{VariableId(0)}, {VariableId(1)}})->in_memory);
+  CHECK(ps.Pull(0, {{VariableId(0)}, {VariableId(1)}})->by_reference);
 }
 
 }  // namespace

@@ -1,14 +1,10 @@
-// What calls of the data plane work with: Push and Pull are raw bodies, so that gradients go to the
-// shard in the slices in which they came, and values leave in slices over the published tensors.
+// The methods of a ps. Push and Pull are raw bodies, so that gradients go to the shard in the
+// slices in which they came, and values leave in slices over the published tensors.
 #pragma once
 
-#include "common/rpc/service.h"
 #include "proto/ps.grpc.pb.h"
 
 namespace lockstep::ps {
-
-class SharedMemoryRegistry;
-class Shard;
 
 using PsMethods = ParameterServer::WithRawMethod_Push<ParameterServer::WithRawMethod_Pull<
     ParameterServer::WithAsyncMethod_GetView<ParameterServer::WithAsyncMethod_SetView<
@@ -19,13 +15,5 @@ using PsMethods = ParameterServer::WithRawMethod_Push<ParameterServer::WithRawMe
                         ParameterServer::WithAsyncMethod_DequeueToken<
                             ParameterServer::WithAsyncMethod_AttachMemory<
                                 ParameterServer::Service>>>>>>>>>>>>;
-
-// All of it outlives the calls.
-struct DataPlane {
-  PsMethods* methods;
-  Shard* shard;
-  const SharedMemoryRegistry* memory;  // null: nobody can attach any
-  rpc::ServingQueue queue;
-};
 
 }  // namespace lockstep::ps

@@ -1,0 +1,172 @@
+// Workers and a ps of one host that exchange memory, over the real client and server.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/client/gradient_pusher.h"
+#include "common/client/variable_puller.h"
+#include "ps/service/ps_server.h"
+#include "tests/conformance/small_job.h"
+#include "tests/support/await.h"
+
+namespace lockstep::ps {
+namespace {
+
+// A ps that shares memory, and the first worker's client of it.
+class SharingPs {
+ public:
+  explicit SharingPs(bool shares = true) {
+    auto server = PsServer::Start(
+        &shard_, {.address = "127.0.0.1:0",
+                  .memory = shares ? &registry_ : nullptr,
+                  .identity = {.cluster = kTestCluster, .incarnation = Incarnation(3)}});
+    REQUIRE(server.ok());
+    server_ = *std::move(server);
+    control_ = MakePsControl(client());
+    REQUIRE(Await<SetViewReply>([&](auto done) { control_->SetView(TwoWorkers(), done); }).ok());
+    CreateVariablesRequest variables = Variables({kElements, 3});
+    variables.set_total_num_replicas(1);
+    variables.set_replicas_to_aggregate(1);
+    REQUIRE(Await<CreateVariablesReply>([&](auto done) {
+              control_->CreateVariables(variables, done);
+            }).ok());
+    auto memory = GradientMemory::Create(Tensor::RoomFor(kElements * 4) + Tensor::RoomFor(12));
+    REQUIRE(memory.ok());
+    memory_ = *std::move(memory);
+    data_ = MakePsData(client(), {.gradients = memory_.get(), .told = [this](const auto& status) {
+                                    told_ = status;
+                                    has_told_.Notify();
+                                  }});
+  }
+  ClientOptions client() const {
+    return {.address = absl::StrCat("127.0.0.1:", server_->port()), .name = "ps 0"};
+  }
+  PsControl* control() { return control_.get(); }
+  PsData* data() { return data_.get(); }
+  GradientMemory* memory() { return memory_.get(); }
+  SharedMemoryRegistry* registry() { return &registry_; }
+  // After the first call.
+  absl::Status Told() {
+    has_told_.WaitForNotification();
+    return told_;
+  }
+
+  static constexpr int64_t kElements = 5 << 20;  // more than a message takes
+
+ private:
+  SharedMemoryRegistry registry_;
+  Shard shard_{ShardOptions{
+      .make_value_memory = [this](uint64_t bytes) { return registry_.MakeValues(bytes); }}};
+  std::unique_ptr<PsServer> server_;
+  std::unique_ptr<PsControl> control_;
+  std::unique_ptr<GradientMemory> memory_;
+  absl::Status told_;
+  absl::Notification has_told_;
+  std::unique_ptr<PsData> data_;
+};
+
+// Pulls and pushes as a worker does.
+class Replica {
+ public:
+  Replica(SharingPs* ps, bool in_place) : ps_(ps) {
+    std::vector<PullTarget> targets;
+    for (uint32_t i = 0; i < 2; ++i) {
+      const Shape shape({i == 0 ? SharingPs::kElements : 3});
+      gradients_.push_back(ps->memory()->Take(DType::kFloat32, shape));
+      values_.push_back(Tensor::Zeros(DType::kFloat32, shape));
+      targets.push_back({VariableId(i), values_.back().view(), {}, in_place});
+    }
+    PullerOptions pull;
+    pull.identity = Worker(0);
+    puller_ = std::make_unique<VariablePuller>(ps->data(), pull, targets);
+    PusherOptions push;
+    push.identity = Worker(0);
+    pusher_ = std::make_unique<GradientPusher>(ps->data(), push);
+  }
+  void Fetch(int64_t version) {
+    const auto got =
+        Await<GlobalStep>([&](auto done) { puller_->Fetch(GlobalStep(version), done); });
+    REQUIRE(got.ok());
+    CHECK(*got == GlobalStep(version));
+  }
+  // The last element of the large variable.
+  float Last() const {
+    return static_cast<const float*>(puller_->Value(0))[SharingPs::kElements - 1];
+  }
+  bool IsInPlace() const { return puller_->Value(0) != values_[0].data(); }
+  void Step(int64_t step, float gradient) {
+    GrantRequest grant = Granted(step);
+    grant.set_required(1);
+    Answer<GrantReply> closed;
+    ps_->control()->Grant(grant, closed.done());
+    const auto pushed = Await<PushSummary>([&](auto done) {
+      pusher_->Start(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), 2, done);
+      for (uint32_t i : {1, 0}) {
+        std::ranges::fill(gradients_[i].as<float>(), gradient);
+        pusher_->Add(VariableId(i), gradients_[i].view());
+      }
+    });
+    REQUIRE(pushed.ok());
+    CHECK(pushed->accepted == 2);
+    REQUIRE(closed.Wait().ok());
+  }
+
+ private:
+  SharingPs* ps_;
+  std::vector<Tensor> gradients_, values_;
+  std::unique_ptr<VariablePuller> puller_;
+  std::unique_ptr<GradientPusher> pusher_;
+};
+
+TEST_CASE("Steps in shared memory, copied and in place, are those in messages") {
+  for (const bool in_place : {false, true}) {
+    SharingPs ps;
+    Replica replica(&ps, in_place);
+    replica.Fetch(0);
+    REQUIRE(ps.Told().ok());
+    for (int64_t step = 0; step < 4; ++step) {
+      replica.Step(step, 2);
+      replica.Fetch(step + 1);
+      CHECK(replica.IsInPlace() == in_place);
+      CHECK(replica.Last() == 1 - 2 * kLearningRate * static_cast<float>(step + 1));
+    }
+  }
+}
+
+TEST_CASE(
+    "A ps that has forgotten the worker's memory is sent bytes, and asked to exchange it again") {
+  SharingPs ps;
+  Replica replica(&ps, true);
+  replica.Fetch(0);
+  REQUIRE(ps.Told().ok());
+  ps.registry()->KeepOnly({});
+  replica.Step(0, 2);
+  CHECK(replica.Last() == 1);
+  replica.Fetch(1);
+  CHECK(replica.Last() == 1 - 2 * kLearningRate);
+  // The exchange goes on beside the calls.
+  int64_t version = 1;
+  for (; !replica.IsInPlace(); ++version) {
+    replica.Step(version, 2);
+    replica.Fetch(version + 1);
+  }
+  CHECK(replica.Last() == 1 - 2 * kLearningRate * static_cast<float>(version));
+}
+
+TEST_CASE("A ps that exchanges no memory says so, and tensors travel in messages") {
+  SharingPs ps(/*shares=*/false);
+  Replica replica(&ps, true);
+  replica.Fetch(0);
+  CHECK(absl::StrContains(ps.Told().message(), "exchanges no memory"));
+  replica.Step(0, 2);
+  replica.Fetch(1);
+  CHECK_FALSE(replica.IsInPlace());
+  CHECK(replica.Last() == 1 - 2 * kLearningRate);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
