@@ -19,10 +19,12 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/config/flags.h"
 #include "common/fs/atomic_file.h"
+#include "worker/device/cpu/cpu_device.h"
 #include "worker/evaluate/data_argument.h"
 #include "worker/evaluate/evaluate_range.h"
 #include "worker/evaluate/prediction.h"
 #include "worker/evaluate/trained_model.h"
+#include "worker/ops/cpu/ops.h"
 
 ABSL_FLAG(std::string, checkpoint, "", "checkpoint folder, or a folder of them: then the newest");
 ABSL_FLAG(std::string, data, "",
@@ -67,6 +69,7 @@ struct Session {
   std::string folder;
   TrainedModel model;
   std::unique_ptr<TestSet> examples;
+  std::unique_ptr<CpuDevice> device;
   std::unique_ptr<Tower> tower;
   int64_t count = 0;  // examples to use
 };
@@ -96,10 +99,12 @@ absl::StatusOr<Session> Open() {
   if (limit > 0) session.count = std::min(session.count, limit);
   int threads = absl::GetFlag(FLAGS_threads);
   if (threads == 0) threads = UsableCpus();
+  session.device = std::make_unique<CpuDevice>(threads);
   LOCKSTEP_ASSIGN_OR_RETURN(
-      session.tower, Tower::Create(session.model.graph, {.batch = std::min(kBatch, session.count),
-                                                         .threads = threads,
-                                                         .training = false}));
+      session.tower,
+      Tower::Create(
+          session.model.graph, session.device.get(), cpu::Ops(),
+          {.batches = BatchSizes(session.count, kBatch), .training = false, .whole_tables = true}));
   return session;
 }
 

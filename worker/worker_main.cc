@@ -116,8 +116,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   options.queue = server->queue();
   options.patience = registration.start_timeout;
   options.threads = Threads();
-  options.sleep = absl::GetFlag(FLAGS_sleep);
-  options.stall = absl::GetFlag(FLAGS_stall);
+  options.delay = {absl::GetFlag(FLAGS_sleep), absl::GetFlag(FLAGS_stall)};
   options.timeline = timeline;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerJob> run,
                             WorkerJob::Create(std::move(options), chief));

@@ -1,33 +1,55 @@
-// What computes: a device with memory of its own. A tower lives on one device; its ops are made for
-// it.
+// What computes: a device with memory and streams of its own. A tower lives on one device; its ops
+// are made for it.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/device/stream.h"
 
 namespace lockstep::worker {
 
-// Memory of a device, freed with it. On a CPU it can be read and written by anyone; elsewhere only
-// ops of that device touch it. Outlives nothing: the device must still exist when it is freed.
-using DeviceMemory = std::unique_ptr<std::byte, void (*)(std::byte*)>;
+// Memory of a device. The device must still exist when it is freed.
+using DeviceBuffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
-// Const after construction; thread-safe.
+struct StreamOptions {
+  // Work starts without anybody waiting for it. A CPU gives such a stream a thread; the work of its
+  // other streams runs on the thread that waits for it. Devices with queues of their own ignore it.
+  bool background = false;
+};
+
+// Thread-safe. Outlives what it makes.
 class Device {
  public:
   virtual ~Device() = default;
 
   virtual std::string name() const = 0;
+  // Ops use host memory directly: nothing need be copied.
+  virtual bool is_host() const = 0;
 
   // Binds the calling thread to this device: the ops that it makes or runs from now on use the
-  // device's threads. Cheap; called at the start of each pass.
+  // device's threads. Cheap. Called before ops are made; streams call it themselves.
   virtual void MakeCurrent() const = 0;
 
-  // Aligned for vector loops (Tensor::kAlignment), not initialised. RESOURCE_EXHAUSTED when there
-  // is not so much.
-  virtual absl::StatusOr<DeviceMemory> Allocate(size_t bytes) const = 0;
+  // Not initialised, aligned for vector loops (Tensor::kAlignment). Only work on this device's
+  // streams touches it, unless the device is the host. RESOURCE_EXHAUSTED when there is not so
+  // much.
+  virtual absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) = 0;
+  // Host memory from and to which the device copies directly. Errors alike.
+  virtual absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) = 0;
+  // Lets the device copy directly from and to memory that exists, for as long as it does.
+  virtual absl::Status RegisterHost(std::span<std::byte> memory) = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;
+
+  // The first error of any work on this device. It stays; later work is skipped.
+  virtual absl::Status status() const = 0;
 };
 
 }  // namespace lockstep::worker

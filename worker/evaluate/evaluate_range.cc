@@ -7,6 +7,13 @@
 
 namespace lockstep::worker {
 
+std::vector<int64_t> BatchSizes(int64_t examples, int64_t batch) {
+  std::vector<int64_t> sizes;
+  if (examples >= batch) sizes.push_back(batch);
+  if (examples % batch != 0) sizes.push_back(examples % batch);
+  return sizes;
+}
+
 absl::StatusOr<Tower::Evaluation> EvaluateRange(Tower* tower, const TestSet& test_set,
                                                 VariablesFor variables, int64_t begin, int64_t end,
                                                 int64_t batch) {

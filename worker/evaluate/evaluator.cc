@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
@@ -77,16 +78,26 @@ void Evaluator::Work() {
   }
 }
 
-absl::Status Evaluator::Prepare() {
-  if (tower_ != nullptr) return absl::OkStatus();
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      variables_,
-      VariableCache::Create(*layout_, shards_, options_.identity, options_.contents,
-                            VariableCache::kCopied, DType::kFloat32, options_.patience));
-  rows_ = std::make_unique<BatchRows>(*graph_);
-  LOCKSTEP_ASSIGN_OR_RETURN(tower_, Tower::Create(*graph_, {.batch = options_.batch,
-                                                            .threads = options_.threads,
-                                                            .training = false}));
+absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
+  if (variables_ == nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        variables_,
+        VariableCache::Create(*layout_, shards_, options_.identity, options_.contents,
+                              VariableCache::kCopied, DType::kFloat32, options_.patience));
+    rows_ = std::make_unique<BatchRows>(*graph_);
+  }
+  std::vector<int64_t> sizes = BatchSizes(lease.end() - lease.begin(), options_.batch);
+  const auto is_planned = [this](int64_t size) { return absl::c_linear_search(batches_, size); };
+  if (absl::c_all_of(sizes, is_planned)) return absl::OkStatus();
+  // With the sizes of all other ranges: they are cut at whole batches, but for the last one.
+  for (const int64_t size : BatchSizes(test_set_->num_examples(), options_.batch)) {
+    if (!absl::c_linear_search(sizes, size)) sizes.push_back(size);
+  }
+  batches_.clear();
+  tower_.reset();
+  LOCKSTEP_ASSIGN_OR_RETURN(tower_, Tower::Create(*graph_, options_.device, *options_.ops,
+                                                  {.batches = sizes, .training = false}));
+  batches_ = std::move(sizes);
   return absl::OkStatus();
 }
 
@@ -99,7 +110,7 @@ absl::StatusOr<VariableValues> Evaluator::VariablesOf(GlobalStep version, const 
 }
 
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate(const EvaluationLease& lease) {
-  LOCKSTEP_RETURN_IF_ERROR(Prepare());
+  LOCKSTEP_RETURN_IF_ERROR(Prepare(lease));
   const auto variables = [this, &lease](const Batch& batch) {
     return VariablesOf(GlobalStep(lease.version()), batch);
   };

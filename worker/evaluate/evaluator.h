@@ -26,8 +26,9 @@ namespace lockstep::worker {
 
 struct EvaluatorOptions {
   WorkerIdentity identity;
-  int64_t batch = 256;  // examples per forward pass
-  int threads = 1;
+  int64_t batch = 256;       // examples per forward pass
+  Device* device = nullptr;  // outlives the evaluator, as its ops do
+  const OpTable* ops = nullptr;
   VariableCache::Contents contents = VariableCache::kValues;
   absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
 };
@@ -51,7 +52,8 @@ class Evaluator {
  private:
   void Work();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Prepare();
+  // A tower for the batches of this lease.
+  absl::Status Prepare(const EvaluationLease& lease);
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationLease& lease);
   // What the batch reads, of exactly this version.
   absl::StatusOr<VariableValues> VariablesOf(GlobalStep version, const Batch& batch);
@@ -67,6 +69,7 @@ class Evaluator {
   std::unique_ptr<VariableCache> variables_;
   std::unique_ptr<BatchRows> rows_;
   std::unique_ptr<Tower> tower_;
+  std::vector<int64_t> batches_;  // the sizes that it was made for
 
   mutable absl::Mutex mutex_;
   std::map<uint64_t, EvaluationLease> waiting_ ABSL_GUARDED_BY(mutex_);

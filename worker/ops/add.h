@@ -6,6 +6,7 @@
 namespace lockstep::worker {
 
 struct AddOptions : OpOptions {
+  static constexpr absl::string_view kKind = "add";
   int64_t elements = 1;  // per example
 };
 

@@ -10,6 +10,7 @@
 namespace lockstep::worker {
 
 struct BatchNormOptions : OpOptions {
+  static constexpr absl::string_view kKind = "batch_norm";
   int64_t positions = 1;  // per example: all dimensions but the last
   int64_t channels = 1;
   float momentum = 0.99f;

@@ -8,6 +8,7 @@
 namespace lockstep::worker {
 
 struct ConcatenateOptions : OpOptions {
+  static constexpr absl::string_view kKind = "concatenate";
   int64_t positions = 1;          // per example: all dimensions but the last
   std::vector<int64_t> channels;  // last dimension of each input
 };

@@ -8,6 +8,7 @@
 namespace lockstep::worker {
 
 struct Conv2DOptions : OpOptions {
+  static constexpr absl::string_view kKind = "conv2d";
   ImageShape input;
   ImageShape output;  // its channels are the filters
   Window window;

@@ -6,6 +6,7 @@
 namespace lockstep::worker {
 
 struct DenseOptions : OpOptions {
+  static constexpr absl::string_view kKind = "dense";
   int64_t inputs = 1;
   int64_t units = 1;
   bool bias = true;

@@ -10,6 +10,7 @@
 namespace lockstep::worker {
 
 struct DropoutOptions : OpOptions {
+  static constexpr absl::string_view kKind = "dropout";
   std::string name;      // of the layer: layers of one model drop independently
   float rate = 0;        // 0 <= rate < 1
   int64_t elements = 1;  // per example

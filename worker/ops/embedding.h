@@ -13,6 +13,7 @@ namespace lockstep::worker {
 enum class EmbeddingCombiner { kConcatenate, kSum };
 
 struct EmbeddingOptions : OpOptions {
+  static constexpr absl::string_view kKind = "embedding";
   int64_t rows = 1;
   int64_t dim = 1;
   int64_t indices = 1;  // per example

@@ -1,12 +1,16 @@
-// The end of a model: what its outputs are worth against the labels. Unlike an Op it answers the
-// host.
+// The end of a model: what its outputs are worth against the labels.
 #pragma once
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/tensor/tensor.h"
+#include "worker/device/stream.h"
 
 namespace lockstep::worker {
+
+class Loss;
 
 enum class LossKind {
   kSoftmaxCrossEntropy,  // labels int32 [batch], 0 <= label < outputs
@@ -14,27 +18,36 @@ enum class LossKind {
 };
 
 struct LossOptions {
+  using Made = Loss;
+  static constexpr absl::string_view kKind = "loss";
+
   LossKind kind = LossKind::kSoftmaxCrossEntropy;
   int64_t batch = 1;
   int64_t outputs = 1;
 };
 
-// Not thread-safe; the calling thread has made the device current. Calls allocate nothing.
+// Enqueues, as an Op does, and with the same rules. Calls allocate nothing.
 class Loss {
  public:
   virtual ~Loss() = default;
 
-  // The mean over the batch; `gradient` (data null: not wanted) receives d mean / d outputs.
-  virtual double Train(TensorView outputs, TensorView labels, MutableTensorView gradient) = 0;
-
-  struct Sums {
-    double loss = 0;
-    int64_t correct = 0;  // examples whose largest output (the first of equals) is their label's
+  struct Args {
+    TensorView outputs;
+    TensorView labels;           // of Train and Evaluate
+    MutableTensorView gradient;  // of Train; data null: not wanted
+    MutableTensorView result;
   };
-  virtual Sums Evaluate(TensorView outputs, TensorView labels) = 0;
 
-  // Softmax of the outputs, or the outputs themselves, into host memory.
-  virtual void Predict(TensorView outputs, MutableTensorView predictions) = 0;
+  // `result`, float32 [1], receives the mean over the batch, `gradient` d mean / d outputs.
+  virtual absl::Status Train(const Args& args, Stream* stream) = 0;
+
+  // `result` as the host sees it, float64 [2]: sums over the batch.
+  enum Sums { kLossSum, kCorrect, kNumSums };
+  // kCorrect counts the examples whose largest output (the first of equals) is their label's.
+  virtual absl::Status Evaluate(const Args& args, Stream* stream) = 0;
+
+  // `result` receives the softmax of the outputs, or the outputs themselves.
+  virtual absl::Status Predict(const Args& args, Stream* stream) = 0;
 };
 
 }  // namespace lockstep::worker

@@ -4,14 +4,22 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/tensor/tensor.h"
+#include "worker/device/stream.h"
 
 namespace lockstep::worker {
 
+class Op;
+
 enum class Mode { kTraining, kInference };
 
-// What every kind of op is told when it is made; each kind adds its own in its header.
+// What every kind of op is told when it is made; each kind adds its own in its header, and kKind,
+// its name in errors.
 struct OpOptions {
+  using Made = Op;
+
   int64_t batch = 1;           // examples in each call; another size needs another op
   bool training = true;        // false: Backward and Mode::kTraining are never asked for
   bool input_gradient = true;  // false: nobody needs the gradients of the inputs
@@ -20,9 +28,13 @@ struct OpOptions {
   bool variable_gradients = true;
 };
 
-// Made by an OpFactory for fixed shapes, with all memory that it needs beside its operands: a call
-// allocates nothing. Tensors are float32, row-major, batch first, images height, width, channels.
-// Not thread-safe; the calling thread has made the op's device current.
+// Made by an OpTable for fixed shapes, with all memory that it needs beside its operands: a call
+// allocates nothing. Tensors are in memory of the device, float32, row-major, batch first, images
+// height, width, channels.
+//
+// Calls enqueue the work on a stream of the op's device. Their arguments and all that these name
+// stay as they are until the stream has passed it. An error is one of enqueuing; those of the work
+// are the device's. Not thread-safe; the ops of one context use one stream.
 class Op {
  public:
   virtual ~Op() = default;
@@ -33,11 +45,11 @@ class Op {
     std::span<const TensorView> inputs;     // in the order of the layer's inputs
     std::span<const TensorView> variables;  // in the order of the layer's comment in model.proto
     MutableTensorView output;
-    // Of each variable that is a table: which of its rows it holds, ascending, each once. Empty as
-    // a whole: tables are whole. Need not outlive the call.
+    // In host memory. Of each variable that is a table: which of its rows it holds, ascending, each
+    // once. Empty as a whole: tables are whole.
     std::span<const std::span<const int64_t>> rows = {};
   };
-  virtual void Forward(const ForwardArgs& args) = 0;
+  virtual absl::Status Forward(const ForwardArgs& args, Stream* stream) = 0;
 
   // `inputs`, `variables` and `output` are as they were in the last Forward, which was in training
   // mode. What is asked for is overwritten, not added to.
@@ -49,7 +61,7 @@ class Op {
     std::span<const MutableTensorView> input_gradients;     // data null: not wanted
     std::span<const MutableTensorView> variable_gradients;  // of a statistic: its new value
   };
-  virtual void Backward(const BackwardArgs& args) = 0;
+  virtual absl::Status Backward(const BackwardArgs& args, Stream* stream) = 0;
 };
 
 }  // namespace lockstep::worker

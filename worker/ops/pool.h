@@ -10,6 +10,7 @@ namespace lockstep::worker {
 enum class PoolKind { kMax, kAverage };
 
 struct PoolOptions : OpOptions {
+  static constexpr absl::string_view kKind = "pool";
   PoolKind kind = PoolKind::kMax;
   ImageShape input;
   ImageShape output;

@@ -14,6 +14,7 @@
 namespace lockstep::worker {
 
 struct SyntheticOptions : OpOptions {
+  static constexpr absl::string_view kKind = "synthetic";
   std::string name;      // of the layer
   int64_t elements = 1;  // of the input, per example
   // Backward writes the gradients and returns at the next multiple of this on Clock::Real()'s

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
+#include "worker/ops/cpu/ops.h"
 #include "worker/service/check_registration.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -126,13 +127,22 @@ absl::Status WorkerJob::Prepare() {
         "same version everywhere"));
   }
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
-  TowerGroupOptions group;
-  group.towers = TowersOf(job.job());
-  group.batch_per_tower = job.job().batch_per_tower();
-  group.threads_per_tower = std::max(1, options_.threads / group.towers);
-  LOCKSTEP_ASSIGN_OR_RETURN(towers_, TowerGroup::Create(graph_, group));
+  LOCKSTEP_RETURN_IF_ERROR(MakeTowers());
   LOCKSTEP_RETURN_IF_ERROR(ConnectShards());
   if (test_set_ != nullptr) StartEvaluator();
+  return absl::OkStatus();
+}
+
+absl::Status WorkerJob::MakeTowers() {
+  const JobDef& job = options_.registration.job();
+  TowerGroupOptions group;
+  group.batch_per_tower = job.batch_per_tower();
+  group.reducer.towers = TowersOf(job);
+  group.reducer.clipping = job.optimizer().clipping();
+  group.reducer.sum = job.sync().asynchronous().no_tower_scaling();
+  group.delay = options_.delay;
+  device_ = std::make_unique<CpuDevice>(std::max(1, options_.threads / group.reducer.towers));
+  LOCKSTEP_ASSIGN_OR_RETURN(towers_, TowerGroup::Create(graph_, device_.get(), cpu::Ops(), group));
   return absl::OkStatus();
 }
 
@@ -234,10 +244,6 @@ absl::Status WorkerJob::Train() {
     options.first_step = GlobalStep(registration.start_step() / registration.total_num_replicas());
   }
   options.random_seed = MixSeeds(job.seed(), identity_.worker());
-  options.clipping = job.optimizer().clipping();
-  options.sum_towers = job.sync().asynchronous().no_tower_scaling();
-  options.sleep = options_.sleep;
-  options.stall = options_.stall;
   options.timeline = options_.timeline;
   return StepRunner(options, layout_, strategy_.get(), towers_.get(), data_.get(), rows_.get(),
                     &progress_)
@@ -250,7 +256,9 @@ void WorkerJob::StartEvaluator() {
   const EvaluationDef& evaluation = options_.registration.job().evaluation();
   options.batch = evaluation.batch();
   if (evaluation.use_averages()) options.contents = VariableCache::kAverages;
-  options.threads = options_.threads;
+  evaluation_device_ = std::make_unique<CpuDevice>(options_.threads);
+  options.device = evaluation_device_.get();
+  options.ops = &cpu::Ops();
   options.patience = options_.patience;
   auto evaluator =
       std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_,

@@ -19,6 +19,7 @@
 #include "proto/status.pb.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
+#include "worker/device/cpu/cpu_device.h"
 #include "worker/evaluate/evaluator.h"
 #include "worker/service/heartbeat.h"
 #include "worker/step/progress.h"
@@ -39,8 +40,7 @@ struct WorkerJobOptions {
   rpc::EventQueue* queue = nullptr;              // ClientOptions::queue
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
-  absl::Duration sleep;                          // StepRunnerOptions::sleep
-  absl::Duration stall;                          // StepRunnerOptions::stall
+  TowerDelay delay;                              // for trials
   Timeline* timeline = nullptr;                  // StepRunnerOptions::timeline; outlives the run
 };
 
@@ -69,6 +69,7 @@ class WorkerJob {
   void MakeMemory(std::span<const int64_t> most_rows);
   std::unique_ptr<PsData> Connect(size_t shard);
   absl::Status OpenData();
+  absl::Status MakeTowers();
   absl::Status ConnectShards();
   ShardGroupOptions ShardOptions() const;
   absl::StatusOr<std::unique_ptr<UpdateStrategy>> MakeStrategy(std::span<const int64_t> most_rows);
@@ -91,7 +92,9 @@ class WorkerJob {
   std::vector<PsData*> shard_pointers_;
   std::unique_ptr<Pipeline> data_;
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
+  std::unique_ptr<CpuDevice> device_;
   std::unique_ptr<TowerGroup> towers_;
+  std::unique_ptr<CpuDevice> evaluation_device_;
   std::unique_ptr<BatchRows> rows_;  // of the training's batches
   std::unique_ptr<UpdateStrategy> strategy_;
 

@@ -2,21 +2,11 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/base/await.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
-namespace {
-
-constexpr uint64_t kStallEvery = 4;  // steps
-
-void Multiply(std::span<float> elements, int factor) {
-  for (float& element : elements) element *= static_cast<float>(factor);
-}
-
-}  // namespace
 
 StepRunner::StepRunner(const StepRunnerOptions& options, const VariableLayout& layout,
                        UpdateStrategy* strategy, TowerGroup* towers, Pipeline* data,
@@ -27,8 +17,7 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const VariableLayout& l
       towers_(towers),
       data_(data),
       rows_(rows),
-      progress_(progress),
-      clipper_(options.clipping, layout, [this](int variable) { clipped_.push_back(variable); }) {}
+      progress_(progress) {}
 
 absl::Status StepRunner::Run() {
   const absl::Status end = RunSteps();
@@ -95,44 +84,24 @@ std::optional<StepInput> StepRunner::PredictNext() {
 
 absl::Status StepRunner::Train(GlobalStep step, const StepValues& values) {
   const absl::Duration start = options_.clock->Monotonic();
-  ++num_trained_;
-  SleepForTrials();
   const uint64_t key = MixSeeds(options_.random_seed, static_cast<uint64_t>(step.value()));
-  LOCKSTEP_ASSIGN_OR_RETURN(const float loss,
-                            towers_->Train(*batches_, values.values, values.gradients, key,
-                                           [this, &values](std::span<const int> variables) {
-                                             OnGradients(variables, values.gradients);
-                                           }));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const float loss,
+      towers_->Train(*batches_, values.values, values.gradients, key,
+                     [this](std::span<const int> variables) { OnGradients(variables); }));
   uint64_t examples = 0;
   for (const Batch& batch : *batches_) examples += batch.size();
   progress_->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start), loss);
-  clipper_.Finish();
-  AddClipped();
   return absl::OkStatus();
 }
 
-void StepRunner::SleepForTrials() {
-  const bool stalls = num_trained_ % kStallEvery == 0;
-  const absl::Duration sleep = options_.sleep + (stalls ? options_.stall : absl::ZeroDuration());
-  if (sleep > absl::ZeroDuration()) absl::SleepFor(sleep);
-}
-
-void StepRunner::OnGradients(std::span<const int> variables,
-                             std::span<const MutableTensorView> gradients) {
+void StepRunner::OnGradients(std::span<const int> variables) {
   for (const int variable : variables) {
-    const bool trainable = layout_.variables()[variable].trainable;
-    if (options_.timeline != nullptr && trainable) options_.timeline->HaveGradient();
-    if (options_.sum_towers && trainable) {
-      Multiply(gradients[variable].as<float>(), towers_->size());
+    if (options_.timeline != nullptr && layout_.variables()[variable].trainable) {
+      options_.timeline->HaveGradient();
     }
-    clipper_.Ready(variable, gradients[variable]);
   }
-  AddClipped();
-}
-
-void StepRunner::AddClipped() {
-  if (!clipped_.empty()) strategy_->AddGradients(clipped_);
-  clipped_.clear();
+  strategy_->AddGradients(variables);
 }
 
 }  // namespace lockstep::worker

@@ -14,7 +14,6 @@
 #include "common/base/clock.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
-#include "worker/step/gradient_clipper.h"
 #include "worker/step/progress.h"
 #include "worker/step/timeline.h"
 #include "worker/strategy/update_strategy.h"
@@ -26,10 +25,6 @@ namespace lockstep::worker {
 struct StepRunnerOptions {
   GlobalStep first_step;         // whose data is read first
   uint64_t random_seed = 0;      // of this replica: for dropout
-  Clipping clipping;             // of the mean over the towers
-  bool sum_towers = false;       // the sum over the towers is delivered, not their mean
-  absl::Duration sleep;          // for trials: each step computes this much longer
-  absl::Duration stall;          // for trials: every fourth step computes this much longer still
   Timeline* timeline = nullptr;  // may be null; outlives the runner
   const Clock* clock = Clock::Real();
 };
@@ -56,10 +51,8 @@ class StepRunner {
   // does not wait for it.
   std::optional<StepInput> PredictNext();
   absl::Status Train(GlobalStep step, const StepValues& values);
-  void SleepForTrials();
-  // The towers' gradients of these variables are final.
-  void OnGradients(std::span<const int> variables, std::span<const MutableTensorView> gradients);
-  void AddClipped();
+  // The gradients of these variables are final.
+  void OnGradients(std::span<const int> variables);
 
   const StepRunnerOptions options_;
   const VariableLayout& layout_;
@@ -68,12 +61,9 @@ class StepRunner {
   Pipeline* const data_;
   BatchRows* const rows_;
   Progress* const progress_;
-  GradientClipper clipper_;   // between towers and strategy
-  std::vector<int> clipped_;  // what the strategy gets next; together, so that they share messages
   // What was read last, and of which step.
   const std::vector<Batch>* batches_ = nullptr;
   GlobalStep batches_of_;
-  uint64_t num_trained_ = 0;  // steps
 };
 
 }  // namespace lockstep::worker

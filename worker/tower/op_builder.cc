@@ -5,12 +5,24 @@
 #include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/model/window.h"
+#include "worker/ops/activation.h"
+#include "worker/ops/add.h"
+#include "worker/ops/batch_norm.h"
+#include "worker/ops/columns.h"
+#include "worker/ops/concatenate.h"
+#include "worker/ops/conv2d.h"
+#include "worker/ops/custom.h"
+#include "worker/ops/dense.h"
+#include "worker/ops/dropout.h"
+#include "worker/ops/embedding.h"
+#include "worker/ops/pool.h"
+#include "worker/ops/synthetic.h"
 
 namespace lockstep::worker {
 namespace {
 
 using google::protobuf::RepeatedField;
-using MadeOp = OpFactory::Made<Op>;
+using MadeOp = OpTable::MadeOr<Op>;
 
 ImageShape ImageOf(const Shape& shape) { return {shape.dim(0), shape.dim(1), shape.dim(2)}; }
 
@@ -34,24 +46,25 @@ Window WindowOver(const Shape& input, const RepeatedField<int64_t>& extent,
 class Builder {
  public:
   Builder(const ModelGraph& graph, const ScheduledOp& op, const OpOptions& options,
-          OpFactory& factory)
+          const OpTable& ops, OpContext* context)
       : graph_(graph),
         op_(op),
         node_(graph.nodes()[op.node]),
         options_(options),
-        factory_(factory) {}
+        ops_(ops),
+        context_(context) {}
 
   MadeOp Build() const {
     const LayerDef& layer = node_.layer;
     switch (layer.kind_case()) {
       case LayerDef::kDense:
-        return factory_.MakeDense({options_, Input().num_elements(), layer.dense().units(),
-                                   !layer.dense().no_bias(), op_.relu});
+        return Make(DenseOptions{options_, Input().num_elements(), layer.dense().units(),
+                                 !layer.dense().no_bias(), op_.relu});
       case LayerDef::kConv2D:
-        return factory_.MakeConv2D({options_, ImageOf(Input()), ImageOf(node_.output),
-                                    WindowOver(Input(), layer.conv2d().kernel(),
-                                               layer.conv2d().strides(), layer.conv2d().padding()),
-                                    !layer.conv2d().no_bias(), op_.relu});
+        return Make(Conv2DOptions{options_, ImageOf(Input()), ImageOf(node_.output),
+                                  WindowOver(Input(), layer.conv2d().kernel(),
+                                             layer.conv2d().strides(), layer.conv2d().padding()),
+                                  !layer.conv2d().no_bias(), op_.relu});
       case LayerDef::kMaxPool:
         return MakePool(PoolKind::kMax, layer.max_pool());
       case LayerDef::kAveragePool:
@@ -63,32 +76,33 @@ class Builder {
       case LayerDef::kSigmoid:
         return MakeActivation(ActivationKind::kSigmoid);
       case LayerDef::kBatchNorm:
-        return factory_.MakeBatchNorm({options_, Input().num_elements() / LastDim(Input()),
-                                       LastDim(Input()), layer.batch_norm().momentum(),
-                                       layer.batch_norm().epsilon(), op_.relu});
+        return Make(BatchNormOptions{options_, Input().num_elements() / LastDim(Input()),
+                                     LastDim(Input()), layer.batch_norm().momentum(),
+                                     layer.batch_norm().epsilon(), op_.relu});
       case LayerDef::kDropout:
-        return factory_.MakeDropout(
-            {options_, node_.name, layer.dropout().rate(), Input().num_elements()});
+        return Make(
+            DropoutOptions{options_, node_.name, layer.dropout().rate(), Input().num_elements()});
       case LayerDef::kAdd:
-        return factory_.MakeAdd({options_, Input().num_elements()});
+        return Make(AddOptions{options_, Input().num_elements()});
       case LayerDef::kConcatenate:
         return MakeConcatenate();
       case LayerDef::kColumns:
-        return factory_.MakeColumns({options_, Input().num_elements() / LastDim(Input()),
-                                     LastDim(Input()), layer.columns().first(),
-                                     layer.columns().count()});
+        return Make(ColumnsOptions{options_, Input().num_elements() / LastDim(Input()),
+                                   LastDim(Input()), layer.columns().first(),
+                                   layer.columns().count()});
       case LayerDef::kEmbedding:
-        return factory_.MakeEmbedding(
-            {options_, layer.embedding().rows(), layer.embedding().dim(), Input().num_elements(),
-             layer.embedding().combiner() == Embedding::SUM ? EmbeddingCombiner::kSum
-                                                            : EmbeddingCombiner::kConcatenate});
+        return Make(EmbeddingOptions{
+            options_, layer.embedding().rows(), layer.embedding().dim(), Input().num_elements(),
+            layer.embedding().combiner() == Embedding::SUM ? EmbeddingCombiner::kSum
+                                                           : EmbeddingCombiner::kConcatenate});
       case LayerDef::kSynthetic:
-        return factory_.MakeSynthetic({options_, node_.name, Input().num_elements(),
-                                       absl::Microseconds(layer.synthetic().release_every_us())});
+        return Make(SyntheticOptions{options_, node_.name, Input().num_elements(),
+                                     absl::Microseconds(layer.synthetic().release_every_us())});
+      case LayerDef::kCustom:
+        return MakeCustom();
       case LayerDef::kFlatten:
       case LayerDef::kSoftmaxCrossEntropy:
       case LayerDef::kL2Loss:
-      case LayerDef::kCustom:
       case LayerDef::KIND_NOT_SET:
         break;
     }
@@ -96,43 +110,55 @@ class Builder {
   }
 
  private:
+  template <typename Options>
+  MadeOp Make(const Options& options) const {
+    return ops_.Make(context_, options);
+  }
+
   const Shape& Input(size_t index = 0) const {
     return graph_.nodes()[op_.input_nodes[index]].output;
   }
 
   MadeOp MakePool(PoolKind kind, const Pool& pool) const {
-    return factory_.MakePool({options_, kind, ImageOf(Input()), ImageOf(node_.output),
-                              WindowOver(Input(), pool.window(), pool.strides(), pool.padding())});
+    return Make(PoolOptions{options_, kind, ImageOf(Input()), ImageOf(node_.output),
+                            WindowOver(Input(), pool.window(), pool.strides(), pool.padding())});
   }
 
   MadeOp MakeActivation(ActivationKind kind) const {
-    return factory_.MakeActivation({options_, kind, Input().num_elements()});
+    return Make(ActivationOptions{options_, kind, Input().num_elements()});
   }
 
   MadeOp MakeConcatenate() const {
     ConcatenateOptions options{options_, node_.output.num_elements() / LastDim(node_.output), {}};
     for (size_t i = 0; i < op_.inputs.size(); ++i) options.channels.push_back(LastDim(Input(i)));
-    return factory_.MakeConcatenate(options);
+    return Make(options);
+  }
+
+  MadeOp MakeCustom() const {
+    CustomOptions options{options_, node_.layer.custom(), node_.name, {}, node_.output};
+    for (size_t i = 0; i < op_.inputs.size(); ++i) options.inputs.push_back(Input(i));
+    return Make(options);
   }
 
   const ModelGraph& graph_;
   const ScheduledOp& op_;
   const ModelNode& node_;
   const OpOptions& options_;
-  OpFactory& factory_;
+  const OpTable& ops_;
+  OpContext* const context_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Schedule& schedule,
                                             const ScheduledOp& op, OpOptions options,
-                                            OpFactory& factory) {
+                                            const OpTable& ops, OpContext* context) {
   options.input_gradient = false;
   for (ValueId input : op.inputs) {
     options.input_gradient = options.input_gradient || schedule.wants_gradient[input];
   }
   options.variable_gradients = !graph.nodes()[op.node].layer.frozen();
-  MadeOp made = Builder(graph, op, options, factory).Build();
+  MadeOp made = Builder(graph, op, options, ops, context).Build();
   if (!made.ok()) {
     return Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));
   }
@@ -140,8 +166,9 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
 }
 
 absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int64_t batch,
-                                                OpFactory& factory) {
-  return factory.MakeLoss({graph.is_classifier() ? LossKind::kSoftmaxCrossEntropy : LossKind::kL2,
+                                                const OpTable& ops, OpContext* context) {
+  return ops.Make(
+      context, LossOptions{graph.is_classifier() ? LossKind::kSoftmaxCrossEntropy : LossKind::kL2,
                            batch, graph.num_outputs()});
 }
 

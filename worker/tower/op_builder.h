@@ -5,7 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/model/graph.h"
-#include "worker/ops/op_factory.h"
+#include "worker/ops/loss.h"
+#include "worker/ops/op_table.h"
 #include "worker/tower/schedule.h"
 
 namespace lockstep::worker {
@@ -13,9 +14,9 @@ namespace lockstep::worker {
 // Which gradients `options` asks for is set by this function. An error names the layer.
 absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Schedule& schedule,
                                             const ScheduledOp& op, OpOptions options,
-                                            OpFactory& factory);
+                                            const OpTable& ops, OpContext* context);
 
 absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int64_t batch,
-                                                OpFactory& factory);
+                                                const OpTable& ops, OpContext* context);
 
 }  // namespace lockstep::worker

@@ -1,51 +1,55 @@
 // A model ready to run on one device for one batch size: ops, activations, gradients.
 #pragma once
 
-#include <functional>
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/model/graph.h"
-#include "worker/device/device.h"
-#include "worker/ops/op_factory.h"
+#include "worker/ops/loss.h"
+#include "worker/ops/op_table.h"
+#include "worker/tower/memory_plan.h"
+#include "worker/tower/pass_buffers.h"
 #include "worker/tower/schedule.h"
 #include "worker/tower/variable_values.h"
 
 namespace lockstep::worker {
 
-struct PassOptions {
-  int64_t batch = 1;
-  bool training = true;  // false: no memory for gradients; activations share theirs
-};
-
-// Not thread-safe; the calling thread has made the device current. Calls allocate nothing.
-// `variables` and `gradients` are in the order of graph.variables().
+// Not thread-safe. Enqueues on the stream that it is given; calls allocate nothing, and what they
+// are given stays unchanged until the stream has passed it. `variables` and `gradients` are in the
+// order of graph.variables().
 class Pass {
  public:
-  // All arguments outlive the pass.
-  static absl::StatusOr<std::unique_ptr<Pass>> Create(const ModelGraph& graph,
-                                                      const Schedule& schedule,
-                                                      const Device& device, OpFactory& factory,
-                                                      const PassOptions& options);
+  Pass(const ModelGraph& graph, const Schedule& schedule, const PassOptions& options);
 
   int64_t batch() const { return options_.batch; }
-  Loss& loss() { return *loss_; }
+  // What the activations and their gradients take.
+  size_t memory_bytes() const { return plan_.total; }
 
-  // Up to what the loss reads, which is returned and valid until the next call. `features` must
-  // stay until Backward is done.
-  TensorView Forward(Mode mode, TensorView features, const VariableValues& variables,
-                     uint64_t random_key);
+  // Once, before the rest: in `memory` of the device. All arguments outlive the pass; several
+  // passes that never run at once may share the memory.
+  absl::Status Prepare(const ModelGraph& graph, const Schedule& schedule, std::byte* memory,
+                       const OpTable& ops, OpContext* context);
 
-  // Where the loss puts its gradient; data null when the model has nothing to train.
-  MutableTensorView scores_gradient() const { return scores_gradient_; }
+  // Up to what the loss reads.
+  absl::Status Forward(Mode mode, const TensorView& features, const VariableValues& variables,
+                       uint64_t random_key, Stream* stream);
 
-  // After Forward in training mode, with the same variables, and with scores_gradient filled in.
-  // Calls `ready` with the variables of each op that is not frozen, from the last to the first,
-  // when their gradients or new values are complete.
-  void Backward(std::span<const MutableTensorView> gradients,
-                const std::function<void(std::span<const int> variables)>& ready);
+  // What the loss then does: one of these.
+  absl::Status Train(const TensorView& labels, const MutableTensorView& loss, Stream* stream);
+  absl::Status Evaluate(const TensorView& labels, const MutableTensorView& sums, Stream* stream);
+  absl::Status Predict(const MutableTensorView& predictions, Stream* stream);
+
+  // After Train, with the same variables. Calls `complete` with the variables of each op that is
+  // not frozen, from the last to the first, when the work that completes their gradients or new
+  // values has been enqueued.
+  absl::Status Backward(std::span<const MutableTensorView> gradients,
+                        absl::FunctionRef<void(std::span<const int> variables)> complete,
+                        Stream* stream);
 
  private:
   // A gradient that arrives after another one for the same value and is added to it.
@@ -53,6 +57,8 @@ class Pass {
     size_t input = 0;  // of the op: where the gradient was computed
     MutableTensorView sum;
     std::unique_ptr<Op> add;
+    std::array<TensorView, 2> terms;
+    Op::ForwardArgs args;
   };
   struct Step {
     std::unique_ptr<Op> op;
@@ -67,19 +73,21 @@ class Pass {
     std::vector<MutableTensorView> input_gradients;
     std::vector<Contribution> contributions;
     std::vector<MutableTensorView> variable_gradients;
+    // Of the last call, for the stream.
+    Op::ForwardArgs forward_args;
+    Op::BackwardArgs backward_args;
   };
 
-  Pass(const PassOptions& options, size_t num_ops)
-      : options_(options), memory_(nullptr, [](std::byte*) {}), steps_(num_ops) {}
-
-  absl::Status PlaceBuffers(const ModelGraph& graph, const Schedule& schedule,
-                            const Device& device);
-  absl::Status MakeOps(const ModelGraph& graph, const Schedule& schedule, OpFactory& factory);
+  void PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
+  absl::Status MakeOps(const ModelGraph& graph, const Schedule& schedule, const OpTable& ops,
+                       OpContext* context);
 
   const PassOptions options_;
-  DeviceMemory memory_;
+  const PassBuffers buffers_;
+  const MemoryPlan plan_;
   std::vector<Step> steps_;
   std::unique_ptr<Loss> loss_;
+  Loss::Args loss_args_;
   TensorView scores_;
   bool scores_are_features_ = false;
   MutableTensorView scores_gradient_;

@@ -1,134 +1,154 @@
 #include "worker/tower/tower_group.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "worker/tower/staging.h"
 
 namespace lockstep::worker {
-namespace {
-
-// to = (from[0] + from[1] + ...) / number, element by element in this order.
-void Mean(const std::vector<std::vector<MutableTensorView>>& by_tower, int variable,
-          std::span<float> to) {
-  const float scale = 1.0f / static_cast<float>(by_tower.size());
-  std::span<const float> sum = by_tower[0][variable].as<float>();
-  for (size_t tower = 1; tower < by_tower.size(); ++tower) {
-    const std::span<const float> term = by_tower[tower][variable].as<float>();
-    for (size_t i = 0; i < to.size(); ++i) to[i] = sum[i] + term[i];
-    sum = to;
-  }
-  for (float& element : to) element *= scale;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<TowerGroup>> TowerGroup::Create(const ModelGraph& graph,
+                                                               Device* device, const OpTable& ops,
                                                                const TowerGroupOptions& options) {
-  if (options.towers < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("towers: expected at least 1, got ", options.towers));
+  const int count = options.reducer.towers;
+  if (count < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("towers: expected at least 1, got ", count));
   }
-  std::vector<std::unique_ptr<Tower>> towers(options.towers);
+  const TowerOptions tower_options{.batches = {options.batch_per_tower},
+                                   .row_examples = options.batch_per_tower * count,
+                                   .own_gradients = count > 1,
+                                   .background = count > 1};
+  std::vector<std::unique_ptr<Tower>> towers(count);
   for (std::unique_ptr<Tower>& tower : towers) {
-    LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, {.batch = options.batch_per_tower,
-                                                           .threads = options.threads_per_tower}));
+    LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, device, ops, tower_options));
   }
-  return std::unique_ptr<TowerGroup>(new TowerGroup(std::move(towers), graph));
+  // One late tower delays them all.
+  const TowerDelay& delay = options.delay;
+  if (delay.sleep > absl::ZeroDuration() || delay.stall > absl::ZeroDuration()) {
+    towers[0] = std::make_unique<DelayedTower>(std::move(towers[0]), delay);
+  }
+  std::unique_ptr<TowerGroup> group(new TowerGroup(graph, device, std::move(towers)));
+  LOCKSTEP_RETURN_IF_ERROR(group->PrepareReduction(ops, graph, options.reducer));
+  return group;
 }
 
-TowerGroup::TowerGroup(std::vector<std::unique_ptr<Tower>> towers, const ModelGraph& graph)
-    : towers_(std::move(towers)), finished_(towers_.size()) {
-  if (size() == 1) return;
-  for (const ModelVariable& variable : graph.variables()) frozen_.push_back(variable.frozen);
-  memory_.resize(towers_.size());
-  gradients_.resize(towers_.size());
-  for (int tower = 0; tower < size(); ++tower) {
-    memory_[tower].resize(graph.variables().size());
-    gradients_[tower].resize(graph.variables().size());
-  }
-  for (int tower = 0; tower < size(); ++tower) {
-    threads_.emplace_back([this, tower] { Work(tower); });
+TowerGroup::TowerGroup(const ModelGraph& graph, Device* device,
+                       std::vector<std::unique_ptr<Tower>> towers)
+    : device_(device),
+      towers_(std::move(towers)),
+      by_tower_(towers_.size()),
+      of_variable_(towers_.size()),
+      reduced_(graph.variables().size()) {
+  for (int variable = static_cast<int>(graph.variables().size()) - 1; variable >= 0; --variable) {
+    if (!graph.variables()[variable].frozen) descending_.push_back(variable);
   }
 }
 
-TowerGroup::~TowerGroup() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
+absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& graph,
+                                          const ReducerOptions& options) {
+  device_->MakeCurrent();
+  LOCKSTEP_ASSIGN_OR_RETURN(stream_, device_->CreateStream({}));
+  LOCKSTEP_ASSIGN_OR_RETURN(finished_, device_->CreateEvent());
+  for (size_t variable = 0; variable < graph.variables().size(); ++variable) {
+    LOCKSTEP_ASSIGN_OR_RETURN(copied_.emplace_back(), device_->CreateEvent());
   }
-  for (std::thread& thread : threads_) thread.join();
+  LOCKSTEP_ASSIGN_OR_RETURN(context_, ops.CreateContext(device_));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      reducer_, MakeReducer(options, graph, device_, ops, context_.get(), stream_.get()));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<float> TowerGroup::Train(std::span<const Batch> batches,
                                         const VariableValues& variables,
                                         std::span<const MutableTensorView> gradients,
-                                        uint64_t random_key, const Tower::GradientReady& ready) {
+                                        uint64_t random_key, const GradientReady& ready) {
   LOCKSTEP_CHECK(batches.size() == towers_.size());
-  if (size() == 1) return towers_[0]->Train(batches[0], variables, gradients, random_key, ready);
-  FitGradients(gradients);
-  {
-    absl::MutexLock lock(&mutex_);
-    step_ = {batches, variables, random_key};
-    std::fill(finished_.begin(), finished_.end(), 0);
-    ++steps_started_;
-  }
-  // Towers finish variables from the last, which is the loss, to the first.
-  int announced = 0;
-  for (int variable = static_cast<int>(gradients.size()) - 1; variable >= 0; --variable) {
-    if (frozen_[variable]) continue;
-    WaitForVariables(++announced);
-    Mean(gradients_, variable, gradients[variable].as<float>());
-    ready({&variable, 1});
-  }
+  absl::Status status = EnqueueTowers(batches, variables, gradients, random_key);
+  if (status.ok()) status = EnqueueReduction(gradients);
+  if (status.ok()) status = Announce(ready);
+  status.Update(Finish());
+  if (!status.ok()) return status;
   return gradients.back().as<float>()[0];
 }
 
-void TowerGroup::FitGradients(std::span<const MutableTensorView> wanted) {
-  for (int tower = 0; tower < size(); ++tower) {
-    for (size_t variable = 0; variable < wanted.size(); ++variable) {
-      const MutableTensorView& like = wanted[variable];
-      Tensor& memory = memory_[tower][variable];
-      if (frozen_[variable]) continue;
-      if (memory.num_bytes() < like.num_bytes()) memory = Tensor(like.dtype, like.shape);
-      gradients_[tower][variable] = {like.dtype, like.shape, memory.data()};
-    }
-  }
-}
-
-void TowerGroup::WaitForVariables(int count) {
-  const auto reached = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return *std::min_element(finished_.begin(), finished_.end()) >= count;
-  };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&reached));
-}
-
-void TowerGroup::Work(int tower) {
-  for (int64_t done = 0;; ++done) {
-    const auto due = [this, done]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stopping_ || steps_started_ > done;
-    };
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&due));
-      if (stopping_) return;
-      step = step_;
-    }
+absl::Status TowerGroup::EnqueueTowers(std::span<const Batch> batches,
+                                       const VariableValues& variables,
+                                       std::span<const MutableTensorView> gradients,
+                                       uint64_t random_key) {
+  for (size_t tower = 0; tower < towers_.size(); ++tower) {
     // Towers drop out independently.
-    const uint64_t key = MixSeeds(step.random_key, static_cast<uint64_t>(tower));
-    const auto ready = [&](std::span<const int> variables) {
-      absl::MutexLock lock(&mutex_);
-      finished_[tower] += static_cast<int>(variables.size());
-    };
-    // The tower of a CPU does not fail.
-    LOCKSTEP_CHECK(towers_[tower]
-                       ->Train(step.batches[tower], step.variables, gradients_[tower], key, ready)
-                       .ok());
+    const uint64_t key =
+        towers_.size() == 1 ? random_key : MixSeeds(random_key, static_cast<uint64_t>(tower));
+    LOCKSTEP_ASSIGN_OR_RETURN(by_tower_[tower],
+                              towers_[tower]->Train(batches[tower], variables, gradients, key));
   }
+  return absl::OkStatus();
+}
+
+absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gradients) {
+  for (const int variable : descending_) {
+    LOCKSTEP_ASSIGN_OR_RETURN(reduced_[variable], Reduce(variable, gradients[variable]));
+    if (reduced_[variable].ready != nullptr) EnqueueCopy(variable, gradients[variable]);
+  }
+  if (reducer_ == nullptr) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(Event* const rest, reducer_->Finish());
+  for (const int variable : descending_) {
+    if (reduced_[variable].ready != nullptr) continue;
+    reduced_[variable].ready = rest;
+    EnqueueCopy(variable, gradients[variable]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TowerGradient> TowerGroup::Reduce(int variable, const MutableTensorView& host) {
+  for (size_t tower = 0; tower < towers_.size(); ++tower) {
+    of_variable_[tower] = by_tower_[tower][variable];
+  }
+  if (reducer_ == nullptr) return of_variable_[0];
+  return reducer_->Reduce(variable, of_variable_, device_->is_host() ? host : of_variable_[0].view);
+}
+
+void TowerGroup::EnqueueCopy(int variable, const MutableTensorView& host) {
+  TowerGradient& gradient = reduced_[variable];
+  if (gradient.view.data == host.data) return;
+  // What was reduced comes from this stream.
+  if (gradient.ready == by_tower_[0][variable].ready) stream_->WaitFor(gradient.ready);
+  Staging::CopyToHost(gradient.view, host, stream_.get());
+  gradient.ready = copied_[variable].get();
+  stream_->Record(gradient.ready);
+}
+
+absl::Status TowerGroup::Announce(const GradientReady& ready) {
+  // Variables of a layer share the event of their tower.
+  const std::span<const TowerGradient> by_layer = by_tower_[0];
+  group_.clear();
+  for (const int variable : descending_) {
+    if (!group_.empty() && by_layer[group_[0]].ready != by_layer[variable].ready) {
+      LOCKSTEP_RETURN_IF_ERROR(AnnounceGroup(ready));
+    }
+    group_.push_back(variable);
+  }
+  return AnnounceGroup(ready);
+}
+
+absl::Status TowerGroup::AnnounceGroup(const GradientReady& ready) {
+  for (const int variable : group_) {
+    LOCKSTEP_RETURN_IF_ERROR(reduced_[variable].ready->Wait());
+  }
+  ready(group_);
+  group_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status TowerGroup::Finish() {
+  absl::Status status;
+  for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
+  stream_->Record(finished_.get());
+  status.Update(finished_->Wait());
+  return status;
 }
 
 }  // namespace lockstep::worker

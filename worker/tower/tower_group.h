@@ -2,71 +2,82 @@
 // the worker as if one tower had taken all.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
-#include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "common/model/graph.h"
+#include "worker/device/device.h"
+#include "worker/ops/op_table.h"
+#include "worker/tower/delayed_tower.h"
+#include "worker/tower/make_reducer.h"
 #include "worker/tower/tower.h"
+#include "worker/tower/tower_reducer.h"
 
 namespace lockstep::worker {
 
 struct TowerGroupOptions {
-  int towers = 1;
   int64_t batch_per_tower = 0;
-  int threads_per_tower = 1;
+  ReducerOptions reducer;  // and the number of towers
+  TowerDelay delay;        // for trials
 };
 
-// Not thread-safe: one call at a time. A single tower computes on the caller's thread and into the
-// caller's gradients; several have a thread each and gradients of their own.
+// Not thread-safe: one call at a time. On a CPU a single tower computes on the caller's thread and
+// into the caller's gradients; several have a thread each and gradients of their own.
 class TowerGroup {
  public:
-  // Errors as Tower::Create.
-  static absl::StatusOr<std::unique_ptr<TowerGroup>> Create(const ModelGraph& graph,
+  // Errors as Tower::Create. Device and ops outlive the group.
+  static absl::StatusOr<std::unique_ptr<TowerGroup>> Create(const ModelGraph& graph, Device* device,
+                                                            const OpTable& ops,
                                                             const TowerGroupOptions& options);
-  ~TowerGroup();
 
   int size() const { return static_cast<int>(towers_.size()); }
 
-  // As Tower::Train, with batches[t] for tower t, all of one size; `variables` have the rows of all
-  // of them. `gradients` receive the mean over the towers, summed in their order; `ready` is called
-  // on the caller's thread.
+  // Called on the caller's thread as soon as the gradients of these variables (indices into
+  // graph.variables()) are final, those of a layer together: each one that is not frozen once, from
+  // the last to the first.
+  using GradientReady = std::function<void(std::span<const int> variables)>;
+
+  // One training pass with batches[t] on tower t, all of the size that the options tell. Enqueues
+  // the whole step, then waits for one gradient after the other. `variables` have the rows of all
+  // batches. `gradients`, in host memory, receive what Tower::Train tells, reduced over the towers
+  // and clipped. Returns the mean loss. Nothing is under way any more when it returns.
   absl::StatusOr<float> Train(std::span<const Batch> batches, const VariableValues& variables,
                               std::span<const MutableTensorView> gradients, uint64_t random_key,
-                              const Tower::GradientReady& ready);
+                              const GradientReady& ready);
 
  private:
-  // The arguments of a Train in progress, for the towers' threads.
-  struct Step {
-    std::span<const Batch> batches;
-    VariableValues variables;
-    uint64_t random_key = 0;
-  };
+  TowerGroup(const ModelGraph& graph, Device* device, std::vector<std::unique_ptr<Tower>> towers);
+  absl::Status PrepareReduction(const OpTable& ops, const ModelGraph& graph,
+                                const ReducerOptions& options);
 
-  TowerGroup(std::vector<std::unique_ptr<Tower>> towers, const ModelGraph& graph);
-  void Work(int tower);
-  // Gives the towers gradients of these shapes.
-  void FitGradients(std::span<const MutableTensorView> wanted);
-  // Waits until every tower has announced this many variables.
-  void WaitForVariables(int count);
+  absl::Status EnqueueTowers(std::span<const Batch> batches, const VariableValues& variables,
+                             std::span<const MutableTensorView> gradients, uint64_t random_key);
+  // From the last variable to the first: reduction, then the copy to the host.
+  absl::Status EnqueueReduction(std::span<const MutableTensorView> gradients);
+  absl::StatusOr<TowerGradient> Reduce(int variable, const MutableTensorView& host);
+  void EnqueueCopy(int variable, const MutableTensorView& host);
+  absl::Status Announce(const GradientReady& ready);
+  absl::Status AnnounceGroup(const GradientReady& ready);
+  absl::Status Finish();
 
+  Device* const device_;
+  std::vector<int> descending_;         // variables that are not frozen, from the last to the first
+  std::unique_ptr<OpContext> context_;  // of the reducer
+  std::unique_ptr<Stream> stream_;      // for reduction and copies: beside the backward passes
+  std::vector<std::unique_ptr<Event>> copied_;  // by variable
+  std::unique_ptr<Event> finished_;
+  std::unique_ptr<TowerReducer> reducer_;  // may be null
   const std::vector<std::unique_ptr<Tower>> towers_;
-  std::vector<bool> frozen_;  // by variable
-  // By tower and variable; written by the tower's thread, read by the caller's once finished_ says
-  // that a variable is complete. A sparse one grows to the most rows that a step has had.
-  std::vector<std::vector<Tensor>> memory_;
-  std::vector<std::vector<MutableTensorView>> gradients_;  // in memory_
 
-  absl::Mutex mutex_;
-  int64_t steps_started_ ABSL_GUARDED_BY(mutex_) = 0;
-  Step step_ ABSL_GUARDED_BY(mutex_);
-  std::vector<int> finished_ ABSL_GUARDED_BY(mutex_);  // variables of this step, by tower
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;  // last: use all above
+  // Of the step at hand.
+  std::vector<std::span<const TowerGradient>> by_tower_;  // then by variable
+  std::vector<TowerGradient> of_variable_;                // by tower
+  std::vector<TowerGradient> reduced_;                    // by variable
+  std::vector<int> group_;                                // variables that are announced together
 };
 
 }  // namespace lockstep::worker

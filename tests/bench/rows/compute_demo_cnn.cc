@@ -16,7 +16,9 @@
 #include "tests/bench/network_json.h"
 #include "tests/bench/peer_process.h"
 #include "tests/bench/rows/rows.h"
-#include "worker/tower/tower.h"
+#include "worker/device/cpu/cpu_device.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/tower/tower_group.h"
 
 namespace lockstep::bench {
 namespace {
@@ -47,8 +49,9 @@ class OurSide {
   static absl::StatusOr<std::unique_ptr<OurSide>> Create(const DemoModel& demo) {
     const ModelGraph& graph = demo.graph;
     auto side = std::make_unique<OurSide>();
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        side->tower_, worker::Tower::Create(graph, {.batch = demo.batch, .threads = kThreads}));
+    LOCKSTEP_ASSIGN_OR_RETURN(side->towers_,
+                              worker::TowerGroup::Create(graph, &side->device_, worker::cpu::Ops(),
+                                                         {.batch_per_tower = demo.batch}));
     for (const ModelVariable& variable : graph.variables()) {
       side->variables_.emplace_back(variable.dtype, variable.shape);
       FillInitialValue(variable.initializer, 1, variable.name, side->variables_.back().view());
@@ -75,14 +78,16 @@ class OurSide {
   double SecondsFor(int64_t steps) {
     const absl::Duration start = Clock::Real()->Monotonic();
     for (int64_t i = 0; i < steps; ++i) {
-      tower_->Train(batch_, {variable_views_}, gradient_views_, 1, [](std::span<const int>) {})
+      towers_
+          ->Train({&batch_, 1}, {variable_views_}, gradient_views_, 1, [](std::span<const int>) {})
           .value();
     }
     return absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start);
   }
 
  private:
-  std::unique_ptr<worker::Tower> tower_;
+  worker::CpuDevice device_{kThreads};
+  std::unique_ptr<worker::TowerGroup> towers_;
   worker::Batch batch_;
   std::vector<Tensor> variables_;
   std::vector<Tensor> gradients_;

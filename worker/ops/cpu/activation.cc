@@ -1,4 +1,7 @@
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/activation.h"
+
+#include "worker/ops/cpu/cpu_op.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -22,7 +25,7 @@ Algorithms AlgorithmsOf(ActivationKind kind) {
   return {algorithm::eltwise_logistic, algorithm::eltwise_logistic_use_dst_for_bwd};
 }
 
-class ActivationOp : public Op {
+class ActivationOp : public CpuOp {
  public:
   ActivationOp(OneDnn* onednn, const ActivationOptions& options) : options_(options) {
     using Forward = dnnl::eltwise_forward;
@@ -43,13 +46,13 @@ class ActivationOp : public Op {
                   {{DNNL_ARG_DST, shape}, {DNNL_ARG_DIFF_DST, shape}, {DNNL_ARG_DIFF_SRC, shape}});
   }
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     forward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     forward_.Bind(DNNL_ARG_DST, args.output.data);
     forward_.Run();
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     if (!options_.input_gradient) return;
     backward_.Bind(DNNL_ARG_DST, args.output.data);
     backward_.Bind(DNNL_ARG_DIFF_DST, args.output_gradient.data);
@@ -63,10 +66,11 @@ class ActivationOp : public Op {
   Primitive backward_;
 };
 
-}  // namespace
-
 std::unique_ptr<Op> MakeActivation(OneDnn* onednn, const ActivationOptions& options) {
   return std::make_unique<ActivationOp>(onednn, options);
 }
 
+const Registration<&MakeActivation> kActivation;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

@@ -1,16 +1,19 @@
+#include "worker/ops/add.h"
+
 #include <cstring>
 
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/parallel.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class AddOp : public Op {
+class AddOp : public CpuOp {
  public:
   explicit AddOp(const AddOptions& options) : elements_(options.batch * options.elements) {}
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     float* const sum = args.output.as<float>().data();
     const float* first = args.inputs[0].as<float>().data();
     for (size_t input = 1; input < args.inputs.size(); ++input) {
@@ -22,7 +25,7 @@ class AddOp : public Op {
     }
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     for (const MutableTensorView& gradient : args.input_gradients) {
       if (gradient.data == nullptr) continue;
       std::memcpy(gradient.data, args.output_gradient.data, elements_ * sizeof(float));
@@ -33,8 +36,11 @@ class AddOp : public Op {
   const int64_t elements_;
 };
 
+std::unique_ptr<Op> MakeAdd(OneDnn*, const AddOptions& options) {
+  return std::make_unique<AddOp>(options);
+}
+
+const Registration<&MakeAdd> kAdd;
+
 }  // namespace
-
-std::unique_ptr<Op> MakeAdd(const AddOptions& options) { return std::make_unique<AddOp>(options); }
-
 }  // namespace lockstep::worker::cpu

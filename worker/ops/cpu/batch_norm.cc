@@ -1,15 +1,18 @@
+#include "worker/ops/batch_norm.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/layouts.h"
-#include "worker/ops/cpu/ops.h"
 #include "worker/ops/cpu/parallel.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class BatchNormOp : public Op {
+class BatchNormOp : public CpuOp {
   enum Variable { kGamma, kBeta, kMovingMean, kMovingVariance };
 
  public:
@@ -76,7 +79,7 @@ class BatchNormOp : public Op {
     backward_.Bind(DNNL_ARG_VARIANCE, variance_.data());
   }
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     const bool of_batch = args.mode == Mode::kTraining && options_.variable_gradients;
     Primitive& forward = of_batch ? training_ : inference_;
     if (!of_batch) {
@@ -90,7 +93,7 @@ class BatchNormOp : public Op {
     forward.Run();
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     if (!options_.variable_gradients) {
       if (options_.input_gradient) BackwardFrozen(args);
       return;
@@ -150,10 +153,11 @@ class BatchNormOp : public Op {
   Primitive backward_;
 };
 
-}  // namespace
-
 std::unique_ptr<Op> MakeBatchNorm(OneDnn* onednn, const BatchNormOptions& options) {
   return std::make_unique<BatchNormOp>(onednn, options);
 }
 
+const Registration<&MakeBatchNorm> kBatchNorm;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

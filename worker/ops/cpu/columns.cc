@@ -1,18 +1,21 @@
+#include "worker/ops/columns.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/parallel.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class ColumnsOp : public Op {
+class ColumnsOp : public CpuOp {
  public:
   explicit ColumnsOp(const ColumnsOptions& options)
       : options_(options), rows_(options.batch * options.positions) {}
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     const float* const from = args.inputs[0].as<float>().data() + options_.first;
     float* const to = args.output.as<float>().data();
     ForRows(options_.count, [&](int64_t row) {
@@ -21,7 +24,7 @@ class ColumnsOp : public Op {
     });
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     if (!options_.input_gradient) return;
     const float* const from = args.output_gradient.as<float>().data();
     float* const to = args.input_gradients[0].as<float>().data();
@@ -48,10 +51,11 @@ class ColumnsOp : public Op {
   const int64_t rows_;
 };
 
-}  // namespace
-
-std::unique_ptr<Op> MakeColumns(const ColumnsOptions& options) {
+std::unique_ptr<Op> MakeColumns(OneDnn*, const ColumnsOptions& options) {
   return std::make_unique<ColumnsOp>(options);
 }
 
+const Registration<&MakeColumns> kColumns;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

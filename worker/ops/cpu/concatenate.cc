@@ -1,20 +1,23 @@
+#include "worker/ops/concatenate.h"
+
 #include <cstring>
 #include <numeric>
 
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/parallel.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class ConcatenateOp : public Op {
+class ConcatenateOp : public CpuOp {
  public:
   explicit ConcatenateOp(const ConcatenateOptions& options)
       : channels_(options.channels),
         rows_(options.batch * options.positions),
         width_(std::accumulate(channels_.begin(), channels_.end(), int64_t{0})) {}
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     float* const joined = args.output.as<float>().data();
     ForEachRow([&](size_t input, int64_t row, int64_t offset) {
       const float* const from = static_cast<const float*>(args.inputs[input].data);
@@ -23,7 +26,7 @@ class ConcatenateOp : public Op {
     });
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     const float* const joined = args.output_gradient.as<float>().data();
     ForEachRow([&](size_t input, int64_t row, int64_t offset) {
       float* const to = static_cast<float*>(args.input_gradients[input].data);
@@ -54,10 +57,11 @@ class ConcatenateOp : public Op {
   const int64_t width_;
 };
 
-}  // namespace
-
-std::unique_ptr<Op> MakeConcatenate(const ConcatenateOptions& options) {
+std::unique_ptr<Op> MakeConcatenate(OneDnn*, const ConcatenateOptions& options) {
   return std::make_unique<ConcatenateOp>(options);
 }
 
+const Registration<&MakeConcatenate> kConcatenate;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

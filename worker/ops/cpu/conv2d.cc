@@ -1,15 +1,18 @@
 // Convolution by oneDNN. Images stay in rows of channels throughout: its kernels for that layout
 // were measured up to twice as fast as for the blocked one, and nothing large is ever converted.
 // Only the small kernels are, in each pass.
+#include "worker/ops/conv2d.h"
+
 #include "worker/ops/cpu/bias_gradient.h"
 #include "worker/ops/cpu/conv2d_input_gradient.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/layouts.h"
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class Conv2DOp : public Op {
+class Conv2DOp : public CpuOp {
   enum Variable { kKernel, kBias };
 
  public:
@@ -59,7 +62,7 @@ class Conv2DOp : public Op {
     input_gradient_ = Conv2DInputGradient(onednn, options, forward);
   }
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     forward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     forward_.Bind(DNNL_ARG_WEIGHTS, forward_kernel_.Convert(args.variables[kKernel].data));
     if (options_.bias) forward_.Bind(DNNL_ARG_BIAS, args.variables[kBias].data);
@@ -67,7 +70,7 @@ class Conv2DOp : public Op {
     forward_.Run();
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     float* const gradient = args.output_gradient.as<float>().data();
     bias_gradient_.Run(options_.relu ? args.output.as<float>().data() : nullptr, gradient,
                        options_.bias && options_.variable_gradients
@@ -97,10 +100,11 @@ class Conv2DOp : public Op {
   BiasGradient bias_gradient_;
 };
 
-}  // namespace
-
 std::unique_ptr<Op> MakeConv2D(OneDnn* onednn, const Conv2DOptions& options) {
   return std::make_unique<Conv2DOp>(onednn, options);
 }
 
+const Registration<&MakeConv2D> kConv2D;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

@@ -1,13 +1,16 @@
 // Forward and backward by oneDNN's inner product on plain matrices: measured as fast as its blocked
 // layouts, whose kernels would have to be converted in each step.
+#include "worker/ops/dense.h"
+
 #include "worker/ops/cpu/bias_gradient.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/layouts.h"
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class DenseOp : public Op {
+class DenseOp : public CpuOp {
   enum Variable { kKernel, kBias };
 
  public:
@@ -49,7 +52,7 @@ class DenseOp : public Op {
         {{DNNL_ARG_DIFF_SRC, input}, {DNNL_ARG_WEIGHTS, kernel}, {DNNL_ARG_DIFF_DST, output}});
   }
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     forward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     forward_.Bind(DNNL_ARG_WEIGHTS, args.variables[kKernel].data);
     if (options_.bias) forward_.Bind(DNNL_ARG_BIAS, args.variables[kBias].data);
@@ -57,7 +60,7 @@ class DenseOp : public Op {
     forward_.Run();
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     float* const gradient = args.output_gradient.as<float>().data();
     bias_gradient_.Run(options_.relu ? args.output.as<float>().data() : nullptr, gradient,
                        options_.bias && options_.variable_gradients
@@ -85,10 +88,11 @@ class DenseOp : public Op {
   BiasGradient bias_gradient_;
 };
 
-}  // namespace
-
 std::unique_ptr<Op> MakeDense(OneDnn* onednn, const DenseOptions& options) {
   return std::make_unique<DenseOp>(onednn, options);
 }
 
+const Registration<&MakeDense> kDense;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

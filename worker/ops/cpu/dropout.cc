@@ -1,16 +1,19 @@
+#include "worker/ops/dropout.h"
+
 #include <cstring>
 #include <vector>
 
 #include "common/base/philox.h"
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/parallel.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
 constexpr int64_t kPerBlock = 4;  // numbers that one call of the generator gives
 
-class DropoutOp : public Op {
+class DropoutOp : public CpuOp {
  public:
   explicit DropoutOp(const DropoutOptions& options)
       : options_(options),
@@ -18,7 +21,7 @@ class DropoutOp : public Op {
         scale_(1 / (1 - options.rate)),
         kept_(options.training ? (elements_ + kPerBlock - 1) / kPerBlock * kPerBlock : 0) {}
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     const float* const x = args.inputs[0].as<float>().data();
     float* const y = args.output.as<float>().data();
     if (args.mode == Mode::kInference) {
@@ -38,7 +41,7 @@ class DropoutOp : public Op {
     Apply(x, y);
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     if (!options_.input_gradient) return;
     Apply(args.output_gradient.as<float>().data(), args.input_gradients[0].as<float>().data());
   }
@@ -56,10 +59,11 @@ class DropoutOp : public Op {
   std::vector<uint8_t> kept_;
 };
 
-}  // namespace
-
-std::unique_ptr<Op> MakeDropout(const DropoutOptions& options) {
+std::unique_ptr<Op> MakeDropout(OneDnn*, const DropoutOptions& options) {
   return std::make_unique<DropoutOp>(options);
 }
 
+const Registration<&MakeDropout> kDropout;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

@@ -1,22 +1,25 @@
+#include "worker/ops/embedding.h"
+
 #include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
 
 #include "common/base/check.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/held_rows.h"
-#include "worker/ops/cpu/ops.h"
 #include "worker/ops/cpu/parallel.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class EmbeddingOp : public Op {
+class EmbeddingOp : public CpuOp {
  public:
   explicit EmbeddingOp(const EmbeddingOptions& options)
       : options_(options), positions_(options.batch * options.indices), held_(options.rows) {}
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     FindPositions(args.inputs[0].as<float>().data(), args.rows);
     const float* const table = static_cast<const float*>(args.variables[0].data);
     float* const output = args.output.as<float>().data();
@@ -31,7 +34,7 @@ class EmbeddingOp : public Op {
 
   // Each part of the table's rows goes through all occurrences, so that every row is summed in one
   // order.
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     if (!options_.variable_gradients) return;
     const int64_t dim = options_.dim;
     const float* const from = args.output_gradient.as<float>().data();
@@ -88,10 +91,11 @@ class EmbeddingOp : public Op {
   int64_t num_held_ = 0;            // rows of the variable
 };
 
-}  // namespace
-
-std::unique_ptr<Op> MakeEmbedding(const EmbeddingOptions& options) {
+std::unique_ptr<Op> MakeEmbedding(OneDnn*, const EmbeddingOptions& options) {
   return std::make_unique<EmbeddingOp>(options);
 }
 
+const Registration<&MakeEmbedding> kEmbedding;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

@@ -1,50 +1,55 @@
+#include "worker/ops/loss.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "common/base/check.h"
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/cpu_op.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class SoftmaxCrossEntropy : public Loss {
+class SoftmaxCrossEntropy : public CpuLoss {
  public:
   explicit SoftmaxCrossEntropy(const LossOptions& options)
       : batch_(options.batch), classes_(options.outputs) {}
 
-  double Train(TensorView outputs, TensorView labels, MutableTensorView gradient) override {
-    const float* const scores = outputs.as<float>().data();
+  void RunTrain(const Args& args) override {
+    const float* const scores = args.outputs.as<float>().data();
     double loss = 0;
     for (int64_t row = 0; row < batch_; ++row) {
       const float* const z = scores + row * classes_;
-      const int64_t label = LabelOf(labels, row);
+      const int64_t label = LabelOf(args.labels, row);
       const Exponentials sums = Sum(z);
       loss += sums.LossOf(z[label]);
-      if (gradient.data == nullptr) continue;
-      float* const g = static_cast<float*>(gradient.data) + row * classes_;
+      if (args.gradient.data == nullptr) continue;
+      float* const g = static_cast<float*>(args.gradient.data) + row * classes_;
       const float scale = static_cast<float>(1 / (sums.sum * static_cast<double>(batch_)));
       for (int64_t c = 0; c < classes_; ++c) g[c] = std::exp(z[c] - sums.largest) * scale;
       g[label] -= 1 / static_cast<float>(batch_);
     }
-    return loss / static_cast<double>(batch_);
+    args.result.as<float>()[0] = static_cast<float>(loss / static_cast<double>(batch_));
   }
 
-  Sums Evaluate(TensorView outputs, TensorView labels) override {
-    const float* const scores = outputs.as<float>().data();
-    Sums sums;
+  void RunEvaluate(const Args& args) override {
+    const float* const scores = args.outputs.as<float>().data();
+    double loss = 0;
+    int64_t correct = 0;
     for (int64_t row = 0; row < batch_; ++row) {
       const float* const z = scores + row * classes_;
-      const int64_t label = LabelOf(labels, row);
-      sums.loss += Sum(z).LossOf(z[label]);
-      sums.correct += std::max_element(z, z + classes_) == z + label;
+      const int64_t label = LabelOf(args.labels, row);
+      loss += Sum(z).LossOf(z[label]);
+      correct += std::max_element(z, z + classes_) == z + label;
     }
-    return sums;
+    args.result.as<double>()[kLossSum] = loss;
+    args.result.as<double>()[kCorrect] = static_cast<double>(correct);
   }
 
-  void Predict(TensorView outputs, MutableTensorView predictions) override {
-    const float* const scores = outputs.as<float>().data();
-    float* const probabilities = predictions.as<float>().data();
+  void RunPredict(const Args& args) override {
+    const float* const scores = args.outputs.as<float>().data();
+    float* const probabilities = args.result.as<float>().data();
     for (int64_t row = 0; row < batch_; ++row) {
       const float* const z = scores + row * classes_;
       const Exponentials sums = Sum(z);
@@ -81,48 +86,54 @@ class SoftmaxCrossEntropy : public Loss {
   const int64_t classes_;
 };
 
-class L2 : public Loss {
+class L2 : public CpuLoss {
  public:
   explicit L2(const LossOptions& options)
       : batch_(options.batch), elements_(options.batch * options.outputs) {}
 
-  double Train(TensorView outputs, TensorView labels, MutableTensorView gradient) override {
-    if (gradient.data != nullptr) {
-      const std::span<const float> y = outputs.as<float>();
-      const std::span<const float> target = labels.as<float>();
-      const std::span<float> g = gradient.as<float>();
+  void RunTrain(const Args& args) override {
+    if (args.gradient.data != nullptr) {
+      const std::span<const float> y = args.outputs.as<float>();
+      const std::span<const float> target = args.labels.as<float>();
+      const std::span<float> g = args.gradient.as<float>();
       for (int64_t i = 0; i < elements_; ++i) {
         g[i] = (y[i] - target[i]) / static_cast<float>(batch_);
       }
     }
-    return Evaluate(outputs, labels).loss / static_cast<double>(batch_);
+    args.result.as<float>()[0] = static_cast<float>(SumOf(args) / static_cast<double>(batch_));
   }
 
-  Sums Evaluate(TensorView outputs, TensorView labels) override {
-    const std::span<const float> y = outputs.as<float>();
-    const std::span<const float> target = labels.as<float>();
-    Sums sums;
-    for (int64_t i = 0; i < elements_; ++i) {
-      const double difference = static_cast<double>(y[i]) - static_cast<double>(target[i]);
-      sums.loss += difference * difference / 2;
-    }
-    return sums;
+  void RunEvaluate(const Args& args) override {
+    args.result.as<double>()[kLossSum] = SumOf(args);
+    args.result.as<double>()[kCorrect] = 0;
   }
 
-  void Predict(TensorView outputs, MutableTensorView predictions) override {
-    std::memcpy(predictions.data, outputs.data, elements_ * sizeof(float));
+  void RunPredict(const Args& args) override {
+    std::memcpy(args.result.data, args.outputs.data, elements_ * sizeof(float));
   }
 
  private:
+  double SumOf(const Args& args) const {
+    const std::span<const float> y = args.outputs.as<float>();
+    const std::span<const float> target = args.labels.as<float>();
+    double loss = 0;
+    for (int64_t i = 0; i < elements_; ++i) {
+      const double difference = static_cast<double>(y[i]) - static_cast<double>(target[i]);
+      loss += difference * difference / 2;
+    }
+    return loss;
+  }
+
   const int64_t batch_;
   const int64_t elements_;
 };
 
-}  // namespace
-
-std::unique_ptr<Loss> MakeLoss(const LossOptions& options) {
+std::unique_ptr<Loss> MakeLoss(OneDnn*, const LossOptions& options) {
   if (options.kind == LossKind::kL2) return std::make_unique<L2>(options);
   return std::make_unique<SoftmaxCrossEntropy>(options);
 }
 
+const Registration<&MakeLoss> kLoss;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

@@ -6,15 +6,12 @@
 
 namespace lockstep::worker::cpu {
 
-OneDnn::OneDnn(const Device* device)
-    : device_(device),
-      engine_(dnnl::engine::kind::cpu, 0),
-      stream_(engine_),
-      scratch_(nullptr, [](std::byte*) {}) {}
+OneDnn::OneDnn(Device* device)
+    : device_(device), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
 
 void OneDnn::ReserveScratch(size_t bytes) {
   if (bytes <= scratch_size_) return;
-  absl::StatusOr<DeviceMemory> memory = device_->Allocate(bytes);
+  absl::StatusOr<DeviceBuffer> memory = device_->Allocate(bytes);
   if (!memory.ok()) throw std::bad_alloc();
   scratch_ = *std::move(memory);
   scratch_size_ = bytes;
@@ -52,7 +49,7 @@ void Primitive::Run() {
   const dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), onednn_->stream().get(),
                              static_cast<int>(arguments_.size()), arguments_.data());
-  LOCKSTEP_CHECK(status == dnnl_success);
+  if (status != dnnl_success) throw dnnl::error(status, "could not execute a primitive");
 }
 
 Layout::Layout(OneDnn* onednn, const Desc& plain, const Desc& wanted, Use use)

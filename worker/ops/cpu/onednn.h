@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "worker/device/device.h"
+#include "worker/ops/op_table.h"
 
 namespace lockstep::worker::cpu {
 
@@ -21,10 +22,10 @@ inline Desc FloatDesc(const Dims& dims, Tag tag) {
   return Desc(dims, dnnl::memory::data_type::f32, tag);
 }
 
-// What the ops of one factory share. Not thread-safe.
-class OneDnn {
+// What the ops of one tower share. Not thread-safe.
+class OneDnn : public OpContext {
  public:
-  explicit OneDnn(const Device* device);  // outlives this
+  explicit OneDnn(Device* device);  // outlives this
 
   const dnnl::engine& engine() const { return engine_; }
   const dnnl::stream& stream() const { return stream_; }
@@ -34,10 +35,10 @@ class OneDnn {
   void* scratch() const { return scratch_.get(); }
 
  private:
-  const Device* const device_;
+  Device* const device_;
   dnnl::engine engine_;
   dnnl::stream stream_;
-  DeviceMemory scratch_;
+  DeviceBuffer scratch_;
   size_t scratch_size_ = 0;
 };
 
@@ -54,6 +55,7 @@ class Primitive {
                   operands) {}
 
   void Bind(int argument, const void* data);
+  // Throws dnnl::error.
   void Run();
 
   // The scratchpad is ours: oneDNN's own is shared by all primitives made on one thread, so that

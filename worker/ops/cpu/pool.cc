@@ -1,10 +1,13 @@
+#include "worker/ops/pool.h"
+
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/layouts.h"
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-class PoolOp : public Op {
+class PoolOp : public CpuOp {
  public:
   PoolOp(OneDnn* onednn, const PoolOptions& options) : options_(options) {
     using Forward = dnnl::pooling_forward;
@@ -43,13 +46,13 @@ class PoolOp : public Op {
     backward_.Bind(DNNL_ARG_WORKSPACE, places_.get_data_handle());
   }
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     forward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     forward_.Bind(DNNL_ARG_DST, args.output.data);
     forward_.Run();
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     if (!options_.input_gradient) return;
     backward_.Bind(DNNL_ARG_DIFF_SRC, args.input_gradients[0].data);
     backward_.Bind(DNNL_ARG_DIFF_DST, args.output_gradient.data);
@@ -63,10 +66,11 @@ class PoolOp : public Op {
   Primitive backward_;
 };
 
-}  // namespace
-
 std::unique_ptr<Op> MakePool(OneDnn* onednn, const PoolOptions& options) {
   return std::make_unique<PoolOp>(onednn, options);
 }
 
+const Registration<&MakePool> kPool;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

@@ -1,3 +1,5 @@
+#include "worker/ops/synthetic.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -6,8 +8,9 @@
 #include "common/base/clock.h"
 #include "common/base/philox.h"
 #include "common/tensor/non_temporal_copy.h"
-#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/parallel.h"
+#include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -29,17 +32,17 @@ void Fill(std::span<float> elements, float value) {
   FlushStreams();
 }
 
-class SyntheticOp : public Op {
+class SyntheticOp : public CpuOp {
  public:
   explicit SyntheticOp(const SyntheticOptions& options)
       : options_(options), input_bytes_(options.batch * options.elements * sizeof(float)) {}
 
-  void Forward(const ForwardArgs& args) override {
+  void RunForward(const ForwardArgs& args) override {
     std::memcpy(args.output.data, args.inputs[0].data, input_bytes_);
     random_key_ = args.random_key;
   }
 
-  void Backward(const BackwardArgs& args) override {
+  void RunBackward(const BackwardArgs& args) override {
     if (options_.input_gradient) {
       std::memcpy(args.input_gradients[0].data, args.output_gradient.data, input_bytes_);
     }
@@ -69,10 +72,11 @@ class SyntheticOp : public Op {
   uint64_t random_key_ = 0;  // of the last Forward
 };
 
-}  // namespace
-
-std::unique_ptr<Op> MakeSynthetic(const SyntheticOptions& options) {
+std::unique_ptr<Op> MakeSynthetic(OneDnn*, const SyntheticOptions& options) {
   return std::make_unique<SyntheticOp>(options);
 }
 
+const Registration<&MakeSynthetic> kSynthetic;
+
+}  // namespace
 }  // namespace lockstep::worker::cpu

@@ -17,9 +17,9 @@ namespace lockstep::worker {
 namespace {
 
 TEST_CASE("memory of the CPU is aligned, and too much of it is an error with a remedy") {
-  const CpuDevice device(2);
+  CpuDevice device(2);
   for (size_t bytes : {0, 1, 63, 64, 1000}) {
-    const absl::StatusOr<DeviceMemory> memory = device.Allocate(bytes);
+    const absl::StatusOr<DeviceBuffer> memory = device.Allocate(bytes);
     REQUIRE(memory.ok());
     CHECK(reinterpret_cast<uintptr_t>(memory->get()) % Tensor::kAlignment == 0);
   }

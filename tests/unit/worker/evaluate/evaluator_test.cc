@@ -11,7 +11,9 @@
 #include "tests/unit/worker/evaluate/fakes.h"
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/ps_cluster.h"
+#include "worker/device/cpu/cpu_device.h"
 #include "worker/evaluate/evaluate_range.h"
+#include "worker/ops/cpu/ops.h"
 
 namespace lockstep::worker {
 namespace {
@@ -51,7 +53,10 @@ struct Fixture {
     optimizer.mutable_sgd();
     return optimizer;
   }
-  EvaluatorOptions Options() const { return {.identity = cluster.Identity(0), .batch = kBatch}; }
+  EvaluatorOptions Options() {
+    return {
+        .identity = cluster.Identity(0), .batch = kBatch, .device = &device, .ops = &cpu::Ops()};
+  }
   // The examples [begin, end) with every variable whole.
   Tower::Evaluation Expected(int64_t begin, int64_t end) {
     std::vector<int64_t> all(kTableRows);
@@ -60,11 +65,14 @@ struct Fixture {
     rows[0] = all;
     const auto cache = VariableCache::Create(layout, cluster.data(), cluster.Identity(0));
     REQUIRE((*cache)->Fetch(GlobalStep(0), rows).ok());
-    const auto tower = Tower::Create(graph, {.batch = kBatch, .training = false});
+    const auto tower =
+        Tower::Create(graph, &device, cpu::Ops(),
+                      {.batches = BatchSizes(end - begin, kBatch), .training = false});
     const VariableValues whole{(*cache)->views()};
     return *EvaluateRange(tower->get(), *test_set, whole, begin, end, kBatch);
   }
 
+  CpuDevice device{1};
   const ModelGraph graph;
   const Placement placement;
   const VariableLayout layout;

@@ -58,11 +58,12 @@ class CountingTower final : public Tower {
   explicit CountingTower(int64_t shift = 0, bool classifier = true)
       : shift_(shift), classifier_(classifier) {}
 
-  absl::StatusOr<float> Train(const Batch&, const VariableValues&,
-                              std::span<const MutableTensorView>, uint64_t,
-                              const GradientReady&) override {
+  absl::StatusOr<std::span<const TowerGradient>> Train(const Batch&, const VariableValues&,
+                                                       std::span<const MutableTensorView>,
+                                                       uint64_t) override {
     std::abort();
   }
+  absl::Status Finish() override { return absl::OkStatus(); }
 
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, const VariableValues&) override {
     batches.push_back(batch.size());

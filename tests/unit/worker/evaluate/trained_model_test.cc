@@ -5,6 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "tests/support/temporary_folder.h"
+#include "worker/device/cpu/cpu_device.h"
+#include "worker/ops/cpu/ops.h"
 #include "worker/tower/tower.h"
 
 namespace lockstep::worker {
@@ -92,7 +94,9 @@ TEST_CASE("the loaded model computes what its variables say") {
   const TemporaryFolder root;
   const auto model = TrainedModel::Load(WriteModel(root, {}));
   REQUIRE(model.ok());
-  auto tower = Tower::Create(model->graph, {.batch = 1, .threads = 1, .training = false});
+  CpuDevice device(1);
+  auto tower =
+      Tower::Create(model->graph, &device, cpu::Ops(), {.batches = {1}, .training = false});
   REQUIRE(tower.ok());
   Tensor features(DType::kFloat32, {1, 2});
   features.as<float>()[0] = 0.5f;

@@ -4,13 +4,17 @@
 
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
+#include "worker/ops/activation.h"
+#include "worker/ops/add.h"
+#include "worker/ops/concatenate.h"
+#include "worker/ops/dropout.h"
 
 namespace lockstep::worker {
 namespace {
 
 using reference::Array;
 
-std::unique_ptr<Op> Made(OpFactory::Made<Op> op) {
+std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
   REQUIRE(op.ok());
   return *std::move(op);
 }
@@ -22,12 +26,14 @@ TEST_CASE("activations agree with their references, forward and backward") {
   for (int64_t elements : {int64_t{1}, int64_t{13}, kManyElements}) {
     TestOps ops(2);
     const auto check = [&](ActivationKind kind, Array (*function)(Array)) {
-      const std::unique_ptr<Op> op = Made(ops->MakeActivation({{.batch = 3}, kind, elements}));
+      const std::unique_ptr<Op> op =
+          Made(ops.Make(ActivationOptions{{.batch = 3}, kind, elements}));
       Array x = Array::Random({3, elements}, "x");
       for (double& value : x.values) value *= 4;
-      CheckOp(*op, {x}, {}, 0, [&](const std::vector<Array>& inputs, const std::vector<Array>&) {
-        return function(inputs[0]);
-      });
+      CheckOp(ops, *op, {x}, {}, 0,
+              [&](const std::vector<Array>& inputs, const std::vector<Array>&) {
+                return function(inputs[0]);
+              });
     };
     check(ActivationKind::kRelu, &reference::Relu);
     check(ActivationKind::kTanh, &reference::Tanh);
@@ -41,8 +47,8 @@ TEST_CASE("activations far from zero saturate instead of becoming NaN") {
   x.values = {-200, -50, 50, 200};
   for (auto [kind, low, high] : {std::tuple(ActivationKind::kTanh, -1.0, 1.0),
                                  std::tuple(ActivationKind::kSigmoid, 0.0, 1.0)}) {
-    const std::unique_ptr<Op> op = Made(ops->MakeActivation({{.batch = 1}, kind, 4}));
-    OpRun run({x}, {}, {1, 4});
+    const std::unique_ptr<Op> op = Made(ops.Make(ActivationOptions{{.batch = 1}, kind, 4}));
+    OpRun run(ops, {x}, {}, {1, 4});
     const Array y = run.Forward(*op, Mode::kTraining);
     CHECK(y.values[0] == Approx(low).margin(1e-6));
     CHECK(y.values[3] == Approx(high).margin(1e-6));
@@ -55,10 +61,10 @@ TEST_CASE("dropout keeps the right part, scales it and sends gradients the same 
   constexpr float kRate = 0.3f;
   TestOps ops(2);
   const std::unique_ptr<Op> op =
-      Made(ops->MakeDropout({{.batch = 3}, "drop", kRate, kManyElements}));
+      Made(ops.Make(DropoutOptions{{.batch = 3}, "drop", kRate, kManyElements}));
   Array ones({3, kManyElements});
   std::fill(ones.values.begin(), ones.values.end(), 1.0);
-  OpRun run({ones}, {}, ones.dims);
+  OpRun run(ops, {ones}, {}, ones.dims);
   const Array y = run.Forward(*op, Mode::kTraining, 7);
   int64_t kept = 0;
   int64_t wrong = 0;
@@ -81,8 +87,8 @@ TEST_CASE("dropout's mask follows from key and name, not from threads or history
   const auto masked = [&](int threads, const std::string& name, std::vector<uint64_t> keys) {
     TestOps ops(threads);
     const std::unique_ptr<Op> op =
-        Made(ops->MakeDropout({{.batch = 3}, name, 0.5f, kManyElements}));
-    OpRun run({x}, {}, x.dims);
+        Made(ops.Make(DropoutOptions{{.batch = 3}, name, 0.5f, kManyElements}));
+    OpRun run(ops, {x}, {}, x.dims);
     Array y;
     for (uint64_t key : keys) y = run.Forward(*op, Mode::kTraining, key);
     return y.values;
@@ -96,29 +102,26 @@ TEST_CASE("dropout's mask follows from key and name, not from threads or history
 TEST_CASE("dropout does nothing in inference, and nothing at rate 0") {
   TestOps ops(1);
   const Array x = Array::Random({2, 5}, "x");
-  OpRun run({x}, {}, x.dims);
-  const std::unique_ptr<Op> half = Made(ops->MakeDropout({{.batch = 2}, "half", 0.5f, 5}));
+  OpRun run(ops, {x}, {}, x.dims);
+  const std::unique_ptr<Op> half = Made(ops.Make(DropoutOptions{{.batch = 2}, "half", 0.5f, 5}));
   CHECK(run.Forward(*half, Mode::kInference).values == x.values);
-  const std::unique_ptr<Op> none = Made(ops->MakeDropout({{.batch = 2}, "none", 0.0f, 5}));
+  const std::unique_ptr<Op> none = Made(ops.Make(DropoutOptions{{.batch = 2}, "none", 0.0f, 5}));
   CHECK(run.Forward(*none, Mode::kTraining).values == x.values);
 }
 
 TEST_CASE("add agrees with its reference and may write over its first term") {
   TestOps ops(2);
   for (int64_t elements : {int64_t{3}, kManyElements}) {
-    const std::unique_ptr<Op> op = Made(ops->MakeAdd({{.batch = 2}, elements}));
+    const std::unique_ptr<Op> op = Made(ops.Make(AddOptions{{.batch = 2}, elements}));
     const std::vector<Array> terms = {Array::Random({2, elements}, "a"),
                                       Array::Random({2, elements}, "b"),
                                       Array::Random({2, elements}, "c")};
-    CheckOp(*op, terms, {}, 0, [](const std::vector<Array>& inputs, const std::vector<Array>&) {
-      return reference::Add(inputs);
-    });
-    Tensor sum = reference::ToTensor(terms[0]);
-    const Tensor other = reference::ToTensor(terms[1]);
-    const std::vector<TensorView> inputs = {sum.view(), other.view()};
-    op->Forward({Mode::kTraining, 0, inputs, {}, sum.view()});
-    CHECK(reference::Distance(reference::ToArray(sum.view()),
-                              reference::Add({terms[0], terms[1]})) < 1e-7);
+    CheckOp(ops, *op, terms, {}, 0,
+            [](const std::vector<Array>& inputs, const std::vector<Array>&) {
+              return reference::Add(inputs);
+            });
+    OpRun run(ops, {terms[0], terms[1]}, {}, {2, elements});
+    CHECK(reference::Distance(run.ForwardOver(*op), reference::Add({terms[0], terms[1]})) < 1e-7);
   }
 }
 
@@ -127,13 +130,15 @@ TEST_CASE("concatenate agrees with its reference, on vectors and on images") {
   const auto join = [](const std::vector<Array>& inputs, const std::vector<Array>&) {
     return reference::Concatenate(inputs);
   };
-  const std::unique_ptr<Op> vectors = Made(ops->MakeConcatenate({{.batch = 3}, 1, {2, 1, 4}}));
-  CheckOp(*vectors,
+  const std::unique_ptr<Op> vectors =
+      Made(ops.Make(ConcatenateOptions{{.batch = 3}, 1, {2, 1, 4}}));
+  CheckOp(ops, *vectors,
           {Array::Random({3, 2}, "a"), Array::Random({3, 1}, "b"), Array::Random({3, 4}, "c")}, {},
           0, join);
-  const std::unique_ptr<Op> images = Made(ops->MakeConcatenate({{.batch = 5}, 30 * 31, {3, 5}}));
-  CheckOp(*images, {Array::Random({5, 30, 31, 3}, "a"), Array::Random({5, 30, 31, 5}, "b")}, {}, 0,
-          join);
+  const std::unique_ptr<Op> images =
+      Made(ops.Make(ConcatenateOptions{{.batch = 5}, 30 * 31, {3, 5}}));
+  CheckOp(ops, *images, {Array::Random({5, 30, 31, 3}, "a"), Array::Random({5, 30, 31, 5}, "b")},
+          {}, 0, join);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "worker/ops/loss.h"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -10,7 +12,7 @@ namespace {
 
 using reference::Array;
 
-std::unique_ptr<Loss> Made(OpFactory::Made<Loss> loss) {
+std::unique_ptr<Loss> Made(OpTable::MadeOr<Loss> loss) {
   REQUIRE(loss.ok());
   return *std::move(loss);
 }
@@ -42,19 +44,18 @@ TEST_CASE("softmax cross-entropy agrees with its reference") {
     }
     const auto mean = [&](const Array& x) { return reference::SoftmaxCrossEntropy(x, labels); };
     const std::unique_ptr<Loss> loss =
-        Made(ops->MakeLoss({LossKind::kSoftmaxCrossEntropy, batch, classes}));
+        Made(ops.Make(LossOptions{LossKind::kSoftmaxCrossEntropy, batch, classes}));
     const Tensor outputs = reference::ToTensor(scores);
     const Tensor label_tensor = LabelTensor(labels);
     Tensor gradient(DType::kFloat32, outputs.shape());
-    CHECK(loss->Train(outputs.view(), label_tensor.view(), gradient.view()) ==
-          Approx(mean(scores)).epsilon(1e-6));
+    LossRun run(ops, *loss, outputs, label_tensor);
+    CHECK(run.Train(&gradient) == Approx(mean(scores)).epsilon(1e-6));
     CheckGradient(gradient, scores, mean);
 
-    const Loss::Sums sums = loss->Evaluate(outputs.view(), label_tensor.view());
-    CHECK(sums.loss == Approx(mean(scores) * static_cast<double>(batch)).epsilon(1e-6));
+    CHECK(run.Evaluate()[Loss::kLossSum] ==
+          Approx(mean(scores) * static_cast<double>(batch)).epsilon(1e-6));
 
-    Tensor probabilities(DType::kFloat32, outputs.shape());
-    loss->Predict(outputs.view(), probabilities.view());
+    const Tensor probabilities = run.Predict();
     CHECK(reference::Distance(reference::ToArray(probabilities.view()),
                               reference::Softmax(scores)) < 1e-6);
   }
@@ -64,10 +65,12 @@ TEST_CASE("softmax cross-entropy of huge scores is finite") {
   TestOps ops(1);
   Array scores({2, 3});
   scores.values = {1e30, 0, -1e30, -2000, 1000, 999};
-  const std::unique_ptr<Loss> loss = Made(ops->MakeLoss({LossKind::kSoftmaxCrossEntropy, 2, 3}));
+  const std::unique_ptr<Loss> loss =
+      Made(ops.Make(LossOptions{LossKind::kSoftmaxCrossEntropy, 2, 3}));
   const Tensor outputs = reference::ToTensor(scores);
   Tensor gradient(DType::kFloat32, outputs.shape());
-  const double mean = loss->Train(outputs.view(), LabelTensor({0, 2}).view(), gradient.view());
+  const Tensor labels = LabelTensor({0, 2});
+  const double mean = LossRun(ops, *loss, outputs, labels).Train(&gradient);
   CHECK(mean == Approx((std::log(1 + std::exp(-1.0)) + 1) / 2));
   for (float g : gradient.as<float>()) CHECK(std::isfinite(g));
 }
@@ -76,9 +79,11 @@ TEST_CASE("correct counts the examples whose first largest score is the label's"
   TestOps ops(1);
   Array scores({4, 3});
   scores.values = {1, 2, 3, 3, 2, 1, 5, 5, 0, 5, 5, 0};
-  const std::unique_ptr<Loss> loss = Made(ops->MakeLoss({LossKind::kSoftmaxCrossEntropy, 4, 3}));
+  const std::unique_ptr<Loss> loss =
+      Made(ops.Make(LossOptions{LossKind::kSoftmaxCrossEntropy, 4, 3}));
   const Tensor outputs = reference::ToTensor(scores);
-  CHECK(loss->Evaluate(outputs.view(), LabelTensor({2, 1, 0, 1}).view()).correct == 2);
+  const Tensor labels = LabelTensor({2, 1, 0, 1});
+  CHECK(LossRun(ops, *loss, outputs, labels).Evaluate()[Loss::kCorrect] == 2);
 }
 
 TEST_CASE("L2 loss agrees with its reference") {
@@ -86,16 +91,15 @@ TEST_CASE("L2 loss agrees with its reference") {
   const Array outputs = Array::Random({5, 3}, "outputs");
   const Array targets = Array::Random({5, 3}, "targets");
   const auto mean = [&](const Array& x) { return reference::L2Loss(x, targets); };
-  const std::unique_ptr<Loss> loss = Made(ops->MakeLoss({LossKind::kL2, 5, 3}));
+  const std::unique_ptr<Loss> loss = Made(ops.Make(LossOptions{LossKind::kL2, 5, 3}));
   const Tensor y = reference::ToTensor(outputs);
   const Tensor labels = reference::ToTensor(targets);
   Tensor gradient(DType::kFloat32, y.shape());
-  CHECK(loss->Train(y.view(), labels.view(), gradient.view()) ==
-        Approx(mean(outputs)).epsilon(1e-6));
+  LossRun run(ops, *loss, y, labels);
+  CHECK(run.Train(&gradient) == Approx(mean(outputs)).epsilon(1e-6));
   CheckGradient(gradient, outputs, mean);
-  CHECK(loss->Evaluate(y.view(), labels.view()).loss == Approx(5 * mean(outputs)).epsilon(1e-6));
-  Tensor predictions(DType::kFloat32, y.shape());
-  loss->Predict(y.view(), predictions.view());
+  CHECK(run.Evaluate()[Loss::kLossSum] == Approx(5 * mean(outputs)).epsilon(1e-6));
+  const Tensor predictions = run.Predict();
   CHECK(reference::Distance(reference::ToArray(predictions.view()), outputs) == 0);
 }
 

@@ -3,6 +3,8 @@
 
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
+#include "worker/ops/batch_norm.h"
+#include "worker/ops/pool.h"
 
 namespace lockstep::worker {
 namespace {
@@ -13,7 +15,7 @@ using reference::Sliding;
 constexpr float kEpsilon = 0.001f;
 constexpr float kMomentum = 0.9f;
 
-std::unique_ptr<Op> Made(OpFactory::Made<Op> op) {
+std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
   REQUIRE(op.ok());
   return *std::move(op);
 }
@@ -38,14 +40,15 @@ void CheckBatchNorm(std::vector<int64_t> dims, bool relu) {
   const int64_t channels = dims.back();
   const BatchNormOptions options{{.batch = dims[0]}, x.rows() / dims[0], channels,
                                  kMomentum,          kEpsilon,           relu};
-  const std::unique_ptr<Op> op = Made(ops->MakeBatchNorm(options));
+  const std::unique_ptr<Op> op = Made(ops.Make(options));
   const std::vector<Array> variables = Statistics(channels);
   const auto cut = [&](Array y) { return relu ? reference::Relu(std::move(y)) : y; };
-  CheckOp(*op, {x}, variables, 2, [&](const std::vector<Array>& in, const std::vector<Array>& v) {
-    return cut(reference::Normalise(in[0], reference::MomentsOf(in[0]), v[0], v[1], kEpsilon));
-  });
+  CheckOp(
+      ops, *op, {x}, variables, 2, [&](const std::vector<Array>& in, const std::vector<Array>& v) {
+        return cut(reference::Normalise(in[0], reference::MomentsOf(in[0]), v[0], v[1], kEpsilon));
+      });
 
-  OpRun run({x}, variables, dims);
+  OpRun run(ops, {x}, variables, dims);
   run.Forward(*op, Mode::kTraining);
   run.Backward(*op, Array::Random(dims, "gradient"));
   const reference::Moments moments = reference::MomentsOf(x);
@@ -64,8 +67,8 @@ void CheckBatchNorm(std::vector<int64_t> dims, bool relu) {
   CHECK(reference::Distance(run.Forward(*op, Mode::kInference), wanted) < 1e-5);
   BatchNormOptions forward_only = options;
   forward_only.training = false;
-  CHECK(reference::Distance(run.Forward(*Made(ops->MakeBatchNorm(forward_only)), Mode::kInference),
-                            wanted) < 1e-5);
+  CHECK(reference::Distance(run.Forward(*Made(ops.Make(forward_only)), Mode::kInference), wanted) <
+        1e-5);
 }
 
 struct PoolCase {
@@ -105,8 +108,8 @@ void CheckPools(const PoolCase& c) {
                 << c.stride[1] << (c.same ? ", SAME" : ", VALID"));
   TestOps ops(2);
   for (PoolKind kind : {PoolKind::kMax, PoolKind::kAverage}) {
-    const std::unique_ptr<Op> op = Made(ops->MakePool(OptionsOf(c, kind)));
-    CheckOp(*op, {Array::Random({c.batch, c.height, c.width, c.channels}, "x")}, {}, 0,
+    const std::unique_ptr<Op> op = Made(ops.Make(OptionsOf(c, kind)));
+    CheckOp(ops, *op, {Array::Random({c.batch, c.height, c.width, c.channels}, "x")}, {}, 0,
             [&](const std::vector<Array>& x, const std::vector<Array>&) {
               return kind == PoolKind::kMax
                          ? reference::MaxPool(x[0], SlidingOf(c, 0), SlidingOf(c, 1))
@@ -129,9 +132,9 @@ TEST_CASE("batch norm of a constant channel puts out beta") {
   Array x({4, 2});
   std::fill(x.values.begin(), x.values.end(), 7.0);
   const std::vector<Array> variables = Statistics(2);
-  OpRun run({x}, variables, x.dims);
+  OpRun run(ops, {x}, variables, x.dims);
   const std::unique_ptr<Op> op =
-      Made(ops->MakeBatchNorm({{.batch = 4}, 1, 2, kMomentum, kEpsilon}));
+      Made(ops.Make(BatchNormOptions{{.batch = 4}, 1, 2, kMomentum, kEpsilon}));
   const Array y = run.Forward(*op, Mode::kTraining);
   for (int64_t i = 0; i < y.size(); ++i) {
     CHECK(y.values[i] == Approx(variables[1].values[i % 2]).margin(1e-5));
@@ -180,8 +183,8 @@ TEST_CASE("a maximum of padding and negative numbers is the negative number") {
   const PoolCase c{.batch = 1, .height = 3, .width = 3, .channels = 1, .same = true};
   Array x({1, 3, 3, 1});
   for (int64_t i = 0; i < 9; ++i) x.values[i] = -1.0 - static_cast<double>(i);
-  OpRun run({x}, {}, {1, 2, 2, 1});
-  const std::unique_ptr<Op> op = Made(ops->MakePool(OptionsOf(c, PoolKind::kMax)));
+  OpRun run(ops, {x}, {}, {1, 2, 2, 1});
+  const std::unique_ptr<Op> op = Made(ops.Make(OptionsOf(c, PoolKind::kMax)));
   CHECK(run.Forward(*op, Mode::kTraining).values == std::vector<double>{-1, -3, -7, -9});
 }
 
@@ -189,8 +192,8 @@ TEST_CASE("of equal maxima the first takes the gradient") {
   TestOps ops(1);
   const PoolCase c{.batch = 1, .height = 2, .width = 2, .channels = 3};
   Array x({1, 2, 2, 3});
-  OpRun run({x}, {}, {1, 1, 1, 3});
-  const std::unique_ptr<Op> op = Made(ops->MakePool(OptionsOf(c, PoolKind::kMax)));
+  OpRun run(ops, {x}, {}, {1, 1, 1, 3});
+  const std::unique_ptr<Op> op = Made(ops.Make(OptionsOf(c, PoolKind::kMax)));
   run.Forward(*op, Mode::kTraining);
   Array gradient({1, 1, 1, 3});
   gradient.values = {1, 2, 3};

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "tests/reference/differences.h"
-#include "worker/ops/cpu/op_factory.h"
 
 namespace lockstep::worker {
 namespace {
@@ -37,47 +36,154 @@ void CheckGradient(const Tensor& got, Array& at, const Objective& objective) {
 
 }  // namespace
 
-TestOps::TestOps(int threads) : device_(threads), factory_(cpu::MakeOpFactory(&device_)) {
-  device_.MakeCurrent();
+TestOps::TestOps(int threads) : TestOps(test::MakeTestDevice(threads)) {}
+
+TestOps::TestOps(std::unique_ptr<Device> device) : device_(std::move(device)) {
+  device_->MakeCurrent();
+  context_ = *cpu::Ops().CreateContext(device_.get());
+  stream_ = *device_->CreateStream({});
+  finished_ = *device_->CreateEvent();
 }
 
-OpRun::OpRun(const std::vector<Array>& input_arrays, const std::vector<Array>& variable_arrays,
-             const std::vector<int64_t>& output_dims)
-    : output(Unset(Shape(absl::MakeConstSpan(output_dims)))) {
+absl::Status TestOps::Finish() {
+  stream_->Record(finished_.get());
+  return finished_->Wait();
+}
+
+OpRun::OpRun(TestOps& ops, const std::vector<Array>& input_arrays,
+             const std::vector<Array>& variable_arrays, const std::vector<int64_t>& output_dims)
+    : output(Unset(Shape(absl::MakeConstSpan(output_dims)))), ops_(ops), staging_(ops.device()) {
   for (const Array& input : input_arrays) inputs.push_back(reference::ToTensor(input));
   for (const Array& variable : variable_arrays) variables.push_back(reference::ToTensor(variable));
-  for (const Tensor& input : inputs) {
-    input_gradients.push_back(Unset(input.shape()));
-    input_views_.push_back(input.view());
+  for (const Tensor& input : inputs) input_gradients.push_back(Unset(input.shape()));
+  for (const Tensor& variable : variables) variable_gradients.push_back(Unset(variable.shape()));
+  const auto add = [this](const std::vector<Tensor>& tensors) {
+    const int first = staging_.AddPlace(0);
+    for (const Tensor& tensor : tensors) staging_.AddPlace(tensor.num_bytes());
+    return first + 1;
+  };
+  inputs_at_ = add(inputs);
+  variables_at_ = add(variables);
+  output_at_ = staging_.AddPlace(output.num_bytes());
+  output_gradient_at_ = staging_.AddPlace(output.num_bytes());
+  input_gradients_at_ = add(input_gradients);
+  variable_gradients_at_ = add(variable_gradients);
+  REQUIRE(staging_.Allocate().ok());
+}
+
+TensorView OpRun::Upload(int place, const Tensor& host) {
+  return *staging_.ToDevice(place, host.view(), ops_.stream());
+}
+
+MutableTensorView OpRun::Upload(int place, Tensor& host) {
+  REQUIRE(staging_.ToDevice(place, host.view(), ops_.stream()).ok());
+  return *staging_.OnDevice(place, host.view());
+}
+
+void OpRun::UploadAll(const std::vector<Tensor>& hosts, int first_place,
+                      std::vector<TensorView>* views) {
+  views->clear();
+  for (const Tensor& host : hosts) {
+    views->push_back(Upload(first_place + static_cast<int>(views->size()), host));
   }
-  for (const Tensor& variable : variables) {
-    variable_gradients.push_back(Unset(variable.shape()));
-    variable_views_.push_back(variable.view());
+}
+
+std::vector<MutableTensorView> OpRun::UploadGradients(std::vector<Tensor>& hosts, int first_place) {
+  std::vector<MutableTensorView> views;
+  for (Tensor& host : hosts) {
+    views.push_back(Upload(first_place + static_cast<int>(views.size()), host));
+  }
+  return views;
+}
+
+void OpRun::Download(const std::vector<MutableTensorView>& views, std::vector<Tensor>& hosts) {
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (views[i].data != nullptr) Staging::CopyToHost(views[i], hosts[i].view(), ops_.stream());
   }
 }
 
 Array OpRun::Forward(Op& op, Mode mode, uint64_t random_key) {
-  op.Forward({mode, random_key, input_views_, variable_views_, output.view(), rows});
+  UploadAll(inputs, inputs_at_, &input_views_);
+  UploadAll(variables, variables_at_, &variable_views_);
+  output_view_ = Upload(output_at_, output);
+  const Op::ForwardArgs args{mode, random_key, input_views_, variable_views_, output_view_, rows};
+  REQUIRE(op.Forward(args, ops_.stream()).ok());
+  Staging::CopyToHost(output_view_, output.view(), ops_.stream());
+  REQUIRE(ops_.Finish().ok());
   return reference::ToArray(output.view());
 }
 
-void OpRun::Backward(Op& op, const Array& output_gradient, bool want_inputs) {
-  std::vector<MutableTensorView> to_inputs;
-  for (Tensor& gradient : input_gradients) {
-    to_inputs.push_back(gradient.view());
-    if (!want_inputs) to_inputs.back().data = nullptr;
-  }
-  std::vector<MutableTensorView> to_variables;
-  for (Tensor& gradient : variable_gradients) to_variables.push_back(gradient.view());
-  Tensor used_up = reference::ToTensor(output_gradient);
-  op.Backward(
-      {input_views_, variable_views_, output.view(), used_up.view(), to_inputs, to_variables});
+Array OpRun::ForwardOver(Op& op) {
+  UploadAll(inputs, inputs_at_, &input_views_);
+  const MutableTensorView first = *staging_.OnDevice(inputs_at_, inputs[0].view());
+  const Op::ForwardArgs args{Mode::kTraining, 0, input_views_, {}, first};
+  REQUIRE(op.Forward(args, ops_.stream()).ok());
+  Staging::CopyToHost(first, inputs[0].view(), ops_.stream());
+  REQUIRE(ops_.Finish().ok());
+  return reference::ToArray(inputs[0].view());
 }
 
-void CheckOp(Op& op, std::vector<Array> inputs, std::vector<Array> variables, size_t differentiated,
-             const ReferenceFunction& reference, bool of_inputs) {
+void OpRun::Backward(Op& op, const Array& output_gradient, bool want_inputs) {
+  Tensor used_up = reference::ToTensor(output_gradient);
+  const MutableTensorView to_use_up = Upload(output_gradient_at_, used_up);
+  std::vector<MutableTensorView> to_inputs = UploadGradients(input_gradients, input_gradients_at_);
+  if (!want_inputs) {
+    for (MutableTensorView& gradient : to_inputs) gradient.data = nullptr;
+  }
+  const std::vector<MutableTensorView> to_variables =
+      UploadGradients(variable_gradients, variable_gradients_at_);
+  const Op::BackwardArgs args{input_views_, variable_views_, output_view_,
+                              to_use_up,    to_inputs,       to_variables};
+  REQUIRE(op.Backward(args, ops_.stream()).ok());
+  Download(to_inputs, input_gradients);
+  Download(to_variables, variable_gradients);
+  REQUIRE(ops_.Finish().ok());
+}
+
+LossRun::LossRun(TestOps& ops, Loss& loss, const Tensor& outputs, const Tensor& labels)
+    : ops_(ops), loss_(loss), outputs_(outputs), labels_(labels) {}
+
+float LossRun::Train(Tensor* gradient) {
+  Tensor mean = Unset(Shape({1}));
+  Run(&Loss::Train, gradient, &mean);
+  return mean.as<float>()[0];
+}
+
+std::vector<double> LossRun::Evaluate() {
+  Tensor sums(DType::kFloat64, Shape({Loss::kNumSums}));
+  Run(&Loss::Evaluate, nullptr, &sums);
+  return {sums.as<double>().begin(), sums.as<double>().end()};
+}
+
+Tensor LossRun::Predict() {
+  Tensor predictions = Unset(outputs_.shape());
+  Run(&Loss::Predict, nullptr, &predictions);
+  return predictions;
+}
+
+void LossRun::Run(absl::Status (Loss::*call)(const Loss::Args&, Stream*), Tensor* gradient,
+                  Tensor* host) {
+  Staging staging(ops_.device());
+  const int outputs = staging.AddPlace(outputs_.num_bytes());
+  const int labels = staging.AddPlace(labels_.num_bytes());
+  const int gradients = staging.AddPlace(outputs_.num_bytes());
+  const int result = staging.AddPlace(host->num_bytes());
+  REQUIRE(staging.Allocate().ok());
+  Loss::Args args;
+  args.outputs = *staging.ToDevice(outputs, outputs_.view(), ops_.stream());
+  args.labels = *staging.ToDevice(labels, labels_.view(), ops_.stream());
+  if (gradient != nullptr) args.gradient = *staging.OnDevice(gradients, gradient->view());
+  args.result = *staging.OnDevice(result, host->view());
+  REQUIRE((loss_.*call)(args, ops_.stream()).ok());
+  if (gradient != nullptr) Staging::CopyToHost(args.gradient, gradient->view(), ops_.stream());
+  Staging::CopyToHost(args.result, host->view(), ops_.stream());
+  REQUIRE(ops_.Finish().ok());
+}
+
+void CheckOp(TestOps& ops, Op& op, std::vector<Array> inputs, std::vector<Array> variables,
+             size_t differentiated, const ReferenceFunction& reference, bool of_inputs) {
   const Array wanted = reference(inputs, variables);
-  OpRun run(inputs, variables, wanted.dims);
+  OpRun run(ops, inputs, variables, wanted.dims);
   CHECK(reference::Distance(run.Forward(op, Mode::kTraining), wanted) < kTolerance);
 
   // Any fixed weights of the outputs make one number of them, whose gradient Backward gives.

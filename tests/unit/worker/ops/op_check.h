@@ -7,29 +7,47 @@
 #include <vector>
 
 #include "tests/reference/array.h"
-#include "worker/device/cpu/cpu_device.h"
-#include "worker/ops/op_factory.h"
+#include "tests/support/test_device.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/ops/loss.h"
+#include "worker/ops/op_table.h"
+#include "worker/tower/staging.h"
 
 namespace lockstep::worker {
 
-// Ops for this many threads, bound to the calling thread.
+// Ops of the test's device for this many threads, and a stream of it.
 class TestOps {
  public:
   explicit TestOps(int threads);
-  OpFactory* operator->() { return factory_.get(); }
+  explicit TestOps(std::unique_ptr<Device> device);
+
+  template <typename Options>
+  OpTable::MadeOr<typename Options::Made> Make(const Options& options) {
+    device_->MakeCurrent();
+    return cpu::Ops().Make(context_.get(), options);
+  }
+
+  Device* device() { return device_.get(); }
+  Stream* stream() { return stream_.get(); }
+  // Waits until all work is done.
+  absl::Status Finish();
 
  private:
-  CpuDevice device_;
-  std::unique_ptr<OpFactory> factory_;
+  const std::unique_ptr<Device> device_;
+  std::unique_ptr<OpContext> context_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> finished_;
 };
 
-// An op with its operands in memory of the right shapes. Results start as NaN, so that what the op
-// leaves out shows.
+// An op with its operands in memory of the right shapes, on the host and on the device. Results
+// start as NaN, so that what the op leaves out shows.
 struct OpRun {
-  OpRun(const std::vector<reference::Array>& inputs, const std::vector<reference::Array>& variables,
-        const std::vector<int64_t>& output_dims);
+  OpRun(TestOps& ops, const std::vector<reference::Array>& inputs,
+        const std::vector<reference::Array>& variables, const std::vector<int64_t>& output_dims);
 
   reference::Array Forward(Op& op, Mode mode, uint64_t random_key = 0);
+  // In training, writing over the first input.
+  reference::Array ForwardOver(Op& op);
   // After Forward. `want_inputs`: whether the gradients of the inputs are asked for.
   void Backward(Op& op, const reference::Array& output_gradient, bool want_inputs = true);
 
@@ -42,8 +60,45 @@ struct OpRun {
   std::vector<Tensor> variable_gradients;
 
  private:
+  // Has it on the device.
+  TensorView Upload(int place, const Tensor& host);
+  MutableTensorView Upload(int place, Tensor& host);
+  void UploadAll(const std::vector<Tensor>& hosts, int first_place, std::vector<TensorView>* views);
+  std::vector<MutableTensorView> UploadGradients(std::vector<Tensor>& hosts, int first_place);
+  void Download(const std::vector<MutableTensorView>& views, std::vector<Tensor>& hosts);
+
+  TestOps& ops_;
+  Staging staging_;
+  int inputs_at_ = 0;  // their first place; likewise
+  int variables_at_ = 0;
+  int output_at_ = 0;
+  int output_gradient_at_ = 0;
+  int input_gradients_at_ = 0;
+  int variable_gradients_at_ = 0;
   std::vector<TensorView> input_views_;
   std::vector<TensorView> variable_views_;
+  MutableTensorView output_view_;
+};
+
+// A loss with its operands on the device.
+class LossRun {
+ public:
+  LossRun(TestOps& ops, Loss& loss, const Tensor& outputs, const Tensor& labels);
+
+  // The mean over the batch.
+  float Train(Tensor* gradient);
+  // [Loss::kNumSums]
+  std::vector<double> Evaluate();
+  Tensor Predict();
+
+ private:
+  // Calls the loss and brings the result to `host`.
+  void Run(absl::Status (Loss::*call)(const Loss::Args&, Stream*), Tensor* gradient, Tensor* host);
+
+  TestOps& ops_;
+  Loss& loss_;
+  const Tensor& outputs_;
+  const Tensor& labels_;
 };
 
 using ReferenceFunction = std::function<reference::Array(
@@ -51,7 +106,8 @@ using ReferenceFunction = std::function<reference::Array(
 
 // CHECKs output and gradients of `op`, made for training; `differentiated`: how many of the
 // variables, from the first, have gradients; `of_inputs`: whether the inputs have.
-void CheckOp(Op& op, std::vector<reference::Array> inputs, std::vector<reference::Array> variables,
-             size_t differentiated, const ReferenceFunction& reference, bool of_inputs = true);
+void CheckOp(TestOps& ops, Op& op, std::vector<reference::Array> inputs,
+             std::vector<reference::Array> variables, size_t differentiated,
+             const ReferenceFunction& reference, bool of_inputs = true);
 
 }  // namespace lockstep::worker

@@ -3,6 +3,8 @@
 
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
+#include "worker/ops/conv2d.h"
+#include "worker/ops/dense.h"
 
 namespace lockstep::worker {
 namespace {
@@ -10,7 +12,7 @@ namespace {
 using reference::Array;
 using reference::Sliding;
 
-std::unique_ptr<Op> Made(OpFactory::Made<Op> op) {
+std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
   REQUIRE(op.ok());
   return *std::move(op);
 }
@@ -19,11 +21,11 @@ void CheckDense(int threads, DenseOptions options) {
   INFO("batch " << options.batch << ", " << options.inputs << " -> " << options.units << ", bias "
                 << options.bias << ", relu " << options.relu << ", threads " << threads);
   TestOps ops(threads);
-  const std::unique_ptr<Op> op = Made(ops->MakeDense(options));
+  const std::unique_ptr<Op> op = Made(ops.Make(options));
   std::vector<Array> variables = {Array::Random({options.inputs, options.units}, "kernel")};
   if (options.bias) variables.push_back(Array::Random({options.units}, "bias"));
-  CheckOp(*op, {Array::Random({options.batch, options.inputs}, "x")}, variables, variables.size(),
-          [&](const std::vector<Array>& x, const std::vector<Array>& v) {
+  CheckOp(ops, *op, {Array::Random({options.batch, options.inputs}, "x")}, variables,
+          variables.size(), [&](const std::vector<Array>& x, const std::vector<Array>& v) {
             const Array y = reference::Dense(x[0], v[0], options.bias ? v[1] : Array());
             return options.relu ? reference::Relu(y) : y;
           });
@@ -71,11 +73,11 @@ void CheckConv(int threads, const ConvCase& c) {
                 << c.stride[0] << "x" << c.stride[1] << (c.same ? ", SAME" : ", VALID") << ", bias "
                 << c.bias << ", relu " << c.relu << ", threads " << threads);
   TestOps ops(threads);
-  const std::unique_ptr<Op> op = Made(ops->MakeConv2D(OptionsOf(c)));
+  const std::unique_ptr<Op> op = Made(ops.Make(OptionsOf(c)));
   std::vector<Array> variables = {
       Array::Random({c.kernel[0], c.kernel[1], c.channels, c.filters}, "kernel")};
   if (c.bias) variables.push_back(Array::Random({c.filters}, "bias"));
-  CheckOp(*op, {Array::Random({c.batch, c.height, c.width, c.channels}, "x")}, variables,
+  CheckOp(ops, *op, {Array::Random({c.batch, c.height, c.width, c.channels}, "x")}, variables,
           variables.size(), [&](const std::vector<Array>& x, const std::vector<Array>& v) {
             const Array y = reference::Conv2D(x[0], v[0], c.bias ? v[1] : Array(), SlidingOf(c, 0),
                                               SlidingOf(c, 1));
@@ -201,9 +203,9 @@ TEST_CASE("conv2d agrees with its reference for odd windows, strides and padding
 TEST_CASE("a first layer leaves the gradient of its input alone") {
   TestOps ops(1);
   DenseOptions dense{{.batch = 2, .input_gradient = false}, 3, 4};
-  OpRun dense_run({Array::Random({2, 3}, "x")},
+  OpRun dense_run(ops, {Array::Random({2, 3}, "x")},
                   {Array::Random({3, 4}, "kernel"), Array::Random({4}, "bias")}, {2, 4});
-  const std::unique_ptr<Op> first = Made(ops->MakeDense(dense));
+  const std::unique_ptr<Op> first = Made(ops.Make(dense));
   dense_run.Forward(*first, Mode::kTraining);
   dense_run.Backward(*first, Array::Random({2, 4}, "gradient"), /*want_inputs=*/false);
   CHECK(dense_run.variable_gradients[0].as<float>()[0] != 0);
@@ -211,9 +213,9 @@ TEST_CASE("a first layer leaves the gradient of its input alone") {
   const ConvCase c{.batch = 2, .height = 4, .width = 4, .channels = 1, .filters = 8};
   Conv2DOptions conv = OptionsOf(c);
   conv.input_gradient = false;
-  OpRun conv_run({Array::Random({2, 4, 4, 1}, "x")},
+  OpRun conv_run(ops, {Array::Random({2, 4, 4, 1}, "x")},
                  {Array::Random({3, 3, 1, 8}, "kernel"), Array::Random({8}, "bias")}, {2, 4, 4, 8});
-  const std::unique_ptr<Op> second = Made(ops->MakeConv2D(conv));
+  const std::unique_ptr<Op> second = Made(ops.Make(conv));
   conv_run.Forward(*second, Mode::kTraining);
   conv_run.Backward(*second, Array::Random({2, 4, 4, 8}, "gradient"), /*want_inputs=*/false);
   CHECK(conv_run.variable_gradients[0].as<float>()[0] != 0);
@@ -224,7 +226,7 @@ TEST_CASE("a library that refuses a convolution is an error that says which op")
   Conv2DOptions options =
       OptionsOf({.batch = 1, .height = 4, .width = 4, .channels = 1, .filters = 1});
   options.output.height = 9;
-  const OpFactory::Made<Op> op = ops->MakeConv2D(options);
+  const OpTable::MadeOr<Op> op = ops.Make(options);
   REQUIRE(absl::IsInternal(op.status()));
   CHECK_THAT(std::string(op.status().message()), Catch::StartsWith("conv2d: oneDNN: "));
 }

@@ -1,3 +1,5 @@
+#include "worker/ops/synthetic.h"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
@@ -14,7 +16,7 @@ using reference::Array;
 // Large enough that two threads share it.
 constexpr int64_t kMany = 50001;
 
-std::unique_ptr<Op> Made(OpFactory::Made<Op> op) {
+std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
   REQUIRE(op.ok());
   return *std::move(op);
 }
@@ -37,14 +39,15 @@ std::vector<float> Gradients(Op& op, OpRun& run, uint64_t key) {
   return numbers;
 }
 
-OpRun RunOfThree() {
-  return OpRun({Array::Random({2, 5}, "x")}, {Array({kMany}), Array({1}), Array({kMany})}, {2, 5});
+OpRun RunOfThree(TestOps& ops) {
+  return OpRun(ops, {Array::Random({2, 5}, "x")}, {Array({kMany}), Array({1}), Array({kMany})},
+               {2, 5});
 }
 
 TEST_CASE("a synthetic layer passes its input and the gradient of its output on") {
   TestOps ops(2);
-  const std::unique_ptr<Op> op = Made(ops->MakeSynthetic({{.batch = 2}, "s", 5}));
-  CheckOp(*op, {Array::Random({2, 5}, "x")}, {Array({kMany})}, 0,
+  const std::unique_ptr<Op> op = Made(ops.Make(SyntheticOptions{{.batch = 2}, "s", 5}));
+  CheckOp(ops, *op, {Array::Random({2, 5}, "x")}, {Array({kMany})}, 0,
           [](const std::vector<Array>& inputs, const std::vector<Array>&) { return inputs[0]; });
 }
 
@@ -53,8 +56,8 @@ TEST_CASE("a synthetic gradient is rewritten in each step, with a number of that
   std::vector<std::vector<float>> by_threads;
   for (int threads : {1, 2}) {
     TestOps ops(threads);
-    const std::unique_ptr<Op> op = Made(ops->MakeSynthetic({{.batch = 2}, "s", 5}));
-    OpRun run = RunOfThree();
+    const std::unique_ptr<Op> op = Made(ops.Make(SyntheticOptions{{.batch = 2}, "s", 5}));
+    OpRun run = RunOfThree(ops);
     by_threads.emplace_back();
     for (uint64_t key : {1, 2, 3}) {
       for (float number : Gradients(*op, run, key)) {
@@ -68,16 +71,16 @@ TEST_CASE("a synthetic gradient is rewritten in each step, with a number of that
   CHECK(by_threads[0] == by_threads[1]);
 
   TestOps ops(1);
-  const std::unique_ptr<Op> other = Made(ops->MakeSynthetic({{.batch = 2}, "other", 5}));
-  OpRun run = RunOfThree();
+  const std::unique_ptr<Op> other = Made(ops.Make(SyntheticOptions{{.batch = 2}, "other", 5}));
+  OpRun run = RunOfThree(ops);
   CHECK(Gradients(*other, run, 1)[0] != by_threads[0][0]);
 }
 
 TEST_CASE("a synthetic gradient is there at the next multiple of its period, not before") {
   constexpr absl::Duration kPeriod = absl::Milliseconds(3);
   TestOps ops(1);
-  const std::unique_ptr<Op> op = Made(ops->MakeSynthetic({{.batch = 2}, "s", 5, kPeriod}));
-  OpRun run = RunOfThree();
+  const std::unique_ptr<Op> op = Made(ops.Make(SyntheticOptions{{.batch = 2}, "s", 5, kPeriod}));
+  OpRun run = RunOfThree(ops);
   for (int i = 0; i < 5; ++i) {
     const absl::Duration before = Clock::Real()->Monotonic();
     for (float number : Gradients(*op, run, i)) CHECK_FALSE(std::isnan(number));
@@ -87,9 +90,9 @@ TEST_CASE("a synthetic gradient is there at the next multiple of its period, not
 
 TEST_CASE("a frozen synthetic layer writes nothing") {
   TestOps ops(1);
-  const std::unique_ptr<Op> op = Made(ops->MakeSynthetic(
-      {{.batch = 2, .variable_gradients = false}, "s", 5, absl::InfiniteDuration()}));
-  OpRun run = RunOfThree();
+  const std::unique_ptr<Op> op = Made(ops.Make(SyntheticOptions{
+      {.batch = 2, .variable_gradients = false}, "s", 5, absl::InfiniteDuration()}));
+  OpRun run = RunOfThree(ops);
   for (float number : Gradients(*op, run, 1)) CHECK(std::isnan(number));
 }
 

@@ -14,8 +14,10 @@
 #include "common/config/text_proto.h"
 #include "common/job/example_spec.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/test_device.h"
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/ps_cluster.h"
+#include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -180,8 +182,11 @@ class ClickJob {
                         .towers = options_.towers});
     if (!opened.ok()) return opened.status();
     NotingPipeline pipeline(*std::move(opened), &batches_[worker]);
+    const std::unique_ptr<Device> device = lockstep::test::MakeTestDevice(1);
     const auto towers = TowerGroup::Create(
-        graph_, {.towers = static_cast<int>(options_.towers), .batch_per_tower = options_.batch});
+        graph_, device.get(), cpu::Ops(),
+        {.batch_per_tower = options_.batch,
+         .reducer = {.towers = static_cast<int>(options_.towers), .sum = options_.sum_towers}});
     if (!towers.ok()) return towers.status();
     BatchRows rows(graph_);
     std::unique_ptr<Timeline> timeline;
@@ -198,7 +203,6 @@ class ClickJob {
     training.first_step =
         GlobalStep(options_.asynchronous ? options_.start / options_.workers : options_.start);
     training.random_seed = MixSeeds(3, worker);
-    training.sum_towers = options_.sum_towers;
     training.timeline = timeline.get();
     absl::Status end = StepRunner(training, layout_, strategy.get(), towers->get(), &pipeline,
                                   &rows, &progress_[worker])

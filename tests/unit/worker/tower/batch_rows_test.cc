@@ -6,12 +6,12 @@
 #include "common/base/philox.h"
 #include "common/job/example_spec.h"
 #include "tests/unit/worker/tower/models.h"
-#include "worker/tower/tower_group.h"
+#include "tests/unit/worker/tower/test_tower.h"
 
 namespace lockstep::worker {
 namespace {
 
-const Tower::GradientReady kNobody = [](std::span<const int>) {};
+const TowerGroup::GradientReady kNobody = [](std::span<const int>) {};
 
 int VariableNamed(const ModelGraph& graph, const std::string& name) {
   for (size_t v = 0; v < graph.variables().size(); ++v) {
@@ -118,7 +118,7 @@ TEST_CASE("what a model expects of its data tells the columns that are row indic
 
 TEST_CASE("a tower that is given only the rows of its batch computes the same bits") {
   const ModelGraph graph = GraphOf(kWideAndDeep);
-  const std::unique_ptr<Tower> tower = *Tower::Create(graph, {.batch = 2, .threads = 1});
+  TestTower tower(graph, {.batches = {2}, .whole_tables = true});
   BatchRows batch_rows(graph);
   for (int64_t first : {0, 2, 4}) {
     std::vector<Batch> batch;
@@ -126,12 +126,11 @@ TEST_CASE("a tower that is given only the rows of its batch computes the same bi
     batch_rows.Collect(batch);
     Operands whole(graph);
     const float loss =
-        tower->Train(batch[0], {whole.variable_views}, whole.gradient_views, 1, kNobody).value();
+        tower.Train(batch[0], {whole.variable_views}, whole.gradient_views, 1, kNobody);
     Operands dense(graph);
     PartOperands part(graph, &dense, batch_rows.rows());
     CHECK(loss ==
-          tower->Train(batch[0], {part.views, batch_rows.rows()}, part.gradient_views, 1, kNobody)
-              .value());
+          tower.Train(batch[0], {part.views, batch_rows.rows()}, part.gradient_views, 1, kNobody));
     CHECK(tower->Evaluate(batch[0], {part.views, batch_rows.rows()}).value().loss_sum ==
           tower->Evaluate(batch[0], {whole.variable_views}).value().loss_sum);
     for (size_t v = 0; v < graph.variables().size(); ++v) {
@@ -155,9 +154,8 @@ TEST_CASE("a tower that is given only the rows of its batch computes the same bi
 TEST_CASE("towers share the rows of all their batches, few or many") {
   const ModelGraph graph = GraphOf(kWideAndDeep);
   constexpr int kTowers = 3;
-  const std::unique_ptr<TowerGroup> group =
-      *TowerGroup::Create(graph, {.towers = kTowers, .batch_per_tower = 2});
-  const std::unique_ptr<Tower> alone = *Tower::Create(graph, {.batch = 2});
+  TestGroup group(graph, {.batch_per_tower = 2, .reducer = {.towers = kTowers}});
+  TestTower alone(graph, {.batches = {2}, .whole_tables = true});
   BatchRows batch_rows(graph);
   for (int64_t step = 0; step < 6; ++step) {
     std::vector<Batch> batches;
@@ -181,10 +179,8 @@ TEST_CASE("towers share the rows of all their batches, few or many") {
     for (int t = 0; t < kTowers; ++t) {
       each.emplace_back(graph);
       parts.emplace_back(graph, &each.back(), batch_rows.rows());
-      alone
-          ->Train(batches[t], {parts.back().views, batch_rows.rows()}, parts.back().gradient_views,
-                  1, kNobody)
-          .value();
+      alone.Train(batches[t], {parts.back().views, batch_rows.rows()}, parts.back().gradient_views,
+                  1, kNobody);
     }
     for (size_t v = 0; v < graph.variables().size(); ++v) {
       const std::span<const float> got = mean.gradient_views[v].as<float>();
@@ -202,8 +198,7 @@ TEST_CASE("several towers leave out what is frozen") {
   std::string text = kWideAndDeep;
   text.insert(text.find("name: \"deep\""), "frozen: true ");
   const ModelGraph graph = GraphOf(text);
-  const std::unique_ptr<TowerGroup> group =
-      *TowerGroup::Create(graph, {.towers = 2, .batch_per_tower = 3});
+  TestGroup group(graph, {.batch_per_tower = 3, .reducer = {.towers = 2}});
   std::vector<Batch> batches;
   for (int t = 0; t < 2; ++t) batches.push_back(BatchOf(graph, 3, t * 3));
   Operands operands(graph);

@@ -5,19 +5,12 @@
 
 #include "common/base/philox.h"
 #include "tests/unit/worker/tower/models.h"
+#include "tests/unit/worker/tower/test_tower.h"
 
 namespace lockstep::worker {
 namespace {
 
 using reference::Array;
-
-std::unique_ptr<TowerGroup> Made(const ModelGraph& graph, const TowerGroupOptions& options) {
-  absl::StatusOr<std::unique_ptr<TowerGroup>> group = TowerGroup::Create(graph, options);
-  INFO(group.status());
-  REQUIRE(group.ok());
-  REQUIRE((*group)->size() == options.towers);
-  return *std::move(group);
-}
 
 std::vector<Batch> BatchesOf(const ModelGraph& graph, int towers, int64_t per_tower) {
   std::vector<Batch> batches;
@@ -25,20 +18,18 @@ std::vector<Batch> BatchesOf(const ModelGraph& graph, int towers, int64_t per_to
   return batches;
 }
 
-const Tower::GradientReady kIgnore = [](std::span<const int>) {};
+const TowerGroup::GradientReady kIgnore = [](std::span<const int>) {};
 
 TEST_CASE("towers with parts of a batch do what one tower does with the whole") {
   const ModelGraph graph = GraphOf(kLeNet);
   Operands whole(graph);
-  const std::unique_ptr<TowerGroup> one =
-      Made(graph, {.towers = 1, .batch_per_tower = 12, .threads_per_tower = 1});
+  TestGroup one(graph, {.batch_per_tower = 12, .reducer = {.towers = 1}}, 1);
   const float loss =
       one->Train(BatchesOf(graph, 1, 12), {whole.variable_views}, whole.gradient_views, 1, kIgnore)
           .value();
   for (int towers : {2, 3, 4}) {
     Operands parts(graph);
-    const std::unique_ptr<TowerGroup> group =
-        Made(graph, {.towers = towers, .batch_per_tower = 12 / towers, .threads_per_tower = 1});
+    TestGroup group(graph, {.batch_per_tower = 12 / towers, .reducer = {.towers = towers}}, 1);
     CHECK(group
               ->Train(BatchesOf(graph, towers, 12 / towers), {parts.variable_views},
                       parts.gradient_views, 1, kIgnore)
@@ -54,15 +45,13 @@ TEST_CASE("towers with parts of a batch do what one tower does with the whole") 
 TEST_CASE("the mean over towers is their sum in order, for statistics too") {
   const ModelGraph graph = GraphOf(kResidual);
   constexpr int kTowers = 3;
-  const std::unique_ptr<TowerGroup> group =
-      Made(graph, {.towers = kTowers, .batch_per_tower = 4, .threads_per_tower = 2});
+  TestGroup group(graph, {.batch_per_tower = 4, .reducer = {.towers = kTowers}}, 2);
   const std::vector<Batch> batches = BatchesOf(graph, kTowers, 4);
-  const std::unique_ptr<Tower> tower = *Tower::Create(graph, {.batch = 4, .threads = 2});
+  TestTower tower(graph, {.batches = {4}}, 2);
   std::vector<Operands> alone;
   for (int t = 0; t < kTowers; ++t) {
     alone.emplace_back(graph);
-    tower->Train(batches[t], {alone[t].variable_views}, alone[t].gradient_views, 1, kIgnore)
-        .value();
+    tower.Train(batches[t], {alone[t].variable_views}, alone[t].gradient_views, 1, kIgnore);
   }
   // Again and again: the threads keep nothing of the step before.
   for (int step = 0; step < 20; ++step) {
@@ -83,8 +72,7 @@ TEST_CASE("the mean over towers is their sum in order, for statistics too") {
 TEST_CASE("means are announced in order, complete, on the caller's thread") {
   const ModelGraph graph = GraphOf(kResidual);
   for (int towers : {1, 2}) {
-    const std::unique_ptr<TowerGroup> group =
-        Made(graph, {.towers = towers, .batch_per_tower = 4, .threads_per_tower = 1});
+    TestGroup group(graph, {.batch_per_tower = 4, .reducer = {.towers = towers}}, 1);
     Operands operands(graph);
     std::vector<int> announced;
     std::vector<Tensor> at_the_time;
@@ -127,26 +115,27 @@ TEST_CASE("towers drop out independently of one another") {
       softmax_cross_entropy {}
     }
   )pb");
-  const std::unique_ptr<TowerGroup> group =
-      Made(graph, {.towers = 2, .batch_per_tower = 2, .threads_per_tower = 1});
+  TestGroup group(graph, {.batch_per_tower = 2, .reducer = {.towers = 2}}, 1);
   std::vector<Batch> same;
   for (int t = 0; t < 2; ++t) same.push_back(BatchOf(graph, 2));
   Operands both(graph);
   const float mean =
       group->Train(same, {both.variable_views}, both.gradient_views, 5, kIgnore).value();
   Operands alone(graph);
-  const std::unique_ptr<Tower> tower = *Tower::Create(graph, {.batch = 2});
+  TestTower tower(graph, {.batches = {2}});
   const float first =
-      tower->Train(same[0], {alone.variable_views}, alone.gradient_views, MixSeeds(5, 0), kIgnore)
-          .value();
+      tower.Train(same[0], {alone.variable_views}, alone.gradient_views, MixSeeds(5, 0), kIgnore);
   CHECK(mean != Approx(first).epsilon(1e-6));
 }
 
 TEST_CASE("a group of no towers is refused, and so is a batch of nothing") {
   const ModelGraph graph = GraphOf(kLeNet);
-  CHECK(absl::IsInvalidArgument(
-      TowerGroup::Create(graph, {.towers = 0, .batch_per_tower = 1}).status()));
-  CHECK(absl::IsInvalidArgument(TowerGroup::Create(graph, {.towers = 2}).status()));
+  const std::unique_ptr<Device> device = test::MakeTestDevice(1);
+  const auto create = [&](const TowerGroupOptions& options) {
+    return TowerGroup::Create(graph, device.get(), cpu::Ops(), options).status();
+  };
+  CHECK(absl::IsInvalidArgument(create({.batch_per_tower = 1, .reducer = {.towers = 0}})));
+  CHECK(absl::IsInvalidArgument(create({.reducer = {.towers = 2}})));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "tests/reference/layers.h"
 #include "tests/reference/model.h"
 #include "tests/unit/worker/tower/models.h"
+#include "tests/unit/worker/tower/test_tower.h"
 
 // Memory that cannot be had is an error here, not the end of the process as sanitizers have it.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
@@ -18,23 +19,16 @@ namespace {
 
 using reference::Array;
 
-std::unique_ptr<Tower> Made(const ModelGraph& graph, const TowerOptions& options) {
-  absl::StatusOr<std::unique_ptr<Tower>> tower = Tower::Create(graph, options);
-  INFO(tower.status());
-  REQUIRE(tower.ok());
-  return *std::move(tower);
-}
-
-const Tower::GradientReady kIgnore = [](std::span<const int>) {};
+const TowerGroup::GradientReady kIgnore = [](std::span<const int>) {};
 
 // Trains once and compares loss, gradients and new statistics with the reference.
-void CheckTraining(const ModelGraph& graph, Tower& tower, int64_t batch_size) {
+void CheckTraining(const ModelGraph& graph, TestTower& tower, int64_t batch_size) {
   const Batch batch = BatchOf(graph, batch_size);
   Operands operands(graph);
   std::vector<Array> variables = VariablesOf(graph);
   const auto mean_loss = [&] { return reference::MeanLoss(graph, variables, batch, true); };
   const float loss =
-      tower.Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore).value();
+      tower.Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore);
   CHECK(loss == Approx(mean_loss()).epsilon(1e-5));
   CHECK(operands.gradients.back().as<float>()[0] == loss);
   for (size_t v = 0; v < variables.size(); ++v) {
@@ -58,8 +52,8 @@ TEST_CASE("a tower's loss and gradients are those of the model") {
     const ModelGraph graph = GraphOf(text);
     INFO(text);
     for (int threads : {1, 2}) {
-      const std::unique_ptr<Tower> tower = Made(graph, {.batch = 5, .threads = threads});
-      CheckTraining(graph, *tower, 5);
+      TestTower tower(graph, {.batches = {5}}, threads);
+      CheckTraining(graph, tower, 5);
     }
   }
 }
@@ -78,21 +72,19 @@ ModelGraph PartlyFrozen() {
 
 TEST_CASE("a model with frozen layers has the loss and gradients of its other variables") {
   const ModelGraph graph = PartlyFrozen();
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 5, .threads = 2});
-  CheckTraining(graph, *tower, 5);
+  TestTower tower(graph, {.batches = {5}}, 2);
+  CheckTraining(graph, tower, 5);
 }
 
 TEST_CASE("frozen variables are not announced and their gradients not written") {
   const ModelGraph graph = PartlyFrozen();
   Operands operands(graph);
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
+  TestTower tower(graph, {.batches = {3}});
   std::vector<std::string> announced;
-  tower
-      ->Train(BatchOf(graph, 3), {operands.variable_views}, operands.gradient_views, 1,
+  tower.Train(BatchOf(graph, 3), {operands.variable_views}, operands.gradient_views, 1,
               [&](std::span<const int> variables) {
                 for (const int v : variables) announced.push_back(graph.variables()[v].name);
-              })
-      .value();
+              });
   CHECK(announced == std::vector<std::string>{"train/loss", "fc/bias", "fc/kernel", "right/kernel",
                                               "norm/moving_variance", "norm/moving_mean",
                                               "norm/beta", "norm/gamma", "stem/kernel"});
@@ -114,14 +106,14 @@ TEST_CASE("a model that is frozen as a whole has its loss alone") {
       softmax_cross_entropy {}
     }
   )pb");
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
-  CheckTraining(graph, *tower, 3);
+  TestTower tower(graph, {.batches = {3}});
+  CheckTraining(graph, tower, 3);
 }
 
 TEST_CASE("a tower takes smaller batches than its largest, in any order") {
   const ModelGraph graph = GraphOf(kResidual);
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 6});
-  for (int64_t size : {6, 2, 5, 6, 5, 1}) CheckTraining(graph, *tower, size);
+  TestTower tower(graph, {.batches = {6, 2, 5, 1}});
+  for (int64_t size : {6, 2, 5, 6, 5, 1}) CheckTraining(graph, tower, size);
 }
 
 TEST_CASE("a model that only scores its input has a loss and nothing to train") {
@@ -136,8 +128,8 @@ TEST_CASE("a model that only scores its input has a loss and nothing to train") 
       softmax_cross_entropy {}
     }
   )pb");
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 3});
-  CheckTraining(graph, *tower, 3);
+  TestTower tower(graph, {.batches = {3}});
+  CheckTraining(graph, tower, 3);
 }
 
 TEST_CASE("moving statistics follow the batch with their momentum") {
@@ -152,10 +144,10 @@ TEST_CASE("moving statistics follow the batch with their momentum") {
       softmax_cross_entropy {}
     }
   )pb");
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 8});
+  TestTower tower(graph, {.batches = {8}});
   const Batch batch = BatchOf(graph, 8);
   Operands operands(graph);
-  tower->Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore).value();
+  tower.Train(batch, {operands.variable_views}, operands.gradient_views, 1, kIgnore);
   const reference::Moments moments =
       reference::MomentsOf(reference::ToArray(batch.features.view()));
   for (int c = 0; c < 3; ++c) {
@@ -171,20 +163,18 @@ TEST_CASE("moving statistics follow the batch with their momentum") {
 TEST_CASE("gradients are announced once each, final, from the last variable to the first") {
   for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep}) {
     const ModelGraph graph = GraphOf(text);
-    const std::unique_ptr<Tower> tower = Made(graph, {.batch = 4});
+    TestTower tower(graph, {.batches = {4}});
     const Batch batch = BatchOf(graph, 4);
     Operands operands(graph);
     std::vector<int> announced;
     std::vector<Tensor> at_the_time;
-    tower
-        ->Train(batch, {operands.variable_views}, operands.gradient_views, 1,
+    tower.Train(batch, {operands.variable_views}, operands.gradient_views, 1,
                 [&](std::span<const int> variables) {
                   for (const int variable : variables) {
                     announced.push_back(variable);
                     at_the_time.push_back(operands.gradients[variable].Clone());
                   }
-                })
-        .value();
+                });
     REQUIRE(announced.size() == graph.variables().size());
     for (size_t i = 0; i < announced.size(); ++i) {
       CHECK(announced[i] == static_cast<int>(announced.size() - 1 - i));
@@ -198,13 +188,13 @@ TEST_CASE("the same input gives the same bits, run after run and tower after tow
   const Batch batch = BatchOf(graph, 32);
   Operands first(graph);
   for (int threads : {1, 2}) {
-    const std::unique_ptr<Tower> tower = Made(graph, {.batch = 32, .threads = threads});
-    tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore).value();
+    TestTower tower(graph, {.batches = {32}}, threads);
+    tower.Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore);
     for (int run = 0; run < 5; ++run) {
-      const std::unique_ptr<Tower> other = Made(graph, {.batch = 32, .threads = threads});
+      TestTower other(graph, {.batches = {32}}, threads);
       Operands again(graph);
-      Tower& repeated = run % 2 == 0 ? *tower : *other;
-      repeated.Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore).value();
+      TestTower& repeated = run % 2 == 0 ? tower : other;
+      repeated.Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore);
       for (size_t v = 0; v < first.gradients.size(); ++v) {
         CHECK(SameBits(first.gradients[v], again.gradients[v]));
       }
@@ -219,7 +209,7 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
     const std::vector<Array> variables = VariablesOf(graph);
     Operands operands(graph);
     for (bool training : {false, true}) {
-      const std::unique_ptr<Tower> tower = Made(graph, {.batch = 7, .training = training});
+      TestTower tower(graph, {.batches = {7, 3}, .training = training, .whole_tables = true});
       for (int64_t size : {7, 3, 0}) {
         const Batch batch = BatchOf(graph, std::max<int64_t>(size, 1));
         if (size == 0) {
@@ -255,13 +245,13 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
 
 TEST_CASE("training and evaluation may take turns") {
   const ModelGraph graph = GraphOf(kResidual);
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 5});
+  TestTower tower(graph, {.batches = {5}});
   const Batch batch = BatchOf(graph, 5);
   Operands first(graph);
   Operands again(graph);
-  tower->Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore).value();
+  tower.Train(batch, {first.variable_views}, first.gradient_views, 1, kIgnore);
   tower->Evaluate(BatchOf(graph, 5, 100), {first.variable_views}).value();
-  tower->Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore).value();
+  tower.Train(batch, {again.variable_views}, again.gradient_views, 1, kIgnore);
   for (size_t v = 0; v < first.gradients.size(); ++v) {
     CHECK(SameBits(first.gradients[v], again.gradients[v]));
   }
@@ -292,12 +282,11 @@ TEST_CASE("dropout follows the key in training and is gone in evaluation") {
     }
   )pb";
   const ModelGraph graph = GraphOf(text);
-  const std::unique_ptr<Tower> tower = Made(graph, {.batch = 6});
+  TestTower tower(graph, {.batches = {6}});
   const Batch batch = BatchOf(graph, 6);
   Operands operands(graph);
   const auto loss = [&](uint64_t key) {
-    return tower->Train(batch, {operands.variable_views}, operands.gradient_views, key, kIgnore)
-        .value();
+    return tower.Train(batch, {operands.variable_views}, operands.gradient_views, key, kIgnore);
   };
   const float once = loss(3);
   CHECK(once == loss(3));
@@ -306,11 +295,25 @@ TEST_CASE("dropout follows the key in training and is gone in evaluation") {
         Approx(6 * reference::MeanLoss(graph, VariablesOf(graph), batch, false)).epsilon(1e-5));
 }
 
+TEST_CASE("a batch of a size that was not planned is refused") {
+  const ModelGraph graph = GraphOf(kRegression);
+  TestTower tower(graph, {.batches = {4, 2}});
+  Operands operands(graph);
+  const absl::Status refused =
+      tower->Evaluate(BatchOf(graph, 3), {operands.variable_views}).status();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK_THAT(std::string(refused.message()), Catch::Contains("a batch of 3 examples"));
+}
+
 TEST_CASE("options that make no sense are refused") {
   const ModelGraph graph = GraphOf(kRegression);
-  CHECK(absl::IsInvalidArgument(Tower::Create(graph, {.batch = 0}).status()));
-  CHECK(absl::IsInvalidArgument(Tower::Create(graph, {.batch = 1, .threads = 0}).status()));
-  const absl::Status huge = Tower::Create(graph, {.batch = int64_t{1} << 45}).status();
+  const std::unique_ptr<Device> device = test::MakeTestDevice(1);
+  const auto create = [&](const TowerOptions& options) {
+    return Tower::Create(graph, device.get(), cpu::Ops(), options).status();
+  };
+  CHECK(absl::IsInvalidArgument(create({.batches = {0}})));
+  CHECK(absl::IsInvalidArgument(create({.batches = {}})));
+  const absl::Status huge = create({.batches = {int64_t{1} << 45}});
   INFO(huge);
   CHECK(!huge.ok());
 }

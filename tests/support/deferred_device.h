@@ -1,0 +1,73 @@
+// A device for tests that is as far from the host as one can be: its memory faults when anything
+// but work on its own streams touches it, and its work runs as late as it may, in any order that
+// streams and events allow, chosen by a seed. Runs the ops of a CPU.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/device/cpu/cpu_device.h"
+#include "worker/device/device.h"
+
+namespace lockstep::test {
+
+class DeferredStream;
+class DeferredEvent;
+
+class DeferredDevice : public worker::Device {
+ public:
+  DeferredDevice(int threads, uint64_t seed);
+  ~DeferredDevice() override;
+
+  // The order of the work from now on.
+  void Reseed(uint64_t seed);
+  // The so-many-th wait of any stream from now on (from 0) is left out.
+  void OmitWait(int64_t index);
+  // So far. A stream that waits once more for what it has waited for is not counted.
+  int64_t waits() const;
+  // The so-many-th task from now on (from 0) fails.
+  void FailTask(int64_t index);
+
+  std::string name() const override { return "deferred"; }
+  bool is_host() const override { return false; }
+  void MakeCurrent() const override { cpu_.MakeCurrent(); }
+  absl::StatusOr<worker::DeviceBuffer> Allocate(size_t bytes) override;
+  absl::StatusOr<worker::DeviceBuffer> AllocatePinned(size_t bytes) override;
+  absl::Status RegisterHost(std::span<std::byte>) override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<worker::Stream>> CreateStream(
+      const worker::StreamOptions&) override;
+  absl::StatusOr<std::unique_ptr<worker::Event>> CreateEvent() override;
+  absl::Status status() const override;
+
+ private:
+  friend class DeferredStream;
+  friend class DeferredEvent;
+
+  void Free(std::byte* memory);
+  // Lets the memory be touched, or not.
+  void Protect(bool allow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Runs work of any stream until `event` has been reached.
+  void RunUntil(const DeferredEvent& event);
+  void RunFirstOf(DeferredStream* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  worker::CpuDevice cpu_;
+  mutable absl::Mutex mutex_;
+  std::byte* const arena_;
+  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;  // the arena from its beginning
+  std::map<std::byte*, size_t> blocks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<DeferredStream*> streams_ ABSL_GUARDED_BY(mutex_);
+  std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
+  int64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t omitted_wait_ ABSL_GUARDED_BY(mutex_) = -1;
+  int64_t tasks_until_failure_ ABSL_GUARDED_BY(mutex_) = -1;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::test

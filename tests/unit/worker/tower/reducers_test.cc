@@ -1,0 +1,127 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/unit/worker/tower/models.h"
+#include "tests/unit/worker/tower/test_tower.h"
+#include "worker/tower/make_reducer.h"
+#include "worker/tower/staging.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Two trained variables of two elements and the loss, a statistic.
+constexpr char kModel[] = R"pb(
+  input_shape: [ 2 ]
+  layers {
+    name: "first"
+    dense { units: 1 no_bias: true }
+  }
+  layers {
+    name: "second"
+    dense { units: 2 no_bias: true }
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
+using Values = std::vector<std::vector<float>>;  // by variable
+
+// Reduces the gradients of some towers, ready in the order of a backward pass: from the last
+// variable to the first.
+struct Step {
+  Step(const ReducerOptions& options, const std::vector<Values>& by_tower)
+      : graph(GraphOf(kModel)), device(test::MakeTestDevice(1)), staging(device.get()) {
+    REQUIRE(graph.variables().size() == 3);
+    const std::unique_ptr<OpContext> context = *cpu::Ops().CreateContext(device.get());
+    stream = *device->CreateStream({});
+    event = *device->CreateEvent();
+    const auto reducer =
+        *MakeReducer(options, graph, device.get(), cpu::Ops(), context.get(), stream.get());
+    for (size_t i = 0; i < 3 * by_tower.size(); ++i) staging.AddPlace(2 * sizeof(float));
+    REQUIRE(staging.Allocate().ok());
+    for (int run = 0; run < 2; ++run) {  // the second finds nothing of the first
+      Reduce(reducer.get(), by_tower);
+    }
+  }
+
+  void Reduce(TowerReducer* reducer, std::vector<Values> by_tower) {
+    std::vector<TowerGradient> reduced(3);
+    open.clear();
+    for (int variable = 2; variable >= 0; --variable) {
+      std::vector<TowerGradient> gradients;
+      for (Values& of_tower : by_tower) {
+        const int place = static_cast<int>(3 * gradients.size()) + variable;
+        const int64_t size = static_cast<int64_t>(of_tower[variable].size());
+        const MutableTensorView host{DType::kFloat32, Shape({size}), of_tower[variable].data()};
+        REQUIRE(staging.ToDevice(place, host, stream.get()).ok());
+        stream->Record(event.get());
+        gradients.push_back({*staging.OnDevice(place, host), event.get()});
+      }
+      reduced[variable] = *reducer->Reduce(variable, gradients, gradients[0].view);
+      if (reduced[variable].ready == nullptr) open.push_back(variable);
+    }
+    Event* const rest = *reducer->Finish();
+    CHECK((rest != nullptr) == !open.empty());
+    values = {{0, 0}, {0, 0}, {0}};
+    for (int variable = 2; variable >= 0; --variable) {
+      const int64_t size = static_cast<int64_t>(values[variable].size());
+      stream->WaitFor(reduced[variable].ready == nullptr ? rest : reduced[variable].ready);
+      Staging::CopyToHost(reduced[variable].view,
+                          {DType::kFloat32, Shape({size}), values[variable].data()}, stream.get());
+    }
+    stream->Record(event.get());
+    REQUIRE(event->Wait().ok());
+  }
+
+  const ModelGraph graph;
+  const std::unique_ptr<Device> device;
+  Staging staging;
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Event> event;
+  std::vector<int> open;  // variables that wait for all others
+  Values values;
+};
+
+const Values kGradients = {{3, -4}, {0, 12}, {100}};
+
+TEST_CASE("the only tower's gradients need no reducer") {
+  const ModelGraph graph = GraphOf(kModel);
+  CHECK(*MakeReducer({}, graph, nullptr, cpu::Ops(), nullptr, nullptr) == nullptr);
+}
+
+TEST_CASE("gradients are clipped by value or norm, each by itself, statistics never") {
+  ReducerOptions options;
+  options.clipping.set_value(3.5f);
+  const Step by_value(options, {kGradients});
+  CHECK(by_value.open.empty());
+  CHECK(by_value.values == Values{{3, -3.5f}, {0, 3.5f}, {100}});
+  options.clipping.set_norm(2.5f);
+  const Step by_norm(options, {kGradients});
+  CHECK(by_norm.open.empty());
+  CHECK(by_norm.values == Values{{1.5f, -2}, {0, 2.5f}, {100}});
+}
+
+TEST_CASE("gradients clipped by their common norm wait for each other, statistics do not") {
+  ReducerOptions options;
+  options.clipping.set_global_norm(6.5f);  // of 13
+  const Step step(options, {kGradients});
+  CHECK(step.open == std::vector<int>{1, 0});
+  CHECK(step.values == Values{{1.5f, -2}, {0, 6}, {100}});
+}
+
+TEST_CASE("the mean over towers is clipped, not what each of them has") {
+  ReducerOptions options{.towers = 2};
+  options.clipping.set_value(3.5f);
+  const Step step(options, {kGradients, {{1, 2}, {2, -4}, {50}}});
+  CHECK(step.values == Values{{2, -1}, {1, 3.5f}, {75}});
+}
+
+TEST_CASE("a sum over towers leaves statistics their mean") {
+  const Step step({.towers = 2, .sum = true}, {kGradients, {{1, 2}, {2, -4}, {50}}});
+  CHECK(step.values == Values{{4, -2}, {2, 8}, {75}});
+}
+
+}  // namespace
+}  // namespace lockstep::worker

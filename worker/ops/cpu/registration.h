@@ -1,0 +1,30 @@
+// How the file of an op adds it to the table.
+#pragma once
+
+#include <memory>
+
+#include "worker/ops/cpu/onednn.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/ops/op_table.h"
+
+namespace lockstep::worker::cpu {
+
+// At namespace scope: `const Registration<&MakeDense> kDense;`, with a function
+// `std::unique_ptr<Op> MakeDense(OneDnn* onednn, const DenseOptions& options)`, which throws what
+// oneDNN throws. `onednn` outlives the op.
+template <auto kMake>
+class Registration {
+ public:
+  Registration() { Add(kMake); }
+
+ private:
+  template <typename Made, typename Options>
+  static void Add(std::unique_ptr<Made> (*)(OneDnn*, const Options&)) {
+    MutableOps().Add<Options>([](OpContext* context, const Options& options) {
+      return CatchErrors<OpTable::MadeOr<Made>>(
+          Options::kKind, [&] { return kMake(static_cast<OneDnn*>(context), options); });
+    });
+  }
+};
+
+}  // namespace lockstep::worker::cpu

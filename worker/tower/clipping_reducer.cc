@@ -1,0 +1,54 @@
+#include "worker/tower/clipping_reducer.h"
+
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<std::unique_ptr<ClippingReducer>> ClippingReducer::Create(
+    std::unique_ptr<TowerReducer> inner, const ClippingOptions& options, const ModelGraph& graph,
+    Device* device, const OpTable& ops, OpContext* context, Stream* stream) {
+  std::unique_ptr<ClippingReducer> reducer(
+      new ClippingReducer(std::move(inner), options.kind == ClippingKind::kGlobalNorm, stream));
+  LOCKSTEP_ASSIGN_OR_RETURN(reducer->op_, ops.Make(context, options));
+  LOCKSTEP_ASSIGN_OR_RETURN(reducer->ready_, device->CreateEvent());
+  for (const ModelVariable& variable : graph.variables()) {
+    Variable& own = reducer->variables_.emplace_back();
+    own.trained = variable.trainable && !variable.frozen;
+    if (!own.trained) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(own.ready, device->CreateEvent());
+  }
+  return reducer;
+}
+
+absl::StatusOr<TowerGradient> ClippingReducer::Reduce(int variable,
+                                                      std::span<const TowerGradient> by_tower,
+                                                      const MutableTensorView& to) {
+  TowerGradient gradient = by_tower[0];
+  if (inner_ != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(gradient, inner_->Reduce(variable, by_tower, to));
+  }
+  Variable& own = variables_[variable];
+  if (!own.trained) return gradient;
+  if (inner_ == nullptr) stream_->WaitFor(gradient.ready);
+  own.gradient = gradient.view;
+  if (all_together_) return TowerGradient{gradient.view, nullptr};
+  own.args = {{}, {&own.gradient, 1}};
+  LOCKSTEP_RETURN_IF_ERROR(op_->Run(own.args, stream_));
+  stream_->Record(own.ready.get());
+  return TowerGradient{gradient.view, own.ready.get()};
+}
+
+absl::StatusOr<Event*> ClippingReducer::Finish() {
+  if (!all_together_) return nullptr;
+  together_.clear();
+  for (const Variable& variable : variables_) {
+    if (variable.trained) together_.push_back(variable.gradient);
+  }
+  if (together_.empty()) return nullptr;
+  args_ = {{}, together_};
+  LOCKSTEP_RETURN_IF_ERROR(op_->Run(args_, stream_));
+  stream_->Record(ready_.get());
+  return ready_.get();
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,46 @@
+#include "worker/tower/make_reducer.h"
+
+#include <optional>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "worker/ops/gradient_op.h"
+#include "worker/tower/clipping_reducer.h"
+#include "worker/tower/mean_reducer.h"
+
+namespace lockstep::worker {
+namespace {
+
+std::optional<ClippingOptions> ClippingOf(const Clipping& clipping) {
+  switch (clipping.kind_case()) {
+    case Clipping::kValue:
+      return ClippingOptions{ClippingKind::kValue, clipping.value()};
+    case Clipping::kNorm:
+      return ClippingOptions{ClippingKind::kNorm, clipping.norm()};
+    case Clipping::kGlobalNorm:
+      return ClippingOptions{ClippingKind::kGlobalNorm, clipping.global_norm()};
+    case Clipping::KIND_NOT_SET:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& options,
+                                                          const ModelGraph& graph, Device* device,
+                                                          const OpTable& ops, OpContext* context,
+                                                          Stream* stream) {
+  std::unique_ptr<TowerReducer> reducer;
+  if (options.towers > 1) {
+    const int factor = options.sum ? options.towers : 1;
+    LOCKSTEP_ASSIGN_OR_RETURN(reducer,
+                              MeanReducer::Create(graph, factor, device, ops, context, stream));
+  }
+  const std::optional<ClippingOptions> clipping = ClippingOf(options.clipping);
+  if (!clipping.has_value()) return reducer;
+  return ClippingReducer::Create(std::move(reducer), *clipping, graph, device, ops, context,
+                                 stream);
+}
+
+}  // namespace lockstep::worker

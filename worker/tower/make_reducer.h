@@ -1,0 +1,28 @@
+// From what a job asks for to the reducer of its gradients.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/model/graph.h"
+#include "proto/job.pb.h"
+#include "worker/device/device.h"
+#include "worker/ops/op_table.h"
+#include "worker/tower/tower_reducer.h"
+
+namespace lockstep::worker {
+
+struct ReducerOptions {
+  int towers = 1;
+  bool sum =
+      false;  // of the towers' gradients, not their mean; statistics are averaged all the same
+  Clipping clipping;
+};
+
+// On `stream`, which outlives the reducer, as the rest does. Null where nothing is to be done.
+absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& options,
+                                                          const ModelGraph& graph, Device* device,
+                                                          const OpTable& ops, OpContext* context,
+                                                          Stream* stream);
+
+}  // namespace lockstep::worker

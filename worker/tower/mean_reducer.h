@@ -1,0 +1,46 @@
+// The mean over towers: their sum in the order of the towers, times 1 / number.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/model/graph.h"
+#include "worker/device/device.h"
+#include "worker/ops/gradient_op.h"
+#include "worker/ops/op_table.h"
+#include "worker/tower/tower_reducer.h"
+
+namespace lockstep::worker {
+
+class MeanReducer : public TowerReducer {
+ public:
+  // `factor`: gradients of trained variables are so many times the mean; statistics never are.
+  // `stream` and what the ops are made of outlive the reducer.
+  static absl::StatusOr<std::unique_ptr<MeanReducer>> Create(const ModelGraph& graph, int factor,
+                                                             Device* device, const OpTable& ops,
+                                                             OpContext* context, Stream* stream);
+
+  absl::StatusOr<TowerGradient> Reduce(int variable, std::span<const TowerGradient> by_tower,
+                                       const MutableTensorView& to) override;
+  absl::StatusOr<Event*> Finish() override { return nullptr; }
+
+ private:
+  struct Variable {
+    GradientOp* op = nullptr;
+    std::unique_ptr<Event> ready;
+    std::vector<TensorView> inputs;  // by tower
+    MutableTensorView output;
+    GradientOp::Args args;
+  };
+
+  explicit MeanReducer(Stream* stream) : stream_(stream) {}
+
+  Stream* const stream_;
+  std::unique_ptr<GradientOp> of_gradients_;
+  std::unique_ptr<GradientOp> of_statistics_;
+  std::vector<Variable> variables_;
+};
+
+}  // namespace lockstep::worker

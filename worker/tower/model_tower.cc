@@ -1,0 +1,181 @@
+#include "worker/tower/model_tower.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/indexed_slices.h"
+#include "worker/tower/batch_rows.h"
+
+namespace lockstep::worker {
+
+ModelTower::ModelTower(const ModelGraph& graph, Device* device, const OpTable& ops,
+                       const TowerOptions& options)
+    : graph_(graph),
+      options_(options),
+      schedule_(MakeSchedule(graph_)),
+      device_(device),
+      ops_(ops),
+      staging_(device) {}
+
+absl::Status ModelTower::Prepare() {
+  device_->MakeCurrent();
+  LOCKSTEP_ASSIGN_OR_RETURN(context_, ops_.CreateContext(device_));
+  LOCKSTEP_ASSIGN_OR_RETURN(stream_, device_->CreateStream({.background = options_.background}));
+  AddPlaces();
+  LOCKSTEP_RETURN_IF_ERROR(staging_.Allocate());
+  LOCKSTEP_RETURN_IF_ERROR(AllocateResults());
+  LOCKSTEP_RETURN_IF_ERROR(MakePasses());
+  return MakeEvents();
+}
+
+void ModelTower::AddPlaces() {
+  const int64_t batch = *std::ranges::max_element(options_.batches);
+  const int64_t outputs = batch * graph_.num_outputs();
+  places_.features = staging_.AddPlace(batch * graph_.input_shape().num_elements() * sizeof(float));
+  places_.labels =
+      staging_.AddPlace(graph_.is_classifier() ? batch * sizeof(int32_t) : outputs * sizeof(float));
+  places_.sums = staging_.AddPlace(Loss::kNumSums * sizeof(double));
+  places_.predictions = staging_.AddPlace(outputs * sizeof(float));
+  const std::vector<int64_t> most_rows =
+      BatchRows(graph_).MostRows(options_.row_examples > 0 ? options_.row_examples : batch);
+  for (size_t i = 0; i < graph_.variables().size(); ++i) {
+    const ModelVariable& variable = graph_.variables()[i];
+    const bool part = variable.sparse && !options_.whole_tables;
+    const Shape most = part ? WithRows(variable.shape, most_rows[i]) : variable.shape;
+    const size_t bytes = most.num_elements() * SizeOf(variable.dtype);
+    places_.values.push_back(staging_.AddPlace(bytes));
+    const bool has_gradient = options_.training && !variable.frozen;
+    places_.gradients.push_back(staging_.AddPlace(
+        has_gradient ? bytes : 0,
+        has_gradient && options_.own_gradients ? Staging::kOwn : Staging::kShared));
+  }
+}
+
+absl::Status ModelTower::AllocateResults() {
+  const int64_t batch = *std::ranges::max_element(options_.batches);
+  sums_ = {DType::kFloat64, Shape({Loss::kNumSums}), nullptr};
+  predictions_ = {DType::kFloat32, Shape({batch, graph_.num_outputs()}), nullptr};
+  LOCKSTEP_ASSIGN_OR_RETURN(results_, device_->AllocatePinned(Tensor::RoomFor(sums_.num_bytes()) +
+                                                              predictions_.num_bytes()));
+  sums_.data = results_.get();
+  predictions_.data = results_.get() + Tensor::RoomFor(sums_.num_bytes());
+  return absl::OkStatus();
+}
+
+absl::Status ModelTower::MakePasses() {
+  size_t bytes = 0;
+  for (const int64_t batch : options_.batches) {
+    passes_.push_back(
+        std::make_unique<Pass>(graph_, schedule_, PassOptions{batch, options_.training}));
+    bytes = std::max(bytes, passes_.back()->memory_bytes());
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(memory_, device_->Allocate(bytes));
+  for (const std::unique_ptr<Pass>& pass : passes_) {
+    LOCKSTEP_RETURN_IF_ERROR(pass->Prepare(graph_, schedule_, memory_.get(), ops_, context_.get()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelTower::MakeEvents() {
+  const size_t count = graph_.variables().size();
+  values_.resize(count);
+  gradient_views_.resize(count);
+  gradients_.resize(count);
+  LOCKSTEP_ASSIGN_OR_RETURN(finished_, device_->CreateEvent());
+  for (size_t i = 0; i < count; ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(complete_.emplace_back(), device_->CreateEvent());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Pass*> ModelTower::PassFor(int64_t size) {
+  for (const std::unique_ptr<Pass>& pass : passes_) {
+    if (pass->batch() == size) return pass.get();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a batch of ", size,
+                                                 " examples: the tower was made for ",
+                                                 absl::StrJoin(options_.batches, ", ")));
+}
+
+absl::StatusOr<Pass*> ModelTower::Forward(Mode mode, const Tensor& features,
+                                          const VariableValues& variables, uint64_t random_key) {
+  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(features.shape().dim(0)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView on_device,
+                            staging_.ToDevice(places_.features, features.view(), stream_.get()));
+  for (size_t i = 0; i < values_.size(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        values_[i], staging_.ToDevice(places_.values[i], variables.views[i], stream_.get()));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      pass->Forward(mode, on_device, {values_, variables.rows}, random_key, stream_.get()));
+  return pass;
+}
+
+absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
+    const Batch& batch, const VariableValues& variables,
+    std::span<const MutableTensorView> gradients, uint64_t random_key) {
+  LOCKSTEP_CHECK(options_.training);
+  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass,
+                            Forward(Mode::kTraining, batch.features, variables, random_key));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels,
+                            staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get()));
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    gradients_[i] = {};
+    gradient_views_[i] = gradients[i];
+    if (graph_.variables()[i].frozen) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(gradient_views_[i],
+                              staging_.OnDevice(places_.gradients[i], gradients[i]));
+  }
+  const auto complete = [this](std::span<const int> ready) {
+    Event* const event = complete_[ready[0]].get();
+    stream_->Record(event);
+    for (const int variable : ready) gradients_[variable] = {gradient_views_[variable], event};
+  };
+  const int loss = graph_.loss_variable();
+  LOCKSTEP_RETURN_IF_ERROR(pass->Train(labels, gradient_views_[loss], stream_.get()));
+  complete({&loss, 1});
+  LOCKSTEP_RETURN_IF_ERROR(pass->Backward(gradient_views_, complete, stream_.get()));
+  return gradients_;
+}
+
+absl::Status ModelTower::Finish() {
+  stream_->Record(finished_.get());
+  return finished_->Wait();
+}
+
+absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
+                                                       const VariableValues& variables) {
+  if (batch.size() == 0) return Evaluation();
+  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass,
+                            Forward(Mode::kInference, batch.features, variables, 0));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels,
+                            staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView sums, staging_.OnDevice(places_.sums, sums_));
+  LOCKSTEP_RETURN_IF_ERROR(pass->Evaluate(labels, sums, stream_.get()));
+  Staging::CopyToHost(sums, sums_, stream_.get());
+  LOCKSTEP_RETURN_IF_ERROR(Finish());
+  const std::span<const double> result = sums_.as<double>();
+  return Evaluation{batch.size(), static_cast<int64_t>(result[Loss::kCorrect]),
+                    result[Loss::kLossSum]};
+}
+
+absl::StatusOr<TensorView> ModelTower::Predict(const Tensor& features,
+                                               const VariableValues& variables) {
+  const int64_t size = features.shape().dim(0);
+  MutableTensorView predictions = predictions_;
+  predictions.shape = Shape({size, graph_.num_outputs()});
+  if (size == 0) return TensorView(predictions);
+  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, Forward(Mode::kInference, features, variables, 0));
+  LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView on_device,
+                            staging_.OnDevice(places_.predictions, predictions));
+  LOCKSTEP_RETURN_IF_ERROR(pass->Predict(on_device, stream_.get()));
+  Staging::CopyToHost(on_device, predictions, stream_.get());
+  LOCKSTEP_RETURN_IF_ERROR(Finish());
+  return TensorView(predictions);
+}
+
+}  // namespace lockstep::worker

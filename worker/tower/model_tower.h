@@ -1,0 +1,74 @@
+// The Tower that computes the model.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "worker/tower/pass.h"
+#include "worker/tower/staging.h"
+#include "worker/tower/tower.h"
+
+namespace lockstep::worker {
+
+class ModelTower : public Tower {
+ public:
+  ModelTower(const ModelGraph& graph, Device* device, const OpTable& ops,
+             const TowerOptions& options);
+  // Once, before the rest.
+  absl::Status Prepare();
+
+  absl::StatusOr<std::span<const TowerGradient>> Train(const Batch& batch,
+                                                       const VariableValues& variables,
+                                                       std::span<const MutableTensorView> gradients,
+                                                       uint64_t random_key) override;
+  absl::Status Finish() override;
+  absl::StatusOr<Evaluation> Evaluate(const Batch& batch, const VariableValues& variables) override;
+  absl::StatusOr<TensorView> Predict(const Tensor& features,
+                                     const VariableValues& variables) override;
+
+ private:
+  // Where each tensor of the host lies on the device.
+  struct Places {
+    int features = 0;
+    int labels = 0;
+    int sums = 0;
+    int predictions = 0;
+    std::vector<int> values;  // by variable
+    std::vector<int> gradients;
+  };
+
+  void AddPlaces();
+  absl::Status AllocateResults();
+  absl::Status MakePasses();
+  absl::Status MakeEvents();
+  // The pass for a batch of this size.
+  absl::StatusOr<Pass*> PassFor(int64_t size);
+  // Enqueues the forward pass over `features`.
+  absl::StatusOr<Pass*> Forward(Mode mode, const Tensor& features, const VariableValues& variables,
+                                uint64_t random_key);
+
+  const ModelGraph graph_;
+  const TowerOptions options_;
+  const Schedule schedule_;
+  Device* const device_;
+  const OpTable& ops_;
+  std::unique_ptr<OpContext> context_;
+  Staging staging_;
+  Places places_;
+  DeviceBuffer memory_;                        // of all passes
+  std::vector<std::unique_ptr<Pass>> passes_;  // by options_.batches
+  // Of the last call.
+  std::vector<TensorView> values_;
+  std::vector<MutableTensorView> gradient_views_;
+  std::vector<TowerGradient> gradients_;
+  // In host memory that the device copies to.
+  DeviceBuffer results_;
+  MutableTensorView sums_;
+  MutableTensorView predictions_;
+  std::vector<std::unique_ptr<Event>> complete_;  // by variable: the last one of a layer
+  std::unique_ptr<Event> finished_;
+  std::unique_ptr<Stream> stream_;  // last: uses all above
+};
+
+}  // namespace lockstep::worker
