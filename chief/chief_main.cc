@@ -9,17 +9,16 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "chief/job/job_controller.h"
+#include "chief/job/summary.h"
 #include "chief/loop/event_loop.h"
 #include "chief/plan/plan.h"
 #include "chief/plan/start_choice.h"
 #include "chief/service/chief_service.h"
-#include "chief/service/job_run.h"
-#include "chief/service/summary.h"
 #include "common/base/exit_code.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_client.h"
-#include "common/client/status_client.h"
 #include "common/config/flags.h"
 #include "common/config/listen.h"
 #include "common/config/start_flags.h"
@@ -61,7 +60,6 @@ constexpr char kUsage[] =
     "workers in and drives the job to its end: training, evaluation, checkpoints.\n";
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
 // A heartbeat may be parked for a second.
 constexpr double kShortestLease = 2;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
@@ -93,9 +91,9 @@ absl::Status StopReason(ExitCode code) {
 absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
   EventLoop loop;
   StatusBoard board;
-  std::optional<JobRun> run;
+  std::optional<JobController> job;
   absl::Status outcome;
-  const auto chief_service = MakeChiefService([&] { return run->worker_calls(); }, &loop);
+  const auto chief_service = MakeChiefService([&] { return job->worker_calls(); }, &loop);
   const auto status_service = MakeStatusService({"chief", 0, NewIncarnation().value()},
                                                 [&](ProcessStatus* status) { board.Fill(status); });
   ServerOptions serving;
@@ -117,7 +115,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
         {.address = task.cluster.ps[i], .name = absl::StrCat("ps ", i), .queue = server->queue()}));
     pointers.push_back(shards.back().get());
   }
-  JobRunOptions options;
+  JobOptions options;
   options.job_id = RandomId();
   options.patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
   options.lease = absl::Seconds(absl::GetFlag(FLAGS_lease));
@@ -126,10 +124,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
     options.quorum_deadline = absl::Seconds(absl::GetFlag(FLAGS_quorum_deadline));
   }
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
-  options.fetch_status = [](const std::string& address) {
-    return FetchStatus(address, kStatusTimeout);
-  };
-  run.emplace(
+  job.emplace(
       std::move(plan), options, pointers, &loop, Clock::Real(), [&] { server->SetReady(true); },
       [&](absl::Status status) {
         outcome = std::move(status);
@@ -138,22 +133,22 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
 
   const auto show = [&] {
     ProcessStatus status;
-    run->FillStatus(&status);
+    job->FillStatus(&status);
     board.Set(status);
   };
   std::thread signals([&] {
     notice->notification()->WaitForNotification();
     const ExitCode code = notice->Wait();
-    loop.Post([&run, code] {
-      code == ExitCode::kInterrupted ? run->Stop(StopReason(code)) : run->Leave(StopReason(code));
+    loop.Post([&job, code] {
+      code == ExitCode::kInterrupted ? job->Stop(StopReason(code)) : job->Leave(StopReason(code));
     });
   });
   loop.Post([&] {
     show();
-    run->Start();
+    job->Start();
   });
   loop.Run(kTick, [&] {
-    run->Tick();
+    job->Tick();
     show();
   });
   server->Shutdown(kShutdownGrace);
@@ -164,7 +159,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
 
   const std::string summary = absl::GetFlag(FLAGS_summary);
   if (outcome.ok() && !summary.empty()) {
-    outcome = WriteFileAtomically(summary, MakeSummary(run->plan(), run->record()));
+    outcome = WriteFileAtomically(summary, MakeSummary(job->plan(), job->record()));
   }
   return outcome;
 }

@@ -30,7 +30,7 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       on_end_(std::move(on_end)),
       required_(options_.required),
       global_step_(options_.start),
-      progress_(shards_.size(), ShardProgress{.step = options_.start}),
+      progress_(shards_.size(), StepProgress{.step = options_.start}),
       grants_(shards_.size()),
       watches_(shards_.size()),
       views_(shards_.size()) {
@@ -42,7 +42,7 @@ void StepLoop::Start() { OpenGrants(); }
 void StepLoop::Tick() {
   const absl::Duration now = clock_->Monotonic();
   for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
-    const ShardProgress& progress = progress_[shard];
+    const StepProgress& progress = progress_[shard];
     if (!progress.problem.ok() && now - progress.problem_since >= options_.patience) {
       return End(absl::UnavailableError(absl::StrCat(
           progress.problem.message(), ", for ", absl::ToInt64Seconds(now - progress.problem_since),
@@ -149,7 +149,7 @@ void StepLoop::OnGrant(size_t shard, GlobalStep step, uint32_t issue,
 }
 
 void StepLoop::NoteProgress(size_t shard, GlobalStep step, const GrantReply& reply) {
-  ShardProgress& progress = progress_[shard];
+  StepProgress& progress = progress_[shard];
   progress.problem = absl::OkStatus();
   if (options_.asynchronous) step = GlobalStep(reply.shard_step());
   progress.step = std::max(progress.step, step);
@@ -264,7 +264,7 @@ void StepLoop::Advance() {
 
 bool StepLoop::Survives(size_t shard, const absl::Status& error) {
   if (IsTransient(error)) {
-    ShardProgress& progress = progress_[shard];
+    StepProgress& progress = progress_[shard];
     if (progress.problem.ok()) progress.problem_since = clock_->Monotonic();
     progress.problem = error;
     return true;

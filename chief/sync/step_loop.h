@@ -50,7 +50,7 @@ struct CommittedStep {
   std::optional<float> loss;  // mean over what was accepted; none when the shard did not tell
 };
 
-struct ShardProgress {
+struct StepProgress {
   GlobalStep step;  // first one that is not known to be closed; asynchronous: its own version
   uint64_t accepted = 0;
   uint64_t stale = 0;
@@ -80,7 +80,7 @@ class StepLoop {
   uint32_t required() const { return required_; }
 
   GlobalStep global_step() const { return global_step_; }
-  const std::vector<ShardProgress>& shards() const { return progress_; }
+  const std::vector<StepProgress>& shards() const { return progress_; }
 
  private:
   struct Grant {
@@ -125,7 +125,7 @@ class StepLoop {
 
   uint32_t required_;
   GlobalStep global_step_;
-  std::vector<ShardProgress> progress_;
+  std::vector<StepProgress> progress_;
   std::vector<std::vector<Grant>> grants_;  // by shard: from global_step_ on, in order
   size_t waits_for_ = 0;        // a shard: of those that AllClosed has looked at, the last one
   std::vector<Retry> watches_;  // by shard

@@ -186,7 +186,7 @@ TEST_CASE("workers go on with the next chief as the processes that they were") {
   cluster.StartChief();
   REQUIRE(cluster.RunToEnd(kLimit));
   CHECK(cluster.end()->ok());
-  CHECK(cluster.run().record().start >= GlobalStep(10));
+  CHECK(cluster.job().record().start >= GlobalStep(10));
   for (uint32_t i = 0; i < 3; ++i) {
     CHECK(cluster.worker(i).starts() == std::vector<GlobalStep>{GlobalStep(0)});
   }

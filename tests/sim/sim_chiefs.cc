@@ -37,7 +37,7 @@ struct SimChiefs::Process {
   std::vector<std::unique_ptr<PsControl>> controls;
   std::optional<absl::Status> end;
   std::vector<std::function<void()>> connections;  // how each ends when the process dies
-  std::optional<chief::JobRun> run;
+  std::optional<chief::JobController> job;
 };
 
 SimChiefs::SimChiefs(chief::JobPlan plan, std::vector<PsControl*> shards, Network* network,
@@ -48,7 +48,7 @@ SimChiefs::SimChiefs(chief::JobPlan plan, std::vector<PsControl*> shards, Networ
 SimChiefs::~SimChiefs() {
   for (const auto& process : processes_) {
     *process->alive = false;
-    process->run.reset();
+    process->job.reset();
   }
 }
 
@@ -60,11 +60,11 @@ void SimChiefs::Start() {
     controls.push_back(process->controls.back().get());
   }
   processes_.push_back(process);
-  process->run.emplace(
-      plan_, chief::JobRunOptions{.job_id = kFirstJob + processes_.size(), .drain = kDrain},
+  process->job.emplace(
+      plan_, chief::JobOptions{.job_id = kFirstJob + processes_.size(), .drain = kDrain},
       std::move(controls), &process->executor, events_, [] {},
       [process = process.get()](absl::Status status) { process->end = std::move(status); });
-  process->run->Start();
+  process->job->Start();
   Tick(std::move(process));
 }
 
@@ -74,15 +74,15 @@ void SimChiefs::Kill() {
   for (const auto& hang_up : std::exchange(process.connections, {})) hang_up();
 }
 
-void SimChiefs::Terminate() { run().Leave(absl::CancelledError("told to end")); }
+void SimChiefs::Terminate() { job().Leave(absl::CancelledError("told to end")); }
 
 void SimChiefs::Tick(std::shared_ptr<Process> process) {
   if (!*process->alive || process->end.has_value()) return;
-  process->run->Tick();
+  process->job->Tick();
   events_->After(kTick, [this, process = std::move(process)] { Tick(process); });
 }
 
-chief::JobRun& SimChiefs::run() const { return *processes_.back()->run; }
+chief::JobController& SimChiefs::job() const { return *processes_.back()->job; }
 
 const std::optional<absl::Status>& SimChiefs::end() const { return processes_.back()->end; }
 
@@ -106,13 +106,13 @@ std::optional<chief::Answer<Reply>> SimChiefs::Connect(Done<Reply> done) {
 
 void SimChiefs::Register(const RegisterTaskRequest& request, Done<RegisterTaskReply> done) {
   if (auto answer = Connect(std::move(done))) {
-    run().worker_calls()->Register(request, *std::move(answer));
+    job().worker_calls()->Register(request, *std::move(answer));
   }
 }
 
 void SimChiefs::Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) {
   if (auto answer = Connect(std::move(done))) {
-    run().worker_calls()->Heartbeat(request, *std::move(answer));
+    job().worker_calls()->Heartbeat(request, *std::move(answer));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "chief/service/job_run.h"
+#include "chief/job/job_controller.h"
 #include "common/client/ps_client.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/network.h"
@@ -31,7 +31,7 @@ class SimChiefs {
 
   const chief::JobPlan& plan() const { return plan_; }
   // Of the newest process.
-  chief::JobRun& run() const;
+  chief::JobController& job() const;
   const std::optional<absl::Status>& end() const;
 
   // What workers call. UNAVAILABLE while there is none, and when it dies meanwhile.

@@ -104,7 +104,7 @@ void SimCluster::StartAll() {
 
 ProcessStatus SimCluster::status() {
   ProcessStatus status;
-  run().FillStatus(&status);
+  job().FillStatus(&status);
   return status;
 }
 

@@ -73,9 +73,9 @@ class SimCluster {
   EventQueue& events() { return events_; }
   Random& random() { return random_; }
   SimChiefs& chief() { return *chief_; }
-  chief::JobRun& run() { return chief_->run(); }
+  chief::JobController& job() { return chief_->job(); }
   ProcessStatus status();
-  GlobalStep global_step() const { return chief_->run().record().global_step; }
+  GlobalStep global_step() const { return chief_->job().record().global_step; }
   const ps::Shard& shard(size_t index) const { return *shards_[index]; }
   // The chief's.
   const std::optional<absl::Status>& end() const { return chief_->end(); }

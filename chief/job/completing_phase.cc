@@ -1,0 +1,50 @@
+#include "chief/job/completing_phase.h"
+
+#include "absl/strings/str_cat.h"
+#include "chief/job/job_rules.h"
+#include "chief/job/log_lines.h"
+#include "chief/job/milestone_runner.h"
+#include "chief/job/status_reporter.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+CompletingPhase::CompletingPhase(JobState* job)
+    : job_(job), stall_reminder_(kStallReminder, job->now()) {}
+
+void CompletingPhase::OnEvent(JobEvent event) {
+  if (event == JobEvent::kMembersConfirmed) return;
+  if (event == JobEvent::kMilestoneEnded) stall_reminder_.Progress(job_->now());
+  EndIfComplete();
+}
+
+void CompletingPhase::EndIfComplete() {
+  if (job_->milestones->is_saving() || job_->milestones->running() != nullptr) return;
+  job_->control->End({.outcome = absl::OkStatus()});
+}
+
+void CompletingPhase::WatchQuorum() {
+  const bool is_short = job_->milestones->running() != nullptr && job_->membership.Live().empty();
+  const OnShortage policy = QuorumRulesOf(job_->inputs.plan).on_shortage;
+  if (is_short && policy == OnShortage::kAbort && !job_->milestones->is_saving()) {
+    const std::string shortage = job_->reporter->Shortage(job_->control->Describe());
+    return job_->control->End({.outcome = TooFewWorkers(shortage, policy), .save_first = true});
+  }
+  job_->WatchShortage(is_short);
+}
+
+void CompletingPhase::Tick() {
+  WatchQuorum();
+  if (stopped_ || !stall_reminder_.Due(job_->now())) return;
+  const JobFacts facts = job_->control->Describe();
+  log::Warning(absl::StrCat("waiting for ", job_->reporter->WaitingFor(facts)));
+}
+
+void CompletingPhase::Describe(JobFacts* facts) const {
+  facts->stage = JobStage::kCompleting;
+  facts->silence = stall_reminder_.Silence(facts->now);
+  facts->is_silent = stall_reminder_.IsSilent(facts->now);
+  facts->is_saving = job_->milestones->is_saving();
+  facts->evaluation = job_->milestones->running();
+}
+
+}  // namespace lockstep::chief

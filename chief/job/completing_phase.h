@@ -1,0 +1,31 @@
+// Every step is committed: until the last version is evaluated and saved.
+#pragma once
+
+#include "chief/job/job_state.h"
+#include "chief/job/phase.h"
+#include "chief/job/reminder.h"
+
+namespace lockstep::chief {
+
+class CompletingPhase final : public Phase {
+ public:
+  // As StartingPhase.
+  explicit CompletingPhase(JobState* job);
+
+  void Start() override { EndIfComplete(); }
+  void Tick() override;
+  void OnEvent(JobEvent event) override;
+  void Stop() override { stopped_ = true; }
+  void Describe(JobFacts* facts) const override;
+
+ private:
+  void EndIfComplete();
+  // Any worker that lives can evaluate the last version, under every quorum policy.
+  void WatchQuorum();
+
+  JobState* const job_;
+  Reminder stall_reminder_;
+  bool stopped_ = false;
+};
+
+}  // namespace lockstep::chief

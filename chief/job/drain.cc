@@ -1,0 +1,161 @@
+#include "chief/job/drain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/sync/steps.h"
+
+namespace lockstep::chief {
+
+Drain::Drain(DrainOptions options, std::vector<PsControl*> shards, Executor* executor,
+             const Clock* clock, std::function<void(absl::StatusOr<Saved>)> on_done)
+    : options_(std::move(options)),
+      shards_(std::move(shards)),
+      executor_(executor),
+      clock_(clock),
+      on_done_(std::move(on_done)),
+      seen_(shards_.size()),
+      terms_(shards_.size(), options_.view.command().term()) {}
+
+void Drain::Begin(Call call, void (Drain::*next)()) {
+  calls_.push_back(std::make_unique<ShardCalls>(
+      options_.shard_names, clock_, std::move(call), [this, next](absl::Status status) {
+        if (ended_) return;
+        status.ok() ? (this->*next)() : End(std::move(status));
+      }));
+  calls_.back()->Start();
+}
+
+void Drain::Start() {
+  Begin(
+      [this](size_t shard, std::function<void(absl::Status)> answered) {
+        shards_[shard]->GetView(
+            On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
+              if (reply.ok()) seen_[shard] = *reply;
+              answered(reply.status());
+            }));
+      },
+      &Drain::TakeTerm);
+}
+
+void Drain::TakeTerm() {
+  Command* command = options_.view.mutable_command();
+  for (const SetViewReply& state : seen_) {
+    if (state.job() == command->job() && state.term() == command->term()) continue;
+    return End(absl::AbortedError(
+        absl::StrCat("the shards are in term ", state.term(), ": another chief commands")));
+  }
+  command->set_term(command->term() + 1);
+  *options_.view.mutable_members() = seen_[kStepShard].members();
+  options_.steps.command = options_.checkpoints.command = *command;
+  Begin(
+      [this](size_t shard, std::function<void(absl::Status)> answered) {
+        SetViewRequest request = options_.view;
+        request.set_shard(static_cast<uint32_t>(shard));
+        shards_[shard]->SetView(
+            request,
+            On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
+              if (reply.ok()) {
+                seen_[shard] = *reply;
+                terms_[shard] = request.command().term();
+              }
+              answered(reply.status());
+            }));
+      },
+      &Drain::ChooseStep);
+}
+
+void Drain::ChooseStep() {
+  step_ = GlobalStep(seen_[kStepShard].global_step());
+  if (step_ <= options_.saved) return End(Saved{step_, ""});
+  checkpointer_.emplace(options_.checkpoints, shards_, executor_);
+  if (options_.steps.asynchronous) return KeepNow();
+  const bool is_begun = std::ranges::any_of(
+      seen_, [this](const SetViewReply& state) { return state.shard_step() > step_.value(); });
+  is_begun ? CloseStep() : Save();
+}
+
+// Under the step shard's number, as a grant of a step that is over does.
+void Drain::KeepNow() {
+  GrantRequest grant;
+  *grant.mutable_command() = options_.view.command();
+  grant.set_step(step_.value() - 1);
+  grant.set_required(options_.steps.required);
+  grant.set_keep_values(true);
+  grant.set_keep_slots(true);
+  Begin(
+      [this, grant](size_t shard, std::function<void(absl::Status)> answered) {
+        shards_[shard]->Grant(
+            grant, On<GrantReply>(executor_, [answered](const absl::StatusOr<GrantReply>& reply) {
+              answered(reply.status());
+            }));
+      },
+      &Drain::Save);
+}
+
+void Drain::CloseStep() {
+  StepLoopOptions steps = options_.steps;
+  steps.start = step_;
+  steps.stop_at = step_.next();
+  steps_.emplace(
+      std::move(steps), shards_, executor_, clock_,
+      [this](const CommittedStep& committed) { step_ = committed.global_step; },
+      [this](absl::Status status) {
+        if (ended_) return;
+        status.ok() ? Save() : End(std::move(status));
+      });
+  steps_->Start();
+}
+
+void Drain::Save() {
+  save_.Sent();
+  checkpointer_->Save(step_, [this](absl::StatusOr<std::string> folder) {
+    if (!ended_) OnSaved(std::move(folder));
+  });
+}
+
+void Drain::OnSaved(absl::StatusOr<std::string> folder) {
+  if (folder.ok()) return End(Saved{step_, *std::move(folder)});
+  if (absl::IsAborted(folder.status())) return End(folder.status());
+  // A shard has begun the next step, and has the version no more.
+  const bool can_close = !options_.steps.asynchronous && step_ < options_.steps.end;
+  if (absl::IsFailedPrecondition(folder.status()) && can_close && !steps_.has_value()) {
+    return CloseStep();
+  }
+  save_error_ = folder.status();
+  save_.Failed(save_error_, clock_->Monotonic());
+}
+
+void Drain::Tick() {
+  if (ended_) return;
+  if (!calls_.empty() && !calls_.back()->ended()) calls_.back()->Tick();
+  if (steps_.has_value()) steps_->Tick();
+  if (!ended_ && save_.IsDue(clock_->Monotonic())) Save();
+}
+
+void Drain::Stop() {
+  ended_ = true;
+  if (!calls_.empty()) calls_.back()->Stop();
+  if (steps_.has_value()) steps_->Stop();
+}
+
+DrainFacts Drain::Describe() const {
+  using Stage = DrainFacts::Stage;
+  const bool asks_shards = !calls_.empty() && !calls_.back()->ended();
+  const Stage stage = asks_shards         ? Stage::kAskingShards
+                      : save_.in_flight() ? Stage::kWriting
+                                          : Stage::kClosingStep;
+  return {.stage = stage,
+          .problem = !save_error_.ok() ? std::string(save_error_.message())
+                     : asks_shards     ? calls_.back()->DescribeWaiting()
+                                       : "",
+          .step = step_};
+}
+
+void Drain::End(absl::StatusOr<Saved> result) {
+  Stop();
+  on_done_(std::move(result));
+}
+
+}  // namespace lockstep::chief

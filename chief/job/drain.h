@@ -1,0 +1,94 @@
+// Saves the last committed step of a job that goes on without this chief, or ends with it.
+//
+// A checkpoint needs one version that every shard has whole. So a new term withdraws the grants:
+// nothing more is taken, as if this chief had died and come back. Where no shard has begun the step
+// at hand, the version before it is saved at once, however long the workers need for their next
+// gradients. Where one has, the step is granted once more, alone, and the version after it saved.
+// In an asynchronous job the shards go on, and each saves what it has.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chief/checkpoint/checkpointer.h"
+#include "chief/job/job_facts.h"
+#include "chief/loop/executor.h"
+#include "chief/sync/retry.h"
+#include "chief/sync/shard_calls.h"
+#include "chief/sync/step_loop.h"
+#include "common/base/clock.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep::chief {
+
+struct DrainOptions {
+  SetViewRequest view;  // of this chief; its members do not matter
+  std::vector<std::string> shard_names;
+  GlobalStep saved;  // of a step that is not later there is nothing to save
+  // Of the job; their command and the step to start from do not matter.
+  StepLoopOptions steps;
+  CheckpointerOptions checkpoints;
+};
+
+class Drain {
+ public:
+  // What there is at the end: the step, and the checkpoint that was written; none where there was
+  // nothing to save.
+  struct Saved {
+    GlobalStep step;
+    std::string folder;
+  };
+
+  // `shards`, `executor` and `clock` outlive the calls in flight: destroy the drain after the
+  // executor has ended. `on_done` is called once: an error is one that repeating does not repair,
+  // ABORTED for a newer chief among them. A save that fails is repeated until Stop.
+  Drain(DrainOptions options, std::vector<PsControl*> shards, Executor* executor,
+        const Clock* clock, std::function<void(absl::StatusOr<Saved>)> on_done);
+
+  void Start();
+  // Repeats what is due. Several times a second.
+  void Tick();
+  // Makes no further calls and does not call `on_done`.
+  void Stop();
+  // The newest term that the shard is known to have accepted.
+  uint64_t TermOf(size_t shard) const { return terms_[shard]; }
+  // What it waits for: a shard that does not answer, the disk.
+  DrainFacts Describe() const;
+
+ private:
+  using Call = ShardCalls::Call;
+
+  void Begin(Call call, void (Drain::*next)());
+  void TakeTerm();
+  void ChooseStep();
+  void KeepNow();
+  void CloseStep();
+  void Save();
+  void OnSaved(absl::StatusOr<std::string> folder);
+  void End(absl::StatusOr<Saved> result);
+
+  DrainOptions options_;
+  const std::vector<PsControl*> shards_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  const std::function<void(absl::StatusOr<Saved>)> on_done_;
+
+  std::vector<SetViewReply> seen_;  // by shard
+  std::vector<uint64_t> terms_;     // by shard
+  // One after another; all are kept, for answers that come late.
+  std::vector<std::unique_ptr<ShardCalls>> calls_;
+  std::optional<StepLoop> steps_;  // closes the step that a shard has begun
+  std::optional<Checkpointer> checkpointer_;
+  GlobalStep step_;  // to save
+  Retry save_;
+  absl::Status save_error_;
+  bool ended_ = false;
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,161 @@
+#include "chief/job/ending_phase.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/job/log_lines.h"
+#include "chief/job/milestone_runner.h"
+#include "chief/job/status_reporter.h"
+#include "common/base/exit_code.h"
+#include "common/base/quantity.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+namespace {
+
+// For the workers to hear the end, and again for the ps.
+constexpr absl::Duration kEndGrace = absl::Seconds(2);
+
+}  // namespace
+
+EndingPhase::EndingPhase(JobState* job, JobEnd end) : job_(job), end_(std::move(end)) {}
+
+bool EndingPhase::MaySave() const {
+  return end_.save_first && job_->views.has_value() &&
+         !job_->inputs.plan.job.checkpoint().folder().empty() &&
+         job_->inputs.options.drain > absl::ZeroDuration();
+}
+
+void EndingPhase::Start() {
+  if (job_->views.has_value()) job_->views->Stop();
+  if (!MaySave()) {
+    const bool has_folder = !job_->inputs.plan.job.checkpoint().folder().empty();
+    if (end_.save_first && job_->has_begun && !has_folder) {
+      log::Warning("nothing is saved: the job has no checkpoint folder");
+    }
+    end_.save_first = false;
+    return Finish(std::move(end_.outcome), end_.told);
+  }
+  log::Info(absl::StrCat("saving the last committed step: ", end_.outcome.message()));
+  deadline_ = job_->now() + job_->inputs.options.drain;
+  job_->milestones->StopSaving();
+  DrainIfIdle();
+}
+
+void EndingPhase::EndAgain(JobEnd end) {
+  if (!end.save_first) Finish(std::move(end.outcome), end.told);
+}
+
+void EndingPhase::OnEvent(JobEvent event) {
+  const bool has_save_ended = event == JobEvent::kMilestoneEnded || event == JobEvent::kSaveFailed;
+  if (stage_ == Stage::kSaving && has_save_ended) DrainIfIdle();
+}
+
+void EndingPhase::DrainIfIdle() {
+  if (job_->milestones->is_writing() || drain_.has_value()) return;
+  const GlobalStep saved = job_->milestones->saved();
+  if (job_->record.global_step <= saved) return Finish(std::move(end_.outcome), end_.told);
+  drain_.emplace(DrainOptions{.view = job_->initialized.view,
+                              .shard_names = job_->inputs.shard_names,
+                              .saved = saved,
+                              .steps = MakeStepOptions(*job_),
+                              .checkpoints = MakeCheckpointerOptions(*job_)},
+                 job_->inputs.shards, job_->inputs.executor, job_->inputs.clock,
+                 [this](const absl::StatusOr<Drain::Saved>& saved) { OnDrained(saved); });
+  drain_->Start();
+}
+
+void EndingPhase::OnDrained(const absl::StatusOr<Drain::Saved>& saved) {
+  if (absl::IsAborted(saved.status())) return Finish(saved.status(), end_.told);
+  if (!saved.ok()) return FinishUnsaved(saved.status());
+  if (!saved->folder.empty()) job_->milestones->RecordSave(saved->step, saved->folder);
+  Finish(std::move(end_.outcome), end_.told);
+}
+
+void EndingPhase::FinishUnsaved(const absl::Status& why) {
+  job_->milestones->RecordSave(job_->record.global_step, why);
+  const bool can_go_on = ExitCodeFor(end_.outcome) == ExitCode::kPeersLost;
+  const bool leaves_ps = can_go_on && end_.told == Told::kEverybody;
+  Finish(std::move(end_.outcome), leaves_ps ? Told::kWorkers : end_.told);
+}
+
+void EndingPhase::Finish(absl::Status outcome, Told told) {
+  if (stage_ != Stage::kSaving) return;
+  if (const std::string line = EndLine(outcome, told); !line.empty()) log::Info(line);
+  // A start that can be tried again leaves the ps to the next chief.
+  const bool try_again =
+      ExitCodeFor(outcome) == ExitCode::kPeersLost && !job_->has_begun && !end_.save_first;
+  stage_ = Stage::kTellingWorkers;
+  end_.outcome = std::move(outcome);
+  job_->milestones->Stop();
+  if (drain_.has_value()) drain_->Stop();
+  if (told == Told::kNobody) return Conclude();
+  job_->calls->End(end_.outcome);
+  const bool has_shards = job_->initialized.view.command().job() != 0;
+  releases_shards_ = told == Told::kEverybody && !try_again && has_shards;
+  deadline_ = job_->now() + kEndGrace;
+  WatchTelling();
+}
+
+void EndingPhase::Tick() {
+  if (stage_ != Stage::kSaving) return WatchTelling();
+  if (drain_.has_value()) drain_->Tick();
+  if (stage_ != Stage::kSaving || job_->now() < deadline_) return;
+  JobFacts facts;
+  Describe(&facts);
+  FinishUnsaved(absl::DeadlineExceededError(
+      absl::StrCat("not written within ", DurationText(job_->inputs.options.drain),
+                   " (--drain): ", job_->reporter->SavingWaitsFor(facts.drain))));
+}
+
+void EndingPhase::WatchTelling() {
+  const bool is_late = job_->now() >= deadline_;
+  if (stage_ == Stage::kTellingWorkers && (is_late || job_->calls->EverybodyKnows())) {
+    return ReleaseShards();
+  }
+  if (stage_ != Stage::kReleasingShards) return;
+  release_->Tick();
+  if (!is_late || stage_ != Stage::kReleasingShards) return;
+  log::Warning(absl::StrCat("not told that the job is over: ", release_->DescribeWaiting()));
+  Conclude();
+}
+
+void EndingPhase::ReleaseShards() {
+  stage_ = Stage::kReleasingShards;
+  deadline_ = job_->now() + kEndGrace;
+  if (!releases_shards_) return Conclude();
+  FinishRequest request;
+  *request.mutable_command() = job_->initialized.view.command();
+  request.set_exit_code(static_cast<int>(ExitCodeFor(end_.outcome)));
+  request.set_reason(std::string(end_.outcome.message()));
+  // A ps that is being started again is told, too: it would wait for a chief for nothing.
+  release_.emplace(
+      job_->inputs.shard_names, job_->inputs.clock,
+      [this, request](size_t shard, std::function<void(absl::Status)> answered) {
+        FinishRequest finish = request;
+        if (drain_.has_value()) finish.mutable_command()->set_term(drain_->TermOf(shard));
+        job_->inputs.shards[shard]->Finish(
+            finish, On<FinishReply>(job_->inputs.executor,
+                                    [answered](const absl::StatusOr<FinishReply>& reply) {
+                                      if (reply.ok() || IsTransient(reply.status())) {
+                                        return answered(reply.status());
+                                      }
+                                      log::Warning(reply.status().message());
+                                      answered(absl::OkStatus());
+                                    }));
+      },
+      [this](const absl::Status&) { Conclude(); });
+  release_->Start();
+}
+
+void EndingPhase::Conclude() {
+  stage_ = Stage::kOver;
+  job_->inputs.on_end(end_.outcome);
+}
+
+void EndingPhase::Describe(JobFacts* facts) const {
+  facts->stage = stage_ == Stage::kSaving ? JobStage::kSaving : JobStage::kOver;
+  if (drain_.has_value()) facts->drain = drain_->Describe();
+}
+
+}  // namespace lockstep::chief

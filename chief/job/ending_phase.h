@@ -1,0 +1,52 @@
+// Ends the job: saves the last committed step if that is wanted, tells the workers, then the ps.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "chief/job/drain.h"
+#include "chief/job/job_state.h"
+#include "chief/job/phase.h"
+#include "chief/sync/shard_calls.h"
+
+namespace lockstep::chief {
+
+class EndingPhase final : public Phase {
+ public:
+  // As StartingPhase.
+  EndingPhase(JobState* job, JobEnd end);
+
+  void Start() override;
+  void Tick() override;
+  void OnEvent(JobEvent event) override;
+  void Stop() override {}
+  void Describe(JobFacts* facts) const override;
+
+  // The job is to end once more: one that needs no save ends what is saving.
+  void EndAgain(JobEnd end);
+
+ private:
+  enum class Stage { kSaving, kTellingWorkers, kReleasingShards, kOver };
+
+  bool MaySave() const;
+  // After the save that is under way.
+  void DrainIfIdle();
+  void OnDrained(const absl::StatusOr<Drain::Saved>& saved);
+  // What could not be saved stays at the ps where the job can go on.
+  void FinishUnsaved(const absl::Status& why);
+  void Finish(absl::Status outcome, Told told);
+  void WatchTelling();
+  void ReleaseShards();
+  void Conclude();
+
+  JobState* const job_;
+  JobEnd end_;
+  Stage stage_ = Stage::kSaving;
+  absl::Duration deadline_;  // of the stage
+  std::optional<Drain> drain_;
+  bool releases_shards_ = false;
+  std::optional<ShardCalls> release_;  // Finish
+};
+
+}  // namespace lockstep::chief

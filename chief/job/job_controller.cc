@@ -1,0 +1,104 @@
+#include "chief/job/job_controller.h"
+
+#include <utility>
+
+#include "chief/job/ending_phase.h"
+#include "chief/job/job_rules.h"
+#include "chief/job/starting_phase.h"
+
+namespace lockstep::chief {
+namespace {
+
+JobInputs MakeInputs(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
+                     Executor* executor, const Clock* clock, std::function<void()> on_ready,
+                     std::function<void(absl::Status)> on_end) {
+  std::vector<std::string> names = ShardNames(plan.cluster);
+  return {.plan = std::move(plan),
+          .options = options,
+          .shards = std::move(shards),
+          .shard_names = std::move(names),
+          .executor = executor,
+          .clock = clock,
+          .on_ready = std::move(on_ready),
+          .on_end = std::move(on_end)};
+}
+
+}  // namespace
+
+JobController::JobController(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
+                             Executor* executor, const Clock* clock, std::function<void()> on_ready,
+                             std::function<void(absl::Status)> on_end)
+    : state_(MakeInputs(std::move(plan), options, std::move(shards), executor, clock,
+                        std::move(on_ready), std::move(on_end))),
+      reporter_(&state_.inputs.plan, &state_.membership, &state_.record),
+      milestones_(&state_),
+      calls_(state_.inputs.plan.cluster.Canonical(), &state_.membership, milestones_.evaluations(),
+             clock, MakeHooks()) {
+  state_.control = this;
+  state_.milestones = &milestones_;
+  state_.calls = &calls_;
+  state_.reporter = &reporter_;
+  phases_.push_back(std::make_unique<StartingPhase>(&state_));
+}
+
+JobController::~JobController() = default;
+
+WorkerCalls::Hooks JobController::MakeHooks() {
+  return {.members_changed =
+              [this] {
+                if (state_.views.has_value()) state_.views->SetMembers(state_.membership.Live());
+              },
+          .admitted =
+              [this](const LiveMember& member) {
+                return state_.views.has_value() && state_.views->IsConfirmed(member);
+              },
+          .waiting_for = [this] { return reporter_.AdmissionWaitsFor(Describe()); },
+          .worker_failed = [this](absl::Status why) { Stop(std::move(why)); },
+          .result_arrived = [this] { milestones_.TakeEvaluations(); },
+          .warn = [this](std::string text) { state_.Warn(std::move(text)); }};
+}
+
+void JobController::Start() { phases_.back()->Start(); }
+
+void JobController::Tick() {
+  calls_.Tick();
+  if (state_.views.has_value()) state_.views->Tick();
+  milestones_.Tick();
+  phases_.back()->Tick();
+}
+
+void JobController::Stop(absl::Status why) {
+  End({.outcome = std::move(why), .told = Told::kEverybody, .save_first = true});
+}
+
+void JobController::Leave(absl::Status why) {
+  End({.outcome = std::move(why), .told = Told::kNobody, .save_first = true});
+}
+
+void JobController::Enter(std::unique_ptr<Phase> next) {
+  phases_.back()->Stop();
+  phases_.push_back(std::move(next));
+  phases_.back()->Start();
+}
+
+void JobController::End(JobEnd end) {
+  if (ending_ != nullptr) return ending_->EndAgain(std::move(end));
+  auto ending = std::make_unique<EndingPhase>(&state_, std::move(end));
+  ending_ = ending.get();
+  Enter(std::move(ending));
+}
+
+void JobController::Notify(JobEvent event) { phases_.back()->OnEvent(event); }
+
+JobFacts JobController::Describe() const {
+  JobFacts facts{.now = state_.now(),
+                 .shards = std::vector<ShardFacts>(state_.inputs.shards.size())};
+  for (const std::unique_ptr<Phase>& phase : phases_) phase->Describe(&facts);
+  return facts;
+}
+
+void JobController::FillStatus(ProcessStatus* status) const {
+  reporter_.FillStatus(Describe(), status);
+}
+
+}  // namespace lockstep::chief

@@ -1,0 +1,65 @@
+// One job from its start to its end: initializes the shards, waits for enough workers, drives the
+// steps, evaluates and saves beside them, and tells everybody when it is over.
+//
+// Lives on the executor's thread. Nothing is waited for in silence: log and status name it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "chief/job/job_state.h"
+#include "chief/job/milestone_runner.h"
+#include "chief/job/phase.h"
+#include "chief/job/status_reporter.h"
+#include "chief/service/worker_calls.h"
+#include "proto/status.pb.h"
+
+namespace lockstep::chief {
+
+class EndingPhase;
+
+class JobController final : private PhaseControl {
+ public:
+  // `shards` (in the cluster's order), `executor` and `clock` outlive the job, and so do the calls
+  // in flight: destroy the job after the executor has ended.
+  // `on_ready` is called when training begins, `on_end` once, when everybody was told: OK when the
+  // job is done, or why it failed, with the exit code of ExitCodeFor.
+  JobController(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
+                Executor* executor, const Clock* clock, std::function<void()> on_ready,
+                std::function<void(absl::Status)> on_end);
+  ~JobController() override;
+
+  void Start();
+  // About ten times a second.
+  void Tick();
+  // Ends the job from outside: the last committed step is saved and everybody told, then `on_end`
+  // gets `why`.
+  void Stop(absl::Status why);
+  // The same, but ps and workers are not told: they wait for the next chief.
+  void Leave(absl::Status why);
+
+  WorkerCalls* worker_calls() { return &calls_; }
+  const JobPlan& plan() const { return state_.inputs.plan; }
+  const RunRecord& record() const { return state_.record; }
+  void FillStatus(ProcessStatus* status) const;
+
+ private:
+  void Enter(std::unique_ptr<Phase> next) override;
+  void End(JobEnd end) override;
+  void Notify(JobEvent event) override;
+  JobFacts Describe() const override;
+
+  WorkerCalls::Hooks MakeHooks();
+
+  JobState state_;
+  const StatusReporter reporter_;
+  MilestoneRunner milestones_;
+  WorkerCalls calls_;
+  std::vector<std::unique_ptr<Phase>>
+      phases_;                     // every one that was entered; the last one is current
+  EndingPhase* ending_ = nullptr;  // once entered
+};
+
+}  // namespace lockstep::chief

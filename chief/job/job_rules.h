@@ -1,0 +1,32 @@
+// What follows from a job's plan before anything runs: when it evaluates and saves, what a step
+// needs, and how its shards read. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chief/leases/evaluation_queue.h"
+#include "chief/membership/quorum.h"
+#include "chief/plan/plan.h"
+#include "chief/sync/milestones.h"
+
+namespace lockstep::chief {
+
+// "ps 0 (host:port)" of each shard.
+std::vector<std::string> ShardNames(const ClusterSpec& cluster);
+
+// As the model names them: the parts of a variable are one, the loss is none. Of each shard, and of
+// the whole model, whose parts may be on several.
+std::vector<uint32_t> CountVariables(const JobPlan& plan);
+uint32_t CountModelVariables(const JobPlan& plan);
+
+// Nothing without a test set.
+std::optional<EvaluationQueue> MakeEvaluationQueue(const JobPlan& plan);
+Milestones EvaluateAt(const JobPlan& plan);
+Milestones SaveAt(const JobPlan& plan);
+
+QuorumRules QuorumRulesOf(const JobPlan& plan);
+
+}  // namespace lockstep::chief

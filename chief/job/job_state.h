@@ -1,0 +1,84 @@
+// What all phases of a job work with. Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "chief/checkpoint/checkpointer.h"
+#include "chief/job/phase.h"
+#include "chief/job/run_record.h"
+#include "chief/loop/executor.h"
+#include "chief/membership/membership.h"
+#include "chief/plan/plan.h"
+#include "chief/recovery/shard_initializer.h"
+#include "chief/recovery/view_keeper.h"
+#include "chief/service/worker_calls.h"
+#include "chief/sync/step_loop.h"
+#include "common/base/clock.h"
+#include "common/client/ps_client.h"
+
+namespace lockstep::chief {
+
+class MilestoneRunner;
+class StatusReporter;
+
+struct JobOptions {
+  uint64_t job_id = 0;  // random, not 0
+  // For shards that cannot be reached, and for workers at the start.
+  absl::Duration patience = absl::Seconds(120);
+  absl::Duration lease = absl::Seconds(5);
+  // For saving the last committed step of a job that ends early, or that this chief leaves.
+  absl::Duration drain = absl::Seconds(20);
+  // A job that has lacked workers for this long is saved and given up.
+  absl::Duration quorum_deadline = absl::InfiniteDuration();
+  bool record_losses = false;  // those of short jobs always are
+};
+
+struct JobInputs {
+  JobPlan plan;
+  JobOptions options;
+  std::vector<PsControl*> shards;        // in the cluster's order
+  std::vector<std::string> shard_names;  // "ps 0 (host:port)"
+  Executor* executor = nullptr;
+  const Clock* clock = nullptr;
+  std::function<void()> on_ready;            // training begins
+  std::function<void(absl::Status)> on_end;  // once
+};
+
+// The controller owns it and what it points to; all of that outlives the phases.
+struct JobState {
+  explicit JobState(JobInputs in);
+
+  absl::Duration now() const { return inputs.clock->Monotonic(); }
+  // To the log, the status and the summary.
+  void Warn(std::string text);
+  // Workers are lacking, or not: the job ends when that has lasted for too long.
+  void WatchShortage(bool is_short);
+
+  const JobInputs inputs;
+  Membership membership;
+  RunRecord record;
+  PhaseControl* control = nullptr;
+  MilestoneRunner* milestones = nullptr;
+  WorkerCalls* calls = nullptr;
+  const StatusReporter* reporter = nullptr;
+  bool has_begun = false;  // training
+
+  // Once the shards are initialized.
+  InitializedShards initialized;
+  std::optional<ViewKeeper> views;
+
+ private:
+  std::optional<absl::Duration> short_since_;
+};
+
+StepLoopOptions MakeStepOptions(const JobState& job);
+CheckpointerOptions MakeCheckpointerOptions(const JobState& job);
+// What those who register are told, as of the chief's command.
+RegisterTaskReply MakeRegistration(const JobState& job);
+
+}  // namespace lockstep::chief

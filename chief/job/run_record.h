@@ -1,0 +1,34 @@
+// What happened in this run so far: for the progress line, the status and the summary.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/job/job_warnings.h"
+#include "chief/leases/evaluation.h"
+#include "chief/sync/rate.h"
+#include "common/base/ids.h"
+
+namespace lockstep::chief {
+
+struct RunRecord {
+  GlobalStep start;
+  GlobalStep global_step;
+  uint32_t required = 1;  // gradients that a step needs now: fewer than the job says after SHRINK
+  float loss = 0;         // of the last step that is known
+  std::vector<float> losses;  // of each step from `start` on, where they are recorded; NaN: unknown
+  Rate rate;
+  absl::Duration began;  // the first grant
+  absl::Duration last_commit;
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  std::vector<EvaluationTotals> evaluations;
+  std::string checkpoint;     // the last one; empty: none yet
+  std::string save_error;     // why the newest save failed; empty after one that succeeded
+  std::string restored_from;  // the checkpoint that this run goes on from; empty: none
+  JobWarnings warnings;
+};
+
+}  // namespace lockstep::chief

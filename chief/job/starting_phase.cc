@@ -1,0 +1,161 @@
+#include "chief/job/starting_phase.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/job/log_lines.h"
+#include "chief/job/milestone_runner.h"
+#include "chief/job/status_reporter.h"
+#include "chief/job/summary.h"
+#include "chief/job/training_phase.h"
+#include "chief/plan/job_changes.h"
+#include "chief/plan/messages.h"
+#include "common/base/quantity.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/earlier_runs.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kReminder = absl::Seconds(5);
+
+RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
+  const JobPlan& plan = inputs.plan;
+  return {.shard_names = inputs.shard_names,
+          .cluster = plan.cluster.Canonical(),
+          .job = inputs.options.job_id,
+          .epoch = plan.epoch,
+          .variables = ToCreateVariables(plan),
+          .end = plan.max_steps,
+          .mode = plan.mode,
+          .earlier = plan.earlier};
+}
+
+}  // namespace
+
+StartingPhase::StartingPhase(JobState* job)
+    : job_(job),
+      started_(job->now()),
+      initializer_(
+          MakeRecoverySpec(job->inputs), job->inputs.shards, job->inputs.executor,
+          job->inputs.clock,
+          [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
+      reminder_(kReminder, started_) {}
+
+void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
+  if (stopped_) return;
+  if (!shards.ok()) return job_->control->End({.outcome = shards.status()});
+  job_->initialized = *std::move(shards);
+  if (job_->initialized.start == StartPoint::kDone) return EndDoneJob();
+  if (absl::Status status = RecordStart(); !status.ok()) {
+    return job_->control->End({.outcome = std::move(status)});
+  }
+  log::Info(ShardsReadyLine(job_->inputs.plan));
+  Adopt();
+  job_->views.emplace(
+      job_->initialized.view, job_->inputs.shards, job_->inputs.executor, job_->inputs.clock,
+      [job = job_] {
+        job->calls->AdmitParked();
+        job->control->Notify(JobEvent::kMembersConfirmed);
+      },
+      [job = job_](absl::Status status) { job->control->End({.outcome = std::move(status)}); });
+  job_->milestones->Start();
+  job_->views->SetMembers(job_->membership.Live());
+}
+
+// A start of a job whose last step's checkpoint exists: the processes that are still there, or were
+// started again, are told.
+void StartingPhase::EndDoneJob() {
+  log::Info(AlreadyDoneLine(job_->inputs.plan));
+  job_->record.checkpoint = job_->inputs.plan.restore_from;
+  // So that workers which are on their way here are expected.
+  job_->calls->Begin(MakeRegistration(*job_), [job = job_] { return job->record.global_step; });
+  job_->control->End({.outcome = absl::OkStatus()});
+}
+
+// Says from where the job starts, before anything trains. The checkpoints of earlier runs go out of
+// the way of one that begins.
+absl::Status StartingPhase::RecordStart() {
+  const JobPlan& plan = job_->inputs.plan;
+  const InitializedShards& shards = job_->initialized;
+  const bool takes_over = shards.start == StartPoint::kTakeOver;
+  if (!takes_over && !plan.restore_from.empty()) {
+    log::Info(absl::StrCat("restored from ", plan.restore_from));
+    job_->record.restored_from = plan.restore_from;
+  }
+  const std::string changes = DescribeJobChanges(
+      takes_over ? shards.job_before : plan.restored_job,
+      takes_over ? shards.model_before : plan.restored_model, plan.job, plan.model);
+  if (!changes.empty()) {
+    job_->Warn(absl::StrCat("the job has changed since the run that it continues: ", changes));
+  }
+  if (takes_over || plan.mode != StartMode::kFresh || plan.earlier.empty()) {
+    return absl::OkStatus();
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside,
+                            SetAsideCheckpoints(plan.job.checkpoint().folder()));
+  log::Info(absl::StrCat("moved the checkpoints of earlier runs to ", aside));
+  return absl::OkStatus();
+}
+
+// What chiefs before this one have left.
+void StartingPhase::Adopt() {
+  const InitializedShards& shards = job_->initialized;
+  const GlobalStep step = shards.progress.step;
+  job_->record.start = job_->record.global_step = step;
+  for (const EvaluatedVersion& evaluated : shards.progress.evaluations) {
+    job_->record.evaluations.push_back(FromKept(evaluated));
+  }
+  for (const Member& member : shards.view.members()) {
+    const LiveMember adopted{WorkerIndex(member.worker()), Incarnation(member.incarnation())};
+    job_->membership.Adopt(adopted, job_->now());
+    job_->membership.NoteStart(adopted, step);
+  }
+  if (shards.start != StartPoint::kTakeOver) return;
+  log::Info(TakeoverLine(step, static_cast<size_t>(shards.view.members_size())));
+}
+
+// What is under way needs nobody in particular: what becomes of it is the quorum policy's.
+uint32_t StartingPhase::NeededWorkers() const {
+  if (job_->initialized.progress.is_finished) return 0;
+  return job_->initialized.start == StartPoint::kTakeOver ? 1 : job_->inputs.plan.needed_workers();
+}
+
+void StartingPhase::OnEvent(JobEvent event) {
+  if (event != JobEvent::kMembersConfirmed) return;
+  if (job_->views->confirmed().size() < NeededWorkers()) return;
+  job_->control->Enter(std::make_unique<TrainingPhase>(job_));
+}
+
+void StartingPhase::Tick() {
+  initializer_.Tick();
+  if (stopped_) return;
+  const absl::Duration now = job_->now();
+  const absl::Duration waited = now - started_;
+  const auto waiting_for = [this] {
+    return job_->reporter->AdmissionWaitsFor(job_->control->Describe());
+  };
+  if (waited >= job_->inputs.options.patience) {
+    return job_->control->End({.outcome = StartTimedOut(waited, waiting_for())});
+  }
+  if (reminder_.Due(now)) {
+    log::Warning(absl::StrCat("waiting for ", DurationText(waited), " for ", waiting_for()));
+  }
+}
+
+void StartingPhase::Describe(JobFacts* facts) const {
+  const InitializedShards& initialized = job_->initialized;
+  facts->stage = job_->views.has_value() ? JobStage::kGathering : JobStage::kInitializing;
+  facts->uninitialized = initializer_.DescribeWaiting();
+  facts->needed_workers = NeededWorkers();
+  for (size_t shard = 0; shard < facts->shards.size(); ++shard) {
+    ShardFacts& told = facts->shards[shard];
+    told.problem = initializer_.Problem(shard);
+    told.has_variables = !initialized.bytes.empty();
+    if (told.has_variables) told.bytes = initialized.bytes[shard];
+  }
+}
+
+}  // namespace lockstep::chief

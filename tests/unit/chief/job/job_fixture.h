@@ -1,0 +1,128 @@
+// What tests of a job have in common: a plan, and the job with a ps that the test scripts and a
+// clock that the test moves.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chief/job/job_controller.h"
+#include "common/base/version.h"
+#include "tests/unit/chief/support/manual_executor.h"
+#include "tests/unit/chief/support/scripted_ps.h"
+
+namespace lockstep::chief {
+
+inline constexpr uint32_t kLoss = 1;
+
+// Two workers, of which one is needed, and one ps.
+inline JobPlan TwoWorkerPlan(int64_t max_steps) {
+  JobPlan plan;
+  plan.cluster = {
+      .ps = {"127.0.0.1:1"}, .workers = {"127.0.0.1:2", "127.0.0.1:3"}, .chief = "127.0.0.1:4"};
+  plan.job.set_name("digits");
+  plan.job.set_towers(1);
+  plan.job.set_batch_per_tower(16);
+  plan.job.mutable_sync()->set_replicas_to_aggregate(1);
+  plan.placement.set_shards(1);
+  plan.placement.add_variables()->set_name("fc/kernel");
+  plan.placement.add_variables()->set_name("train/loss");
+  plan.loss_variable = kLoss;
+  plan.is_classifier = true;
+  plan.max_steps = GlobalStep(max_steps);
+  plan.epoch = Epoch(1);
+  plan.learning_rate = [](GlobalStep) { return 0.1f; };
+  return plan;
+}
+
+template <typename Reply>
+using Got = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
+
+// One ps that answers what is not about steps at once, and two workers.
+struct JobFixture {
+  explicit JobFixture(JobPlan plan, JobOptions options = {}) {
+    options.job_id = 9;
+    options.patience = absl::Seconds(60);
+    job.emplace(
+        std::move(plan), options, std::vector<PsControl*>{&ps}, &executor, &clock,
+        [this] { ready = true; }, [this](absl::Status status) { ended = std::move(status); });
+    job->Start();
+    Settle();
+  }
+
+  void Settle() {
+    executor.Run();
+    while (ps_answers &&
+           ps.get_view.size() + ps.set_view.size() + ps.create.size() + ps.releases.size() > 0) {
+      if (ps.get_view.size() > 0) ps.get_view.Answer(view);
+      if (ps.set_view.size() > 0) ps.set_view.Answer(SetViewReply());
+      if (ps.create.size() > 0) ps.create.Answer(CreateVariablesReply());
+      if (ps.releases.size() > 0) ps.releases.Answer(ReleaseSnapshotReply());
+      executor.Run();
+    }
+  }
+  Got<RegisterTaskReply> Register(uint32_t worker, uint64_t incarnation) {
+    RegisterTaskRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    request.set_cluster(job->plan().cluster.Canonical());
+    request.set_version(kVersion);
+    auto got = std::make_shared<std::optional<absl::StatusOr<RegisterTaskReply>>>();
+    job->worker_calls()->Register(
+        request, Answer<RegisterTaskReply>(
+                     [got](absl::StatusOr<RegisterTaskReply> r) { *got = std::move(r); }));
+    Settle();
+    return got;
+  }
+  Got<HeartbeatReply> Beat(uint32_t worker, uint64_t incarnation,
+                           const std::vector<EvaluationResult>& results = {}) {
+    HeartbeatRequest request;
+    request.set_job_id(9);
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    for (const EvaluationResult& result : results) *request.add_results() = result;
+    auto got = std::make_shared<std::optional<absl::StatusOr<HeartbeatReply>>>();
+    job->worker_calls()->Heartbeat(
+        request,
+        Answer<HeartbeatReply>([got](absl::StatusOr<HeartbeatReply> r) { *got = std::move(r); }));
+    Settle();
+    return got;
+  }
+  void Pass(absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock.Advance(absl::Milliseconds(100));
+      job->Tick();
+      Settle();
+    }
+  }
+  // The ps closes and commits a step.
+  void Step(float loss = 1) {
+    GrantReply reply;
+    const int64_t step = ps.grants.front().step();
+    reply.set_step(step);
+    reply.set_shard_step(step + 1);
+    reply.set_accepted(static_cast<uint64_t>(2 * (step + 1)));
+    reply.add_statistics()->set_variable(kLoss);
+    reply.mutable_statistics(0)->add_values(loss);
+    ps.grants.Answer(reply);
+    Settle();
+  }
+  ProcessStatus Status() {
+    ProcessStatus status;
+    job->FillStatus(&status);
+    return status;
+  }
+
+  ScriptedPs ps;
+  SetViewReply view;  // the answer to GetView
+  bool ps_answers = true;
+  ManualExecutor executor;
+  ManualClock clock;
+  bool ready = false;
+  std::optional<absl::Status> ended;
+  std::optional<JobController> job;
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,86 @@
+#include "chief/job/log_lines.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "tests/unit/chief/job/job_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Matchers::Equals;
+using Catch::Matchers::StartsWith;
+
+JobPlan PlanOf(bool is_classifier, bool use_averages) {
+  JobPlan plan;
+  plan.is_classifier = is_classifier;
+  plan.job.mutable_evaluation()->set_use_averages(use_averages);
+  return plan;
+}
+
+const EvaluationTotals kTotals = {
+    .version = GlobalStep(300), .examples = 360, .accuracy = 0.75, .loss = 2.0529};
+
+TEST_CASE("The log has the test loss of a regression, and no accuracy") {
+  CHECK(EvaluationLine(PlanOf(false, false), kTotals) ==
+        "evaluation at step 300: test loss 2.0529, on 360 examples");
+  CHECK(EvaluationLine(PlanOf(true, false), kTotals) ==
+        "evaluation at step 300: test accuracy 75.00 %, test loss 2.0529, on 360 examples");
+  CHECK(EvaluationLine(PlanOf(true, true), kTotals) ==
+        "evaluation of the averages at step 300: test accuracy 75.00 %, test loss 2.0529, on 360 "
+        "examples");
+}
+
+TEST_CASE("the chief's lines have commas, units and no sign before a nan") {
+  JobPlan plan = TwoWorkerPlan(20000);
+  RunRecord record;
+  record.global_step = GlobalStep(12000);
+  record.loss = -std::numeric_limits<float>::quiet_NaN();
+  record.rate.Add(GlobalStep(11000), absl::Seconds(10));
+  record.rate.Add(GlobalStep(12000), absl::Seconds(20));
+  CHECK_THAT(ProgressLine(plan, record, absl::Seconds(20)),
+             Equals("step 12,000 of 20,000, loss nan, 1,600 examples/s, 1:20 left"));
+  CHECK_THAT(EvaluationLine(plan, {GlobalStep(12000), 1500, 0.5, -std::nan("")}),
+             Equals("evaluation at step 12,000: test accuracy 50.00 %, test loss nan, on 1,500 "
+                    "examples"));
+  plan.job.mutable_evaluation()->set_use_averages(true);
+  CHECK_THAT(
+      EvaluationLine(plan, {GlobalStep(3), 1, 0.5, 0.25}),
+      Equals("evaluation of the averages at step 3: test accuracy 50.00 %, test loss 0.2500, "
+             "on 1 example"));
+}
+
+TEST_CASE("a variable that lies in parts on several ps is one variable, and the loss is none") {
+  JobPlan plan = TwoWorkerPlan(4);
+  plan.cluster.ps = {"127.0.0.1:1", "127.0.0.1:5"};
+  plan.placement.clear_variables();
+  for (uint32_t part = 0; part < 4; ++part) {
+    VariableSpec* spec = plan.placement.add_variables();
+    spec->set_name(absl::StrCat("table#", part));
+    spec->mutable_part()->set_of("table");
+    spec->set_id(part);
+    spec->set_shard(part % 2);
+  }
+  VariableSpec* loss = plan.placement.add_variables();
+  loss->set_name("train/loss");
+  loss->set_id(4);
+  plan.loss_variable = 4;
+  CHECK_THAT(ShardsReadyLine(plan), StartsWith("2 ps are ready: 1 variable, at most "));
+}
+
+TEST_CASE("a lack of workers ends a job with the code of lost peers, and with a remedy") {
+  const absl::Status aborts = TooFewWorkers("step 1: worker 1 was lost", OnShortage::kAbort);
+  CHECK(ExitCodeFor(aborts) == ExitCode::kPeersLost);
+  CHECK(aborts.message() ==
+        "step 1: worker 1 was lost. Remedy: start the cluster again, the chief with --resume, or "
+        "set sync.quorum_policy to WAIT");
+  CHECK(TooFewWorkers("no data", OnShortage::kShrink).message() ==
+        "no data. Remedy: give the workers more data");
+}
+
+}  // namespace
+}  // namespace lockstep::chief
