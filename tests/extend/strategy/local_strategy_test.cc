@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/text_proto.h"
 #include "tests/support/temporary_folder.h"
+#include "worker/device/cpu/cpu_device.h"
+#include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
 
 namespace lockstep::extend {
@@ -50,7 +52,9 @@ TEST_CASE("a replica trains with a strategy that applies its gradients without a
       data, {graph.input_shape(), graph.is_classifier(), graph.num_outputs()},
       {.batch_per_tower = kBatch});
   REQUIRE(pipeline.ok());
-  const auto towers = worker::TowerGroup::Create(graph, {.batch_per_tower = kBatch});
+  worker::CpuDevice device(1);
+  const auto towers =
+      worker::TowerGroup::Create(graph, &device, worker::cpu::Ops(), {.batch_per_tower = kBatch});
   REQUIRE(towers.ok());
 
   LocalStrategy strategy(graph, {.seed = 3, .learning_rate = 0.1f, .steps = kSteps});
