@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "common/client/ps_client.h"
-#include "common/client/raw_channel.h"
 #include "common/rpc/limits.h"
+#include "common/transport/grpc/raw_channel.h"
 
 namespace lockstep {
 namespace {

@@ -1,234 +1,212 @@
-// PsData over gRPC.
-#include <algorithm>
-#include <array>
+// PsData over a TensorTransport.
+#include <atomic>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/client/mapped_values.h"
 #include "common/client/ps_client.h"
-#include "common/client/raw_channel.h"
-#include "common/client/shared_memory_connection.h"
-#include "common/rpc/limits.h"
-#include "common/tensor/half_copy.h"
-#include "common/tensor/non_temporal_copy.h"
-#include "common/tensor/segmented_reader.h"
-#include "common/tensor/tensor.h"
-#include "common/wire/byte_buffer.h"
+#include "common/client/ps_transport.h"
+#include "common/tensor/half_width.h"
+#include "common/transport/ps_methods.h"
 
 namespace lockstep {
 namespace {
 
-constexpr char kPush[] = "/lockstep.ParameterServer/Push";
-constexpr char kPull[] = "/lockstep.ParameterServer/Pull";
-constexpr char kDequeueToken[] = "/lockstep.ParameterServer/DequeueToken";
-constexpr char kAttachMemory[] = "/lockstep.ParameterServer/AttachMemory";
+using Spans = std::vector<std::span<const std::byte>>;
 
-// What the answer to a pull needs, where that may be places in memory; otherwise nothing.
-struct Asked {
-  PullRequest request;
-  // The ps's values; null where they cannot be seen, and then places must not be asked for: the ps
-  // may be a moment ahead in knowing that they can.
-  std::shared_ptr<const shm::Segment> memory;
-};
+absl::Status CheckTarget(const PullPiece& piece, uint64_t bytes) {
+  if (piece.size() == bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("variable ", piece.variable(), ": pulled ",
+                                                 piece.size(), " bytes, target of ", bytes));
+}
 
-class ReceivedValues final : public PulledValues {
+// Each target has the size of its piece; `element_bytes` of a target of one byte.
+template <typename T>
+absl::Status CheckTargets(const PullReply& header, std::span<const std::span<T>> targets,
+                          size_t element_bytes) {
+  if (targets.size() != static_cast<size_t>(header.pieces_size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pulled ", header.pieces_size(), " pieces, targets for ", targets.size()));
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i].data() == nullptr) continue;
+    LOCKSTEP_RETURN_IF_ERROR(
+        CheckTarget(header.pieces(static_cast<int>(i)), targets[i].size() * element_bytes));
+  }
+  return absl::OkStatus();
+}
+
+class TransportedValues final : public PulledValues {
  public:
-  static absl::StatusOr<std::unique_ptr<PulledValues>> Read(PullReply header,
-                                                            wire::ReceivedPayload payload,
-                                                            const Asked& asked) {
-    if (header.in_memory()) {
-      if (asked.memory != nullptr) {
-        return MappedValues::Read(asked.request, std::move(header), asked.memory);
-      }
-      return absl::InvalidArgumentError("places in a memory that was not exchanged");
+  TransportedValues(PullReply header, ReceivedTensors tensors)
+      : header_(std::move(header)), tensors_(std::move(tensors)) {
+    for (const ReceivedTensors::Reference& reference : tensors_.references()) {
+      in_place_.push_back(reference.values);
     }
-    auto values = std::make_unique<ReceivedValues>();
-    values->header_ = std::move(header);
-    values->payload_ = std::move(payload);
-    uint64_t expected = 0;
-    for (const PullPiece& piece : values->header_.pieces()) expected += piece.size();
-    if (expected != values->payload_.bytes()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("pieces of ", expected, " bytes, payload of ", values->payload_.bytes()));
-    }
-    return values;
   }
 
   const PullReply& header() const override { return header_; }
-
   absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
-    LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets));
-    SegmentedReader cursor(payload_.spans());
-    for (const std::span<std::byte>& target : targets) cursor.CopyTo(target);
-    return absl::OkStatus();
+    LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets, 1));
+    return tensors_.CopyTo(targets);
   }
-
   absl::Status WidenTo(DType wire_type, std::span<const std::span<float>> targets) const override {
-    LOCKSTEP_RETURN_IF_ERROR(CheckNarrowTargets(header_, wire_type, targets));
-    SegmentedReader cursor(payload_.spans());
-    for (const std::span<float> target : targets) WidenFrom(&cursor, wire_type, target);
-    return absl::OkStatus();
+    if (IsHalfWidth(wire_type)) {
+      LOCKSTEP_RETURN_IF_ERROR(CheckTargets(header_, targets, SizeOf(wire_type)));
+    }
+    return tensors_.WidenTo(wire_type, targets);
   }
+  std::span<const std::span<const std::byte>> in_place() const override { return in_place_; }
 
  private:
-  // By way of a few elements that stay in the nearest cache: the slices in which the payload came
-  // cut through elements.
-  static void WidenFrom(SegmentedReader* cursor, DType wire_type, std::span<float> target) {
-    alignas(Tensor::kAlignment) std::array<std::byte, 8192> block;
-    alignas(Tensor::kAlignment) std::array<float, block.size() / 2> wide;
-    const bool is_streamed = target.size_bytes() >= kStreamedBytes;
-    while (!target.empty()) {
-      const size_t count = std::min(wide.size(), target.size());
-      cursor->CopyTo(std::span(block).first(count * SizeOf(wire_type)));
-      Widen(wire_type, block.data(),
-            is_streamed ? std::span(wide).first(count) : target.first(count));
-      if (is_streamed) NonTemporalCopy(target.data(), wide.data(), count * sizeof(float));
-      target = target.subspan(count);
-    }
-    if (is_streamed) FlushStreams();
-  }
-
-  PullReply header_;
-  wire::ReceivedPayload payload_;
+  const PullReply header_;
+  const ReceivedTensors tensors_;
+  Spans in_place_;
 };
 
-absl::StatusOr<std::unique_ptr<PulledValues>> DecodePull(const grpc::ByteBuffer& buffer,
-                                                         const Asked& asked) {
-  PullReply header;
-  LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
-                            wire::DecodeWithPayload(buffer, &header));
-  return ReceivedValues::Read(std::move(header), std::move(payload), asked);
-}
-
-absl::StatusOr<PushPullReply> DecodePushPull(const grpc::ByteBuffer& buffer, const Asked& asked) {
-  PushPullReply reply;
-  LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
-                            wire::DecodeWithPayload(buffer, &reply.push));
-  if (reply.push.next().has_values()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        reply.values, ReceivedValues::Read(std::move(*reply.push.mutable_next()->mutable_values()),
-                                           std::move(payload), asked));
+// One tensor for each span, or, by reference, for each piece.
+std::vector<OutgoingTensor> TensorsOf(const PushRequest& header, const Spans& payload) {
+  std::vector<OutgoingTensor> tensors;
+  if (!header.in_memory() || header.ask()) {
+    for (const std::span<const std::byte> span : payload) tensors.push_back({.values = span});
+    return tensors;
   }
-  return reply;
-}
-
-class GrpcPsData final : public PsData {
- public:
-  GrpcPsData(const ClientOptions& options, SharedMemoryOptions memory)
-      : options_(options), connection_(std::move(memory)), channel_(options) {}
-
-  void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-            Done<PushReply> done) override {
-    Attach(header.worker());
-    SendPush<PushReply>(header, std::move(payload), rpc::kDataDeadline, std::move(done));
-  }
-
-  void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                Done<PushPullReply> done) override {
-    Attach(header.worker());
-    Asked asked = AskedBy(header.next().pull());
-    if (header.next().pull().in_memory() && asked.memory == nullptr) {
-      PushRequest for_bytes = header;
-      for_bytes.mutable_next()->mutable_pull()->set_in_memory(false);
-      return PushPull(for_bytes, std::move(payload), std::move(done));
+  size_t span = 0;
+  for (const PushPiece& piece : header.pieces()) {
+    OutgoingTensor& tensor = tensors.emplace_back();
+    tensor.by_reference = true;
+    if (piece.rows() > 0) {
+      const std::span<const std::byte> indices = payload[span++];
+      tensor.row_indices = {reinterpret_cast<const int64_t*>(indices.data()),
+                            indices.size() / sizeof(int64_t)};
     }
-    SendPush<grpc::ByteBuffer>(header, std::move(payload), rpc::kParkedDeadline,
-                               [this, asked = std::move(asked), done = std::move(done)](
-                                   const absl::StatusOr<grpc::ByteBuffer>& buffer) {
-                                 if (!buffer.ok()) return done(buffer.status());
-                                 auto reply = DecodePushPull(*buffer, asked);
-                                 if (!reply.ok()) return done(BadReply(options_, reply.status()));
-                                 done(std::move(reply));
-                               });
+    tensor.values = payload[span++];
+  }
+  return tensors;
+}
+
+class TransportPsData final : public PsData {
+ public:
+  TransportPsData(const ClientOptions& options, SharedMemoryOptions memory)
+      : options_(options),
+        memory_(std::move(memory)),
+        transport_(MakePsTransport(options, memory_.gradients)) {}
+
+  void Push(const PushRequest& header, Spans payload, Done<PushReply> done) override {
+    Open(header.worker());
+    Send(kPush, header, payload, false,
+         [done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) {
+           if (!reply.ok()) return done(reply.status());
+           done(std::move(reply->header));
+         });
+  }
+
+  void PushPull(const PushRequest& header, Spans payload, Done<PushPullReply> done) override {
+    Open(header.worker());
+    Send(kPushAndFetch, header, payload, header.next().pull().in_memory(),
+         [this, done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) {
+           if (!reply.ok()) return done(reply.status());
+           PushPullReply result{std::move(reply->header), nullptr};
+           if (result.push.next().has_values()) {
+             auto values = Values(std::move(*result.push.mutable_next()->mutable_values()),
+                                  std::move(reply->tensors));
+             if (!values.ok()) return done(values.status());
+             result.values = *std::move(values);
+           }
+           done(std::move(result));
+         });
   }
 
   void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
-    Attach(request.worker());
-    Asked asked = AskedBy(request);
-    if (request.in_memory() && asked.memory == nullptr) {
-      PullRequest for_bytes = request;
-      for_bytes.set_in_memory(false);
-      return Pull(for_bytes, std::move(done));
-    }
-    channel_.Call(kPull, request, {}, rpc::kParkedDeadline,
-                  RawChannel::Callback([this, asked = std::move(asked), done = std::move(done)](
-                                           absl::StatusOr<grpc::ByteBuffer> reply) {
-                    if (!reply.ok()) return done(reply.status());
-                    auto values = DecodePull(*reply, asked);
-                    if (!values.ok()) return done(BadReply(options_, values.status()));
-                    done(std::move(values));
-                  }));
+    Open(request.worker());
+    PullRequest header = request;
+    header.set_in_memory(false);
+    transport_->Call(kPull, std::move(header), {}, request.in_memory(),
+                     [this, done = std::move(done)](absl::StatusOr<TensorReply<PullReply>> reply) {
+                       if (!reply.ok()) return done(reply.status());
+                       done(Values(std::move(reply->header), std::move(reply->tensors)));
+                     });
   }
 
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
-    channel_.Call(kDequeueToken, request, rpc::kParkedDeadline, std::move(done));
+    transport_->Call(
+        kDequeueToken, request, {}, false,
+        [done = std::move(done)](absl::StatusOr<TensorReply<DequeueTokenReply>> reply) {
+          if (!reply.ok()) return done(reply.status());
+          done(std::move(reply->header));
+        });
   }
 
   void ShareMemory(const WorkerIdentity& worker, Done<bool> done) override {
-    Attach(worker);
-    connection_.Await(std::move(done));
+    transport_->Open(worker, [this, done = std::move(done)](absl::StatusOr<TransportInfo> info) {
+      OnOpened(info);
+      if (!info.ok()) return done(info.status());
+      done(info->references.ok());
+    });
   }
 
-  void Cancel() override { channel_.Cancel(); }
-
-  bool SharesMemory() const override { return connection_.was_attached(); }
-
+  void Cancel() override { transport_->Cancel(); }
+  bool SharesMemory() const override {
+    // The callback of Open may be yet to come.
+    return has_shared_.load() || transport_->ReceivesByReference();
+  }
   bool SharesGradient(std::span<const std::byte> bytes) const override {
-    return connection_.PlaceOf(bytes).has_value();
+    return transport_->SendsByReference(bytes);
   }
-  bool SharesValues() const override { return connection_.values() != nullptr; }
+  bool SharesValues() const override { return transport_->ReceivesByReference(); }
 
  private:
   // Beside the worker's own calls: these go on in messages meanwhile.
-  void Attach(const WorkerIdentity& worker) {
-    const std::optional<AttachMemoryRequest> request = connection_.Begin(worker);
-    if (!request.has_value()) return;
-    channel_.Call(kAttachMemory, *request, rpc::kControlDeadline,
-                  Done<AttachMemoryReply>([this](const absl::StatusOr<AttachMemoryReply>& reply) {
-                    connection_.Complete(reply);
-                  }));
+  void Open(const WorkerIdentity& worker) {
+    if (memory_.gradients == nullptr || is_open_.exchange(true)) return;
+    transport_->Open(worker, [this](const absl::StatusOr<TransportInfo>& info) { OnOpened(info); });
   }
 
-  Asked AskedBy(const PullRequest& pull) const {
-    return pull.in_memory() ? Asked{pull, connection_.values()} : Asked();
+  void OnOpened(const absl::StatusOr<TransportInfo>& info) {
+    if (!info.ok()) {
+      is_open_.store(false);
+      return;
+    }
+    if (info->references.ok()) has_shared_.store(true);
+    if (memory_.gradients == nullptr || has_told_.exchange(true)) return;
+    if (memory_.told) memory_.told(info->references);
   }
 
-  // `Reply`: decoded, or raw.
-  template <typename Reply>
-  void SendPush(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                absl::Duration deadline, Done<Reply> done) {
-    if (!header.in_memory() || header.ask()) {
-      return channel_.Call(kPush, header, payload, deadline, std::move(done));
+  template <typename Callback>
+  void Send(const TensorMethod<PushRequest, PushReply>& method, const PushRequest& header,
+            const Spans& payload, bool accepts_references, Callback done) {
+    const std::vector<OutgoingTensor> tensors = TensorsOf(header, payload);
+    PushRequest alone = header;
+    alone.set_in_memory(header.in_memory() && header.ask());
+    if (alone.next().has_pull()) alone.mutable_next()->mutable_pull()->set_in_memory(false);
+    transport_->Call(
+        method, std::move(alone), tensors, accepts_references,
+        [this, done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) mutable {
+          if (absl::IsNotFound(reply.status())) is_open_.store(false);
+          done(std::move(reply));
+        });
+  }
+
+  absl::StatusOr<std::unique_ptr<PulledValues>> Values(PullReply header, ReceivedTensors tensors) {
+    if (const absl::Status status = CheckTensors(header, tensors); !status.ok()) {
+      return BadReply(options_, status);
     }
-    PushRequest placed = header;
-    std::vector<std::span<const std::byte>> indices;
-    size_t span = 0;
-    for (PushPiece& piece : *placed.mutable_pieces()) {
-      if (piece.rows() > 0) indices.push_back(payload[span++]);
-      const std::optional<uint64_t> place = connection_.PlaceOf(payload[span++]);
-      if (!place.has_value()) {
-        return done(absl::NotFoundError(absl::StrCat(options_.name, " has not this memory")));
-      }
-      piece.set_place(*place);
-    }
-    channel_.Call(kPush, placed, std::move(indices), deadline,
-                  Done<Reply>([this, done = std::move(done)](absl::StatusOr<Reply> reply) {
-                    if (absl::IsNotFound(reply.status())) connection_.Lose();
-                    done(std::move(reply));
-                  }));
+    return std::make_unique<TransportedValues>(std::move(header), std::move(tensors));
   }
 
   const ClientOptions options_;
-  SharedMemoryConnection connection_;
-  RawChannel channel_;  // last: its callbacks use the rest
+  const SharedMemoryOptions memory_;
+  std::atomic<bool> is_open_ = false;
+  std::atomic<bool> has_shared_ = false;
+  std::atomic<bool> has_told_ = false;
+  const std::unique_ptr<TensorTransport> transport_;  // last: its callbacks use the rest
 };
 
 }  // namespace
 
 std::unique_ptr<PsData> MakePsData(const ClientOptions& options, SharedMemoryOptions memory) {
-  return std::make_unique<GrpcPsData>(options, std::move(memory));
+  return std::make_unique<TransportPsData>(options, std::move(memory));
 }
 
 }  // namespace lockstep

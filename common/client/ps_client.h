@@ -18,13 +18,10 @@
 #include "absl/status/statusor.h"
 #include "common/client/gradient_memory.h"
 #include "common/tensor/dtype.h"
+#include "common/transport/grpc/peer.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep {
-
-namespace rpc {
-class EventQueue;
-}
 
 template <typename T>
 using Done = std::function<void(absl::StatusOr<T>)>;
@@ -112,14 +109,6 @@ class PsData {
   virtual bool SharesGradient(std::span<const std::byte>) const { return false; }
   // Whether the ps has let us see its values.
   virtual bool SharesValues() const { return false; }
-};
-
-struct ClientOptions {
-  std::string address;  // "host:port"
-  std::string name;     // "ps 1", for error messages
-  // Where callbacks run: of the process's server, or null for one of the client's own. Outlives the
-  // client.
-  rpc::EventQueue* queue = nullptr;
 };
 
 // What a worker's client needs to exchange memory with a ps of its own host.

@@ -3,7 +3,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
-#include "common/client/peer.h"
+#include "common/transport/grpc/peer.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
 #include "proto/status.grpc.pb.h"

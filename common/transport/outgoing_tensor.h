@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "common/tensor/dtype.h"
 
@@ -29,5 +30,11 @@ struct OutgoingTensor {
   // Of a reply by reference: tells the receiver whether the values have been overwritten.
   const SeqLock* seq_lock = nullptr;
 };
+
+// Appends the bytes of a tensor that is not rounded, in at most two spans.
+void AppendBytes(const OutgoingTensor& tensor, std::vector<std::span<const std::byte>>* spans);
+
+// The elements that a tensor that is rounded sends.
+std::span<const float> RoundedElements(const OutgoingTensor& tensor);
 
 }  // namespace lockstep

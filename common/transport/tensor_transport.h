@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/base/callback.h"
 #include "common/transport/outgoing_tensor.h"
 #include "common/transport/received_tensors.h"
 #include "proto/ps.pb.h"
@@ -48,15 +48,12 @@ struct TransportInfo {
 // for the callbacks, so it must not happen in one.
 class TensorTransport {
  public:
-  template <typename T>
-  using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
-
   virtual ~TensorTransport() = default;
 
   // Agrees with the peer on what is shared, in the name of this worker. Completes before the first
   // tensor is sent. Answers at once when that is settled; after a call that ended with NOT_FOUND
   // asks again. UNAVAILABLE: the peer could not be asked, call again.
-  virtual void Open(const WorkerIdentity& worker, Done<TransportInfo> done) = 0;
+  virtual void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) = 0;
 
   // Whether the peer reads these bytes where they are, as of now.
   virtual bool SendsByReference(std::span<const std::byte> values) const = 0;
@@ -70,7 +67,7 @@ class TensorTransport {
   template <typename Request, typename Reply>
   void Call(const TensorMethod<Request, Reply>& method, std::type_identity_t<Request> header,
             const std::vector<OutgoingTensor>& tensors, bool accepts_references,
-            std::type_identity_t<Done<TensorReply<Reply>>> done) {
+            std::type_identity_t<Callback<TensorReply<Reply>>> done) {
     auto reply = std::make_unique<Reply>();
     Reply* const to = reply.get();
     Start({method.path, method.deadline, accepts_references}, &header, tensors, to,
@@ -84,7 +81,7 @@ class TensorTransport {
   // Ends what is in flight, and every later call at once, with CANCELLED.
   virtual void Cancel() = 0;
 
- protected:
+  // What implementations provide.
   struct CallOptions {
     absl::string_view path;
     absl::Duration deadline;
@@ -95,7 +92,7 @@ class TensorTransport {
   // it.
   virtual void Start(const CallOptions& options, google::protobuf::Message* header,
                      const std::vector<OutgoingTensor>& tensors, google::protobuf::Message* reply,
-                     Done<ReceivedTensors> done) = 0;
+                     Callback<ReceivedTensors> done) = 0;
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "common/client/shared_memory_connection.h"
+#include "common/transport/grpc_shm/shared_memory_connection.h"
 
 #include <utility>
 
@@ -10,10 +10,6 @@ namespace {
 
 constexpr absl::Duration kSharePatience = absl::Seconds(2);
 
-std::shared_ptr<const shm::Segment> SegmentOf(const SharedMemoryOptions& options) {
-  return options.gradients == nullptr ? nullptr : options.gradients->segment();
-}
-
 // The ps may be ready for it later, or the caller has gone.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
@@ -22,10 +18,9 @@ bool MayPass(const absl::Status& error) {
 
 }  // namespace
 
-SharedMemoryConnection::SharedMemoryConnection(SharedMemoryOptions options)
-    : options_(std::move(options)),
-      gradients_(SegmentOf(options_)),
-      state_(options_.gradients == nullptr ? State::kRefused : State::kIdle) {}
+SharedMemoryConnection::SharedMemoryConnection(Memory gradients)
+    : gradients_(std::move(gradients)),
+      references_(absl::UnavailableError("no memory has been exchanged")) {}
 
 SharedMemoryConnection::~SharedMemoryConnection() {
   if (exchange_.joinable()) exchange_.join();
@@ -56,44 +51,42 @@ void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& r
       state_ = State::kIdle;
       waiting.swap(waiting_);
     }
-    return Answer(waiting, absl::UnavailableError(reply.status().message()));
+    return Answer(std::move(waiting), absl::UnavailableError(reply.status().message()));
   }
   if (!reply.ok()) return Settle(reply.status(), nullptr);
   if (reply->socket().empty()) return Settle(absl::UnavailableError(reply->reason()), nullptr);
   // The last one has ended: its outcome is what Begin asked again for.
   if (exchange_.joinable()) exchange_.join();
-  exchange_ = std::thread([this, place = *reply] { Exchange(place); });
+  exchange_ = std::thread([this, offer = *reply] { Exchange(offer); });
 }
 
-void SharedMemoryConnection::Exchange(const AttachMemoryReply& place) {
-  auto values = shm::ShareMemory(place.socket(), place.secret(), gradients_.get(), kSharePatience);
+void SharedMemoryConnection::Exchange(const AttachMemoryReply& offer) {
+  auto values = shm::ShareMemory(offer.socket(), offer.secret(), gradients_.get(), kSharePatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);
   Settle(absl::OkStatus(), *std::move(values));
 }
 
-void SharedMemoryConnection::Settle(const absl::Status& status,
-                                    std::shared_ptr<const shm::Segment> values) {
+void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {
   Waiting waiting;
-  bool has_told = false;
+  TransportInfo info;
   {
     absl::MutexLock lock(&mutex_);
     state_ = status.ok() ? State::kAttached : State::kRefused;
-    was_attached_ = was_attached_ || status.ok();
+    if (!references_.ok()) references_ = status;
+    info.references = references_;
     values_ = std::move(values);
-    has_told = std::exchange(has_told_, true);
     waiting.swap(waiting_);
   }
-  if (!has_told && options_.told) options_.told(status);
-  Answer(waiting, status.ok());
+  Answer(std::move(waiting), info);
 }
 
-void SharedMemoryConnection::Answer(const Waiting& waiting, const absl::StatusOr<bool>& answer) {
-  for (const auto& done : waiting) done(answer);
+void SharedMemoryConnection::Answer(Waiting waiting, const absl::StatusOr<TransportInfo>& answer) {
+  for (Done& done : waiting) done(answer);
 }
 
-void SharedMemoryConnection::Await(std::function<void(absl::StatusOr<bool>)> done) {
-  absl::StatusOr<bool> answer;
+void SharedMemoryConnection::Await(Done done) {
+  absl::StatusOr<TransportInfo> answer;
   {
     absl::MutexLock lock(&mutex_);
     switch (state_) {
@@ -105,20 +98,15 @@ void SharedMemoryConnection::Await(std::function<void(absl::StatusOr<bool>)> don
         break;
       case State::kAttached:
       case State::kRefused:
-        answer = was_attached_;
+        answer = TransportInfo{references_};
         break;
     }
   }
   done(std::move(answer));
 }
 
-bool SharedMemoryConnection::was_attached() const {
-  absl::MutexLock lock(&mutex_);
-  return was_attached_;
-}
-
 void SharedMemoryConnection::Lose() {
-  std::shared_ptr<const shm::Segment> values;  // unmapped without the lock
+  Memory values;  // unmapped without the lock
   absl::MutexLock lock(&mutex_);
   if (state_ != State::kAttached) return;
   state_ = State::kIdle;
@@ -136,7 +124,7 @@ std::optional<uint64_t> SharedMemoryConnection::PlaceOf(std::span<const std::byt
   return place;
 }
 
-std::shared_ptr<const shm::Segment> SharedMemoryConnection::values() const {
+SharedMemoryConnection::Memory SharedMemoryConnection::values() const {
   absl::MutexLock lock(&mutex_);
   return values_;
 }

@@ -15,10 +15,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/client/call_set.h"
-#include "common/client/peer.h"
-#include "common/client/ps_client.h"
+#include "common/base/callback.h"
 #include "common/rpc/event_queue.h"
+#include "common/transport/grpc/call_set.h"
+#include "common/transport/grpc/peer.h"
 #include "common/wire/byte_buffer.h"
 
 namespace lockstep {
@@ -26,35 +26,31 @@ namespace lockstep {
 // Thread-safe. Destruction cancels what is in flight and waits for its callbacks, so never in one.
 class RawChannel {
  public:
-  using Callback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
+  using Done = Callback<grpc::ByteBuffer>;
 
   explicit RawChannel(const ClientOptions& options);
   ~RawChannel();
 
-  // Sends `header` with `payload`, which must stay until `done`: that is when the call has ended
-  // and the transport has let go of the payload, which after a cancelled call can be later.
-  void Call(const std::string& method, const google::protobuf::MessageLite& header,
-            std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
-            Callback done);
+  const ClientOptions& options() const { return options_; }
 
-  // The same where the answer is a message without a payload. INTERNAL: it is none.
-  template <typename Reply>
-  void Call(const std::string& method, const google::protobuf::MessageLite& header,
+  // Sends `header` with `payload`, which must stay until `done`: the call has ended then, and gRPC
+  // has released the payload, which after a cancelled call can be later.
+  void Call(absl::string_view method, const google::protobuf::MessageLite& header,
             std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
-            Done<Reply> done) {
-    Call(method, header, payload, deadline,
-         Callback([this, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) {
+            Done done);
+
+  // The same without a payload. INTERNAL: the answer is no `Reply`.
+  template <typename Reply>
+  void Call(absl::string_view method, const google::protobuf::MessageLite& request,
+            absl::Duration deadline, std::function<void(absl::StatusOr<Reply>)> done) {
+    Call(method, request, {}, deadline,
+         Done([this, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) {
            if (!buffer.ok()) return done(buffer.status());
            Reply reply;
            const absl::Status status = wire::Decode(*buffer, &reply);
            if (!status.ok()) return done(BadReply(options_, status));
            done(std::move(reply));
          }));
-  }
-  template <typename Reply>
-  void Call(const std::string& method, const google::protobuf::MessageLite& request,
-            absl::Duration deadline, Done<Reply> done) {
-    Call(method, request, {}, deadline, std::move(done));
   }
 
   // Ends what is in flight, and every later call at once, with CANCELLED.

@@ -1,4 +1,4 @@
-#include "common/client/peer.h"
+#include "common/transport/grpc/peer.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-#include "common/client/raw_channel.h"
+#include "common/transport/grpc/raw_channel.h"
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_builder.h>
@@ -105,7 +105,7 @@ TEST_CASE("A call ends though its payload was never sent, and lets go of it") {
   absl::Notification over;
   absl::Status status;
   channel.Call("/a/b", PushRequest(), spans, absl::Milliseconds(100),
-               RawChannel::Callback([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+               RawChannel::Done([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
                  status = reply.status();
                  over.Notify();
                }));
@@ -160,7 +160,7 @@ absl::Status CallOnce(const std::string& address, std::span<const std::byte> pay
   absl::Notification over;
   absl::Status status;
   channel.Call("/a/b", PushRequest(), spans, absl::Seconds(30),
-               RawChannel::Callback([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+               RawChannel::Done([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
                  status = reply.status();
                  over.Notify();
                }));

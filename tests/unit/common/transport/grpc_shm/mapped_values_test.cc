@@ -1,4 +1,4 @@
-#include "common/client/mapped_values.h"
+#include "common/transport/grpc_shm/mapped_values.h"
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -33,11 +33,11 @@ class Memory {
     piece->set_place(place);
     piece->set_size(size);
     piece->set_stamp(stamp);
-    const auto values = MappedValues::Read(request, reply, segment_);
+    const auto values = MappedValues(request, reply, segment_);
     if (!values.ok()) return values.status();
     std::vector<std::byte> bytes(size);
     const std::span<std::byte> target(bytes);
-    return (*values)->CopyTo(std::span(&target, 1));
+    return values->CopyTo(std::span(&target, 1));
   }
 
  private:

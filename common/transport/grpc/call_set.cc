@@ -1,4 +1,4 @@
-#include "common/client/call_set.h"
+#include "common/transport/grpc/call_set.h"
 
 #include <grpcpp/client_context.h>
 

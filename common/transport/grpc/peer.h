@@ -1,4 +1,4 @@
-// The task at the other end of a client's channel, as errors name it.
+// The task at the other end of a client's channel, and how errors name it.
 #pragma once
 
 #include <string>
@@ -6,9 +6,20 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "common/client/ps_client.h"
 
 namespace lockstep {
+
+namespace rpc {
+class EventQueue;
+}
+
+struct ClientOptions {
+  std::string address;  // "host:port"
+  std::string name;     // "ps 1", for error messages
+  // Where callbacks run: of the process's server, or null for one of the client's own. Outlives the
+  // client.
+  rpc::EventQueue* queue = nullptr;
+};
 
 // The status of a failed call with the peer named: "ps 1 (host:port) is not reachable: ...".
 // `method` is a path, "/lockstep.ParameterServer/Push". A ps that has lost its variables gives
@@ -16,7 +27,7 @@ namespace lockstep {
 absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
                       const absl::Status& status);
 
-// What comes from a task and makes no sense is not the caller's mistake: INTERNAL.
+// INTERNAL: what came from the peer makes no sense, which is not the caller's mistake.
 absl::Status BadReply(const ClientOptions& peer, const absl::Status& status);
 
 // For calls that a cancelled client refuses.

@@ -1,11 +1,9 @@
 // The memory that a worker has exchanged with one ps: when to do it, and what came of it.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/client/ps_client.h"
 #include "common/shm/segment.h"
+#include "common/transport/tensor_transport.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep {
@@ -22,7 +20,11 @@ namespace lockstep {
 // Thread-safe.
 class SharedMemoryConnection {
  public:
-  explicit SharedMemoryConnection(SharedMemoryOptions options);
+  using Memory = std::shared_ptr<const shm::Segment>;
+  using Done = Callback<TransportInfo>;
+
+  // `gradients` is the worker's memory. Null: it only wants to see the ps's.
+  explicit SharedMemoryConnection(Memory gradients);
   // Waits for an exchange that is under way, at most two seconds.
   ~SharedMemoryConnection();
 
@@ -32,36 +34,33 @@ class SharedMemoryConnection {
   // Exchanges memory where the ps lets us: on a thread of its own, since a ps that has just hung
   // lets it wait.
   void Complete(const absl::StatusOr<AttachMemoryReply>& reply);
-  // Tells whether memory was exchanged, as soon as that is known: after Begin. UNAVAILABLE when the
-  // ps could not be asked.
-  void Await(std::function<void(absl::StatusOr<bool>)> done);
-  // Whether it ever was.
-  bool was_attached() const;
-  // The ps has lost it: the next Begin asks again.
+  // Tells whether memory was ever exchanged, as soon as that is known: after Begin. UNAVAILABLE
+  // when the ps could not be asked.
+  void Await(Done done);
+  // The ps has lost the memory: the next Begin asks again.
   void Lose();
 
-  // Where in the worker's memory the bytes are; nullopt: the ps does not have them.
+  // Where in the worker's memory the bytes are. nullopt: the ps does not have them.
   std::optional<uint64_t> PlaceOf(std::span<const std::byte> bytes) const;
-  // The ps's values; null: not attached.
-  std::shared_ptr<const shm::Segment> values() const;
+  // The ps's values. Null: not attached.
+  Memory values() const;
 
  private:
   enum class State { kIdle, kAsked, kAttached, kRefused };
 
-  using Waiting = std::vector<std::function<void(absl::StatusOr<bool>)>>;
+  using Waiting = std::vector<Done>;
 
-  void Exchange(const AttachMemoryReply& place);
-  void Settle(const absl::Status& status, std::shared_ptr<const shm::Segment> values);
-  static void Answer(const Waiting& waiting, const absl::StatusOr<bool>& answer);
+  void Exchange(const AttachMemoryReply& offer);
+  void Settle(const absl::Status& status, Memory values);
+  static void Answer(Waiting waiting, const absl::StatusOr<TransportInfo>& answer);
 
-  const SharedMemoryOptions options_;
-  const std::shared_ptr<const shm::Segment> gradients_;  // null: there are none
+  const Memory gradients_;
   mutable absl::Mutex mutex_;
-  State state_ ABSL_GUARDED_BY(mutex_);
-  bool has_told_ ABSL_GUARDED_BY(mutex_) = false;
-  bool was_attached_ ABSL_GUARDED_BY(mutex_) = false;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
+  // OK from the first exchange on, also once the memory is lost.
+  absl::Status references_ ABSL_GUARDED_BY(mutex_);
   Waiting waiting_ ABSL_GUARDED_BY(mutex_);  // for the answer to what was asked
-  std::shared_ptr<const shm::Segment> values_ ABSL_GUARDED_BY(mutex_);
+  Memory values_ ABSL_GUARDED_BY(mutex_);
   std::thread exchange_;  // of the last Complete; those follow one another
 };
 

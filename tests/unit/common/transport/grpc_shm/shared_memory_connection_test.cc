@@ -1,5 +1,5 @@
 // What a ps that hangs while memory is exchanged with it does to everybody else.
-#include "common/client/shared_memory_connection.h"
+#include "common/transport/grpc_shm/shared_memory_connection.h"
 
 #include <grpcpp/server_builder.h>
 #include <sys/socket.h>
@@ -10,10 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/client/ps_client.h"
 #include "common/fs/file_descriptor.h"
 #include "common/rpc/event_queue.h"
 #include "common/shm/packet.h"
+#include "common/transport/grpc_shm/shared_memory_transport.h"
+#include "common/transport/ps_methods.h"
 #include "proto/ps.grpc.pb.h"
 
 namespace lockstep {
@@ -59,23 +60,23 @@ class SilentPs final : public ParameterServer::Service {
 TEST_CASE("A ps that hangs while memory is exchanged keeps no other answer back") {
   SilentPs ps;
   rpc::EventQueue queue;
-  const auto memory = GradientMemory::Create(4096);
+  const auto memory = shm::Segment::Create("test", 4096);
   REQUIRE(memory.ok());
-  const auto client = MakePsData({.address = ps.address(), .name = "ps 0", .queue = &queue},
-                                 {.gradients = memory->get()});
+  SharedMemoryTransport client({.address = ps.address(), .name = "ps 0", .queue = &queue}, *memory);
   absl::Notification exchanged;
-  client->ShareMemory(WorkerIdentity(), [&](absl::StatusOr<bool> shares) {
-    CHECK((shares.ok() && !*shares));
+  client.Open(WorkerIdentity(), [&](const absl::StatusOr<TransportInfo>& info) {
+    CHECK((info.ok() && !info->references.ok()));
     exchanged.Notify();
   });
   FileDescriptor worker = ps.Accept();
   bool came_before = false;
   absl::Notification answered;
-  client->DequeueToken(DequeueTokenRequest(), [&](const absl::StatusOr<DequeueTokenReply>& token) {
-    CHECK((token.ok() && token->step() == 5));
-    came_before = !exchanged.HasBeenNotified();
-    answered.Notify();
-  });
+  client.Call(kDequeueToken, DequeueTokenRequest(), {}, false,
+              [&](const absl::StatusOr<TensorReply<DequeueTokenReply>>& token) {
+                CHECK((token.ok() && token->header.step() == 5));
+                came_before = !exchanged.HasBeenNotified();
+                answered.Notify();
+              });
   answered.WaitForNotification();
   CHECK(came_before);
   worker = FileDescriptor();
@@ -84,11 +85,12 @@ TEST_CASE("A ps that hangs while memory is exchanged keeps no other answer back"
 
 TEST_CASE("A client that goes while memory is exchanged waits for that, and tells it") {
   SilentPs ps;
-  const auto memory = GradientMemory::Create(4096);
+  const auto memory = shm::Segment::Create("test", 4096);
   REQUIRE(memory.ok());
-  auto client = MakePsData({.address = ps.address(), .name = "ps 0"}, {.gradients = memory->get()});
+  auto client = std::make_unique<SharedMemoryTransport>(
+      ClientOptions{.address = ps.address(), .name = "ps 0"}, *memory);
   bool is_told = false;
-  client->ShareMemory(WorkerIdentity(), [&](const absl::StatusOr<bool>&) { is_told = true; });
+  client->Open(WorkerIdentity(), [&](const absl::StatusOr<TransportInfo>&) { is_told = true; });
   FileDescriptor worker = ps.Accept();
   worker = FileDescriptor();
   client.reset();
