@@ -51,6 +51,7 @@ class DeferredStream : public worker::HostStream {
  public:
   explicit DeferredStream(DeferredDevice* device) : device_(device) {
     absl::MutexLock lock(&device_->mutex_);
+    rank_ = device_->random_();
     device_->streams_.push_back(this);
   }
   ~DeferredStream() override {
@@ -91,18 +92,27 @@ class DeferredStream : public worker::HostStream {
   }
 
   DeferredDevice* const device_;
+  uint64_t rank_ = 0;  // a lower one runs first, where streams do not take turns
   std::deque<Work> queue_;
   std::map<const DeferredEvent*, uint64_t> waited_;  // for which Record of an event
 };
 
-DeferredDevice::DeferredDevice(int threads, uint64_t seed)
-    : cpu_(threads), arena_(ReserveArena()), random_(seed) {}
+DeferredDevice::DeferredDevice(int threads, uint64_t seed) : cpu_(threads), arena_(ReserveArena()) {
+  Reseed(seed);
+}
 
 DeferredDevice::~DeferredDevice() { munmap(arena_, kArenaBytes); }
 
 void DeferredDevice::Reseed(uint64_t seed) {
   absl::MutexLock lock(&mutex_);
+  UseSeed(seed);
+}
+
+void DeferredDevice::UseSeed(uint64_t seed) {
+  seed_ = seed;
   random_.seed(seed);
+  in_turns_ = random_() % 2 == 0;
+  for (DeferredStream* stream : streams_) stream->rank_ = random_();
 }
 
 void DeferredDevice::OmitWait(int64_t index) {
@@ -181,12 +191,19 @@ void DeferredDevice::RunUntil(const DeferredEvent& event) {
       if (stream->CanRun()) ready.push_back(stream);
     }
     LOCKSTEP_CHECK(!ready.empty());  // streams wait for each other
-    DeferredStream* const stream = ready[random_() % ready.size()];
-    const uint64_t run = 1 + random_() % kLongestRun;
+    DeferredStream* const stream = Choose(ready);
+    const uint64_t run = in_turns_ ? 1 + random_() % kLongestRun : 1;
     for (uint64_t i = 0; i < run && stream->CanRun() && event.reached < time; ++i) {
       RunFirstOf(stream);
     }
   }
+  const auto is_idle = [](const DeferredStream* stream) { return stream->queue_.empty(); };
+  if (std::ranges::all_of(streams_, is_idle)) UseSeed(seed_ + 1);
+}
+
+DeferredStream* DeferredDevice::Choose(const std::vector<DeferredStream*>& ready) {
+  if (in_turns_) return ready[random_() % ready.size()];
+  return *std::ranges::min_element(ready, {}, &DeferredStream::rank_);
 }
 
 void DeferredDevice::RunFirstOf(DeferredStream* stream) {

@@ -26,7 +26,7 @@ class DeferredDevice : public worker::Device {
   DeferredDevice(int threads, uint64_t seed);
   ~DeferredDevice() override;
 
-  // The order of the work from now on.
+  // The order of the work from now on. Whenever all work is done, the next seed is used.
   void Reseed(uint64_t seed);
   // The so-many-th wait of any stream from now on (from 0) is left out.
   void OmitWait(int64_t index);
@@ -50,11 +50,14 @@ class DeferredDevice : public worker::Device {
   friend class DeferredStream;
   friend class DeferredEvent;
 
+  void UseSeed(uint64_t seed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Free(std::byte* memory);
   // Lets the memory be touched, or not.
   void Protect(bool allow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs work of any stream until `event` has been reached.
   void RunUntil(const DeferredEvent& event);
+  DeferredStream* Choose(const std::vector<DeferredStream*>& ready)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunFirstOf(DeferredStream* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   worker::CpuDevice cpu_;
@@ -63,7 +66,10 @@ class DeferredDevice : public worker::Device {
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;  // the arena from its beginning
   std::map<std::byte*, size_t> blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<DeferredStream*> streams_ ABSL_GUARDED_BY(mutex_);
+  uint64_t seed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
+  // Streams take turns at random. False: one goes before the other, for as long as it can.
+  bool in_turns_ ABSL_GUARDED_BY(mutex_) = true;
   int64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t omitted_wait_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t tasks_until_failure_ ABSL_GUARDED_BY(mutex_) = -1;

@@ -11,8 +11,10 @@
 
 namespace lockstep::test {
 
+inline constexpr char kTestDeviceVariable[] = "LOCKSTEP_TEST_DEVICE";
+
 inline bool IsDeferred() {
-  const char* const kind = std::getenv("LOCKSTEP_TEST_DEVICE");
+  const char* const kind = std::getenv(kTestDeviceVariable);
   return kind != nullptr && absl::string_view(kind) == "deferred";
 }
 

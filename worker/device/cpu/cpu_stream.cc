@@ -6,6 +6,12 @@
 #include "common/base/check.h"
 
 namespace lockstep::worker {
+namespace {
+
+// Pieces of work that a step of a large model enqueues at once: queues seldom have to grow.
+constexpr size_t kQueued = 1024;
+
+}  // namespace
 
 absl::Status CpuEvent::Wait() {
   WaitUntil(times_recorded());
@@ -84,7 +90,10 @@ void LazyCpuStream::RunUntil(const CpuEvent& event, uint64_t time) {
 }
 
 BackgroundCpuStream::BackgroundCpuStream(CpuDevice* device)
-    : CpuStream(device), thread_([this] { RunQueue(); }) {}
+    : CpuStream(device), thread_([this] { RunQueue(); }) {
+  absl::MutexLock lock(&mutex_);
+  queue_.reserve(kQueued);
+}
 
 BackgroundCpuStream::~BackgroundCpuStream() {
   {
@@ -105,6 +114,7 @@ void BackgroundCpuStream::RunQueue() {
     return stopping_ || !queue_.empty();
   };
   std::vector<Work> running;
+  running.reserve(kQueued);
   while (true) {
     {
       absl::MutexLock lock(&mutex_);

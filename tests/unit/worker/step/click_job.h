@@ -186,7 +186,9 @@ class ClickJob {
     const auto towers = TowerGroup::Create(
         graph_, device.get(), cpu::Ops(),
         {.batch_per_tower = options_.batch,
-         .reducer = {.towers = static_cast<int>(options_.towers), .sum = options_.sum_towers}});
+         .reducer = {.towers = static_cast<int>(options_.towers),
+                     .sum = options_.sum_towers,
+                     .clipping = ParseOrDie<OptimizerDef>(options_.optimizer).clipping()}});
     if (!towers.ok()) return towers.status();
     BatchRows rows(graph_);
     std::unique_ptr<Timeline> timeline;
