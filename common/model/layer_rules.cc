@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/model/custom_layers.h"
 #include "common/model/initializer_rules.h"
 #include "common/model/window.h"
 
@@ -306,9 +307,13 @@ absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
   return InferredLayer();
 }
 
-absl::StatusOr<InferredLayer> InferCustom(const CustomKind& def) {
+absl::StatusOr<InferredLayer> InferCustom(const CustomKind& def, absl::Span<const Shape> inputs) {
+  if (const CustomLayerRule rule = FindCustomLayer(def.type())) return rule(def, inputs);
   std::vector<std::string> known = KindNames();
   std::erase(known, "custom");
+  for (const std::string& type : CustomLayerTypes()) {
+    known.push_back(absl::StrCat("custom { type: \"", type, "\" }"));
+  }
   return Invalid("custom.type: no layer is registered as \"", def.type(), "\". Remedy: use one of ",
                  absl::StrJoin(known, ", "),
                  ", or link the code that registers it into every program");
@@ -335,7 +340,7 @@ bool IsLoss(const LayerDef& layer) {
 absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape> inputs) {
   if (layer.has_add()) return InferAdd(inputs);
   if (layer.has_concatenate()) return InferConcatenate(inputs);
-  if (layer.has_custom()) return InferCustom(layer.custom());
+  if (layer.has_custom()) return InferCustom(layer.custom(), inputs);
   if (layer.kind_case() != LayerDef::KIND_NOT_SET) {
     LOCKSTEP_RETURN_IF_ERROR(RequireInputs(inputs, 1, /*more=*/false));
   }

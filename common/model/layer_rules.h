@@ -8,24 +8,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/model/inferred_layer.h"
 #include "common/tensor/shape.h"
 #include "proto/model.pb.h"
-#include "proto/tensor.pb.h"
 
 namespace lockstep {
-
-struct LayerVariable {
-  std::string kind;  // "kernel"
-  Shape shape;
-  Initializer initializer;
-  bool trainable = true;
-  bool sparse = false;
-};
-
-struct InferredLayer {
-  Shape output;
-  std::vector<LayerVariable> variables;
-};
 
 // "conv2d"; "" for a layer without a kind.
 absl::string_view KindName(const LayerDef& layer);
