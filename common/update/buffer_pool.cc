@@ -12,8 +12,8 @@ namespace {
 using Free = std::span<std::atomic<ValueBuffer*>>;
 
 std::unique_ptr<ValueBuffer> TakeFrom(Free free) {
-  for (std::atomic<ValueBuffer*>& place : free) {
-    if (ValueBuffer* buffer = place.exchange(nullptr, std::memory_order_acquire)) {
+  for (std::atomic<ValueBuffer*>& entry : free) {
+    if (ValueBuffer* buffer = entry.exchange(nullptr, std::memory_order_acquire)) {
       return std::unique_ptr<ValueBuffer>(buffer);
     }
   }
@@ -22,9 +22,9 @@ std::unique_ptr<ValueBuffer> TakeFrom(Free free) {
 
 // False, and the buffer is gone, where all is full.
 bool PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
-  for (std::atomic<ValueBuffer*>& place : free) {
+  for (std::atomic<ValueBuffer*>& entry : free) {
     ValueBuffer* empty = nullptr;
-    if (place.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
+    if (entry.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
       buffer.release();
       return true;
     }
@@ -38,20 +38,20 @@ uint64_t SharedBufferBytes(uint64_t value_bytes) {
   return SeqLock::kRoom + Tensor::RoomFor(value_bytes);
 }
 
-ValueBuffer BufferIn(SharedBuffer place, DType dtype, const Shape& shape) {
-  auto* const seq_lock = new (place.memory) SeqLock;
-  return {Tensor::Borrow(dtype, shape, place.memory + SeqLock::kRoom, std::move(place.owner)),
+ValueBuffer BufferIn(SharedBuffer shared, DType dtype, const Shape& shape) {
+  auto* const seq_lock = new (shared.memory) SeqLock;
+  return {Tensor::Borrow(dtype, shape, shared.memory + SeqLock::kRoom, std::move(shared.owner)),
           std::nullopt, seq_lock};
 }
 
 std::shared_ptr<BufferPool> BufferPool::Create(DType dtype, const Shape& shape,
-                                               std::vector<SharedBuffer> places) {
-  LOCKSTEP_CHECK(places.size() <= kMaxPlaces);
+                                               std::vector<SharedBuffer> shared) {
+  LOCKSTEP_CHECK(shared.size() <= kMaxShared);
   std::shared_ptr<BufferPool> pool(new BufferPool(dtype, shape));
-  pool->num_places_ = static_cast<int>(places.size());
-  for (SharedBuffer& place : places) {
-    PutInto(pool->free_places_,
-            std::make_unique<ValueBuffer>(BufferIn(std::move(place), dtype, shape)));
+  pool->num_shared_ = static_cast<int>(shared.size());
+  for (SharedBuffer& buffer : shared) {
+    PutInto(pool->free_shared_,
+            std::make_unique<ValueBuffer>(BufferIn(std::move(buffer), dtype, shape)));
     ++pool->num_buffers_;
   }
   return pool;
@@ -63,7 +63,7 @@ std::shared_ptr<ValueBuffer> BufferPool::Adopt(Tensor value, GlobalStep version)
 }
 
 BufferPool::~BufferPool() {
-  while (TakeFrom(free_places_) != nullptr) continue;
+  while (TakeFrom(free_shared_) != nullptr) continue;
   while (TakeFrom(free_) != nullptr) continue;
 }
 
@@ -74,7 +74,7 @@ std::shared_ptr<ValueBuffer> BufferPool::Take() {
 }
 
 std::unique_ptr<ValueBuffer> BufferPool::TakeAny() {
-  if (auto buffer = TakeFrom(free_places_)) return buffer;
+  if (auto buffer = TakeFrom(free_shared_)) return buffer;
   if (auto buffer = TakeFrom(free_)) return buffer;
   ++num_buffers_;
   return std::make_unique<ValueBuffer>(ValueBuffer{Tensor(dtype_, shape_), std::nullopt});
@@ -94,12 +94,12 @@ std::shared_ptr<const Tensor> BufferPool::Share(std::shared_ptr<ValueBuffer> val
 }
 
 void BufferPool::GiveBack(std::unique_ptr<ValueBuffer> buffer) {
-  const bool is_place = buffer->seq_lock != nullptr;
+  const bool is_shared = buffer->seq_lock != nullptr;
   int buffers = num_buffers_.load();
-  while (!is_place && buffers > kKept) {
+  while (!is_shared && buffers > kKept) {
     if (num_buffers_.compare_exchange_weak(buffers, buffers - 1)) return;
   }
-  const Free free = is_place ? Free(free_places_) : Free(free_);
+  const Free free = is_shared ? Free(free_shared_) : Free(free_);
   if (!PutInto(free, std::move(buffer))) --num_buffers_;
 }
 

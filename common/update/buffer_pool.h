@@ -22,7 +22,7 @@ namespace lockstep {
 struct ValueBuffer {
   Tensor tensor;
   std::optional<GlobalStep> version;  // whose values it holds; otherwise any contents
-  SeqLock* seq_lock = nullptr;        // of a place; the tensor's owner keeps it
+  SeqLock* seq_lock = nullptr;        // of a shared buffer; the tensor's owner keeps it
 };
 
 // Zeroed memory, aligned as a tensor's: the sequence lock, and behind it the value.
@@ -30,21 +30,21 @@ struct SharedBuffer {
   std::byte* memory;
   std::shared_ptr<const void> owner;
 };
-// Bytes that a place of a value takes.
+// Bytes that a shared buffer of a value takes.
 uint64_t SharedBufferBytes(uint64_t value_bytes);
-// The buffer that a place is, with a sequence lock of its own.
-ValueBuffer BufferIn(SharedBuffer place, DType dtype, const Shape& shape);
+// A value buffer in the shared buffer, with a sequence lock of its own.
+ValueBuffer BufferIn(SharedBuffer shared, DType dtype, const Shape& shape);
 
 // Thread-safe; lives as long as any value that it shared.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
-  static constexpr size_t kMaxPlaces = 3;
+  static constexpr size_t kMaxShared = 3;
   // One version is written while two are readable.
   static constexpr int kKept = 3;
 
-  // At most kMaxPlaces places (CHECK).
+  // At most kMaxShared shared buffers (CHECK).
   static std::shared_ptr<BufferPool> Create(DType dtype, const Shape& shape,
-                                            std::vector<SharedBuffer> places = {});
+                                            std::vector<SharedBuffer> shared = {});
   ~BufferPool();
 
   // Makes a buffer of a tensor of this dtype and shape that was made elsewhere.
@@ -55,10 +55,10 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   // Makes a buffer, of which the version is set, readable.
   static std::shared_ptr<const Tensor> Share(std::shared_ptr<ValueBuffer> value);
 
-  // In places and on the heap, free and in use.
+  // Shared and on the heap, free and in use.
   int num_buffers() const { return num_buffers_.load(); }
   // Of them, those that exist only because readers hold others.
-  int num_extra() const { return std::max(0, num_buffers_.load() - num_places_ - kKept); }
+  int num_extra() const { return std::max(0, num_buffers_.load() - num_shared_ - kKept); }
 
  private:
   BufferPool(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
@@ -68,9 +68,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   const DType dtype_;
   const Shape shape_;
-  int num_places_ = 0;
-  // Where there is no buffer, null. Those in places are never let go.
-  std::array<std::atomic<ValueBuffer*>, kMaxPlaces> free_places_ = {};
+  int num_shared_ = 0;
+  // Where there is no buffer, null. Shared ones are never released.
+  std::array<std::atomic<ValueBuffer*>, kMaxShared> free_shared_ = {};
   std::array<std::atomic<ValueBuffer*>, kKept> free_ = {};
   std::atomic<int> num_buffers_ = 0;
 };

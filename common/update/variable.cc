@@ -4,19 +4,19 @@
 
 namespace lockstep {
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-                   std::vector<Tensor> slots, std::vector<SharedBuffer> places)
+                   std::vector<Tensor> slots, std::vector<SharedBuffer> shared)
     : name_(std::move(name)),
       trainable_(trainable),
       dtype_(value.dtype()),
       shape_(value.shape()),
       num_bytes_(value.num_bytes()),
-      pool_(BufferPool::Create(value.dtype(), value.shape(), places)),
+      pool_(BufferPool::Create(value.dtype(), value.shape(), shared)),
       narrow_values_(value.shape()),
       slots_(std::move(slots)),
       version_(version),
       unchanged_since_(version) {
   std::shared_ptr<ValueBuffer> first;
-  if (places.empty()) {
+  if (shared.empty()) {
     first = pool_->Adopt(std::move(value), version);
   } else {
     first = pool_->Take();

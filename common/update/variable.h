@@ -33,9 +33,9 @@ struct NextValue {
 // lock; who makes the next value reads the newest one without it, because nobody else publishes.
 class Variable {
  public:
-  // With `places` the value is copied into the first of them.
+  // With shared buffers the value is copied into the first of them.
   Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-           std::vector<Tensor> slots, std::vector<SharedBuffer> places = {});
+           std::vector<Tensor> slots, std::vector<SharedBuffer> shared = {});
   // A trained one that changes row by row. `table` (not null) has this version.
   Variable(std::string name, std::shared_ptr<Table> table, GlobalStep version,
            std::vector<Tensor> slots);

@@ -32,23 +32,23 @@ LentMemory MakeValueMemory(const VariablePlan& plan, const EpochState& state,
   uint64_t bytes = 0;
   for (size_t i = 0; i < state.catalog.size(); ++i) {
     const CatalogEntry& entry = state.catalog[i];
-    bytes +=
-        NumPlaces(entry, *RuleOf(plan, state, entry).rule) * SharedBufferBytes(entry.num_bytes);
+    bytes += NumSharedBuffers(entry, *RuleOf(plan, state, entry).rule) *
+             SharedBufferBytes(entry.num_bytes);
   }
   if (bytes == 0) return {};
   return options.make_value_memory(bytes).value_or(LentMemory());
 }
 
 // From `*used` on, which moves behind them.
-std::vector<SharedBuffer> PlacesFor(const CatalogEntry& entry, const UpdateRule& rule,
-                                    const LentMemory& memory, uint64_t* used) {
-  std::vector<SharedBuffer> places;
-  if (memory.bytes.empty()) return places;
-  for (size_t i = 0; i < NumPlaces(entry, rule); ++i) {
-    places.push_back({memory.bytes.data() + *used, memory.owner});
+std::vector<SharedBuffer> SharedBuffersFor(const CatalogEntry& entry, const UpdateRule& rule,
+                                           const LentMemory& memory, uint64_t* used) {
+  std::vector<SharedBuffer> shared;
+  if (memory.bytes.empty()) return shared;
+  for (size_t i = 0; i < NumSharedBuffers(entry, rule); ++i) {
+    shared.push_back({memory.bytes.data() + *used, memory.owner});
     *used += SharedBufferBytes(entry.num_bytes);
   }
-  return places;
+  return shared;
 }
 
 // All gradients that can be in hand at once: one per replica, and with a queue as many more as it
@@ -206,9 +206,10 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const VariablePlan&
     if (entry.is_frozen) state->step.Freeze(i);
     const RuleOfVariable rule = RuleOf(plan, *state, entry);
     LOCKSTEP_ASSIGN_OR_RETURN(
-        auto hosted, MakeHostedVariable(entry, first, rule, plan,
-                                        PlacesFor(entry, *rule.rule, state->shared_values, &used),
-                                        &state->missing_slots));
+        auto hosted,
+        MakeHostedVariable(entry, first, rule, plan,
+                           SharedBuffersFor(entry, *rule.rule, state->shared_values, &used),
+                           &state->missing_slots));
     const size_t num_ranges = DenseUpdate::NumRanges(entry.num_bytes);
     if (state->closes_early && entry.trainable && !entry.is_frozen && !entry.is_sparse &&
         num_ranges > 1) {

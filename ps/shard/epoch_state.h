@@ -52,7 +52,7 @@ struct EpochState {
   // Ranges of a variable may be applied before the rest has come: each of the replicas is needed,
   // and nothing that one sends can be refused or dropped later.
   bool closes_early = false;
-  LentMemory shared_values;                      // empty: they are on the heap
+  LentMemory shared_values;                       // empty: they are on the heap
   std::optional<AsynchronousState> asynchronous;  // set in an asynchronous job
   std::string plan;  // what the variables were created from, to recognise a repetition
   std::unique_ptr<const UpdateRule> rule;

@@ -16,12 +16,12 @@ bool IsTable(const CatalogEntry& entry, const UpdateRule& rule) {
 absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
                                                  const VariableInitializer& first,
                                                  Table::Keeps keeps, GlobalStep version,
-                                                 std::vector<SharedBuffer> places) {
+                                                 std::vector<SharedBuffer> shared) {
   ValueBuffer buffer;
-  if (places.empty()) {
+  if (shared.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(buffer.tensor, MakeTensor(entry, "values"));
   } else {
-    buffer = BufferIn(std::move(places.front()), entry.dtype, entry.shape);
+    buffer = BufferIn(std::move(shared.front()), entry.dtype, entry.shape);
   }
   LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, buffer.tensor.view()));
   return std::make_shared<Table>(std::move(buffer.tensor), version, keeps, buffer.seq_lock);
@@ -42,21 +42,21 @@ absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry,
 
 }  // namespace
 
-size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule) {
+size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule) {
   if (entry.is_frozen || IsTable(entry, rule)) return 1;
-  return entry.is_sparse ? 0 : BufferPool::kMaxPlaces;
+  return entry.is_sparse ? 0 : BufferPool::kMaxShared;
 }
 
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
-    const VariablePlan& plan, std::vector<SharedBuffer> places, std::vector<std::string>* missing) {
+    const VariablePlan& plan, std::vector<SharedBuffer> shared, std::vector<std::string>* missing) {
   const UpdateRule& rule = *of.rule;
   const GlobalStep version = plan.start_step;
   std::unique_ptr<VariableEntry> hosted;
   if (IsTable(entry, rule)) {
     const Table::Keeps keeps = plan.asynchronous ? Table::kNewest : Table::kPrevious;
     LOCKSTEP_ASSIGN_OR_RETURN(auto table,
-                              MakeTable(entry, first, keeps, version, std::move(places)));
+                              MakeTable(entry, first, keeps, version, std::move(shared)));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, *table->value(), missing));
     hosted.reset(new VariableEntry{Variable(entry.name, table, version, std::move(slots)), of.rule,
                                    of.is_averaged, std::make_shared<SharedTable>(table)});
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, value.view()));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, value, missing));
     hosted.reset(new VariableEntry{Variable(entry.name, entry.trainable, std::move(value), version,
-                                            std::move(slots), std::move(places)),
+                                            std::move(slots), std::move(shared)),
                                    of.rule, of.is_averaged});
   }
   return hosted;

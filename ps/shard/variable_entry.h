@@ -45,13 +45,13 @@ struct RuleOfVariable {
   bool is_averaged = false;
 };
 
-// In how many places its values lie, where workers of this host look at them.
-size_t NumPlaces(const CatalogEntry& entry, const UpdateRule& rule);
+// How many shared buffers its values take, where workers of this host read them.
+size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule);
 
-// In these places, or on the heap. `missing` gets the slots that a checkpoint lacks. The errors of
-// CheckpointReader.
+// In these shared buffers, or on the heap. `missing` gets the slots that a checkpoint lacks. The
+// errors of CheckpointReader.
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
-    const VariablePlan& plan, std::vector<SharedBuffer> places, std::vector<std::string>* missing);
+    const VariablePlan& plan, std::vector<SharedBuffer> shared, std::vector<std::string>* missing);
 
 }  // namespace lockstep::ps
