@@ -3,9 +3,9 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
-#include "common/transport/grpc/peer.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
+#include "common/transport/grpc/peer.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep {
