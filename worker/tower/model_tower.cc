@@ -57,12 +57,13 @@ void ModelTower::AddPlaces() {
 
 absl::Status ModelTower::AllocateResults() {
   const int64_t batch = *std::ranges::max_element(options_.batches);
-  sums_ = {DType::kFloat64, Shape({Loss::kNumSums}), nullptr};
-  predictions_ = {DType::kFloat32, Shape({batch, graph_.num_outputs()}), nullptr};
-  LOCKSTEP_ASSIGN_OR_RETURN(results_, device_->AllocatePinned(Tensor::RoomFor(sums_.num_bytes()) +
-                                                              predictions_.num_bytes()));
-  sums_.data = results_.get();
-  predictions_.data = results_.get() + Tensor::RoomFor(sums_.num_bytes());
+  results_.sums = {DType::kFloat64, Shape({Loss::kNumSums}), nullptr};
+  results_.predictions = {DType::kFloat32, Shape({batch, graph_.num_outputs()}), nullptr};
+  LOCKSTEP_ASSIGN_OR_RETURN(results_.memory,
+                            device_->AllocatePinned(Tensor::RoomFor(results_.sums.num_bytes()) +
+                                                    results_.predictions.num_bytes()));
+  results_.sums.data = results_.memory.get();
+  results_.predictions.data = results_.memory.get() + Tensor::RoomFor(results_.sums.num_bytes());
   return absl::OkStatus();
 }
 
@@ -82,9 +83,9 @@ absl::Status ModelTower::MakePasses() {
 
 absl::Status ModelTower::MakeEvents() {
   const size_t count = graph_.variables().size();
-  values_.resize(count);
-  gradient_views_.resize(count);
-  gradients_.resize(count);
+  call_.values.resize(count);
+  call_.gradient_views.resize(count);
+  call_.gradients.resize(count);
   LOCKSTEP_ASSIGN_OR_RETURN(finished_, device_->CreateEvent());
   for (size_t i = 0; i < count; ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(complete_.emplace_back(), device_->CreateEvent());
@@ -106,12 +107,12 @@ absl::StatusOr<Pass*> ModelTower::Forward(Mode mode, const Tensor& features,
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(features.shape().dim(0)));
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView on_device,
                             staging_.ToDevice(places_.features, features.view(), stream_.get()));
-  for (size_t i = 0; i < values_.size(); ++i) {
+  for (size_t i = 0; i < call_.values.size(); ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(
-        values_[i], staging_.ToDevice(places_.values[i], variables.views[i], stream_.get()));
+        call_.values[i], staging_.ToDevice(places_.values[i], variables.views[i], stream_.get()));
   }
   LOCKSTEP_RETURN_IF_ERROR(
-      pass->Forward(mode, on_device, {values_, variables.rows}, random_key, stream_.get()));
+      pass->Forward(mode, on_device, {call_.values, variables.rows}, random_key, stream_.get()));
   return pass;
 }
 
@@ -124,22 +125,23 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels,
                             staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get()));
   for (size_t i = 0; i < gradients.size(); ++i) {
-    gradients_[i] = {};
-    gradient_views_[i] = gradients[i];
+    call_.gradients[i] = {};
+    call_.gradient_views[i] = gradients[i];
     if (graph_.variables()[i].frozen) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(gradient_views_[i],
+    LOCKSTEP_ASSIGN_OR_RETURN(call_.gradient_views[i],
                               staging_.OnDevice(places_.gradients[i], gradients[i]));
   }
   const auto complete = [this](std::span<const int> ready) {
     Event* const event = complete_[ready[0]].get();
     stream_->Record(event);
-    for (const int variable : ready) gradients_[variable] = {gradient_views_[variable], event};
+    for (const int variable : ready)
+      call_.gradients[variable] = {call_.gradient_views[variable], event};
   };
   const int loss = graph_.loss_variable();
-  LOCKSTEP_RETURN_IF_ERROR(pass->Train(labels, gradient_views_[loss], stream_.get()));
+  LOCKSTEP_RETURN_IF_ERROR(pass->Train(labels, call_.gradient_views[loss], stream_.get()));
   complete({&loss, 1});
-  LOCKSTEP_RETURN_IF_ERROR(pass->Backward(gradient_views_, complete, stream_.get()));
-  return gradients_;
+  LOCKSTEP_RETURN_IF_ERROR(pass->Backward(call_.gradient_views, complete, stream_.get()));
+  return call_.gradients;
 }
 
 absl::Status ModelTower::Finish() {
@@ -154,11 +156,12 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                             Forward(Mode::kInference, batch.features, variables, 0));
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels,
                             staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get()));
-  LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView sums, staging_.OnDevice(places_.sums, sums_));
+  LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView sums,
+                            staging_.OnDevice(places_.sums, results_.sums));
   LOCKSTEP_RETURN_IF_ERROR(pass->Evaluate(labels, sums, stream_.get()));
-  Staging::CopyToHost(sums, sums_, stream_.get());
+  Staging::CopyToHost(sums, results_.sums, stream_.get());
   LOCKSTEP_RETURN_IF_ERROR(Finish());
-  const std::span<const double> result = sums_.as<double>();
+  const std::span<const double> result = results_.sums.as<double>();
   return Evaluation{batch.size(), static_cast<int64_t>(result[Loss::kCorrect]),
                     result[Loss::kLossSum]};
 }
@@ -166,7 +169,7 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
 absl::StatusOr<TensorView> ModelTower::Predict(const Tensor& features,
                                                const VariableValues& variables) {
   const int64_t size = features.shape().dim(0);
-  MutableTensorView predictions = predictions_;
+  MutableTensorView predictions = results_.predictions;
   predictions.shape = Shape({size, graph_.num_outputs()});
   if (size == 0) return TensorView(predictions);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, Forward(Mode::kInference, features, variables, 0));

@@ -38,6 +38,19 @@ class ModelTower : public Tower {
     std::vector<int> gradients;
   };
 
+  // What the stream reads of the last call, by variable.
+  struct Call {
+    std::vector<TensorView> values;
+    std::vector<MutableTensorView> gradient_views;
+    std::vector<TowerGradient> gradients;
+  };
+  // In host memory that the device copies to.
+  struct Results {
+    DeviceBuffer memory;
+    MutableTensorView sums;
+    MutableTensorView predictions;
+  };
+
   void AddPlaces();
   absl::Status AllocateResults();
   absl::Status MakePasses();
@@ -58,14 +71,8 @@ class ModelTower : public Tower {
   Places places_;
   DeviceBuffer memory_;                        // of all passes
   std::vector<std::unique_ptr<Pass>> passes_;  // by options_.batches
-  // Of the last call.
-  std::vector<TensorView> values_;
-  std::vector<MutableTensorView> gradient_views_;
-  std::vector<TowerGradient> gradients_;
-  // In host memory that the device copies to.
-  DeviceBuffer results_;
-  MutableTensorView sums_;
-  MutableTensorView predictions_;
+  Call call_;
+  Results results_;
   std::vector<std::unique_ptr<Event>> complete_;  // by variable: the last one of a layer
   std::unique_ptr<Event> finished_;
   std::unique_ptr<Stream> stream_;  // last: uses all above
