@@ -8,12 +8,12 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "chief/job/job_controller.h"
 #include "chief/job/summary.h"
 #include "chief/loop/event_loop.h"
 #include "chief/plan/plan.h"
 #include "chief/plan/start_choice.h"
+#include "chief/service/answer.h"
 #include "chief/service/chief_service.h"
 #include "common/base/exit_code.h"
 #include "common/base/standard_streams.h"
@@ -64,23 +64,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr double kShortestLease = 2;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 
-// What the status service shows: as of the last tick.
-class StatusBoard {
- public:
-  void Set(const ProcessStatus& status) {
-    absl::MutexLock lock(&mutex_);
-    status_ = status;
-  }
-  void Fill(ProcessStatus* status) const {
-    absl::MutexLock lock(&mutex_);
-    status->MergeFrom(status_);
-  }
-
- private:
-  mutable absl::Mutex mutex_;
-  ProcessStatus status_ ABSL_GUARDED_BY(mutex_);
-};
-
 absl::Status StopReason(ExitCode code) {
   return WithExitCode(
       absl::CancelledError(code == ExitCode::kInterrupted ? "the chief was interrupted"
@@ -90,12 +73,17 @@ absl::Status StopReason(ExitCode code) {
 
 absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
   EventLoop loop;
-  StatusBoard board;
   std::optional<JobController> job;
   absl::Status outcome;
   const auto chief_service = MakeChiefService([&] { return job->worker_calls(); }, &loop);
-  const auto status_service = MakeStatusService({"chief", 0, NewIncarnation().value()},
-                                                [&](ProcessStatus* status) { board.Fill(status); });
+  const auto status_service = MakeStatusService(
+      {"chief", 0, NewIncarnation().value()}, [&](rpc::Respond<ProcessStatus> respond) {
+        loop.Post([&job, answer = Answer<ProcessStatus>(std::move(respond))]() mutable {
+          ProcessStatus status;
+          job->FillStatus(&status);
+          answer(std::move(status));
+        });
+      });
   ServerOptions serving;
   LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
                             ListenAddress(absl::GetFlag(FLAGS_listen), task.address()));
@@ -131,11 +119,6 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
         loop.Quit();
       });
 
-  const auto show = [&] {
-    ProcessStatus status;
-    job->FillStatus(&status);
-    board.Set(status);
-  };
   std::thread signals([&] {
     notice->notification()->WaitForNotification();
     const ExitCode code = notice->Wait();
@@ -143,14 +126,8 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
       code == ExitCode::kInterrupted ? job->Stop(StopReason(code)) : job->Leave(StopReason(code));
     });
   });
-  loop.Post([&] {
-    show();
-    job->Start();
-  });
-  loop.Run(kTick, [&] {
-    job->Tick();
-    show();
-  });
+  loop.Post([&] { job->Start(); });
+  loop.Run(kTick, [&] { job->Tick(); });
   server->Shutdown(kShutdownGrace);
   // The calls in flight end here, before what they come back to.
   shards.clear();

@@ -133,7 +133,11 @@ absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
   Incarnation incarnation = NewIncarnation();
   const auto status_service =
       MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
-                        [&](ProcessStatus* out) { status->Fill(out); });
+                        [&](const rpc::Respond<ProcessStatus>& respond) {
+                          ProcessStatus filled;
+                          status->Fill(&filled);
+                          respond(std::move(filled));
+                        });
   ServerOptions serving;
   LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
                             ListenAddress(absl::GetFlag(FLAGS_listen), task.address()));

@@ -7,7 +7,6 @@
 #include "common/base/clock.h"
 #include "common/base/version.h"
 #include "common/rpc/process.h"
-#include "common/rpc/unary_method.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep {
@@ -25,14 +24,16 @@ class CollectedStatusService final : public rpc::Service {
   void Serve(const rpc::ServingQueue& queue) override {
     rpc::ServeUnary(&methods_, &StatusService::AsyncService::RequestGetStatus, queue,
                     [this](const GetStatusRequest&, rpc::Respond<ProcessStatus> respond) {
-                      respond(Collect());
+                      if (!collect_) return respond(Identified(ProcessStatus()));
+                      collect_([this, respond](absl::StatusOr<ProcessStatus> status) {
+                        if (!status.ok()) return respond(std::move(status));
+                        respond(Identified(*std::move(status)));
+                      });
                     });
   }
 
  private:
-  ProcessStatus Collect() const {
-    ProcessStatus status;
-    if (collect_) collect_(&status);
+  ProcessStatus Identified(ProcessStatus status) const {
     status.set_role(identity_.role);
     status.set_task(identity_.task);
     status.set_incarnation(identity_.incarnation);

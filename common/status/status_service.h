@@ -6,13 +6,15 @@
 #include <string>
 
 #include "common/rpc/service.h"
+#include "common/rpc/unary_method.h"
 #include "proto/status.pb.h"
 
 namespace lockstep {
 
-// Fills the parts that only the process knows (state, waiting_for, job/shard/worker). Called on the
-// server's queues, which it must not hold up.
-using CollectStatus = std::function<void(ProcessStatus*)>;
+// Answers with the parts that only the process knows (state, waiting_for, job/shard/worker), at
+// once or later, on any thread. Called on the server's queues, which it must not hold up. The
+// service outlives the answer.
+using CollectStatus = std::function<void(rpc::Respond<ProcessStatus>)>;
 
 struct ProcessIdentity {
   std::string role;

@@ -22,10 +22,11 @@ class GrpcPsServer final : public PsServer {
   GrpcPsServer(Shard* shard, const PsServerOptions& options)
       : shard_(shard),
         service_(shard, options.memory, options.identity, WithReadiness(options.events)),
-        status_(MakeStatusService({.role = "ps",
-                                   .task = options.identity.task_index,
-                                   .incarnation = options.identity.incarnation.value()},
-                                  [this](ProcessStatus* status) { Collect(status); })) {}
+        status_(MakeStatusService(
+            {.role = "ps",
+             .task = options.identity.task_index,
+             .incarnation = options.identity.incarnation.value()},
+            [this](const rpc::Respond<ProcessStatus>& respond) { respond(Collect()); })) {}
   ~GrpcPsServer() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status Listen(const PsServerOptions& options) {
@@ -63,12 +64,14 @@ class GrpcPsServer final : public PsServer {
     return events;
   }
 
-  void Collect(ProcessStatus* status) const {
+  ProcessStatus Collect() const {
     const ShardReport report = shard_->Report();
-    *status->mutable_shard() = ToProto(report);
-    status->set_global_step(report.state.global_step.value());
-    status->set_state(report.state.has_variables ? "training" : "starting");
-    if (!report.state.has_variables) status->set_waiting_for("the chief to create the variables");
+    ProcessStatus status;
+    *status.mutable_shard() = ToProto(report);
+    status.set_global_step(report.state.global_step.value());
+    status.set_state(report.state.has_variables ? "training" : "starting");
+    if (!report.state.has_variables) status.set_waiting_for("the chief to create the variables");
+    return status;
   }
 
   Shard* const shard_;

@@ -4,8 +4,11 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/version.h"
 #include "common/client/status_client.h"
 #include "common/rpc/server.h"
@@ -15,13 +18,15 @@ namespace {
 
 TEST_CASE("A process tells what it is itself and what its collector adds, anew on every call") {
   int calls = 0;
-  const auto service = MakeStatusService(
-      {.role = "chief", .task = 0, .incarnation = 77}, [&](ProcessStatus* status) {
-        status->set_state("training");
-        status->set_global_step(++calls);
-        status->mutable_job()->set_name("demo");
-        status->set_role("worker");  // not the collector's to say
-      });
+  const auto service = MakeStatusService({.role = "chief", .task = 0, .incarnation = 77},
+                                         [&](const rpc::Respond<ProcessStatus>& respond) {
+                                           ProcessStatus status;
+                                           status.set_state("training");
+                                           status.set_global_step(++calls);
+                                           status.mutable_job()->set_name("demo");
+                                           status.set_role("worker");  // not the collector's to say
+                                           respond(std::move(status));
+                                         });
   const auto server =
       Server::Start({.address = "127.0.0.1:0", .owner = "chief 0", .services = {service.get()}});
   REQUIRE(server.ok());
@@ -43,6 +48,30 @@ TEST_CASE("A process tells what it is itself and what its collector adds, anew o
     CHECK(status->uptime_seconds() > uptime);
     uptime = status->uptime_seconds();
   }
+}
+
+TEST_CASE("A process answers when it can, and passes on why it cannot") {
+  rpc::Respond<ProcessStatus> later;
+  absl::Notification is_asked;
+  const auto service = MakeStatusService({.role = "chief", .task = 0, .incarnation = 77},
+                                         [&](rpc::Respond<ProcessStatus> respond) {
+                                           if (is_asked.HasBeenNotified())
+                                             return respond(absl::CancelledError("stopping"));
+                                           later = std::move(respond);
+                                           is_asked.Notify();
+                                         });
+  const auto server =
+      Server::Start({.address = "127.0.0.1:0", .owner = "chief 0", .services = {service.get()}});
+  REQUIRE(server.ok());
+  const std::string address = absl::StrCat("127.0.0.1:", (*server)->port());
+  absl::StatusOr<ProcessStatus> status;
+  std::thread caller([&] { status = FetchStatus(address, absl::Seconds(5)); });
+  is_asked.WaitForNotification();
+  later(ProcessStatus());
+  caller.join();
+  REQUIRE(status.ok());
+  CHECK(status->incarnation() == 77);
+  CHECK(absl::IsCancelled(FetchStatus(address, absl::Seconds(5)).status()));
 }
 
 TEST_CASE("Nobody at the address is an error that names it") {
