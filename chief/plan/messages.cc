@@ -20,6 +20,8 @@ CreateVariablesRequest ToCreateVariables(const JobPlan& plan) {
   CreateVariablesRequest request;
   *request.mutable_placement() = plan.placement;
   *request.mutable_optimizer() = plan.job.optimizer();
+  *request.mutable_sync() = sync;
+  *request.mutable_transport() = plan.job.transport();
   request.set_seed(plan.job.seed());
   request.set_token_policy(sync.token_policy());
   request.set_total_num_replicas(static_cast<uint32_t>(plan.cluster.workers.size()));

@@ -56,12 +56,8 @@ WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
           .incarnation = Incarnation(worker.incarnation())};
 }
 
-Command FromProto(const lockstep::Command& command) {
-  return {.job = command.job(), .term = Term(command.term())};
-}
-
 View FromProto(const SetViewRequest& request) {
-  View view{.command = FromProto(request.command()),
+  View view{.command = request.command(),
             .epoch = Epoch(request.epoch()),
             .shard = ShardIndex(request.shard())};
   for (const lockstep::Member& member : request.members()) {
@@ -71,35 +67,8 @@ View FromProto(const SetViewRequest& request) {
   return view;
 }
 
-VariablePlan FromProto(const CreateVariablesRequest& request) {
-  return {.command = FromProto(request.command()),
-          .placement = request.placement(),
-          .optimizer = request.optimizer(),
-          .seed = request.seed(),
-          .token_policy = request.token_policy(),
-          .total_num_replicas = request.total_num_replicas(),
-          .replicas_to_aggregate = request.replicas_to_aggregate(),
-          .init_tokens = request.init_tokens(),
-          .restore_from = request.restore_from(),
-          .start_step = GlobalStep(request.start_step()),
-          .refuse_non_finite = request.non_finite() == REFUSE_NON_FINITE,
-          .asynchronous = request.asynchronous(),
-          .max_staleness =
-              request.has_max_staleness() ? std::optional(request.max_staleness()) : std::nullopt,
-          .end_step = GlobalStep(request.end_step()),
-          .shared_memory = request.shared_memory(),
-          .every_replica_counts = request.every_replica_counts()};
-}
-
-CreateVariablesReply ToProto(const CreatedVariables& created) {
-  CreateVariablesReply reply;
-  reply.set_bytes(created.bytes);
-  for (const std::string& slot : created.slots) reply.add_slots(slot);
-  return reply;
-}
-
 GrantOrder FromProto(const GrantRequest& request) {
-  return {.command = FromProto(request.command()),
+  return {.command = request.command(),
           .step = GlobalStep(request.step()),
           .required = request.required(),
           .learning_rate = request.learning_rate(),

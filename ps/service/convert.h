@@ -9,10 +9,7 @@
 namespace lockstep::ps {
 
 View FromProto(const SetViewRequest& request);
-VariablePlan FromProto(const CreateVariablesRequest& request);
-CreateVariablesReply ToProto(const CreatedVariables& created);
 GrantOrder FromProto(const GrantRequest& request);
-Command FromProto(const lockstep::Command& command);
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
 // The evaluation of the version that is released; its own version field is not read.
 std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& request);

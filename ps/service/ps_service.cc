@@ -177,23 +177,21 @@ void PsService::LogOnce(const std::string& refusal) {
 void PsService::CreateVariables(const CreateVariablesRequest& request,
                                 rpc::Respond<CreateVariablesReply> respond) {
   Call(events_.called_by_chief);
-  const absl::Status refused = shard_->Admit(FromProto(request.command()));
+  const absl::Status refused = shard_->Admit(request.command());
   if (!refused.ok()) return respond(refused);
   Call(events_.work_begins);
-  const bool is_queued = disk_.TryDo([this, plan = FromProto(request), job = request.job_text(),
-                                      model = request.model_text(), respond] {
-    const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(plan);
+  const bool is_queued = disk_.TryDo([this, request, respond] {
+    const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(request);
     Call(events_.work_ends);
-    if (created.ok()) {
-      {
-        absl::MutexLock lock(&mutex_);
-        job_text_ = job;
-        model_text_ = model;
-      }
-      Call(events_.created);
-      WarnOfMissing(created->missing_slots, plan.restore_from);
+    if (!created.ok()) return respond(created.status());
+    {
+      absl::MutexLock lock(&mutex_);
+      job_text_ = request.job_text();
+      model_text_ = request.model_text();
     }
-    respond(Translated<CreateVariablesReply>(created));
+    Call(events_.created);
+    WarnOfMissing(created->missing_slots, request.restore_from());
+    respond(created->reply);
   });
   if (is_queued) return;
   Call(events_.work_ends);
@@ -212,7 +210,7 @@ void PsService::CommitStep(const CommitStepRequest& request,
                            rpc::Respond<CommitStepReply> respond) {
   Call(events_.called_by_chief);
   const absl::StatusOr<GlobalStep> step =
-      shard_->CommitStep(FromProto(request.command()), GlobalStep(request.step()), request.last());
+      shard_->CommitStep(request.command(), GlobalStep(request.step()), request.last());
   if (!step.ok()) return respond(step.status());
   CommitStepReply reply;
   reply.set_global_step(step->value());
@@ -221,12 +219,12 @@ void PsService::CommitStep(const CommitStepRequest& request,
 
 void PsService::Save(const SaveRequest& request, rpc::Respond<SaveReply> respond) {
   Call(events_.called_by_chief);
-  const absl::Status refused = shard_->Admit(FromProto(request.command()));
+  const absl::Status refused = shard_->Admit(request.command());
   if (!refused.ok()) return respond(refused);
   Call(events_.work_begins);
   const bool is_queued = disk_.TryDo([this, order = request, respond] {
     const absl::StatusOr<SavedShard> saved =
-        shard_->Save(FromProto(order.command()), GlobalStep(order.version()), order.folder());
+        shard_->Save(order.command(), GlobalStep(order.version()), order.folder());
     Call(events_.work_ends);
     respond(Translated<SaveReply>(saved));
   });
@@ -239,7 +237,7 @@ void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
                                 rpc::Respond<ReleaseSnapshotReply> respond) {
   Call(events_.called_by_chief);
   const absl::Status status = shard_->ReleaseSnapshot(
-      FromProto(request.command()), GlobalStep(request.version()), EvaluationOf(request));
+      request.command(), GlobalStep(request.version()), EvaluationOf(request));
   if (!status.ok()) return respond(status);
   respond(ReleaseSnapshotReply());
 }
@@ -248,7 +246,7 @@ void PsService::Finish(const FinishRequest& request, rpc::Respond<FinishReply> r
   Call(events_.called_by_chief);
   const absl::StatusOr<JobEnd> end = ToJobEnd(request);
   if (!end.ok()) return respond(end.status());
-  absl::Status status = shard_->Finish(FromProto(request.command()));
+  absl::Status status = shard_->Finish(request.command());
   // A ps that was started again when all was done has nothing to wait for.
   if (end->code == ExitCode::kDone && IsNoVariables(status)) status = absl::OkStatus();
   if (!status.ok()) return respond(status);

@@ -11,6 +11,7 @@
 #include "common/optimizer/update_rule.h"
 #include "ps/ledger/push_ledger.h"
 #include "ps/shard/catalog.h"
+#include "ps/shard/epoch_config.h"
 #include "ps/shard/evaluations.h"
 #include "ps/shard/held_budget.h"
 #include "ps/shard/orders.h"
@@ -36,29 +37,25 @@ struct AsynchronousState {
 // Guarded by the shard's lock, except for what belongs to the thread that closes a variable (see
 // ps/step) and what is constant.
 struct EpochState {
-  EpochState(Catalog catalog, HeldBudget budget, StepMachine step)
-      : shared_catalog(std::make_shared<const Catalog>(std::move(catalog))),
+  EpochState(std::shared_ptr<const EpochConfig> shared_config, Catalog catalog, HeldBudget budget,
+             StepMachine step)
+      : shared_config(std::move(shared_config)),
+        config(*this->shared_config),
+        shared_catalog(std::make_shared<const Catalog>(std::move(catalog))),
         catalog(*shared_catalog),
         ledger(this->catalog.size()),
         budget(std::move(budget)),
         step(std::move(step)) {}
 
   // Constant.
+  const std::shared_ptr<const EpochConfig> shared_config;
+  const EpochConfig& config;
   const std::shared_ptr<const Catalog> shared_catalog;
   const Catalog& catalog;
-  bool refuse_non_finite = false;
-  // A worker that has pushed leaves its gradient unchanged until the step is over.
-  bool may_borrow = false;
-  // Ranges of a variable may be applied before the rest has come: each of the replicas is needed,
-  // and nothing that one sends can be refused or dropped later.
-  bool closes_early = false;
   LentMemory shared_values;                       // empty: they are on the heap
   std::optional<AsynchronousState> asynchronous;  // set in an asynchronous job
-  std::string plan;  // what the variables were created from, to recognise a repetition
   std::unique_ptr<const UpdateRule> rule;
   std::unique_ptr<const UpdateRule> averaged_rule;  // of variables with an average; may be null
-  uint32_t num_shards = 1;
-  uint32_t replicas_to_aggregate = 1;
   std::vector<std::unique_ptr<VariableEntry>> variables;  // in the catalog's order
   std::vector<std::string> missing_slots;  // as in CreatedVariables, until they have been told
 
@@ -84,13 +81,10 @@ struct EpochState {
 };
 
 // Makes variables and slots, from their initializers or from a checkpoint. Slow: for large
-// variables and disks. INVALID_ARGUMENT naming what is wrong with the plan; the errors of
+// variables and disks. INVALID_ARGUMENT naming what is wrong with the config; the errors of
 // CheckpointReader.
-absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const VariablePlan& plan,
-                                                             ShardIndex shard,
-                                                             const ShardOptions& options);
-
-// What of a plan decides about the variables; where they start from does not.
-std::string Fingerprint(const VariablePlan& plan);
+absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(
+    std::shared_ptr<const EpochConfig> shared_config, ShardIndex shard,
+    const ShardOptions& options);
 
 }  // namespace lockstep::ps

@@ -16,8 +16,7 @@
 #include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
 #include "common/transport/received_tensors.h"
-#include "proto/job.pb.h"
-#include "proto/tensor.pb.h"
+#include "proto/ps.pb.h"
 #include "ps/accumulator/push_status.h"
 #include "ps/shard/pull_ticket.h"
 #include "ps/shard/reader_pin.h"
@@ -25,11 +24,6 @@
 namespace lockstep::ps {
 
 struct SharedTable;
-
-struct Command {
-  uint64_t job = 0;
-  Term term;
-};
 
 struct WorkerIdentity {
   uint64_t job = 0;
@@ -72,28 +66,8 @@ struct ShardState {
   bool holds_unsaved = false;
 };
 
-struct VariablePlan {
-  Command command;
-  Placement placement;  // all variables; the shard takes its own
-  OptimizerDef optimizer;
-  uint64_t seed = 0;
-  TokenPolicy token_policy = PER_REPLICA;
-  uint32_t total_num_replicas = 1;
-  uint32_t replicas_to_aggregate = 1;
-  int64_t init_tokens = -1;
-  std::string restore_from;  // checkpoint folder, or empty
-  GlobalStep start_step;
-  bool refuse_non_finite = false;
-  bool asynchronous = false;
-  std::optional<int64_t> max_staleness;
-  GlobalStep end_step;  // 0: none
-  bool shared_memory = false;
-  bool every_replica_counts = false;
-};
-
 struct CreatedVariables {
-  int64_t bytes = 0;
-  std::vector<std::string> slots;  // of a trained variable, without its average
+  CreateVariablesReply reply;
   // "<variable>/<slot>" that the checkpoint lacks, and that begin anew. Told by the call that
   // created, not by those that repeat it.
   std::vector<std::string> missing_slots;

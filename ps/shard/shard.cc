@@ -13,8 +13,8 @@ ShardState Shard::GetView() const { return impl_->GetView(); }
 
 absl::StatusOr<ShardState> Shard::SetView(const View& view) { return impl_->SetView(view); }
 
-absl::StatusOr<CreatedVariables> Shard::CreateVariables(const VariablePlan& plan) {
-  return impl_->CreateVariables(plan);
+absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesRequest& request) {
+  return impl_->CreateVariables(request);
 }
 
 void Shard::Grant(const GrantOrder& order, Done<ClosedStep> done) {

@@ -50,7 +50,7 @@ class Shard {
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE.
-  absl::StatusOr<CreatedVariables> CreateVariables(const VariablePlan& plan);
+  absl::StatusOr<CreatedVariables> CreateVariables(const CreateVariablesRequest& request);
   // Parked until the step is closed; a shard that has closed it already answers at once. The same
   // step again replaces the parked call, which is answered CANCELLED. A grant for the step after
   // the current one waits its turn. With `commit` the tokens go out before `done` is called. In an

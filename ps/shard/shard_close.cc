@@ -96,15 +96,18 @@ absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* d
   if (state.is_copied) {
     return absl::UnavailableError("the shard copies its variables for a checkpoint: try again");
   }
-  if (state.closes_early && order.required != state.replicas_to_aggregate) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "grant of step ", order.step.value(), ": required is ", order.required,
-        ", and each step takes one gradient of every replica: ", state.replicas_to_aggregate));
+  if (state.config.applies_early_chunks() &&
+      order.required != state.config.replicas_to_aggregate()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("grant of step ", order.step.value(), ": required is ", order.required,
+                     ", and each step takes one gradient of every replica: ",
+                     state.config.replicas_to_aggregate()));
   }
-  if (order.commit && (state.tokens == nullptr || state.num_shards != 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "grant of step ", order.step.value(),
-        " with commit: only where one shard has all variables, not with ", state.num_shards));
+  if (order.commit && (state.tokens == nullptr || state.config.placement().shards() != 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("grant of step ", order.step.value(),
+                     " with commit: only where one shard has all variables, not with ",
+                     state.config.placement().shards()));
   }
   // A step that is at hand now will not be committed by one before it.
   if (order.commit && order.step == state.step.shard_step() && order.step > state.global_step) {

@@ -12,8 +12,9 @@ namespace {
 absl::Status Stopping() { return absl::CancelledError("the parameter server is stopping"); }
 
 CreatedVariables Created(const EpochState& state) {
-  CreatedVariables created{.bytes = static_cast<int64_t>(state.catalog.num_bytes())};
-  for (const SlotSpec& slot : state.rule->slots()) created.slots.push_back(slot.name);
+  CreatedVariables created;
+  created.reply.set_bytes(static_cast<int64_t>(state.catalog.num_bytes()));
+  for (const SlotSpec& slot : state.rule->slots()) created.reply.add_slots(slot.name);
   return created;
 }
 
@@ -92,7 +93,7 @@ absl::StatusOr<ShardState> Shard::Impl::SetView(const View& view) {
     if (view_.epoch() > epoch) EnterEpoch(&deferred);
     if (view_.term() > term) {
       if (Hosted() != nullptr && !state_->asynchronous.has_value()) state_->step.Revoke();
-      FailGrants(absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term.value(),
+      FailGrants(absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term(),
                                                  ": another chief commands")),
                  &deferred);
     }
@@ -172,13 +173,15 @@ void Shard::Impl::FailGrants(const absl::Status& status, DeferredCallbacks* defe
   }
 }
 
-absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan& plan) {
+absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(
+    const CreateVariablesRequest& request) {
+  auto config = std::make_shared<const EpochConfig>(request);
   Epoch epoch;
   ShardIndex shard;
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(plan.command));
+    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(request.command()));
     mutex_.Await(absl::Condition(
         +[](Impl* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
           return !self->is_creating_ && !self->is_leaving_;
@@ -186,9 +189,9 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
         this));
     // Again: the view may have changed meanwhile.
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(plan.command));
+    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(request.command()));
     if (state_ != nullptr) {
-      if (state_->plan != Fingerprint(plan)) {
+      if (state_->config.Fingerprint() != config->Fingerprint()) {
         return absl::FailedPreconditionError(
             "the shard has been created from another placement, optimizer, seed, sync or number of "
             "replicas");
@@ -199,12 +202,12 @@ absl::StatusOr<CreatedVariables> Shard::Impl::CreateVariables(const VariablePlan
     epoch = view_.epoch();
     shard = view_.shard();
   }
-  auto created = CreateEpochState(plan, shard, options_);
+  auto created = CreateEpochState(std::move(config), shard, options_);
   absl::MutexLock lock(&mutex_);
   is_creating_ = false;
   if (!created.ok()) return created.status();
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(plan.command));
+  LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(request.command()));
   if (view_.epoch() != epoch) {
     return absl::AbortedError(
         absl::StrCat("the shard has entered epoch ", view_.epoch().value(), " meanwhile"));

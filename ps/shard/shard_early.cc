@@ -8,7 +8,7 @@ namespace lockstep::ps {
 
 void Shard::Impl::Arrived(EpochState* state, size_t variable, size_t range, PushContext* push) {
   EarlyClose& early = state->variables[variable]->early;
-  if (++early.arrived[range] == state->replicas_to_aggregate) {
+  if (++early.arrived[range] == state->config.replicas_to_aggregate()) {
     push->early.push_back({variable, range, {}});
   }
 }
@@ -60,7 +60,7 @@ void Shard::Impl::BeginEarly(PushContext* push) {
 Shard::Impl::ReadyChunk::Gradients Shard::Impl::GradientsOf(const EpochState& state,
                                                             size_t variable) {
   ReadyChunk::Gradients gradients;
-  for (uint32_t i = 0; i < state.replicas_to_aggregate; ++i) {
+  for (uint32_t i = 0; i < state.config.replicas_to_aggregate(); ++i) {
     const WorkerIndex worker(i);
     const HeldGradient* const whole = state.step.accumulator(variable).Find(worker);
     if (whole != nullptr) {

@@ -40,7 +40,7 @@ class Shard::Impl {
   // As in shard.h.
   ShardState GetView() const;
   absl::StatusOr<ShardState> SetView(const View& view);
-  absl::StatusOr<CreatedVariables> CreateVariables(const VariablePlan& plan);
+  absl::StatusOr<CreatedVariables> CreateVariables(const CreateVariablesRequest& request);
   void Grant(const GrantOrder& order, Done<ClosedStep> done);
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
   absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,

@@ -131,7 +131,8 @@ std::optional<AwaitedPart> FindMissing(const EpochState& state, const ParkedPull
   const Variable& variable = hosted.variable;
   if (variable.newest_version() >= pull.version) return std::nullopt;
   AwaitedPart part{pull.version, piece.variable};
-  if (pull.by_reference || !state.closes_early || hosted.early.arrived.empty()) return part;
+  if (pull.by_reference || !state.config.applies_early_chunks() || hosted.early.arrived.empty())
+    return part;
   const ByteRange bytes = ValueBytes(variable, piece);
   const uint64_t gap = variable.FirstMissing(pull.version, bytes);
   if (gap < bytes.end) {

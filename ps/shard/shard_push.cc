@@ -43,7 +43,7 @@ absl::Status Shard::Impl::CheckPush(const PushOrder& order, PushContext* push) {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
     push->catalog = state_->shared_catalog;
-    refuse_non_finite = state_->refuse_non_finite;
+    refuse_non_finite = state_->config.refuses_non_finite();
   }
   push->key = {order.worker.worker, order.worker.incarnation, order.push_seq};
   if (order.push_seq == PushSeq()) {
@@ -59,11 +59,12 @@ absl::Status Shard::Impl::BeginPush(const PushOrder& order, PushContext* push) {
   LOCKSTEP_RETURN_IF_ERROR(AdmitWorker(order.worker));
   EpochState& state = *state_;
   push->state = &state;
-  if (state.closes_early && order.worker.worker.value() >= state.replicas_to_aggregate) {
+  if (state.config.applies_early_chunks() &&
+      order.worker.worker.value() >= state.config.replicas_to_aggregate()) {
     return absl::InvalidArgumentError(
         absl::StrCat("push of worker ", order.worker.worker.value(),
                      ": each step takes one gradient of every replica, and these are workers 0 to ",
-                     state.replicas_to_aggregate - 1));
+                     state.config.replicas_to_aggregate() - 1));
   }
   LOCKSTEP_RETURN_IF_ERROR(CheckSameGradient(state, order, *push));
   LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,

@@ -121,7 +121,7 @@ bool Shard::Impl::FindRoom(EpochState* state, DType type, bool may_stay,
 
 std::optional<Tensor> Shard::Impl::Borrow(const EpochState& state, const PushOrder& order,
                                           size_t piece, size_t variable) {
-  if (order.tensors.references().empty() || !state.may_borrow) return std::nullopt;
+  if (order.tensors.references().empty() || !state.config.may_borrow()) return std::nullopt;
   LOCKSTEP_CHECK(order.tensors.references().size() == order.pieces.size());
   const CatalogEntry& entry = state.catalog[variable];
   const PushPiece& header = order.pieces[piece];

@@ -26,8 +26,8 @@ ShardReport Shard::Impl::Report() const {
   report.held_bytes = state.budget.held_bytes();
   if (state.asynchronous.has_value()) report.staleness = state.asynchronous->staleness.counts();
   if (state.tokens != nullptr) report.waiting_dequeues = state.tokens->num_waiting();
-  const uint32_t required =
-      state.step.terms().has_value() ? state.step.terms()->required : state.replicas_to_aggregate;
+  const uint32_t required = state.step.terms().has_value() ? state.step.terms()->required
+                                                           : state.config.replicas_to_aggregate();
   for (size_t variable = 0; variable < state.catalog.size(); ++variable) {
     if (state.step.IsTaken(variable)) continue;
     if (++report.open_variables > kMaxPendingReported) continue;

@@ -54,7 +54,7 @@ absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep 
       if (Hosted() == nullptr) return absl::AbortedError("the epoch is over");
     }
     shard = view_.shard();
-    num_shards = state_->num_shards;
+    num_shards = state_->config.placement().shards();
     tensors = TensorsOf(*state_, *snapshot, shard);
   }
   absl::StatusOr<ShardFile> file = WriteShard(folder, shard.value(), num_shards, tensors);

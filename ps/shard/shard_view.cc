@@ -18,7 +18,7 @@ absl::Status RegisterAgain(const absl::Status& status) {
 }  // namespace
 
 absl::Status ShardView::SetView(const View& view) {
-  if (view.command.job == 0) return absl::InvalidArgumentError("the view names no job");
+  if (view.command.job() == 0) return absl::InvalidArgumentError("the view names no job");
   absl::btree_map<WorkerIndex, Incarnation> members;
   for (const Member& member : view.members) {
     if (!members.emplace(member.worker, member.incarnation).second) {
@@ -27,8 +27,8 @@ absl::Status ShardView::SetView(const View& view) {
     }
   }
   if (job_ != 0) {
-    LOCKSTEP_RETURN_IF_ERROR(CheckJob(view.command.job));
-    LOCKSTEP_RETURN_IF_ERROR(CheckTerm(view.command.term));
+    LOCKSTEP_RETURN_IF_ERROR(CheckJob(view.command.job()));
+    LOCKSTEP_RETURN_IF_ERROR(CheckTerm(Term(view.command.term())));
     if (view.shard != shard_) {
       return absl::FailedPreconditionError(absl::StrCat(
           "this is shard ", shard_.value(), ", the view calls it shard ", view.shard.value()));
@@ -38,8 +38,8 @@ absl::Status ShardView::SetView(const View& view) {
                                              " is over: the shard is in epoch ", epoch_.value()));
     }
   }
-  job_ = view.command.job;
-  term_ = view.command.term;
+  job_ = view.command.job();
+  term_ = Term(view.command.term());
   epoch_ = view.epoch;
   shard_ = view.shard;
   members_ = std::move(members);
@@ -48,11 +48,11 @@ absl::Status ShardView::SetView(const View& view) {
 
 absl::Status ShardView::CheckCommand(const Command& command) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
-  LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job));
-  LOCKSTEP_RETURN_IF_ERROR(CheckTerm(command.term));
-  if (command.term > term_) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job()));
+  LOCKSTEP_RETURN_IF_ERROR(CheckTerm(Term(command.term())));
+  if (Term(command.term()) > term_) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "term ", command.term.value(), " has set no view; the shard is in term ", term_.value()));
+        "term ", command.term(), " has set no view; the shard is in term ", term_.value()));
   }
   return absl::OkStatus();
 }

@@ -49,12 +49,13 @@ size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule) {
 
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
-    const VariablePlan& plan, std::vector<SharedBuffer> shared, std::vector<std::string>* missing) {
+    const EpochConfig& config, std::vector<SharedBuffer> shared,
+    std::vector<std::string>* missing) {
   const UpdateRule& rule = *of.rule;
-  const GlobalStep version = plan.start_step;
+  const GlobalStep version = config.start_step();
   std::unique_ptr<VariableEntry> hosted;
   if (IsTable(entry, rule)) {
-    const Table::Keeps keeps = plan.asynchronous ? Table::kNewest : Table::kPrevious;
+    const Table::Keeps keeps = config.is_asynchronous() ? Table::kNewest : Table::kPrevious;
     LOCKSTEP_ASSIGN_OR_RETURN(auto table,
                               MakeTable(entry, first, keeps, version, std::move(shared)));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, *table->value(), missing));

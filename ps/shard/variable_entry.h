@@ -1,4 +1,4 @@
-// A variable with what belongs to it, as the plan wants it.
+// A variable with what belongs to it, as the chief wants it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 #include "common/update/dense_update.h"
 #include "common/update/variable.h"
 #include "ps/shard/catalog.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/epoch_config.h"
 #include "ps/shard/shared_table.h"
 #include "ps/shard/variable_initializer.h"
 
@@ -52,6 +52,6 @@ size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule);
 // errors of CheckpointReader.
 absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
     const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
-    const VariablePlan& plan, std::vector<SharedBuffer> shared, std::vector<std::string>* missing);
+    const EpochConfig& config, std::vector<SharedBuffer> shared, std::vector<std::string>* missing);
 
 }  // namespace lockstep::ps

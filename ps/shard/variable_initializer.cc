@@ -14,10 +14,10 @@ const std::string& WholeName(const CatalogEntry& entry) {
   return entry.part.of().empty() ? entry.name : entry.part.of();
 }
 
-absl::StatusOr<VariableInitializer> VariableInitializer::Open(const VariablePlan& plan) {
-  VariableInitializer first(plan.seed);
-  if (!plan.restore_from.empty()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(first.checkpoint_, CheckpointReader::Open(plan.restore_from));
+absl::StatusOr<VariableInitializer> VariableInitializer::Open(const EpochConfig& config) {
+  VariableInitializer first(config.seed());
+  if (!config.restore_from().empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(first.checkpoint_, CheckpointReader::Open(config.restore_from()));
   }
   return first;
 }

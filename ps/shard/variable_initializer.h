@@ -9,7 +9,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/optimizer/update_rule.h"
 #include "ps/shard/catalog.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/epoch_config.h"
 
 namespace lockstep::ps {
 
@@ -19,7 +19,7 @@ const std::string& WholeName(const CatalogEntry& entry);
 class VariableInitializer {
  public:
   // The errors of CheckpointReader, here and below.
-  static absl::StatusOr<VariableInitializer> Open(const VariablePlan& plan);
+  static absl::StatusOr<VariableInitializer> Open(const EpochConfig& config);
 
   absl::Status Fill(const CatalogEntry& entry, MutableTensorView value) const;
   // `value`: the variable's. `missing`: gets the name of what the checkpoint lacks.

@@ -14,10 +14,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr ps::Command kChief{.job = 1, .term = Term(1)};
+const Command kChief = [] {
+  Command command;
+  command.set_job(1);
+  command.set_term(1);
+  return command;
+}();
 
 ps::WorkerIdentity IdentityOf(uint32_t worker) {
-  return {.job = kChief.job,
+  return {.job = kChief.job(),
           .epoch = Epoch(1),
           .worker = WorkerIndex(worker),
           .incarnation = Incarnation(worker + 1)};
@@ -95,13 +100,15 @@ ClusterJob::~ClusterJob() {
 }
 
 absl::Status ClusterJob::CreateVariables(const json& script, const std::string& checkpoint) {
-  ps::VariablePlan plan{.command = kChief, .placement = placement_};
-  LOCKSTEP_ASSIGN_OR_RETURN(plan.optimizer, OptimizerOf(script));
-  plan.token_policy = FIFO;
-  plan.total_num_replicas = static_cast<uint32_t>(workers_.size());
-  plan.replicas_to_aggregate = required_;
-  plan.init_tokens = script.at("num_init_tokens");
-  plan.restore_from = checkpoint;
+  CreateVariablesRequest plan;
+  *plan.mutable_command() = kChief;
+  *plan.mutable_placement() = placement_;
+  LOCKSTEP_ASSIGN_OR_RETURN(*plan.mutable_optimizer(), OptimizerOf(script));
+  plan.set_token_policy(FIFO);
+  plan.set_total_num_replicas(static_cast<uint32_t>(workers_.size()));
+  plan.set_replicas_to_aggregate(required_);
+  plan.set_init_tokens(script.at("num_init_tokens"));
+  plan.set_restore_from(checkpoint);
   ps::View view{.command = kChief, .epoch = Epoch(1)};
   for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
     view.members.push_back({WorkerIndex(worker), IdentityOf(worker).incarnation});

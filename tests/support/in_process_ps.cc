@@ -84,9 +84,9 @@ class InProcessControl final : public PsControl {
   }
   void CreateVariables(const CreateVariablesRequest& request,
                        Done<CreateVariablesReply> done) override {
-    const auto created = shard_->CreateVariables(ps::FromProto(request));
+    const auto created = shard_->CreateVariables(request);
     if (!created.ok()) return done(created.status());
-    done(ps::ToProto(*created));
+    done(created->reply);
   }
   void Grant(const GrantRequest& request, Done<GrantReply> done) override {
     const auto answer = calls_.Begin(std::move(done));
@@ -97,28 +97,28 @@ class InProcessControl final : public PsControl {
     });
   }
   void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) override {
-    const auto step = shard_->CommitStep(ps::FromProto(request.command()),
-                                         GlobalStep(request.step()), request.last());
+    const auto step =
+        shard_->CommitStep(request.command(), GlobalStep(request.step()), request.last());
     if (!step.ok()) return done(step.status());
     CommitStepReply reply;
     reply.set_global_step(step->value());
     done(std::move(reply));
   }
   void Save(const SaveRequest& request, Done<SaveReply> done) override {
-    const auto saved = shard_->Save(ps::FromProto(request.command()), GlobalStep(request.version()),
-                                    request.folder());
+    const auto saved =
+        shard_->Save(request.command(), GlobalStep(request.version()), request.folder());
     if (!saved.ok()) return done(saved.status());
     done(ps::ToProto(*saved));
   }
   void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
                        Done<ReleaseSnapshotReply> done) override {
     const absl::Status status = shard_->ReleaseSnapshot(
-        ps::FromProto(request.command()), GlobalStep(request.version()), ps::EvaluationOf(request));
+        request.command(), GlobalStep(request.version()), ps::EvaluationOf(request));
     if (!status.ok()) return done(status);
     done(ReleaseSnapshotReply());
   }
   void Finish(const FinishRequest& request, Done<FinishReply> done) override {
-    const absl::Status status = shard_->Finish(ps::FromProto(request.command()));
+    const absl::Status status = shard_->Finish(request.command());
     if (!status.ok()) return done(status);
     done(FinishReply());
   }

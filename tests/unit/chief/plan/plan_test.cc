@@ -110,6 +110,9 @@ TEST_CASE("a plan has everything that the ps and the workers are told") {
   CHECK(create.total_num_replicas() == 2);
   CHECK(create.replicas_to_aggregate() == 1);
   CHECK(create.init_tokens() == -1);
+  CHECK(create.sync().replicas_to_aggregate() == 1);
+  CHECK(create.transport().shared_memory() == plan->job.transport().shared_memory());
+  CHECK(create.has_transport());
   const RegisterTaskReply registration = ToRegistration(*plan);
   CHECK(registration.max_steps() == 10);
   CHECK(registration.job().batch_per_tower() == 2);

@@ -98,13 +98,13 @@ class Steps {
     }
   }
 
-  static VariablePlan Plan(Gradients gradients) {
+  static CreateVariablesRequest Plan(Gradients gradients) {
     std::vector<SpecText> specs;
     for (uint32_t v = 0; v < kVariables; ++v) specs.push_back({absl::StrCat("v", v), {kElements}});
-    VariablePlan plan = PlanOf(PlacementOf(specs), kWorkers, kWorkers);
-    plan.optimizer.mutable_momentum()->set_momentum(0.9f);
-    plan.shared_memory = gradients == kInMemory;
-    plan.every_replica_counts = gradients == kKept;
+    CreateVariablesRequest plan = PlanOf(PlacementOf(specs), kWorkers, kWorkers);
+    plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
+    plan.set_shared_memory(gradients == kInMemory);
+    plan.set_every_replica_counts(gradients == kKept);
     return plan;
   }
   static ShardOptions Options(Gradients gradients) {

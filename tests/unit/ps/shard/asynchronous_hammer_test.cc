@@ -21,14 +21,14 @@ constexpr uint64_t kPushes = 300;
 constexpr int64_t kElements = 100;
 constexpr int64_t kTakeOver = 20;  // grants of the first chief
 
-VariablePlan TwoVariables(uint32_t shard) {
-  VariablePlan plan =
+CreateVariablesRequest TwoVariables(uint32_t shard) {
+  CreateVariablesRequest plan =
       test::PlanOf(test::PlacementOf({{.name = "a", .dims = {kElements}, .shard = shard},
                                       {.name = "b", .dims = {kElements}, .shard = shard}},
                                      shard + 1),
                    kWorkers, 1);
-  plan.asynchronous = true;
-  plan.optimizer.mutable_learning_rate()->set_base(1);
+  plan.set_asynchronous(true);
+  plan.mutable_optimizer()->mutable_learning_rate()->set_base(1);
   return plan;
 }
 
@@ -64,11 +64,11 @@ void PushAll(Shard* shard, uint32_t worker, std::atomic<bool>* failed) {
 // Has versions kept until the pushes are over, at first as one chief, then as another.
 void KeepVersions(Shard* shard, const std::atomic<bool>* is_over, std::atomic<bool>* failed,
                   uint32_t shard_index) {
-  Command command{kJob, Term(1)};
+  Command command = test::kCommand;
   while (shard->GetView().shard_step == GlobalStep(0)) std::this_thread::yield();
   for (int64_t step = 0; !*is_over || step <= kTakeOver; ++step) {
     if (step == kTakeOver) {
-      command.term = Term(2);
+      command.set_term(2);
       View view = test::ViewOf(kWorkers, shard_index);
       view.command = command;
       if (!shard->SetView(view).ok()) *failed = true;

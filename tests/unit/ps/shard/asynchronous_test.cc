@@ -13,11 +13,11 @@ using test::Message;
 using test::PlacementOf;
 using test::PlanOf;
 
-VariablePlan AsyncPlan(uint32_t workers, std::optional<int64_t> max_staleness = {}) {
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {1}}}), workers, workers);
-  plan.asynchronous = true;
-  plan.max_staleness = max_staleness;
-  plan.optimizer.mutable_learning_rate()->set_base(1);
+CreateVariablesRequest AsyncPlan(uint32_t workers, std::optional<int64_t> max_staleness = {}) {
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {1}}}), workers, workers);
+  plan.set_asynchronous(true);
+  if (max_staleness.has_value()) plan.set_max_staleness(*max_staleness);
+  plan.mutable_optimizer()->mutable_learning_rate()->set_base(1);
   return plan;
 }
 
@@ -76,8 +76,8 @@ TEST_CASE("a repeated push is applied once") {
 }
 
 TEST_CASE("the learning rate follows the schedule by the number of pushes") {
-  VariablePlan plan = AsyncPlan(1);
-  auto* schedule = plan.optimizer.mutable_learning_rate()->mutable_piecewise();
+  CreateVariablesRequest plan = AsyncPlan(1);
+  auto* schedule = plan.mutable_optimizer()->mutable_learning_rate()->mutable_piecewise();
   schedule->add_boundaries(1);
   schedule->add_values(1);
   schedule->add_values(0.25f);
@@ -87,8 +87,8 @@ TEST_CASE("the learning rate follows the schedule by the number of pushes") {
 }
 
 TEST_CASE("variables of one push may come apart, and one that runs ahead waits for the others") {
-  VariablePlan plan = AsyncPlan(2);
-  plan.placement = PlacementOf({{"a", {1}}, {"b", {1}}});
+  CreateVariablesRequest plan = AsyncPlan(2);
+  *plan.mutable_placement() = PlacementOf({{"a", {1}}, {"b", {1}}});
   Harness f(plan);
   f.Push(0, 1, 0, 0, {1});  // a of the first
   CHECK(f.shard.Report().state.shard_step == GlobalStep(0));
@@ -102,8 +102,8 @@ TEST_CASE("variables of one push may come apart, and one that runs ahead waits f
 }
 
 TEST_CASE("sparse gradients are applied at once too, in the order of arrival") {
-  VariablePlan plan = AsyncPlan(2);
-  plan.placement = PlacementOf({{.name = "t", .dims = {3, 1}, .sparse = true}});
+  CreateVariablesRequest plan = AsyncPlan(2);
+  *plan.mutable_placement() = PlacementOf({{.name = "t", .dims = {3, 1}, .sparse = true}});
   Harness f(plan);
   const Shape table({3, 1});
   for (uint32_t worker : {1, 0}) {
@@ -128,15 +128,15 @@ TEST_CASE("a chief's grant waits for a step and keeps its version") {
   CHECK_FALSE(f.Grant({.command = kCommand, .step = GlobalStep(3)}).IsParked());
   // Another chief changes nothing about it.
   View view = test::ViewOf(1);
-  view.command.term = Term(2);
+  view.command.set_term(2);
   REQUIRE(f.shard.SetView(view).ok());
   f.Push(0, 10, 9, 0, {1});
   CHECK(f.Read(10, 0) == std::vector<float>{-10});
 }
 
-VariablePlan EndingPlan(uint32_t workers, int64_t end_step) {
-  VariablePlan plan = AsyncPlan(workers);
-  plan.end_step = GlobalStep(end_step);
+CreateVariablesRequest EndingPlan(uint32_t workers, int64_t end_step) {
+  CreateVariablesRequest plan = AsyncPlan(workers);
+  plan.set_end_step(end_step);
   return plan;
 }
 
@@ -168,8 +168,8 @@ TEST_CASE("at the last step the shard stops by itself, whatever the chief does")
 }
 
 TEST_CASE("no gradient is accepted for which no step is left") {
-  VariablePlan plan = EndingPlan(3, 2);
-  plan.placement = PlacementOf({{"a", {1}}, {"b", {1}}});
+  CreateVariablesRequest plan = EndingPlan(3, 2);
+  *plan.mutable_placement() = PlacementOf({{"a", {1}}, {"b", {1}}});
   Harness f(plan);
   CHECK(f.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);   // applied: a waits for b
   CHECK(f.Push(1, 1, 0, 0, {10}) == PushStatus::kAccepted);  // held
@@ -183,8 +183,8 @@ TEST_CASE("no gradient is accepted for which no step is left") {
 }
 
 TEST_CASE("chunks that come in while others take the last step are dropped") {
-  VariablePlan plan = EndingPlan(2, 1);
-  plan.placement = PlacementOf({{"w", {2}}});
+  CreateVariablesRequest plan = EndingPlan(2, 1);
+  *plan.mutable_placement() = PlacementOf({{"w", {2}}});
   Harness f(plan);
   const std::vector<float> ones = {1, 1};
   REQUIRE(f.shard.Push(Message(IdentityOf(0), 1, 0).Chunk(0, Shape({2}), ones, 0, 4).Ready()).ok());
@@ -212,15 +212,15 @@ TEST_CASE("a grant that comes late keeps what there is, under the number that it
 
 // Shard 1 of two. It knows nothing of the global step.
 struct OtherShard : Harness {
-  explicit OtherShard(const VariablePlan& plan) {
-    REQUIRE(shard.SetView(test::ViewOf(plan.total_num_replicas, 1)).ok());
+  explicit OtherShard(const CreateVariablesRequest& plan) {
+    REQUIRE(shard.SetView(test::ViewOf(plan.total_num_replicas(), 1)).ok());
     REQUIRE(shard.CreateVariables(plan).ok());
   }
 };
 
-VariablePlan OtherPlan(const std::vector<test::SpecText>& variables) {
-  VariablePlan plan = EndingPlan(2, 100);
-  plan.placement = PlacementOf(variables, 2);
+CreateVariablesRequest OtherPlan(const std::vector<test::SpecText>& variables) {
+  CreateVariablesRequest plan = EndingPlan(2, 100);
+  *plan.mutable_placement() = PlacementOf(variables, 2);
   return plan;
 }
 
@@ -261,13 +261,13 @@ TEST_CASE("a shard without variables keeps nothing, and does not spin") {
 }
 
 TEST_CASE("bound and end belong to an asynchronous job, the end after its start") {
-  VariablePlan plan = EndingPlan(1, 5);
-  plan.start_step = GlobalStep(5);
+  CreateVariablesRequest plan = EndingPlan(1, 5);
+  plan.set_start_step(5);
   Shard late({});
   REQUIRE(late.SetView(test::ViewOf(1)).ok());
   CHECK(absl::IsInvalidArgument(late.CreateVariables(plan).status()));
   plan = EndingPlan(1, 5);
-  plan.asynchronous = false;
+  plan.set_asynchronous(false);
   Shard synchronous({});
   REQUIRE(synchronous.SetView(test::ViewOf(1)).ok());
   CHECK(absl::IsInvalidArgument(synchronous.CreateVariables(plan).status()));
@@ -275,8 +275,8 @@ TEST_CASE("bound and end belong to an asynchronous job, the end after its start"
 
 TEST_CASE("a bound on staleness belongs to an asynchronous job and is not negative") {
   for (const bool asynchronous : {false, true}) {
-    VariablePlan plan = AsyncPlan(1, asynchronous ? -1 : 1);
-    plan.asynchronous = asynchronous;
+    CreateVariablesRequest plan = AsyncPlan(1, asynchronous ? -1 : 1);
+    plan.set_asynchronous(asynchronous);
     Shard shard({});
     REQUIRE(shard.SetView(test::ViewOf(1)).ok());
     CHECK(absl::IsInvalidArgument(shard.CreateVariables(plan).status()));

@@ -18,13 +18,13 @@ using test::PlacementOf;
 using test::PlanOf;
 
 // Two variables of one element that begin at 4, one that is sparse with two rows, a statistic.
-VariablePlan AveragedPlan(std::vector<std::string> only = {}) {
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {1}, 0, true, 4},
-                                          {"v", {1}, 0, true, 4},
-                                          {"table", {2, 1}, 0, true, 4, true},
-                                          {"mean", {1}, 0, false, 4}}),
-                             1, 1);
-  VariableAverages* averages = plan.optimizer.mutable_variable_averages();
+CreateVariablesRequest AveragedPlan(std::vector<std::string> only = {}) {
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {1}, 0, true, 4},
+                                                    {"v", {1}, 0, true, 4},
+                                                    {"table", {2, 1}, 0, true, 4, true},
+                                                    {"mean", {1}, 0, false, 4}}),
+                                       1, 1);
+  VariableAverages* averages = plan.mutable_optimizer()->mutable_variable_averages();
   averages->set_decay(.5f);
   for (std::string& name : only) averages->add_only(std::move(name));
   return plan;
@@ -97,9 +97,9 @@ TEST_CASE("a variable that is not named has no average, and is read as it is") {
 }
 
 TEST_CASE("num_updates counts the step that was just made") {
-  VariablePlan plan = AveragedPlan();
-  plan.optimizer.mutable_variable_averages()->set_decay(.999f);
-  plan.optimizer.mutable_variable_averages()->set_num_updates(true);
+  CreateVariablesRequest plan = AveragedPlan();
+  plan.mutable_optimizer()->mutable_variable_averages()->set_decay(.999f);
+  plan.mutable_optimizer()->mutable_variable_averages()->set_num_updates(true);
   Harness harness(plan);
   Step(&harness, 0);
   CHECK(AveragesAt(&harness, 1)[0] == 4 - (1 - 2.0f / 11.0f));
@@ -131,9 +131,9 @@ TEST_CASE("a checkpoint has the averages, and training goes on with them") {
   CHECK_FALSE(reader->Has("w/ExponentialMovingAverage"));
   Step(&original, 1);
 
-  VariablePlan plan = AveragedPlan({"v"});
-  plan.restore_from = folder;
-  plan.start_step = GlobalStep(1);
+  CreateVariablesRequest plan = AveragedPlan({"v"});
+  plan.set_restore_from(folder);
+  plan.set_start_step(1);
   Harness restored(plan);
   Step(&restored, 1);
   CHECK(AveragesAt(&restored, 2) == AveragesAt(&original, 2));
@@ -143,9 +143,9 @@ TEST_CASE("a job that begins to average with a checkpoint starts from the values
   const TemporaryFolder root;
   Harness original(AveragedPlan({"v"}));
   Step(&original, 0);
-  VariablePlan plan = AveragedPlan();
-  plan.restore_from = Save(&original, root.path(), 1);
-  plan.start_step = GlobalStep(1);
+  CreateVariablesRequest plan = AveragedPlan();
+  plan.set_restore_from(Save(&original, root.path(), 1));
+  plan.set_start_step(1);
   Harness restored(plan);
   Step(&restored, 1);
   CHECK(AveragesAt(&restored, 2) == std::vector<float>{2.5f, 2.75f, 2.5f, 4, 7});
@@ -153,8 +153,8 @@ TEST_CASE("a job that begins to average with a checkpoint starts from the values
 
 TEST_CASE("a decay that is none is refused") {
   for (const float decay : {0.0f, 1.0f, -1.0f}) {
-    VariablePlan plan = AveragedPlan();
-    plan.optimizer.mutable_variable_averages()->set_decay(decay);
+    CreateVariablesRequest plan = AveragedPlan();
+    plan.mutable_optimizer()->mutable_variable_averages()->set_decay(decay);
     Shard shard(ShardOptions{});
     REQUIRE(shard.SetView(test::ViewOf(1)).ok());
     const absl::Status status = shard.CreateVariables(plan).status();

@@ -54,8 +54,8 @@ PullOrder SlotOf(int64_t version) {
 
 TEST_CASE("slots are copied while other calls are answered, and are those of their version") {
   Background background;
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1);
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
   Harness h(plan, background.options());
   const auto kept =
       h.Grant({.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});
@@ -103,10 +103,10 @@ TEST_CASE("a table is copied while other calls are answered") {
 
 TEST_CASE("an asynchronous shard keeps what it has while other calls are answered") {
   Background background;
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}, 2), 1, 1);
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
-  plan.optimizer.mutable_learning_rate()->set_base(1);
-  plan.asynchronous = true;
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {kElements}}}, 2), 1, 1);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
+  plan.mutable_optimizer()->mutable_learning_rate()->set_base(1);
+  plan.set_asynchronous(true);
   Harness h(plan, background.options());
   REQUIRE(h.shard.Push(Large(1, 0, 1).Ready(1 << 20)).ok());
   const auto kept = h.Grant({.command = kCommand, .step = GlobalStep(0), .keep_slots = true});
@@ -125,8 +125,8 @@ TEST_CASE("an asynchronous shard keeps what it has while other calls are answere
 
 TEST_CASE("little is copied at once") {
   Background background;
-  VariablePlan plan = OneVariable();
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  CreateVariablesRequest plan = OneVariable();
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
   Harness h(plan, background.options());
   const auto kept = h.Grant({.command = kCommand, .step = GlobalStep(0), .keep_slots = true});
   h.Push(0, 1, 0, 0, {1});
@@ -162,11 +162,11 @@ TEST_CASE("an epoch begins while variables of the last one are made, and they co
   Shard shard(options);
   made = &shard;
   REQUIRE(shard.SetView(test::ViewOf(1)).ok());
-  VariablePlan plan = OneVariable();
-  plan.shared_memory = true;
+  CreateVariablesRequest plan = OneVariable();
+  plan.set_shared_memory(true);
   CHECK(absl::IsAborted(shard.CreateVariables(plan).status()));
   CHECK_FALSE(shard.GetView().has_variables);
-  plan.start_step = GlobalStep(5);
+  plan.set_start_step(5);
   REQUIRE(shard.CreateVariables(plan).ok());
   CHECK(shard.GetView().shard_step == GlobalStep(5));
 }
@@ -190,16 +190,16 @@ TEST_CASE("an epoch begins while a step of the last one is at work, and reaches 
                 });
   h.Push(0, 1, 0, 0, {1});
   CHECK(calls == 1);
-  VariablePlan plan = OneVariable();
-  plan.start_step = GlobalStep(5);
+  CreateVariablesRequest plan = OneVariable();
+  plan.set_start_step(5);
   REQUIRE(h.shard.CreateVariables(plan).ok());
   CHECK(h.shard.GetView().shard_step == GlobalStep(5));
 }
 
 TEST_CASE("an epoch that begins while slots are copied ends the call that waits for them") {
   Background background;
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1);
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
   Harness h(plan, background.options());
   const auto kept =
       h.Grant({.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});

@@ -25,10 +25,10 @@ std::vector<float> Random(uint32_t seed) {
   return values;
 }
 
-VariablePlan LargePlan(uint32_t replicas = 2) {
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}), replicas, replicas);
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
-  plan.every_replica_counts = true;
+CreateVariablesRequest LargePlan(uint32_t replicas = 2) {
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {kElements}}}), replicas, replicas);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
+  plan.set_every_replica_counts(true);
   return plan;
 }
 
@@ -49,10 +49,10 @@ PullPiece Bytes(uint64_t begin, uint64_t end) { return {VariableId(0), begin, en
 
 // Version 1 after a step with these gradients, which come whole and are copied.
 std::vector<float> StepWith(const std::vector<std::vector<float>>& gradients) {
-  VariablePlan plan = LargePlan(static_cast<uint32_t>(gradients.size()));
-  plan.every_replica_counts = false;
+  CreateVariablesRequest plan = LargePlan(static_cast<uint32_t>(gradients.size()));
+  plan.set_every_replica_counts(false);
   Harness h(plan);
-  h.Grant(0, plan.replicas_to_aggregate);
+  h.Grant(0, plan.replicas_to_aggregate());
   for (uint32_t worker = 0; worker < gradients.size(); ++worker) {
     h.Push(worker, 1, 0, 0, gradients[worker]);
   }
@@ -102,8 +102,8 @@ TEST_CASE("what all replicas have brought of a variable is there before the rest
 TEST_CASE("step after step closes early, and a repeated message changes nothing") {
   Harness h(LargePlan());
   Harness plain([] {
-    VariablePlan plan = LargePlan();
-    plan.every_replica_counts = false;
+    CreateVariablesRequest plan = LargePlan();
+    plan.set_every_replica_counts(false);
     return plan;
   }());
   for (int64_t step = 0; step < 4; ++step) {
@@ -128,9 +128,9 @@ TEST_CASE("step after step closes early, and a repeated message changes nothing"
 }
 
 TEST_CASE("a variable closes as a whole where a gradient may be dropped or refused") {
-  VariablePlan plan = LargePlan();
-  SECTION("a replica may be left out") { plan.every_replica_counts = false; }
-  SECTION("a value that is no number is refused") { plan.refuse_non_finite = true; }
+  CreateVariablesRequest plan = LargePlan();
+  SECTION("a replica may be left out") { plan.set_every_replica_counts(false); }
+  SECTION("a value that is no number is refused") { plan.set_non_finite(REFUSE_NON_FINITE); }
   Harness h(plan);
   h.Grant(0, 2);
   const auto part = h.Pull(0, 1, {Bytes(0, kRange)});
@@ -197,8 +197,8 @@ TEST_CASE("a worker that begins a new push takes the old one back as far as it i
 TEST_CASE("what comes for the step after a variable's last is counted for that one") {
   const std::vector<float> now = Random(1);
   const std::vector<float> ahead = Random(2);
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}, {"v", {1}}}), 2, 2);
-  plan.every_replica_counts = true;
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {kElements}}, {"v", {1}}}), 2, 2);
+  plan.set_every_replica_counts(true);
   Harness h(plan);
   const auto closed = h.Grant(0, 2);
   h.Grant(1, 2);
@@ -301,9 +301,9 @@ TEST_CASE("where every replica counts, nobody else's gradient and no smaller gra
 }
 
 TEST_CASE("messages are kept until their part is made, and not for a small part of them") {
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}, {"v", {50}}}), 2, 2);
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
-  plan.every_replica_counts = true;
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {kElements}}, {"v", {50}}}), 2, 2);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
+  plan.set_every_replica_counts(true);
   Harness h(plan);
   h.Grant(0, 2);
   const std::vector<float> gradient = Random(1);
@@ -331,8 +331,8 @@ TEST_CASE("messages are kept until their part is made, and not for a small part 
 
 TEST_CASE(
     "where a replica may be left out, messages are kept until the step closes or drops them") {
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {kElements}}}), 2, 1);
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {kElements}}}), 2, 1);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
   Harness h(plan);
   h.Grant(0, 1);
   const std::vector<float> gradient = Random(1);

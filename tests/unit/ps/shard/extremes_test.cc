@@ -21,7 +21,7 @@ using test::Reply;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-absl::Status Create(const VariablePlan& plan, const ShardOptions& options = {}) {
+absl::Status Create(const CreateVariablesRequest& plan, const ShardOptions& options = {}) {
   Shard shard(options);
   REQUIRE(shard.SetView(test::ViewOf(1)).ok());
   const absl::Status status = shard.CreateVariables(plan).status();
@@ -30,17 +30,17 @@ absl::Status Create(const VariablePlan& plan, const ShardOptions& options = {}) 
 }
 
 TEST_CASE("variables whose bytes wrap in their sum are refused before memory is asked for") {
-  VariablePlan plan = PlanOf(PlacementOf({{.name = "a", .dims = {int64_t{1} << 59, 1}},
-                                          {.name = "b", .dims = {int64_t{1} << 59, 1}},
-                                          {.name = "c", .dims = {int64_t{1} << 59, 1}},
-                                          {.name = "d", .dims = {int64_t{1} << 59, 1}}}),
-                             1, 1);
-  for (VariableSpec& spec : *plan.placement.mutable_variables()) {
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{.name = "a", .dims = {int64_t{1} << 59, 1}},
+                                                    {.name = "b", .dims = {int64_t{1} << 59, 1}},
+                                                    {.name = "c", .dims = {int64_t{1} << 59, 1}},
+                                                    {.name = "d", .dims = {int64_t{1} << 59, 1}}}),
+                                       1, 1);
+  for (VariableSpec& spec : *plan.mutable_placement()->mutable_variables()) {
     spec.set_dtype(FLOAT64);
     spec.set_sparse(true);
     spec.mutable_initializer()->mutable_constant()->set_value(1);
   }
-  plan.shared_memory = true;
+  plan.set_shared_memory(true);
   bool is_asked = false;
   const absl::Status status =
       Create(plan, {.make_value_memory = [&](uint64_t) -> std::optional<LentMemory> {
@@ -62,8 +62,8 @@ TEST_CASE("a variable that no machine has memory for is refused with its bytes")
 }
 
 TEST_CASE("variables that the process has no memory for are refused with what it has") {
-  VariablePlan plan = PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}}), 1, 1);
-  plan.optimizer.mutable_momentum()->set_momentum(0.9f);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}}), 1, 1);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
   // A value, the next one and a slot, of 400 bytes each, twice.
   const auto with = [](uint64_t bytes) {
     return ShardOptions{.available_memory = [bytes] { return std::optional(bytes); }};
@@ -79,24 +79,24 @@ TEST_CASE("variables that the process has no memory for are refused with what it
 }
 
 TEST_CASE("tokens are counted, not made, and their number has an end") {
-  VariablePlan plan = OneVariable(1, 1, FIFO);
-  plan.init_tokens = int64_t{1} << 30;
+  CreateVariablesRequest plan = OneVariable(1, 1, FIFO);
+  plan.set_init_tokens(int64_t{1} << 30);
   CHECK(Create(plan).ok());
-  plan.init_tokens = int64_t{1} << 59;
+  plan.set_init_tokens(int64_t{1} << 59);
   const absl::Status status = Create(plan);
   CHECK(absl::IsInvalidArgument(status));
   CHECK(absl::StrContains(status.message(), "init_tokens"));
 }
 
 TEST_CASE("a job begins and ends at steps that can be counted on from") {
-  VariablePlan plan = OneVariable();
+  CreateVariablesRequest plan = OneVariable();
   for (const int64_t step : {int64_t{-1}, kMin, kMax}) {
-    plan.start_step = GlobalStep(step);
+    plan.set_start_step(step);
     CHECK(absl::IsInvalidArgument(Create(plan)));
   }
   plan = OneVariable();
-  plan.asynchronous = true;
-  plan.end_step = GlobalStep(kMax);
+  plan.set_asynchronous(true);
+  plan.set_end_step(kMax);
   CHECK(absl::IsInvalidArgument(Create(plan)));
 }
 
@@ -135,11 +135,11 @@ TEST_CASE("a step that closes before it may be committed says so, and can be com
 
 TEST_CASE("steps at the ends of their type are answered like any others") {
   for (const bool asynchronous : {false, true}) {
-    VariablePlan plan = OneVariable();
-    plan.asynchronous = asynchronous;
+    CreateVariablesRequest plan = OneVariable();
+    plan.set_asynchronous(asynchronous);
     if (asynchronous) {
-      plan.optimizer.mutable_learning_rate()->set_base(1);
-      plan.max_staleness = kMax;
+      plan.mutable_optimizer()->mutable_learning_rate()->set_base(1);
+      plan.set_max_staleness(kMax);
     }
     Harness h(plan);
     uint64_t push_seq = 0;
@@ -165,9 +165,9 @@ TEST_CASE("steps at the ends of their type are answered like any others") {
 }
 
 TEST_CASE("a gradient with the first stamp of its type is the stalest that there is") {
-  VariablePlan plan = OneVariable();
-  plan.asynchronous = true;
-  plan.optimizer.mutable_learning_rate()->set_base(1);
+  CreateVariablesRequest plan = OneVariable();
+  plan.set_asynchronous(true);
+  plan.mutable_optimizer()->mutable_learning_rate()->set_base(1);
   Harness h(plan);
   CHECK(h.Push(0, 1, kMin, 0, {1}) == PushStatus::kAccepted);
   std::vector<uint64_t> staleness(64);
@@ -176,8 +176,8 @@ TEST_CASE("a gradient with the first stamp of its type is the stalest that there
 }
 
 TEST_CASE("grants of steps that never come wait in bounded number") {
-  VariablePlan plan = OneVariable();
-  plan.asynchronous = true;
+  CreateVariablesRequest plan = OneVariable();
+  plan.set_asynchronous(true);
   Harness h(plan);
   int refused = 0;
   for (int64_t step = 1'000; step < 2'000; ++step) {

@@ -19,7 +19,7 @@ using test::PlacementOf;
 using test::PlanOf;
 
 // "w" is trained, "fixed" is not; both begin at 4.
-VariablePlan HalfFrozen() {
+CreateVariablesRequest HalfFrozen() {
   return PlanOf(PlacementOf({{"w", {1}, 0, true, 4},
                              {.name = "fixed", .dims = {1}, .initial = 4, .frozen = true}}),
                 1, 1);
@@ -82,8 +82,8 @@ TEST_CASE(
 
 TEST_CASE("a frozen variable is saved without slots, and begins with fresh ones when it thaws") {
   const lockstep::test::TemporaryFolder root;
-  VariablePlan plan = HalfFrozen();
-  plan.optimizer.mutable_momentum()->set_momentum(.9f);
+  CreateVariablesRequest plan = HalfFrozen();
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(.9f);
   Harness harness(plan);
   const auto closed = harness.Grant(
       {.command = kCommand, .step = GlobalStep(0), .learning_rate = 1, .keep_slots = true});
@@ -97,11 +97,11 @@ TEST_CASE("a frozen variable is saved without slots, and begins with fresh ones 
   CHECK(names == std::vector<std::string>{"fixed", "w", "w/momentum"});
   test::Committed(root.path(), 1, "momentum", {*saved});
 
-  plan.placement.mutable_variables(1)->set_frozen(false);
-  plan.restore_from = folder;
-  plan.start_step = GlobalStep(1);
+  plan.mutable_placement()->mutable_variables(1)->set_frozen(false);
+  plan.set_restore_from(folder);
+  plan.set_start_step(1);
   Shard told(ShardOptions{});
-  REQUIRE(told.SetView(test::ViewOf(plan.total_num_replicas)).ok());
+  REQUIRE(told.SetView(test::ViewOf(plan.total_num_replicas())).ok());
   CHECK(told.CreateVariables(plan)->missing_slots == std::vector<std::string>{"fixed/momentum"});
   CHECK(told.CreateVariables(plan)->missing_slots.empty());
   Harness thawed(plan);

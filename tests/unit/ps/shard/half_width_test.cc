@@ -21,7 +21,7 @@ const std::vector<float> kGradient = {1.001f, -2.003f, 3.1f, 1e-5f, 4.007f};
 const std::vector<float> kOther = {0.3f, 7.77f, -3.3f, 2e-5f, 5.05f};
 const Shape kShape({5});
 
-VariablePlan Vector(uint32_t total, uint32_t aggregate) {
+CreateVariablesRequest Vector(uint32_t total, uint32_t aggregate) {
   return PlanOf(PlacementOf({{"w", {5}}}), total, aggregate);
 }
 
@@ -121,13 +121,13 @@ TEST_CASE("what is malformed in half the width is refused, naming the variable")
                           "\"w\" (0): a chunk of push 1 of worker 0 is of bfloat16, an earlier one "
                           "was of float16"));
 
-  VariablePlan plan = PlanOf(PlacementOf({{"table", {5}, 0, true, 0, true}}), 1, 1);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"table", {5}, 0, true, 0, true}}), 1, 1);
   Harness sparse(plan);
   const absl::Status status =
       sparse.shard.Push(Halves(0, kGradient, DType::kFloat16).Ready()).status();
   CHECK(absl::StrContains(status.message(), "expected dtype float32, got float16"));
   plan = Vector(1, 1);
-  plan.placement.mutable_variables(0)->set_dtype(FLOAT64);
+  plan.mutable_placement()->mutable_variables(0)->set_dtype(FLOAT64);
   Harness wide(plan);
   CHECK(absl::StrContains(
       wide.shard.Push(Halves(0, kGradient, DType::kFloat16).Ready()).status().message(),
@@ -142,8 +142,8 @@ TEST_CASE("an overflow of float16 counts as infinite, or is refused where such v
   REQUIRE(h.shard.Push(Halves(0, gradient, DType::kFloat16).Ready()).ok());
   CHECK(h.Read(1, 0)[3] == -std::numeric_limits<float>::infinity());
 
-  VariablePlan plan = Vector(1, 1);
-  plan.refuse_non_finite = true;
+  CreateVariablesRequest plan = Vector(1, 1);
+  plan.set_non_finite(REFUSE_NON_FINITE);
   Harness strict(plan);
   const absl::Status refused =
       strict.shard.Push(Halves(0, gradient, DType::kFloat16).Ready(3)).status();
@@ -212,13 +212,13 @@ TEST_CASE("what was pulled in half the width stays as it is while steps go on") 
 }
 
 TEST_CASE("only dense float32 values are pulled in half the width: others come as they are") {
-  VariablePlan plan = PlanOf(PlacementOf({{"w", {2}, 0, true, 1.001f},
-                                          {"table", {2, 1}, 0, true, 1.001f, true},
-                                          {"double", {2}, 0, true, 1.001f},
-                                          {"still", {2}, 0, true, 1.001f, false, true},
-                                          {"mean", {2}, 0, false, 1.001f}}),
-                             1, 1);
-  plan.placement.mutable_variables(2)->set_dtype(FLOAT64);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {2}, 0, true, 1.001f},
+                                                    {"table", {2, 1}, 0, true, 1.001f, true},
+                                                    {"double", {2}, 0, true, 1.001f},
+                                                    {"still", {2}, 0, true, 1.001f, false, true},
+                                                    {"mean", {2}, 0, false, 1.001f}}),
+                                       1, 1);
+  plan.mutable_placement()->mutable_variables(2)->set_dtype(FLOAT64);
   Harness h(plan);
   std::vector<PullPiece> pieces;
   for (uint32_t i = 0; i < 5; ++i) pieces.push_back({VariableId(i)});
@@ -239,8 +239,8 @@ TEST_CASE("only dense float32 values are pulled in half the width: others come a
 }
 
 TEST_CASE("kept values and averages are pulled in half the width, too") {
-  VariablePlan plan = Vector(1, 1);
-  plan.optimizer.mutable_variable_averages()->set_decay(0.5f);
+  CreateVariablesRequest plan = Vector(1, 1);
+  plan.mutable_optimizer()->mutable_variable_averages()->set_decay(0.5f);
   Harness h(plan);
   h.Grant({.command = kCommand, .step = GlobalStep(0), .learning_rate = 0.5f, .keep_values = true});
   h.Push(0, 1, 0, 0, kGradient);

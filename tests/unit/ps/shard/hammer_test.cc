@@ -50,10 +50,10 @@ class Hammer {
       : num_workers_(workers), aggregate_(aggregate), sizes_(std::move(sizes)), steps_(steps) {
     std::vector<test::SpecText> specs;
     for (const int64_t size : sizes_) specs.push_back({"v" + std::to_string(specs.size()), {size}});
-    VariablePlan plan = PlanOf(PlacementOf(specs), workers, aggregate, policy);
-    plan.optimizer.mutable_momentum()->set_momentum(0.5f);
-    plan.init_tokens = 0;
-    plan.every_replica_counts = policy == PER_REPLICA && workers == aggregate;
+    CreateVariablesRequest plan = PlanOf(PlacementOf(specs), workers, aggregate, policy);
+    plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
+    plan.set_init_tokens(0);
+    plan.set_every_replica_counts(policy == PER_REPLICA && workers == aggregate);
     Check(shard_.SetView(test::ViewOf(workers)).ok());
     Check(shard_.CreateVariables(plan).ok());
   }
@@ -93,7 +93,7 @@ class Hammer {
     }
     const auto grant = [&](int64_t step) {
       if (step >= steps_) return;
-      shard_.Grant({.command = {kJob, Term(1)},
+      shard_.Grant({.command = test::CommandOf(test::kJob, 1),
                     .step = GlobalStep(step),
                     .required = aggregate_,
                     .learning_rate = kRate,
@@ -108,9 +108,10 @@ class Hammer {
     grant(1);
     for (int64_t step = 0; step < steps_; ++step) {
       closed[step]->WaitForNotification();
-      Check(shard_.CommitStep({kJob, Term(1)}, GlobalStep(step), step + 1 == steps_).ok());
+      Check(shard_.CommitStep(test::CommandOf(test::kJob, 1), GlobalStep(step), step + 1 == steps_)
+                .ok());
       if (step % 8 == 0 && step >= 8) {
-        Check(shard_.ReleaseSnapshot({kJob, Term(1)}, GlobalStep(step - 7)).ok());
+        Check(shard_.ReleaseSnapshot(test::CommandOf(test::kJob, 1), GlobalStep(step - 7)).ok());
       }
       grant(step + 2);
     }

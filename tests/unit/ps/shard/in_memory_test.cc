@@ -68,7 +68,8 @@ class Gradients {
   size_t size_ = 0;
 };
 
-VariablePlan Vector(uint32_t total, uint32_t aggregate, TokenPolicy policy = PER_REPLICA) {
+CreateVariablesRequest Vector(uint32_t total, uint32_t aggregate,
+                              TokenPolicy policy = PER_REPLICA) {
   return PlanOf(PlacementOf({{"w", {4}}}), total, aggregate, policy);
 }
 
@@ -104,7 +105,7 @@ TEST_CASE("A repeated push of what is held in place changes nothing") {
 }
 
 TEST_CASE("What comes from memory in pieces, off the grid or under a queue of tokens is copied") {
-  const auto check = [](const VariablePlan& plan,
+  const auto check = [](const CreateVariablesRequest& plan,
                         const std::function<void(Shard*, Gradients*)>& push) {
     Harness ps(plan);
     Gradients gradients({1, 2, 3, 4, 5, 6, 7, 8});
@@ -115,7 +116,7 @@ TEST_CASE("What comes from memory in pieces, off the grid or under a queue of to
     REQUIRE_FALSE(closed.IsParked());
     return ps.Read(1, 0);
   };
-  const VariablePlan eight = PlanOf(PlacementOf({{"w", {8}}}), 1, 1);
+  const CreateVariablesRequest eight = PlanOf(PlacementOf({{"w", {8}}}), 1, 1);
   CHECK(check(eight, [](Shard* shard, Gradients* gradients) {
           CHECK(gradients->Push(shard, 0, 1, 0, 16, 16)->statuses[0] == PushStatus::kPending);
           CHECK(gradients->Push(shard, 0, 1, 0, 0, 16)->statuses[0] == PushStatus::kAccepted);
@@ -186,8 +187,8 @@ TEST_CASE("Sparse gradients and values that are no numbers are refused from memo
   const absl::Status refused = gradients.Push(&sparse.shard, 0, 1, 0).status();
   CHECK(absl::IsInvalidArgument(refused));
   CHECK(absl::StrContains(refused.message(), "\"t\""));
-  VariablePlan plan = Vector(1, 1);
-  plan.refuse_non_finite = true;
+  CreateVariablesRequest plan = Vector(1, 1);
+  plan.set_non_finite(REFUSE_NON_FINITE);
   Harness strict(plan);
   gradients[2] = std::numeric_limits<float>::infinity();
   CHECK(absl::IsInvalidArgument(gradients.Push(&strict.shard, 0, 1, 0).status()));
@@ -196,7 +197,7 @@ TEST_CASE("Sparse gradients and values that are no numbers are refused from memo
 }
 
 TEST_CASE("Slices of rows in memory are held where they are, with rows of the shard's own") {
-  const VariablePlan plan =
+  const CreateVariablesRequest plan =
       PlanOf(PlacementOf({{.name = "t", .dims = {4, 2}, .sparse = true}}), 2, 2);
   Harness ps(plan);
   Gradients first({1, 2, 3, 4}), second({5, 6, 7, 8});

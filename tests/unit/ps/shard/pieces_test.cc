@@ -210,17 +210,18 @@ TEST_CASE("with the smallest budget every order of arrival ends") {
 
 TEST_CASE("admission follows job, term, epoch and incarnation") {
   ShardView admission;
-  CHECK(absl::IsFailedPrecondition(admission.CheckCommand({7, Term(1)})));
+  CHECK(absl::IsFailedPrecondition(admission.CheckCommand(test::CommandOf(7, 1))));
   CHECK(absl::IsFailedPrecondition(
       admission.CheckWorker({7, Epoch(1), WorkerIndex(0), Incarnation(100)})));
-  const View view{{7, Term(3)}, Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
+  const View view{
+      test::CommandOf(7, 3), Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
   CHECK(absl::IsInvalidArgument(admission.SetView({})));
   REQUIRE(admission.SetView(view).ok());
 
-  CHECK(admission.CheckCommand({7, Term(3)}).ok());
-  CHECK(absl::IsAborted(admission.CheckCommand({7, Term(2)})));
-  CHECK(absl::IsFailedPrecondition(admission.CheckCommand({7, Term(4)})));
-  CHECK(absl::IsFailedPrecondition(admission.CheckCommand({8, Term(3)})));
+  CHECK(admission.CheckCommand(test::CommandOf(7, 3)).ok());
+  CHECK(absl::IsAborted(admission.CheckCommand(test::CommandOf(7, 2))));
+  CHECK(absl::IsFailedPrecondition(admission.CheckCommand(test::CommandOf(7, 4))));
+  CHECK(absl::IsFailedPrecondition(admission.CheckCommand(test::CommandOf(8, 3))));
 
   const WorkerIdentity worker{7, Epoch(5), WorkerIndex(0), Incarnation(100)};
   CHECK(admission.CheckWorker(worker).ok());
@@ -244,13 +245,14 @@ TEST_CASE("admission follows job, term, epoch and incarnation") {
 
 TEST_CASE("a view is refused whole or taken whole") {
   ShardView admission;
-  const View view{{7, Term(3)}, Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
+  const View view{
+      test::CommandOf(7, 3), Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
   REQUIRE(admission.SetView(view).ok());
   View other = view;
-  other.command.job = 8;
+  other.command.set_job(8);
   CHECK(absl::IsFailedPrecondition(admission.SetView(other)));
   other = view;
-  other.command.term = Term(2);
+  other.command.set_term(2);
   CHECK(absl::IsAborted(admission.SetView(other)));
   other = view;
   other.epoch = Epoch(4);
@@ -259,14 +261,14 @@ TEST_CASE("a view is refused whole or taken whole") {
   other.shard = ShardIndex(1);
   CHECK(absl::IsFailedPrecondition(admission.SetView(other)));
   other = view;
-  other.command.term = Term(4);
+  other.command.set_term(4);
   other.members.push_back({WorkerIndex(0), Incarnation(101)});
   CHECK(absl::IsInvalidArgument(admission.SetView(other)));
   CHECK(admission.term() == Term(3));
   CHECK(admission.IsMember(WorkerIndex(0), Incarnation(100)));
   // The last one wins.
   other = view;
-  other.command.term = Term(4);
+  other.command.set_term(4);
   other.members = {{WorkerIndex(1), Incarnation(200)}};
   REQUIRE(admission.SetView(other).ok());
   CHECK_FALSE(admission.IsMember(WorkerIndex(0), Incarnation(100)));

@@ -19,7 +19,7 @@ using test::ValuesOf;
 
 const Shape kTable({4, 2});
 
-VariablePlan TablePlan() {
+CreateVariablesRequest TablePlan() {
   return PlanOf(PlacementOf({{.name = "dense", .dims = {2}, .initial = 1},
                              {.name = "table", .dims = {4, 2}, .sparse = true}}),
                 1, 1);
@@ -83,8 +83,8 @@ TEST_CASE("rows are of the version that was asked for, waited for if need be") {
 }
 
 TEST_CASE("averages are pulled by rows as values are") {
-  VariablePlan plan = TablePlan();
-  plan.optimizer.mutable_variable_averages()->set_decay(0.5f);
+  CreateVariablesRequest plan = TablePlan();
+  plan.mutable_optimizer()->mutable_variable_averages()->set_decay(0.5f);
   Harness h(plan);
   Step(&h, 0, /*keep=*/true);
   test::Reply<PullResult> reply;

@@ -285,7 +285,7 @@ TEST_CASE("a step that a chief takes back and another one grants again ends for 
   ps.Grant(Committing(0, 2));
   const auto first = PushPull(ps, 0, 0);
   View view = ViewOf(2);
-  view.command.term = Term(2);
+  view.command.set_term(2);
   REQUIRE(ps.shard.SetView(view).ok());
   const auto second = PushPull(ps, 1, 0);
   CHECK(first.IsParked());

@@ -19,7 +19,7 @@ const Shape kShape({4});
 const std::vector<float> kGradient = {1, 2, 3, 4};
 const std::vector<float> kOther = {10, 20, 30, 40};
 
-VariablePlan TwoVariables(uint32_t total = 2, uint32_t aggregate = 2) {
+CreateVariablesRequest TwoVariables(uint32_t total = 2, uint32_t aggregate = 2) {
   return PlanOf(PlacementOf({{"a", {4}}, {"b", {4}}}), total, aggregate);
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("what is malformed is refused, stale or not, naming the variable, and 
 TEST_CASE("a variable of another shard is refused by saying so") {
   Harness h;
   REQUIRE(h.shard.SetView(test::ViewOf(1)).ok());
-  VariablePlan plan = PlanOf(PlacementOf({{"a", {4}, 0}, {"b", {4}, 1}}, 2), 1, 1);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {4}, 0}, {"b", {4}, 1}}, 2), 1, 1);
   REQUIRE(h.shard.CreateVariables(plan).ok());
   const auto pushed =
       h.shard.Push(Message(IdentityOf(0), 1, 0).Whole(1, kShape, kGradient).Ready());
@@ -304,7 +304,7 @@ TEST_CASE("a gradient that counted stays counted when its worker dies") {
 }
 
 TEST_CASE("without room a gradient waits with its worker, the earliest variable first") {
-  VariablePlan plan = PlanOf(PlacementOf({{"first", {4}}, {"last", {4}}}), 2, 2);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"first", {4}}, {"last", {4}}}), 2, 2);
   Harness h(plan, ShardOptions{.held_bytes_budget = 32});
   const auto closed = h.Grant(0, 2, 1.0f);
   // Everybody pushes "last" first; room for anything else there is none before it has closed.
@@ -343,7 +343,7 @@ TEST_CASE("a variable without elements closes on empty gradients") {
 
 TEST_CASE("after the end pushes are dropped without being counted") {
   Harness h(TwoVariables());
-  REQUIRE(h.shard.Finish({test::kJob, Term(1)}).ok());
+  REQUIRE(h.shard.Finish(test::kCommand).ok());
   CHECK(h.Push(0, 1, 0, 0, kGradient) == PushStatus::kStale);
   CHECK(h.shard.Report().stale == 0);
   CHECK(h.shard.Report().held_bytes == 0);

@@ -68,9 +68,9 @@ class Simulation {
     is_fifo_ = is_fifo;
     for (SimWorker& worker : workers_) worker.incarnation = ++last_incarnation_;
     SetView();
-    VariablePlan plan = PlanOf(PlacementOf(specs), static_cast<uint32_t>(workers_.size()),
-                               aggregate_, is_fifo ? FIFO : PER_REPLICA);
-    if (is_fifo && Chance(0.5)) plan.init_tokens = static_cast<int64_t>(Draw(4));
+    CreateVariablesRequest plan = PlanOf(PlacementOf(specs), static_cast<uint32_t>(workers_.size()),
+                                         aggregate_, is_fifo ? FIFO : PER_REPLICA);
+    if (is_fifo && Chance(0.5)) plan.set_init_tokens(static_cast<int64_t>(Draw(4)));
     REQUIRE(shard_.CreateVariables(plan).ok());
   }
 
@@ -104,7 +104,7 @@ class Simulation {
   }
 
   void SetView() {
-    View view{{kJob, Term(1)}, Epoch(1), {}, ShardIndex(0)};
+    View view{test::CommandOf(test::kJob, 1), Epoch(1), {}, ShardIndex(0)};
     for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
       view.members.push_back({WorkerIndex(worker), Incarnation(workers_[worker].incarnation)});
     }
@@ -142,7 +142,7 @@ class Simulation {
     granted_ = step + 1;
     model_->Grant(step, grant);
     const Reply<ClosedStep> reply;
-    shard_.Grant({.command = {kJob, Term(1)},
+    shard_.Grant({.command = test::CommandOf(test::kJob, 1),
                   .step = GlobalStep(step),
                   .required = grant.required,
                   .learning_rate = grant.learning_rate},
@@ -160,7 +160,8 @@ class Simulation {
 
   void MaybeCommit() {
     const int64_t step = Chance(0.2) && global_step_ > 0 ? global_step_ - 1 : global_step_;
-    const auto committed = shard_.CommitStep({kJob, Term(1)}, GlobalStep(step), false);
+    const auto committed =
+        shard_.CommitStep(test::CommandOf(test::kJob, 1), GlobalStep(step), false);
     REQUIRE(committed.ok() == (step < model_->step()));
     if (committed.ok()) global_step_ = committed->value();
   }

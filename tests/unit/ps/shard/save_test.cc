@@ -21,14 +21,14 @@ using test::PlanOf;
 class Cluster {
  public:
   Cluster(uint32_t num_shards, const std::string& restore_from, int64_t start_step) {
-    VariablePlan plan = PlanOf(PlacementOf({{"a", {3}, 0, true, 1},
-                                            {"b", {2}, num_shards - 1, true, 2},
-                                            {"mean", {1}, num_shards - 1, false}},
-                                           num_shards),
-                               1, 1);
-    plan.optimizer.mutable_adam();
-    plan.restore_from = restore_from;
-    plan.start_step = GlobalStep(start_step);
+    CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {3}, 0, true, 1},
+                                                      {"b", {2}, num_shards - 1, true, 2},
+                                                      {"mean", {1}, num_shards - 1, false}},
+                                                     num_shards),
+                                         1, 1);
+    plan.mutable_optimizer()->mutable_adam();
+    plan.set_restore_from(restore_from);
+    plan.set_start_step(start_step);
     for (uint32_t index = 0; index < num_shards; ++index) {
       shards_.push_back(std::make_unique<Shard>(ShardOptions{}));
       REQUIRE(shards_.back()->SetView(test::ViewOf(1, index)).ok());
@@ -144,7 +144,7 @@ TEST_CASE("only a version kept with its slots can be saved, and only until it is
 // As the view of a new term does, without which nobody could know that nothing changes.
 Command WithdrawGrants(Shard* shard) {
   View view = test::ViewOf(1);
-  view.command.term = Term(2);
+  view.command.set_term(2);
   REQUIRE(shard->SetView(view).ok());
   return view.command;
 }
@@ -192,9 +192,9 @@ TEST_CASE("a checkpoint that does not fit is refused, naming the tensor") {
   original.Step(0, true);
   const std::string folder = original.Save(root.path(), 1);
   const auto create = [&](const Placement& placement) {
-    VariablePlan plan = PlanOf(placement, 1, 1);
-    plan.optimizer.mutable_adam();
-    plan.restore_from = folder;
+    CreateVariablesRequest plan = PlanOf(placement, 1, 1);
+    plan.mutable_optimizer()->mutable_adam();
+    plan.set_restore_from(folder);
     Shard shard(ShardOptions{});
     REQUIRE(shard.SetView(test::ViewOf(1)).ok());
     return shard.CreateVariables(plan).status();

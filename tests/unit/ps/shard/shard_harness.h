@@ -16,7 +16,15 @@
 namespace lockstep::ps::test {
 
 inline constexpr uint64_t kJob = 7;
-inline const Command kCommand{kJob, Term(1)};
+
+inline Command CommandOf(uint64_t job, uint64_t term) {
+  Command command;
+  command.set_job(job);
+  command.set_term(term);
+  return command;
+}
+
+inline const Command kCommand = CommandOf(kJob, 1);
 
 struct SpecText {
   std::string name;
@@ -46,20 +54,21 @@ inline Placement PlacementOf(const std::vector<SpecText>& texts, uint32_t shards
   return placement;
 }
 
-inline VariablePlan PlanOf(Placement placement, uint32_t total, uint32_t aggregate,
-                           TokenPolicy policy = PER_REPLICA) {
-  VariablePlan plan;
-  plan.command = kCommand;
-  plan.placement = std::move(placement);
-  plan.optimizer.mutable_sgd();
-  plan.token_policy = policy;
-  plan.total_num_replicas = total;
-  plan.replicas_to_aggregate = aggregate;
+inline CreateVariablesRequest PlanOf(Placement placement, uint32_t total, uint32_t aggregate,
+                                     TokenPolicy policy = PER_REPLICA) {
+  CreateVariablesRequest plan;
+  *plan.mutable_command() = kCommand;
+  *plan.mutable_placement() = std::move(placement);
+  plan.mutable_optimizer()->mutable_sgd();
+  plan.set_token_policy(policy);
+  plan.set_total_num_replicas(total);
+  plan.set_replicas_to_aggregate(aggregate);
+  plan.set_init_tokens(-1);
   return plan;
 }
 
-inline VariablePlan OneVariable(uint32_t total = 1, uint32_t aggregate = 1,
-                                TokenPolicy policy = PER_REPLICA) {
+inline CreateVariablesRequest OneVariable(uint32_t total = 1, uint32_t aggregate = 1,
+                                          TokenPolicy policy = PER_REPLICA) {
   return PlanOf(PlacementOf({{"w", {1}}}), total, aggregate, policy);
 }
 
@@ -186,8 +195,8 @@ inline std::vector<float> ValuesOf(const PulledPiece& piece) {
 class Harness {
  public:
   explicit Harness(const ShardOptions& options = {}) : shard(options) {}
-  Harness(const VariablePlan& plan, const ShardOptions& options = {}) : shard(options) {
-    if (!shard.SetView(ViewOf(plan.total_num_replicas)).ok()) std::abort();
+  Harness(const CreateVariablesRequest& plan, const ShardOptions& options = {}) : shard(options) {
+    if (!shard.SetView(ViewOf(plan.total_num_replicas())).ok()) std::abort();
     if (!shard.CreateVariables(plan).ok()) std::abort();
   }
 

@@ -10,13 +10,13 @@
 namespace lockstep::ps::test {
 namespace {
 
-VariablePlan FourElements() { return PlanOf(PlacementOf({{"w", {4}}}), 1, 1); }
+CreateVariablesRequest FourElements() { return PlanOf(PlacementOf({{"w", {4}}}), 1, 1); }
 
 // A shard with its values in memory that the test sees.
 class Shown {
  public:
-  explicit Shown(VariablePlan plan) {
-    plan.shared_memory = true;
+  explicit Shown(CreateVariablesRequest plan) {
+    plan.set_shared_memory(true);
     ps_ = std::make_unique<Harness>(plan, Options());
   }
   Harness* operator->() { return ps_.get(); }
@@ -150,8 +150,9 @@ TEST_CASE("A frozen variable has every version in one place, and a table its new
 }
 
 TEST_CASE("A table that the rule changes everywhere is not in memory, and reads as any other") {
-  VariablePlan plan = PlanOf(PlacementOf({{.name = "t", .dims = {5}, .sparse = true}}), 1, 1);
-  plan.optimizer.mutable_adam();
+  CreateVariablesRequest plan =
+      PlanOf(PlacementOf({{.name = "t", .dims = {5}, .sparse = true}}), 1, 1);
+  plan.mutable_optimizer()->mutable_adam();
   Shown ps(plan);
   const auto all = ps.Pull(0, {{VariableId(0)}});
   REQUIRE_FALSE(all->by_reference);
@@ -161,9 +162,9 @@ TEST_CASE("A table that the rule changes everywhere is not in memory, and reads 
 }
 
 TEST_CASE("An asynchronous variable that has run ahead of the others comes as bytes") {
-  VariablePlan plan = PlanOf(PlacementOf({{"a", {1}}, {"b", {1}}}), 1, 1);
-  plan.asynchronous = true;
-  plan.optimizer.mutable_learning_rate()->set_base(1);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {1}}, {"b", {1}}}), 1, 1);
+  plan.set_asynchronous(true);
+  plan.mutable_optimizer()->mutable_learning_rate()->set_base(1);
   Shown ps(plan);
   CHECK(ps.Pull(0, {{VariableId(0)}, {VariableId(1)}})->by_reference);
   REQUIRE(ps->Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);

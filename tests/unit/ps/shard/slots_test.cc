@@ -15,13 +15,13 @@ using test::PlacementOf;
 using test::PlanOf;
 
 // A dense variable, a table of two rows, a statistic; momentum 0.5.
-VariablePlan WithMomentum() {
-  VariablePlan plan = PlanOf(
+CreateVariablesRequest WithMomentum() {
+  CreateVariablesRequest plan = PlanOf(
       PlacementOf(
           {{"w", {2}, 0, true, 4}, {"table", {2, 1}, 0, true, 4, true}, {"mean", {1}, 0, false}}),
       1, 1);
-  plan.optimizer.mutable_momentum()->set_momentum(0.5f);
-  plan.optimizer.mutable_variable_averages()->set_decay(0.5f);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
+  plan.mutable_optimizer()->mutable_variable_averages()->set_decay(0.5f);
   return plan;
 }
 
@@ -56,8 +56,11 @@ TEST_CASE("creating variables tells which slots the optimizer keeps") {
   REQUIRE(harness.shard.SetView(test::ViewOf(1)).ok());
   const auto created = harness.shard.CreateVariables(WithMomentum());
   REQUIRE(created.ok());
-  CHECK(created->slots == std::vector<std::string>{"momentum"});
-  CHECK(harness.shard.CreateVariables(WithMomentum())->slots == created->slots);
+  REQUIRE(created->reply.slots_size() == 1);
+  CHECK(created->reply.slots(0) == "momentum");
+  const auto again = harness.shard.CreateVariables(WithMomentum());
+  REQUIRE(again->reply.slots_size() == 1);
+  CHECK(again->reply.slots(0) == "momentum");
 }
 
 TEST_CASE("a slot is read of a version that is kept with slots, whole or by rows") {

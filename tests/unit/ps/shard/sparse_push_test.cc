@@ -20,8 +20,8 @@ using test::SpecText;
 
 const Shape kTable({4, 2});
 
-VariablePlan TablePlan(uint32_t total = 2, uint32_t aggregate = 2,
-                       TokenPolicy policy = PER_REPLICA) {
+CreateVariablesRequest TablePlan(uint32_t total = 2, uint32_t aggregate = 2,
+                                 TokenPolicy policy = PER_REPLICA) {
   return PlanOf(PlacementOf({{.name = "dense", .dims = {1}},
                              {.name = "table", .dims = {4, 2}, .initial = 10, .sparse = true}}),
                 total, aggregate, policy);
@@ -148,12 +148,12 @@ TEST_CASE("values that are not finite count unless the job refuses them") {
   const float bad =
       GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                -std::numeric_limits<float>::infinity());
-  VariablePlan plan = TablePlan(1, 1);
+  CreateVariablesRequest plan = TablePlan(1, 1);
   Harness allowing(plan);
   CHECK(VerdictOf(&allowing, From(0).Rows(1, kTable, {1}, {0, bad})) == PushStatus::kAccepted);
   CHECK(VerdictOf(&allowing, From(0).Whole(0, Shape({1}), {bad})) == PushStatus::kAccepted);
 
-  plan.refuse_non_finite = true;
+  plan.set_non_finite(REFUSE_NON_FINITE);
   Harness refusing(plan);
   CHECK(absl::StartsWith(ErrorOf(&refusing, From(0).Rows(1, kTable, {1}, {0, bad})),
                          "variable \"table\" (1): element 1 of the gradient: expected a finite"));

@@ -25,13 +25,13 @@ TEST_CASE("a shard tells what it is before and after it has variables") {
   CHECK_FALSE(state->has_variables);
   CHECK(absl::IsFailedPrecondition(h.Pull(0, 0, {{VariableId(0)}}).status()));
   CHECK(absl::IsFailedPrecondition(h.Dequeue(0, 1).status()));
-  VariablePlan plan = OneVariable();
-  plan.start_step = GlobalStep(40);
-  CHECK(h.shard.CreateVariables(plan)->bytes == 4);
-  CHECK(h.shard.CreateVariables(plan)->bytes == 4);
+  CreateVariablesRequest plan = OneVariable();
+  plan.set_start_step(40);
+  CHECK(h.shard.CreateVariables(plan)->reply.bytes() == 4);
+  CHECK(h.shard.CreateVariables(plan)->reply.bytes() == 4);
   CHECK(h.shard.GetView().shard_step == GlobalStep(40));
   CHECK(h.shard.GetView().global_step == GlobalStep(40));
-  plan.seed = 1;
+  plan.set_seed(1);
   CHECK(absl::IsFailedPrecondition(h.shard.CreateVariables(plan).status()));
 }
 
@@ -40,14 +40,14 @@ TEST_CASE("a plan that cannot work is refused and another may follow") {
   REQUIRE(h.shard.SetView(test::ViewOf(2)).ok());
   CHECK(absl::IsInvalidArgument(h.shard.CreateVariables(OneVariable(2, 0)).status()));
   CHECK(absl::IsInvalidArgument(h.shard.CreateVariables(OneVariable(2, 3)).status()));
-  VariablePlan plan = OneVariable(1, 2, FIFO);
-  plan.init_tokens = 0;
+  CreateVariablesRequest plan = OneVariable(1, 2, FIFO);
+  plan.set_init_tokens(0);
   CHECK(absl::IsInvalidArgument(h.shard.CreateVariables(plan).status()));
   plan = OneVariable();
-  plan.optimizer.Clear();
+  plan.mutable_optimizer()->Clear();
   CHECK(absl::IsInvalidArgument(h.shard.CreateVariables(plan).status()));
   plan = OneVariable();
-  plan.restore_from = "/nowhere/ckpt-1";
+  plan.set_restore_from("/nowhere/ckpt-1");
   CHECK_FALSE(h.shard.CreateVariables(plan).ok());
   CHECK(h.shard.CreateVariables(OneVariable()).ok());
 }
@@ -196,8 +196,9 @@ TEST_CASE("statistics are averaged, assigned, told with the step, and dropped wh
 }
 
 TEST_CASE("Adam's powers advance once per step for all variables of a shard") {
-  VariablePlan plan = PlanOf(PlacementOf({{"a", {1}, 0, true, 1}, {"b", {1}, 0, true, 1}}), 1, 1);
-  plan.optimizer.mutable_adam();
+  CreateVariablesRequest plan =
+      PlanOf(PlacementOf({{"a", {1}, 0, true, 1}, {"b", {1}, 0, true, 1}}), 1, 1);
+  plan.mutable_optimizer()->mutable_adam();
   Harness h(plan);
   // TensorFlow's numbers for learning rate 0.5.
   const float gradients[] = {.1f, -.2f, .3f, 0.f, .05f};

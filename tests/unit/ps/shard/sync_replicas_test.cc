@@ -25,14 +25,14 @@ using test::Reply;
 class SyncReplicas {
  public:
   SyncReplicas(uint32_t total, uint32_t aggregate) : aggregate_(aggregate) {
-    VariablePlan plan =
+    CreateVariablesRequest plan =
         PlanOf(PlacementOf(
                    {{.name = "v0", .dims = {1}, .shard = 0},
                     {.name = "v1", .dims = {1}, .shard = 1, .initial = 1},
                     {.name = "v_sparse", .dims = {2, 1}, .shard = 1, .initial = 4, .sparse = true}},
                    2),
                total, aggregate, FIFO);
-    plan.init_tokens = total;
+    plan.set_init_tokens(total);
     for (uint32_t ps = 0; ps < 2; ++ps) {
       REQUIRE(ps_[ps].shard.SetView(test::ViewOf(total, ps)).ok());
       REQUIRE(ps_[ps].shard.CreateVariables(plan).ok());
@@ -176,8 +176,8 @@ TEST_CASE("testCanCreatedBeforeMinimizeCalled") {
 }
 
 TEST_CASE("testFetchVariableList") {
-  VariablePlan plan = test::OneVariable();
-  plan.optimizer.mutable_adam();
+  CreateVariablesRequest plan = test::OneVariable();
+  plan.mutable_optimizer()->mutable_adam();
   Harness f(plan);
   const TemporaryFolder folder;
   const auto closed =
@@ -195,11 +195,11 @@ TEST_CASE("testFetchVariableList") {
 
 TEST_CASE("a chief that goes on after the last step finds its tokens again") {
   const TokenPolicy policy = GENERATE(FIFO, PER_REPLICA);
-  VariablePlan plan = test::OneVariable(1, 1, policy);
-  plan.init_tokens = 0;
+  CreateVariablesRequest plan = test::OneVariable(1, 1, policy);
+  plan.set_init_tokens(0);
   Harness f(plan);
   const auto grant = [&](int64_t step, Term term, bool last) {
-    return f.Grant({.command = {test::kJob, term},
+    return f.Grant({.command = test::CommandOf(test::kJob, term.value()),
                     .step = GlobalStep(step),
                     .learning_rate = 1,
                     .commit = true,
@@ -211,7 +211,7 @@ TEST_CASE("a chief that goes on after the last step finds its tokens again") {
   CHECK(f.Dequeue(0, 1)->done);
 
   View view = test::ViewOf(1);
-  view.command.term = Term(2);
+  view.command.set_term(2);
   view.members[0].incarnation = Incarnation(55);
   REQUIRE(f.shard.SetView(view).ok());
   REQUIRE(grant(1, Term(2), false).IsParked());

@@ -30,8 +30,8 @@ std::vector<std::vector<float>> AfterTwoSteps(int threads) {
   for (size_t v = 0; v < kSizes.size(); ++v) {
     specs.push_back({.name = "v" + std::to_string(v), .dims = {kSizes[v]}, .initial = 1});
   }
-  VariablePlan plan = test::PlanOf(test::PlacementOf(specs), 2, 2);
-  plan.optimizer.mutable_adam();
+  CreateVariablesRequest plan = test::PlanOf(test::PlacementOf(specs), 2, 2);
+  plan.mutable_optimizer()->mutable_adam();
   Harness harness(plan, {.threads = threads});
   for (int64_t step = 0; step < 2; ++step) {
     for (uint32_t worker = 0; worker < 2; ++worker) {

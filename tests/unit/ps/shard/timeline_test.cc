@@ -30,8 +30,8 @@ class Cluster {
  public:
   Cluster(uint32_t total, uint32_t aggregate, int64_t init_tokens)
       : harness_([&] {
-          VariablePlan plan = PlanOf(PlacementOf({{"w", {1}}}), total, aggregate, FIFO);
-          plan.init_tokens = init_tokens;
+          CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {1}}}), total, aggregate, FIFO);
+          plan.set_init_tokens(init_tokens);
           return plan;
         }()),
         required_(aggregate) {
@@ -70,7 +70,7 @@ class Cluster {
 
  private:
   void Grant() {
-    harness_.Grant({.command = {kJob, Term(1)},
+    harness_.Grant({.command = test::CommandOf(test::kJob, 1),
                     .step = GlobalStep(granted_++),
                     .required = required_,
                     .learning_rate = 0.1f,

@@ -22,7 +22,7 @@ TEST_CASE("a new chief's view ends the old chief's calls and grants") {
   const auto next = h.Grant(1, 1, 1.0f);
   h.Push(0, 1, 0, 0, {1});
   View view = test::ViewOf(1);
-  view.command.term = Term(2);
+  view.command.set_term(2);
   REQUIRE(h.shard.SetView(view).ok());
   CHECK(absl::IsAborted(current.status()));
   CHECK(absl::IsAborted(next.status()));
@@ -33,8 +33,8 @@ TEST_CASE("a new chief's view ends the old chief's calls and grants") {
   // What was applied stays; the rest waits for the new chief's grant.
   CHECK(h.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
   CHECK(h.shard.GetView().shard_step == GlobalStep(0));
-  const auto renewed =
-      h.Grant({.command = {kJob, Term(2)}, .step = GlobalStep(0), .learning_rate = 1.0f});
+  const auto renewed = h.Grant(
+      {.command = test::CommandOf(test::kJob, 2), .step = GlobalStep(0), .learning_rate = 1.0f});
   REQUIRE_FALSE(renewed.IsParked());
   CHECK(h.Read(1, 0)[0] == -1);
   CHECK(h.Read(1, 1)[0] == -1);
@@ -57,8 +57,8 @@ TEST_CASE("another epoch is another state: parked calls end, variables are made 
       h.shard.Push(Message(IdentityOf(0), 1, 0).Whole(0, Shape({1}), {1}).Ready()).status();
   CHECK(absl::IsAborted(old));
   CHECK(absl::StrContains(old.message(), "the shard in epoch 2"));
-  VariablePlan plan = OneVariable();
-  plan.start_step = GlobalStep(5);
+  CreateVariablesRequest plan = OneVariable();
+  plan.set_start_step(5);
   REQUIRE(h.shard.CreateVariables(plan).ok());
   CHECK(h.shard.GetView().shard_step == GlobalStep(5));
 }

@@ -10,7 +10,12 @@ namespace lockstep::worker::test {
 namespace {
 
 constexpr uint64_t kJob = 7;
-const ps::Command kCommand{kJob, Term(1)};
+const Command kCommand = [] {
+  Command command;
+  command.set_job(kJob);
+  command.set_term(1);
+  return command;
+}();
 
 uint64_t IncarnationOf(uint32_t worker) { return 100 + worker; }
 
@@ -23,18 +28,18 @@ void MustBeOk(const absl::Status& status) {
 }  // namespace
 
 PsCluster::PsCluster(const PsClusterOptions& options) : options_(options) {
-  ps::VariablePlan plan;
-  plan.command = kCommand;
-  plan.placement = options.placement;
-  plan.optimizer = options.optimizer;
-  plan.seed = options.seed;
-  plan.total_num_replicas = options.workers;
-  plan.replicas_to_aggregate = options.workers;
-  plan.asynchronous = options.asynchronous;
-  plan.max_staleness = options.max_staleness;
-  if (options.asynchronous) plan.end_step = GlobalStep(options.end);
-  plan.restore_from = options.restore_from;
-  plan.start_step = GlobalStep(options.start);
+  CreateVariablesRequest plan;
+  *plan.mutable_command() = kCommand;
+  *plan.mutable_placement() = options.placement;
+  *plan.mutable_optimizer() = options.optimizer;
+  plan.set_seed(options.seed);
+  plan.set_total_num_replicas(options.workers);
+  plan.set_replicas_to_aggregate(options.workers);
+  plan.set_asynchronous(options.asynchronous);
+  if (options.max_staleness.has_value()) plan.set_max_staleness(*options.max_staleness);
+  if (options.asynchronous) plan.set_end_step(options.end);
+  plan.set_restore_from(options.restore_from);
+  plan.set_start_step(options.start);
   for (uint32_t k = 0; k < options.placement.shards(); ++k) {
     ps::View view{.command = kCommand, .epoch = Epoch(1), .members = {}, .shard = ShardIndex(k)};
     for (uint32_t worker = 0; worker < options.workers; ++worker) {

@@ -1,0 +1,127 @@
+#include "ps/shard/epoch_config.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::ps {
+namespace {
+
+SyncDef SyncOfOlderFields(const CreateVariablesRequest& request) {
+  SyncDef sync;
+  sync.set_token_policy(request.token_policy());
+  sync.set_replicas_to_aggregate(request.replicas_to_aggregate());
+  sync.set_init_tokens(request.init_tokens());
+  sync.set_non_finite(request.non_finite());
+  if (request.asynchronous()) sync.mutable_asynchronous();
+  if (request.asynchronous() && request.has_max_staleness()) {
+    sync.mutable_asynchronous()->set_max_staleness(request.max_staleness());
+  }
+  return sync;
+}
+
+}  // namespace
+
+EpochConfig::EpochConfig(CreateVariablesRequest request) : request_(std::move(request)) {
+  if (!request_.has_sync()) *request_.mutable_sync() = SyncOfOlderFields(request_);
+  if (!request_.has_transport()) {
+    request_.mutable_transport()->set_shared_memory(request_.shared_memory() ? TransportDef::COPY
+                                                                             : TransportDef::OFF);
+  }
+  SyncDef* sync = request_.mutable_sync();
+  if (!sync->has_replicas_to_aggregate()) {
+    sync->set_replicas_to_aggregate(is_asynchronous() ? 1 : total_num_replicas());
+  }
+  if (!sync->has_init_tokens()) sync->set_init_tokens(-1);
+}
+
+absl::Status EpochConfig::Check() const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckReplicas());
+  LOCKSTEP_RETURN_IF_ERROR(CheckSteps());
+  return CheckAsynchronous();
+}
+
+absl::Status EpochConfig::CheckReplicas() const {
+  const int64_t needed = sync().replicas_to_aggregate();
+  if (needed <= 0 || needed > std::numeric_limits<uint32_t>::max() || total_num_replicas() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("expected replicas, got replicas_to_aggregate ",
+                                                   needed, " of total_num_replicas ",
+                                                   total_num_replicas()));
+  }
+  if (is_fifo() || needed <= total_num_replicas()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("PER_REPLICA cannot aggregate ", needed, " of ",
+                                                 total_num_replicas(),
+                                                 " replicas: each counts once per step"));
+}
+
+absl::Status EpochConfig::CheckSteps() const {
+  for (const auto& [field, step] : {std::pair("start_step", request_.start_step()),
+                                    std::pair("end_step", request_.end_step())}) {
+    if (step >= 0 && step <= limits::kMaxStep) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": expected a step from 0 to ", limits::kMaxStep, ", got ", step));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EpochConfig::CheckAsynchronous() const {
+  if (!is_asynchronous()) {
+    if (!request_.has_max_staleness() && !end_step().has_value()) return absl::OkStatus();
+    return absl::InvalidArgumentError("max_staleness and end_step: only of an asynchronous job");
+  }
+  if (max_staleness().value_or(0) < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_staleness: expected 0 or more, got ", *max_staleness()));
+  }
+  if (!end_step().has_value() || *end_step() > start_step()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("end_step: expected more than start_step ",
+                                                 start_step().value(), ", got ",
+                                                 end_step()->value()));
+}
+
+std::optional<int64_t> EpochConfig::max_staleness() const {
+  if (!sync().asynchronous().has_max_staleness()) return std::nullopt;
+  return sync().asynchronous().max_staleness();
+}
+
+std::optional<GlobalStep> EpochConfig::end_step() const {
+  if (request_.end_step() == 0) return std::nullopt;
+  return GlobalStep(request_.end_step());
+}
+
+uint32_t EpochConfig::replicas_to_aggregate() const {
+  return static_cast<uint32_t>(sync().replicas_to_aggregate());
+}
+
+CountRule EpochConfig::count_rule(std::optional<GlobalStep> end) const {
+  if (!is_asynchronous()) {
+    return is_fifo() ? CountRule::kEveryGradient : CountRule::kOncePerReplica;
+  }
+  CountRule rule = CountRule::kOneByOne;
+  rule.max_staleness = max_staleness();
+  rule.end = end;
+  return rule;
+}
+
+bool EpochConfig::applies_early_chunks() const {
+  return request_.every_replica_counts() && may_borrow() &&
+         replicas_to_aggregate() == total_num_replicas() && !refuses_non_finite();
+}
+
+std::string EpochConfig::Fingerprint() const {
+  OptimizerDef optimizer = request_.optimizer();
+  if (!is_asynchronous()) optimizer.clear_learning_rate();
+  optimizer.clear_clipping();
+  SyncDef sync = request_.sync();
+  sync.clear_quorum_policy();
+  sync.clear_init_tokens();
+  if (is_asynchronous()) sync.mutable_asynchronous()->clear_no_tower_scaling();
+  return absl::StrCat(placement().SerializeAsString(), "|", optimizer.SerializeAsString(), "|",
+                      sync.SerializeAsString(), "|", seed(), "|", total_num_replicas(), "|",
+                      request_.end_step(), "|", request_.every_replica_counts());
+}
+
+}  // namespace lockstep::ps

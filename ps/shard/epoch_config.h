@@ -1,0 +1,64 @@
+// What the variables of an epoch are made of: the chief's CreateVariables request and what follows
+// from it. Constant.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "proto/ps.pb.h"
+#include "ps/step/step_machine.h"
+
+namespace lockstep::ps {
+
+class EpochConfig {
+ public:
+  // Where `sync` or `transport` is absent, the older fields of the request stand for it.
+  explicit EpochConfig(CreateVariablesRequest request);
+
+  // INVALID_ARGUMENT naming the field, what was expected and what came.
+  absl::Status Check() const;
+
+  const Placement& placement() const { return request_.placement(); }
+  const OptimizerDef& optimizer() const { return request_.optimizer(); }
+  const SyncDef& sync() const { return request_.sync(); }
+  const TransportDef& transport() const { return request_.transport(); }
+  uint64_t seed() const { return request_.seed(); }
+  const std::string& restore_from() const { return request_.restore_from(); }
+  GlobalStep start_step() const { return GlobalStep(request_.start_step()); }
+  uint32_t total_num_replicas() const { return request_.total_num_replicas(); }
+
+  bool is_asynchronous() const { return sync().has_asynchronous(); }
+  bool is_fifo() const { return sync().token_policy() == FIFO; }
+  // Of an asynchronous job; nullopt: none.
+  std::optional<int64_t> max_staleness() const;
+  std::optional<GlobalStep> end_step() const;
+  // After Check.
+  uint32_t replicas_to_aggregate() const;
+  // `end`: of this shard, in an asynchronous job.
+  CountRule count_rule(std::optional<GlobalStep> end) const;
+  bool refuses_non_finite() const { return sync().non_finite() == REFUSE_NON_FINITE; }
+  // Values lie in memory that workers of this host can look at.
+  bool shares_values() const { return transport().shared_memory() != TransportDef::OFF; }
+  // A gradient stays unchanged, where its worker has it, until the step is over.
+  bool may_borrow() const { return !is_asynchronous() && !is_fifo(); }
+  // Ranges of a variable may be applied before the rest has come: each of the replicas is needed,
+  // and nothing that one sends can be refused or dropped later.
+  bool applies_early_chunks() const;
+
+  // Equal for requests that make the same variables. Leaves out what a chief that takes over may
+  // have changed since: clipping, transport, where the variables start from, what becomes of a
+  // step that lacks replicas, and the learning rate of a synchronous job, which each grant brings.
+  std::string Fingerprint() const;
+
+ private:
+  absl::Status CheckReplicas() const;
+  absl::Status CheckSteps() const;
+  absl::Status CheckAsynchronous() const;
+
+  CreateVariablesRequest request_;
+};
+
+}  // namespace lockstep::ps
