@@ -8,14 +8,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/config/job_fields.h"
 #include "common/config/rule.h"
 
 namespace lockstep {
 namespace {
-
-constexpr int64_t kMaxTowers = 256;
-constexpr int64_t kMaxPrefetch = 1024;
-constexpr int64_t kMaxLocalTasks = 1024;
 
 absl::Status CheckPath(absl::string_view field, const std::string& path) {
   if (path.empty()) return Broken(field, "it is missing", "give the path of the file");
@@ -58,23 +55,13 @@ absl::Status CheckData(const DataDef& data) {
         "name the files of one format");
   }
   LOCKSTEP_RETURN_IF_ERROR(data.has_idx() ? CheckIdx(data.idx()) : CheckCsv(data.csv()));
-  if (!std::isfinite(data.offset())) {
-    return OutOfRange("data.offset", "a finite number", data.offset());
-  }
-  if (!std::isfinite(data.scale())) {
-    return OutOfRange("data.scale", "a finite number", data.scale());
-  }
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("data.augmentation.shift", data.augmentation().shift(), 0));
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("data.shuffle_buffer", data.shuffle_buffer(), 0));
   if (data.no_shuffle() && data.shuffle_buffer() != 0) {
     return Broken("data.shuffle_buffer", "no_shuffle is given too", "keep one of the two");
   }
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("data.num_classes", data.num_classes(), 0));
-  return CheckCount("data.prefetch", data.prefetch(), 0, kMaxPrefetch);
+  return absl::OkStatus();
 }
 
 absl::Status CheckBatch(const JobDef& job) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("towers", job.towers(), 0, kMaxTowers));
   if ((job.global_batch() != 0) == (job.batch_per_tower() != 0)) {
     return Broken("global_batch",
                   absl::StrCat("expected one of global_batch and batch_per_tower, got ",
@@ -103,8 +90,6 @@ absl::Status CheckStop(const JobDef& job) {
 
 absl::Status CheckEvaluation(const JobDef& job) {
   const EvaluationDef& evaluation = job.evaluation();
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("evaluation.every_steps", evaluation.every_steps(), 0));
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("evaluation.batch", evaluation.batch(), 0));
   if (evaluation.use_averages() && !job.optimizer().has_variable_averages()) {
     return Broken("evaluation.use_averages", "there are no averages to evaluate",
                   "give optimizer.variable_averages, or remove it");
@@ -120,8 +105,6 @@ absl::Status CheckEvaluation(const JobDef& job) {
 }
 
 absl::Status CheckCheckpoint(const CheckpointDef& checkpoint) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("checkpoint.every_steps", checkpoint.every_steps(), 0));
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("checkpoint.keep_last", checkpoint.keep_last(), 0));
   if (checkpoint.every_steps() > 0 && checkpoint.folder().empty()) {
     return Broken("checkpoint.folder", "it is missing but every_steps is given",
                   "name the folder for checkpoints");
@@ -131,11 +114,6 @@ absl::Status CheckCheckpoint(const CheckpointDef& checkpoint) {
 }
 
 absl::Status CheckTransport(const TransportDef& transport) {
-  if (!TransportDef::SharedMemory_IsValid(transport.shared_memory())) {
-    return Broken("transport.shared_memory",
-                  absl::StrCat("expected COPY, MAP or OFF, got ", transport.shared_memory()),
-                  "name one of them, or leave it out for COPY");
-  }
   const DataType type = transport.wire_type();
   if (type == DATA_TYPE_UNSPECIFIED || absl::c_linear_search(kWireTypes, type)) {
     return absl::OkStatus();
@@ -150,6 +128,7 @@ absl::Status CheckTransport(const TransportDef& transport) {
 
 absl::Status CheckJob(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckPath("model", job.model()));
+  LOCKSTEP_RETURN_IF_ERROR(CheckJobFields(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckData(job.data()));
   LOCKSTEP_RETURN_IF_ERROR(CheckBatch(job));
   if (!job.has_optimizer()) {
@@ -161,12 +140,7 @@ absl::Status CheckJob(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckStop(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckEvaluation(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckCheckpoint(job.checkpoint()));
-  LOCKSTEP_RETURN_IF_ERROR(CheckTransport(job.transport()));
-  LOCKSTEP_RETURN_IF_ERROR(
-      CheckCount("max_part_bytes", job.max_part_bytes(), 0, std::numeric_limits<int64_t>::max()));
-  if (!job.has_local()) return absl::OkStatus();
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("local.ps", job.local().ps(), 1, kMaxLocalTasks));
-  return CheckCount("local.workers", job.local().workers(), 1, kMaxLocalTasks);
+  return CheckTransport(job.transport());
 }
 
 absl::Status CheckJobAgainstModel(const JobDef& job, const ModelDef& model) {

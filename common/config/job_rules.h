@@ -16,7 +16,6 @@ absl::Status CheckJob(const JobDef& job);
 
 // The parts of CheckJob that have a file of their own.
 absl::Status CheckOptimizer(const OptimizerDef& optimizer);
-absl::Status CheckLearningRate(const LearningRate& rate);
 absl::Status CheckSync(const SyncDef& sync);
 
 // What only the shape of an example can tell.

@@ -2,7 +2,6 @@
 // was got, and the remedy.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -31,16 +30,6 @@ inline absl::Status CheckCount(absl::string_view field, int64_t value, int64_t l
                                int64_t most = kMaxCount) {
   if (value >= least && value <= most) return absl::OkStatus();
   return OutOfRange(field, absl::StrCat("a number from ", least, " to ", most), value);
-}
-
-inline absl::Status CheckPositive(absl::string_view field, float value) {
-  if (value > 0 && std::isfinite(value)) return absl::OkStatus();
-  return OutOfRange(field, "a positive number", value);
-}
-
-inline absl::Status CheckNotNegative(absl::string_view field, float value) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return OutOfRange(field, "a number from 0 on", value);
 }
 
 }  // namespace lockstep

@@ -74,39 +74,23 @@ absl::Status CheckAsynchronous(const SyncDef& sync) {
   if (sync.quorum_policy() != WAIT) {
     return conflict("quorum_policy", "goes on as long as one worker lives");
   }
-  if (!sync.asynchronous().has_max_staleness()) return absl::OkStatus();
-  return CheckCount("sync.asynchronous.max_staleness", sync.asynchronous().max_staleness(), 0);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status CheckSync(const SyncDef& sync) {
-  if (!TokenPolicy_IsValid(sync.token_policy())) {
-    return OutOfRange("sync.token_policy", "PER_REPLICA or FIFO", sync.token_policy());
-  }
-  if (!QuorumPolicy_IsValid(sync.quorum_policy())) {
-    return OutOfRange("sync.quorum_policy", "WAIT, SHRINK or ABORT", sync.quorum_policy());
-  }
-  if (!NonFinitePolicy_IsValid(sync.non_finite())) {
-    return OutOfRange("sync.non_finite", "ALLOW_NON_FINITE or REFUSE_NON_FINITE",
-                      sync.non_finite());
-  }
   if (sync.has_asynchronous()) return CheckAsynchronous(sync);
-  if (sync.has_replicas_to_aggregate()) {
-    LOCKSTEP_RETURN_IF_ERROR(
-        CheckCount("sync.replicas_to_aggregate", sync.replicas_to_aggregate(), 1));
-  }
   if (sync.token_policy() == FIFO && sync.quorum_policy() == SHRINK) {
     return Broken("sync.quorum_policy",
                   "SHRINK counts replicas, and under FIFO one may push several times in a step",
                   "use WAIT or ABORT, or remove token_policy: FIFO");
   }
-  if (!sync.has_init_tokens()) return absl::OkStatus();
-  if (sync.token_policy() != FIFO) {
+  if (sync.has_init_tokens() && sync.token_policy() != FIFO) {
     return Broken("sync.init_tokens", "only FIFO has tokens to begin with",
                   "remove it, or set token_policy: FIFO");
   }
-  return CheckCount("sync.init_tokens", sync.init_tokens(), kDefaultTokens);
+  return absl::OkStatus();
 }
 
 absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
