@@ -4,16 +4,10 @@
 #include "common/base/status_macros.h"
 #include "common/config/job_rules.h"
 #include "common/config/rule.h"
+#include "common/optimizer_proto/custom_optimizer.h"
 
 namespace lockstep {
 namespace {
-
-absl::Status CheckCustom(const CustomKind& custom) {
-  return Broken("optimizer.custom.type",
-                absl::StrCat("no optimizer is registered as \"", custom.type(), "\""),
-                "use one of sgd, momentum, adagrad, adadelta, rmsprop, adam and ftrl, or link the "
-                "code that registers it into every program");
-}
 
 absl::Status CheckPiecewise(const LearningRate& rate) {
   const LearningRate::Piecewise& piecewise = rate.piecewise();
@@ -63,7 +57,10 @@ absl::Status CheckOptimizer(const OptimizerDef& optimizer) {
                   "write sgd {}, momentum {...}, adagrad {}, adadelta {}, rmsprop {}, adam {} or "
                   "ftrl {}");
   }
-  if (optimizer.has_custom()) LOCKSTEP_RETURN_IF_ERROR(CheckCustom(optimizer.custom()));
+  if (optimizer.has_custom()) {
+    const absl::Status made = MakeCustomOptimizer(optimizer.custom()).status();
+    if (!made.ok()) return absl::InvalidArgumentError(absl::StrCat("optimizer.", made.message()));
+  }
   LOCKSTEP_RETURN_IF_ERROR(CheckLearningRate(optimizer.learning_rate()));
   if (optimizer.has_clipping() && optimizer.clipping().kind_case() == Clipping::KIND_NOT_SET) {
     return Broken("optimizer.clipping", "it has no kind",

@@ -13,6 +13,7 @@
 #include "common/optimizer/moving_average.h"
 #include "common/optimizer/rmsprop.h"
 #include "common/optimizer/sgd.h"
+#include "common/optimizer_proto/custom_optimizer.h"
 
 namespace lockstep {
 namespace {
@@ -79,10 +80,7 @@ absl::StatusOr<std::unique_ptr<const UpdateRule>> UpdateRuleOf(const OptimizerDe
     case OptimizerDef::kFtrl:
       return MakeFtrl(OptionsOf(optimizer.ftrl()));
     case OptimizerDef::kCustom:
-      return absl::InvalidArgumentError(
-          absl::StrCat("optimizer.custom.type: expected one of sgd, momentum, adagrad, adadelta, "
-                       "rmsprop, adam, ftrl, got \"",
-                       optimizer.custom().type(), "\""));
+      return MakeCustomOptimizer(optimizer.custom());
     case OptimizerDef::KIND_NOT_SET:
       break;
   }

@@ -34,7 +34,7 @@ TEST_CASE("Optimizers and learning rates are checked") {
            Case{"learning_rate { base: 1 }", "optimizer: it has no kind"},
            Case{"custom { type: 'lars' } learning_rate { base: 1 }",
                 "optimizer.custom.type: no optimizer is registered as \"lars\". Remedy: use one of "
-                "sgd, momentum, "},
+                "sgd {}, momentum"},
            Case{"sgd {}", "optimizer.learning_rate.base: expected a positive number, got 0"},
            Case{"sgd {} learning_rate { base: -1 }", "learning_rate.base: expected a positive"},
            Case{"sgd {} learning_rate { base: nan }", "learning_rate.base: expected a positive"},
