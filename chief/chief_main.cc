@@ -16,26 +16,20 @@
 #include "chief/service/answer.h"
 #include "chief/service/chief_service.h"
 #include "common/base/exit_code.h"
-#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_client.h"
-#include "common/config/flags.h"
-#include "common/config/listen.h"
 #include "common/config/start_flags.h"
-#include "common/config/task.h"
+#include "common/daemon/daemon.h"
 #include "common/fs/atomic_file.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/server.h"
-#include "common/rpc/shutdown_signal.h"
 #include "common/status/status_service.h"
 
-ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
 ABSL_FLAG(std::string, job, "", "job file (text proto)");
 ABSL_FLAG(std::string, summary, "", "file for the run's summary (JSON)");
 ABSL_FLAG(bool, record_losses, false,
           "write the loss of every step into the summary of a long job");
-ABSL_FLAG(double, start_timeout, 120, "seconds to wait for ps and workers that are away");
 ABSL_FLAG(double, drain, 20,
           "seconds to save the last committed step when SIGTERM, SIGINT or a lack of workers ends "
           "this chief; 0: save nothing");
@@ -43,12 +37,6 @@ ABSL_FLAG(
     double, quorum_deadline, 0,
     "seconds without enough workers after which the job is saved and ends with 138; 0: never");
 ABSL_FLAG(double, lease, 5, "seconds of silence after which a worker is lost; at least 2");
-ABSL_FLAG(
-    std::string, listen, "",
-    "host:port to listen on; default: the address in the cluster spec, which the others dial");
-ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
-ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
-
 namespace lockstep::chief {
 namespace {
 
@@ -71,7 +59,9 @@ absl::Status StopReason(ExitCode code) {
       code);
 }
 
-absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
+absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
+  const TaskConfig& task = daemon.task;
+  ShutdownSignal* const notice = daemon.stop;
   EventLoop loop;
   std::optional<JobController> job;
   absl::Status outcome;
@@ -84,13 +74,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
           answer(std::move(status));
         });
       });
-  ServerOptions serving;
-  LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
-                            ListenAddress(absl::GetFlag(FLAGS_listen), task.address()));
-  serving.name_patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
-  serving.stop = notice->notification();
-  serving.insecure = absl::GetFlag(FLAGS_insecure);
-  serving.owner = "chief";
+  ServerOptions serving = daemon.serving;
   serving.services = {chief_service.get(), status_service.get()};
   absl::StatusOr<std::unique_ptr<Server>> started = Server::Start(serving);
   if (absl::IsCancelled(started.status())) return StopReason(notice->Wait());
@@ -105,7 +89,7 @@ absl::Status Run(const TaskConfig& task, JobPlan plan, ShutdownSignal* notice) {
   }
   JobOptions options;
   options.job_id = RandomId();
-  options.patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  options.patience = daemon.start_timeout;
   options.lease = absl::Seconds(absl::GetFlag(FLAGS_lease));
   options.drain = absl::Seconds(absl::GetFlag(FLAGS_drain));
   if (absl::GetFlag(FLAGS_quorum_deadline) > 0) {
@@ -157,30 +141,16 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
   return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, StartChoiceOfFlags());
 }
 
-int Main(int argc, char** argv) {
-  OpenStandardStreams();
-  TuneLocks();
-  TuneHeap();
-  ShutdownSignal notice;
-  const std::vector<const char*> arguments = WithNewestCheckpoint(argc, argv);
-  if (const FlagsResult flags = HandleFlags("chief", kUsage, argc, arguments.data()); flags.exit) {
-    return static_cast<int>(flags.code);
-  }
-  if (absl::Status log = log::Init("chief", absl::GetFlag(FLAGS_log_level)); !log.ok()) {
-    return PrintFailure("chief", log);
-  }
-  const absl::StatusOr<TaskConfig> task =
-      LoadTask(Role::kChief, absl::GetFlag(FLAGS_cluster), std::nullopt);
-  if (!task.ok()) return PrintFailure("chief", task.status());
-  absl::StatusOr<JobPlan> plan = ReadJob(*task);
-  if (!plan.ok()) return PrintFailure("chief", plan.status());
-  const absl::Status end = Run(*task, *std::move(plan), &notice);
-  // Whoever asked for the end knows of it.
-  if (absl::IsCancelled(end)) return static_cast<int>(ExitCodeFor(end));
-  return PrintFailure("chief", end);
+absl::Status RunChief(const DaemonContext& daemon) {
+  LOCKSTEP_ASSIGN_OR_RETURN(JobPlan plan, ReadJob(daemon.task));
+  return Run(daemon, std::move(plan));
 }
 
 }  // namespace
 }  // namespace lockstep::chief
 
-int main(int argc, char** argv) { return lockstep::chief::Main(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  const std::vector<const char*> arguments = WithNewestCheckpoint(argc, argv);
+  return RunDaemon({Role::kChief, chief::kUsage}, argc, arguments.data(), chief::RunChief);
+}

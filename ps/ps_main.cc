@@ -14,11 +14,8 @@
 #include "common/base/clock.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
-#include "common/base/standard_streams.h"
 #include "common/base/version.h"
-#include "common/config/flags.h"
-#include "common/config/listen.h"
-#include "common/config/task.h"
+#include "common/daemon/daemon.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/shutdown_signal.h"
@@ -28,19 +25,11 @@
 #include "ps/service/serial_thread.h"
 #include "ps/shard/shard.h"
 
-ABSL_FLAG(std::string, cluster, "",
-          "cluster spec file: JSON or text proto. Default: the environment variable TF_CONFIG");
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which ps of the cluster spec this is, from 0");
-ABSL_FLAG(
-    std::string, listen, "",
-    "host:port to listen on; default: the address in the cluster spec, which the others dial");
-ABSL_FLAG(bool, insecure, false, "listen on an address that other machines can reach, unencrypted");
-ABSL_FLAG(int64_t, start_timeout, 120, "seconds to wait for the chief's first call");
 ABSL_FLAG(double, orphan_timeout, 0,
           "seconds without a call of a chief after which the ps ends, unless it holds a model that "
           "could not be saved; 0: never");
-ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
 namespace lockstep::ps {
 namespace {
@@ -67,11 +56,12 @@ void LogEnd(ExitCode code, const std::string& reason) {
 }
 
 // Returns when the chief has called, the process is told to stop, or patience is over.
-absl::Status WaitForChief(const std::string& chief, const absl::Notification& called,
-                          std::atomic<bool>* asked, const ShutdownSignal& stop) {
+absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification& called,
+                          std::atomic<bool>* asked) {
   const Clock* clock = Clock::Real();
-  ChiefWatchdog wait(chief, clock->Monotonic(), absl::Seconds(absl::GetFlag(FLAGS_start_timeout)));
-  while (!called.HasBeenNotified() && !stop.notification()->WaitFor(absl::Milliseconds(200))) {
+  ChiefWatchdog wait(daemon.task.cluster.chief, clock->Monotonic(), daemon.start_timeout);
+  while (!called.HasBeenNotified() &&
+         !daemon.stop->notification()->WaitFor(absl::Milliseconds(200))) {
     const absl::Duration now = clock->Monotonic();
     if (asked->exchange(false)) wait.Asked(now);
     if (absl::Status status = wait.Check(now); !status.ok() && !called.HasBeenNotified())
@@ -97,7 +87,9 @@ absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, const Shu
   return absl::OkStatus();
 }
 
-int Run(const std::string& who, const TaskConfig& task, ShutdownSignal* stop) {
+absl::Status Run(const DaemonContext& daemon) {
+  const TaskConfig& task = daemon.task;
+  ShutdownSignal* const stop = daemon.stop;
   const Clock* clock = Clock::Real();
   absl::Notification called;
   absl::once_flag first_call;
@@ -113,13 +105,11 @@ int Run(const std::string& who, const TaskConfig& task, ShutdownSignal* stop) {
       .available_memory = [] { return AvailableMemory(); },
       .run_in_background =
           [&background](const std::function<void()>& work) { return background.TryDo(work); }}};
-  const auto address = ListenAddress(absl::GetFlag(FLAGS_listen), task.address());
-  if (!address.ok()) return PrintFailure(who, address.status());
   const auto server = PsServer::Start(
-      &shard, {.address = *address,
-               .insecure = absl::GetFlag(FLAGS_insecure),
-               .name_patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout)),
-               .stop = stop->notification(),
+      &shard, {.address = daemon.serving.address,
+               .insecure = daemon.serving.insecure,
+               .name_patience = daemon.serving.name_patience,
+               .stop = daemon.serving.stop,
                .memory = &memory,
                .identity = {.task_index = static_cast<uint32_t>(task.index),
                             .cluster = task.cluster.Canonical(),
@@ -140,18 +130,18 @@ int Run(const std::string& who, const TaskConfig& task, ShutdownSignal* stop) {
                                   stop->Stop(end.code);
                                 });
                               }}});
-  if (absl::IsCancelled(server.status())) return static_cast<int>(stop->Wait());
-  if (!server.ok()) return PrintFailure(who, server.status());
-  log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", *address,
+  if (absl::IsCancelled(server.status())) return StoppedWith(stop->Wait());
+  if (!server.ok()) return server.status();
+  log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", daemon.serving.address,
                          ", cluster spec from ", task.source));
   if (task.index == 0) LogCongestionControl();  // one line for the cluster
-  absl::Status end = WaitForChief(task.cluster.chief, called, &asked, *stop);
+  absl::Status end = WaitForChief(daemon, called, &asked);
   if (end.ok()) end = WaitForEnd(orphan, shard, *stop);
-  if (!end.ok()) return PrintFailure(who, end);
+  if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   (*server)->Shutdown(kGrace);
   LogEnd(code, reason);
-  return static_cast<int>(code);
+  return StoppedWith(code);
 }
 
 }  // namespace
@@ -159,20 +149,5 @@ int Run(const std::string& who, const TaskConfig& task, ShutdownSignal* stop) {
 
 int main(int argc, char** argv) {
   using namespace lockstep;
-  OpenStandardStreams();
-  const FlagsResult flags = HandleFlags("ps", ps::kUsage, argc, argv);
-  if (flags.exit) return static_cast<int>(flags.code);
-  TuneLocks();
-  TuneHeap();
-  ShutdownSignal stop;
-  const std::string level = absl::GetFlag(FLAGS_log_level);
-  if (absl::Status status = log::Init("ps", level); !status.ok()) {
-    return PrintFailure("ps", status);
-  }
-  const absl::StatusOr<TaskConfig> task =
-      LoadTask(Role::kPs, absl::GetFlag(FLAGS_cluster), absl::GetFlag(FLAGS_task_index));
-  if (!task.ok()) return PrintFailure("ps", task.status());
-  const std::string who = absl::StrCat("ps ", task->index);
-  (void)log::Init(who, level);  // checked above
-  return ps::Run(who, *task, &stop);
+  return RunDaemon({Role::kPs, ps::kUsage, &FLAGS_task_index}, argc, argv, ps::Run);
 }

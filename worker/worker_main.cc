@@ -15,17 +15,13 @@
 #include "common/base/exit_code.h"
 #include "common/base/monotonic_wait.h"
 #include "common/base/quantity.h"
-#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
-#include "common/config/flags.h"
-#include "common/config/listen.h"
-#include "common/config/task.h"
+#include "common/daemon/daemon.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/server.h"
-#include "common/rpc/shutdown_signal.h"
 #include "common/status/status_service.h"
 #include "worker/device/cpu/wait_policy.h"
 #include "worker/device/cuda/cuda_devices.h"
@@ -33,23 +29,15 @@
 #include "worker/service/worker_job.h"
 #include "worker/step/timeline.h"
 
-ABSL_FLAG(std::string, cluster, "", "cluster spec file (JSON or text proto); default: TF_CONFIG");
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which worker of the spec this is; default: TF_CONFIG's task");
 ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this process may use");
-ABSL_FLAG(double, start_timeout, 120, "seconds to wait for the chief, and for peers that are away");
 ABSL_FLAG(absl::Duration, sleep, absl::ZeroDuration(),
           "for trials of a slow worker: each of its steps takes this much longer, such as 50ms");
 ABSL_FLAG(absl::Duration, stall, absl::ZeroDuration(),
           "for trials of a straggler: every fourth of its steps takes this much longer");
 ABSL_FLAG(std::string, timeline, "",
           "write when each phase of each step was over to this file (CSV)");
-ABSL_FLAG(
-    std::string, listen, "",
-    "host:port to listen on; default: the address in the cluster spec, which the others dial");
-ABSL_FLAG(bool, insecure, false, "serve an address that is not loopback without encryption");
-ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
-
 namespace lockstep::worker {
 namespace {
 
@@ -88,9 +76,10 @@ int Threads() {
 }
 
 // Registers as a new incarnation and takes part until the job ends.
-absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* chief,
+absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefClient* chief,
                   Server* server, Status* status, Timeline* timeline,
                   const MonotonicNotification* stop) {
+  const TaskConfig& task = daemon.task;
   RegisterTaskRequest request;
   request.set_worker(task.index);
   request.set_incarnation(incarnation.value());
@@ -100,7 +89,7 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   request.set_pid(getpid());
   RegistrationOptions registration;
   registration.chief_name = absl::StrCat("chief (", task.cluster.chief, ")");
-  registration.start_timeout = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  registration.start_timeout = daemon.start_timeout;
   LOCKSTEP_ASSIGN_OR_RETURN(RegisterTaskReply reply, Register(chief, request, registration, stop));
   if (reply.done()) {
     log::Info("the job was over before this worker came");
@@ -128,8 +117,9 @@ absl::Status Join(const TaskConfig& task, Incarnation incarnation, ChiefClient* 
   return end;
 }
 
-absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
+absl::Status Run(const DaemonContext& daemon, Status* status, Timeline* timeline,
                  const MonotonicNotification* stop) {
+  const TaskConfig& task = daemon.task;
   Incarnation incarnation = NewIncarnation();
   const auto status_service =
       MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
@@ -138,20 +128,15 @@ absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
                           status->Fill(&filled);
                           respond(std::move(filled));
                         });
-  ServerOptions serving;
-  LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
-                            ListenAddress(absl::GetFlag(FLAGS_listen), task.address()));
-  serving.name_patience = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  ServerOptions serving = daemon.serving;
   serving.stop = stop;
-  serving.insecure = absl::GetFlag(FLAGS_insecure);
-  serving.owner = absl::StrCat("worker ", task.index);
   serving.services = {status_service.get()};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
   const std::unique_ptr<ChiefClient> chief =
       MakeChiefClient({.address = task.cluster.chief, .name = "chief", .queue = server->queue()});
   while (true) {
     const absl::Status end =
-        Join(task, incarnation, chief.get(), server.get(), status, timeline, stop);
+        Join(daemon, incarnation, chief.get(), server.get(), status, timeline, stop);
     if (!absl::IsAborted(end)) return end;
     // Given up by the chief, after a pause too long: whatever this incarnation still sent would be
     // refused. If another worker has the place by now, the chief says so.
@@ -160,34 +145,19 @@ absl::Status Run(const TaskConfig& task, Status* status, Timeline* timeline,
   }
 }
 
-absl::Status RunWithTimeline(const TaskConfig& task, Status* status,
+absl::Status RunWithTimeline(const DaemonContext& daemon, Status* status,
                              const MonotonicNotification* stop) {
   const std::string path = absl::GetFlag(FLAGS_timeline);
-  if (path.empty()) return Run(task, status, nullptr, stop);
+  if (path.empty()) return Run(daemon, status, nullptr, stop);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Timeline> timeline,
                             Timeline::Create(path, Clock::Real()));
-  const absl::Status end = Run(task, status, timeline.get(), stop);
+  const absl::Status end = Run(daemon, status, timeline.get(), stop);
   const absl::Status written = timeline->Flush();
   if (!written.ok()) log::Warning(absl::StrCat("--timeline: ", written.message()));
   return end;
 }
 
-int Main(int argc, char** argv) {
-  OpenStandardStreams();
-  UsePassiveWaiting(argv);
-  TuneLocks();
-  TuneHeap();
-  ShutdownSignal notice;
-  if (const FlagsResult flags = HandleFlags("worker", kUsage, argc, argv); flags.exit) {
-    return static_cast<int>(flags.code);
-  }
-  const absl::StatusOr<TaskConfig> task =
-      LoadTask(Role::kWorker, absl::GetFlag(FLAGS_cluster), absl::GetFlag(FLAGS_task_index));
-  if (!task.ok()) return PrintFailure("worker", task.status());
-  const std::string who = absl::StrCat("worker ", task->index);
-  if (absl::Status log = log::Init(who, absl::GetFlag(FLAGS_log_level)); !log.ok()) {
-    return PrintFailure(who, log);
-  }
+absl::Status RunWorker(const DaemonContext& daemon) {
   log::Info(absl::StrCat("computes on the CPU with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));
   // Most machines have none; who has one wants to know whether it is seen.
@@ -195,18 +165,23 @@ int Main(int argc, char** argv) {
   Status status;
   MonotonicNotification stop;
   std::thread work([&] {
-    const absl::Status end = RunWithTimeline(*task, &status, &stop);
+    const absl::Status end = RunWithTimeline(daemon, &status, &stop);
     // Whoever asked for the end knows of it.
-    if (!absl::IsCancelled(end)) PrintFailure(who, end);
-    notice.Stop(ExitCodeFor(end));
+    if (!absl::IsCancelled(end)) PrintFailure(daemon.name, end);
+    daemon.stop->Stop(ExitCodeFor(end));
   });
-  const ExitCode code = notice.Wait();
+  const ExitCode code = daemon.stop->Wait();
   stop.Notify();
   work.join();
-  return static_cast<int>(code);
+  return StoppedWith(code);
 }
 
 }  // namespace
 }  // namespace lockstep::worker
 
-int main(int argc, char** argv) { return lockstep::worker::Main(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  worker::UsePassiveWaiting(argv);
+  return RunDaemon({Role::kWorker, worker::kUsage, &FLAGS_task_index}, argc, argv,
+                   worker::RunWorker);
+}

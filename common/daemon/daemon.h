@@ -1,0 +1,45 @@
+// What ps, worker and chief do alike, from the first line of main to the exit code: flags, signals,
+// log, the task of the cluster spec, and where to serve.
+//
+// Defines the flags --cluster, --listen, --insecure, --start_timeout and --log_level.
+#pragma once
+
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/base/exit_code.h"
+#include "common/config/task.h"
+#include "common/rpc/server.h"
+#include "common/rpc/shutdown_signal.h"
+
+namespace lockstep {
+
+struct DaemonOptions {
+  Role role = Role::kWorker;
+  absl::string_view usage;  // the answer to --help, before the flags
+  // --task_index; null: the role has one task.
+  const absl::Flag<std::optional<int64_t>>* task_index = nullptr;
+};
+
+struct DaemonContext {
+  std::string name;  // "ps 1": in messages
+  TaskConfig task;
+  absl::Duration start_timeout;  // for processes that are away
+  ServerOptions serving;         // without services
+  ShutdownSignal* stop = nullptr;
+};
+
+// Sets the process up, calls `run` once on this thread, and prints the error that it returns,
+// unless that is CANCELLED: who asked for the end knows of it. Returns the exit code for main.
+// First thing in main.
+int RunDaemon(const DaemonOptions& options, int argc, const char* const* argv,
+              absl::FunctionRef<absl::Status(const DaemonContext&)> run);
+
+// What `run` returns after ShutdownSignal::Wait: OK for kDone, else CANCELLED with this exit code.
+absl::Status StoppedWith(ExitCode code);
+
+}  // namespace lockstep
