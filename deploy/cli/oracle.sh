@@ -14,8 +14,12 @@ record_scripts() {
   local folder=$1 seed=$2 status=0
   say "recording scripts from TensorFlow with seed $seed"
   rm -rf "$folder"
-  PYTHONDONTWRITEBYTECODE=1 run_job "recording" "$cache/record.log" true \
-    "$tensorflow_python" "$root/tests/oracle/record.py" "$folder" --seed "$seed" --cases 2 || status=$?
+  local program
+  for program in record record_adamw; do
+    ((status == 0)) || break
+    PYTHONDONTWRITEBYTECODE=1 run_job "recording" "$cache/record.log" true \
+      "$tensorflow_python" "$root/tests/oracle/$program.py" "$folder" --seed "$seed" --cases 2 || status=$?
+  done
   ((status == 0)) || {
     tail -n 15 "$cache/record.log" >&2
     die 70 "recording failed. Remedy: see the lines above; the whole log is $cache/record.log"

@@ -29,8 +29,6 @@ What an exact implementation keeps: steps, counts, who waits, indices and error 
 most 1e-6 (float64: 1e-12) of the largest magnitude in its tensor; float16, and the values of kind ftrl, not at all.
 """
 import argparse
-import gzip
-import json
 import os
 import pathlib
 import sys
@@ -43,6 +41,7 @@ from recorder.cluster import record_cluster
 from recorder.ftrl import record_ftrl
 from recorder.optimizers import MAKE
 from recorder.schedules import record_schedule
+from recorder.script_file import write
 from recorder.tf1 import tf
 from recorder.training import record_training
 
@@ -82,16 +81,6 @@ def record(kind, seed, cases):
     for case in range(cases):
         for name, script in KINDS[kind](rng):
             yield {"name": f"{kind}_{name}_{case}", "seed": seed, "tensorflow": tf.__version__, **script}
-
-
-def write(path, scripts):
-    """The same scripts make the same file: gzip's header has neither name nor time."""
-    count = 0
-    with open(path, "wb") as file, gzip.GzipFile("", "wb", compresslevel=9, fileobj=file, mtime=0) as packed:
-        for script in scripts:
-            packed.write(json.dumps(script, separators=(",", ":")).encode() + b"\n")
-            count += 1
-    return count
 
 
 def parse():

@@ -16,7 +16,7 @@ using test::AnsweredTensors;
 using test::Change;
 using test::RecordedScripts;
 
-const std::vector<std::string> kKinds = {"accumulator", "clipping", "cluster",
+const std::vector<std::string> kKinds = {"accumulator", "adamw",    "clipping", "cluster",
                                          "ftrl",        "schedule", "training"};
 
 bool Differs(const Script& script) {

@@ -14,6 +14,7 @@ absl::Status ReplayKind(const Script& script, Comparison* comparison) {
   if (kind == "cluster") return ReplayCluster(script.content, comparison);
   if (kind == "schedule") return ReplaySchedule(script.content, comparison);
   if (kind == "ftrl") return ReplayFtrl(script.content, comparison);
+  if (kind == "adamw") return ReplayAdamW(script.content, comparison);
   if (kind == "clipping") return ReplayClipping(script.content, comparison);
   return absl::InvalidArgumentError(absl::StrCat("no kind of script is called \"", kind, "\""));
 }

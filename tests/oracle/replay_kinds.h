@@ -18,6 +18,8 @@ absl::Status ReplayCluster(const nlohmann::json& script, Comparison* comparison)
 absl::Status ReplaySchedule(const nlohmann::json& script, Comparison* comparison);
 // Ftrl alone, dense or sparse, with a power other than the root: to the last bit.
 absl::Status ReplayFtrl(const nlohmann::json& script, Comparison* comparison);
+// Keras's AdamW alone, dense or sparse.
+absl::Status ReplayAdamW(const nlohmann::json& script, Comparison* comparison);
 absl::Status ReplayClipping(const nlohmann::json& script, Comparison* comparison);
 
 }  // namespace lockstep::oracle

@@ -4,8 +4,8 @@ from .tf1 import tf
 
 
 class _DecayingAdam(tf.train.AdamOptimizer):
-    """AdamW, which TensorFlow's version 1 lacks, as its Keras has it: every weight decays by weight_decay times the
-    rate, computed in the weight's type, then Adam."""
+    """AdamW behind an accumulator, by our own formula, because TensorFlow's version 1 lacks it: every weight decays by
+    weight_decay times the rate, computed in the weight's type, then Adam. record_adamw.py asks Keras for its own."""
 
     def __init__(self, rate, weight_decay, **hyper_parameters):
         super().__init__(rate, **hyper_parameters)
@@ -23,7 +23,7 @@ class _DecayingAdam(tf.train.AdamOptimizer):
 
 
 class _LazyAdam(tf.train.AdamOptimizer):
-    """Adam of the rows that a sparse gradient names; m and v of the others stay."""
+    """Our own formula, in TensorFlow's ops: no system that we know has it. Adam of the rows that a sparse gradient names; m and v of the others stay."""
 
     def _apply_sparse_shared(self, grad, var, indices, scatter_add):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
