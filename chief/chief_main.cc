@@ -17,7 +17,7 @@
 #include "chief/service/chief_service.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 #include "common/config/start_flags.h"
 #include "common/daemon/daemon.h"
 #include "common/fs/atomic_file.h"

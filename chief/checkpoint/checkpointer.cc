@@ -49,7 +49,7 @@ void Checkpointer::Save(GlobalStep version, std::function<void(absl::StatusOr<st
   request.set_version(version.value());
   request.set_folder(CheckpointFolder(options_.root, version.value()));
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    shards_[shard]->Save(request,
+    shards_[shard]->Call(kSave, request,
                          On<SaveReply>(executor_, [=, this](absl::StatusOr<SaveReply> reply) {
                            OnShard(shard, std::move(reply));
                          }));

@@ -13,7 +13,7 @@
 #include "chief/loop/executor.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint.h"
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 
 namespace lockstep::chief {
 

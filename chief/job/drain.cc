@@ -30,7 +30,8 @@ void Drain::Begin(Call call, void (Drain::*next)()) {
 void Drain::Start() {
   Begin(
       [this](size_t shard, std::function<void(absl::Status)> answered) {
-        shards_[shard]->GetView(
+        shards_[shard]->Call(
+            kGetView, GetViewRequest(),
             On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
               if (reply.ok()) seen_[shard] = *reply;
               answered(reply.status());
@@ -53,8 +54,8 @@ void Drain::TakeTerm() {
       [this](size_t shard, std::function<void(absl::Status)> answered) {
         SetViewRequest request = options_.view;
         request.set_shard(static_cast<uint32_t>(shard));
-        shards_[shard]->SetView(
-            request,
+        shards_[shard]->Call(
+            kSetView, request,
             On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
               if (reply.ok()) {
                 seen_[shard] = *reply;
@@ -86,8 +87,9 @@ void Drain::KeepNow() {
   grant.set_keep_slots(true);
   Begin(
       [this, grant](size_t shard, std::function<void(absl::Status)> answered) {
-        shards_[shard]->Grant(
-            grant, On<GrantReply>(executor_, [answered](const absl::StatusOr<GrantReply>& reply) {
+        shards_[shard]->Call(
+            kGrant, grant,
+            On<GrantReply>(executor_, [answered](const absl::StatusOr<GrantReply>& reply) {
               answered(reply.status());
             }));
       },

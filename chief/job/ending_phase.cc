@@ -134,15 +134,16 @@ void EndingPhase::ReleaseShards() {
       [this, request](size_t shard, std::function<void(absl::Status)> answered) {
         FinishRequest finish = request;
         if (drain_.has_value()) finish.mutable_command()->set_term(drain_->TermOf(shard));
-        job_->inputs.shards[shard]->Finish(
-            finish, On<FinishReply>(job_->inputs.executor,
-                                    [answered](const absl::StatusOr<FinishReply>& reply) {
-                                      if (reply.ok() || IsTransient(reply.status())) {
-                                        return answered(reply.status());
-                                      }
-                                      log::Warning(reply.status().message());
-                                      answered(absl::OkStatus());
-                                    }));
+        job_->inputs.shards[shard]->Call(
+            kFinish, finish,
+            On<FinishReply>(job_->inputs.executor,
+                            [answered](const absl::StatusOr<FinishReply>& reply) {
+                              if (reply.ok() || IsTransient(reply.status())) {
+                                return answered(reply.status());
+                              }
+                              log::Warning(reply.status().message());
+                              answered(absl::OkStatus());
+                            }));
       },
       [this](const absl::Status&) { Conclude(); });
   release_->Start();

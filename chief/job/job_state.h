@@ -19,7 +19,7 @@
 #include "chief/service/worker_calls.h"
 #include "chief/sync/step_loop.h"
 #include "common/base/clock.h"
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 
 namespace lockstep::chief {
 

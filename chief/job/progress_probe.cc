@@ -12,7 +12,8 @@ void ProgressProbe::Start(std::function<void(const ProgressByShard&)> done) {
   open_ = shards_.size();
   progress_.assign(shards_.size(), std::nullopt);
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    shards_[shard]->GetView(
+    shards_[shard]->Call(
+        kGetView, GetViewRequest(),
         On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
           if (reply.ok() && reply->has_progress()) progress_[shard] = reply->progress();
           if (--open_ == 0) done(progress_);

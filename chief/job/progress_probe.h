@@ -8,7 +8,7 @@
 
 #include "chief/job/job_facts.h"
 #include "chief/loop/executor.h"
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 
 namespace lockstep::chief {
 

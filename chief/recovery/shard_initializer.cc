@@ -49,7 +49,7 @@ void ShardInitializer::GreetWaiting() {
   next_greeting_ = now + kGreeting;
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     if (!phases_.front()->HasAnswered(shard)) continue;
-    shards_[shard]->GetView([](const absl::StatusOr<SetViewReply>&) {});
+    shards_[shard]->Call(kGetView, GetViewRequest(), [](const absl::StatusOr<SetViewReply>&) {});
   }
 }
 
@@ -89,7 +89,8 @@ std::unique_ptr<ShardCalls> ShardInitializer::Calls(ShardCalls::Call call,
 void ShardInitializer::Start() {
   phases_.push_back(Calls(
       [this](size_t shard, std::function<void(absl::Status)> answered) {
-        shards_[shard]->GetView(
+        shards_[shard]->Call(
+            kGetView, GetViewRequest(),
             On<SetViewReply>(executor_, [=, this](absl::StatusOr<SetViewReply> reply) {
               if (reply.ok()) states_[shard] = *reply;
               answered(reply.status());
@@ -114,8 +115,9 @@ void ShardInitializer::SetViews() {
       [this](size_t shard, std::function<void(absl::Status)> answered) {
         SetViewRequest request = result_.view;
         request.set_shard(static_cast<uint32_t>(shard));
-        shards_[shard]->SetView(
-            request, On<SetViewReply>(executor_, [=, this](absl::StatusOr<SetViewReply> reply) {
+        shards_[shard]->Call(
+            kSetView, request,
+            On<SetViewReply>(executor_, [=, this](absl::StatusOr<SetViewReply> reply) {
               if (reply.ok()) states_[shard] = *reply;
               answered(reply.status());
             }));
@@ -145,8 +147,8 @@ void ShardInitializer::EndShards(const absl::Status& why) {
       spec_.shard_names, clock_,
       [this, request](size_t shard, std::function<void(absl::Status)> answered) {
         if (!states_[shard].has_variables()) return answered(absl::OkStatus());
-        shards_[shard]->Finish(
-            request,
+        shards_[shard]->Call(
+            kFinish, request,
             On<FinishReply>(executor_, [answered](const absl::StatusOr<FinishReply>& reply) {
               // One that is gone meanwhile needs not be ended.
               answered(IsTransient(reply.status()) ? reply.status() : absl::OkStatus());
@@ -161,12 +163,12 @@ void ShardInitializer::Create() {
       [this](size_t shard, std::function<void(absl::Status)> answered) {
         CreateVariablesRequest request = spec_.variables;
         *request.mutable_command() = result_.view.command();
-        shards_[shard]->CreateVariables(
-            request, On<CreateVariablesReply>(
-                         executor_, [=, this](absl::StatusOr<CreateVariablesReply> reply) {
-                           if (reply.ok()) result_.bytes[shard] = reply->bytes();
-                           answered(reply.status());
-                         }));
+        shards_[shard]->Call(kCreateVariables, request,
+                             On<CreateVariablesReply>(
+                                 executor_, [=, this](absl::StatusOr<CreateVariablesReply> reply) {
+                                   if (reply.ok()) result_.bytes[shard] = reply->bytes();
+                                   answered(reply.status());
+                                 }));
       },
       &ShardInitializer::Finish));
   creating_ = phases_.back().get();

@@ -16,7 +16,7 @@
 #include "chief/sync/shard_calls.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 
 namespace lockstep::chief {
 

@@ -55,11 +55,11 @@ void ViewKeeper::Send(size_t shard) {
     added->set_worker(member.worker.value());
     added->set_incarnation(member.incarnation.value());
   }
-  shards_[shard]->SetView(
-      request, On<SetViewReply>(executor_, [=, this, number = number](
-                                               const absl::StatusOr<SetViewReply>& reply) {
-        OnAnswer(shard, number, reply.status());
-      }));
+  shards_[shard]->Call(kSetView, request,
+                       On<SetViewReply>(executor_, [=, this, number = number](
+                                                       const absl::StatusOr<SetViewReply>& reply) {
+                         OnAnswer(shard, number, reply.status());
+                       }));
 }
 
 void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::Status& status) {

@@ -13,7 +13,7 @@
 #include "chief/membership/membership.h"
 #include "chief/sync/retry.h"
 #include "common/base/clock.h"
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 
 namespace lockstep::chief {
 

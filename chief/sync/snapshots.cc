@@ -52,11 +52,12 @@ void Snapshots::Send(const Call& call) {
   if (call.second == kStepShard && evaluated != evaluations_.end()) {
     *request.mutable_evaluation() = evaluated->second;
   }
-  shards_[call.second]->ReleaseSnapshot(
-      request, On<ReleaseSnapshotReply>(
-                   executor_, [this, call](const absl::StatusOr<ReleaseSnapshotReply>& reply) {
-                     OnAnswer(call, reply.status());
-                   }));
+  shards_[call.second]->Call(
+      kReleaseSnapshot, request,
+      On<ReleaseSnapshotReply>(executor_,
+                               [this, call](const absl::StatusOr<ReleaseSnapshotReply>& reply) {
+                                 OnAnswer(call, reply.status());
+                               }));
 }
 
 void Snapshots::OnAnswer(const Call& call, const absl::Status& status) {

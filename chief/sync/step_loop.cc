@@ -97,8 +97,8 @@ void StepLoop::SendGrant(size_t shard, GlobalStep step) {
   Grant* grant = Find(shard, step);
   if (grant == nullptr) return;
   grant->retry.Sent();
-  shards_[shard]->Grant(
-      MakeGrant(shard, step),
+  shards_[shard]->Call(
+      kGrant, MakeGrant(shard, step),
       On<GrantReply>(executor_, [=, this, issue = grant->issue](absl::StatusOr<GrantReply> reply) {
         OnGrant(shard, step, issue, std::move(reply));
       }));
@@ -182,8 +182,9 @@ void StepLoop::Watch(size_t shard) {
   *request.mutable_command() = options_.command;
   request.set_step(options_.start.value());
   request.set_required(required_);
-  shards_[shard]->Grant(
-      request, On<GrantReply>(executor_, [=, this](const absl::StatusOr<GrantReply>& reply) {
+  shards_[shard]->Call(
+      kGrant, request,
+      On<GrantReply>(executor_, [=, this](const absl::StatusOr<GrantReply>& reply) {
         if (ended_) return;
         if (reply.ok()) {
           watches_[shard].Succeeded();
@@ -198,7 +199,8 @@ void StepLoop::AskWhetherBack(size_t shard) {
   Retry& view = views_[shard];
   if (!view.is_idle() && !view.IsDue(clock_->Monotonic())) return;
   view.Sent();
-  shards_[shard]->GetView(
+  shards_[shard]->Call(
+      kGetView, GetViewRequest(),
       On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
         if (ended_) return;
         if (reply.ok()) {
@@ -228,8 +230,9 @@ void StepLoop::SendCommit() {
   *request.mutable_command() = options_.command;
   request.set_step(step.value());
   request.set_last(step.next() == options_.end);
-  shards_[kStepShard]->CommitStep(
-      request, On<CommitStepReply>(executor_, [=, this](absl::StatusOr<CommitStepReply> reply) {
+  shards_[kStepShard]->Call(
+      kCommitStep, request,
+      On<CommitStepReply>(executor_, [=, this](absl::StatusOr<CommitStepReply> reply) {
         OnCommit(step, std::move(reply));
       }));
 }

@@ -20,7 +20,7 @@
 #include "chief/sync/retry.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 
 namespace lockstep::chief {
 

@@ -1,21 +1,29 @@
-// How a worker talks to the chief. Same rules as common/client/ps_client.h.
+// What a worker tells and asks the chief: docs/protocol.md has what each call means.
 #pragma once
 
 #include <memory>
 
-#include "common/client/ps_client.h"
+#include "common/client/service_client.h"
+#include "common/rpc/limits.h"
+#include "common/transport/grpc/peer.h"
 #include "proto/chief.pb.h"
 
 namespace lockstep {
 
-class ChiefClient {
- public:
-  virtual ~ChiefClient() = default;
-  virtual void RegisterTask(const RegisterTaskRequest& request, Done<RegisterTaskReply> done) = 0;
-  virtual void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) = 0;
-  virtual void ReportError(const ReportErrorRequest& request, Done<ReportErrorReply> done) = 0;
-};
+struct ChiefService;
+using ChiefClient = ServiceClient<ChiefService>;
 
+template <typename Request, typename Reply>
+using ChiefMethod = Method<ChiefService, Request, Reply>;
+
+inline constexpr ChiefMethod<RegisterTaskRequest, RegisterTaskReply> kRegisterTask{
+    {"/lockstep.Chief/RegisterTask", rpc::kParkedDeadline}};
+inline constexpr ChiefMethod<HeartbeatRequest, HeartbeatReply> kHeartbeat{
+    {"/lockstep.Chief/Heartbeat", rpc::kControlDeadline}};
+inline constexpr ChiefMethod<ReportErrorRequest, ReportErrorReply> kReportError{
+    {"/lockstep.Chief/ReportError", rpc::kControlDeadline}};
+
+// The first call connects.
 std::unique_ptr<ChiefClient> MakeChiefClient(const ClientOptions& options);
 
 }  // namespace lockstep

@@ -1,10 +1,5 @@
-// How anybody talks to one ps. The gRPC implementation is in this folder; tests and the simulator
-// have their own.
-//
-// Thread-safe. Every callback is called exactly once, on a thread of the client's, never under a
-// lock of the client's. Calls carry their own deadlines; a parked call that reaches its deadline
-// ends with DEADLINE_EXCEEDED and may be issued again. UNAVAILABLE: not reachable now; try again.
-// Destruction cancels what is in flight and waits for the callbacks.
+// How a worker talks to one ps. The gRPC implementation is in this folder; tests and the simulator
+// have their own. Threads, deadlines and errors as of ServiceClient.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +12,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/client/gradient_memory.h"
+#include "common/client/service_client.h"
 #include "common/tensor/dtype.h"
 #include "common/transport/grpc/peer.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep {
-
-template <typename T>
-using Done = std::function<void(absl::StatusOr<T>)>;
-
-// What a chief does to a ps.
-class PsControl {
- public:
-  virtual ~PsControl() = default;
-  virtual void GetView(Done<SetViewReply> done) = 0;
-  virtual void SetView(const SetViewRequest& request, Done<SetViewReply> done) = 0;
-  virtual void CreateVariables(const CreateVariablesRequest& request,
-                               Done<CreateVariablesReply> done) = 0;
-  virtual void Grant(const GrantRequest& request, Done<GrantReply> done) = 0;
-  virtual void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) = 0;
-  virtual void Save(const SaveRequest& request, Done<SaveReply> done) = 0;
-  virtual void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
-                               Done<ReleaseSnapshotReply> done) = 0;
-  virtual void Finish(const FinishRequest& request, Done<FinishReply> done) = 0;
-};
 
 // The answer to a pull: the header (payload empty) and the bytes, still in the pieces in which they
 // came, or in the ps's own memory.
@@ -119,8 +96,7 @@ struct SharedMemoryOptions {
   std::function<void(const absl::Status&)> told;
 };
 
-// Neither connects yet: the first call does. Both talk through one channel of their own.
-std::unique_ptr<PsControl> MakePsControl(const ClientOptions& options);
+// The first call connects. Talks through one channel of its own.
 std::unique_ptr<PsData> MakePsData(const ClientOptions& options, SharedMemoryOptions memory = {});
 
 }  // namespace lockstep

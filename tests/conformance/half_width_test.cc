@@ -31,9 +31,10 @@ std::vector<float> Gradient(uint32_t worker) {
 std::unique_ptr<PsUnderTest> BroughtUp(const PsImplementation& implementation) {
   std::unique_ptr<PsUnderTest> ps = implementation.make();
   const auto control = ps->NewControl();
-  REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
+  REQUIRE(
+      Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
   REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-            control->CreateVariables(Variables({kElements}), done);
+            control->Call(kCreateVariables, Variables({kElements}), done);
           }).ok());
   return ps;
 }
@@ -61,7 +62,7 @@ TEST_CASE("Half the width both ways: sums and values are float32, what is pulled
   Answer<Values> parked;
   data->Pull(pull, parked.done());
   Answer<GrantReply> closed;
-  control->Grant(Granted(0), closed.done());
+  control->Call(kGrant, Granted(0), closed.done());
   for (uint32_t worker : {0, 1}) PushInHalf(data.get(), worker, type);
   REQUIRE(closed.Wait().ok());
 

@@ -36,7 +36,7 @@ TEST_CASE("A ps that was started again says that it has lost its variables, whoe
   const bool has_view = GENERATE(false, true);
   if (has_view) REQUIRE(ps.SetView(TwoWorkers()).ok());
   const std::vector<absl::Status> answers = {
-      Await<GrantReply>([&](auto done) { ps.control()->Grant(Granted(0), done); }).status(),
+      Await<GrantReply>([&](auto done) { ps.control()->Call(kGrant, Granted(0), done); }).status(),
       ps.Push(0, 0, 0, {1, 2, 3}).status(), ps.Pull(PullOf(0, 0, 0)).status(),
       Await<DequeueTokenReply>([&](auto done) {
         ps.data()->DequeueToken(DequeueOf(0, 1), done);
@@ -56,14 +56,15 @@ TEST_CASE("An older term commands nothing") {
   const absl::Status old = ps.SetView(TwoWorkers(4)).status();
   CHECK(absl::IsAborted(old));
   CHECK(absl::StrContains(old.message(), "5"));
-  const auto granted = Await<GrantReply>([&](auto done) { ps.control()->Grant(Granted(0), done); });
+  const auto granted =
+      Await<GrantReply>([&](auto done) { ps.control()->Call(kGrant, Granted(0), done); });
   CHECK(absl::IsAborted(granted.status()));
 }
 
 TEST_CASE("A step closes with the mean of the gradients, and every parked call is answered") {
   Ps ps;
   Answer<GrantReply> closed;
-  ps.control()->Grant(Granted(0), closed.done());
+  ps.control()->Call(kGrant, Granted(0), closed.done());
   Answer<Values> parked;
   ps.data()->Pull(PullOf(1, 1, 0), parked.done());
   Answer<DequeueTokenReply> token;
@@ -100,7 +101,7 @@ TEST_CASE("A save that fails carries its exit code to the chief") {
   GrantRequest grant = Granted(0);
   grant.set_keep_slots(true);
   Answer<GrantReply> closed;
-  ps.control()->Grant(grant, closed.done());
+  ps.control()->Call(kGrant, grant, closed.done());
   for (uint32_t worker : {0, 1}) {
     REQUIRE(ps.Push(worker, 0, 0, {1, 2, 3}).ok());
     REQUIRE(ps.Push(worker, 0, 1, std::vector<float>(1000, 1)).ok());
@@ -111,7 +112,7 @@ TEST_CASE("A save that fails carries its exit code to the chief") {
   save.set_version(1);
   save.set_folder("/dev/null/ckpt-1");
   const absl::Status failed =
-      Await<SaveReply>([&](auto done) { ps.control()->Save(save, done); }).status();
+      Await<SaveReply>([&](auto done) { ps.control()->Call(kSave, save, done); }).status();
   INFO(failed);
   CHECK(ExitCodeFor(failed) == ExitCode::kCannotCreate);
 }
@@ -191,7 +192,7 @@ TEST_CASE("A pull of rows brings these rows of a sparse variable, in their order
   variables.mutable_placement()->mutable_variables(0)->add_dims(2);
   REQUIRE(ps.Create(variables).ok());
   Answer<GrantReply> closed;
-  ps.control()->Grant(Granted(0), closed.done());
+  ps.control()->Call(kGrant, Granted(0), closed.done());
   Answer<Values> parked;
   ps.data()->Pull(PullRowsOf(1, 1, 0, {999, 7, 7}), parked.done());
   const std::vector<int64_t> indices = {7, 999};
@@ -270,7 +271,8 @@ TEST_CASE("The end answers tokens with done and parked calls with an error") {
   ps.data()->Pull(PullOf(0, 5, 0), pull.done());
   // Over gRPC the calls have arrived when a later one on their connection was answered.
   REQUIRE(ps.Pull(PullOf(0, 0, 0)).ok());
-  REQUIRE(Await<FinishReply>([&](auto done) { ps.control()->Finish(JobIsOver(), done); }).ok());
+  REQUIRE(
+      Await<FinishReply>([&](auto done) { ps.control()->Call(kFinish, JobIsOver(), done); }).ok());
   const auto last = token.Wait();
   REQUIRE(last.ok());
   CHECK(last->done());
@@ -292,7 +294,7 @@ TEST_CASE("Cancel ends what is parked and every later call, of this client alone
                           }).status()));
   // The ps goes on: the step closes, though one of the pulls that waited for it is gone.
   Answer<GrantReply> closed;
-  ps.control()->Grant(Granted(0), closed.done());
+  ps.control()->Call(kGrant, Granted(0), closed.done());
   for (uint32_t worker : {0, 1}) {
     const std::vector<float> small = {1, 2, 3}, large(1000, 1);
     for (const auto& [variable, values] : {std::pair{0u, &small}, std::pair{1u, &large}}) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 
 namespace lockstep {
 

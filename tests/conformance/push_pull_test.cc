@@ -21,7 +21,7 @@ TEST_CASE("A gradient that asks for it is answered with token and values when it
   const std::vector<float> small = {1, 2, 3}, large(1000, 1);
   for (int64_t step : {0, 1, 2}) {
     Answer<GrantReply> closed;
-    ps.control()->Grant(Granted(step), closed.done());
+    ps.control()->Call(kGrant, Granted(step), closed.done());
     std::vector<Answer<PushPullReply>> answers(2);
     for (uint32_t worker : {0, 1}) {
       CHECK_FALSE(answers[0].answered());
@@ -81,7 +81,8 @@ TEST_CASE("Who waits for the end of a step is told the verdicts when the job end
   ask.set_ask(true);
   while (ps.Push(ask, {})->outcomes(1).verdict() == PENDING) continue;
   CHECK_FALSE(waiting.answered());
-  REQUIRE(Await<FinishReply>([&](auto done) { ps.control()->Finish(JobIsOver(), done); }).ok());
+  REQUIRE(
+      Await<FinishReply>([&](auto done) { ps.control()->Call(kFinish, JobIsOver(), done); }).ok());
   const auto reply = waiting.Wait();
   REQUIRE(reply.ok());
   CHECK(reply->push.outcomes(0).verdict() == ACCEPTED);

@@ -29,14 +29,15 @@ class Ps {
   }
 
   absl::StatusOr<SetViewReply> GetView() {
-    return Await<SetViewReply>([&](auto done) { control_->GetView(done); });
+    return Await<SetViewReply>(
+        [&](auto done) { control_->Call(kGetView, GetViewRequest(), done); });
   }
   absl::StatusOr<SetViewReply> SetView(const SetViewRequest& view) {
-    return Await<SetViewReply>([&](auto done) { control_->SetView(view, done); });
+    return Await<SetViewReply>([&](auto done) { control_->Call(kSetView, view, done); });
   }
   absl::StatusOr<CreateVariablesReply> Create(const CreateVariablesRequest& request) {
     return Await<CreateVariablesReply>(
-        [&](auto done) { control_->CreateVariables(request, done); });
+        [&](auto done) { control_->Call(kCreateVariables, request, done); });
   }
   absl::StatusOr<PushReply> Push(const PushRequest& push, const std::vector<float>& values) {
     return Await<PushReply>([&](auto done) { data_->Push(push, {BytesOf(values)}, done); });
@@ -61,7 +62,7 @@ class Ps {
   }
   void CloseStep(int64_t step) {
     Answer<GrantReply> closed;
-    control_->Grant(Granted(step), closed.done());
+    control_->Call(kGrant, Granted(step), closed.done());
     for (uint32_t worker : {0, 1}) {
       REQUIRE(Push(worker, step, 0, {1, 2, 3}).ok());
       REQUIRE(Push(worker, step, 1, std::vector<float>(1000, 1)).ok());

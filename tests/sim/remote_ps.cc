@@ -8,47 +8,32 @@
 namespace lockstep::sim {
 namespace {
 
+using Message = google::protobuf::MessageLite;
+
 class RemoteControl final : public PsControl {
  public:
   RemoteControl(PsControl* ps, Network* network) : ps_(ps), network_(network) {}
 
-  void GetView(Done<SetViewReply> done) override {
-    network_->Call<SetViewReply>(
-        [ps = ps_](Done<SetViewReply> answer) { ps->GetView(std::move(answer)); }, std::move(done));
-  }
-  void SetView(const SetViewRequest& request, Done<SetViewReply> done) override {
-    Call(&PsControl::SetView, request, std::move(done));
-  }
-  void CreateVariables(const CreateVariablesRequest& request,
-                       Done<CreateVariablesReply> done) override {
-    Call(&PsControl::CreateVariables, request, std::move(done));
-  }
-  void Grant(const GrantRequest& request, Done<GrantReply> done) override {
-    Call(&PsControl::Grant, request, std::move(done));
-  }
-  void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) override {
-    Call(&PsControl::CommitStep, request, std::move(done));
-  }
-  void Save(const SaveRequest& request, Done<SaveReply> done) override {
-    Call(&PsControl::Save, request, std::move(done));
-  }
-  void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
-                       Done<ReleaseSnapshotReply> done) override {
-    Call(&PsControl::ReleaseSnapshot, request, std::move(done));
-  }
-  void Finish(const FinishRequest& request, Done<FinishReply> done) override {
-    Call(&PsControl::Finish, request, std::move(done));
+  void Start(const MethodInfo& method, const Message& request, Message* reply,
+             std::function<void(absl::Status)> done) override {
+    using Packet = std::shared_ptr<Message>;
+    const Packet sent(request.New());
+    sent->CheckTypeAndMergeFrom(request);
+    const Packet answered(reply->New());
+    network_->Call<Packet>(
+        [ps = ps_, method, sent, answered](const Done<Packet>& answer) {
+          ps->Start(method, *sent, answered.get(), [sent, answered, answer](absl::Status status) {
+            if (!status.ok()) return answer(std::move(status));
+            answer(answered);
+          });
+        },
+        [reply, done = std::move(done)](const absl::StatusOr<Packet>& received) {
+          if (received.ok()) reply->CheckTypeAndMergeFrom(**received);
+          done(received.status());
+        });
   }
 
  private:
-  template <typename Request, typename Reply>
-  void Call(void (PsControl::*method)(const Request&, Done<Reply>), const Request& request,
-            Done<Reply> done) {
-    network_->Call<Reply>([ps = ps_, method, request](
-                              Done<Reply> answer) { (ps->*method)(request, std::move(answer)); },
-                          std::move(done));
-  }
-
   PsControl* const ps_;
   Network* const network_;
 };

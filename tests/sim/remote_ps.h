@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 #include "tests/sim/network.h"
 
 namespace lockstep::sim {

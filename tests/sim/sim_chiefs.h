@@ -9,6 +9,7 @@
 
 #include "chief/job/job_controller.h"
 #include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/network.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 #include "ps/shard/shard.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/history.h"

@@ -1,5 +1,6 @@
 #include "tests/support/in_process_ps.h"
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "ps/service/convert.h"
 #include "ps/shard/push_pull.h"
 #include "tests/support/fake_ps_data.h"
+#include "tests/support/fake_service_client.h"
 
 namespace lockstep {
 namespace {
@@ -69,26 +71,35 @@ class Calls {
   std::vector<std::function<void()>> in_flight_ ABSL_GUARDED_BY(mutex_);
 };
 
-class InProcessControl final : public PsControl {
+class InProcessControl final : public test::FakeServiceClient<PsControlService> {
  public:
   InProcessControl(ps::Shard* shard, Incarnation incarnation)
-      : shard_(shard), incarnation_(incarnation) {}
+      : shard_(shard), incarnation_(incarnation) {
+    Handle(kGetView, std::bind_front(&InProcessControl::GetView, this));
+    Handle(kSetView, std::bind_front(&InProcessControl::SetView, this));
+    Handle(kCreateVariables, std::bind_front(&InProcessControl::CreateVariables, this));
+    Handle(kGrant, std::bind_front(&InProcessControl::Grant, this));
+    Handle(kCommitStep, std::bind_front(&InProcessControl::CommitStep, this));
+    Handle(kSave, std::bind_front(&InProcessControl::Save, this));
+    Handle(kReleaseSnapshot, std::bind_front(&InProcessControl::ReleaseSnapshot, this));
+    Handle(kFinish, std::bind_front(&InProcessControl::Finish, this));
+  }
 
-  void GetView(Done<SetViewReply> done) override {
+ private:
+  void GetView(const GetViewRequest&, Done<SetViewReply> done) {
     done(ps::ToViewReply(shard_->Report(), incarnation_));
   }
-  void SetView(const SetViewRequest& request, Done<SetViewReply> done) override {
+  void SetView(const SetViewRequest& request, Done<SetViewReply> done) {
     const auto state = shard_->SetView(ps::FromProto(request));
     if (!state.ok()) return done(state.status());
     done(ps::ToProto(*state, incarnation_));
   }
-  void CreateVariables(const CreateVariablesRequest& request,
-                       Done<CreateVariablesReply> done) override {
+  void CreateVariables(const CreateVariablesRequest& request, Done<CreateVariablesReply> done) {
     const auto created = shard_->CreateVariables(request);
     if (!created.ok()) return done(created.status());
     done(created->reply);
   }
-  void Grant(const GrantRequest& request, Done<GrantReply> done) override {
+  void Grant(const GrantRequest& request, Done<GrantReply> done) {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
     shard_->Grant(ps::FromProto(request), [answer](const absl::StatusOr<ps::ClosedStep>& closed) {
@@ -96,7 +107,7 @@ class InProcessControl final : public PsControl {
       (*answer)(ps::ToProto(*closed));
     });
   }
-  void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) override {
+  void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) {
     const auto step =
         shard_->CommitStep(request.command(), GlobalStep(request.step()), request.last());
     if (!step.ok()) return done(step.status());
@@ -104,26 +115,24 @@ class InProcessControl final : public PsControl {
     reply.set_global_step(step->value());
     done(std::move(reply));
   }
-  void Save(const SaveRequest& request, Done<SaveReply> done) override {
+  void Save(const SaveRequest& request, Done<SaveReply> done) {
     const auto saved =
         shard_->Save(request.command(), GlobalStep(request.version()), request.folder());
     if (!saved.ok()) return done(saved.status());
     done(ps::ToProto(*saved));
   }
-  void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
-                       Done<ReleaseSnapshotReply> done) override {
+  void ReleaseSnapshot(const ReleaseSnapshotRequest& request, Done<ReleaseSnapshotReply> done) {
     const absl::Status status = shard_->ReleaseSnapshot(
         request.command(), GlobalStep(request.version()), ps::EvaluationOf(request));
     if (!status.ok()) return done(status);
     done(ReleaseSnapshotReply());
   }
-  void Finish(const FinishRequest& request, Done<FinishReply> done) override {
+  void Finish(const FinishRequest& request, Done<FinishReply> done) {
     const absl::Status status = shard_->Finish(request.command());
     if (!status.ok()) return done(status);
     done(FinishReply());
   }
 
- private:
   ps::Shard* const shard_;
   const Incarnation incarnation_;
   Calls calls_;

@@ -6,6 +6,7 @@
 
 #include "common/base/ids.h"
 #include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep {

@@ -50,7 +50,7 @@ void Heartbeat::Leave(absl::Duration limit) {
   request.set_leaving(true);
   // The answer may come after the wait has timed out.
   const auto answered = std::make_shared<MonotonicNotification>();
-  chief_->Heartbeat(request, [this, answered](const absl::StatusOr<HeartbeatReply>&) {
+  chief_->Call(kHeartbeat, request, [this, answered](const absl::StatusOr<HeartbeatReply>&) {
     answered->Notify();
     absl::MutexLock lock(&mutex_);
     --in_flight_;
@@ -84,8 +84,8 @@ void Heartbeat::Beat() {
       kicked_ = false;
       ++in_flight_;
     }
-    chief_->Heartbeat(MakeRequest(),
-                      [this](absl::StatusOr<HeartbeatReply> reply) { OnReply(std::move(reply)); });
+    chief_->Call(kHeartbeat, MakeRequest(),
+                 [this](absl::StatusOr<HeartbeatReply> reply) { OnReply(std::move(reply)); });
   }
   if (end.has_value()) callbacks_.end(*end);
   absl::MutexLock lock(&mutex_);

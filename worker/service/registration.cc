@@ -17,7 +17,7 @@ constexpr absl::Duration kLongestWait = absl::Milliseconds(500);
 absl::StatusOr<RegisterTaskReply> CallOnce(ChiefClient* chief, const RegisterTaskRequest& request) {
   absl::Notification answered;
   absl::StatusOr<RegisterTaskReply> result;
-  chief->RegisterTask(request, [&](absl::StatusOr<RegisterTaskReply> reply) {
+  chief->Call(kRegisterTask, request, [&](absl::StatusOr<RegisterTaskReply> reply) {
     result = std::move(reply);
     answered.Notify();
   });

@@ -325,7 +325,7 @@ void WorkerJob::ReportFailure(const absl::Status& failure) {
   request.set_message(std::string(failure.message()));
   request.set_exit_code(static_cast<int>(code));
   absl::Notification told;
-  chief_->ReportError(request, [&](absl::StatusOr<ReportErrorReply> reply) {
+  chief_->Call(kReportError, request, [&](absl::StatusOr<ReportErrorReply> reply) {
     if (!reply.ok())
       log::Warning(
           absl::StrCat("the chief was not told of the failure: ", reply.status().message()));

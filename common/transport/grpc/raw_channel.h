@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/callback.h"
@@ -39,17 +41,17 @@ class RawChannel {
             std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
             Done done);
 
-  // The same without a payload. INTERNAL: the answer is no `Reply`.
-  template <typename Reply>
+  // The same without a payload. Fills `reply`, which must stay until `done`. INTERNAL: the answer
+  // is no such message.
   void Call(absl::string_view method, const google::protobuf::MessageLite& request,
-            absl::Duration deadline, std::function<void(absl::StatusOr<Reply>)> done) {
+            absl::Duration deadline, google::protobuf::MessageLite* reply,
+            absl::AnyInvocable<void(absl::Status)> done) {
     Call(method, request, {}, deadline,
-         Done([this, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) {
+         Done([this, reply,
+               done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) mutable {
            if (!buffer.ok()) return done(buffer.status());
-           Reply reply;
-           const absl::Status status = wire::Decode(*buffer, &reply);
-           if (!status.ok()) return done(BadReply(options_, status));
-           done(std::move(reply));
+           const absl::Status status = wire::Decode(*buffer, reply);
+           done(status.ok() ? status : BadReply(options_, status));
          }));
   }
 

@@ -49,10 +49,10 @@ class Transport {
         first_(data_.get(), PushesOf(0)),
         second_(data_.get(), PushesOf(1)) {
     LOCKSTEP_CHECK(
-        Await<SetViewReply>([&](auto done) { control_->SetView(TwoWorkers(), done); }).ok());
+        Await<SetViewReply>([&](auto done) { control_->Call(kSetView, TwoWorkers(), done); }).ok());
     const auto create = Variables(std::vector<int64_t>(kVariables, elements));
     LOCKSTEP_CHECK(Await<CreateVariablesReply>([&](auto done) {
-                     control_->CreateVariables(create, done);
+                     control_->Call(kCreateVariables, create, done);
                    }).ok());
     std::vector<PullTarget> targets;
     for (uint32_t i = 0; i < kVariables; ++i) {
@@ -72,7 +72,7 @@ class Transport {
   };
   Round Run(int64_t step) {
     Answer<GrantReply> closed;
-    control_->Grant(Granted(step), closed.done());
+    control_->Call(kGrant, Granted(step), closed.done());
     Round round;
     round.push = MillisecondsOf([&] { Push(&first_, step); });
     Push(&second_, step);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <utility>
 #include <vector>
 
-#include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
+#include "tests/support/fake_service_client.h"
 
 namespace lockstep::chief {
 
@@ -13,9 +15,11 @@ namespace lockstep::chief {
 template <typename Request, typename Reply>
 class Calls {
  public:
-  void Add(const Request& request, Done<Reply> done) {
-    pending_.emplace_back(request, std::move(done));
-    all_.push_back(request);
+  std::function<void(const Request&, Done<Reply>)> handler() {
+    return [this](const Request& request, Done<Reply> done) {
+      pending_.emplace_back(request, std::move(done));
+      all_.push_back(request);
+    };
   }
   // Not yet answered.
   size_t size() const { return pending_.size(); }
@@ -34,8 +38,19 @@ class Calls {
   std::vector<Request> all_;
 };
 
-class ScriptedPs final : public PsControl {
+class ScriptedPs final : public test::FakeServiceClient<PsControlService> {
  public:
+  ScriptedPs() {
+    Handle(kGetView, get_view.handler());
+    Handle(kSetView, set_view.handler());
+    Handle(kCreateVariables, create.handler());
+    Handle(kGrant, grants.handler());
+    Handle(kCommitStep, commits.handler());
+    Handle(kSave, saves.handler());
+    Handle(kReleaseSnapshot, releases.handler());
+    Handle(kFinish, finishes.handler());
+  }
+
   Calls<GetViewRequest, SetViewReply> get_view;
   Calls<SetViewRequest, SetViewReply> set_view;
   Calls<CreateVariablesRequest, CreateVariablesReply> create;
@@ -44,31 +59,6 @@ class ScriptedPs final : public PsControl {
   Calls<SaveRequest, SaveReply> saves;
   Calls<ReleaseSnapshotRequest, ReleaseSnapshotReply> releases;
   Calls<FinishRequest, FinishReply> finishes;
-
-  void GetView(Done<SetViewReply> done) override { get_view.Add({}, std::move(done)); }
-  void SetView(const SetViewRequest& request, Done<SetViewReply> done) override {
-    set_view.Add(request, std::move(done));
-  }
-  void CreateVariables(const CreateVariablesRequest& request,
-                       Done<CreateVariablesReply> done) override {
-    create.Add(request, std::move(done));
-  }
-  void Grant(const GrantRequest& request, Done<GrantReply> done) override {
-    grants.Add(request, std::move(done));
-  }
-  void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) override {
-    commits.Add(request, std::move(done));
-  }
-  void Save(const SaveRequest& request, Done<SaveReply> done) override {
-    saves.Add(request, std::move(done));
-  }
-  void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
-                       Done<ReleaseSnapshotReply> done) override {
-    releases.Add(request, std::move(done));
-  }
-  void Finish(const FinishRequest& request, Done<FinishReply> done) override {
-    finishes.Add(request, std::move(done));
-  }
 };
 
 }  // namespace lockstep::chief

@@ -122,9 +122,10 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
   REQUIRE(server.ok());
   const auto control =
       MakePsControl({.address = absl::StrCat("127.0.0.1:", (*server)->port()), .name = "ps 0"});
-  REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
+  REQUIRE(
+      Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
   absl::Notification created;
-  control->CreateVariables(Variables({3}), [&](const auto&) { created.Notify(); });
+  control->Call(kCreateVariables, Variables({3}), [&](const auto&) { created.Notify(); });
   creating.WaitForNotification();
 
   CreateVariablesRequest create = Variables({3});
@@ -132,10 +133,10 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
   SaveRequest save;
   *save.mutable_command() = create.command();
   CHECK(absl::IsFailedPrecondition(Await<CreateVariablesReply>([&](auto done) {
-                                     control->CreateVariables(create, done);
+                                     control->Call(kCreateVariables, create, done);
                                    }).status()));
   CHECK(absl::IsFailedPrecondition(
-      Await<SaveReply>([&](auto done) { control->Save(save, done); }).status()));
+      Await<SaveReply>([&](auto done) { control->Call(kSave, save, done); }).status()));
   go_on.Notify();
   created.WaitForNotification();
 }
@@ -156,7 +157,7 @@ TEST_CASE(
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
   const auto refusal = [&](const SetViewRequest& view) {
-    return Await<SetViewReply>([&](auto done) { control->SetView(view, done); }).status();
+    return Await<SetViewReply>([&](auto done) { control->Call(kSetView, view, done); }).status();
   };
   SetViewRequest view = TwoWorkers();
   view.set_cluster("chief 0 h:1\nps 0 h:2\nworker 0 other:3\n");
@@ -186,7 +187,7 @@ TEST_CASE("Callers that give up leave parked calls that harm nobody") {
   gives_up([&](auto* context) { return stub->Grant(context, Granted(0), &closed); });
   const auto control = MakePsControl(ps.client());
   Answer<GrantReply> granted;
-  control->Grant(Granted(0), granted.done());
+  control->Call(kGrant, Granted(0), granted.done());
   const auto data = MakePsData(ps.client());
   for (uint32_t worker : {0, 1}) {
     const std::vector<float> gradient = {1, 2, 3};
@@ -261,7 +262,9 @@ TEST_CASE("A client names the ps that was started again, whether a chief or a wo
   const auto control = MakePsControl(ps.client());
   for (const absl::Status& lost :
        {Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), done); }).status(),
-        Await<GrantReply>([&](auto done) { control->Grant(GrantRequest(), done); }).status()}) {
+        Await<GrantReply>([&](auto done) {
+          control->Call(kGrant, GrantRequest(), done);
+        }).status()}) {
     CHECK(absl::StartsWith(lost.message(), absl::StrCat("ps 0 (", ps.address(),
                                                         ") was started again and has lost its "
                                                         "variables. Remedy: ")));
@@ -294,7 +297,7 @@ TEST_CASE("64 MiB go to a ps and come back bit for bit") {
   const auto control = MakePsControl(ps.client());
   const auto data = MakePsData(ps.client());
   Answer<GrantReply> closed;
-  control->Grant(Granted(0), closed.done());
+  control->Call(kGrant, Granted(0), closed.done());
   std::vector<Tensor> gradients, values;
   std::vector<PullTarget> targets;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -336,14 +339,16 @@ TEST_CASE("Rows go to a ps in chunks, and only they change") {
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
   const auto data = MakePsData(ps.client());
-  REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
+  REQUIRE(
+      Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
   CreateVariablesRequest create = Variables({kRows});
   create.mutable_placement()->mutable_variables(0)->add_dims(8);
   create.mutable_placement()->mutable_variables(0)->set_sparse(true);
-  REQUIRE(
-      Await<CreateVariablesReply>([&](auto done) { control->CreateVariables(create, done); }).ok());
+  REQUIRE(Await<CreateVariablesReply>([&](auto done) {
+            control->Call(kCreateVariables, create, done);
+          }).ok());
   Answer<GrantReply> closed;
-  control->Grant(Granted(0), closed.done());
+  control->Call(kGrant, Granted(0), closed.done());
 
   // Both workers touch the even rows, and each the odd rows of its half.
   std::vector<float> expected(kRows * 8, 1);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/client/ps_client.h"
+#include "common/client/ps_control.h"
 #include "ps/service/ps_server.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
@@ -41,9 +42,10 @@ class RunningPs {
 
   void BringUp(const std::vector<int64_t>& sizes) {
     const auto control = MakePsControl(client());
-    REQUIRE(Await<SetViewReply>([&](auto done) { control->SetView(TwoWorkers(), done); }).ok());
+    REQUIRE(
+        Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
     REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control->CreateVariables(Variables(sizes), done);
+              control->Call(kCreateVariables, Variables(sizes), done);
             }).ok());
   }
 

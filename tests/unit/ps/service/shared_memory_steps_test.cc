@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/client/gradient_pusher.h"
+#include "common/client/ps_control.h"
 #include "common/client/variable_puller.h"
 #include "ps/service/ps_server.h"
 #include "tests/conformance/small_job.h"
@@ -27,12 +28,13 @@ class SharingPs {
     REQUIRE(server.ok());
     server_ = *std::move(server);
     control_ = MakePsControl(client());
-    REQUIRE(Await<SetViewReply>([&](auto done) { control_->SetView(TwoWorkers(), done); }).ok());
+    REQUIRE(
+        Await<SetViewReply>([&](auto done) { control_->Call(kSetView, TwoWorkers(), done); }).ok());
     CreateVariablesRequest variables = Variables({kElements, 3});
     variables.set_total_num_replicas(1);
     variables.set_replicas_to_aggregate(1);
     REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control_->CreateVariables(variables, done);
+              control_->Call(kCreateVariables, variables, done);
             }).ok());
     auto memory = GradientMemory::Create(Tensor::RoomFor(kElements * 4) + Tensor::RoomFor(12));
     REQUIRE(memory.ok());
@@ -102,7 +104,7 @@ class Replica {
     GrantRequest grant = Granted(step);
     grant.set_required(1);
     Answer<GrantReply> closed;
-    ps_->control()->Grant(grant, closed.done());
+    ps_->control()->Call(kGrant, grant, closed.done());
     const auto pushed = Await<PushSummary>([&](auto done) {
       pusher_->Start(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), 2, done);
       for (uint32_t i : {1, 0}) {

@@ -2,32 +2,29 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "common/client/chief_client.h"
+#include "tests/support/fake_service_client.h"
 
 namespace lockstep::worker {
 
-class FakeChief final : public ChiefClient {
+class FakeChief final : public test::FakeServiceClient<ChiefService> {
  public:
+  FakeChief() {
+    Handle(kRegisterTask, std::bind_front(&FakeChief::RegisterTask, this));
+    Handle(kHeartbeat, std::bind_front(&FakeChief::Heartbeat, this));
+    Handle(kReportError, [](const ReportErrorRequest&, const Done<ReportErrorReply>& done) {
+      done(ReportErrorReply());
+    });
+  }
+
   // Answers at once with the next scripted reply; the last one repeats.
   std::deque<absl::StatusOr<RegisterTaskReply>> registrations;
   int registrations_seen = 0;
-
-  void RegisterTask(const RegisterTaskRequest&, Done<RegisterTaskReply> done) override {
-    ++registrations_seen;
-    absl::StatusOr<RegisterTaskReply> reply = registrations.front();
-    if (registrations.size() > 1) registrations.pop_front();
-    done(std::move(reply));
-  }
-
-  // Parks every heartbeat until Answer.
-  void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) override {
-    absl::MutexLock lock(&mutex_);
-    parked_.emplace_back(request, std::move(done));
-  }
 
   // Waits for a heartbeat and returns its request.
   HeartbeatRequest NextHeartbeat() {
@@ -49,11 +46,20 @@ class FakeChief final : public ChiefClient {
     done(std::move(reply));
   }
 
-  void ReportError(const ReportErrorRequest&, Done<ReportErrorReply> done) override {
-    done(ReportErrorReply());
+ private:
+  void RegisterTask(const RegisterTaskRequest&, Done<RegisterTaskReply> done) {
+    ++registrations_seen;
+    absl::StatusOr<RegisterTaskReply> reply = registrations.front();
+    if (registrations.size() > 1) registrations.pop_front();
+    done(std::move(reply));
   }
 
- private:
+  // Parks every heartbeat until Answer.
+  void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) {
+    absl::MutexLock lock(&mutex_);
+    parked_.emplace_back(request, std::move(done));
+  }
+
   bool HasUnseen() const { return seen_ < parked_.size(); }
   bool HasParked() const { return !parked_.empty(); }
 

@@ -13,6 +13,7 @@
 #include "common/client/chief_client.h"
 #include "common/rpc/event_queue.h"
 #include "common/rpc/limits.h"
+#include "proto/ps.pb.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +25,7 @@ void EndWithACallInFlight(rpc::EventQueue* queue) {
     {
       const auto client =
           MakeChiefClient({.address = "127.0.0.1:1", .name = "nobody", .queue = queue});
-      client->ReportError(ReportErrorRequest(), [&](const auto& reply) {
+      client->Call(kReportError, ReportErrorRequest(), [&](const auto& reply) {
         CHECK_FALSE(reply.ok());
         ++ended;
       });
@@ -48,7 +49,7 @@ TEST_CASE("A call after failed ones reaches a peer that has come meanwhile") {
   const auto call = [&client] {
     absl::Status status;
     absl::Notification ended;
-    client->ReportError(ReportErrorRequest(), [&](const auto& reply) {
+    client->Call(kReportError, ReportErrorRequest(), [&](const auto& reply) {
       status = reply.status();
       ended.Notify();
     });
