@@ -1,5 +1,5 @@
-// One thread for everything that the chief decides. Its rooms are not thread-safe: their methods
-// run on this thread, and so do the completions of the calls that they make.
+// One thread for everything that the chief decides. The chief's classes are not thread-safe: their
+// methods run on this thread, and so do the callbacks of the calls that they make.
 #pragma once
 
 #include <functional>

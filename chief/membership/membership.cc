@@ -22,7 +22,7 @@ constexpr size_t kMaxContenders = 16;
 }  // namespace
 
 Membership::Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now)
-    : lease_(lease), slots_(addresses.size()), last_expire_(now) {
+    : lease_(lease), contenders_(addresses.size()), last_expire_(now) {
   for (std::string& address : addresses) {
     members_.emplace_back().address = std::move(address);
   }
@@ -37,7 +37,7 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
                                                    ". Remedy: correct --task_index"));
   }
   MemberRecord& member = members_[worker.value()];
-  auto& contenders = slots_[worker.value()].contenders;
+  auto& contenders = contenders_[worker.value()];
   if (member.state == MemberState::kLive && member.incarnation != incarnation) {
     if (contenders.size() >= kMaxContenders) contenders.clear();
     const absl::Duration first_asked = contenders.try_emplace(incarnation, now).first->second;

@@ -94,14 +94,10 @@ class Membership {
   absl::Status CheckHolder(WorkerIndex worker, Incarnation incarnation) const;
   void EndLease(MemberRecord* member, absl::Duration now);
 
-  struct Slot {
-    // Processes that want a held index, and when they first asked.
-    std::map<Incarnation, absl::Duration> contenders;
-  };
-
   const absl::Duration lease_;
   std::vector<MemberRecord> members_;
-  std::vector<Slot> slots_;
+  // By worker: processes that want the index while another one holds it, and when they first asked.
+  std::vector<std::map<Incarnation, absl::Duration>> contenders_;
   uint64_t changes_ = 0;
   std::set<std::pair<GlobalStep, Incarnation>> starts_;
   std::multiset<GlobalStep> lost_tokens_;  // stamps of those whose data ended
