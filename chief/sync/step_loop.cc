@@ -117,8 +117,9 @@ GrantRequest StepLoop::MakeGrant(size_t shard, GlobalStep step) const {
   if (options_.asynchronous) {
     request.set_last(is_last && shard != kStepShard);  // the step shard knows the last step itself
   } else {
-    request.set_commit(single_shard());
-    request.set_last(single_shard() && is_last);
+    const bool is_only_shard = shards_.size() == 1;
+    request.set_commit(is_only_shard);
+    request.set_last(is_only_shard && is_last);
   }
   return request;
 }
@@ -158,9 +159,14 @@ void StepLoop::NoteProgress(size_t shard, GlobalStep step, const GrantReply& rep
 }
 
 void StepLoop::Proceed() {
-  if (!AllClosed()) return;
+  for (size_t i = 0; i < grants_.size(); ++i) {
+    const std::vector<Grant>& grants = grants_[waits_for_];
+    const bool is_closed = grants.empty() ? options_.asynchronous : grants.front().closed;
+    if (!is_closed) return;
+    waits_for_ = (waits_for_ + 1) % grants_.size();
+  }
   if (options_.asynchronous && AskOthersToKeep()) return;
-  single_shard() || options_.asynchronous ? Advance() : SendCommit();
+  options_.asynchronous || shards_.size() == 1 ? Advance() : SendCommit();
 }
 
 bool StepLoop::AskOthersToKeep() {
@@ -210,16 +216,6 @@ void StepLoop::AskWhetherBack(size_t shard) {
           views_[shard].Failed(reply.status(), clock_->Monotonic());
         }
       }));
-}
-
-bool StepLoop::AllClosed() {
-  for (size_t i = 0; i < grants_.size(); ++i) {
-    const std::vector<Grant>& grants = grants_[waits_for_];
-    const bool is_closed = grants.empty() ? options_.asynchronous : grants.front().closed;
-    if (!is_closed) return false;
-    waits_for_ = (waits_for_ + 1) % grants_.size();
-  }
-  return true;
 }
 
 void StepLoop::SendCommit() {

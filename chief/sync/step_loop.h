@@ -97,7 +97,7 @@ class StepLoop {
   GrantRequest MakeGrant(size_t shard, GlobalStep step) const;
   void OnGrant(size_t shard, GlobalStep step, uint32_t issue, absl::StatusOr<GrantReply> reply);
   void NoteProgress(size_t shard, GlobalStep step, const GrantReply& reply);
-  // The step at hand may be closed everywhere.
+  // Commits the step at hand if every shard has closed it.
   void Proceed();
   // Asynchronous: whether a shard is still to keep its share of the step shard's version.
   bool AskOthersToKeep();
@@ -108,12 +108,10 @@ class StepLoop {
   void SendCommit();
   void OnCommit(GlobalStep step, absl::StatusOr<CommitStepReply> reply);
   void Advance();
-  bool AllClosed();
   Grant* Find(size_t shard, GlobalStep step);
   // Whether the call may be made again.
   bool Survives(size_t shard, const absl::Status& error);
   void End(absl::Status status);
-  bool single_shard() const { return shards_.size() == 1; }
   GlobalStep limit() const { return options_.stop_at.value_or(options_.end); }
 
   const StepLoopOptions options_;
@@ -127,7 +125,7 @@ class StepLoop {
   GlobalStep global_step_;
   std::vector<StepProgress> progress_;
   std::vector<std::vector<Grant>> grants_;  // by shard: from global_step_ on, in order
-  size_t waits_for_ = 0;        // a shard: of those that AllClosed has looked at, the last one
+  size_t waits_for_ = 0;        // the shard at which Proceed goes on looking for an open step
   std::vector<Retry> watches_;  // by shard
   std::vector<Retry> views_;    // by shard, of AskWhetherBack
   Retry commit_;
