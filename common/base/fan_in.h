@@ -1,4 +1,4 @@
-// Waits for the answers of several that were asked at once, one of each.
+// Joins the answers of several that were asked at once, one of each.
 #pragma once
 
 #include <cstddef>
@@ -8,46 +8,50 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
 
 namespace lockstep {
 
-// Tell may be called from any thread; the rest from the one that asks. Allocates nothing after its
-// making, but for errors.
+// Tell may be called from any thread; Expect by the one that asks, before it asks. Allocates
+// nothing after its making, but for errors.
 template <typename T>
 class FanIn {
  public:
+  // Of `size` members, not 0.
   explicit FanIn(size_t size) : answers_(size) {}
 
-  // Begins anew: `pending` answers are to come. The others keep what they are.
-  void Expect(size_t pending) {
+  // Begins anew. When each member has told its answer, `done` gets all of them, which stay until
+  // the next Expect, or the first error. Not before the last `done`.
+  void Expect(Callback<std::span<const T>> done) {
     absl::MutexLock lock(&mutex_);
-    pending_ = pending;
+    pending_ = answers_.size();
     failure_ = absl::OkStatus();
+    done_ = std::move(done);
   }
   void Tell(size_t index, absl::StatusOr<T> answer) {
-    absl::MutexLock lock(&mutex_);
-    if (answer.ok()) {
-      answers_[index] = *std::move(answer);
-    } else {
-      failure_.Update(answer.status());
+    Callback<std::span<const T>> done;
+    absl::StatusOr<std::span<const T>> result;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (answer.ok()) {
+        answers_[index] = *std::move(answer);
+      } else {
+        failure_.Update(answer.status());
+      }
+      if (--pending_ > 0) return;
+      done = std::exchange(done_, nullptr);
+      result = failure_.ok() ? absl::StatusOr<std::span<const T>>(std::span<const T>(answers_))
+                             : absl::StatusOr<std::span<const T>>(failure_);
     }
-    --pending_;
-  }
-  // Blocks until all have come; at once where nothing was asked. The first error.
-  absl::StatusOr<std::span<const T>> Wait() {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(
-        +[](size_t* pending) { return *pending == 0; }, &pending_));
-    if (!failure_.ok()) return failure_;
-    return std::span<const T>(answers_);
+    done(std::move(result));
   }
 
  private:
   absl::Mutex mutex_;
   size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  Callback<std::span<const T>> done_ ABSL_GUARDED_BY(mutex_);
   std::vector<T> answers_;  // guarded while any is pending
 };
 

@@ -13,7 +13,7 @@ constexpr int kMaxRepeats = 5;
 
 }  // namespace
 
-PushPlan::PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables)
+PushPlan::PushPlan(const SessionOptions& options, GlobalStep local_step, int num_variables)
     : options_(options),
       local_step_(local_step),
       num_variables_(num_variables),
@@ -76,7 +76,7 @@ void PushPlan::Cut(size_t variable) {
   const uint64_t whole = gradient.is_sparse                 ? sizeof(int64_t)
                          : gradient.narrow_type.has_value() ? SizeOf(gradient.type())
                                                             : 1;
-  const uint64_t chunk = std::max<uint64_t>(1, options_.chunk_bytes / whole) * whole;
+  const uint64_t chunk = std::max<uint64_t>(1, options_.push_chunk_bytes / whole) * whole;
   for (uint64_t offset = 0; offset < size; offset += chunk) {
     messages_.push_back({.state = State::kReady,
                          .pieces = {{variable, offset, std::min<uint64_t>(chunk, size - offset)}}});
@@ -92,7 +92,7 @@ void PushPlan::SendBytesOf(size_t message) {
 }
 
 void PushPlan::AddToBucket(size_t variable, uint64_t size) {
-  if (bucket_ && bucket_size_ + size > options_.chunk_bytes) CloseBucket();
+  if (bucket_ && bucket_size_ + size > options_.push_chunk_bytes) CloseBucket();
   if (!bucket_) {
     bucket_ = messages_.size();
     bucket_size_ = 0;

@@ -22,7 +22,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/base/retry_policy.h"
-#include "common/client/gradient_pusher.h"
+#include "common/client/session_types.h"
 #include "common/tensor/tensor.h"
 #include "proto/ps.pb.h"
 
@@ -43,14 +43,9 @@ class PushPlan {
     std::vector<Piece> pieces;
   };
   // A gradient. Its bytes are the indices', then the values', as they travel.
-  struct Variable {
-    VariableId id;
-    Shape shape;  // the variable's
-    TensorView values;
-    bool is_sparse = false;
-    absl::Span<const int64_t> indices;  // of a sparse gradient
-    bool in_memory = false;             // the ps sees the values where they are
-    // Of dense float32 values that travel in half the width: as bfloat16 or float16.
+  struct Variable : GradientTensor {
+    bool in_memory = false;  // the ps sees the values where they are
+    // Of dense float32 values that travel in half precision: as bfloat16 or float16.
     std::optional<DType> narrow_type = {};
 
     uint64_t index_bytes() const { return indices.size() * sizeof(int64_t); }
@@ -63,7 +58,7 @@ class PushPlan {
                      std::vector<std::span<const std::byte>>* spans) const;
   };
 
-  PushPlan(const PusherOptions& options, GlobalStep local_step, int num_variables);
+  PushPlan(const SessionOptions& options, GlobalStep local_step, int num_variables);
 
   // At most num_variables times.
   void Add(Variable gradient);
@@ -74,6 +69,8 @@ class PushPlan {
   std::optional<Outgoing> Next(absl::Duration now);
   void OnReply(size_t message, const PushReply& reply, absl::Duration now);
   void OnError(size_t message, const absl::Status& error, absl::Duration now);
+  // Sends nothing more: the result is CANCELLED.
+  void Cancel() { fatal_.Update(absl::CancelledError("the push was cancelled")); }
 
   // When Next should be asked again though nothing has happened; nullopt: no need.
   std::optional<absl::Duration> WakeAt() const;
@@ -108,7 +105,7 @@ class PushPlan {
   Message* Choose();
   void RepeatLost(absl::Duration now);
 
-  const PusherOptions options_;
+  const SessionOptions options_;
   const GlobalStep local_step_;
   const size_t num_variables_;
   RetryPolicy retry_;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/status_macros.h"
 #include "common/tensor/indexed_slices.h"
 
 namespace lockstep::worker {
@@ -22,25 +21,22 @@ Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
-    const VariableLayout& layout, std::span<PsData* const> shards, const WorkerIdentity& identity,
-    Contents contents, Place place, DType wire_type, absl::Duration patience) {
-  if (layout.num_shards() != shards.size()) {
+    const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place) {
+  if (layout.num_shards() != sessions.size()) {
     return absl::InvalidArgumentError(absl::StrCat("placement: it is for ", layout.num_shards(),
-                                                   " ps, but there are ", shards.size()));
+                                                   " ps, but there are ", sessions.size()));
   }
-  std::unique_ptr<VariableCache> cache(new VariableCache(layout, shards.size(), place));
-  PullerOptions options;
-  options.identity = identity;
-  options.averages = contents == kAverages;
-  options.newest = contents == kNewest;
-  options.wire_type = wire_type;
-  options.patience = patience;
-  cache->MakePullers(shards, options);
+  std::unique_ptr<VariableCache> cache(new VariableCache(layout, sessions, place));
+  cache->MakeTargets();
   return cache;
 }
 
-VariableCache::VariableCache(const VariableLayout& layout, size_t num_shards, Place place)
-    : layout_(layout), place_(place), versions_(num_shards), shards_(num_shards) {
+VariableCache::VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions,
+                             Place place)
+    : layout_(layout), place_(place), shards_(sessions.size()), versions_(sessions.size()) {
+  for (size_t shard = 0; shard < sessions.size(); ++shard) {
+    shards_[shard].session = sessions[shard];
+  }
   for (const WholeVariable& variable : layout.variables()) {
     memory_.push_back(variable.sparse ? MakeRows(variable, 0)
                                       : Tensor(variable.dtype, variable.shape));
@@ -51,63 +47,111 @@ VariableCache::VariableCache(const VariableLayout& layout, size_t num_shards, Pl
   }
 }
 
-void VariableCache::MakePullers(std::span<PsData* const> shards, const PullerOptions& options) {
+void VariableCache::MakeTargets() {
   const std::vector<WholeVariable>& variables = layout_.variables();
-  std::vector<std::vector<PullTarget>> targets(shards.size());
+  std::vector<std::vector<FetchTarget>> targets(shards_.size());
   for (size_t variable = 0; variable < variables.size(); ++variable) {
     const std::vector<VariablePart>& parts = variables[variable].parts;
     for (size_t part = 0; part < parts.size(); ++part) {
       const Target target{variable, part};
       shards_[parts[part].shard].targets.push_back(target);
-      targets[parts[part].shard].push_back(
-          {parts[part].id, {}, {}, IsInPlace(target), !variables[variable].trainable});
+      targets[parts[part].shard].push_back({.variable = parts[part].id,
+                                            .value = Nothing(),
+                                            .in_place = IsInPlace(target),
+                                            .is_statistic = !variables[variable].trainable});
     }
   }
-  for (size_t shard = 0; shard < shards.size(); ++shard) {
-    if (targets[shard].empty()) continue;
-    shards_[shard].puller =
-        std::make_unique<VariablePuller>(shards[shard], options, std::move(targets[shard]));
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    shards_[shard].session->SetTargets(std::move(targets[shard]));
   }
 }
 
-absl::StatusOr<GlobalStep> VariableCache::Fetch(GlobalStep version,
-                                                std::span<const std::span<const int64_t>> rows) {
-  LOCKSTEP_RETURN_IF_ERROR(FinishAhead());
-  const bool has_dense = std::exchange(dense_version_, kNoVersion) == version;
-  // Rows come ahead with what is dense, never without.
-  const bool has_rows = std::exchange(rows_version_, kNoVersion) == version;
-  GlobalStep newest = version;
-  if (!has_rows) {
-    SetTargets(rows, !has_dense);
-    StartFetch(version, PullAhead::kWindow);
-    LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
-    newest = std::max(newest, *std::ranges::max_element(fetched_));
+void VariableCache::Fetch(GlobalStep version, std::span<const std::span<const int64_t>> rows,
+                          Callback<GlobalStep> done) {
+  AfterAhead([this, version, rows, done = std::move(done)]() mutable {
+    FetchMissing(version, rows, std::move(done));
+  });
+}
+
+void VariableCache::AfterAhead(absl::AnyInvocable<void()> then) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ahead_.is_pending) {
+      ahead_.then = std::move(then);
+      return;
+    }
   }
+  then();
+}
+
+void VariableCache::FetchMissing(GlobalStep version, std::span<const std::span<const int64_t>> rows,
+                                 Callback<GlobalStep> done) {
+  absl::Status ahead;
+  {
+    absl::MutexLock lock(&mutex_);
+    ahead = std::exchange(ahead_.status, absl::OkStatus());
+  }
+  if (!ahead.ok()) return done(std::move(ahead));
+  const bool has_dense = std::exchange(dense_version_, kNoVersion) == version;
+  // Rows come ahead with dense variables, never without.
+  const bool has_rows = std::exchange(rows_version_, kNoVersion) == version;
+  if (has_rows) return OnFetched(version, version, std::move(done));
+  SetTargets(rows, !has_dense);
+  StartFetch(version, FetchKind::kPresent,
+             [this, version, done = std::move(done)](absl::StatusOr<GlobalStep> newest) mutable {
+               if (!newest.ok()) return done(newest.status());
+               OnFetched(version, std::max(version, *newest), std::move(done));
+             });
+}
+
+void VariableCache::OnFetched(GlobalStep version, GlobalStep newest, Callback<GlobalStep> done) {
   part_rows_.swap(next_rows_);
   if (newest == version) dense_version_ = version;
-  return newest;
+  done(newest);
 }
 
 void VariableCache::FetchAhead(GlobalStep version, std::span<const std::span<const int64_t>> rows) {
-  LOCKSTEP_CHECK(!is_ahead_);
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_CHECK(!std::exchange(ahead_.is_pending, true));
+  }
   if (rows.empty()) {
     Aim(/*with_dense=*/true, /*with_rows=*/false);
   } else {
     SetTargets(rows, /*with_dense=*/true);
   }
   dense_version_ = rows_version_ = kNoVersion;
-  is_ahead_ = true;
-  StartFetch(version, PullAhead::kEverything);
+  StartFetch(version, FetchKind::kAhead,
+             [this](const absl::StatusOr<GlobalStep>& newest) { OnAhead(newest.status()); });
 }
 
-absl::Status VariableCache::FetchNewest(std::span<const std::span<const int64_t>> rows) {
-  LOCKSTEP_RETURN_IF_ERROR(FinishAhead());
+void VariableCache::OnAhead(const absl::Status& status) {
+  if (status.ok()) {
+    const auto [oldest, newest] = std::ranges::minmax_element(fetched_);
+    if (*oldest == *newest) {
+      dense_version_ = *newest;
+      if (fetches_rows_) rows_version_ = *newest;
+    }
+  }
+  absl::AnyInvocable<void()> then;
+  {
+    absl::MutexLock lock(&mutex_);
+    ahead_.is_pending = false;
+    ahead_.status = status;
+    then = std::exchange(ahead_.then, nullptr);
+  }
+  if (then) then();
+}
+
+void VariableCache::FetchNewest(std::span<const std::span<const int64_t>> rows,
+                                Callback<GlobalStep> done) {
   SetTargets(rows, /*with_dense=*/true);
   AimAtSomething();
-  StartFetch(kNoVersion, PullAhead::kWindow);
-  LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
-  part_rows_.swap(next_rows_);
-  return absl::OkStatus();
+  StartFetch(kNoVersion, FetchKind::kPresent,
+             [this, done = std::move(done)](absl::StatusOr<GlobalStep> newest) mutable {
+               if (newest.ok()) part_rows_.swap(next_rows_);
+               done(std::move(newest));
+             });
 }
 
 void VariableCache::SetTargets(std::span<const std::span<const int64_t>> rows, bool with_dense) {
@@ -131,12 +175,12 @@ void VariableCache::Aim(bool with_dense, bool with_rows) {
       const auto [variable, part] = shard.targets[k];
       const bool is_sparse = layout_.variables()[variable].sparse;
       if (!(is_sparse ? with_rows : with_dense)) {
-        shard.puller->SetTarget(k, Nothing());
+        shard.session->SetTarget(k, Nothing());
       } else if (is_sparse) {
         const PartRows::Range& range = next_rows_[variable]->of_part(part);
-        shard.puller->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
+        shard.session->SetTarget(k, MemoryOf(shard.targets[k]), range.indices);
       } else {
-        shard.puller->SetTarget(k, MemoryOf(shard.targets[k]));
+        shard.session->SetTarget(k, MemoryOf(shard.targets[k]));
       }
     }
   }
@@ -161,32 +205,27 @@ void VariableCache::AimAtSomething() {
     const bool is_aimed = std::ranges::any_of(shard.targets, [this](const Target& target) {
       return MemoryOf(target).num_elements() > 0;
     });
-    if (is_aimed || shard.puller == nullptr) continue;
+    if (is_aimed || shard.targets.empty()) continue;
     if (shard.unwanted.num_elements() == 0) {
       shard.unwanted = MakeRows(layout_.variables()[shard.targets[0].variable], 1);
     }
-    shard.puller->SetTarget(0, shard.unwanted.view(), kFirstRow);
+    shard.session->SetTarget(0, shard.unwanted.view(), kFirstRow);
   }
 }
 
-void VariableCache::StartFetch(GlobalStep version, PullAhead ahead) {
-  versions_.Expect(shards_.size());
+void VariableCache::StartFetch(GlobalStep version, FetchKind kind, Callback<GlobalStep> done) {
+  versions_.Expect(
+      [this, done = std::move(done)](absl::StatusOr<std::span<const GlobalStep>> versions) mutable {
+        if (!versions.ok()) return done(versions.status());
+        fetched_ = *versions;
+        if (place_ == kInPlace && fetches_dense_) BindMappedValues();
+        done(*std::ranges::max_element(fetched_));
+      });
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    const auto tell = [this, shard](absl::StatusOr<GlobalStep> got) {
+    shards_[shard].session->Fetch(version, kind, [this, shard](absl::StatusOr<GlobalStep> got) {
       versions_.Tell(shard, std::move(got));
-    };
-    if (shards_[shard].puller == nullptr) {
-      tell(version);
-    } else {
-      shards_[shard].puller->Fetch(version, tell, ahead);
-    }
+    });
   }
-}
-
-absl::Status VariableCache::FinishFetch() {
-  LOCKSTEP_ASSIGN_OR_RETURN(fetched_, versions_.Wait());
-  if (place_ == kInPlace && fetches_dense_) BindMappedValues();
-  return absl::OkStatus();
 }
 
 bool VariableCache::IsInPlace(const Target& target) const {
@@ -198,19 +237,9 @@ void VariableCache::BindMappedValues() {
   for (const Shard& shard : shards_) {
     for (size_t k = 0; k < shard.targets.size(); ++k) {
       if (!IsInPlace(shard.targets[k])) continue;
-      views_[shard.targets[k].variable].data = shard.puller->Value(k);
+      views_[shard.targets[k].variable].data = shard.session->Value(k);
     }
   }
-}
-
-absl::Status VariableCache::FinishAhead() {
-  if (!std::exchange(is_ahead_, false)) return absl::OkStatus();
-  LOCKSTEP_RETURN_IF_ERROR(FinishFetch());
-  const auto [oldest, newest] = std::ranges::minmax_element(fetched_);
-  if (*oldest != *newest) return absl::OkStatus();
-  dense_version_ = *newest;
-  if (fetches_rows_) rows_version_ = *newest;
-  return absl::OkStatus();
 }
 
 }  // namespace lockstep::worker

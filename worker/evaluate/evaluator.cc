@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/await.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "worker/evaluate/evaluate_range.h"
@@ -11,12 +12,13 @@
 namespace lockstep::worker {
 
 Evaluator::Evaluator(EvaluatorOptions options, const ModelGraph* graph,
-                     const VariableLayout* layout, std::span<PsData* const> shards,
+                     const VariableLayout* layout, std::span<PsData* const> shards, Timer* timer,
                      const TestSet* test_set, std::function<void()> on_result)
     : options_(std::move(options)),
       graph_(graph),
       layout_(layout),
       shards_(shards.begin(), shards.end()),
+      timer_(timer),
       test_set_(test_set),
       on_result_(std::move(on_result)),
       thread_([this] { Work(); }) {}
@@ -80,10 +82,16 @@ void Evaluator::Work() {
 
 absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
   if (variables_ == nullptr) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        variables_,
-        VariableCache::Create(*layout_, shards_, options_.identity, options_.contents,
-                              VariableCache::kCopied, DType::kFloat32, options_.patience));
+    SessionOptions options;
+    options.identity = options_.identity;
+    options.averages = options_.averages;
+    options.patience = options_.patience;
+    std::vector<ShardSession*> sessions;
+    for (PsData* shard : shards_) {
+      sessions_.push_back(std::make_unique<ShardSession>(options, shard, timer_));
+      sessions.push_back(sessions_.back().get());
+    }
+    LOCKSTEP_ASSIGN_OR_RETURN(variables_, VariableCache::Create(*layout_, sessions));
     rows_ = std::make_unique<BatchRows>(*graph_);
   }
   std::vector<int64_t> sizes = BatchSizes(lease.end() - lease.begin(), options_.batch);
@@ -103,7 +111,10 @@ absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
 
 absl::StatusOr<VariableValues> Evaluator::VariablesOf(GlobalStep version, const Batch& batch) {
   rows_->Collect({&batch, 1});
-  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep got, variables_->Fetch(version, rows_->rows()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep got,
+                            AwaitResult<GlobalStep>([&](Callback<GlobalStep> done) {
+                              variables_->Fetch(version, rows_->rows(), std::move(done));
+                            }));
   if (got == version) return VariableValues{variables_->views(), rows_->rows()};
   return absl::FailedPreconditionError(
       absl::StrCat("the ps have version ", got.value(), " by now"));

@@ -13,7 +13,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/timer.h"
 #include "common/client/ps_client.h"
+#include "common/client/shard_session.h"
 #include "common/model/graph.h"
 #include "proto/chief.pb.h"
 #include "worker/cache/variable_cache.h"
@@ -29,7 +31,7 @@ struct EvaluatorOptions {
   int64_t batch = 256;       // examples per forward pass
   Device* device = nullptr;  // outlives the evaluator, as its ops do
   const OpTable* ops = nullptr;
-  VariableCache::Contents contents = VariableCache::kValues;
+  bool averages = false;  // in place of the values of variables that have one
   absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
 };
 
@@ -37,10 +39,10 @@ struct EvaluatorOptions {
 // first lease.
 class Evaluator {
  public:
-  // `graph`, its `layout`, `test_set` and what `shards` point to outlive the evaluator. `on_result`
-  // tells that Results has news, on the evaluator's thread.
+  // What is pointed to outlives the evaluator. `on_result` tells that Results has news, on the
+  // evaluator's thread.
   Evaluator(EvaluatorOptions options, const ModelGraph* graph, const VariableLayout* layout,
-            std::span<PsData* const> shards, const TestSet* test_set,
+            std::span<PsData* const> shards, Timer* timer, const TestSet* test_set,
             std::function<void()> on_result);
   // Waits for the range in hand.
   ~Evaluator();
@@ -62,11 +64,13 @@ class Evaluator {
   const ModelGraph* const graph_;
   const VariableLayout* const layout_;
   const std::vector<PsData*> shards_;
+  Timer* const timer_;
   const TestSet* const test_set_;
   const std::function<void()> on_result_;
 
   // Of the thread.
   std::unique_ptr<VariableCache> variables_;
+  std::vector<std::unique_ptr<ShardSession>> sessions_;  // fill the variables
   std::unique_ptr<BatchRows> rows_;
   std::unique_ptr<Tower> tower_;
   std::vector<int64_t> batches_;  // the sizes that it was made for

@@ -74,7 +74,10 @@ absl::StatusOr<std::unique_ptr<WorkerJob>> WorkerJob::Create(WorkerJobOptions op
 }
 
 WorkerJob::WorkerJob(WorkerJobOptions options, ChiefClient* chief)
-    : options_(std::move(options)), chief_(chief), identity_(IdentityOf(options_)) {}
+    : options_(std::move(options)),
+      chief_(chief),
+      identity_(IdentityOf(options_)),
+      timer_(options_.queue) {}
 
 WorkerJob::~WorkerJob() {
   // The evaluator tells the heartbeat of results and the heartbeat asks the evaluator for them: the
@@ -206,11 +209,13 @@ absl::Status WorkerJob::ConnectShards() {
 ShardGroupOptions WorkerJob::ShardOptions() const {
   const JobDef& job = options_.registration.job();
   ShardGroupOptions options;
-  options.identity = identity_;
-  options.asynchronous = job.sync().has_asynchronous();
+  options.session.identity = identity_;
+  options.session.asynchronous = job.sync().has_asynchronous();
+  options.token_per_replica =
+      !options.session.asynchronous && job.sync().token_policy() == PER_REPLICA;
   options.values_in_place = job.transport().shared_memory() == TransportDef::MAP;
-  options.wire_dtype = WireTypeOf(job);
-  options.patience = options_.patience;
+  options.session.wire_dtype = WireTypeOf(job);
+  options.session.patience = options_.patience;
   for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
     options.shard_names.push_back(
         absl::StrCat("ps ", shard, " (", options_.ps_addresses[shard], ")"));
@@ -221,16 +226,15 @@ ShardGroupOptions WorkerJob::ShardOptions() const {
 absl::StatusOr<std::unique_ptr<UpdateStrategy>> WorkerJob::MakeStrategy(
     std::span<const int64_t> most_rows) {
   const RegisterTaskReply& registration = options_.registration;
-  const SyncDef& sync = registration.job().sync();
-  if (sync.has_asynchronous()) {
-    return AsynchronousStrategy::Create(ShardOptions(), layout_, shard_pointers_, most_rows,
+  const ShardGroupResources resources{.shards = shard_pointers_, .timer = &timer_};
+  if (registration.job().sync().has_asynchronous()) {
+    return AsynchronousStrategy::Create(ShardOptions(), layout_, resources, most_rows,
                                         memory_.get());
   }
   return ParameterServerStrategy::Create({.shards = ShardOptions(),
-                                          .token_per_replica = sync.token_policy() == PER_REPLICA,
                                           .first_step = GlobalStep(registration.start_step()),
                                           .max_steps = registration.max_steps()},
-                                         layout_, shard_pointers_, most_rows, memory_.get());
+                                         layout_, resources, most_rows, memory_.get());
 }
 
 absl::Status WorkerJob::Train() {
@@ -255,13 +259,13 @@ void WorkerJob::StartEvaluator() {
   options.identity = identity_;
   const EvaluationDef& evaluation = options_.registration.job().evaluation();
   options.batch = evaluation.batch();
-  if (evaluation.use_averages()) options.contents = VariableCache::kAverages;
+  options.averages = evaluation.use_averages();
   evaluation_device_ = std::make_unique<CpuDevice>(options_.threads);
   options.device = evaluation_device_.get();
   options.ops = &cpu::Ops();
   options.patience = options_.patience;
   auto evaluator =
-      std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_,
+      std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_, &timer_,
                                   test_set_.get(), [this] { heartbeat_->SendNow(); });
   absl::MutexLock lock(&mutex_);
   evaluator_ = std::move(evaluator);

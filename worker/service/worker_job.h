@@ -15,6 +15,7 @@
 #include "common/client/chief_client.h"
 #include "common/client/ps_client.h"
 #include "common/model/graph.h"
+#include "common/rpc/alarm_timer.h"
 #include "proto/chief.pb.h"
 #include "proto/status.pb.h"
 #include "worker/cache/variable_layout.h"
@@ -37,7 +38,7 @@ struct WorkerJobOptions {
   uint32_t worker = 0;
   uint64_t incarnation = 0;
   std::vector<std::string> ps_addresses;
-  rpc::EventQueue* queue = nullptr;              // ClientOptions::queue
+  rpc::EventQueue* queue = nullptr;              // of calls and timers; outlives the run
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   TowerDelay delay;                              // for trials
@@ -88,6 +89,7 @@ class WorkerJob {
   ModelGraph graph_;
   VariableLayout layout_;
   std::unique_ptr<GradientMemory> memory_;  // null: nothing is shared
+  rpc::AlarmTimer timer_;
   std::vector<std::unique_ptr<PsData>> shards_;
   std::vector<PsData*> shard_pointers_;
   std::unique_ptr<Pipeline> data_;

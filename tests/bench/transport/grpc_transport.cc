@@ -16,12 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "common/client/gradient_pusher.h"
-#include "common/client/variable_puller.h"
+#include "common/client/shard_session.h"
 #include "common/rpc/process.h"
 #include "ps/service/ps_server.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
+#include "tests/support/session_calls.h"
+#include "tests/support/thread_timer.h"
 
 namespace lockstep {
 namespace {
@@ -46,23 +47,21 @@ class Transport {
   Transport(const ClientOptions& ps, int64_t elements)
       : control_(MakePsControl(ps)),
         data_(MakePsData(ps)),
-        first_(data_.get(), PushesOf(0)),
-        second_(data_.get(), PushesOf(1)) {
+        first_(OptionsOf(0), data_.get(), &timer_),
+        second_(OptionsOf(1), data_.get(), &timer_) {
     LOCKSTEP_CHECK(
         Await<SetViewReply>([&](auto done) { control_->Call(kSetView, TwoWorkers(), done); }).ok());
     const auto create = Variables(std::vector<int64_t>(kVariables, elements));
     LOCKSTEP_CHECK(Await<CreateVariablesReply>([&](auto done) {
                      control_->Call(kCreateVariables, create, done);
                    }).ok());
-    std::vector<PullTarget> targets;
+    std::vector<FetchTarget> targets;
     for (uint32_t i = 0; i < kVariables; ++i) {
       gradients_.push_back(Tensor::Zeros(DType::kFloat32, Shape({elements})));
       values_.push_back(Tensor::Zeros(DType::kFloat32, Shape({elements})));
       targets.push_back({VariableId(i), values_.back().view()});
     }
-    PullerOptions options;
-    options.identity = Worker(0);
-    puller_ = std::make_unique<VariablePuller>(data_.get(), options, targets);
+    first_.SetTargets(std::move(targets));
   }
 
   // Each in milliseconds.
@@ -77,17 +76,14 @@ class Transport {
     round.push = MillisecondsOf([&] { Push(&first_, step); });
     Push(&second_, step);
     LOCKSTEP_CHECK(closed.Wait().ok());
-    round.pull = MillisecondsOf([&] {
-      Answer<GlobalStep> fetched;
-      puller_->Fetch(GlobalStep(step + 1), fetched.done());
-      LOCKSTEP_CHECK(*fetched.Wait() == GlobalStep(step + 1));
-    });
+    round.pull = MillisecondsOf(
+        [&] { LOCKSTEP_CHECK(*FetchValues(&first_, step + 1) == GlobalStep(step + 1)); });
     return round;
   }
 
  private:
-  static PusherOptions PushesOf(uint32_t worker) {
-    PusherOptions options;
+  static SessionOptions OptionsOf(uint32_t worker) {
+    SessionOptions options;
     options.identity = Worker(worker);
     return options;
   }
@@ -99,21 +95,21 @@ class Transport {
     return absl::ToDoubleMilliseconds(Clock::Real()->Monotonic() - start);
   }
 
-  void Push(GradientPusher* pusher, int64_t step) {
-    Answer<PushSummary> pushed;
-    pusher->Start(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), kVariables,
-                  pushed.done());
-    for (uint32_t i = 0; i < kVariables; ++i) pusher->Add(VariableId(i), gradients_[i].view());
-    LOCKSTEP_CHECK(pushed.Wait()->accepted == kVariables);
+  void Push(ShardSession* session, int64_t step) {
+    session->BeginGradient(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), kVariables);
+    for (uint32_t i = 0; i < kVariables; ++i) {
+      session->Add({VariableId(i), gradients_[i].shape(), gradients_[i].view()});
+    }
+    LOCKSTEP_CHECK(EndGradient(session)->accepted == kVariables);
   }
 
   const std::unique_ptr<PsControl> control_;
   const std::unique_ptr<PsData> data_;
   std::vector<Tensor> gradients_;
   std::vector<Tensor> values_;
-  GradientPusher first_;
-  GradientPusher second_;
-  std::unique_ptr<VariablePuller> puller_;
+  ThreadTimer timer_;
+  ShardSession first_;
+  ShardSession second_;
 };
 
 int Main(int argc, char** argv) {

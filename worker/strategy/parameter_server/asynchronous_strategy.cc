@@ -7,70 +7,79 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<AsynchronousStrategy>> AsynchronousStrategy::Create(
-    ShardGroupOptions options, const VariableLayout& layout, std::span<PsData* const> shards,
-    std::span<const int64_t> most_rows, GradientMemory* memory) {
+    const ShardGroupOptions& options, const VariableLayout& layout,
+    const ShardGroupResources& resources, std::span<const int64_t> most_rows,
+    GradientMemory* memory) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto shards, ShardGroup::Create(options, layout, resources));
   std::unique_ptr<AsynchronousStrategy> strategy(
-      new AsynchronousStrategy(std::move(options), layout, shards, most_rows, memory));
-  LOCKSTEP_ASSIGN_OR_RETURN(strategy->cache_, strategy->shards_.MakeCache(VariableCache::kNewest));
+      new AsynchronousStrategy(layout, resources.clock, most_rows, memory));
+  strategy->shards_ = std::move(shards);
   return strategy;
 }
 
-AsynchronousStrategy::AsynchronousStrategy(ShardGroupOptions options, const VariableLayout& layout,
-                                           std::span<PsData* const> shards,
+AsynchronousStrategy::AsynchronousStrategy(const VariableLayout& layout, const Clock* clock,
                                            std::span<const int64_t> most_rows,
                                            GradientMemory* memory)
-    : shards_(std::move(options), layout, shards),
-      gradients_(layout, most_rows, memory),
-      stamps_(shards.size()) {}
+    : clock_(clock), gradients_(layout, most_rows, memory), stamps_(layout.num_shards()) {}
 
 void AsynchronousStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
-  absl::StatusOr<StepValues> values = Begin(input);
-  wait_.Clear();
-  done(std::move(values));
+  input_ = input;
+  begun_ = std::move(done);
+  if (std::exchange(is_open_, true)) return FetchValues();
+  wait_.Set("the shared memory of the ps");
+  shards_->Open([this](const absl::StatusOr<bool>& opened) {
+    if (!opened.ok()) return TellValues(opened.status());
+    FetchValues();
+  });
 }
 
-absl::StatusOr<StepValues> AsynchronousStrategy::Begin(const StepInput& input) {
-  if (!std::exchange(is_open_, true)) {
-    wait_.Set("the shared memory of the ps");
-    LOCKSTEP_RETURN_IF_ERROR(shards_.Open());
-  }
-  step_ = input.step;
+void AsynchronousStrategy::FetchValues() {
   wait_.Set("the newest values of the variables");
-  LOCKSTEP_RETURN_IF_ERROR(cache_->FetchNewest(input.rows));
-  for (size_t shard = 0; shard < stamps_.size(); ++shard) {
-    stamps_[shard] = cache_->version_of(shard);
-  }
-  gradients_.BindRowGradients(cache_->views());
+  shards_->cache().FetchNewest(input_.rows, [this](const absl::StatusOr<GlobalStep>& fetched) {
+    TellValues(fetched.status());
+  });
+}
+
+void AsynchronousStrategy::TellValues(const absl::Status& fetched) {
+  wait_.Clear();
+  Callback<StepValues> done = std::exchange(begun_, nullptr);
+  if (!fetched.ok()) return done(fetched);
+  const VariableCache& cache = shards_->cache();
+  for (size_t shard = 0; shard < stamps_.size(); ++shard) stamps_[shard] = cache.version_of(shard);
+  gradients_.BindRowGradients(cache.views());
   push_seq_ = push_seq_.next();
-  shards_.Begin(push_seq_, stamps_, /*holds=*/false);
-  return StepValues{.version = stamps_[kStepShard],
-                    .values = {cache_->views(), input.rows},
-                    .gradients = gradients_.views()};
+  shards_->Begin(push_seq_, stamps_);
+  done(StepValues{.version = stamps_[kStepShard],
+                  .values = {cache.views(), input_.rows},
+                  .gradients = gradients_.views()});
 }
 
 void AsynchronousStrategy::AddGradients(std::span<const int> variables) {
-  shards_.Add(variables, gradients_.views(), *cache_);
+  shards_->Add(variables, gradients_.views());
 }
 
 void AsynchronousStrategy::EndStep(const std::optional<StepInput>& /*predicted*/,
                                    Callback<StepOutcome> done) {
-  absl::StatusOr<StepOutcome> outcome = End();
-  wait_.Clear();
-  done(std::move(outcome));
+  ended_ = std::move(done);
+  wait_.Set("the ps to take the gradient", stamps_[kStepShard]);
+  shards_->End(DequeueSeq(), [this](absl::StatusOr<std::span<const PushSummary>> summaries) {
+    TellOutcome(std::move(summaries));
+  });
 }
 
-absl::StatusOr<StepOutcome> AsynchronousStrategy::End() {
-  wait_.Set("the ps to take the gradient", stamps_[kStepShard]);
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, shards_.Finish());
-  StepOutcome outcome{.next = step_.next(),
+void AsynchronousStrategy::TellOutcome(absl::StatusOr<std::span<const PushSummary>> summaries) {
+  wait_.Clear();
+  Callback<StepOutcome> done = std::exchange(ended_, nullptr);
+  if (!summaries.ok()) return done(summaries.status());
+  StepOutcome outcome{.next = input_.step.next(),
                       .local_step = stamps_[kStepShard],
-                      .done = summaries[kStepShard].done,
-                      .judged_at = shards_.options().clock->Monotonic()};
-  for (const PushSummary& summary : summaries) {
+                      .done = (*summaries)[kStepShard].done,
+                      .judged_at = clock_->Monotonic()};
+  for (const PushSummary& summary : *summaries) {
     outcome.accepted += summary.accepted;
     outcome.stale += summary.stale;
   }
-  return outcome;
+  done(outcome);
 }
 
 }  // namespace lockstep::worker

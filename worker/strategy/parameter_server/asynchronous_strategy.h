@@ -19,35 +19,39 @@ namespace lockstep::worker {
 
 class AsynchronousStrategy final : public UpdateStrategy {
  public:
-  // `options.asynchronous` is set. What is passed by reference or pointer outlives the strategy;
+  // `options.session.asynchronous` is set. The layout and what is pointed to outlive the strategy;
   // `memory` may be null. Errors as VariableCache::Create.
   static absl::StatusOr<std::unique_ptr<AsynchronousStrategy>> Create(
-      ShardGroupOptions options, const VariableLayout& layout, std::span<PsData* const> shards,
-      std::span<const int64_t> most_rows, GradientMemory* memory);
+      const ShardGroupOptions& options, const VariableLayout& layout,
+      const ShardGroupResources& resources, std::span<const int64_t> most_rows,
+      GradientMemory* memory);
 
   void BeginStep(const StepInput& input, Callback<StepValues> done) override;
   void AddGradients(std::span<const int> variables) override;
   void EndStep(const std::optional<StepInput>& predicted, Callback<StepOutcome> done) override;
   std::optional<GlobalStep> PredictNext() const override { return std::nullopt; }
   std::string DescribeWait() const override { return wait_.Describe(); }
-  void Cancel() override { shards_.Cancel(); }
+  void Cancel() override { shards_->Cancel(); }
 
  private:
-  AsynchronousStrategy(ShardGroupOptions options, const VariableLayout& layout,
-                       std::span<PsData* const> shards, std::span<const int64_t> most_rows,
-                       GradientMemory* memory);
+  AsynchronousStrategy(const VariableLayout& layout, const Clock* clock,
+                       std::span<const int64_t> most_rows, GradientMemory* memory);
 
-  absl::StatusOr<StepValues> Begin(const StepInput& input);
-  absl::StatusOr<StepOutcome> End();
+  void FetchValues();
+  void TellValues(const absl::Status& fetched);
+  void TellOutcome(absl::StatusOr<std::span<const PushSummary>> summaries);
 
+  const Clock* const clock_;
   WaitDescription wait_;
-  ShardGroup shards_;
-  std::unique_ptr<VariableCache> cache_;
   GradientBuffers gradients_;
-  std::vector<GlobalStep> stamps_;  // by shard, of the step under way
   bool is_open_ = false;
-  GlobalStep step_;  // under way; of the replica's own count
+  // Of the step under way; its number is of the replica's own count.
+  StepInput input_;
+  std::vector<GlobalStep> stamps_;  // by shard
+  Callback<StepValues> begun_;
+  Callback<StepOutcome> ended_;
   PushSeq push_seq_;
+  std::unique_ptr<ShardGroup> shards_;  // last: its calls use all above
 };
 
 }  // namespace lockstep::worker

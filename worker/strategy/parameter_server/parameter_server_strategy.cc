@@ -8,93 +8,115 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> ParameterServerStrategy::Create(
-    ParameterServerOptions options, const VariableLayout& layout, std::span<PsData* const> shards,
-    std::span<const int64_t> most_rows, GradientMemory* memory) {
+    ParameterServerOptions options, const VariableLayout& layout,
+    const ShardGroupResources& resources, std::span<const int64_t> most_rows,
+    GradientMemory* memory) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto shards, ShardGroup::Create(options.shards, layout, resources));
   std::unique_ptr<ParameterServerStrategy> strategy(
-      new ParameterServerStrategy(std::move(options), layout, shards, most_rows, memory));
-  LOCKSTEP_ASSIGN_OR_RETURN(strategy->cache_, strategy->shards_.MakeCache(VariableCache::kValues));
+      new ParameterServerStrategy(std::move(options), layout, resources.clock, most_rows, memory));
+  strategy->shards_ = std::move(shards);
   return strategy;
 }
 
 ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options,
-                                                 const VariableLayout& layout,
-                                                 std::span<PsData* const> shards,
+                                                 const VariableLayout& layout, const Clock* clock,
                                                  std::span<const int64_t> most_rows,
                                                  GradientMemory* memory)
     : options_(std::move(options)),
-      shards_(options_.shards, layout, shards),
+      clock_(clock),
       gradients_(layout, most_rows, memory),
-      stamps_(shards.size()) {}
+      stamps_(layout.num_shards()) {}
 
 void ParameterServerStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
-  absl::StatusOr<StepValues> values = Begin(input);
-  wait_.Clear();
-  done(std::move(values));
+  input_ = input;
+  begun_ = std::move(done);
+  if (std::exchange(is_open_, true)) return FetchValues();
+  wait_.Set("the shared memory of the ps");
+  shards_->Open([this](const absl::StatusOr<bool>& opened) {
+    if (!opened.ok()) return TellValues(opened.status());
+    FetchValues();
+  });
 }
 
-absl::StatusOr<StepValues> ParameterServerStrategy::Begin(const StepInput& input) {
-  if (!std::exchange(is_open_, true)) {
-    wait_.Set("the shared memory of the ps");
-    LOCKSTEP_RETURN_IF_ERROR(shards_.Open());
-  }
-  step_ = input.step;
-  wait_.Set("the variables", step_);
-  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep version, cache_->Fetch(step_, input.rows));
-  has_gradient_ = version == step_;
-  if (!has_gradient_) return StepValues{.version = version, .is_superseded = true};
-  gradients_.BindRowGradients(cache_->views());
-  stamps_.assign(stamps_.size(), step_);
+void ParameterServerStrategy::FetchValues() {
+  wait_.Set("the variables", input_.step);
+  shards_->cache().Fetch(input_.step, input_.rows, [this](absl::StatusOr<GlobalStep> version) {
+    TellValues(std::move(version));
+  });
+}
+
+void ParameterServerStrategy::TellValues(absl::StatusOr<GlobalStep> version) {
+  wait_.Clear();
+  Callback<StepValues> done = std::exchange(begun_, nullptr);
+  if (!version.ok()) return done(version.status());
+  outcome_ = StepOutcome();
+  has_gradient_ = *version == input_.step;
+  if (!has_gradient_) return done(StepValues{.version = *version, .is_superseded = true});
+  const std::span<const TensorView> values = shards_->cache().views();
+  gradients_.BindRowGradients(values);
   push_seq_ = push_seq_.next();
-  shards_.Begin(push_seq_, stamps_, /*holds=*/options_.token_per_replica);
-  return StepValues{
-      .version = version, .values = {cache_->views(), input.rows}, .gradients = gradients_.views()};
+  stamps_.assign(stamps_.size(), input_.step);
+  shards_->Begin(push_seq_, stamps_);
+  done(StepValues{
+      .version = *version, .values = {values, input_.rows}, .gradients = gradients_.views()});
 }
 
 void ParameterServerStrategy::AddGradients(std::span<const int> variables) {
-  shards_.Add(variables, gradients_.views(), *cache_);
+  shards_->Add(variables, gradients_.views());
 }
 
 std::optional<GlobalStep> ParameterServerStrategy::PredictNext() const {
-  return options_.token_per_replica ? std::optional(step_.next()) : std::nullopt;
+  if (!options_.shards.token_per_replica) return std::nullopt;
+  return input_.step.next();
 }
 
 void ParameterServerStrategy::EndStep(const std::optional<StepInput>& predicted,
                                       Callback<StepOutcome> done) {
-  absl::StatusOr<StepOutcome> outcome = End(predicted);
-  wait_.Clear();
-  done(std::move(outcome));
-}
-
-absl::StatusOr<StepOutcome> ParameterServerStrategy::End(
-    const std::optional<StepInput>& predicted) {
+  ended_ = std::move(done);
   dequeue_seq_ = dequeue_seq_.next();
-  StepOutcome outcome;
-  if (has_gradient_) LOCKSTEP_RETURN_IF_ERROR(FinishGradient(predicted, &outcome));
-  wait_.Set("the other workers", step_);
-  // After all shards have judged the gradient, as in TensorFlow.
-  LOCKSTEP_ASSIGN_OR_RETURN(const DequeueTokenReply token, shards_.DequeueToken(dequeue_seq_));
-  outcome.done = token.done();
-  if (outcome.done) return outcome;
-  LOCKSTEP_RETURN_IF_ERROR(CheckToken(token));
-  outcome.next = outcome.local_step = GlobalStep(token.step());
-  return outcome;
+  if (!has_gradient_) return AskForToken(std::nullopt);
+  const bool may_fuse = options_.shards.token_per_replica;
+  if (may_fuse && predicted.has_value()) {
+    shards_->cache().FetchAhead(predicted->step, predicted->rows);
+  }
+  wait_.Set(shards_->HoldsGradient() ? "the other workers" : "the ps to take the gradient",
+            input_.step);
+  shards_->End(may_fuse ? dequeue_seq_ : DequeueSeq(),
+               [this](absl::StatusOr<std::span<const PushSummary>> summaries) {
+                 OnJudged(std::move(summaries));
+               });
 }
 
-absl::Status ParameterServerStrategy::FinishGradient(const std::optional<StepInput>& predicted,
-                                                     StepOutcome* outcome) {
-  bool waits_for_step = false;
-  if (options_.token_per_replica) {
-    if (predicted.has_value()) cache_->FetchAhead(predicted->step, predicted->rows);
-    waits_for_step = shards_.Release(dequeue_seq_);
+void ParameterServerStrategy::OnJudged(absl::StatusOr<std::span<const PushSummary>> summaries) {
+  if (!summaries.ok()) return TellOutcome(summaries.status());
+  outcome_.judged_at = clock_->Monotonic();
+  for (const PushSummary& summary : *summaries) {
+    outcome_.accepted += summary.accepted;
+    outcome_.stale += summary.stale;
   }
-  wait_.Set(waits_for_step ? "the other workers" : "the ps to take the gradient", step_);
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::span<const PushSummary> summaries, shards_.Finish());
-  outcome->judged_at = options_.shards.clock->Monotonic();
-  for (const PushSummary& summary : summaries) {
-    outcome->accepted += summary.accepted;
-    outcome->stale += summary.stale;
+  AskForToken((*summaries)[kStepShard].token);
+}
+
+void ParameterServerStrategy::AskForToken(std::optional<DequeueTokenReply> token) {
+  if (token.has_value()) return OnToken(*std::move(token));
+  wait_.Set("the other workers", input_.step);
+  shards_->DequeueToken(
+      dequeue_seq_, [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
+}
+
+void ParameterServerStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {
+  if (!token.ok()) return TellOutcome(token.status());
+  outcome_.done = token->done();
+  if (!outcome_.done) {
+    if (absl::Status status = CheckToken(*token); !status.ok()) return TellOutcome(status);
+    outcome_.next = outcome_.local_step = GlobalStep(token->step());
   }
-  return absl::OkStatus();
+  TellOutcome(outcome_);
+}
+
+void ParameterServerStrategy::TellOutcome(absl::StatusOr<StepOutcome> outcome) {
+  wait_.Clear();
+  std::exchange(ended_, nullptr)(std::move(outcome));
 }
 
 absl::Status ParameterServerStrategy::CheckToken(const DequeueTokenReply& token) const {

@@ -1,90 +1,85 @@
 #include "worker/strategy/parameter_server/shard_group.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/indexed_slices.h"
-#include "worker/strategy/parameter_server/persistent_call.h"
 
 namespace lockstep::worker {
 namespace {
 
-PusherOptions PusherOptionsOf(const ShardGroupOptions& options) {
-  PusherOptions pusher;
-  pusher.identity = options.identity;
-  pusher.asynchronous = options.asynchronous;
-  pusher.wire_type = options.wire_dtype;
-  pusher.patience = options.patience;
-  return pusher;
-}
-
 bool ReadsInPlace(const ShardGroupOptions& options) {
-  return options.values_in_place && !options.asynchronous;
+  return options.values_in_place && !options.session.asynchronous;
 }
 
-// Copied values come in several replies, so that the first are copied while the last are still
-// made. Values that are read in place come in one.
-uint64_t LargestHeldGradient(const ShardGroupOptions& options) {
-  return ReadsInPlace(options) ? std::numeric_limits<uint64_t>::max()
-                               : PullerOptions().in_memory_chunk_bytes;
+SessionOptions SessionOptionsOf(const ShardGroupOptions& options) {
+  SessionOptions session = options.session;
+  // Copied values come in several replies, so that the first are copied while the last are still
+  // made. Values that are read in place come in one.
+  if (options.token_per_replica) {
+    session.most_fused_bytes =
+        ReadsInPlace(options) ? std::numeric_limits<uint64_t>::max() : session.shared_chunk_bytes;
+  }
+  return session;
 }
 
 }  // namespace
 
-ShardGroup::ShardGroup(ShardGroupOptions options, const VariableLayout& layout,
-                       std::span<PsData* const> shards)
-    : options_(std::move(options)), layout_(layout), verdicts_(shards.size()) {
-  for (PsData* shard : shards) {
-    joined_.push_back(std::make_unique<JoinedCalls>(shard, LargestHeldGradient(options_)));
-    pointers_.push_back(joined_.back().get());
-    pushers_.push_back(
-        std::make_unique<GradientPusher>(pointers_.back(), PusherOptionsOf(options_)));
+absl::StatusOr<std::unique_ptr<ShardGroup>> ShardGroup::Create(
+    const ShardGroupOptions& options, const VariableLayout& layout,
+    const ShardGroupResources& resources) {
+  std::unique_ptr<ShardGroup> group(new ShardGroup(options, layout, resources));
+  std::vector<ShardSession*> sessions;
+  for (const auto& session : group->sessions_) sessions.push_back(session.get());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      group->cache_, VariableCache::Create(
+                         layout, sessions,
+                         ReadsInPlace(options) ? VariableCache::kInPlace : VariableCache::kCopied));
+  return group;
+}
+
+ShardGroup::ShardGroup(const ShardGroupOptions& options, const VariableLayout& layout,
+                       const ShardGroupResources& resources)
+    : options_(options),
+      layout_(layout),
+      opened_(resources.shards.size()),
+      verdicts_(resources.shards.size()) {
+  for (PsData* shard : resources.shards) {
+    sessions_.push_back(std::make_unique<ShardSession>(SessionOptionsOf(options), shard,
+                                                       resources.timer, resources.clock));
   }
 }
 
-ShardGroup::~ShardGroup() = default;
-
-absl::StatusOr<std::unique_ptr<VariableCache>> ShardGroup::MakeCache(
-    VariableCache::Contents contents) {
-  return VariableCache::Create(
-      layout_, pointers_, options_.identity, contents,
-      ReadsInPlace(options_) ? VariableCache::kInPlace : VariableCache::kCopied,
-      options_.wire_dtype, options_.patience);
-}
-
-absl::Status ShardGroup::Open() {
-  if (!IsHalfWidth(options_.wire_dtype)) return absl::OkStatus();
-  for (PsData* shard : pointers_) {
-    const absl::StatusOr<bool> shares = CallPersistently<bool>(
-        [&](Done<bool> done) { shard->ShareMemory(options_.identity, std::move(done)); },
-        options_.patience, options_.clock, &cancelled_);
-    LOCKSTEP_RETURN_IF_ERROR(shares.status());
-  }
-  return absl::OkStatus();
-}
-
-void ShardGroup::Begin(PushSeq push_seq, std::span<const GlobalStep> stamps, bool holds) {
-  verdicts_.Expect(pushers_.size());
-  for (size_t shard = 0; shard < pushers_.size(); ++shard) {
-    const int pushed_parts = layout_.pushed_parts(static_cast<uint32_t>(shard));
-    if (holds) joined_[shard]->Hold(pushed_parts);
-    pushers_[shard]->Start(push_seq, stamps[shard], pushed_parts,
-                           [this, shard](absl::StatusOr<PushSummary> summary) {
-                             verdicts_.Tell(shard, std::move(summary));
-                           });
+void ShardGroup::Open(Callback<bool> done) {
+  if (!IsHalfWidth(options_.session.wire_dtype)) return done(true);
+  opened_.Expect([done = std::move(done)](absl::StatusOr<std::span<const int>> opened) mutable {
+    if (!opened.ok()) return done(opened.status());
+    done(true);
+  });
+  for (size_t shard = 0; shard < sessions_.size(); ++shard) {
+    sessions_[shard]->Open([this, shard](absl::StatusOr<bool> shares) {
+      opened_.Tell(shard, shares.ok() ? absl::StatusOr<int>(*shares) : shares.status());
+    });
   }
 }
 
-void ShardGroup::Add(std::span<const int> variables, std::span<const MutableTensorView> gradients,
-                     const VariableCache& cache) {
+void ShardGroup::Begin(PushSeq push_seq, std::span<const GlobalStep> stamps) {
+  for (size_t shard = 0; shard < sessions_.size(); ++shard) {
+    sessions_[shard]->BeginGradient(push_seq, stamps[shard],
+                                    layout_.pushed_parts(static_cast<uint32_t>(shard)));
+  }
+}
+
+void ShardGroup::Add(std::span<const int> variables, std::span<const MutableTensorView> gradients) {
   for (const int index : variables) {
     const WholeVariable& variable = layout_.variables()[index];
     const std::vector<VariablePart>& parts = variable.parts;
     const TensorView gradient = gradients[index];
     if (variable.sparse) {
-      AddRows(variable, cache.part_rows(index), gradient);
+      AddRows(variable, cache_->part_rows(index), gradient);
     } else if (parts.size() == 1) {
       AddPart(variable, parts[0], gradient);
     } else {
@@ -94,17 +89,15 @@ void ShardGroup::Add(std::span<const int> variables, std::span<const MutableTens
       }
     }
   }
-  for (const std::unique_ptr<GradientPusher>& pusher : pushers_) pusher->Flush();
+  for (const auto& session : sessions_) session->Flush();
 }
 
 void ShardGroup::AddPart(const WholeVariable& variable, const VariablePart& part,
                          const TensorView& values) {
-  GradientPusher& pusher = *pushers_[part.shard];
-  if (variable.trainable) {
-    pusher.Add(part.id, values);
-  } else {
-    pusher.AddStatistic(part.id, values);
-  }
+  sessions_[part.shard]->Add({.id = part.id,
+                              .shape = values.shape,
+                              .values = values,
+                              .is_statistic = !variable.trainable});
 }
 
 void ShardGroup::AddRows(const WholeVariable& variable, const PartRows& rows,
@@ -113,35 +106,36 @@ void ShardGroup::AddRows(const WholeVariable& variable, const PartRows& rows,
   for (size_t k = parts.size(); k-- > 0;) {
     const PartRows::Range& range = rows.of_part(k);
     const auto count = static_cast<int64_t>(range.indices.size());
-    pushers_[parts[k].shard]->AddRows(
-        parts[k].id, parts[k].shape,
-        {absl::MakeConstSpan(range.indices.data(), range.indices.size()),
-         RowRange(gradient, static_cast<int64_t>(range.begin), count)});
+    sessions_[parts[k].shard]->Add(
+        {.id = parts[k].id,
+         .shape = parts[k].shape,
+         .values = RowRange(gradient, static_cast<int64_t>(range.begin), count),
+         .is_sparse = true,
+         .indices = absl::MakeConstSpan(range.indices.data(), range.indices.size())});
   }
 }
 
-bool ShardGroup::Release(DequeueSeq dequeue_seq) {
-  bool waits_for_step = false;
-  for (size_t shard = 0; shard < joined_.size(); ++shard) {
-    waits_for_step |= joined_[shard]->Release(shard == kStepShard ? dequeue_seq : DequeueSeq());
+void ShardGroup::End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done) {
+  verdicts_.Expect(std::move(done));
+  for (size_t shard = 0; shard < sessions_.size(); ++shard) {
+    sessions_[shard]->EndStep(shard == kStepShard ? dequeue_seq : DequeueSeq(),
+                              [this, shard](absl::StatusOr<PushSummary> summary) {
+                                verdicts_.Tell(shard, std::move(summary));
+                              });
   }
-  return waits_for_step;
 }
 
-absl::StatusOr<DequeueTokenReply> ShardGroup::DequeueToken(DequeueSeq dequeue_seq) {
-  JoinedCalls& step_shard = *joined_[kStepShard];
-  if (std::optional<DequeueTokenReply> token = step_shard.TakeToken()) return *std::move(token);
-  DequeueTokenRequest request;
-  *request.mutable_worker() = options_.identity;
-  request.set_dequeue_seq(dequeue_seq.value());
-  return CallPersistently<DequeueTokenReply>(
-      [&](Done<DequeueTokenReply> done) { step_shard.DequeueToken(request, std::move(done)); },
-      options_.patience, options_.clock, &cancelled_);
+bool ShardGroup::HoldsGradient() const {
+  return std::ranges::any_of(sessions_,
+                             [](const auto& session) { return session->HoldsGradient(); });
+}
+
+void ShardGroup::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done) {
+  sessions_[kStepShard]->DequeueToken(dequeue_seq, std::move(done));
 }
 
 void ShardGroup::Cancel() {
-  absl::call_once(cancel_once_, [this] { cancelled_.Notify(); });
-  for (const std::unique_ptr<JoinedCalls>& shard : joined_) shard->Cancel();
+  for (const auto& session : sessions_) session->Cancel();
 }
 
 }  // namespace lockstep::worker

@@ -9,83 +9,82 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/call_once.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/fan_in.h"
-#include "common/base/monotonic_wait.h"
-#include "common/client/gradient_pusher.h"
-#include "common/client/joined_calls.h"
+#include "common/base/timer.h"
 #include "common/client/ps_client.h"
+#include "common/client/shard_session.h"
 #include "worker/cache/variable_cache.h"
 #include "worker/cache/variable_layout.h"
 
 namespace lockstep::worker {
 
 struct ShardGroupOptions {
-  WorkerIdentity identity;
-  bool asynchronous = false;
+  // Of each session, but for what follows from the rest.
+  SessionOptions session;
+  // Each replica gets a token of its own (PER_REPLICA): a gradient that is one message may wait for
+  // the end of the step (SessionOptions::most_fused_bytes).
+  bool token_per_replica = false;
   // The towers read a ps's values in its own memory, where that can be had. A version may be
   // overwritten meanwhile, but never before every shard has closed its step: then the gradient is
   // stale everywhere. Not for an asynchronous job, where nothing says so.
   bool values_in_place = false;
-  DType wire_dtype = DType::kFloat32;            // PusherOptions, PullerOptions
-  absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
-  std::vector<std::string> shard_names;          // "ps 1 (host:port)", for messages
+  std::vector<std::string> shard_names;  // "ps 1 (host:port)", for messages
+};
+
+// What the sessions work with. All of it outlives them.
+struct ShardGroupResources {
+  std::span<PsData* const> shards;  // shards[k] talks to ps k
+  Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
 };
 
-// Used by one thread, but for Cancel. One gradient at a time: Begin, Add or AddRows for each
-// variable that is not frozen, Finish.
+// Used by one thread, or handed from one to the next, but for Cancel. One gradient at a time:
+// Begin, Add until each variable that is not frozen was named once, End.
 class ShardGroup {
  public:
-  // `layout` and `shards` outlive the group; `shards[k]` talks to ps k.
-  ShardGroup(ShardGroupOptions options, const VariableLayout& layout,
-             std::span<PsData* const> shards);
-  ~ShardGroup();
+  // The layout outlives the group. Errors as VariableCache::Create.
+  static absl::StatusOr<std::unique_ptr<ShardGroup>> Create(const ShardGroupOptions& options,
+                                                            const VariableLayout& layout,
+                                                            const ShardGroupResources& resources);
 
-  const ShardGroupOptions& options() const { return options_; }
-  size_t size() const { return joined_.size(); }
-  // For a cache of values: what it fetches while a gradient is held goes with that.
-  absl::StatusOr<std::unique_ptr<VariableCache>> MakeCache(VariableCache::Contents contents);
+  // Its values come over the sessions of the group.
+  VariableCache& cache() { return *cache_; }
 
-  // Learns which shards share memory with this worker. This must be known before the first tensor
-  // where it decides the type on the wire: otherwise a run would depend on when the answer comes.
-  absl::Status Open();
+  // Learns which shards share memory with this worker, where that decides the type on the wire:
+  // otherwise a run would depend on when the answer comes. Tells nothing.
+  void Open(Callback<bool> done);
 
-  // stamps[k] is the version of shard k that the gradient is computed from. `holds`: a message that
-  // is the whole gradient waits for Release.
-  void Begin(PushSeq push_seq, std::span<const GlobalStep> stamps, bool holds);
+  // stamps[k] is the version of shard k that the gradient is computed from.
+  void Begin(PushSeq push_seq, std::span<const GlobalStep> stamps);
   // The gradients of these variables are final: they are sent as far as the window allows. They
-  // stay unchanged until Finish has returned.
-  void Add(std::span<const int> variables, std::span<const MutableTensorView> gradients,
-           const VariableCache& cache);
-  // Sends what is held, with the request for a token. Whether a shard answers it only when the
-  // step is over.
-  bool Release(DequeueSeq dequeue_seq);
-  // Blocks until the shards have judged all of it: by shard. The first error that cannot be
-  // repaired by repeating.
-  absl::StatusOr<std::span<const PushSummary>> Finish() { return verdicts_.Wait(); }
-  // Returns the token that came with the gradient, or asks for it.
-  absl::StatusOr<DequeueTokenReply> DequeueToken(DequeueSeq dequeue_seq);
+  // stay unchanged until the callback of End.
+  void Add(std::span<const int> variables, std::span<const MutableTensorView> gradients);
+  // Whether a shard will answer End only when the step is over.
+  bool HoldsGradient() const;
+  // `done` gets what the shards say when all of them have judged the gradient. The step shard's
+  // answer brings the token of `dequeue_seq`, if it came along; 0: none is requested.
+  void End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done);
+  void DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done);
 
   // Ends all calls, and later ones at once. Thread-safe.
   void Cancel();
 
  private:
+  ShardGroup(const ShardGroupOptions& options, const VariableLayout& layout,
+             const ShardGroupResources& resources);
   void AddPart(const WholeVariable& variable, const VariablePart& part, const TensorView& values);
   // A part without rows is sent as an empty gradient: the shard counts gradients, not rows.
   void AddRows(const WholeVariable& variable, const PartRows& rows, const TensorView& gradient);
 
   const ShardGroupOptions options_;
   const VariableLayout& layout_;
-  std::vector<std::unique_ptr<JoinedCalls>> joined_;
-  std::vector<PsData*> pointers_;  // the same
-  absl::once_flag cancel_once_;
-  MonotonicNotification cancelled_;
+  FanIn<int> opened_;            // by shard
   FanIn<PushSummary> verdicts_;  // by shard, of the gradient under way or the last
-  std::vector<std::unique_ptr<GradientPusher>> pushers_;  // by shard; tell the verdicts
+  std::unique_ptr<VariableCache> cache_;
+  std::vector<std::unique_ptr<ShardSession>> sessions_;  // by shard; fill and tell all above
 };
 
 }  // namespace lockstep::worker

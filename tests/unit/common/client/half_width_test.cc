@@ -5,11 +5,11 @@
 #include <set>
 
 #include "absl/synchronization/notification.h"
-#include "common/client/gradient_pusher.h"
-#include "common/client/variable_puller.h"
+#include "common/client/shard_session.h"
 #include "common/tensor/half_copy.h"
 #include "common/tensor_proto/convert.h"
 #include "tests/support/fake_ps_data.h"
+#include "tests/support/thread_timer.h"
 
 namespace lockstep {
 namespace {
@@ -66,30 +66,39 @@ struct Arrived {
   std::map<uint32_t, std::map<uint64_t, std::string>> pieces;
 };
 
-PusherOptions SmallMessages(DType wire_type) {
-  PusherOptions options;
-  options.chunk_bytes = 511;
+SessionOptions SmallMessages(DType wire_type) {
+  SessionOptions options;
+  options.push_chunk_bytes = 511;
   options.bucket_bytes = 100;
-  options.wire_type = wire_type;
+  options.wire_dtype = wire_type;
   return options;
 }
 
 // Pushes all of it, with a statistic and a sparse gradient behind.
 void PushAll(PsData* ps, DType wire_type, const std::vector<Tensor>& gradients,
              const Tensor& statistic, const std::vector<int64_t>& rows, const Tensor& slices) {
-  GradientPusher pusher(ps, SmallMessages(wire_type));
+  ThreadTimer timer;
+  ShardSession session(SmallMessages(wire_type), ps, &timer);
   absl::Notification over;
   const auto count = static_cast<uint32_t>(gradients.size());
-  pusher.Start(PushSeq(1), GlobalStep(0), static_cast<int>(count) + 2,
-               [&](absl::StatusOr<PushSummary> summary) {
-                 CHECK(summary.ok());
-                 over.Notify();
-               });
-  for (uint32_t i = 0; i < count; ++i) pusher.Add(VariableId(i), gradients[i].view());
-  pusher.AddStatistic(VariableId(count), statistic.view());
-  pusher.AddRows(
-      VariableId(count + 1), Shape({1000, 1}),
-      {rows, {DType::kFloat32, Shape({static_cast<int64_t>(rows.size()), 1}), slices.data()}});
+  session.BeginGradient(PushSeq(1), GlobalStep(0), static_cast<int>(count) + 2);
+  for (uint32_t i = 0; i < count; ++i) {
+    session.Add({VariableId(i), gradients[i].shape(), gradients[i].view()});
+  }
+  session.Add({.id = VariableId(count),
+               .shape = statistic.shape(),
+               .values = statistic.view(),
+               .is_statistic = true});
+  session.Add(
+      {.id = VariableId(count + 1),
+       .shape = Shape({1000, 1}),
+       .values = {DType::kFloat32, Shape({static_cast<int64_t>(rows.size()), 1}), slices.data()},
+       .is_sparse = true,
+       .indices = rows});
+  session.EndStep(DequeueSeq(), [&](absl::StatusOr<PushSummary> summary) {
+    CHECK(summary.ok());
+    over.Notify();
+  });
   over.WaitForNotification();
 }
 
@@ -163,14 +172,14 @@ TEST_CASE(
       for (double& element : values.back().as<double>()) element = 1.0 / 3;
       const size_t statistic = values.size();
       values.push_back(RandomFloats(30, &random));
-      std::vector<PullTarget> targets;
+      std::vector<FetchTarget> targets;
       fetched.reserve(values.size());
       for (const Tensor& value : values) {
         fetched.push_back(Tensor::Zeros(value.dtype(), value.shape()));
         targets.push_back(
             {VariableId(static_cast<uint32_t>(targets.size())), fetched.back().view()});
       }
-      targets[statistic].as_it_is = true;
+      targets[statistic].is_statistic = true;
       int lost = 0;
       std::set<DataType> types;
       FakePsData ps;
@@ -184,12 +193,14 @@ TEST_CASE(
         types.insert(request.wire_type());
         return Serve(values, request);
       };
-      PullerOptions options;
-      options.chunk_bytes = 701;
-      options.wire_type = type;
-      VariablePuller puller(&ps, options, targets);
+      SessionOptions options;
+      options.fetch_chunk_bytes = 701;
+      options.wire_dtype = type;
+      ThreadTimer timer;
+      ShardSession session(options, &ps, &timer);
+      session.SetTargets(targets);
       absl::Notification over;
-      puller.Fetch(GlobalStep(4), [&](absl::StatusOr<GlobalStep> version) {
+      session.Fetch(GlobalStep(4), FetchKind::kPresent, [&](absl::StatusOr<GlobalStep> version) {
         CHECK(version.ok());
         over.Notify();
       });

@@ -1,4 +1,4 @@
-// Plans, pusher and puller where the ps sees the worker's gradients and shows its values.
+// Plans and sessions where the ps sees the worker's gradients and shows its values.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/client/gradient_pusher.h"
-#include "common/client/pull_plan.h"
+#include "common/client/fetch_plan.h"
 #include "common/client/push_plan.h"
-#include "common/client/variable_puller.h"
+#include "common/client/shard_session.h"
 #include "common/rpc/limits.h"
+#include "tests/support/thread_timer.h"
 
 namespace lockstep {
 namespace {
@@ -19,15 +19,14 @@ constexpr absl::Duration kStart = absl::Seconds(100);
 
 PushPlan::Variable Gradient(uint32_t id, int64_t bytes, bool in_memory) {
   const Shape shape({bytes});
-  return {.id = VariableId(id),
-          .shape = shape,
-          .values = TensorView{DType::kUInt8, shape, nullptr},
-          .in_memory = in_memory};
+  return {
+      {.id = VariableId(id), .shape = shape, .values = TensorView{DType::kUInt8, shape, nullptr}},
+      in_memory};
 }
 
-PusherOptions SmallMessages() {
-  PusherOptions options;
-  options.chunk_bytes = 400;
+SessionOptions SmallMessages() {
+  SessionOptions options;
+  options.push_chunk_bytes = 400;
   options.bucket_bytes = 100;
   options.window = 2;
   return options;
@@ -136,14 +135,14 @@ TEST_CASE(
 }
 
 TEST_CASE("Values that were written over are pulled again, in the end as bytes") {
-  PullerOptions options;
-  options.chunk_bytes = 100;
-  options.in_memory_chunk_bytes = 1000;
-  PullPlan plan(options);
-  const std::vector<PullPlan::Extent> targets = {{.units = 700, .may_be_in_memory = true},
-                                                 {.units = 200, .may_be_in_memory = true},
-                                                 {.units = 50}};
-  plan.Start(GlobalStep(3), targets, PullAhead::kWindow);
+  SessionOptions options;
+  options.fetch_chunk_bytes = 100;
+  options.shared_chunk_bytes = 1000;
+  FetchPlan plan(options);
+  const std::vector<FetchPlan::Extent> targets = {{.units = 700, .may_be_in_memory = true},
+                                                  {.units = 200, .may_be_in_memory = true},
+                                                  {.units = 50}};
+  plan.Start(GlobalStep(3), targets, FetchKind::kPresent);
   REQUIRE(plan.num_requests() == 2);
   CHECK(plan.pieces(0).size() == 2);
   for (int time = 0; time < 2; ++time) {
@@ -159,18 +158,18 @@ TEST_CASE("Values that were written over are pulled again, in the end as bytes")
   plan.OnReply(0, GlobalStep(3));
   plan.OnReply(1, GlobalStep(3));
   CHECK(plan.Result().has_value());
-  plan.Start(GlobalStep(4), targets, PullAhead::kWindow);
+  plan.Start(GlobalStep(4), targets, FetchKind::kPresent);
   CHECK(plan.Next(kStart)->in_memory);
 }
 
 TEST_CASE("What stays in the ps's memory is asked for at once, whatever its size") {
-  PullerOptions options;
-  options.chunk_bytes = 100;
-  options.in_memory_chunk_bytes = 1000;
-  PullPlan plan(options);
-  const PullPlan::Extent stays{.units = 70'000, .may_be_in_memory = true, .stays = true};
-  const PullPlan::Extent is_copied{.units = 1500, .may_be_in_memory = true};
-  plan.Start(GlobalStep(3), std::vector{stays, is_copied, stays, stays}, PullAhead::kEverything);
+  SessionOptions options;
+  options.fetch_chunk_bytes = 100;
+  options.shared_chunk_bytes = 1000;
+  FetchPlan plan(options);
+  const FetchPlan::Extent stays{.units = 70'000, .may_be_in_memory = true, .stays = true};
+  const FetchPlan::Extent is_copied{.units = 1500, .may_be_in_memory = true};
+  plan.Start(GlobalStep(3), std::vector{stays, is_copied, stays, stays}, FetchKind::kAhead);
   std::vector<std::vector<uint64_t>> pieces;
   while (const auto outgoing = plan.Next(kStart)) {
     CHECK(outgoing->in_memory);
@@ -253,28 +252,30 @@ class ShowingPs final : public PsData {
 class Fetching {
  public:
   explicit Fetching(bool in_place) {
-    PullerOptions options;
-    options.chunk_bytes = 100;
-    options.in_memory_chunk_bytes = 400;
-    std::vector<PullTarget> targets;
+    SessionOptions options;
+    options.fetch_chunk_bytes = 100;
+    options.shared_chunk_bytes = 400;
+    std::vector<FetchTarget> targets;
     for (uint32_t i = 0; i < 2; ++i) {
       targets.push_back({VariableId(i), memory_[i].view(), {}, in_place});
     }
-    puller_ = std::make_unique<VariablePuller>(&ps, options, targets);
+    session_ = std::make_unique<ShardSession>(options, &ps, &timer_);
+    session_->SetTargets(std::move(targets));
   }
   void Fetch(int64_t version) {
     absl::StatusOr<GlobalStep> got;
-    puller_->Fetch(GlobalStep(version), [&](absl::StatusOr<GlobalStep> result) { got = result; });
+    session_->Fetch(GlobalStep(version), FetchKind::kPresent,
+                    [&](absl::StatusOr<GlobalStep> result) { got = result; });
     REQUIRE(got.ok());
     CHECK(*got == GlobalStep(version));
     for (size_t i = 0; i < 2; ++i) {
-      const auto* const value = static_cast<const std::byte*>(puller_->Value(i));
+      const auto* const value = static_cast<const std::byte*>(session_->Value(i));
       const auto expected = static_cast<std::byte>(i + version);
       CHECK(std::all_of(value, value + memory_[i].num_bytes(),
                         [&](std::byte byte) { return byte == expected; }));
     }
   }
-  bool IsInPlace(size_t target) const { return puller_->Value(target) == ps.Memory(target); }
+  bool IsInPlace(size_t target) const { return session_->Value(target) == ps.Memory(target); }
 
   ShowingPs ps{{1000, 30}};
 
@@ -286,7 +287,8 @@ class Fetching {
     return memory;
   }
   std::vector<Tensor> memory_ = MakeMemory();
-  std::unique_ptr<VariablePuller> puller_;
+  ThreadTimer timer_;
+  std::unique_ptr<ShardSession> session_;
 };
 
 TEST_CASE("Values in the ps's memory are copied from there, or stay there") {
@@ -330,17 +332,17 @@ TEST_CASE("Values that were written over while they were copied are fetched agai
 // Of a table whose rows have a byte each; nobody reads it.
 PushPlan::Variable RowsInMemory(uint32_t id, int64_t rows) {
   const Shape shape({rows, 1});
-  return {.id = VariableId(id),
-          .shape = shape,
-          .values = TensorView{DType::kUInt8, shape, nullptr},
-          .is_sparse = true,
-          .indices = {nullptr, static_cast<size_t>(rows)},
-          .in_memory = true};
+  return {{.id = VariableId(id),
+           .shape = shape,
+           .values = TensorView{DType::kUInt8, shape, nullptr},
+           .is_sparse = true,
+           .indices = {nullptr, static_cast<size_t>(rows)}},
+          /*in_memory=*/true};
 }
 
 TEST_CASE("Row indices of tables in memory are divided so that each message can be sent") {
   constexpr int64_t kRows = 600'000;
-  PushPlan plan(PusherOptions(), GlobalStep(7), 5);
+  PushPlan plan(SessionOptions(), GlobalStep(7), 5);
   for (uint32_t table = 0; table < 5; ++table) plan.Add(RowsInMemory(table, kRows));
   size_t sent = 0;
   while (const auto outgoing = plan.Next(kStart)) {
@@ -358,7 +360,7 @@ TEST_CASE("Row indices of tables in memory are divided so that each message can 
 }
 
 TEST_CASE("A table in memory with more row indices than a message takes is sent as bytes") {
-  PushPlan plan(PusherOptions(), GlobalStep(7), 2);
+  PushPlan plan(SessionOptions(), GlobalStep(7), 2);
   constexpr int64_t kRows = 3'000'000;
   plan.Add(RowsInMemory(0, kRows));
   plan.Add(Gradient(1, 5000, true));
@@ -370,7 +372,7 @@ TEST_CASE("A table in memory with more row indices than a message takes is sent 
     for (const PushPlan::Piece& piece : outgoing->pieces) {
       if (piece.variable == 0) {
         CHECK(piece.offset == sent);
-        CHECK(piece.size <= PusherOptions().chunk_bytes);
+        CHECK(piece.size <= SessionOptions().push_chunk_bytes);
         sent += piece.size;
       }
       const bool is_whole = piece.variable == 1 || sent == kRows * 9;

@@ -9,9 +9,9 @@ namespace {
 constexpr absl::Duration kStart = absl::Seconds(100);
 constexpr GlobalStep kStep{7};
 
-PusherOptions Options() {
-  PusherOptions options;
-  options.chunk_bytes = 400;
+SessionOptions Options() {
+  SessionOptions options;
+  options.push_chunk_bytes = 400;
   options.bucket_bytes = 100;
   options.window = 3;
   options.patience = absl::Seconds(10);
@@ -26,7 +26,7 @@ PushPlan::Variable Dense(uint32_t id, int64_t bytes) {
 
 class Plan {
  public:
-  explicit Plan(std::vector<int64_t> sizes, PusherOptions options = Options())
+  explicit Plan(std::vector<int64_t> sizes, SessionOptions options = Options())
       : plan_(options, kStep, static_cast<int>(sizes.size())), sizes_(sizes) {}
 
   void AddAll() {
@@ -163,7 +163,7 @@ TEST_CASE("When the shard has closed the step, the rest is asked about first") {
 }
 
 TEST_CASE("Asynchronous, a shard that is further on is sent all the same, until it is done") {
-  PusherOptions options = Options();
+  SessionOptions options = Options();
   options.asynchronous = true;
   options.window = 1;
   Plan plan({400, 400, 400}, options);
@@ -306,8 +306,8 @@ TEST_CASE("A reply that does not fit its message is an error") {
 TEST_CASE("a sparse gradient is its indices, then its values, and no index is cut") {
   const std::vector<int64_t> indices(30, 7);
   const std::vector<float> values(60, 1);
-  PusherOptions options = Options();
-  options.chunk_bytes = 99;  // 96 for a sparse gradient
+  SessionOptions options = Options();
+  options.push_chunk_bytes = 99;  // 96 for a sparse gradient
   PushPlan plan(options, kStep, 2);
   const TensorView slices{DType::kFloat32, Shape({30, 2}), values.data()};
   const PushPlan::Variable sparse{VariableId(3), Shape({1000, 2}), slices, true, indices};

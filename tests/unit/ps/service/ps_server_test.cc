@@ -17,12 +17,12 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/base/exit_code.h"
-#include "common/client/gradient_pusher.h"
-#include "common/client/variable_puller.h"
+#include "common/client/shard_session.h"
 #include "common/rpc/channel.h"
 #include "proto/ps.grpc.pb.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
+#include "tests/support/session_calls.h"
 #include "tests/unit/ps/service/running_ps.h"
 
 namespace lockstep::ps {
@@ -246,12 +246,10 @@ TEST_CASE(
 
   RunningPs successor(address);
   successor.BringUp({3});
-  PullerOptions options;
-  options.identity = Worker(0);
   std::vector<float> value(3);
-  VariablePuller puller(data.get(), options,
-                        {{VariableId(0), {DType::kFloat32, Shape({3}), value.data()}}});
-  const auto version = Await<GlobalStep>([&](auto done) { puller.Fetch(GlobalStep(0), done); });
+  SessionWithTimer session(SessionOf(Worker(0)), data.get());
+  session.SetTargets({{VariableId(0), {DType::kFloat32, Shape({3}), value.data()}}});
+  const auto version = FetchValues(&session, 0);
   REQUIRE(version.ok());
   CHECK(value == std::vector<float>{1, 1, 1});
 }
@@ -299,7 +297,7 @@ TEST_CASE("64 MiB go to a ps and come back bit for bit") {
   Answer<GrantReply> closed;
   control->Call(kGrant, Granted(0), closed.done());
   std::vector<Tensor> gradients, values;
-  std::vector<PullTarget> targets;
+  std::vector<FetchTarget> targets;
   for (size_t i = 0; i < sizes.size(); ++i) {
     gradients.emplace_back(DType::kFloat32, Shape({sizes[i]}));
     values.emplace_back(DType::kFloat32, Shape({sizes[i]}));
@@ -309,22 +307,20 @@ TEST_CASE("64 MiB go to a ps and come back bit for bit") {
   }
   // Two workers send the same: the mean is what each sent.
   for (uint32_t worker : {0, 1}) {
-    PusherOptions options;
-    options.identity = Worker(worker);
-    GradientPusher pusher(data.get(), options);
-    Answer<PushSummary> pushed;
-    pusher.Start(PushSeq(1), GlobalStep(0), static_cast<int>(sizes.size()), pushed.done());
-    for (size_t i = sizes.size(); i > 0; --i)
-      pusher.Add(VariableId(static_cast<uint32_t>(i - 1)), gradients[i - 1].view());
-    const auto summary = pushed.Wait();
+    SessionWithTimer session(SessionOf(Worker(worker)), data.get());
+    session.BeginGradient(PushSeq(1), GlobalStep(0), static_cast<int>(sizes.size()));
+    for (size_t i = sizes.size(); i > 0; --i) {
+      session.Add({VariableId(static_cast<uint32_t>(i - 1)), gradients[i - 1].shape(),
+                   gradients[i - 1].view()});
+    }
+    const auto summary = EndGradient(&session);
     REQUIRE(summary.ok());
     CHECK(summary->accepted == sizes.size());
   }
   REQUIRE(closed.Wait().ok());
-  PullerOptions options;
-  options.identity = Worker(0);
-  VariablePuller puller(data.get(), options, targets);
-  REQUIRE(Await<GlobalStep>([&](auto done) { puller.Fetch(GlobalStep(1), done); }).ok());
+  SessionWithTimer session(SessionOf(Worker(0)), data.get());
+  session.SetTargets(targets);
+  REQUIRE(FetchValues(&session, 1).ok());
   for (size_t i = 0; i < sizes.size(); ++i) {
     int64_t wrong = 0;
     for (int64_t e = 0; e < sizes[i]; ++e)
@@ -363,32 +359,35 @@ TEST_CASE("Rows go to a ps in chunks, and only they change") {
       values.as<float>()[i] = gradient;
       expected[indices[i / 8] * 8 + i % 8] = 1 - kLearningRate * gradient;
     }
-    PusherOptions options;
-    options.identity = Worker(worker);
-    options.chunk_bytes = 100001;
-    GradientPusher pusher(data.get(), options);
-    Answer<PushSummary> pushed;
-    pusher.Start(PushSeq(1), GlobalStep(0), 1, pushed.done());
-    pusher.AddRows(VariableId(0), table, {indices, values.view()});
-    const auto summary = pushed.Wait();
+    SessionOptions options = SessionOf(Worker(worker));
+    options.push_chunk_bytes = 100001;
+    SessionWithTimer session(options, data.get());
+    session.BeginGradient(PushSeq(1), GlobalStep(0), 1);
+    session.Add({.id = VariableId(0),
+                 .shape = table,
+                 .values = values.view(),
+                 .is_sparse = true,
+                 .indices = indices});
+    const auto summary = EndGradient(&session);
     REQUIRE(summary.ok());
     CHECK(summary->accepted == 1);
   }
   REQUIRE(closed.Wait().ok());
   Tensor values(DType::kFloat32, table);
-  PullerOptions options;
-  options.identity = Worker(0);
-  VariablePuller puller(data.get(), options, {{VariableId(0), values.view()}});
-  REQUIRE(Await<GlobalStep>([&](auto done) { puller.Fetch(GlobalStep(1), done); }).ok());
+  SessionWithTimer session(SessionOf(Worker(0)), data.get());
+  session.SetTargets({{VariableId(0), values.view()}});
+  REQUIRE(FetchValues(&session, 1).ok());
   CHECK(std::ranges::equal(values.as<float>(), expected));
 
   // A row that is none: the sender is told, and the ps goes on.
   const std::vector<int64_t> bad = {kRows};
-  GradientPusher pusher(data.get(), {.identity = Worker(0)});
-  Answer<PushSummary> pushed;
-  pusher.Start(PushSeq(2), GlobalStep(1), 1, pushed.done());
-  pusher.AddRows(VariableId(0), table, {bad, {DType::kFloat32, Shape({1, 8}), values.data()}});
-  const absl::Status refused = pushed.Wait().status();
+  session.BeginGradient(PushSeq(2), GlobalStep(1), 1);
+  session.Add({.id = VariableId(0),
+               .shape = table,
+               .values = {DType::kFloat32, Shape({1, 8}), values.data()},
+               .is_sparse = true,
+               .indices = bad});
+  const absl::Status refused = EndGradient(&session).status();
   CHECK(absl::IsInvalidArgument(refused));
   CHECK(absl::StrContains(refused.message(),
                           "variable \"v0\" (0): slice 0: expected a row in [0, 40000), got 40000"));

@@ -7,12 +7,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/client/gradient_pusher.h"
 #include "common/client/ps_control.h"
-#include "common/client/variable_puller.h"
+#include "common/client/shard_session.h"
 #include "ps/service/ps_server.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
+#include "tests/support/session_calls.h"
+#include "tests/support/thread_timer.h"
 
 namespace lockstep::ps {
 namespace {
@@ -75,43 +76,39 @@ class SharingPs {
 class Replica {
  public:
   Replica(SharingPs* ps, bool in_place) : ps_(ps) {
-    std::vector<PullTarget> targets;
+    std::vector<FetchTarget> targets;
     for (uint32_t i = 0; i < 2; ++i) {
       const Shape shape({i == 0 ? SharingPs::kElements : 3});
       gradients_.push_back(ps->memory()->Take(DType::kFloat32, shape));
       values_.push_back(Tensor::Zeros(DType::kFloat32, shape));
       targets.push_back({VariableId(i), values_.back().view(), {}, in_place});
     }
-    PullerOptions pull;
-    pull.identity = Worker(0);
-    puller_ = std::make_unique<VariablePuller>(ps->data(), pull, targets);
-    PusherOptions push;
-    push.identity = Worker(0);
-    pusher_ = std::make_unique<GradientPusher>(ps->data(), push);
+    SessionOptions options;
+    options.identity = Worker(0);
+    session_ = std::make_unique<ShardSession>(options, ps->data(), &timer_);
+    session_->SetTargets(std::move(targets));
   }
   void Fetch(int64_t version) {
-    const auto got =
-        Await<GlobalStep>([&](auto done) { puller_->Fetch(GlobalStep(version), done); });
+    const auto got = FetchValues(session_.get(), version);
     REQUIRE(got.ok());
     CHECK(*got == GlobalStep(version));
   }
   // The last element of the large variable.
   float Last() const {
-    return static_cast<const float*>(puller_->Value(0))[SharingPs::kElements - 1];
+    return static_cast<const float*>(session_->Value(0))[SharingPs::kElements - 1];
   }
-  bool IsInPlace() const { return puller_->Value(0) != values_[0].data(); }
+  bool IsInPlace() const { return session_->Value(0) != values_[0].data(); }
   void Step(int64_t step, float gradient) {
     GrantRequest grant = Granted(step);
     grant.set_required(1);
     Answer<GrantReply> closed;
     ps_->control()->Call(kGrant, grant, closed.done());
-    const auto pushed = Await<PushSummary>([&](auto done) {
-      pusher_->Start(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), 2, done);
-      for (uint32_t i : {1, 0}) {
-        std::ranges::fill(gradients_[i].as<float>(), gradient);
-        pusher_->Add(VariableId(i), gradients_[i].view());
-      }
-    });
+    session_->BeginGradient(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), 2);
+    for (uint32_t i : {1, 0}) {
+      std::ranges::fill(gradients_[i].as<float>(), gradient);
+      session_->Add({VariableId(i), gradients_[i].shape(), gradients_[i].view()});
+    }
+    const auto pushed = EndGradient(session_.get());
     REQUIRE(pushed.ok());
     CHECK(pushed->accepted == 2);
     REQUIRE(closed.Wait().ok());
@@ -120,8 +117,8 @@ class Replica {
  private:
   SharingPs* ps_;
   std::vector<Tensor> gradients_, values_;
-  std::unique_ptr<VariablePuller> puller_;
-  std::unique_ptr<GradientPusher> pusher_;
+  ThreadTimer timer_;
+  std::unique_ptr<ShardSession> session_;
 };
 
 TEST_CASE("Steps in shared memory, copied and in place, are those in messages") {

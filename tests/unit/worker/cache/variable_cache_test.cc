@@ -5,7 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "tests/support/placed_variable.h"
+#include "tests/support/thread_timer.h"
 #include "tests/unit/worker/support/counting_ps.h"
+#include "tests/unit/worker/support/fetched_variables.h"
 #include "tests/unit/worker/support/ps_cluster.h"
 #include "worker/strategy/parameter_server/shard_group.h"
 
@@ -61,16 +63,16 @@ Placement WholePlacement() {
 }
 
 struct Fixture {
-  explicit Fixture(const Placement& placement, bool asynchronous = false,
-                   VariableCache::Contents contents = VariableCache::kValues)
+  explicit Fixture(const Placement& placement, bool asynchronous = false)
       : cluster({.placement = placement,
                  .optimizer = Sgd(),
                  .asynchronous = asynchronous,
                  .end = kSteps}),
         layout(*VariableLayout::Create(placement)),
         shards(cluster.data()),
-        cache(*VariableCache::Create(layout, shards.pointers(), cluster.Identity(0), contents)),
-        group(GroupOptions(asynchronous), layout, cluster.data()) {}
+        group(*ShardGroup::Create(GroupOptions(asynchronous), layout,
+                                  {.shards = shards.pointers(), .timer = &timer})),
+        cache(&group->cache()) {}
 
   static OptimizerDef Sgd() {
     OptimizerDef optimizer;
@@ -80,8 +82,8 @@ struct Fixture {
   }
   ShardGroupOptions GroupOptions(bool asynchronous) const {
     ShardGroupOptions options;
-    options.identity = cluster.Identity(0);
-    options.asynchronous = asynchronous;
+    options.session.identity = cluster.Identity(0);
+    options.session.asynchronous = asynchronous;
     return options;
   }
   // The rows of the table, for the cache.
@@ -93,9 +95,18 @@ struct Fixture {
     return {values.begin(), values.end()};
   }
   GlobalStep Fetch(int64_t version, const std::vector<int64_t>& rows) {
-    const auto got = cache->Fetch(GlobalStep(version), Named(rows));
+    const std::vector<std::span<const int64_t>> named = Named(rows);
+    const auto got = AwaitResult<GlobalStep>([&](Callback<GlobalStep> done) {
+      cache->Fetch(GlobalStep(version), named, std::move(done));
+    });
     REQUIRE(got.ok());
     return *got;
+  }
+  absl::Status FetchNewest(const std::vector<int64_t>& rows) {
+    const std::vector<std::span<const int64_t>> named = Named(rows);
+    return AwaitResult<GlobalStep>(
+               [&](Callback<GlobalStep> done) { cache->FetchNewest(named, std::move(done)); })
+        .status();
   }
   // One step: `by` from the rows of the table that were fetched and from the dense variable.
   void Push(uint64_t seq, int64_t stamp, float by) {
@@ -104,16 +115,24 @@ struct Fixture {
     const MutableTensorView gradients[] = {{DType::kFloat32, cache->views()[0].shape, rows.data()},
                                            {DType::kFloat32, Shape({5}), dense.data()},
                                            {DType::kFloat32, Shape({1}), mean.data()}};
-    group.Begin(PushSeq(seq), stamps, /*holds=*/false);
-    group.Add(kBackward, gradients, *cache);
-    REQUIRE(group.Finish().ok());
+    group->Begin(PushSeq(seq), stamps);
+    group->Add(kBackward, gradients);
+    REQUIRE(End().ok());
+  }
+  absl::Status End() {
+    return AwaitResult<std::span<const PushSummary>>(
+               [&](Callback<std::span<const PushSummary>> done) {
+                 group->End(DequeueSeq(), std::move(done));
+               })
+        .status();
   }
 
   test::PsCluster cluster;
   VariableLayout layout;
   test::CountingPs shards;
-  std::unique_ptr<VariableCache> cache;
-  ShardGroup group;
+  ThreadTimer timer;
+  std::unique_ptr<ShardGroup> group;
+  VariableCache* cache;
 };
 
 TEST_CASE("rows and dense variables are the same however they are split") {
@@ -184,12 +203,11 @@ TEST_CASE("rows of the next step come ahead with what is dense, while this step'
   const MutableTensorView gradients[] = {{DType::kFloat32, Shape({3, 2}), gradient.data()},
                                          {DType::kFloat32, Shape({5}), dense.data()},
                                          {DType::kFloat32, Shape({1}), mean.data()}};
-  f.group.Begin(PushSeq(1), std::vector<GlobalStep>(f.shards.pointers().size(), GlobalStep(0)),
-                /*holds=*/false);
+  f.group->Begin(PushSeq(1), std::vector<GlobalStep>(f.shards.pointers().size(), GlobalStep(0)));
   f.cache->FetchAhead(GlobalStep(1), f.Named(next));
   // The rows lie in their parts as before.
-  f.group.Add(kBackward, gradients, *f.cache);
-  REQUIRE(f.group.Finish().ok());
+  f.group->Add(kBackward, gradients);
+  REQUIRE(f.End().ok());
   CHECK(f.Fetch(1, next) == GlobalStep(1));
   CHECK(f.Values(0).size() == 8);
   for (int i = 0; i < 2; ++i) {
@@ -211,7 +229,7 @@ TEST_CASE("values that nobody waits for any more do not hold up the end") {
   f.Fetch(0, {0});
   f.cache->FetchAhead(GlobalStep(1));
   f.Push(1, 0, 1);
-  f.cache.reset();
+  f.group.reset();
   CHECK(f.shards.pulls() > 0);
 }
 
@@ -229,13 +247,13 @@ TEST_CASE("a version that is kept no longer is told") {
 }
 
 TEST_CASE("the newest values come with the version of each shard") {
-  Fixture f(SplitPlacement(), /*asynchronous=*/true, VariableCache::kNewest);
+  Fixture f(SplitPlacement(), /*asynchronous=*/true);
   const std::vector<int64_t> rows = {0, 5};
-  REQUIRE(f.cache->FetchNewest(f.Named(rows)).ok());
+  REQUIRE(f.FetchNewest(rows).ok());
   CHECK(f.cache->version_of(0) == GlobalStep(0));
   f.Push(1, 0, 1);
   f.Push(2, 0, 1);
-  REQUIRE(f.cache->FetchNewest(f.Named(rows)).ok());
+  REQUIRE(f.FetchNewest(rows).ok());
   CHECK(f.cache->version_of(0) == GlobalStep(2));
   CHECK(f.cache->version_of(1) == GlobalStep(2));
 }
@@ -248,9 +266,9 @@ TEST_CASE("the newest version is told of a shard of which no row is wanted, too"
   placement.mutable_variables(0)->set_sparse(true);
   *placement.add_variables() = PlacedVariable(1, "dense", 5, 0, true, 0);
   *placement.add_variables() = PlacedVariable(2, "mean", 1, 0, false, 7);
-  Fixture f(placement, /*asynchronous=*/true, VariableCache::kNewest);
+  Fixture f(placement, /*asynchronous=*/true);
   for (int64_t step = 0; step < 3; ++step) {
-    REQUIRE(f.cache->FetchNewest(f.Named({})).ok());
+    REQUIRE(f.FetchNewest({}).ok());
     CHECK(f.cache->version_of(0) == GlobalStep(step));
     CHECK(f.cache->version_of(1) == GlobalStep(step));
     CHECK(f.Values(0).empty());
@@ -261,7 +279,9 @@ TEST_CASE("the newest version is told of a shard of which no row is wanted, too"
 TEST_CASE("a layout for other ps is refused") {
   Fixture f(SplitPlacement());
   const absl::Status status =
-      VariableCache::Create(f.layout, f.cluster.data().first(1), f.cluster.Identity(0)).status();
+      ShardGroup::Create(f.GroupOptions(false), f.layout,
+                         {.shards = f.cluster.data().first(1), .timer = &f.timer})
+          .status();
   CHECK(absl::IsInvalidArgument(status));
   CHECK(absl::StrContains(status.message(), "2 ps, but there are 1"));
 }
@@ -270,9 +290,8 @@ TEST_CASE("an error of a shard is the fetch's") {
   Fixture f(SplitPlacement());
   WorkerIdentity stranger = f.cluster.Identity(0);
   stranger.set_incarnation(1);
-  const auto cache = VariableCache::Create(f.layout, f.cluster.data(), stranger);
-  REQUIRE(cache.ok());
-  CHECK(absl::IsAborted((*cache)->Fetch(GlobalStep(0), f.Named({})).status()));
+  test::FetchedVariables variables(f.layout, f.cluster.data(), stranger, /*asynchronous=*/false);
+  CHECK(absl::IsAborted(variables.Fetch(GlobalStep(0), f.Named({})).status()));
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 #include "chief/plan/place.h"
 #include "common/job/example_spec.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/thread_timer.h"
 #include "tests/unit/worker/evaluate/fakes.h"
 #include "tests/unit/worker/support/counting_ps.h"
+#include "tests/unit/worker/support/fetched_variables.h"
 #include "tests/unit/worker/support/ps_cluster.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/evaluate/evaluate_range.h"
@@ -63,12 +65,13 @@ struct Fixture {
     for (int64_t row = 0; row < kTableRows; ++row) all[row] = row;
     std::vector<std::span<const int64_t>> rows(layout.variables().size());
     rows[0] = all;
-    const auto cache = VariableCache::Create(layout, cluster.data(), cluster.Identity(0));
-    REQUIRE((*cache)->Fetch(GlobalStep(0), rows).ok());
+    test::FetchedVariables variables(layout, cluster.data(), cluster.Identity(0),
+                                     /*asynchronous=*/false);
+    REQUIRE(variables.Fetch(GlobalStep(0), rows).ok());
     const auto tower =
         Tower::Create(graph, &device, cpu::Ops(),
                       {.batches = BatchSizes(end - begin, kBatch), .training = false});
-    const VariableValues whole{(*cache)->views()};
+    const VariableValues whole{variables->views()};
     return *EvaluateRange(tower->get(), *test_set, whole, begin, end, kBatch);
   }
 
@@ -78,6 +81,7 @@ struct Fixture {
   const VariableLayout layout;
   test::PsCluster cluster;
   test::CountingPs shards;
+  ThreadTimer timer;
   lockstep::test::TemporaryFolder folder;
   std::unique_ptr<TestSet> test_set;
 };
@@ -96,8 +100,8 @@ google::protobuf::RepeatedPtrField<EvaluationLease> LeaseOf(uint64_t id, int64_t
 TEST_CASE("a range is evaluated with the rows that its examples read, and gives what all would") {
   Fixture f;
   absl::Notification done;
-  Evaluator evaluator(f.Options(), &f.graph, &f.layout, f.shards.pointers(), f.test_set.get(),
-                      [&] { done.Notify(); });
+  Evaluator evaluator(f.Options(), &f.graph, &f.layout, f.shards.pointers(), &f.timer,
+                      f.test_set.get(), [&] { done.Notify(); });
   evaluator.SetLeases(LeaseOf(7, 0, 3, 25));
   done.WaitForNotification();
   const std::vector<EvaluationResult> results = evaluator.Results();
@@ -116,8 +120,8 @@ TEST_CASE("a lease that waits for its version lets the evaluator end, without a 
   Fixture f;
   absl::Notification done;
   {
-    Evaluator evaluator(f.Options(), &f.graph, &f.layout, f.shards.pointers(), f.test_set.get(),
-                        [&] { done.Notify(); });
+    Evaluator evaluator(f.Options(), &f.graph, &f.layout, f.shards.pointers(), &f.timer,
+                        f.test_set.get(), [&] { done.Notify(); });
     evaluator.SetLeases(LeaseOf(1, 5, 0, 40));
     while (f.shards.pulls() == 0) std::this_thread::yield();
     for (PsData* shard : f.shards.pointers()) shard->Cancel();

@@ -15,7 +15,9 @@
 #include "common/job/example_spec.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_device.h"
+#include "tests/support/thread_timer.h"
 #include "tests/unit/worker/support/counting_ps.h"
+#include "tests/unit/worker/support/fetched_variables.h"
 #include "tests/unit/worker/support/ps_cluster.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
@@ -122,9 +124,8 @@ class ClickJob {
 
   // Of a variable at the end.
   std::vector<float> Values(const std::string& name) {
-    const auto cache = VariableCache::Create(
-        layout_, cluster_.data(), cluster_.Identity(0),
-        options_.asynchronous ? VariableCache::kNewest : VariableCache::kValues);
+    test::FetchedVariables cache(layout_, cluster_.data(), cluster_.Identity(0),
+                                 options_.asynchronous);
     std::vector<std::vector<int64_t>> rows(layout_.variables().size());
     std::vector<std::span<const int64_t>> named;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -134,14 +135,10 @@ class ClickJob {
       }
       named.push_back(rows[i]);
     }
-    if (options_.asynchronous) {
-      if (!(*cache)->FetchNewest(named).ok()) std::abort();
-    } else if (!(*cache)->Fetch(GlobalStep(options_.end), named).ok()) {
-      std::abort();
-    }
+    if (!cache.Fetch(GlobalStep(options_.end), named).ok()) std::abort();
     for (size_t i = 0; i < rows.size(); ++i) {
       if (layout_.variables()[i].name != name) continue;
-      const std::span<const float> values = (*cache)->views()[i].as<float>();
+      const std::span<const float> values = cache->views()[i].as<float>();
       return {values.begin(), values.end()};
     }
     std::abort();
@@ -218,18 +215,19 @@ class ClickJob {
   std::unique_ptr<UpdateStrategy> MakeStrategy(uint32_t worker,
                                                const std::vector<int64_t>& most_rows) {
     ShardGroupOptions shards;
-    shards.identity = cluster_.Identity(worker);
-    shards.asynchronous = options_.asynchronous;
-    shards.wire_dtype = options_.wire_type;
-    shards.patience = options_.patience;
+    shards.session.identity = cluster_.Identity(worker);
+    shards.session.asynchronous = options_.asynchronous;
+    shards.session.wire_dtype = options_.wire_type;
+    shards.token_per_replica = options_.fetch_ahead;
+    shards.session.patience = options_.patience;
     shards.shard_names.assign(options_.ps, "ps");
+    const ShardGroupResources resources{.shards = shards_.pointers(), .timer = &timer_};
     if (options_.asynchronous) {
-      return *AsynchronousStrategy::Create(shards, layout_, shards_.pointers(), most_rows, nullptr);
+      return *AsynchronousStrategy::Create(shards, layout_, resources, most_rows, nullptr);
     }
-    return *ParameterServerStrategy::Create({.shards = shards,
-                                             .token_per_replica = options_.fetch_ahead,
-                                             .first_step = GlobalStep(options_.start)},
-                                            layout_, shards_.pointers(), most_rows, nullptr);
+    return *ParameterServerStrategy::Create(
+        {.shards = shards, .first_step = GlobalStep(options_.start)}, layout_, resources, most_rows,
+        nullptr);
   }
 
   const ClickJobOptions options_;
@@ -239,6 +237,7 @@ class ClickJob {
   PsCluster cluster_;
   CountingPs shards_;
   lockstep::test::TemporaryFolder folder_;
+  ThreadTimer timer_;
   std::vector<Progress> progress_;
   std::vector<std::vector<int64_t>> batches_;
   absl::Mutex mutex_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/placed_variable.h"
+#include "tests/support/thread_timer.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
 
 namespace lockstep::worker {
@@ -76,8 +77,10 @@ TEST_CASE("pulling and pushing allocate nothing of a variable's size, and little
   const std::vector<int64_t> most_rows(kVariables);
   ShardGroupOptions options;
   options.shard_names = {"ps"};
+  options.token_per_replica = true;
+  ThreadTimer timer;
   const auto strategy = *ParameterServerStrategy::Create(
-      {.shards = options, .token_per_replica = true}, layout, shards, most_rows, nullptr);
+      {.shards = options}, layout, {.shards = shards, .timer = &timer}, most_rows, nullptr);
   const std::vector<std::span<const int64_t>> no_rows(kVariables);
   GlobalStep step(0);
   bool all_well = true;

@@ -1,4 +1,4 @@
-#include "common/client/pull_plan.h"
+#include "common/client/fetch_plan.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,33 +8,33 @@ namespace {
 constexpr absl::Duration kStart = absl::Seconds(50);
 
 // A plan that fetches the same targets over and over.
-class Plan : public PullPlan {
+class Plan : public FetchPlan {
  public:
   explicit Plan(std::vector<Extent> targets, bool newest = false)
-      : PullPlan(Options(newest)), targets_(std::move(targets)) {}
-  void Start(GlobalStep version, PullAhead ahead = PullAhead::kWindow) {
-    PullPlan::Start(version, targets_, ahead);
+      : FetchPlan(Options(newest)), targets_(std::move(targets)) {}
+  void Start(GlobalStep version, FetchKind kind = FetchKind::kPresent) {
+    FetchPlan::Start(version, targets_, kind);
   }
 
  private:
-  static PullerOptions Options(bool newest) {
-    PullerOptions options;
-    options.chunk_bytes = 100;
+  static SessionOptions Options(bool newest) {
+    SessionOptions options;
+    options.fetch_chunk_bytes = 100;
     options.window = 2;
     options.patience = absl::Seconds(10);
-    options.newest = newest;
+    options.asynchronous = newest;
     return options;
   }
   const std::vector<Extent> targets_;
 };
 
 Plan MakePlan(const std::vector<uint64_t>& sizes, bool newest = false) {
-  std::vector<PullPlan::Extent> targets;
+  std::vector<FetchPlan::Extent> targets;
   for (const uint64_t size : sizes) targets.push_back({.units = size});
   return Plan(std::move(targets), newest);
 }
 
-PullPlan::Outgoing MustSend(PullPlan* plan, absl::Duration now = kStart) {
+FetchPlan::Outgoing MustSend(FetchPlan* plan, absl::Duration now = kStart) {
   const auto outgoing = plan->Next(now);
   REQUIRE(outgoing.has_value());
   return *outgoing;
@@ -43,11 +43,11 @@ PullPlan::Outgoing MustSend(PullPlan* plan, absl::Duration now = kStart) {
 using Requests = std::vector<std::vector<std::vector<uint64_t>>>;
 
 // The requests of a fetch that was started: target, first unit and number of units of each piece.
-Requests Serve(PullPlan* plan, GlobalStep version) {
+Requests Serve(FetchPlan* plan, GlobalStep version) {
   Requests requests;
   while (const auto outgoing = plan->Next(kStart)) {
     requests.emplace_back();
-    for (const PullPlan::Piece& piece : plan->pieces(outgoing->request))
+    for (const FetchPlan::Piece& piece : plan->pieces(outgoing->request))
       requests.back().push_back({piece.target, piece.first, piece.count});
     plan->OnReply(outgoing->request, version);
   }
@@ -75,8 +75,8 @@ TEST_CASE("Rows are cut into chunks by what they weigh, never in the middle") {
 }
 
 TEST_CASE("What travels in half the width shares requests with its like, between what does not") {
-  const PullPlan::Extent narrow{.units = 15, .unit_bytes = 2, .is_narrow = true};
-  const PullPlan::Extent wide{.units = 20};
+  const FetchPlan::Extent narrow{.units = 15, .unit_bytes = 2, .is_narrow = true};
+  const FetchPlan::Extent wide{.units = 20};
   Plan plan({narrow, wide, narrow, wide, {.units = 60, .unit_bytes = 2, .is_narrow = true}});
   plan.Start(GlobalStep(1));
   CHECK(Serve(&plan, GlobalStep(1)) ==
@@ -90,10 +90,10 @@ TEST_CASE("What travels in half the width shares requests with its like, between
 
 TEST_CASE("Each fetch is cut anew, with more requests than the one before or fewer") {
   Plan unused = MakePlan({});
-  PullPlan& plan = unused;
+  FetchPlan& plan = unused;
   for (const uint64_t rows : {3, 0, 7, 1}) {
-    const std::vector<PullPlan::Extent> targets = {{.units = rows, .unit_bytes = 100}};
-    plan.Start(GlobalStep(1), targets, PullAhead::kWindow);
+    const std::vector<FetchPlan::Extent> targets = {{.units = rows, .unit_bytes = 100}};
+    plan.Start(GlobalStep(1), targets, FetchKind::kPresent);
     CHECK(Serve(&plan, GlobalStep(1)).size() == rows);
     REQUIRE(plan.Result().has_value());
     CHECK(**plan.Result() == GlobalStep(1));
@@ -102,7 +102,7 @@ TEST_CASE("Each fetch is cut anew, with more requests than the one before or few
 
 TEST_CASE("What is still to come is asked for at once, and comes in any order") {
   Plan plan = MakePlan({250, 100});
-  plan.Start(GlobalStep(1), PullAhead::kEverything);
+  plan.Start(GlobalStep(1), FetchKind::kAhead);
   std::vector<size_t> requests;
   while (const auto outgoing = plan.Next(kStart)) requests.push_back(outgoing->request);
   CHECK(requests == std::vector<size_t>{0, 1, 2, 3});

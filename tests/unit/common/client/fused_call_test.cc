@@ -1,7 +1,4 @@
-// The calls of a step's end joined to one, over a ps whose answers the test decides, with a pusher
-// and a puller that know nothing of it.
-#include "common/client/joined_calls.h"
-
+// The calls of a step's end fused to one, over a ps whose answers the test decides.
 #include <catch2/catch.hpp>
 #include <optional>
 #include <string>
@@ -9,9 +6,9 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "common/client/gradient_pusher.h"
-#include "common/client/variable_puller.h"
+#include "common/client/shard_session.h"
 #include "tests/support/fake_ps_data.h"
+#include "tests/support/thread_timer.h"
 
 namespace lockstep {
 namespace {
@@ -30,11 +27,11 @@ class NotingPs final : public PsData {
   }
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
                 Done<PushPullReply> done) override {
-    calls.push_back("joined");
+    calls.push_back("fused");
     header_ = header;
     bytes = 0;
     for (const auto& span : payload) bytes += span.size();
-    joined_ = std::move(done);
+    fused_ = std::move(done);
   }
   void Pull(const PullRequest& request, Done<Values> done) override {
     calls.push_back("pull");
@@ -63,8 +60,8 @@ class NotingPs final : public PsData {
     }
     return MakePulledValues(std::move(header), std::move(payload));
   }
-  void AnswerJoined(absl::StatusOr<PushPullReply> reply) {
-    std::exchange(joined_, nullptr)(std::move(reply));
+  void AnswerFused(absl::StatusOr<PushPullReply> reply) {
+    std::exchange(fused_, nullptr)(std::move(reply));
   }
   // All of them.
   void AnswerPushes(const absl::StatusOr<PushReply>& reply) {
@@ -73,7 +70,7 @@ class NotingPs final : public PsData {
   void AnswerPull() { std::exchange(pulled_, nullptr)(ValuesFor(pull_)); }
 
   const PushRequest& header() const { return header_; }
-  absl::Notification asked;  // after a pause, on a thread of the pusher's
+  absl::Notification asked;  // after a pause, on the timer's thread
   std::vector<std::string> calls;
   size_t bytes = 0;
 
@@ -81,7 +78,7 @@ class NotingPs final : public PsData {
   PushRequest header_;
   PullRequest pull_;
   std::vector<Done<PushReply>> pushed_;
-  Done<PushPullReply> joined_;
+  Done<PushPullReply> fused_;
   Done<Values> pulled_;
 };
 
@@ -89,51 +86,57 @@ class NotingPs final : public PsData {
 class StepEnd {
  public:
   explicit StepEnd(PsData* ps, size_t chunk_bytes = 1024, uint64_t most_bytes = 8)
-      : joined_(ps, most_bytes) {
-    PusherOptions push;
-    push.chunk_bytes = chunk_bytes;
-    push.bucket_bytes = chunk_bytes;
-    push.identity.set_worker(3);
-    pusher_.emplace(&joined_, push);
-    PullerOptions pull;
-    pull.identity.set_worker(3);
-    puller_.emplace(&joined_, pull,
-                    std::vector<PullTarget>{{VariableId(0), values_[0].view()},
-                                            {VariableId(1), values_[1].view()}});
+      : session_(OptionsOf(chunk_bytes, most_bytes), ps, &timer_) {
+    session_.SetTargets({{VariableId(0), values_[0].view()}, {VariableId(1), values_[1].view()}});
   }
 
   void Begin(int64_t step, bool fetches = true) {
-    joined_.Hold(2);
-    pusher_->Start(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), 2,
-                   [this](absl::StatusOr<PushSummary> summary) {
-                     had_values = version.has_value();
-                     verdicts = std::move(summary);
-                     if (told != nullptr) told->Notify();
-                   });
-    for (uint32_t i : {1, 0}) pusher_->Add(VariableId(i), gradients_[i].view());
-    if (!fetches) return;
-    puller_->Fetch(
-        GlobalStep(step + 1), [this](absl::StatusOr<GlobalStep> got) { version = std::move(got); },
-        PullAhead::kEverything);
+    session_.BeginGradient(PushSeq(static_cast<uint64_t>(step) + 1), GlobalStep(step), 2);
+    for (uint32_t i : {1, 0}) {
+      session_.Add({VariableId(i), gradients_[i].shape(), gradients_[i].view()});
+    }
+    if (fetches) Fetch(step + 1);
   }
-  bool Release(uint64_t dequeue_seq) { return joined_.Release(DequeueSeq(dequeue_seq)); }
-  JoinedCalls& calls() { return joined_; }
+  void Fetch(int64_t of) {
+    session_.Fetch(GlobalStep(of), FetchKind::kAhead,
+                   [this](absl::StatusOr<GlobalStep> got) { version = std::move(got); });
+  }
+  // Whether the shard answers when the step is over.
+  bool End(uint64_t dequeue_seq) {
+    const bool holds = session_.HoldsGradient();
+    session_.EndStep(DequeueSeq(dequeue_seq), [this](absl::StatusOr<PushSummary> summary) {
+      had_values = version.has_value();
+      verdicts = std::move(summary);
+      if (told != nullptr) told->Notify();
+    });
+    return holds;
+  }
+  ShardSession& session() { return session_; }
   uint8_t Value(size_t variable) const { return values_[variable].as<uint8_t>()[0]; }
+  bool has_token() const { return (*verdicts)->token.has_value(); }
 
   std::optional<absl::StatusOr<PushSummary>> verdicts;
   std::optional<absl::StatusOr<GlobalStep>> version;
   bool had_values = false;  // when the verdicts came
-  // For verdicts that come on a thread of the pusher's. May be null.
+  // For verdicts that come on the timer's thread. May be null.
   absl::Notification* told = nullptr;
 
  private:
+  static SessionOptions OptionsOf(size_t chunk_bytes, uint64_t most_bytes) {
+    SessionOptions options;
+    options.push_chunk_bytes = chunk_bytes;
+    options.bucket_bytes = chunk_bytes;
+    options.most_fused_bytes = most_bytes;
+    options.identity.set_worker(3);
+    return options;
+  }
+
   const Tensor gradients_[2] = {Tensor::Zeros(DType::kUInt8, Shape({4})),
                                 Tensor::Zeros(DType::kUInt8, Shape({4}))};
   Tensor values_[2] = {Tensor::Zeros(DType::kUInt8, Shape({4})),
                        Tensor::Zeros(DType::kUInt8, Shape({4}))};
-  JoinedCalls joined_;
-  std::optional<GradientPusher> pusher_;
-  std::optional<VariablePuller> puller_;
+  ThreadTimer timer_;
+  ShardSession session_;
 };
 
 using Calls = std::vector<std::string>;
@@ -147,28 +150,25 @@ TEST_CASE("a gradient of one message, the next values and the token are one call
     ps.calls.clear();
     worker.Begin(step);
     CHECK(ps.calls.empty());
-    CHECK(worker.Release(static_cast<uint64_t>(step) + 5));
-    CHECK(ps.calls == Calls{"joined"});
+    CHECK(worker.End(static_cast<uint64_t>(step) + 5));
+    CHECK(ps.calls == Calls{"fused"});
     CHECK(ps.bytes == 8);
     CHECK(ps.header().worker().worker() == 3);
     CHECK(ps.header().next().dequeue_seq() == static_cast<uint64_t>(step) + 5);
     CHECK(ps.header().next().pull().version() == step + 1);
     CHECK(ps.header().next().pull().pieces_size() == 2);
     CHECK_FALSE(ps.header().next().pull().has_worker());
-    CHECK_FALSE(worker.calls().TakeToken().has_value());
     PushPullReply reply{ps.Verdicts(ACCEPTED), ps.ValuesFor(ps.header().next().pull())};
     reply.push.mutable_next()->mutable_token()->set_step(step + 1);
-    ps.AnswerJoined(std::move(reply));
+    ps.AnswerFused(std::move(reply));
     REQUIRE(worker.verdicts.has_value());
     CHECK((*worker.verdicts)->accepted == 2);
     CHECK(worker.had_values);
     CHECK(**worker.version == GlobalStep(step + 1));
     CHECK(worker.Value(1) == step + 1);
-    const auto token = worker.calls().TakeToken();
-    REQUIRE(token.has_value());
-    CHECK(token->step() == step + 1);
-    CHECK_FALSE(worker.calls().TakeToken().has_value());
-    CHECK(ps.calls == Calls{"joined"});
+    REQUIRE(worker.has_token());
+    CHECK((*worker.verdicts)->token->step() == step + 1);
+    CHECK(ps.calls == Calls{"fused"});
   }
 }
 
@@ -177,12 +177,12 @@ TEST_CASE("told the verdicts alone, a worker pulls by itself and asks for its to
     NotingPs ps;
     StepEnd worker(&ps);
     worker.Begin(0);
-    worker.Release(1);
-    ps.AnswerJoined(PushPullReply{ps.Verdicts(verdict), nullptr});
+    worker.End(1);
+    ps.AnswerFused(PushPullReply{ps.Verdicts(verdict), nullptr});
     CHECK((*worker.verdicts)->accepted == (verdict == ACCEPTED ? 2 : 0));
     CHECK((*worker.verdicts)->stale == (verdict == STALE ? 2 : 0));
-    CHECK_FALSE(worker.calls().TakeToken().has_value());
-    CHECK(ps.calls == Calls{"joined", "pull"});
+    CHECK_FALSE(worker.has_token());
+    CHECK(ps.calls == Calls{"fused", "pull"});
     ps.AnswerPull();
     CHECK(**worker.version == GlobalStep(1));
   }
@@ -192,46 +192,46 @@ TEST_CASE("what became of a gradient whose call was lost is asked, and the rest 
   NotingPs ps;
   StepEnd worker(&ps);
   worker.Begin(0);
-  worker.Release(1);
-  ps.AnswerJoined(absl::UnavailableError("gone"));
+  worker.End(1);
+  ps.AnswerFused(absl::UnavailableError("gone"));
   CHECK_FALSE(worker.verdicts.has_value());
   ps.AnswerPull();
   CHECK(**worker.version == GlobalStep(1));
   ps.asked.WaitForNotification();
-  CHECK(ps.calls == Calls{"joined", "pull", "ask"});
+  CHECK(ps.calls == Calls{"fused", "pull", "ask"});
   absl::Notification told;
   worker.told = &told;
   ps.AnswerPushes(ps.Verdicts(ACCEPTED));
   told.WaitForNotification();
   CHECK((*worker.verdicts)->accepted == 2);
-  CHECK_FALSE(worker.calls().TakeToken().has_value());
+  CHECK_FALSE(worker.has_token());
 }
 
 TEST_CASE("a call that has waited for its deadline is issued again, however often") {
   NotingPs ps;
   StepEnd worker(&ps);
   worker.Begin(0);
-  worker.Release(1);
-  for (int i = 0; i < 10; ++i) ps.AnswerJoined(absl::DeadlineExceededError("parked"));
-  CHECK(ps.calls == Calls(11, "joined"));
+  worker.End(1);
+  for (int i = 0; i < 10; ++i) ps.AnswerFused(absl::DeadlineExceededError("parked"));
+  CHECK(ps.calls == Calls(11, "fused"));
   CHECK(ps.bytes == 8);
   CHECK(ps.header().next().dequeue_seq() == 1);
   PushPullReply reply{ps.Verdicts(ACCEPTED), ps.ValuesFor(ps.header().next().pull())};
   reply.push.mutable_next()->mutable_token()->set_step(1);
-  ps.AnswerJoined(std::move(reply));
+  ps.AnswerFused(std::move(reply));
   CHECK((*worker.verdicts)->accepted == 2);
   CHECK(**worker.version == GlobalStep(1));
-  CHECK(worker.calls().TakeToken()->step() == 1);
+  CHECK((*worker.verdicts)->token->step() == 1);
 }
 
 TEST_CASE("a gradient that is refused fails, and the pull is made alone") {
   NotingPs ps;
   StepEnd worker(&ps);
   worker.Begin(0);
-  worker.Release(1);
-  ps.AnswerJoined(absl::AbortedError("another epoch"));
+  worker.End(1);
+  ps.AnswerFused(absl::AbortedError("another epoch"));
   CHECK(absl::IsAborted(worker.verdicts->status()));
-  CHECK(ps.calls == Calls{"joined", "pull"});
+  CHECK(ps.calls == Calls{"fused", "pull"});
   ps.AnswerPull();
 }
 
@@ -240,8 +240,7 @@ TEST_CASE("a gradient of several messages is pushed as it comes, and the rest is
   StepEnd worker(&ps, /*chunk_bytes=*/4);
   worker.Begin(0);
   CHECK(ps.calls == Calls{"push", "push", "pull"});
-  CHECK_FALSE(worker.Release(1));
-  CHECK_FALSE(worker.calls().TakeToken().has_value());
+  CHECK_FALSE(worker.End(1));
   CHECK(ps.calls.size() == 3);
   ps.AnswerPull();
   ps.AnswerPushes(ps.Verdicts(ACCEPTED));
@@ -253,7 +252,7 @@ TEST_CASE("a gradient of one message that is larger than wanted is pushed as it 
   StepEnd worker(&ps, /*chunk_bytes=*/1024, /*most_bytes=*/7);
   worker.Begin(0);
   CHECK(ps.calls == Calls{"push", "pull"});
-  CHECK_FALSE(worker.Release(1));
+  CHECK_FALSE(worker.End(1));
   ps.AnswerPull();
   ps.AnswerPushes(ps.Verdicts(ACCEPTED));
   CHECK((*worker.verdicts)->accepted == 2);
@@ -263,16 +262,16 @@ TEST_CASE("without a pull a token comes with the verdicts, and without a token t
   NotingPs ps;
   StepEnd worker(&ps);
   worker.Begin(0, /*fetches=*/false);
-  CHECK(worker.Release(1));
+  CHECK(worker.End(1));
   CHECK_FALSE(ps.header().next().has_pull());
   CHECK(ps.header().next().dequeue_seq() == 1);
-  ps.AnswerJoined(PushPullReply{ps.Verdicts(ACCEPTED), nullptr});
-  CHECK(ps.calls == Calls{"joined"});
+  ps.AnswerFused(PushPullReply{ps.Verdicts(ACCEPTED), nullptr});
+  CHECK(ps.calls == Calls{"fused"});
 
   worker.Begin(1);
-  CHECK(worker.Release(0));
+  CHECK(worker.End(0));
   CHECK(ps.header().next().dequeue_seq() == 0);
-  ps.AnswerJoined(PushPullReply{ps.Verdicts(ACCEPTED), ps.ValuesFor(ps.header().next().pull())});
+  ps.AnswerFused(PushPullReply{ps.Verdicts(ACCEPTED), ps.ValuesFor(ps.header().next().pull())});
   CHECK(**worker.version == GlobalStep(2));
 }
 
@@ -280,81 +279,73 @@ TEST_CASE("with nothing to ask for, a push that was held is a push") {
   NotingPs ps;
   StepEnd worker(&ps);
   worker.Begin(0, /*fetches=*/false);
-  CHECK_FALSE(worker.Release(0));
+  CHECK(ps.calls.empty());
+  worker.End(0);
   CHECK(ps.calls == Calls{"push"});
   ps.AnswerPushes(ps.Verdicts(ACCEPTED));
   CHECK(worker.verdicts->ok());
-  CHECK_FALSE(worker.Release(1));
 }
 
-TEST_CASE("what comes after the release goes alone, and so does what comes without Hold") {
+TEST_CASE("a fetch before a gradient goes alone, and so does one after its end") {
   NotingPs ps;
-  JoinedCalls calls(&ps);
-  const auto nobody = [](const auto&) {};
-  PushRequest one;
-  one.add_pieces();
-  calls.Pull(PullRequest(), nobody);
-  calls.Push(one, {}, nobody);
-  CHECK_FALSE(calls.Release(DequeueSeq(1)));
-  CHECK(ps.calls == Calls{"pull", "push"});
-  calls.Hold(1);
-  calls.Push(one, {}, nobody);
-  calls.Push(one, {}, nobody);  // another one is held
-  CHECK(ps.calls == Calls{"pull", "push", "push"});
-  CHECK(calls.Release(DequeueSeq(1)));
-  calls.Pull(PullRequest(), nobody);
-  CHECK(ps.calls == Calls{"pull", "push", "push", "joined", "pull"});
-}
-
-TEST_CASE("a push that comes only after the release, from another thread, is joined all the same") {
-  NotingPs ps;
-  JoinedCalls calls(&ps);
-  const auto nobody = [](const auto&) {};
-  PushRequest one, two;
-  one.add_pieces();
-  two = one;
-  two.add_pieces();
-  calls.Hold(2);
-  calls.Pull(PullRequest(), nobody);
-  calls.Pull(PullRequest(), nobody);  // one goes along
-  CHECK(calls.Release(DequeueSeq(4)));
+  StepEnd worker(&ps);
+  worker.Fetch(0);
   CHECK(ps.calls == Calls{"pull"});
-  calls.Push(two, {}, nobody);
-  CHECK(ps.calls == Calls{"pull", "joined"});
+  ps.AnswerPull();
+  worker.Begin(0, /*fetches=*/false);
+  CHECK(ps.calls == Calls{"pull"});
+  CHECK(worker.End(1));
+  worker.Fetch(1);
+  CHECK(ps.calls == Calls{"pull", "fused", "pull"});
+  CHECK_FALSE(ps.header().next().has_pull());
+  ps.AnswerPull();
+  ps.AnswerFused(PushPullReply{ps.Verdicts(ACCEPTED), nullptr});
+  CHECK((*worker.verdicts)->accepted == 2);
+}
+
+TEST_CASE("a fetch waits while the gradient may still be one message") {
+  NotingPs ps;
+  StepEnd worker(&ps);
+  const Tensor gradient = Tensor::Zeros(DType::kUInt8, Shape({4}));
+  worker.session().BeginGradient(PushSeq(1), GlobalStep(0), 2);
+  worker.Fetch(1);
+  worker.session().Add({VariableId(1), gradient.shape(), gradient.view()});
+  CHECK(worker.session().HoldsGradient());
+  CHECK(ps.calls.empty());
+  worker.session().Add({VariableId(0), gradient.shape(), gradient.view()});
+  CHECK(ps.calls.empty());
+  CHECK(worker.End(4));
+  CHECK(ps.calls == Calls{"fused"});
   CHECK(ps.header().next().has_pull());
   CHECK(ps.header().next().dequeue_seq() == 4);
-  // Of a gradient of several messages nothing waits any longer.
-  ps.calls.clear();
-  calls.Hold(2);
-  calls.Pull(PullRequest(), nobody);
-  CHECK(calls.Release(DequeueSeq(5)));
-  CHECK(ps.calls.empty());
-  calls.Push(one, {}, nobody);
-  CHECK(ps.calls == Calls{"push", "pull"});
-  calls.Push(two, {}, nobody);
-  CHECK(ps.calls == Calls{"push", "pull", "push"});
+  ps.AnswerFused(PushPullReply{ps.Verdicts(ACCEPTED), ps.ValuesFor(ps.header().next().pull())});
+  CHECK(**worker.version == GlobalStep(1));
 }
 
 TEST_CASE("a gradient without variables holds nothing up") {
   NotingPs ps;
-  JoinedCalls calls(&ps);
-  calls.Hold(0);
-  calls.Pull(PullRequest(), [](const auto&) {});
+  StepEnd worker(&ps);
+  worker.session().BeginGradient(PushSeq(1), GlobalStep(0), 0);
+  worker.Fetch(1);
   CHECK(ps.calls == Calls{"pull"});
-  CHECK_FALSE(calls.Release(DequeueSeq(1)));
+  CHECK_FALSE(worker.End(1));
+  CHECK((*worker.verdicts)->accepted == 0);
+  CHECK_FALSE(worker.has_token());
+  ps.AnswerPull();
 }
 
-TEST_CASE("Cancel sends what is held after it, so that it is answered") {
+TEST_CASE("Cancel ends what is held") {
   NotingPs ps;
   StepEnd worker(&ps);
-  worker.Begin(0, /*fetches=*/false);
-  worker.calls().Cancel();
-  CHECK(ps.calls == Calls{"cancel", "push"});
-  ps.AnswerPushes(absl::CancelledError("calls were cancelled"));
+  worker.Begin(0);
+  worker.session().Cancel();
+  CHECK(ps.calls == Calls{"cancel"});
+  CHECK(absl::IsCancelled(worker.version->status()));
+  worker.End(1);
   CHECK(absl::IsCancelled(worker.verdicts->status()));
 }
 
-TEST_CASE("over a ps that joins nothing each call is made alone") {
+TEST_CASE("over a ps that fuses nothing each call is made alone") {
   FakePsData ps;
   Calls calls;
   ps.on_push = [&](const PushRequest& header, const std::string&) {
@@ -370,11 +361,11 @@ TEST_CASE("over a ps that joins nothing each call is made alone") {
   };
   StepEnd worker(&ps);
   worker.Begin(0);
-  CHECK(worker.Release(1));
+  CHECK(worker.End(1));
   CHECK(calls == Calls{"push", "pull"});
   CHECK((*worker.verdicts)->accepted == 2);
   CHECK(**worker.version == GlobalStep(1));
-  CHECK_FALSE(worker.calls().TakeToken().has_value());
+  CHECK_FALSE(worker.has_token());
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
-// Pusher and puller over a ps that loses requests and replies.
+// A session over a ps that loses requests and replies.
+#include "common/client/shard_session.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -6,9 +8,8 @@
 #include <random>
 
 #include "absl/synchronization/notification.h"
-#include "common/client/gradient_pusher.h"
-#include "common/client/variable_puller.h"
 #include "tests/support/fake_ps_data.h"
+#include "tests/support/thread_timer.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +26,10 @@ std::vector<Tensor> RandomTensors(const std::vector<int64_t>& sizes, uint64_t se
 
 std::string BytesOf(const Tensor& tensor) {
   return std::string(static_cast<const char*>(tensor.data()), tensor.num_bytes());
+}
+
+GradientTensor Dense(size_t variable, const Tensor& gradient) {
+  return {VariableId(static_cast<uint32_t>(variable)), gradient.shape(), gradient.view()};
 }
 
 // Keeps what was pushed, chunk by chunk, and judges a variable when it is whole.
@@ -76,21 +81,21 @@ TEST_CASE("Every byte of a gradient arrives though requests and replies are lost
     if (fate == 2) return absl::DeadlineExceededError("reply lost");
     return reply;
   };
-  PusherOptions options;
+  SessionOptions options;
   options.identity.set_worker(2);
-  options.chunk_bytes = 512;
+  options.push_chunk_bytes = 512;
   options.bucket_bytes = 100;
   const std::vector<Tensor> gradients = RandomTensors(kSizes, 1);
   absl::StatusOr<PushSummary> summary;
   absl::Notification over;
-  GradientPusher pusher(&ps, options);
-  pusher.Start(PushSeq(5), GlobalStep(3), static_cast<int>(gradients.size()),
-               [&](absl::StatusOr<PushSummary> result) {
-                 summary = std::move(result);
-                 over.Notify();
-               });
-  for (size_t i = 0; i < gradients.size(); ++i)
-    pusher.Add(VariableId(static_cast<uint32_t>(i)), gradients[i].view());
+  ThreadTimer timer;
+  ShardSession session(options, &ps, &timer);
+  session.BeginGradient(PushSeq(5), GlobalStep(3), static_cast<int>(gradients.size()));
+  for (size_t i = 0; i < gradients.size(); ++i) session.Add(Dense(i, gradients[i]));
+  session.EndStep(DequeueSeq(), [&](absl::StatusOr<PushSummary> result) {
+    summary = std::move(result);
+    over.Notify();
+  });
   over.WaitForNotification();
   REQUIRE(summary.ok());
   CHECK(summary->accepted == gradients.size());
@@ -117,17 +122,23 @@ TEST_CASE("A sparse gradient arrives as indices and values, with the shape of it
     reply.add_outcomes()->set_verdict(arrived.size() == 1200 ? ACCEPTED : PENDING);
     return reply;
   };
-  PusherOptions options;
-  options.chunk_bytes = 300;
+  SessionOptions options;
+  options.push_chunk_bytes = 300;
   options.bucket_bytes = 100;
-  GradientPusher pusher(&ps, options);
+  ThreadTimer timer;
+  ShardSession session(options, &ps, &timer);
   absl::Notification over;
   absl::StatusOr<PushSummary> summary;
-  pusher.Start(PushSeq(1), GlobalStep(0), 1, [&](absl::StatusOr<PushSummary> result) {
+  session.BeginGradient(PushSeq(1), GlobalStep(0), 1);
+  session.Add({.id = VariableId(0),
+               .shape = Shape({5000, 1}),
+               .values = slices,
+               .is_sparse = true,
+               .indices = indices});
+  session.EndStep(DequeueSeq(), [&](absl::StatusOr<PushSummary> result) {
     summary = std::move(result);
     over.Notify();
   });
-  pusher.AddRows(VariableId(0), Shape({5000, 1}), {indices, slices});
   over.WaitForNotification();
   REQUIRE(summary.ok());
   CHECK(summary->accepted == 1);
@@ -135,7 +146,7 @@ TEST_CASE("A sparse gradient arrives as indices and values, with the shape of it
         std::string(reinterpret_cast<const char*>(indices.data()), 800) + BytesOf(values));
 }
 
-TEST_CASE("A pusher sends one gradient after another, also from within the callback") {
+TEST_CASE("A session sends one gradient after another, also from within the callback") {
   FakePsData ps;
   int pushes = 0;
   ps.on_push = [&](const PushRequest& header, const std::string&) -> absl::StatusOr<PushReply> {
@@ -144,15 +155,17 @@ TEST_CASE("A pusher sends one gradient after another, also from within the callb
     for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(STALE);
     return reply;
   };
-  GradientPusher pusher(&ps, {});
+  ThreadTimer timer;
+  ShardSession session({}, &ps, &timer);
   const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({4}));
   uint32_t stale = 0;
   std::function<void(uint64_t)> push = [&](uint64_t seq) {
-    pusher.Start(PushSeq(seq), GlobalStep(0), 1, [&, seq](absl::StatusOr<PushSummary> summary) {
+    session.BeginGradient(PushSeq(seq), GlobalStep(0), 1);
+    session.Add(Dense(0, gradient));
+    session.EndStep(DequeueSeq(), [&, seq](absl::StatusOr<PushSummary> summary) {
       stale += summary->stale;
       if (seq < 50) push(seq + 1);
     });
-    pusher.Add(VariableId(0), gradient.view());
   };
   push(1);
   CHECK(stale == 50);
@@ -161,24 +174,48 @@ TEST_CASE("A pusher sends one gradient after another, also from within the callb
 
 TEST_CASE("A gradient of no variables is done at once") {
   FakePsData ps;
-  GradientPusher pusher(&ps, {});
+  ThreadTimer timer;
+  ShardSession session({}, &ps, &timer);
   bool called = false;
-  pusher.Start(PushSeq(1), GlobalStep(0), 0, [&](absl::StatusOr<PushSummary> summary) {
+  session.BeginGradient(PushSeq(1), GlobalStep(0), 0);
+  session.EndStep(DequeueSeq(), [&](absl::StatusOr<PushSummary> summary) {
     called = true;
     CHECK(summary.ok());
   });
   CHECK(called);
 }
 
-TEST_CASE("A pusher that goes while a gradient is incomplete says so") {
+TEST_CASE("A session that is cancelled, or goes, between two attempts says so") {
   FakePsData ps;
-  absl::Status status;
-  {
-    GradientPusher pusher(&ps, {});
-    pusher.Start(PushSeq(1), GlobalStep(0), 2,
-                 [&](absl::StatusOr<PushSummary> summary) { status = summary.status(); });
+  ps.on_push = [](const PushRequest&, const std::string&) {
+    return absl::UnavailableError("gone");
+  };
+  ps.on_pull = [](const PullRequest&) { return absl::UnavailableError("gone"); };
+  ps.on_dequeue = [](const DequeueTokenRequest&) { return absl::UnavailableError("gone"); };
+  const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({4}));
+  Tensor value = Tensor::Zeros(DType::kFloat32, Shape({4}));
+  for (const bool is_cancelled : {false, true}) {
+    std::vector<absl::Status> told;
+    {
+      ThreadTimer timer;
+      const ManualClock stopped;
+      ShardSession session({}, &ps, &timer, &stopped);
+      session.SetTargets({{VariableId(0), value.view()}});
+      session.BeginGradient(PushSeq(1), GlobalStep(0), 1);
+      session.Add(Dense(0, gradient));
+      session.EndStep(DequeueSeq(), [&](absl::StatusOr<PushSummary> summary) {
+        told.push_back(summary.status());
+      });
+      session.Fetch(GlobalStep(1), FetchKind::kPresent,
+                    [&](absl::StatusOr<GlobalStep> version) { told.push_back(version.status()); });
+      session.DequeueToken(DequeueSeq(1), [&](absl::StatusOr<DequeueTokenReply> token) {
+        told.push_back(token.status());
+      });
+      if (is_cancelled) session.Cancel();
+    }
+    REQUIRE(told.size() == 3);
+    for (const absl::Status& status : told) CHECK(absl::IsCancelled(status));
   }
-  CHECK(absl::IsCancelled(status));
 }
 
 // Answers pulls from `values`, all of `version`.
@@ -201,14 +238,16 @@ struct Fetched {
 
 Fetched Fetch(PsData* ps, GlobalStep version) {
   Fetched fetched{.values = RandomTensors(kSizes, 99)};
-  std::vector<PullTarget> targets;
+  std::vector<FetchTarget> targets;
   for (size_t i = 0; i < fetched.values.size(); ++i)
     targets.push_back({VariableId(static_cast<uint32_t>(i)), fetched.values[i].view()});
-  PullerOptions options;
-  options.chunk_bytes = 700;
-  VariablePuller puller(ps, options, targets);
+  SessionOptions options;
+  options.fetch_chunk_bytes = 700;
+  ThreadTimer timer;
+  ShardSession session(options, ps, &timer);
+  session.SetTargets(std::move(targets));
   absl::Notification over;
-  puller.Fetch(version, [&](absl::StatusOr<GlobalStep> got) {
+  session.Fetch(version, FetchKind::kPresent, [&](absl::StatusOr<GlobalStep> got) {
     fetched.version = std::move(got);
     over.Notify();
   });
@@ -279,18 +318,20 @@ TEST_CASE("Rows are fetched alone, other ones each time, and chunk by chunk") {
     for (const PullPiece& piece : request.pieces()) rows_asked_for += piece.rows_size();
     return ServeRows(request.version(), request);
   };
-  PullerOptions options;
-  options.chunk_bytes = 110;  // ten rows with their indices
-  VariablePuller puller(&ps, options, {{VariableId(4), {DType::kUInt8, Shape({0, 3}), nullptr}}});
+  SessionOptions options;
+  options.fetch_chunk_bytes = 110;  // ten rows with their indices
+  ThreadTimer timer;
+  ShardSession session(options, &ps, &timer);
+  session.SetTargets({{VariableId(4), {DType::kUInt8, Shape({0, 3}), nullptr}}});
   for (const std::vector<int64_t>& rows :
        {std::vector<int64_t>{5}, {}, {999, 0, 999, 7}, std::vector<int64_t>(25, 17)}) {
     Tensor values(DType::kUInt8, Shape({static_cast<int64_t>(rows.size()), 3}));
-    puller.SetTarget(0, values.view(), rows);
+    session.SetTarget(0, values.view(), rows);
     requests = 0;
     rows_asked_for = 0;
     absl::Notification over;
     absl::StatusOr<GlobalStep> version;
-    puller.Fetch(GlobalStep(6), [&](absl::StatusOr<GlobalStep> got) {
+    session.Fetch(GlobalStep(6), FetchKind::kPresent, [&](absl::StatusOr<GlobalStep> got) {
       version = std::move(got);
       over.Notify();
     });
@@ -315,9 +356,12 @@ TEST_CASE("Fewer rows than were asked for are refused") {
   };
   const std::vector<int64_t> rows = {1, 2};
   Tensor values(DType::kUInt8, Shape({2, 3}));
-  VariablePuller puller(&ps, {}, {{VariableId(4), values.view(), rows}});
+  ThreadTimer timer;
+  ShardSession session({}, &ps, &timer);
+  session.SetTargets({{VariableId(4), values.view(), rows}});
   absl::Status status;
-  puller.Fetch(GlobalStep(1), [&](absl::StatusOr<GlobalStep> got) { status = got.status(); });
+  session.Fetch(GlobalStep(1), FetchKind::kPresent,
+                [&](absl::StatusOr<GlobalStep> got) { status = got.status(); });
   CHECK_FALSE(status.ok());
 }
 

@@ -10,13 +10,13 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/retry_policy.h"
-#include "common/client/variable_puller.h"
+#include "common/client/session_types.h"
 
 namespace lockstep {
 
 // Thread-compatible. Times are of one monotonic clock. One fetch after another allocates nothing
 // once the largest has been made.
-class PullPlan {
+class FetchPlan {
  public:
   // What is to be fetched of a target: bytes, or elements or rows that are never cut.
   struct Extent {
@@ -38,12 +38,12 @@ class PullPlan {
     bool is_narrow;  // of all its targets
   };
 
-  explicit PullPlan(const PullerOptions& options)
+  explicit FetchPlan(const SessionOptions& options)
       : options_(options), retry_(CallKind::kParked, {.patience = options.patience}) {}
 
   // Not before the last fetch was over. `targets` in their order; of one without units nothing is
   // fetched.
-  void Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead);
+  void Start(GlobalStep version, std::span<const Extent> targets, FetchKind kind);
   // Of the fetch that was started.
   size_t num_requests() const { return num_requests_; }
   const std::vector<Piece>& pieces(size_t request) const { return requests_[request].pieces; }
@@ -52,6 +52,10 @@ class PullPlan {
   // The values of `version` are in the targets of the request.
   void OnReply(size_t request, GlobalStep version);
   void OnError(size_t request, const absl::Status& error, absl::Duration now);
+  // It was not answered, for no reason that says anything about the ps: sent again at once.
+  void OnUnanswered(size_t request);
+  // Sends nothing more: the result is CANCELLED.
+  void Cancel() { fatal_.Update(absl::CancelledError("the fetch was cancelled")); }
   // The ps wrote over the values, in its own memory, while they were being read.
   void OnOverwritten(size_t request);
 
@@ -77,7 +81,7 @@ class PullPlan {
   // Its index.
   size_t AddRequest(const Extent& first);
 
-  const PullerOptions options_;
+  const SessionOptions options_;
   std::vector<Request> requests_;  // the first num_requests_ are of this fetch
   size_t num_requests_ = 0;
   int window_ = 0;

@@ -1,4 +1,4 @@
-#include "common/client/pull_plan.h"
+#include "common/client/fetch_plan.h"
 
 #include <algorithm>
 #include <array>
@@ -22,21 +22,21 @@ struct OpenRequest {
 
 }  // namespace
 
-void PullPlan::Start(GlobalStep version, std::span<const Extent> targets, PullAhead ahead) {
+void FetchPlan::Start(GlobalStep version, std::span<const Extent> targets, FetchKind kind) {
   Cut(targets);
-  window_ = ahead == PullAhead::kWindow ? options_.window : static_cast<int>(num_requests_);
+  window_ = kind == FetchKind::kPresent ? options_.window : static_cast<int>(num_requests_);
   version_ = version;
   filled_ = 0;
   fatal_ = absl::OkStatus();
   retry_.OnSuccess();
 }
 
-uint64_t PullPlan::MostBytes(const Extent& extent) const {
+uint64_t FetchPlan::MostBytes(const Extent& extent) const {
   if (extent.stays) return std::numeric_limits<uint64_t>::max();
-  return extent.may_be_in_memory ? options_.in_memory_chunk_bytes : options_.chunk_bytes;
+  return extent.may_be_in_memory ? options_.shared_chunk_bytes : options_.fetch_chunk_bytes;
 }
 
-void PullPlan::Cut(std::span<const Extent> targets) {
+void FetchPlan::Cut(std::span<const Extent> targets) {
   num_requests_ = 0;
   // To which more can be added: variables of each kind take turns in a model.
   std::array<OpenRequest, 3> open;
@@ -58,7 +58,7 @@ void PullPlan::Cut(std::span<const Extent> targets) {
   }
 }
 
-size_t PullPlan::AddRequest(const Extent& first) {
+size_t FetchPlan::AddRequest(const Extent& first) {
   if (num_requests_ == requests_.size()) requests_.emplace_back();
   Request& request = requests_[num_requests_];
   request.pieces.clear();
@@ -69,25 +69,25 @@ size_t PullPlan::AddRequest(const Extent& first) {
   return num_requests_++;
 }
 
-std::optional<PullPlan::Outgoing> PullPlan::Next(absl::Duration now) {
+std::optional<FetchPlan::Outgoing> FetchPlan::Next(absl::Duration now) {
   if (!fatal_.ok() || in_flight_ >= window_ || now < retry_.not_before()) return std::nullopt;
   for (size_t i = 0; i < num_requests_; ++i) {
     Request& request = requests_[i];
     if (request.state != State::kReady) continue;
     request.state = State::kInFlight;
-    request.version = options_.newest ? kNewest : version_;
+    request.version = options_.asynchronous ? kNewest : version_;
     ++in_flight_;
     return Outgoing{i, request.version, request.in_memory, request.is_narrow};
   }
   return std::nullopt;
 }
 
-void PullPlan::OnReply(size_t index, GlobalStep version) {
+void FetchPlan::OnReply(size_t index, GlobalStep version) {
   Request& request = requests_[index];
   --in_flight_;
   retry_.OnSuccess();
   request.state = State::kReady;
-  if (options_.newest) {
+  if (options_.asynchronous) {
     version_ = filled_ == 0 ? version : std::min(version_, version);
     request.state = State::kFilled;
     ++filled_;
@@ -110,7 +110,7 @@ void PullPlan::OnReply(size_t index, GlobalStep version) {
   ++filled_;
 }
 
-void PullPlan::OnError(size_t index, const absl::Status& error, absl::Duration now) {
+void FetchPlan::OnError(size_t index, const absl::Status& error, absl::Duration now) {
   --in_flight_;
   requests_[index].state = State::kReady;
   // Parked until the version exists: a deadline says nothing. A ps that hangs ends as UNAVAILABLE,
@@ -118,7 +118,12 @@ void PullPlan::OnError(size_t index, const absl::Status& error, absl::Duration n
   if (!retry_.OnFailure(error, now).has_value()) fatal_.Update(retry_.GivenUp(error));
 }
 
-void PullPlan::OnOverwritten(size_t index) {
+void FetchPlan::OnUnanswered(size_t index) {
+  --in_flight_;
+  requests_[index].state = State::kReady;
+}
+
+void FetchPlan::OnOverwritten(size_t index) {
   Request& request = requests_[index];
   --in_flight_;
   retry_.OnSuccess();
@@ -126,14 +131,14 @@ void PullPlan::OnOverwritten(size_t index) {
   if (++request.overwritten >= kMaxOverwritten) request.in_memory = false;
 }
 
-std::optional<absl::Duration> PullPlan::WakeAt() const {
+std::optional<absl::Duration> FetchPlan::WakeAt() const {
   if (!fatal_.ok() || in_flight_ >= window_) return std::nullopt;
   for (size_t i = 0; i < num_requests_; ++i)
     if (requests_[i].state == State::kReady) return retry_.not_before();
   return std::nullopt;
 }
 
-std::optional<absl::StatusOr<GlobalStep>> PullPlan::Result() const {
+std::optional<absl::StatusOr<GlobalStep>> FetchPlan::Result() const {
   if (in_flight_ > 0) return std::nullopt;
   if (!fatal_.ok()) return fatal_;
   if (filled_ < num_requests_) return std::nullopt;
