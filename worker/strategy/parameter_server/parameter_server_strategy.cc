@@ -120,7 +120,8 @@ void ParameterServerStrategy::TellOutcome(absl::StatusOr<StepOutcome> outcome) {
 }
 
 absl::Status ParameterServerStrategy::CheckToken(const DequeueTokenReply& token) const {
-  const int64_t first = options_.first_step.value();
+  // A queue still has tokens of steps before the one at which this worker began.
+  const int64_t first = options_.shards.token_per_replica ? options_.first_step.value() : 0;
   if (token.step() >= first && token.step() <= options_.max_steps) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(options_.shards.shard_names[kStepShard],
                                           ": token of step ", token.step(), ", expected ", first,
