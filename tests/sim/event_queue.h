@@ -9,16 +9,17 @@
 
 #include "absl/functional/any_invocable.h"
 #include "common/base/clock.h"
+#include "common/base/timer.h"
 
 namespace lockstep::sim {
 
-class EventQueue final : public Clock {
+class EventQueue final : public Clock, public Timer {
  public:
   absl::Duration Monotonic() const override { return now_; }
   absl::Time Wall() const override { return absl::UnixEpoch() + now_; }
 
   // Events of the same time happen in the order in which they were planned.
-  void After(absl::Duration delay, absl::AnyInvocable<void()> event);
+  void After(absl::Duration delay, absl::AnyInvocable<void()> event) override;
 
   // Lets events happen until `done` holds. False: nothing is left to happen, or `limit` (simulated)
   // is over.

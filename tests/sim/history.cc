@@ -82,10 +82,9 @@ class RecordedData final : public PsData {
     for (auto& part : parts) targets.push_back(std::as_writable_bytes(std::span(part)));
     if (!values.CopyTo(targets).ok()) return;
     for (int i = 0; i < values.header().pieces_size(); ++i) {
-      const uint32_t variable = values.header().pieces(i).variable();
-      if (!pulled_.insert({values.header().version(), variable}).second) continue;
-      history_->pulled.push_back(
-          {GlobalStep(values.header().version()), variable, std::move(parts[i])});
+      const PullPiece& piece = values.header().pieces(i);
+      history_->pulled.push_back({GlobalStep(values.header().version()), piece.variable(),
+                                  piece.offset() / sizeof(float), std::move(parts[i])});
     }
   }
   void Note(const DequeueTokenRequest& request, const DequeueTokenReply& reply) {
@@ -99,7 +98,6 @@ class RecordedData final : public PsData {
   PsData* const ps_;
   History* const history_;
   std::set<std::tuple<uint32_t, uint64_t, uint64_t>> judged_;
-  std::set<std::pair<int64_t, uint32_t>> pulled_;
   std::set<std::pair<uint64_t, uint64_t>> tokens_;
 };
 

@@ -27,17 +27,18 @@ struct HandedOut {
   GlobalStep step;
 };
 
-// Values of a variable that a worker was given.
+// Values of a variable that a ps sent, or that a tower was given.
 struct Pulled {
   GlobalStep version;
   uint32_t variable = 0;
+  size_t first = 0;  // element
   std::vector<float> values;
 };
 
 struct History {
   std::vector<Judged> judged;
   std::vector<HandedOut> tokens;  // those that say "done" are left out
-  std::vector<Pulled> pulled;     // each version of a variable once
+  std::vector<Pulled> pulled;
 
   // Tokens of that step.
   int TokensOf(GlobalStep step) const;

@@ -93,7 +93,10 @@ void CheckPulled(const SimCluster& cluster, uint32_t variable,
   for (const Pulled& pulled : cluster.history().pulled) {
     if (pulled.variable != variable) continue;
     const auto version = static_cast<size_t>(pulled.version.value());
-    violations->AddUnless(version < versions.size() && pulled.values == versions[version],
+    const bool exists = version < versions.size() &&
+                        pulled.first + pulled.values.size() <= versions[version].size();
+    violations->AddUnless(exists && std::equal(pulled.values.begin(), pulled.values.end(),
+                                               versions[version].begin() + pulled.first),
                           "variable ", variable, " in version ", version,
                           " is not what its gradients make");
   }
@@ -123,9 +126,9 @@ std::vector<std::string> BrokenAsynchronousLaws(const SimCluster& cluster) {
                            "variable ", variable, " took a gradient of staleness ", staleness);
       std::vector<float> values = versions.back();
       for (size_t i = 0; i < elements; ++i) {
-        values[i] -=
-            GradientOf(push.worker, push.push_seq, push.stamp, variable, static_cast<int64_t>(i)) *
-            kLearningRate;
+        values[i] -= GradientOf(push.worker, push.push_seq, GlobalStep(), variable,
+                                static_cast<int64_t>(i)) *
+                     kLearningRate;
       }
       versions.push_back(std::move(values));
     }

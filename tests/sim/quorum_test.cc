@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/exit_code.h"
 #include "common/log/log.h"
 #include "tests/sim/laws.h"
@@ -241,7 +242,8 @@ TEST_CASE("tensorflow#20342: a queue loses stamps with those who leave, and the 
   const std::string text = waiting.status().waiting_for();
   CHECK_THAT(text, Contains("; the step needs 60 gradients of each variable, at most "));
   // It names eight of those that keep it waiting, and none that merely waits.
-  CHECK_THAT(text, Contains("worker 8 (worker:9) is out of data since step "));
+  CHECK(std::vector<std::string>(absl::StrSplit(text, " is out of data since step ")).size() ==
+        1 + 8);
   CHECK_THAT(text, !Contains(" computes step "));
   const GlobalStep stuck = waiting.global_step();
   CHECK_FALSE(waiting.RunUntil([&] { return waiting.end().has_value(); }, absl::Minutes(5)));

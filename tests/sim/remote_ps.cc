@@ -1,6 +1,7 @@
 #include "tests/sim/remote_ps.h"
 
-#include <cstring>
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,7 @@ class RemoteControl final : public PsControl {
 class RemoteData final : public PsData {
  public:
   RemoteData(PsData* ps, Network* network) : ps_(ps), network_(network) {}
+  ~RemoteData() override { RemoteData::Cancel(); }
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Done<PushReply> done) override {
@@ -55,18 +57,34 @@ class RemoteData final : public PsData {
         [ps = ps_, request](Done<std::unique_ptr<PulledValues>> answer) {
           ps->Pull(request, std::move(answer));
         },
-        std::move(done));
+        InFlight(std::move(done)));
   }
   void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
     network_->Call<DequeueTokenReply>(
         [ps = ps_, request](Done<DequeueTokenReply> answer) {
           ps->DequeueToken(request, std::move(answer));
         },
-        std::move(done));
+        InFlight(std::move(done)));
   }
-  void Cancel() override {}
+  void Cancel() override {
+    for (const auto& [number, cancel] : std::exchange(in_flight_, {})) cancel();
+  }
 
  private:
+  // `done` for an answer, or CANCELLED before that. An answer that comes later is nobody's.
+  template <typename Reply>
+  Done<Reply> InFlight(Done<Reply> done) {
+    auto kept = std::make_shared<Done<Reply>>(std::move(done));
+    in_flight_[++calls_] = [kept] {
+      std::exchange(*kept, nullptr)(absl::CancelledError("calls were cancelled"));
+    };
+    return [this, kept, number = calls_](absl::StatusOr<Reply> reply) {
+      if (*kept == nullptr) return;
+      in_flight_.erase(number);
+      std::exchange(*kept, nullptr)(std::move(reply));
+    };
+  }
+
   template <typename Reply>
   void Send(void (PsData::*method)(const PushRequest&, std::vector<std::span<const std::byte>>,
                                    Done<Reply>),
@@ -80,11 +98,13 @@ class RemoteData final : public PsData {
           (ps->*method)(header, {std::span(*bytes)},
                         [bytes, answer](absl::StatusOr<Reply> reply) { answer(std::move(reply)); });
         },
-        std::move(done));
+        InFlight(std::move(done)));
   }
 
   PsData* const ps_;
   Network* const network_;
+  uint64_t calls_ = 0;
+  std::map<uint64_t, std::function<void()>> in_flight_;
 };
 
 }  // namespace

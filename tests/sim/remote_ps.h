@@ -11,6 +11,7 @@ namespace lockstep::sim {
 
 // What is pointed to outlives them, and so do the calls in flight.
 std::unique_ptr<PsControl> MakeRemoteControl(PsControl* ps, Network* network);
+// Of one worker process. Cancel ends what is in flight before it returns; the ps still gets it.
 std::unique_ptr<PsData> MakeRemoteData(PsData* ps, Network* network);
 
 }  // namespace lockstep::sim

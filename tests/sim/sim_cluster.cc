@@ -74,8 +74,7 @@ SimCluster::SimCluster(const SimOptions& options)
     controls.push_back(local_controls_[i].get());
     local_data_.push_back(MakeInProcessData(shards_[i].get()));
     recorded_data_.push_back(MakeRecorded(local_data_[i].get(), &history_));
-    data_.push_back(MakeRemoteData(recorded_data_[i].get(), &network_));
-    data.push_back(data_[i].get());
+    data.push_back(recorded_data_[i].get());
   }
   chief_.emplace(PlanOf(options), std::move(controls), &network_, &events_);
   for (uint32_t i = 0; i < options.workers; ++i) {
@@ -86,12 +85,14 @@ SimCluster::SimCluster(const SimOptions& options)
                             .same_every_time = options.same_every_time};
     if (i < options.short_of_data) worker.batches = options.batches;
     workers_.push_back(std::make_shared<SimWorker>(std::move(worker), data, &*chief_, &network_,
-                                                   &events_, &random_));
+                                                   &events_, &random_, &history_));
   }
 }
 
 SimCluster::~SimCluster() {
   for (const auto& worker : workers_) worker->Kill();
+  // What they trained with goes in events of its own.
+  events_.RunUntil([] { return false; }, absl::ZeroDuration());
   local_controls_.clear();
   local_data_.clear();
   for (const auto& shard : shards_) shard->Stop();

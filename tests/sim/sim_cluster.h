@@ -95,7 +95,7 @@ class SimCluster {
   History history_;
   std::vector<std::unique_ptr<ps::Shard>> shards_;
   std::vector<std::unique_ptr<PsControl>> local_controls_;
-  std::vector<std::unique_ptr<PsData>> local_data_, recorded_data_, data_;
+  std::vector<std::unique_ptr<PsData>> local_data_, recorded_data_;
   std::optional<SimChiefs> chief_;
   std::vector<std::shared_ptr<SimWorker>> workers_;
 };

@@ -2,9 +2,13 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/base/philox.h"
 #include "common/base/version.h"
+#include "tests/sim/remote_ps.h"
+#include "worker/strategy/parameter_server/asynchronous_strategy.h"
+#include "worker/strategy/parameter_server/parameter_server_strategy.h"
 
 namespace lockstep::sim {
 namespace {
@@ -22,13 +26,14 @@ float GradientOf(WorkerIndex worker, PushSeq push_seq, GlobalStep stamp, uint32_
 }
 
 SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
-                     Network* network, EventQueue* events, Random* random)
+                     Network* network, EventQueue* events, Random* random, History* history)
     : options_(std::move(options)),
       shards_(std::move(shards)),
       chief_(chief),
       network_(network),
       events_(events),
-      random_(random) {}
+      random_(random),
+      history_(history) {}
 
 template <typename T>
 Done<T> SimWorker::Mine(std::function<void(absl::StatusOr<T>)> step) {
@@ -44,26 +49,25 @@ void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
   });
 }
 
-WorkerIdentity SimWorker::Identity() const {
-  WorkerIdentity identity;
-  identity.set_job(job_.job_id());
-  identity.set_epoch(job_.epoch());
-  identity.set_worker(options_.index.value());
-  identity.set_incarnation(incarnation_);
-  return identity;
-}
-
 void SimWorker::Start() {
-  ++life_;
+  Kill();
   incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
   end_.reset();
-  done_ = false;
   out_of_data_ = false;
-  push_seq_ = PushSeq();
-  dequeue_seq_ = DequeueSeq();
-  token_.reset();
-  ahead_.assign(shards_.size(), GlobalStep(-1));
+  pushes_ = 0;
   Register();
+}
+
+void SimWorker::Kill() {
+  ++life_;
+  DropTraining();
+}
+
+void SimWorker::DropTraining() {
+  if (training_ == nullptr) return;
+  // The worker may be in one of its callbacks.
+  events_->After(absl::ZeroDuration(),
+                 [training = std::exchange(training_, nullptr)]() mutable { training.reset(); });
 }
 
 void SimWorker::End(absl::Status status) {
@@ -104,8 +108,9 @@ void SimWorker::Register() {
           job_ = *std::move(reply);
           local_step_ = GlobalStep(job_.start_step());
           starts_.push_back(local_step_);
+          MakeTraining();
           Beat();
-          PullAll();
+          BeginStep(local_step_);
         }
       }));
 }
@@ -149,136 +154,100 @@ void SimWorker::Beat() {
       }));
 }
 
-void SimWorker::PullAll() {
-  if (push_seq_.value() >= options_.batches) return EndOfData();
-  pending_ = shards_.size();
-  stamps_.assign(shards_.size(), local_step_);
-  overtaken_ = false;
-  for (size_t shard = 0; shard < shards_.size(); ++shard) Pull(shard);
-}
-
-PullRequest SimWorker::PullOf(size_t shard, GlobalStep version) const {
-  PullRequest request;
-  *request.mutable_worker() = Identity();
-  request.set_version(version.value());
-  for (const VariableSpec& spec : job_.placement().variables()) {
-    if (spec.shard() == shard && spec.trainable()) request.add_pieces()->set_variable(spec.id());
+void SimWorker::MakeTraining() {
+  const SyncDef& sync = job_.job().sync();
+  worker::ShardGroupOptions options;
+  WorkerIdentity* const identity = &options.session.identity;
+  identity->set_job(job_.job_id());
+  identity->set_epoch(job_.epoch());
+  identity->set_worker(options_.index.value());
+  identity->set_incarnation(incarnation_);
+  options.session.asynchronous = sync.has_asynchronous();
+  options.session.patience = absl::InfiniteDuration();
+  options.token_per_replica = !sync.has_asynchronous() && sync.token_policy() == PER_REPLICA;
+  options.shard_names.assign(shards_.size(), "ps");
+  if (!sync.has_asynchronous() && random_->Chance(0.5)) {
+    // In several messages, and in chunks.
+    options.session.push_chunk_bytes = options.session.fetch_chunk_bytes =
+        static_cast<size_t>(random_->Between(4, 16));
+    options.session.bucket_bytes = static_cast<size_t>(random_->Between(0, 8));
   }
-  return request;
-}
-
-void SimWorker::Pull(size_t shard) {
-  const PullRequest request = PullOf(shard, local_step_);
-  if (request.pieces_size() == 0 || ahead_[shard] == local_step_) {
-    if (--pending_ == 0) Compute();
-    return;
+  training_ = std::make_shared<Training>();
+  training_->layout = *worker::VariableLayout::Create(job_.placement());
+  training_->no_rows.resize(training_->layout.variables().size());
+  std::vector<PsData*> shards;
+  for (PsData* shard : shards_) {
+    training_->shards.push_back(MakeRemoteData(shard, network_));
+    shards.push_back(training_->shards.back().get());
   }
-  shards_[shard]->Pull(request,
-                       Mine<std::unique_ptr<PulledValues>>(
-                           [this, shard](absl::StatusOr<std::unique_ptr<PulledValues>> values) {
-                             if (!values.ok()) {
-                               if (MayRepeat(values.status()))
-                                 Later(kRetryPause, [this, shard] { Pull(shard); });
-                               return;
-                             }
-                             const GlobalStep version((*values)->header().version());
-                             if (asynchronous()) stamps_[shard] = version;
-                             overtaken_ |= !asynchronous() && version > local_step_;
-                             if (--pending_ == 0) Compute();
-                           }));
-}
-
-void SimWorker::Compute() {
-  if (overtaken_) return AskForToken();
-  Later(random_->Between(options_.least_compute, options_.most_compute), [this] {
-    push_seq_ = push_seq_.next();
-    pending_ = shards_.size();
-    for (size_t shard = 0; shard < shards_.size(); ++shard) Push(shard);
-  });
-}
-
-void SimWorker::Push(size_t shard) {
-  PushRequest request;
-  *request.mutable_worker() = Identity();
-  request.set_push_seq(push_seq_.value());
-  request.set_local_step(stamps_[shard].value());
-  std::vector<float> payload;
-  const PushSeq seed = options_.same_every_time ? PushSeq() : push_seq_;
-  for (const VariableSpec& spec : job_.placement().variables()) {
-    if (spec.shard() != shard) continue;
-    PushPiece* piece = request.add_pieces();
-    piece->set_variable(spec.id());
-    piece->set_dtype(FLOAT32);
-    piece->add_dims(spec.dims(0));
-    piece->set_size(static_cast<uint64_t>(spec.dims(0)) * sizeof(float));
-    for (int64_t i = 0; i < spec.dims(0); ++i)
-      payload.push_back(GradientOf(options_.index, seed, stamps_[shard], spec.id(), i));
+  const worker::ShardGroupResources resources{.shards = shards, .timer = events_, .clock = events_};
+  const std::vector<int64_t> most_rows(training_->layout.variables().size());
+  if (sync.has_asynchronous()) {
+    training_->strategy = *worker::AsynchronousStrategy::Create(
+        options, training_->layout, resources, most_rows, /*memory=*/nullptr);
+  } else {
+    training_->strategy = *worker::ParameterServerStrategy::Create(
+        {.shards = options, .first_step = GlobalStep(job_.start_step())}, training_->layout,
+        resources, most_rows, /*memory=*/nullptr);
   }
-  if (request.pieces_size() == 0) {
-    if (--pending_ == 0) Pushed();
-    return;
-  }
-  if (joins() && random_->Chance(0.5)) return PushForNext(shard, std::move(request), payload);
-  shards_[shard]->Push(request, {std::as_bytes(std::span(payload))},
-                       Mine<PushReply>([this, shard](const absl::StatusOr<PushReply>& reply) {
-                         AnswerPush(shard, reply);
-                       }));
 }
 
-void SimWorker::PushForNext(size_t shard, PushRequest request, const std::vector<float>& payload) {
-  NextRequest* const next = request.mutable_next();
-  if (shard == kStepShard) next->set_dequeue_seq(dequeue_seq_.next().value());
-  *next->mutable_pull() = PullOf(shard, local_step_.next());
-  next->mutable_pull()->clear_worker();
-  if (next->pull().pieces_size() == 0) next->clear_pull();
-  shards_[shard]->PushPull(
-      request, {std::as_bytes(std::span(payload))},
-      Mine<PushPullReply>([this, shard](const absl::StatusOr<PushPullReply>& reply) {
-        if (!reply.ok()) return AnswerPush(shard, reply.status());
-        if (reply->push.next().has_token()) token_ = reply->push.next().token();
-        if (reply->values != nullptr) ahead_[shard] = GlobalStep(reply->values->header().version());
-        AnswerPush(shard, reply->push);
+void SimWorker::BeginStep(GlobalStep step) {
+  if (!asynchronous()) local_step_ = step;
+  if (pushes_ >= options_.batches) return EndOfData();
+  training_->strategy->BeginStep(
+      {step, training_->no_rows},
+      Mine<worker::StepValues>([this, step](const absl::StatusOr<worker::StepValues>& values) {
+        if (!values.ok()) return OnFailure(values.status());
+        if (values->is_superseded) return EndStep(std::nullopt);
+        Note(*values);
+        Later(random_->Between(options_.least_compute, options_.most_compute),
+              [this, step, values = *values] { Compute(step, values); });
       }));
 }
 
-void SimWorker::AnswerPush(size_t shard, const absl::StatusOr<PushReply>& reply) {
-  if (!reply.ok()) {
-    if (MayRepeat(reply.status())) Later(kRetryPause, [this, shard] { Push(shard); });
-    return;
+void SimWorker::Note(const worker::StepValues& values) {
+  if (asynchronous()) return;  // each shard has a version of its own
+  for (size_t i = 0; i < values.values.views.size(); ++i) {
+    const std::span<const float> elements = values.values.views[i].as<float>();
+    history_->pulled.push_back({.version = values.version,
+                                .variable = training_->layout.variables()[i].parts[0].id.value(),
+                                .values = {elements.begin(), elements.end()}});
   }
-  done_ |= reply->done();
-  if (--pending_ == 0) Pushed();
 }
 
-void SimWorker::Pushed() {
-  if (!asynchronous()) return AskForToken();
-  if (!done_) PullAll();  // otherwise the chief tells the end
+void SimWorker::Compute(GlobalStep step, const worker::StepValues& values) {
+  ++pushes_;
+  const PushSeq seed(options_.same_every_time ? 0 : pushes_);
+  const GlobalStep stamp = asynchronous() ? GlobalStep() : step;
+  for (int i = static_cast<int>(values.gradients.size()); i-- > 0;) {
+    const uint32_t variable = training_->layout.variables()[i].parts[0].id.value();
+    const std::span<float> gradient = values.gradients[i].as<float>();
+    for (size_t k = 0; k < gradient.size(); ++k) {
+      gradient[k] = GradientOf(options_.index, seed, stamp, variable, static_cast<int64_t>(k));
+    }
+    training_->strategy->AddGradients({&i, 1});
+  }
+  std::optional<worker::StepInput> predicted;
+  if (const auto next = training_->strategy->PredictNext()) predicted = {.step = *next};
+  EndStep(predicted);
 }
 
-void SimWorker::AskForToken() {
-  dequeue_seq_ = dequeue_seq_.next();
-  if (token_.has_value()) return GoOn(*std::exchange(token_, std::nullopt));
-  AskAgain();
+void SimWorker::EndStep(std::optional<worker::StepInput> predicted) {
+  training_->strategy->EndStep(
+      predicted,
+      Mine<worker::StepOutcome>(
+          [this](const absl::StatusOr<worker::StepOutcome>& outcome) { OnOutcome(outcome); }));
 }
 
-void SimWorker::AskAgain() {
-  DequeueTokenRequest request;
-  *request.mutable_worker() = Identity();
-  request.set_dequeue_seq(dequeue_seq_.value());
-  shards_[kStepShard]->DequeueToken(
-      request, Mine<DequeueTokenReply>([this](absl::StatusOr<DequeueTokenReply> token) {
-        if (!token.ok()) {
-          if (MayRepeat(token.status())) Later(kRetryPause, [this] { AskAgain(); });
-        } else {
-          GoOn(*token);
-        }
-      }));
+void SimWorker::OnOutcome(const absl::StatusOr<worker::StepOutcome>& outcome) {
+  if (!outcome.ok()) return OnFailure(outcome.status());
+  if (!outcome->done) return BeginStep(outcome->next);
+  if (!asynchronous()) End(absl::OkStatus());  // otherwise the chief tells the end
 }
 
-void SimWorker::GoOn(const DequeueTokenReply& token) {
-  if (token.done()) return End(absl::OkStatus());
-  local_step_ = GlobalStep(token.step());
-  PullAll();
+void SimWorker::OnFailure(const absl::Status& error) {
+  LOCKSTEP_CHECK(!MayRepeat(error));  // the sessions repeat
 }
 
 }  // namespace lockstep::sim
