@@ -22,8 +22,8 @@ class Segment {
   // RESOURCE_EXHAUSTED: the machine or the control group has not so much (AvailableMemory). `name`
   // is seen in /proc/PID/maps.
   static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
-  // Maps a peer's segment for reading. It costs page tables alone. INVALID_ARGUMENT: no segment; one
-  // whose size could still change; one whose maker has not taken all of its memory, because its
+  // Maps a peer's segment for reading. It costs page tables alone. INVALID_ARGUMENT: no segment;
+  // one whose size could still change; one whose maker has not taken all of its memory, because its
   // readers would take the rest.
   static absl::StatusOr<std::shared_ptr<const Segment>> Map(const FileDescriptor& descriptor);
   ~Segment();

@@ -57,8 +57,9 @@ TEST_CASE("What the job says of it is checked when the job is read") {
   CHECK_THAT(ErrorOf("custom { type: 'sinum' }"),
              Contains("optimizer.custom.type: no optimizer is registered as \"sinum\"") &&
                  Contains("custom { type: \"signum\" }"));
-  CHECK_THAT(ErrorOf("custom { type: 'signum' parameters { name: 'beta' number: 1 } }"),
-             Contains("optimizer.custom.parameters: beta: expected a number from 0 to below 1, got 1"));
+  CHECK_THAT(
+      ErrorOf("custom { type: 'signum' parameters { name: 'beta' number: 1 } }"),
+      Contains("optimizer.custom.parameters: beta: expected a number from 0 to below 1, got 1"));
   CHECK_THAT(ErrorOf("custom { type: 'signum' parameters { name: 'gamma' number: 1 } }"),
              Contains("optimizer.custom.parameters: \"gamma\": \"signum\" has no such parameter") &&
                  Contains("its parameters are: beta"));
