@@ -31,7 +31,7 @@ class MilestoneRunner {
   void Tick();
   // After the save that runs there is no other.
   void StopSaving();
-  // Saves are not heard of any more.
+  // The result of a save under way is ignored from now on.
   void Stop() { stopped_ = true; }
 
   Keep KeepAt(GlobalStep version) const;

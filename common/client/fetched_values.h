@@ -43,7 +43,7 @@ class FetchedValues {
   // Copies a reply to the targets of its request, which nobody else touches meanwhile: needs no
   // lock. ABORTED: the ps has begun to write there again.
   absl::Status CopyToTargets(const FetchCall& call, const PulledValues& values) const;
-  // `call` is over: `copied` is what came of its reply `values`, or its error.
+  // `call` has ended. `copied`: the status of copying its reply `values`, or the error of the call.
   void OnReply(const FetchCall& call, const absl::Status& copied,
                std::unique_ptr<PulledValues> values, absl::Duration now);
   void OnUnanswered(const FetchCall& call) { plan_.OnUnanswered(call.index); }

@@ -49,8 +49,8 @@ struct GradientTensor {
   Shape shape;  // the variable's
   TensorView values;
   bool is_sparse = false;
-  // Of a sparse gradient: the row of each value. Sorted and merged (indexed_slices.h) it is the
-  // smallest, and counts the same whatever else arrives. Others are merged as in TensorFlow.
+  // Of a sparse gradient: the row of each value. Rows that ascend, each once (indexed_slices.h),
+  // take the least bytes. Other orders are merged as in TensorFlow.
   absl::Span<const int64_t> indices = {};
   bool is_statistic = false;  // travels in its own type
 };
@@ -72,8 +72,8 @@ struct FetchTarget {
   // Where the ps shows its values, `value` stays as it is, and ShardSession::Value tells where they
   // are.
   bool in_place = false;
-  // Travels in its own type, whatever the wire type: new statistics are made from old ones, and
-  // would stick to the numbers that these are rounded to.
+  // Sent in its own type, also with a narrower wire type: new statistics are computed from old
+  // ones, and rounding would keep small changes from adding up.
   bool is_statistic = false;
 };
 

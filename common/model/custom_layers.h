@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-// Checks the parameters against the shapes of the inputs, of which there may be any number. The
-// error names the field, what was expected and what was got, not the layer.
+// Checks the parameters against the shapes of the inputs, zero or more. The error
+// names the field, what was expected and what was got, not the layer.
 using CustomLayerRule = absl::StatusOr<InferredLayer> (*)(const CustomKind& kind,
                                                           absl::Span<const Shape> inputs);
 

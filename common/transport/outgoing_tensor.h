@@ -13,7 +13,7 @@ namespace lockstep {
 
 class SeqLock;
 
-// Does not own: see whoever takes it for how long the bytes stay.
+// Does not own the bytes. The method that takes it says how long they must stay.
 struct OutgoingTensor {
   static constexpr uint64_t kToTheEnd = UINT64_MAX;
 

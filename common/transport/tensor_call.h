@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Held by shared_ptr: by its handler, and by whoever answers it. Where the transport watches for
-// cancelled calls, one that nobody else holds goes when its caller has gone.
+// Its handler and the code that answers it share ownership. Where the transport watches for
+// cancelled calls, a call that nothing else holds is destroyed when its caller has gone.
 template <typename Request, typename Reply>
 class TensorCall {
  public:

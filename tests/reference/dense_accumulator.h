@@ -1,5 +1,5 @@
 // TensorFlow's conditional accumulator of dense gradients: sums in the order of arrival, in the
-// gradients' own dtype, of which a float32 one takes what is narrower, too.
+// gradients' own dtype. A float32 accumulator takes narrower gradients, too.
 #pragma once
 
 #include <vector>

@@ -44,7 +44,7 @@ class TowerGroup {
   // One training pass with batches[t] on tower t, all of the size that the options tell. Enqueues
   // the whole step, then waits for one gradient after the other. `variables` have the rows of all
   // batches. `gradients`, in host memory, receive what Tower::Train tells, reduced over the towers
-  // and clipped. Returns the mean loss. Nothing is under way any more when it returns.
+  // and clipped. Returns the mean loss. All work has ended when it returns.
   absl::StatusOr<float> Train(std::span<const Batch> batches, const VariableValues& variables,
                               std::span<const MutableTensorView> gradients, uint64_t random_key,
                               const GradientReady& ready);

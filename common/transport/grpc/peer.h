@@ -27,7 +27,7 @@ struct ClientOptions {
 absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
                       const absl::Status& status);
 
-// INTERNAL: what came from the peer makes no sense, which is not the caller's mistake.
+// INTERNAL: the reply of the peer cannot be decoded. The caller made no mistake.
 absl::Status BadReply(const ClientOptions& peer, const absl::Status& status);
 
 // For calls that a cancelled client refuses.

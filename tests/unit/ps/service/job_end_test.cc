@@ -17,7 +17,7 @@ TEST_CASE("Status and events follow a ps through its life") {
   CHECK(status->state() == "starting");
   CHECK(status->incarnation() == 3);
   CHECK(ps.chief_calls == 0);
-  ps.BringUp({3, 100});
+  ps.CreateVariables({3, 100});
   CHECK(ps.chief_calls == 2);
   CHECK(ps.created == 1);
   status = FetchStatus(ps.address(), absl::Seconds(5));
@@ -34,7 +34,7 @@ TEST_CASE("Status and events follow a ps through its life") {
 
 TEST_CASE("A ps whose job was given up ends with the chief's code, and knows why") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   const auto control = MakePsControl(ps.client());
   FinishRequest given_up = JobIsOver();
   given_up.set_exit_code(256);
@@ -51,7 +51,7 @@ TEST_CASE("A ps whose job was given up ends with the chief's code, and knows why
 
 TEST_CASE("For the next chief a ps whose job is over is gone already") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   const auto control = MakePsControl(ps.client());
   REQUIRE(Await<FinishReply>([&](auto done) { control->Call(kFinish, JobIsOver(), done); }).ok());
   const auto seen =

@@ -55,7 +55,7 @@ grpc::Status CallRaw(const std::string& address, const std::string& method,
 
 TEST_CASE("A stock client with generated messages pushes and pulls") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   const auto stub = ParameterServer::NewStub(rpc::MakeChannel(ps.address()));
   {
     grpc::ClientContext context;
@@ -76,7 +76,7 @@ TEST_CASE("A stock client with generated messages pushes and pulls") {
 
 TEST_CASE("A payload that does not come last, or comes twice, is read like any protobuf field") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   PushRequest payload, early;
   payload.set_payload(Floats({4, 4, 4}));
   early.set_payload(Floats({9, 9}));
@@ -88,7 +88,7 @@ TEST_CASE("A payload that does not come last, or comes twice, is read like any p
 
 TEST_CASE("A large message of a stranger is refused before anything else in it is looked at") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   // The field `pieces`, and in it no message.
   const std::string piece = std::string("\x80\x80\x40", 3) + std::string(1 << 20, '\xFF');
   for (const std::string method : {"Push", "Pull"}) {
@@ -143,7 +143,7 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
 
 TEST_CASE("Bodies that are no messages are refused as invalid") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   for (const char* method : {"Push", "Pull"}) {
     for (const std::string& junk : {std::string("\xff"), std::string(100, '\x7a'),
                                     std::string("\x7a\xff\xff\xff\xff\x7f", 6)})
@@ -172,7 +172,7 @@ TEST_CASE(
 
 TEST_CASE("Callers that give up leave parked calls that harm nobody") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   const auto stub = ParameterServer::NewStub(rpc::MakeChannel(ps.address()));
   const auto gives_up = [&](const auto& call) {
     grpc::ClientContext context;
@@ -202,7 +202,7 @@ TEST_CASE("Callers that give up leave parked calls that harm nobody") {
 
 TEST_CASE("A caller that goes away takes its parked pull along") {
   RunningPs ps;
-  ps.BringUp({3});
+  ps.CreateVariables({3});
   const auto stub = ParameterServer::NewStub(rpc::MakeChannel(ps.address()));
   const auto becomes = [&](uint32_t waiting) {
     const absl::Duration end = Clock::Real()->Monotonic() + absl::Seconds(20);
@@ -227,7 +227,7 @@ TEST_CASE("A caller that goes away takes its parked pull along") {
 TEST_CASE(
     "A ps that goes answers what is parked, and its successor is reached through the same client") {
   auto ps = std::make_unique<RunningPs>();
-  ps->BringUp({3});
+  ps->CreateVariables({3});
   const std::string address = ps->address();
   const auto data = MakePsData(ps->client());
   Answer<Values> pull;
@@ -245,7 +245,7 @@ TEST_CASE(
   CHECK(absl::StartsWith(gone.message(), absl::StrCat("ps 0 (", address, ") is not available")));
 
   RunningPs successor(address);
-  successor.BringUp({3});
+  successor.CreateVariables({3});
   std::vector<float> value(3);
   SessionWithTimer session(SessionOf(Worker(0)), data.get());
   session.SetTargets({{VariableId(0), {DType::kFloat32, Shape({3}), value.data()}}});
@@ -272,7 +272,7 @@ TEST_CASE("A client names the ps that was started again, whether a chief or a wo
 
 TEST_CASE("A shutdown in the middle of many pushes answers each of them once") {
   RunningPs ps;
-  ps.BringUp({100000});
+  ps.CreateVariables({100000});
   const auto data = MakePsData(ps.client());
   const std::vector<float> chunk(1000, 1);
   std::vector<Answer<PushReply>> answers(100);
@@ -291,7 +291,7 @@ TEST_CASE("64 MiB go to a ps and come back bit for bit") {
   constexpr int64_t kElements = 1 << 22;
   const std::vector<int64_t> sizes = {kElements, 7, kElements, 1000, kElements, kElements};
   RunningPs ps;
-  ps.BringUp(sizes);
+  ps.CreateVariables(sizes);
   const auto control = MakePsControl(ps.client());
   const auto data = MakePsData(ps.client());
   Answer<GrantReply> closed;

@@ -40,7 +40,7 @@ class RunningPs {
   Shard& shard() { return shard_; }
   PsServer& server() { return *server_; }
 
-  void BringUp(const std::vector<int64_t>& sizes) {
+  void CreateVariables(const std::vector<int64_t>& sizes) {
     const auto control = MakePsControl(client());
     REQUIRE(
         Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());

@@ -221,7 +221,7 @@ TEST_CASE("the same call again waits in the place of the first, and the gradient
   CheckAll(PushPull(ps, 0, 0), kAccepted, 1, -1);
 }
 
-TEST_CASE("whoever leaves the view while its call waits is told the statuses") {
+TEST_CASE("a worker that leaves the view while its call waits is told the statuses") {
   Harness ps(OneVariable(2, 2));
   ps.Grant(Committing(0, 2));
   const auto reply = PushPull(ps, 0, 0);

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-// Parses what comes as any other client or server would, and answers a pull with `values`.
+// A server with generated messages. Answers a pull with `values`.
 class PlainPs final : public ParameterServer::Service {
  public:
   PlainPs() {
