@@ -7,6 +7,7 @@ const std::vector<RowGroup>& Rows() {
       Alone("compute_demo_cnn", &ComputeDemoCnn),
       StepRows(/*workers=*/2),
       StepRows(/*workers=*/4),
+      ManyVariablesRows(),
       SmallStepRows(),
       SparseStepRows(),
       TransportRows(),

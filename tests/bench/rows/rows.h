@@ -12,6 +12,8 @@ absl::StatusOr<RowResult> ComputeDemoCnn(const BenchOptions& options);
 
 // step_shm_2w/gloo, step_shm_2w/zeromq, ... for this many workers.
 RowGroup StepRows(int workers);
+// step_5000_variables_shm_2w/step_shm_2w.
+RowGroup ManyVariablesRows();
 // step_small_4w/grpc_unary, ...
 RowGroup SmallStepRows();
 
