@@ -35,6 +35,12 @@ class UpdateBatch {
 
  private:
   struct PartsOfGroup {
+    PartsOfGroup(Group group, size_t first_part, size_t updates_at_a_time, size_t num_parts)
+        : group(group),
+          first_part(first_part),
+          updates_at_a_time(updates_at_a_time),
+          missing(num_parts) {}
+
     Group group;
     size_t first_part;
     size_t updates_at_a_time;  // in a part; of a group of one, a part is a range
