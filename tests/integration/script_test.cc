@@ -69,6 +69,21 @@ echo "g++ ${2##*/} $3" >>"$FAKE/calls"
 touch "$2"
 )sh";
 
+// How Bazel tells what it compiles.
+constexpr char kCommands[] = R"(action 'Compiling a.cc'
+  Command Line: (exec /usr/bin/gcc \
+    -Werror \
+    -c \
+    common/a.cc \
+    -o \
+    a.o)
+  Command Line: (exec /usr/bin/gcc \
+    -c \
+    common/b.cc \
+    -o \
+    b.o)
+)";
+
 class Tree {
  public:
   Tree() {
@@ -326,6 +341,34 @@ TEST_CASE("TensorFlow's recorded answers are replayed by a program that is built
   const Ended unknown = tree.Run({"test", "--oracle", "some/folder", "--through=tin"});
   CHECK(unknown.exit_code == 64);
   CHECK_THAT(unknown.output, Contains("--through=tin") && Contains("Remedy"));
+}
+
+TEST_CASE("a check that fails says which, of what file and why, and counts as failed") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("results", kCommands);
+  tree.Fake("git", "echo common/a.cc");
+  tree.Fake("clang-format-14", "");
+  tree.Fake("clang++-14", "echo \"clang $*\" >>\"$FAKE/calls\"");
+  const Ended passed = tree.Run({"check", "format", "locks"});
+  CHECK(passed.exit_code == 0);
+  CHECK_THAT(passed.output, EndsWith("\n2 passed, 0 failed\n"));
+  const auto calls = tree.Calls();
+  CHECK(std::count(calls.begin(), calls.end(),
+                   "clang -c common/a.cc -fsyntax-only -Wno-everything -Werror=thread-safety") ==
+        1);
+
+  // Killed: it cannot say so itself.
+  tree.Fake("clang++-14", "case $* in *common/b.cc*) kill -9 $$ ;; esac");
+  const Ended killed = tree.Run({"check", "format", "locks"});
+  CHECK(killed.exit_code == 1);
+  CHECK_THAT(killed.output, Contains("locks: common/b.cc: clang ended with 137\n") &&
+                                Contains("locks: failed") && !Contains("common/a.cc: clang") &&
+                                EndsWith("\n1 passed, 1 failed\n"));
+
+  const Ended unknown = tree.Run({"check", "colour"});
+  CHECK(unknown.exit_code == 64);
+  CHECK_THAT(unknown.output, Contains("unknown check 'colour'") && Contains("format"));
 }
 
 TEST_CASE("Ctrl-C in a build ends it, stops the server and exits 130") {
