@@ -65,8 +65,8 @@ TEST_CASE("rows compare sides that were measured once for all of them") {
   CHECK(fast.value == 10);
   CHECK(fast.peer == "The Peer");
   CHECK(*fast.ratio() == 2);
-  CHECK(fast.met());
-  CHECK_FALSE(results[1].met());
+  CHECK(fast.met() == true);
+  CHECK(results[1].met() == false);
   for (int side : {0, 1, 2}) CHECK(example.runs[side] == 3);
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("a peer that is absent or fails is told and not met, and the others go
   for (int row : {2, 3}) {
     CHECK(results[row].value == 10);
     CHECK_FALSE(results[row].peer_value.has_value());
-    CHECK_FALSE(results[row].met());
+    CHECK(results[row].met() == false);
   }
   CHECK_THAT(results[2].peer, Contains("none, Somebody: not installed. Remedy: install it"));
   CHECK_THAT(results[3].peer, Contains("none, Breaks: ended"));
@@ -100,7 +100,7 @@ TEST_CASE("a side of ours that fails is an error, and the other rows are there")
   const absl::Status failure = Run(example.contest, 3, {"fast/peer", "slow/peer"}, &results);
   CHECK(failure.message() == "slow/peer: no");
   REQUIRE(results.size() == 1);
-  CHECK(results[0].met());
+  CHECK(results[0].met() == true);
 }
 
 }  // namespace

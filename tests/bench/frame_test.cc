@@ -49,13 +49,13 @@ TEST_CASE("an error of either side ends the measurement") {
 TEST_CASE("the ratio says how good we are, whichever way the unit points") {
   RowResult row{.value = 200, .peer_value = 100, .target = 1.5};
   CHECK(*row.ratio() == 2);
-  CHECK(row.met());
+  CHECK(row.met() == true);
   row.higher_is_better = false;
   CHECK(*row.ratio() == 0.5);
-  CHECK(!row.met());
+  CHECK(row.met() == false);
   row.peer_value.reset();
   CHECK(!row.ratio().has_value());
-  CHECK(!row.met());
+  CHECK(row.met() == false);
 }
 
 TEST_CASE("without a peer the table has dashes and the JSON has nulls") {
@@ -72,6 +72,19 @@ TEST_CASE("without a peer the table has dashes and the JSON has nulls") {
   CHECK(json["ratio"].is_null());
   CHECK(json["met"] == false);
   CHECK(MachineJson()["cpus"] >= 1);
+}
+
+TEST_CASE("a row without a target is neither met nor not met") {
+  const RowResult row{.name = "a_row", .value = 200, .peer_value = 100, .target = std::nullopt};
+  CHECK(*row.ratio() == 2);
+  CHECK_FALSE(row.met().has_value());
+  std::ostringstream table;
+  PrintRow(table, row);
+  CHECK_THAT(table.str(), !Catch::Contains("yes") && !Catch::Contains("no"));
+  const nlohmann::json json = RowJson(row);
+  CHECK(json["ratio"] == 2);
+  CHECK(json["target"].is_null());
+  CHECK(json["met"].is_null());
 }
 
 TEST_CASE("a peer answers line by line") {

@@ -56,14 +56,14 @@ void PrintRow(std::ostream& out, const RowResult& result) {
   const auto optional = [](std::optional<double> value) {
     return value.has_value() ? Figure(*value) : "-";
   };
+  const std::string met = !result.met().has_value() ? "-" : *result.met() ? "yes" : "no";
   PrintCells(out, result.name, Figure(result.value), result.unit, optional(result.peer_value),
-             optional(result.ratio()), Figure(result.target), result.met() ? "yes" : "no",
-             result.peer);
+             optional(result.ratio()), optional(result.target), met, result.peer);
   if (!result.note.empty()) out << "    " << result.note << std::endl;
 }
 
 nlohmann::json RowJson(const RowResult& result) {
-  const auto optional = [](std::optional<double> value) {
+  const auto optional = [](auto value) {
     return value.has_value() ? nlohmann::json(*value) : nlohmann::json();
   };
   return {{"row", result.name},
@@ -72,8 +72,8 @@ nlohmann::json RowJson(const RowResult& result) {
           {"peer", result.peer},
           {"peer_value", optional(result.peer_value)},
           {"ratio", optional(result.ratio())},
-          {"target", result.target},
-          {"met", result.met()},
+          {"target", optional(result.target)},
+          {"met", optional(result.met())},
           {"note", result.note}};
 }
 

@@ -13,7 +13,7 @@ void PrintHeading(std::ostream& out);
 void PrintRow(std::ostream& out, const RowResult& result);
 
 // {"row", "value", "unit", "peer", "peer_value", "ratio", "target", "met", "note"}; null where
-// there was no peer.
+// there was no peer; "target" and "met" are null in a row that is not judged.
 nlohmann::json RowJson(const RowResult& result);
 
 // Processor, number of CPUs, memory, kernel: what figures depend on.

@@ -11,7 +11,10 @@ std::optional<double> RowResult::ratio() const {
   return higher_is_better ? value / *peer_value : *peer_value / value;
 }
 
-bool RowResult::met() const { return ratio().has_value() && *ratio() >= target; }
+std::optional<bool> RowResult::met() const {
+  if (!target.has_value()) return std::nullopt;
+  return ratio().has_value() && *ratio() >= *target;
+}
 
 RowGroup Alone(const std::string& name,
                std::function<absl::StatusOr<RowResult>(const BenchOptions&)> run) {

@@ -25,13 +25,13 @@ struct RowResult {
   std::string peer;                  // what it is compared with, or why there is nothing
   std::optional<double> peer_value;  // median of theirs, from the same run; nullopt without a peer
   bool higher_is_better = true;
-  double target = 1;  // of ratio
-  std::string note;   // what a reader must know to repeat it
+  std::optional<double> target = 1;  // of ratio; nullopt: the row is not judged
+  std::string note;                  // what a reader must know to repeat it
 
   // How good we are against the peer: 2 is twice as good, whichever way the unit points.
   std::optional<double> ratio() const;
-  // False without a peer: nothing was shown.
-  bool met() const;
+  // False without a peer: nothing was shown. nullopt without a target.
+  std::optional<bool> met() const;
 };
 
 // Rows that are measured together, so that they share what they are compared with.

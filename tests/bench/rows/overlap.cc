@@ -45,7 +45,7 @@ absl::StatusOr<RowResult> Overlap(const BenchOptions& options) {
   result.unit = "%";
   result.peer = "a push that begins after the backward pass: all of it shows";
   result.peer_value = 100;
-  result.target = 0;  // told, not judged
+  result.target = std::nullopt;
   result.note = absl::StrFormat(
       "digits CNN, 2 workers; from the last gradient to the last verdict %.2f ms, without overlap "
       "%.2f ms; %s",
