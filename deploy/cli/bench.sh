@@ -8,7 +8,7 @@ tensorflow_python=$cache/tensorflow/bin/python3
 # these programs are made from is no part of a build of Lockstep.
 build_peer() {
   local name=$1 library=$2 source=$root/tests/bench/peers
-  [ ! "$peers_dir/$name" -nt "$source/$name.cc" ] || [ ! "$peers_dir/$name" -nt "$source/steps.cc" ] || return 0
+  [ ! -e "$peers_dir/$name" ] || [ -n "$(find "$source" -newer "$peers_dir/$name")" ] || return 0
   run_job "building $name" "$cache/peers.log" true g++ -std=c++20 -O3 -march=native -pthread -I"$root" \
     "$source/$name.cc" "$source/steps.cc" -o "$peers_dir/$name" "-l$library" || {
     tail -n 15 "$cache/peers.log" >&2

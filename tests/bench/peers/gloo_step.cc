@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "tests/bench/peers/huge_pages.h"
 #include "tests/bench/peers/steps.h"
 
 namespace lockstep::bench {
@@ -30,8 +30,8 @@ bool Work(const PeerJob& job, int worker, const std::string& folder, StepTimes* 
   const auto context = std::make_shared<gloo::rendezvous::Context>(worker, job.workers);
   context->connectFullMesh(store, device);
 
-  std::vector<float> gradient(job.floats);
-  std::vector<float> values(job.floats);
+  HugePageVector<float> gradient(job.floats);
+  HugePageVector<float> values(job.floats);
   gloo::AllreduceRingChunked<float> reduce(context, {gradient.data()},
                                            static_cast<int>(job.floats));
   gloo::BarrierAllToAll barrier(context);

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/peers/huge_pages.h"
+
 namespace lockstep::bench {
 namespace {
 
@@ -33,9 +35,9 @@ void OnThreads(int count, const Work& work) {
 }
 
 void Measure(int64_t rows, int64_t table_rows, int64_t width, int num_tables) {
-  std::vector<std::vector<float>> tables(num_tables);
+  std::vector<HugePageVector<float>> tables(num_tables);
   for (auto& table : tables) table.assign(table_rows * width, 1);
-  std::vector<float> gathered(num_tables * rows * width);
+  HugePageVector<float> gathered(num_tables * rows * width);
   const size_t row_bytes = width * sizeof(float);
   const int threads = Processors();
   std::mt19937_64 random(1);

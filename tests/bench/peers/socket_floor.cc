@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
 
+#include "tests/bench/peers/huge_pages.h"
 #include "tests/bench/peers/tcp_pair.h"
 
 namespace lockstep::bench {
@@ -59,8 +59,8 @@ int Processors() {
 }
 
 double FloorSeconds(int workers, size_t bytes) {
-  std::vector<float> a(bytes / sizeof(float), 1);
-  std::vector<float> b(bytes / sizeof(float), 2);
+  HugePageVector<float> a(bytes / sizeof(float), 1);
+  HugePageVector<float> b(bytes / sizeof(float), 2);
   const double copy = Shortest([&] { std::memcpy(a.data(), b.data(), bytes); });
   const double add = Shortest([&] {
     for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];

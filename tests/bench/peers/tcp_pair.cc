@@ -54,7 +54,7 @@ bool ReceiveAll(int socket, char* bytes, size_t size) {
 }
 
 // A byte says that all has arrived; the next one asks for it back. Ends with the connection.
-void SendBack(int socket, std::vector<char>* buffer) {
+void SendBack(int socket, HugePageVector<char>* buffer) {
   char byte = 0;
   while (ReceiveAll(socket, buffer->data(), buffer->size()) && SendAll(socket, &byte, 1) &&
          ReceiveAll(socket, &byte, 1) && SendAll(socket, buffer->data(), buffer->size())) {

@@ -5,7 +5,8 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <vector>
+
+#include "tests/bench/peers/huge_pages.h"
 
 namespace lockstep::bench {
 
@@ -24,7 +25,7 @@ class TcpPair {
   Round Run();
 
  private:
-  std::vector<char> buffer_;
+  HugePageVector<char> buffer_;
   int socket_ = -1;
   pid_t other_ = 0;
 };

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/peers/huge_pages.h"
 #include "tests/bench/peers/steps.h"
 
 namespace lockstep::bench {
@@ -73,7 +74,7 @@ class Server {
  public:
   explicit Server(const PeerJob& job)
       : job_(job), slots_(job.floats / kChunkFloats), block_(kBlockFloats) {
-    for (std::vector<float>& version : versions_) version.assign(job.floats, 0);
+    for (HugePageVector<float>& version : versions_) version.assign(job.floats, 0);
     socket_ = Socket(ZMQ_ROUTER);
     if (zmq_bind(socket_, "tcp://127.0.0.1:*") != 0) std::abort();
   }
@@ -134,7 +135,7 @@ class Server {
   }
 
   const PeerJob job_;
-  std::vector<float> versions_[2];  // a reply is sent from one while the next is written
+  HugePageVector<float> versions_[2];  // a reply is sent from one while the next is written
   std::vector<Slot> slots_;
   std::vector<float> block_;
   void* socket_;
@@ -144,8 +145,8 @@ bool Work(const PeerJob& job, int worker, const std::string& endpoint, StepTimes
   void* const socket = Socket(ZMQ_DEALER);
   if (zmq_connect(socket, endpoint.c_str()) != 0) return false;
   const size_t chunks = job.floats / kChunkFloats;
-  std::vector<float> gradient(job.floats);
-  std::vector<float> values(job.floats);
+  HugePageVector<float> gradient(job.floats);
+  HugePageVector<float> values(job.floats);
   for (int step = 0; step < times->all_steps(); ++step) {
     std::fill(gradient.begin(), gradient.end(), 1e-3f * static_cast<float>(worker + 1));
     times->Release(worker, step);
