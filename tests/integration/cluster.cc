@@ -66,6 +66,8 @@ std::vector<std::string> Cluster::Chief(const std::string& job_path) const {
 }
 
 void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief_flags) {
+  ps_.clear();
+  workers_.clear();
   for (size_t i = 0; i < spec_.ps.size(); ++i) {
     ps_.push_back(std::make_unique<Process>(Ps(i)));
   }

@@ -37,6 +37,7 @@ class Cluster {
 
   const TemporaryFolder& folder() const { return folder_; }
   ClusterSpec& spec() { return spec_; }
+  const ClusterSpec& spec() const { return spec_; }
   std::string spec_path() const { return folder_.Path("cluster.json"); }
   // Writes job and model files; returns the job's path.
   std::string WriteJob(const JobText& text) const;
@@ -46,7 +47,8 @@ class Cluster {
   std::vector<std::string> Worker(int index) const;
   std::vector<std::string> Chief(const std::string& job_path) const;
 
-  // Starts ps and workers, then a chief with this job and these flags besides.
+  // Starts ps and workers, then a chief with this job and these flags besides. Those of an earlier
+  // call must have ended, or be about to.
   void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {});
 
   Process& ps(int index) { return *ps_[index]; }
