@@ -1,0 +1,83 @@
+// The demo as a newcomer runs it: what it reaches, what it writes, and Ctrl-C.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/checkpoint/checkpoint.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr absl::Duration kWhole = absl::Seconds(60);
+constexpr absl::Duration kEnd = absl::Seconds(20);
+
+std::vector<std::string> Demo(const std::string& run) {
+  return {Binary("deploy/cli/demo"), "--bin_dir=" + Binary(""),
+          "--examples_dir=" + Binary("deploy/examples"), "--seed=1", "--run_dir=" + run};
+}
+
+TEST_CASE("the demo reaches its accuracy and writes what it says") {
+  const TemporaryFolder folder;
+  const std::string run = folder.Path("run");
+  std::vector<std::string> command = Demo(run);
+  command.push_back("--json=" + folder.Path("figures.json"));
+  const Ended ended = RunToEnd(command, kWhole);
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+
+  const auto figures = nlohmann::json::parse(folder.Read("figures.json"));
+  CHECK(figures["steps"] == 600);
+  CHECK(figures["test_accuracy"] > 0.97);
+  CHECK(figures == nlohmann::json::parse(folder.Read("run/summary.json")));
+  CHECK_THAT(ended.output, Contains("trained 600 steps in ") && Contains("\ntest accuracy  9"));
+  for (const std::string path : {"checkpoints/ckpt-600", "job.textproto", "logs"}) {
+    CHECK(std::filesystem::exists(run + "/" + path));
+    CHECK_THAT(ended.output, Contains(" " + run + "/" + path));
+  }
+  for (const int step : {300, 600}) {
+    const auto manifest = ReadManifest(absl::StrCat(run, "/checkpoints/ckpt-", step));
+    REQUIRE(manifest.ok());
+    CHECK(manifest->step == step);
+  }
+  for (const char* task : {"chief", "ps-0", "ps-1", "worker-0", "worker-1", "worker-2"}) {
+    CHECK(std::filesystem::file_size(absl::StrCat(run, "/logs/", task, ".log")) > 0);
+  }
+  CHECK(ProcessesWith(run).empty());
+}
+
+TEST_CASE("Ctrl-C at any moment of the demo leaves no process, and says what is saved") {
+  std::minstd_rand random(11);
+  const TemporaryFolder folder;
+  for (int round = 0; round < 6; ++round) {
+    const std::string run = folder.Path(absl::StrCat("run-", round));
+    Process demo(Demo(run));
+    // Once it has taken its signals over; then anywhere in the start and the first third.
+    REQUIRE(demo.WaitForOutput("state: ./lockstep status ", kWhole));
+    CHECK_FALSE(demo.Wait(absl::Milliseconds(random() % 1500)));
+    demo.Signal(SIGINT);
+    const auto code = demo.Wait(kEnd);
+    INFO("round " << round << ": " << demo.Output());
+    CHECK(code == 130);
+    CHECK(ProcessesWith(run).empty());
+    CHECK_THAT(demo.Output(), Contains("stopping: the chief saves and ends the job"));
+    // A checkpoint is named if there is one, and is whole.
+    const auto saved = ResolveCheckpoint(run + "/checkpoints");
+    const std::string named = saved.ok() ? "checkpoint     " + *saved + "\n" : "";
+    CHECK_THAT(demo.Output(), Contains(named));
+    CHECK((demo.Output().find("To go on from it:") != std::string::npos) == saved.ok());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test
