@@ -3,6 +3,7 @@
 
 peers_dir=$cache/peers
 tensorflow_python=$cache/tensorflow/bin/python3
+torch_python=$cache/torch/bin/python3
 
 # build_peer NAME LIBRARY: for this machine's processor, at the highest optimization. Not by Bazel: what
 # these programs are made from is no part of a build of Lockstep.
@@ -16,13 +17,19 @@ build_peer() {
   }
 }
 
-# Gloo, ZeroMQ and TensorFlow; PyTorch comes with the packages.
+# peer_venv NAME REQUIREMENTS: without a package index its rows stay without a peer.
+peer_venv() {
+  make_venv "$cache/$1" "$root/$2" ||
+    say "pip cannot install $2: the rows of $1 stay without a peer. Remedy: see the lines above; pip needs a package index"
+}
+
+# Gloo, ZeroMQ, TensorFlow and PyTorch.
 ensure_peers() {
   mkdir -p "$peers_dir"
   build_peer gloo_step gloo
   build_peer zeromq_step zmq
-  make_venv "$cache/tensorflow" "$root/tests/oracle/requirements.txt" ||
-    say "pip cannot install tests/oracle/requirements.txt: the rows of TensorFlow stay without a peer. Remedy: see the lines above; pip needs a package index"
+  peer_venv tensorflow tests/oracle/requirements.txt
+  peer_venv torch tests/bench/torch_requirements.txt
 }
 
 # run_bench [--peers] [FLAGS OF THE BENCHMARK]
@@ -32,5 +39,5 @@ run_bench() {
   ensure_packages build ${peers:+bench}
   [ -z "$peers" ] || ensure_peers
   build_targets "${daemons[@]}" //deploy/cli:up //tests/bench:bench
-  exec "$bin/tests/bench/bench" --root="$root" --peers_dir="$peers_dir" --tensorflow="$tensorflow_python" "${arguments[@]}"
+  exec "$bin/tests/bench/bench" --root="$root" --peers_dir="$peers_dir" --tensorflow="$tensorflow_python" --torch="$torch_python" "${arguments[@]}"
 }

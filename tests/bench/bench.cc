@@ -29,6 +29,8 @@ ABSL_FLAG(int, rounds, 9, "runs of each side, taking turns; the medians are told
 ABSL_FLAG(std::string, peers_dir, ".cache/lockstep/peers", "where the peers that we build are");
 ABSL_FLAG(std::string, tensorflow, ".cache/lockstep/tensorflow/bin/python3",
           "Python of an environment with TensorFlow");
+ABSL_FLAG(std::string, torch, ".cache/lockstep/torch/bin/python3",
+          "Python of an environment with PyTorch");
 ABSL_FLAG(std::string, root, ".", "where the sources are");
 
 namespace lockstep::bench {
@@ -102,6 +104,7 @@ absl::Status RunBench(const std::string& network) {
 
   options.peers_dir = std::filesystem::absolute(absl::GetFlag(FLAGS_peers_dir)).string();
   options.tensorflow_python = std::filesystem::absolute(absl::GetFlag(FLAGS_tensorflow)).string();
+  options.torch_python = std::filesystem::absolute(absl::GetFlag(FLAGS_torch)).string();
   options.network = network;
 
   nlohmann::json json = {{"machine", MachineJson()}, {"rows", nlohmann::json::array()}};

@@ -15,6 +15,7 @@ struct BenchOptions {
   double run_seconds = 0.3;       // aimed at by each run that can choose
   std::string peers_dir;          // where the peers that we build are
   std::string tensorflow_python;  // of an environment that has TensorFlow
+  std::string torch_python;       // of an environment that has PyTorch
   std::string network;            // what whoever repeats it must know: "congestion control reno"
 };
 

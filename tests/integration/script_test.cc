@@ -91,6 +91,8 @@ class Tree {
     Copy("deploy/packages.txt");
     Copy("tests/interop/requirements.txt");
     Copy("tests/oracle/requirements.txt");
+    Copy("tests/bench/torch_requirements.txt");
+    folder_.Write("tests/bench/peers/gloo_step.cc", "");
     for (const char* name : {"bench", "build", "check", "compile_commands", "job", "oracle",
                              "packages", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
@@ -300,27 +302,29 @@ TEST_CASE("the benchmark's peers are installed and built when asked for, once") 
   const Ended ended = tree.Run({"bench", "--peers", "--rows=a"});
   CHECK(ended.exit_code == 0);
   const std::string cache = tree.folder().Path(".cache/lockstep/");
-  CHECK_THAT(ended.output, Contains("--peers_dir=" + cache + "peers --tensorflow=" + cache +
-                                    "tensorflow/bin/python3 --rows=a"));
+  CHECK_THAT(ended.output,
+             Contains("--peers_dir=" + cache + "peers --tensorflow=" + cache +
+                      "tensorflow/bin/python3 --torch=" + cache + "torch/bin/python3 --rows=a"));
   const auto calls = tree.Calls();
-  REQUIRE(calls.size() == 6);
+  REQUIRE(calls.size() == 8);
   CHECK_THAT(calls[0], Contains("libgloo-dev libzmq3-dev"));
   CHECK(std::vector(calls.begin() + 1, calls.end()) ==
         std::vector<std::string>{"g++ gloo_step -lgloo", "g++ zeromq_step -lzmq", "python3 -m venv",
-                                 "pip", "bazel build"});
+                                 "pip", "python3 -m venv", "pip", "bazel build"});
 
   tree.folder().Write("calls", "");
   CHECK(tree.Run({"bench", "--peers"}).exit_code == 0);
   CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
 }
 
-TEST_CASE("a peer that does not build is shown with its reason, TensorFlow may be missing") {
+TEST_CASE("a peer that does not build is shown with its reason, Python's may be missing") {
   const Tree tree;
   tree.folder().Write("lists", "");
   tree.folder().Write("offline", "");
   const Ended without = tree.Run({"bench", "--peers"});
   CHECK(without.exit_code == 0);
-  CHECK_THAT(without.output, Contains("the rows of TensorFlow stay without a peer"));
+  CHECK_THAT(without.output, Contains("the rows of tensorflow stay without a peer") &&
+                                 Contains("the rows of torch stay without a peer"));
   std::filesystem::remove(tree.folder().Path(".cache/lockstep/peers/gloo_step"));
   tree.folder().Write("broken", "");
   const Ended broken = tree.Run({"bench", "--peers"});

@@ -24,7 +24,6 @@ namespace lockstep::bench {
 namespace {
 
 constexpr char kJobFile[] = "deploy/examples/digits/job.textproto";
-constexpr char kPython[] = "/usr/bin/python3";
 constexpr char kPeerScript[] = "tests/bench/torch_demo_cnn.py";
 constexpr int kThreads = 1;  // what each of the demo's three workers has on two cores
 constexpr double kTarget = 0.8;
@@ -123,12 +122,13 @@ absl::StatusOr<RowResult> ComputeDemoCnn(const BenchOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(nlohmann::json network, NetworkJson(demo.graph));
   network["batch"] = demo.batch;
   network["threads"] = kThreads;
-  absl::StatusOr<std::unique_ptr<PeerProcess>> peer = PeerProcess::Start({kPython, kPeerScript});
+  absl::StatusOr<std::unique_ptr<PeerProcess>> peer =
+      PeerProcess::Start({options.torch_python, kPeerScript});
   const absl::StatusOr<std::string> hello =
       peer.ok() ? (*peer)->Ask(network.dump()) : absl::StatusOr<std::string>(peer.status());
   if (!hello.ok()) {
     result.peer = absl::StrCat("none, PyTorch did not start: ", hello.status().message(),
-                               ". Remedy: apt-get install python3-torch");
+                               ". Remedy: ./lockstep bench --peers");
     LOCKSTEP_ASSIGN_OR_RETURN(result.value, MedianOf(options.rounds, our_rate));
     return result;
   }
