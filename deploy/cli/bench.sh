@@ -39,5 +39,6 @@ run_bench() {
   ensure_packages build ${peers:+bench}
   [ -z "$peers" ] || ensure_peers
   build_targets "${daemons[@]}" //deploy/cli:up //tests/bench:bench
-  exec "$bin/tests/bench/bench" --root="$root" --peers_dir="$peers_dir" --tensorflow="$tensorflow_python" --torch="$torch_python" "${arguments[@]}"
+  exec "$bin/tests/bench/bench" --root="$root" --commit="$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)" \
+    --peers_dir="$peers_dir" --tensorflow="$tensorflow_python" --torch="$torch_python" "${arguments[@]}"
 }

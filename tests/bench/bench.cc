@@ -14,16 +14,21 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/fs/atomic_file.h"
 #include "tests/bench/loopback.h"
+#include "tests/bench/markdown_table.h"
 #include "tests/bench/report.h"
 #include "tests/bench/rows/rows.h"
 #include "worker/device/cpu/wait_policy.h"
 
 ABSL_FLAG(std::string, json, "", "also write the results to this file");
+ABSL_FLAG(std::string, table, "", "measure nothing: print these results, a JSON file, as Markdown");
+ABSL_FLAG(std::string, commit, "unknown", "what the results are of, for --json");
 ABSL_FLAG(std::vector<std::string>, rows, {}, "only these rows, separated by commas");
 ABSL_FLAG(int, rounds, 9, "runs of each side, taking turns; the medians are told");
 ABSL_FLAG(std::string, peers_dir, ".cache/lockstep/peers", "where the peers that we build are");
@@ -90,6 +95,12 @@ absl::Status MeasureRows(const BenchOptions& options, const std::vector<std::str
   return failure;
 }
 
+absl::Status PrintTable(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string table, ReadMarkdownTable(path));
+  std::cout << table;
+  return absl::OkStatus();
+}
+
 absl::Status RunBench(const std::string& network) {
   BenchOptions options;
   options.rounds = absl::GetFlag(FLAGS_rounds);
@@ -107,9 +118,16 @@ absl::Status RunBench(const std::string& network) {
   options.torch_python = std::filesystem::absolute(absl::GetFlag(FLAGS_torch)).string();
   options.network = network;
 
-  nlohmann::json json = {{"machine", MachineJson()}, {"rows", nlohmann::json::array()}};
+  nlohmann::json json = {
+      {"commit", absl::GetFlag(FLAGS_commit)},
+      {"date", absl::FormatTime("%Y-%m-%d %H:%M UTC", Clock::Real()->Wall(), absl::UTCTimeZone())},
+      {"rounds", options.rounds},
+      {"machine", MachineJson()},
+      {"rows", nlohmann::json::array()}};
   json["machine"]["network"] = network;
+  json["load_average"]["start"] = LoadAverage();
   const absl::Status measured = MeasureRows(options, rows, &json["rows"]);
+  json["load_average"]["end"] = LoadAverage();
   if (!json_file.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(json_file, json.dump(2) + "\n"));
   }
@@ -122,7 +140,8 @@ int Main(int argc, char** argv) {
   if (const FlagsResult flags = HandleFlags("bench", kUsage, argc, argv); flags.exit) {
     return static_cast<int>(flags.code);
   }
-  return PrintFailure("bench", RunBench(network));
+  const std::string table = absl::GetFlag(FLAGS_table);
+  return PrintFailure("bench", table.empty() ? RunBench(network) : PrintTable(table));
 }
 
 }  // namespace

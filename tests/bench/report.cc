@@ -3,7 +3,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iomanip>
 #include <sstream>
@@ -15,16 +17,6 @@
 
 namespace lockstep::bench {
 namespace {
-
-// Three significant digits, without exponents.
-std::string Figure(double value) {
-  const int digits =
-      value == 0 ? 0
-                 : std::clamp(2 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 9);
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << value;
-  return text.str();
-}
 
 std::string ProcessorName() {
   std::ifstream file("/proc/cpuinfo");
@@ -47,6 +39,15 @@ void PrintCells(std::ostream& out, const std::string& row, const std::string& va
 }
 
 }  // namespace
+
+std::string Figure(double value) {
+  const int digits =
+      value == 0 ? 0
+                 : std::clamp(2 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 9);
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
 
 void PrintHeading(std::ostream& out) {
   PrintCells(out, "row", "value", "unit", "peer", "ratio", "target", "met", "compared with");
@@ -75,6 +76,11 @@ nlohmann::json RowJson(const RowResult& result) {
           {"target", optional(result.target)},
           {"met", optional(result.met())},
           {"note", result.note}};
+}
+
+double LoadAverage() {
+  double last_minute = 0;
+  return getloadavg(&last_minute, 1) == 1 ? last_minute : 0;
 }
 
 nlohmann::json MachineJson() {

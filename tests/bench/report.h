@@ -9,12 +9,18 @@
 
 namespace lockstep::bench {
 
+// Three significant digits, without exponents.
+std::string Figure(double value);
+
 void PrintHeading(std::ostream& out);
 void PrintRow(std::ostream& out, const RowResult& result);
 
 // {"row", "value", "unit", "peer", "peer_value", "ratio", "target", "met", "note"}; null where
 // there was no peer; "target" and "met" are null in a row that is not judged.
 nlohmann::json RowJson(const RowResult& result);
+
+// Mean number of runnable processes over the last minute.
+double LoadAverage();
 
 // Processor, number of CPUs, memory, kernel: what figures depend on.
 nlohmann::json MachineJson();

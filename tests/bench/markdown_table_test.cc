@@ -1,0 +1,37 @@
+#include "tests/bench/markdown_table.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::bench {
+namespace {
+
+TEST_CASE("a run is told as its commit, machine and load, and a line for each row") {
+  const auto results = nlohmann::json::parse(R"({
+    "commit": "abc123", "date": "2026-01-02 03:04 UTC", "rounds": 9,
+    "load_average": {"start": 1.25, "end": 0.5},
+    "machine": {"cpus": 2, "processor": "Some CPU", "memory_gib": 24.0, "kernel": "Linux 6.1",
+                "network": "reno"},
+    "rows": [
+      {"row": "a/peer", "value": 20.0, "unit": "ms", "peer": "The Peer", "peer_value": 30.0,
+       "ratio": 1.5, "target": 2.0, "met": false},
+      {"row": "b", "value": 5.0, "unit": "%", "peer": "nothing", "peer_value": null,
+       "ratio": null, "target": null, "met": null}]})");
+  CHECK(MarkdownTable(results) ==
+        "Commit abc123, 2026-01-02 03:04 UTC, medians of 9 runs; 2 CPUs of Some CPU, 24.0 GiB, "
+        "Linux 6.1; "
+        "load average 1.25 at the start and 0.500 at the end; reno.\n"
+        "\n"
+        "| Row | Ours | Peer's | Ratio | Target | Met | Compared with |\n"
+        "|---|---|---|---|---|---|---|\n"
+        "| `a/peer` | 20.0 ms | 30.0 ms | 1.50 | 2.00 | no | The Peer |\n"
+        "| `b` | 5.00 % | - | - | - | - | nothing |\n");
+}
+
+TEST_CASE("a file without results is refused by name") {
+  const auto table = ReadMarkdownTable("docs/performance.md");
+  CHECK(absl::IsInvalidArgument(table.status()));
+  CHECK_THAT(std::string(table.status().message()), Catch::Contains("docs/performance.md"));
+}
+
+}  // namespace
+}  // namespace lockstep::bench
