@@ -67,7 +67,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   absl::Status outcome;
   const auto chief_service = MakeChiefService([&] { return job->worker_calls(); }, &loop);
   const auto status_service = MakeStatusService(
-      {"chief", 0, NewIncarnation().value()}, [&](rpc::Respond<ProcessStatus> respond) {
+      {"chief", 0, NewIncarnation().value()}, [&](Callback<ProcessStatus> respond) {
         loop.Post([&job, answer = Answer<ProcessStatus>(std::move(respond))]() mutable {
           ProcessStatus status;
           job->FillStatus(&status);

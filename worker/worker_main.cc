@@ -123,7 +123,7 @@ absl::Status Run(const DaemonContext& daemon, Status* status, Timeline* timeline
   Incarnation incarnation = NewIncarnation();
   const auto status_service =
       MakeStatusService({"worker", static_cast<uint32_t>(task.index), incarnation.value()},
-                        [&](const rpc::Respond<ProcessStatus>& respond) {
+                        [&](Callback<ProcessStatus> respond) {
                           ProcessStatus filled;
                           status->Fill(&filled);
                           respond(std::move(filled));

@@ -35,7 +35,7 @@ Checkpointer::~Checkpointer() {
   if (disk_.joinable()) disk_.join();
 }
 
-void Checkpointer::Save(GlobalStep version, std::function<void(absl::StatusOr<std::string>)> done) {
+void Checkpointer::Save(GlobalStep version, Callback<std::string> done) {
   LOCKSTEP_CHECK(!busy_);
   busy_ = true;
   done_ = std::move(done);

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "chief/loop/executor.h"
+#include "common/base/callback.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/client/ps_control.h"
@@ -34,7 +35,7 @@ class Checkpointer {
 
   // Only when not busy. `done` gets the checkpoint's folder, or why there is none; what was there
   // before is intact. Nothing is tried twice.
-  void Save(GlobalStep version, std::function<void(absl::StatusOr<std::string>)> done);
+  void Save(GlobalStep version, Callback<std::string> done);
   bool busy() const { return busy_; }
 
  private:
@@ -48,7 +49,7 @@ class Checkpointer {
 
   bool busy_ = false;
   // Of the save that runs.
-  std::function<void(absl::StatusOr<std::string>)> done_;
+  Callback<std::string> done_;
   Manifest manifest_;
   size_t open_ = 0;  // shards that have not answered
   absl::Status failure_;

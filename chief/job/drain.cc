@@ -9,7 +9,7 @@
 namespace lockstep::chief {
 
 Drain::Drain(DrainOptions options, std::vector<PsControl*> shards, Executor* executor,
-             const Clock* clock, std::function<void(absl::StatusOr<Saved>)> on_done)
+             const Clock* clock, Callback<Saved> on_done)
     : options_(std::move(options)),
       shards_(std::move(shards)),
       executor_(executor),
@@ -29,10 +29,11 @@ void Drain::Begin(Call call, void (Drain::*next)()) {
 
 void Drain::Start() {
   Begin(
-      [this](size_t shard, std::function<void(absl::Status)> answered) {
+      [this](size_t shard, StatusCallback answered) {
         shards_[shard]->Call(
             kGetView, GetViewRequest(),
-            On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
+            On<SetViewReply>(executor_, [=, this, answered = std::move(answered)](
+                                            const absl::StatusOr<SetViewReply>& reply) mutable {
               if (reply.ok()) seen_[shard] = *reply;
               answered(reply.status());
             }));
@@ -51,12 +52,13 @@ void Drain::TakeTerm() {
   *options_.view.mutable_members() = seen_[kStepShard].members();
   options_.steps.command = options_.checkpoints.command = *command;
   Begin(
-      [this](size_t shard, std::function<void(absl::Status)> answered) {
+      [this](size_t shard, StatusCallback answered) {
         SetViewRequest request = options_.view;
         request.set_shard(static_cast<uint32_t>(shard));
         shards_[shard]->Call(
             kSetView, request,
-            On<SetViewReply>(executor_, [=, this](const absl::StatusOr<SetViewReply>& reply) {
+            On<SetViewReply>(executor_, [=, this, answered = std::move(answered)](
+                                            const absl::StatusOr<SetViewReply>& reply) mutable {
               if (reply.ok()) {
                 seen_[shard] = *reply;
                 terms_[shard] = request.command().term();
@@ -86,10 +88,11 @@ void Drain::KeepNow() {
   grant.set_keep_values(true);
   grant.set_keep_slots(true);
   Begin(
-      [this, grant](size_t shard, std::function<void(absl::Status)> answered) {
+      [this, grant](size_t shard, StatusCallback answered) {
         shards_[shard]->Call(
             kGrant, grant,
-            On<GrantReply>(executor_, [answered](const absl::StatusOr<GrantReply>& reply) {
+            On<GrantReply>(executor_, [answered = std::move(answered)](
+                                          const absl::StatusOr<GrantReply>& reply) mutable {
               answered(reply.status());
             }));
       },

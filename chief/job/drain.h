@@ -22,6 +22,7 @@
 #include "chief/sync/retry.h"
 #include "chief/sync/shard_calls.h"
 #include "chief/sync/step_loop.h"
+#include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/client/ps_control.h"
 
@@ -49,7 +50,7 @@ class Drain {
   // executor has ended. `on_done` is called once: an error is one that repeating does not repair,
   // ABORTED for a newer chief among them. A save that fails is repeated until Stop.
   Drain(DrainOptions options, std::vector<PsControl*> shards, Executor* executor,
-        const Clock* clock, std::function<void(absl::StatusOr<Saved>)> on_done);
+        const Clock* clock, Callback<Saved> on_done);
 
   void Start();
   // Repeats what is due. Several times a second.
@@ -77,7 +78,7 @@ class Drain {
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
-  const std::function<void(absl::StatusOr<Saved>)> on_done_;
+  Callback<Saved> on_done_;
 
   std::vector<SetViewReply> seen_;  // by shard
   std::vector<uint64_t> terms_;     // by shard

@@ -131,19 +131,20 @@ void EndingPhase::ReleaseShards() {
   // A ps that is being started again is told, too: it would wait for a chief for nothing.
   release_.emplace(
       job_->inputs.shard_names, job_->inputs.clock,
-      [this, request](size_t shard, std::function<void(absl::Status)> answered) {
+      [this, request](size_t shard, StatusCallback answered) {
         FinishRequest finish = request;
         if (drain_.has_value()) finish.mutable_command()->set_term(drain_->TermOf(shard));
         job_->inputs.shards[shard]->Call(
             kFinish, finish,
-            On<FinishReply>(job_->inputs.executor,
-                            [answered](const absl::StatusOr<FinishReply>& reply) {
-                              if (reply.ok() || IsTransient(reply.status())) {
-                                return answered(reply.status());
-                              }
-                              log::Warning(reply.status().message());
-                              answered(absl::OkStatus());
-                            }));
+            On<FinishReply>(
+                job_->inputs.executor,
+                [answered = std::move(answered)](const absl::StatusOr<FinishReply>& reply) mutable {
+                  if (reply.ok() || IsTransient(reply.status())) {
+                    return answered(reply.status());
+                  }
+                  log::Warning(reply.status().message());
+                  answered(absl::OkStatus());
+                }));
       },
       [this](const absl::Status&) { Conclude(); });
   release_->Start();

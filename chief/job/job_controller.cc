@@ -11,7 +11,7 @@ namespace {
 
 JobInputs MakeInputs(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
                      Executor* executor, const Clock* clock, std::function<void()> on_ready,
-                     std::function<void(absl::Status)> on_end) {
+                     StatusCallback on_end) {
   std::vector<std::string> names = ShardNames(plan.cluster);
   return {.plan = std::move(plan),
           .options = options,
@@ -27,7 +27,7 @@ JobInputs MakeInputs(JobPlan plan, JobOptions options, std::vector<PsControl*> s
 
 JobController::JobController(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
                              Executor* executor, const Clock* clock, std::function<void()> on_ready,
-                             std::function<void(absl::Status)> on_end)
+                             StatusCallback on_end)
     : state_(MakeInputs(std::move(plan), options, std::move(shards), executor, clock,
                         std::move(on_ready), std::move(on_end))),
       reporter_(&state_.inputs.plan, &state_.membership, &state_.record),

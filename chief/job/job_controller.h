@@ -14,6 +14,7 @@
 #include "chief/job/phase.h"
 #include "chief/job/status_reporter.h"
 #include "chief/service/worker_calls.h"
+#include "common/base/callback.h"
 #include "proto/status.pb.h"
 
 namespace lockstep::chief {
@@ -28,7 +29,7 @@ class JobController final : private PhaseControl {
   // job is done, or why it failed, with the exit code of ExitCodeFor.
   JobController(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
                 Executor* executor, const Clock* clock, std::function<void()> on_ready,
-                std::function<void(absl::Status)> on_end);
+                StatusCallback on_end);
   ~JobController() override;
 
   void Start();

@@ -18,6 +18,7 @@
 #include "chief/recovery/view_keeper.h"
 #include "chief/service/worker_calls.h"
 #include "chief/sync/step_loop.h"
+#include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/client/ps_control.h"
 
@@ -45,8 +46,8 @@ struct JobInputs {
   std::vector<std::string> shard_names;  // "ps 0 (host:port)"
   Executor* executor = nullptr;
   const Clock* clock = nullptr;
-  std::function<void()> on_ready;            // training begins
-  std::function<void(absl::Status)> on_end;  // once
+  std::function<void()> on_ready;  // training begins
+  StatusCallback on_end;           // once
 };
 
 // The controller owns it and what it points to; all of that outlives the phases.
@@ -59,7 +60,7 @@ struct JobState {
   // Workers are lacking, or not: the job ends when that has lasted for too long.
   void WatchShortage(bool is_short);
 
-  const JobInputs inputs;
+  JobInputs inputs;
   Membership membership;
   RunRecord record;
   PhaseControl* control = nullptr;

@@ -2,11 +2,12 @@
 // methods run on this thread, and so do the callbacks of the calls that they make.
 #pragma once
 
-#include <functional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "common/base/callback.h"
 
 namespace lockstep::chief {
 
@@ -20,10 +21,12 @@ class Executor {
 
 // A completion callback that brings its result to the executor's thread. `executor` outlives the
 // call.
-template <typename T, typename Done>
-std::function<void(absl::StatusOr<T>)> On(Executor* executor, Done done) {
-  return [executor, done = std::move(done)](absl::StatusOr<T> result) {
-    executor->Post([done, result = std::move(result)]() mutable { done(std::move(result)); });
+template <typename T>
+Callback<T> On(Executor* executor, std::type_identity_t<Callback<T>> done) {
+  return [executor, done = std::move(done)](absl::StatusOr<T> result) mutable {
+    executor->Post([done = std::move(done), result = std::move(result)]() mutable {
+      done(std::move(result));
+    });
   };
 }
 

@@ -24,7 +24,7 @@ constexpr absl::Duration kGreeting = absl::Seconds(3);
 
 ShardInitializer::ShardInitializer(RecoverySpec spec, std::vector<PsControl*> shards,
                                    Executor* executor, const Clock* clock,
-                                   std::function<void(absl::StatusOr<InitializedShards>)> on_done)
+                                   Callback<InitializedShards> on_done)
     : spec_(std::move(spec)),
       shards_(std::move(shards)),
       executor_(executor),
@@ -88,10 +88,11 @@ std::unique_ptr<ShardCalls> ShardInitializer::Calls(ShardCalls::Call call,
 
 void ShardInitializer::Start() {
   phases_.push_back(Calls(
-      [this](size_t shard, std::function<void(absl::Status)> answered) {
+      [this](size_t shard, StatusCallback answered) {
         shards_[shard]->Call(
             kGetView, GetViewRequest(),
-            On<SetViewReply>(executor_, [=, this](absl::StatusOr<SetViewReply> reply) {
+            On<SetViewReply>(executor_, [=, this, answered = std::move(answered)](
+                                            absl::StatusOr<SetViewReply> reply) mutable {
               if (reply.ok()) states_[shard] = *reply;
               answered(reply.status());
             }));
@@ -112,12 +113,13 @@ void ShardInitializer::SetViews() {
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);
   phases_.push_back(Calls(
-      [this](size_t shard, std::function<void(absl::Status)> answered) {
+      [this](size_t shard, StatusCallback answered) {
         SetViewRequest request = result_.view;
         request.set_shard(static_cast<uint32_t>(shard));
         shards_[shard]->Call(
             kSetView, request,
-            On<SetViewReply>(executor_, [=, this](absl::StatusOr<SetViewReply> reply) {
+            On<SetViewReply>(executor_, [=, this, answered = std::move(answered)](
+                                            absl::StatusOr<SetViewReply> reply) mutable {
               if (reply.ok()) states_[shard] = *reply;
               answered(reply.status());
             }));
@@ -145,11 +147,12 @@ void ShardInitializer::EndShards(const absl::Status& why) {
   request.set_reason(std::string(why.message()));
   phases_.push_back(std::make_unique<ShardCalls>(
       spec_.shard_names, clock_,
-      [this, request](size_t shard, std::function<void(absl::Status)> answered) {
+      [this, request](size_t shard, StatusCallback answered) {
         if (!states_[shard].has_variables()) return answered(absl::OkStatus());
         shards_[shard]->Call(
             kFinish, request,
-            On<FinishReply>(executor_, [answered](const absl::StatusOr<FinishReply>& reply) {
+            On<FinishReply>(executor_, [answered = std::move(answered)](
+                                           const absl::StatusOr<FinishReply>& reply) mutable {
               // One that is gone meanwhile needs not be ended.
               answered(IsTransient(reply.status()) ? reply.status() : absl::OkStatus());
             }));
@@ -160,15 +163,17 @@ void ShardInitializer::EndShards(const absl::Status& why) {
 
 void ShardInitializer::Create() {
   phases_.push_back(Calls(
-      [this](size_t shard, std::function<void(absl::Status)> answered) {
+      [this](size_t shard, StatusCallback answered) {
         CreateVariablesRequest request = spec_.variables;
         *request.mutable_command() = result_.view.command();
-        shards_[shard]->Call(kCreateVariables, request,
-                             On<CreateVariablesReply>(
-                                 executor_, [=, this](absl::StatusOr<CreateVariablesReply> reply) {
-                                   if (reply.ok()) result_.bytes[shard] = reply->bytes();
-                                   answered(reply.status());
-                                 }));
+        shards_[shard]->Call(
+            kCreateVariables, request,
+            On<CreateVariablesReply>(executor_,
+                                     [=, this, answered = std::move(answered)](
+                                         absl::StatusOr<CreateVariablesReply> reply) mutable {
+                                       if (reply.ok()) result_.bytes[shard] = reply->bytes();
+                                       answered(reply.status());
+                                     }));
       },
       &ShardInitializer::Finish));
   creating_ = phases_.back().get();

@@ -14,6 +14,7 @@
 #include "chief/recovery/choose_start.h"
 #include "chief/recovery/take_command.h"
 #include "chief/sync/shard_calls.h"
+#include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
@@ -36,8 +37,7 @@ class ShardInitializer {
   // kResume before it gets the error, with exit code 138. Where the job is done already, shards
   // that do not answer soon are left out.
   ShardInitializer(RecoverySpec spec, std::vector<PsControl*> shards, Executor* executor,
-                   const Clock* clock,
-                   std::function<void(absl::StatusOr<InitializedShards>)> on_done);
+                   const Clock* clock, Callback<InitializedShards> on_done);
 
   void Start();
   // Repeats what is due. Several times a second.
@@ -66,7 +66,7 @@ class ShardInitializer {
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
-  const std::function<void(absl::StatusOr<InitializedShards>)> on_done_;
+  Callback<InitializedShards> on_done_;
 
   std::vector<SetViewReply> states_;
   absl::Duration phase_began_;

@@ -1,19 +1,16 @@
 // The answer that a call waits for: given once, or CANCELLED when it is destroyed without.
 #pragma once
 
-#include <functional>
 #include <utility>
 
-#include "absl/status/statusor.h"
+#include "common/base/callback.h"
 
 namespace lockstep::chief {
 
 template <typename Reply>
 class Answer {
  public:
-  using Function = std::function<void(absl::StatusOr<Reply>)>;
-
-  explicit Answer(Function give) : give_(std::move(give)) {}
+  explicit Answer(Callback<Reply> give) : give_(std::move(give)) {}
   Answer(Answer&& other) noexcept : give_(std::exchange(other.give_, nullptr)) {}
   Answer& operator=(Answer&& other) noexcept {
     std::swap(give_, other.give_);
@@ -26,7 +23,7 @@ class Answer {
   void operator()(absl::StatusOr<Reply> reply) { std::exchange(give_, nullptr)(std::move(reply)); }
 
  private:
-  Function give_;
+  Callback<Reply> give_;
 };
 
 }  // namespace lockstep::chief

@@ -25,13 +25,13 @@ class ChiefService final : public rpc::Service {
   template <typename Method, typename Request, typename Reply>
   void Bring(Method method, const rpc::ServingQueue& queue,
              void (WorkerCalls::*handler)(const Request&, Answer<Reply>)) {
-    rpc::ServeUnary(&methods_, method, queue,
-                    [this, handler](const Request& request, rpc::Respond<Reply> respond) {
-                      executor_->Post([this, handler, request,
-                                       answer = Answer<Reply>(std::move(respond))]() mutable {
-                        (calls_()->*handler)(request, std::move(answer));
-                      });
-                    });
+    rpc::ServeUnary(
+        &methods_, method, queue, [this, handler](const Request& request, Callback<Reply> respond) {
+          executor_->Post(
+              [this, handler, request, answer = Answer<Reply>(std::move(respond))]() mutable {
+                (calls_()->*handler)(request, std::move(answer));
+              });
+        });
   }
 
   const std::function<WorkerCalls*()> calls_;

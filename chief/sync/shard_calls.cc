@@ -8,7 +8,7 @@
 namespace lockstep::chief {
 
 ShardCalls::ShardCalls(std::vector<std::string> shard_names, const Clock* clock, Call call,
-                       std::function<void(absl::Status)> done)
+                       StatusCallback done)
     : shard_names_(std::move(shard_names)),
       clock_(clock),
       call_(std::move(call)),

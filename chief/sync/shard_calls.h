@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "chief/sync/retry.h"
+#include "common/base/callback.h"
 #include "common/base/clock.h"
 
 namespace lockstep::chief {
@@ -15,13 +16,13 @@ namespace lockstep::chief {
 class ShardCalls {
  public:
   // Makes the call to one shard; `answered` is called once, on the executor's thread.
-  using Call = std::function<void(size_t shard, std::function<void(absl::Status)> answered)>;
+  using Call = std::function<void(size_t shard, StatusCallback answered)>;
 
   // `done` is called once: OK when every shard has answered, or the first error that repeating does
   // not repair; a call's errors name the shard. `clock` outlives the calls; destroy them after the
   // executor has ended.
   ShardCalls(std::vector<std::string> shard_names, const Clock* clock, Call call,
-             std::function<void(absl::Status)> done);
+             StatusCallback done);
 
   void Start();
   // Repeats what is due. Several times a second.
@@ -54,7 +55,7 @@ class ShardCalls {
   const std::vector<std::string> shard_names_;
   const Clock* const clock_;
   const Call call_;
-  const std::function<void(absl::Status)> done_;
+  StatusCallback done_;
   std::vector<Shard> shards_;
   size_t open_;
   bool ended_ = false;

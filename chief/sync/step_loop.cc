@@ -21,7 +21,7 @@ constexpr char kStartAgain[] = "start the cluster again, the chief with --resume
 
 StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Executor* executor,
                    const Clock* clock, std::function<void(const CommittedStep&)> on_commit,
-                   std::function<void(absl::Status)> on_end)
+                   StatusCallback on_end)
     : options_(std::move(options)),
       shards_(std::move(shards)),
       executor_(executor),

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "chief/loop/executor.h"
 #include "chief/sync/retry.h"
+#include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
@@ -67,7 +68,7 @@ class StepLoop {
   // there will be none: ABORTED for a newer chief, UNAVAILABLE for a shard that was lost.
   StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Executor* executor,
            const Clock* clock, std::function<void(const CommittedStep&)> on_commit,
-           std::function<void(absl::Status)> on_end);
+           StatusCallback on_end);
 
   void Start();
   // Repeats what is due. Several times a second.
@@ -119,7 +120,7 @@ class StepLoop {
   Executor* const executor_;
   const Clock* const clock_;
   const std::function<void(const CommittedStep&)> on_commit_;
-  const std::function<void(absl::Status)> on_end_;
+  StatusCallback on_end_;
 
   uint32_t required_;
   GlobalStep global_step_;

@@ -11,7 +11,7 @@ namespace lockstep {
 
 // Calls start(callback), which takes a Callback<T>, and returns what that is told.
 template <typename T, typename Start>
-absl::StatusOr<T> AwaitResult(Start&& start) {
+absl::StatusOr<T> Await(Start&& start) {
   absl::Notification told;
   absl::StatusOr<T> result;
   start(Callback<T>([&](absl::StatusOr<T> answer) {

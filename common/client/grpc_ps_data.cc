@@ -93,19 +93,19 @@ class TransportPsData final : public PsData {
         memory_(std::move(memory)),
         transport_(MakePsTransport(options, memory_.gradients)) {}
 
-  void Push(const PushRequest& header, Spans payload, Done<PushReply> done) override {
+  void Push(const PushRequest& header, Spans payload, Callback<PushReply> done) override {
     Open(header.worker());
     Send(kPush, header, payload, false,
-         [done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) {
+         [done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) mutable {
            if (!reply.ok()) return done(reply.status());
            done(std::move(reply->header));
          });
   }
 
-  void PushPull(const PushRequest& header, Spans payload, Done<PushPullReply> done) override {
+  void PushPull(const PushRequest& header, Spans payload, Callback<PushPullReply> done) override {
     Open(header.worker());
     Send(kPushAndFetch, header, payload, header.next().pull().in_memory(),
-         [this, done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) {
+         [this, done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) mutable {
            if (!reply.ok()) return done(reply.status());
            PushPullReply result{std::move(reply->header), nullptr};
            if (result.push.next().has_values()) {
@@ -118,32 +118,34 @@ class TransportPsData final : public PsData {
          });
   }
 
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     Open(request.worker());
     PullRequest header = request;
     header.set_in_memory(false);
-    transport_->Call(kPull, std::move(header), {}, request.in_memory(),
-                     [this, done = std::move(done)](absl::StatusOr<TensorReply<PullReply>> reply) {
-                       if (!reply.ok()) return done(reply.status());
-                       done(Values(std::move(reply->header), std::move(reply->tensors)));
-                     });
+    transport_->Call(
+        kPull, std::move(header), {}, request.in_memory(),
+        [this, done = std::move(done)](absl::StatusOr<TensorReply<PullReply>> reply) mutable {
+          if (!reply.ok()) return done(reply.status());
+          done(Values(std::move(reply->header), std::move(reply->tensors)));
+        });
   }
 
-  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     transport_->Call(
         kDequeueToken, request, {}, false,
-        [done = std::move(done)](absl::StatusOr<TensorReply<DequeueTokenReply>> reply) {
+        [done = std::move(done)](absl::StatusOr<TensorReply<DequeueTokenReply>> reply) mutable {
           if (!reply.ok()) return done(reply.status());
           done(std::move(reply->header));
         });
   }
 
-  void ShareMemory(const WorkerIdentity& worker, Done<bool> done) override {
-    transport_->Open(worker, [this, done = std::move(done)](absl::StatusOr<TransportInfo> info) {
-      OnOpened(info);
-      if (!info.ok()) return done(info.status());
-      done(info->references.ok());
-    });
+  void ShareMemory(const WorkerIdentity& worker, Callback<bool> done) override {
+    transport_->Open(worker,
+                     [this, done = std::move(done)](absl::StatusOr<TransportInfo> info) mutable {
+                       OnOpened(info);
+                       if (!info.ok()) return done(info.status());
+                       done(info->references.ok());
+                     });
   }
 
   void Cancel() override { transport_->Cancel(); }

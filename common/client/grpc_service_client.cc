@@ -14,8 +14,7 @@ class GrpcServiceClient final : public ServiceClient<Service> {
   explicit GrpcServiceClient(const ClientOptions& options) : channel_(options) {}
 
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
-             google::protobuf::MessageLite* reply,
-             std::function<void(absl::Status)> done) override {
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
     channel_.Call(method.path, request, method.deadline, reply, std::move(done));
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/callback.h"
 #include "common/client/gradient_memory.h"
 #include "common/client/service_client.h"
 #include "common/tensor/dtype.h"
@@ -56,25 +57,27 @@ class PsData {
   // that is its values, and the span of its row indices, anywhere, comes before. No place need be
   // given. NOT_FOUND: the ps does not have that memory, send the bytes.
   virtual void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                    Done<PushReply> done) = 0;
+                    Callback<PushReply> done) = 0;
   // Push with `next` in the header: parked until what it asks for is there, as proto/ps.proto says.
   // Where it cannot be done in one call, the answer is that of a push alone.
   virtual void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                        Done<PushPullReply> done) {
+                        Callback<PushPullReply> done) {
     PushRequest alone = header;
     alone.clear_next();
-    Push(alone, std::move(payload), [done = std::move(done)](absl::StatusOr<PushReply> reply) {
-      if (!reply.ok()) return done(reply.status());
-      done(PushPullReply{*std::move(reply), nullptr});
-    });
+    Push(alone, std::move(payload),
+         [done = std::move(done)](absl::StatusOr<PushReply> reply) mutable {
+           if (!reply.ok()) return done(reply.status());
+           done(PushPullReply{*std::move(reply), nullptr});
+         });
   }
   // With `in_memory` the values may come in place, where the ps shares them (SharesValues).
-  virtual void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) = 0;
-  virtual void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) = 0;
+  virtual void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) = 0;
+  virtual void DequeueToken(const DequeueTokenRequest& request,
+                            Callback<DequeueTokenReply> done) = 0;
   // Exchanges memory with the ps, if that has not been tried in this worker's name, and tells
   // whether it was: SharesMemory from then on. Without it the exchange happens beside the first
   // calls. UNAVAILABLE: could not be asked, call again.
-  virtual void ShareMemory(const WorkerIdentity& /*worker*/, Done<bool> done) { done(false); }
+  virtual void ShareMemory(const WorkerIdentity& /*worker*/, Callback<bool> done) { done(false); }
   // Ends what is in flight, and every later call at once, with CANCELLED: for a worker that stops.
   virtual void Cancel() = 0;
 

@@ -49,7 +49,7 @@ ShardSession::~ShardSession() {
 
 void ShardSession::Open(Callback<bool> done) {
   Start<bool>(
-      &open_, [this](Done<bool> told) { ps_->ShareMemory(options_.identity, std::move(told)); },
+      &open_, [this](Callback<bool> told) { ps_->ShareMemory(options_.identity, std::move(told)); },
       std::move(done));
 }
 
@@ -120,7 +120,7 @@ void ShardSession::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenRep
   request.set_dequeue_seq(dequeue_seq.value());
   Start<DequeueTokenReply>(
       &token_,
-      [this, request = std::move(request)](Done<DequeueTokenReply> told) {
+      [this, request = std::move(request)](Callback<DequeueTokenReply> told) {
         ps_->DequeueToken(request, std::move(told));
       },
       std::move(done));
@@ -305,7 +305,7 @@ bool ShardSession::SendFetch() {
 }
 
 template <typename T>
-void ShardSession::Start(ParkedCall<T>* call, absl::AnyInvocable<void(Done<T>)> start,
+void ShardSession::Start(ParkedCall<T>* call, absl::AnyInvocable<void(Callback<T>)> start,
                          Callback<T> done) {
   {
     absl::MutexLock lock(&mutex_);

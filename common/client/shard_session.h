@@ -77,7 +77,7 @@ class ShardSession {
   // A call without tensors, made again until it is answered.
   template <typename T>
   struct ParkedCall {
-    absl::AnyInvocable<void(Done<T>)> start;
+    absl::AnyInvocable<void(Callback<T>)> start;
     Callback<T> done;  // null: none is pending
     RetryPolicy retry{CallKind::kParked};
     bool is_in_flight = false;
@@ -115,7 +115,7 @@ class ShardSession {
   template <typename T>
   bool Send(ParkedCall<T>* call) ABSL_LOCKS_EXCLUDED(mutex_);
   template <typename T>
-  void Start(ParkedCall<T>* call, absl::AnyInvocable<void(Done<T>)> start, Callback<T> done);
+  void Start(ParkedCall<T>* call, absl::AnyInvocable<void(Callback<T>)> start, Callback<T> done);
   template <typename T>
   void OnAnswer(ParkedCall<T>* call, absl::StatusOr<T> answer);
   void SendFused(std::shared_ptr<const Call> call);

@@ -10,7 +10,7 @@ using grpc::health::v1::HealthCheckResponse;
 
 void HealthService::Serve(const ServingQueue& queue) {
   ServeUnary(&methods_, &Methods::RequestCheck, queue,
-             [this](const HealthCheckRequest& request, Respond<HealthCheckResponse> respond) {
+             [this](const HealthCheckRequest& request, Callback<HealthCheckResponse> respond) {
                HealthCheckResponse response;
                if (request.service().empty()) {
                  response.set_status(HealthCheckResponse::SERVING);

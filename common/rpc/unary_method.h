@@ -10,16 +10,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/base/callback.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/service.h"
 
 namespace lockstep::rpc {
-
-// Answers the call, at most once, on any thread. After the caller went away it does nothing, and
-// all that it keeps is a pointer.
-template <typename Reply>
-using Respond = std::function<void(absl::StatusOr<Reply>)>;
 
 template <typename Request, typename Reply>
 class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>> {
@@ -29,7 +25,9 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
                        grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*)>
         await;
-    std::function<void(const Request&, Respond<Reply>)> handle;
+    // The callback may be called on any thread, or not at all. After the caller went away it does
+    // nothing, and all that it keeps is a pointer.
+    std::function<void(const Request&, Callback<Reply>)> handle;
   };
 
   UnaryCall(std::shared_ptr<const Method> method, const ServingQueue& queue)
@@ -87,7 +85,7 @@ void ServeUnary(Service* service,
                                           grpc::CompletionQueue*, grpc::ServerCompletionQueue*,
                                           void*),
                 const ServingQueue& queue,
-                std::type_identity_t<std::function<void(const Request&, Respond<Reply>)>> handle) {
+                std::type_identity_t<std::function<void(const Request&, Callback<Reply>)>> handle) {
   using Call = UnaryCall<Request, Reply>;
   Call::Await(std::make_shared<const typename Call::Method>(
                   typename Call::Method{std::bind_front(method, service), std::move(handle)}),

@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/version.h"
 #include "common/rpc/process.h"
+#include "common/rpc/unary_method.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep {
@@ -23,9 +24,10 @@ class CollectedStatusService final : public rpc::Service {
   grpc::Service* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override {
     rpc::ServeUnary(&methods_, &StatusService::AsyncService::RequestGetStatus, queue,
-                    [this](const GetStatusRequest&, rpc::Respond<ProcessStatus> respond) {
+                    [this](const GetStatusRequest&, Callback<ProcessStatus> respond) {
                       if (!collect_) return respond(Identified(ProcessStatus()));
-                      collect_([this, respond](absl::StatusOr<ProcessStatus> status) {
+                      collect_([this, respond = std::move(respond)](
+                                   absl::StatusOr<ProcessStatus> status) mutable {
                         if (!status.ok()) return respond(std::move(status));
                         respond(Identified(*std::move(status)));
                       });

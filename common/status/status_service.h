@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "common/base/callback.h"
 #include "common/rpc/service.h"
-#include "common/rpc/unary_method.h"
 #include "proto/status.pb.h"
 
 namespace lockstep {
@@ -14,7 +14,7 @@ namespace lockstep {
 // Answers with the parts that only the process knows (state, waiting_for, job/shard/worker), at
 // once or later, on any thread. Called on the server's queues, which it must not hold up. The
 // service outlives the answer.
-using CollectStatus = std::function<void(rpc::Respond<ProcessStatus>)>;
+using CollectStatus = std::function<void(Callback<ProcessStatus>)>;
 
 struct ProcessIdentity {
   std::string role;

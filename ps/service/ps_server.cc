@@ -22,11 +22,11 @@ class GrpcPsServer final : public PsServer {
   GrpcPsServer(Shard* shard, const PsServerOptions& options)
       : shard_(shard),
         service_(shard, options.memory, options.identity, WithReadiness(options.events)),
-        status_(MakeStatusService(
-            {.role = "ps",
-             .task = options.identity.task_index,
-             .incarnation = options.identity.incarnation.value()},
-            [this](const rpc::Respond<ProcessStatus>& respond) { respond(Collect()); })) {}
+        status_(
+            MakeStatusService({.role = "ps",
+                               .task = options.identity.task_index,
+                               .incarnation = options.identity.incarnation.value()},
+                              [this](Callback<ProcessStatus> respond) { respond(Collect()); })) {}
   ~GrpcPsServer() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status Listen(const PsServerOptions& options) {

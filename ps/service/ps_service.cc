@@ -112,7 +112,7 @@ template <typename Method, typename Request, typename Reply>
 void PsService::ServeOne(Method method, const rpc::ServingQueue& queue,
                          Handler<Request, Reply> handler) {
   rpc::ServeUnary(&methods_, method, queue,
-                  [this, handler](const Request& request, rpc::Respond<Reply> respond) {
+                  [this, handler](const Request& request, Callback<Reply> respond) {
                     (this->*handler)(request, std::move(respond));
                   });
 }
@@ -122,7 +122,7 @@ absl::Status PsService::CheckServing() const {
   return absl::UnavailableError("its job is over, it ends");
 }
 
-void PsService::GetView(const GetViewRequest&, rpc::Respond<SetViewReply> respond) {
+void PsService::GetView(const GetViewRequest&, Callback<SetViewReply> respond) {
   Call(events_.asked_by_chief);
   if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
   SetViewReply reply = ToViewReply(shard_->Report(), identity_.incarnation);
@@ -134,7 +134,7 @@ void PsService::GetView(const GetViewRequest&, rpc::Respond<SetViewReply> respon
   respond(std::move(reply));
 }
 
-void PsService::SetView(const SetViewRequest& request, rpc::Respond<SetViewReply> respond) {
+void PsService::SetView(const SetViewRequest& request, Callback<SetViewReply> respond) {
   Call(events_.called_by_chief);
   if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
   if (const absl::Status status = CheckAddressee(request); !status.ok()) {
@@ -175,15 +175,16 @@ void PsService::LogOnce(const std::string& refusal) {
 }
 
 void PsService::CreateVariables(const CreateVariablesRequest& request,
-                                rpc::Respond<CreateVariablesReply> respond) {
+                                Callback<CreateVariablesReply> respond) {
   Call(events_.called_by_chief);
   const absl::Status refused = shard_->Admit(request.command());
   if (!refused.ok()) return respond(refused);
   Call(events_.work_begins);
-  const bool is_queued = disk_.TryDo([this, request, respond] {
+  const auto told = std::make_shared<Callback<CreateVariablesReply>>(std::move(respond));
+  const bool is_queued = disk_.TryDo([this, request, told] {
     const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(request);
     Call(events_.work_ends);
-    if (!created.ok()) return respond(created.status());
+    if (!created.ok()) return (*told)(created.status());
     {
       absl::MutexLock lock(&mutex_);
       job_text_ = request.job_text();
@@ -191,23 +192,22 @@ void PsService::CreateVariables(const CreateVariablesRequest& request,
     }
     Call(events_.created);
     WarnOfMissing(created->missing_slots, request.restore_from());
-    respond(created->reply);
+    (*told)(created->reply);
   });
   if (is_queued) return;
   Call(events_.work_ends);
-  respond(DiskIsBusy());
+  (*told)(DiskIsBusy());
 }
 
-void PsService::Grant(const GrantRequest& request, rpc::Respond<GrantReply> respond) {
+void PsService::Grant(const GrantRequest& request, Callback<GrantReply> respond) {
   Call(events_.called_by_chief);
   shard_->Grant(FromProto(request),
-                [respond = std::move(respond)](const absl::StatusOr<ClosedStep>& closed) {
+                [respond = std::move(respond)](const absl::StatusOr<ClosedStep>& closed) mutable {
                   respond(Translated<GrantReply>(closed));
                 });
 }
 
-void PsService::CommitStep(const CommitStepRequest& request,
-                           rpc::Respond<CommitStepReply> respond) {
+void PsService::CommitStep(const CommitStepRequest& request, Callback<CommitStepReply> respond) {
   Call(events_.called_by_chief);
   const absl::StatusOr<GlobalStep> step =
       shard_->CommitStep(request.command(), GlobalStep(request.step()), request.last());
@@ -217,24 +217,25 @@ void PsService::CommitStep(const CommitStepRequest& request,
   respond(std::move(reply));
 }
 
-void PsService::Save(const SaveRequest& request, rpc::Respond<SaveReply> respond) {
+void PsService::Save(const SaveRequest& request, Callback<SaveReply> respond) {
   Call(events_.called_by_chief);
   const absl::Status refused = shard_->Admit(request.command());
   if (!refused.ok()) return respond(refused);
   Call(events_.work_begins);
-  const bool is_queued = disk_.TryDo([this, order = request, respond] {
+  const auto told = std::make_shared<Callback<SaveReply>>(std::move(respond));
+  const bool is_queued = disk_.TryDo([this, order = request, told] {
     const absl::StatusOr<SavedShard> saved =
         shard_->Save(order.command(), GlobalStep(order.version()), order.folder());
     Call(events_.work_ends);
-    respond(Translated<SaveReply>(saved));
+    (*told)(Translated<SaveReply>(saved));
   });
   if (is_queued) return;
   Call(events_.work_ends);
-  respond(DiskIsBusy());
+  (*told)(DiskIsBusy());
 }
 
 void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
-                                rpc::Respond<ReleaseSnapshotReply> respond) {
+                                Callback<ReleaseSnapshotReply> respond) {
   Call(events_.called_by_chief);
   const absl::Status status = shard_->ReleaseSnapshot(
       request.command(), GlobalStep(request.version()), EvaluationOf(request));
@@ -242,7 +243,7 @@ void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
   respond(ReleaseSnapshotReply());
 }
 
-void PsService::Finish(const FinishRequest& request, rpc::Respond<FinishReply> respond) {
+void PsService::Finish(const FinishRequest& request, Callback<FinishReply> respond) {
   Call(events_.called_by_chief);
   const absl::StatusOr<JobEnd> end = ToJobEnd(request);
   if (!end.ok()) return respond(end.status());
@@ -256,15 +257,15 @@ void PsService::Finish(const FinishRequest& request, rpc::Respond<FinishReply> r
 }
 
 void PsService::DequeueToken(const DequeueTokenRequest& request,
-                             rpc::Respond<DequeueTokenReply> respond) {
+                             Callback<DequeueTokenReply> respond) {
   shard_->DequeueToken(FromProto(request),
-                       [respond = std::move(respond)](const absl::StatusOr<Token>& token) {
+                       [respond = std::move(respond)](const absl::StatusOr<Token>& token) mutable {
                          respond(Translated<DequeueTokenReply>(token));
                        });
 }
 
 void PsService::AttachMemory(const AttachMemoryRequest& request,
-                             rpc::Respond<AttachMemoryReply> respond) {
+                             Callback<AttachMemoryReply> respond) {
   const absl::Status refused = shard_->Admit(FromProto(request.worker()));
   if (!refused.ok()) return respond(refused);
   AttachMemoryReply reply;

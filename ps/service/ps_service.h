@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/rpc/unary_method.h"
@@ -50,25 +51,25 @@ class PsService final : public rpc::Service {
 
  private:
   template <typename Request, typename Reply>
-  using Handler = void (PsService::*)(const Request&, rpc::Respond<Reply>);
+  using Handler = void (PsService::*)(const Request&, Callback<Reply>);
 
   void ServeTensors(const rpc::ServingQueue& queue);
   // `method` is the generated one that awaits a call.
   template <typename Method, typename Request, typename Reply>
   void ServeOne(Method method, const rpc::ServingQueue& queue, Handler<Request, Reply> handler);
 
-  void GetView(const GetViewRequest& request, rpc::Respond<SetViewReply> respond);
-  void SetView(const SetViewRequest& request, rpc::Respond<SetViewReply> respond);
+  void GetView(const GetViewRequest& request, Callback<SetViewReply> respond);
+  void SetView(const SetViewRequest& request, Callback<SetViewReply> respond);
   void CreateVariables(const CreateVariablesRequest& request,
-                       rpc::Respond<CreateVariablesReply> respond);
-  void Grant(const GrantRequest& request, rpc::Respond<GrantReply> respond);
-  void CommitStep(const CommitStepRequest& request, rpc::Respond<CommitStepReply> respond);
-  void Save(const SaveRequest& request, rpc::Respond<SaveReply> respond);
+                       Callback<CreateVariablesReply> respond);
+  void Grant(const GrantRequest& request, Callback<GrantReply> respond);
+  void CommitStep(const CommitStepRequest& request, Callback<CommitStepReply> respond);
+  void Save(const SaveRequest& request, Callback<SaveReply> respond);
   void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
-                       rpc::Respond<ReleaseSnapshotReply> respond);
-  void Finish(const FinishRequest& request, rpc::Respond<FinishReply> respond);
-  void DequeueToken(const DequeueTokenRequest& request, rpc::Respond<DequeueTokenReply> respond);
-  void AttachMemory(const AttachMemoryRequest& request, rpc::Respond<AttachMemoryReply> respond);
+                       Callback<ReleaseSnapshotReply> respond);
+  void Finish(const FinishRequest& request, Callback<FinishReply> respond);
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> respond);
+  void AttachMemory(const AttachMemoryRequest& request, Callback<AttachMemoryReply> respond);
 
   // OK until the job is over: from then on the process is as good as gone for the next chief.
   absl::Status CheckServing() const;

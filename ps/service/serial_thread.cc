@@ -14,7 +14,7 @@ SerialThread::~SerialThread() {
   thread_.join();
 }
 
-bool SerialThread::TryDo(std::function<void()> work) {
+bool SerialThread::TryDo(absl::AnyInvocable<void()> work) {
   absl::MutexLock lock(&mutex_);
   if (work_.size() >= kMaxWaiting) return false;
   work_.push_back(std::move(work));
@@ -23,7 +23,7 @@ bool SerialThread::TryDo(std::function<void()> work) {
 
 void SerialThread::Run() {
   while (true) {
-    std::function<void()> work;
+    absl::AnyInvocable<void()> work;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &SerialThread::HasWorkOrClosing));

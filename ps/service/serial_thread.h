@@ -2,10 +2,10 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 
 namespace lockstep::ps {
@@ -20,7 +20,7 @@ class SerialThread {
   ~SerialThread();
 
   // False, and nothing is done, when kMaxWaiting others wait already.
-  [[nodiscard]] bool TryDo(std::function<void()> work);
+  [[nodiscard]] bool TryDo(absl::AnyInvocable<void()> work);
 
  private:
   void Run();
@@ -30,7 +30,7 @@ class SerialThread {
 
   absl::Mutex mutex_;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mutex_);
+  std::deque<absl::AnyInvocable<void()>> work_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

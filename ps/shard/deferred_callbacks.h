@@ -1,13 +1,13 @@
 // What a call under a lock leaves to be done after it: completion callbacks, and memory to let go.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
+#include "common/base/callback.h"
 #include "common/base/check.h"
-#include "ps/shard/orders.h"
 
 namespace lockstep::ps {
 
@@ -21,7 +21,7 @@ class DeferredCallbacks {
   ~DeferredCallbacks() { LOCKSTEP_CHECK(actions_.empty() && memory_.empty()); }
 
   template <typename T>
-  void Answer(Done<T> done, absl::StatusOr<T> result) {
+  void Answer(Callback<T> done, absl::StatusOr<T> result) {
     actions_.push_back([done = std::move(done), result = std::move(result)]() mutable {
       done(std::move(result));
     });
@@ -31,11 +31,11 @@ class DeferredCallbacks {
   // In the order in which they were put in.
   void Run() {
     memory_.clear();
-    for (const auto& action : std::exchange(actions_, {})) action();
+    for (auto& action : std::exchange(actions_, {})) action();
   }
 
  private:
-  std::vector<std::function<void()>> actions_;
+  std::vector<absl::AnyInvocable<void()>> actions_;
   std::vector<std::shared_ptr<const void>> memory_;
 };
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -220,8 +219,5 @@ struct ShardReport {
   std::vector<PendingVariable> pending;  // the first 8 of them
   std::vector<uint64_t> staleness;       // as in proto/status.proto
 };
-
-template <typename T>
-using Done = std::function<void(absl::StatusOr<T>)>;
 
 }  // namespace lockstep::ps

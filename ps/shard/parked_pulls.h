@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "common/base/callback.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/orders.h"
@@ -24,7 +25,7 @@ struct ParkedPull {
   WorkerIdentity worker;
   GlobalStep version;
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
-  Done<PullResult> done;
+  Callback<PullResult> done;
   bool by_reference = false;
   ReaderPin pin = {};    // of what it brings, from now on
   size_t num_there = 0;  // pieces, from the first on, that have been found

@@ -14,7 +14,7 @@ bool MayWait(const PushOrder& order, const PushResult& result) {
 }
 
 void PullNext(Shard* shard, const std::optional<PullOrder>& pull, PushPullResult result,
-              Done<PushPullResult> done) {
+              Callback<PushPullResult> done) {
   if (!pull.has_value()) return done(std::move(result));
   shard->Pull(*pull, [result = std::move(result),
                       done = std::move(done)](absl::StatusOr<PullResult> values) mutable {
@@ -27,7 +27,7 @@ void PullNext(Shard* shard, const std::optional<PullOrder>& pull, PushPullResult
 
 // The token first: later than that of the stamp, it exists only when the version does, so that
 // nothing read is kept meanwhile.
-void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Done<PushPullResult> done) {
+void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<PushPullResult> done) {
   absl::StatusOr<PushResult> pushed = shard->Push(order);
   if (!pushed.ok()) return done(pushed.status());
   PushPullResult result{.push = *std::move(pushed)};

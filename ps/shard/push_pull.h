@@ -2,6 +2,7 @@
 // three, for gradients that are one message.
 #pragma once
 
+#include "common/base/callback.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/shard.h"
 
@@ -12,6 +13,6 @@ namespace lockstep::ps {
 // there is nothing to wait for: after PENDING or STALE the caller has something to do. An error is
 // that of the push. Token and values are best effort; DequeueToken and Pull report their errors.
 // `shard` answers before it goes.
-void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Done<PushPullResult> done);
+void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<PushPullResult> done);
 
 }  // namespace lockstep::ps

@@ -17,7 +17,7 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
   return impl_->CreateVariables(request);
 }
 
-void Shard::Grant(const GrantOrder& order, Done<ClosedStep> done) {
+void Shard::Grant(const GrantOrder& order, Callback<ClosedStep> done) {
   impl_->Grant(order, std::move(done));
 }
 
@@ -43,11 +43,11 @@ absl::Status Shard::Admit(const WorkerIdentity& worker) const { return impl_->Ad
 
 absl::StatusOr<PushResult> Shard::Push(const PushOrder& order) { return impl_->Push(order); }
 
-void Shard::Pull(const PullOrder& order, Done<PullResult> done) {
+void Shard::Pull(const PullOrder& order, Callback<PullResult> done) {
   impl_->Pull(order, std::move(done));
 }
 
-void Shard::DequeueToken(const DequeueOrder& order, Done<Token> done) {
+void Shard::DequeueToken(const DequeueOrder& order, Callback<Token> done) {
   impl_->DequeueToken(order, std::move(done));
 }
 

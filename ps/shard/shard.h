@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/callback.h"
 #include "common/transport/lent_memory.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/pull_ticket.h"
@@ -55,7 +56,7 @@ class Shard {
   // step again replaces the parked call, which is answered CANCELLED. A grant for the step after
   // the current one waits its turn. With `commit` the tokens go out before `done` is called. In an
   // asynchronous job it orders nothing: it waits for any step to be over, and keeps its version.
-  void Grant(const GrantOrder& order, Done<ClosedStep> done);
+  void Grant(const GrantOrder& order, Callback<ClosedStep> done);
   // Step shard. Repeatable. Returns the global step.
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
   // Writes the kept version to the folder, or the newest one while no grant is parked and no
@@ -78,8 +79,8 @@ class Shard {
   // there was none for the rest; sending it all again is harmless.
   absl::StatusOr<PushResult> Push(const PushOrder& order);
   // RESOURCE_EXHAUSTED: as many pulls as common/base/limits.h allows wait for their versions.
-  void Pull(const PullOrder& order, Done<PullResult> done);
-  void DequeueToken(const DequeueOrder& order, Done<Token> done);
+  void Pull(const PullOrder& order, Callback<PullResult> done);
+  void DequeueToken(const DequeueOrder& order, Callback<Token> done);
   // The caller has gone: its parked pull is answered CANCELLED, and so is one that is about to
   // park. Does nothing to a pull that has been answered.
   void CancelPull(PullTicket* ticket);

@@ -33,7 +33,7 @@ void Shard::Impl::GrantItself(EpochState* state) {
   LOCKSTEP_CHECK(granted.ok());
 }
 
-void Shard::Impl::ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done,
+void Shard::Impl::ParkMilestone(const GrantOrder& order, Callback<ClosedStep>* done,
                                 DeferredCallbacks* deferred) {
   EpochState& state = *state_;
   const bool waits = state.tokens != nullptr && order.step >= state.step.shard_step();

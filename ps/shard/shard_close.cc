@@ -67,7 +67,7 @@ NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRange
 
 }  // namespace
 
-void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
+void Shard::Impl::Grant(const GrantOrder& order, Callback<ClosedStep> done) {
   EpochState* state = nullptr;
   std::vector<TakenVariable> all_taken;
   DeferredCallbacks deferred;
@@ -88,7 +88,7 @@ void Shard::Impl::Grant(const GrantOrder& order, Done<ClosedStep> done) {
   if (state != nullptr) ApplyAndPublish(state, std::move(all_taken));
 }
 
-absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Done<ClosedStep>* done,
+absl::Status Shard::Impl::ParkGrant(const GrantOrder& order, Callback<ClosedStep>* done,
                                     DeferredCallbacks* deferred) {
   LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(order.command));
   if (phase_ == Phase::kFinished) return absl::FailedPreconditionError("the job is over");

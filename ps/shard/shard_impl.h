@@ -21,6 +21,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
 #include "common/base/thread_pool.h"
 #include "common/update/dense_update.h"
 #include "ps/shard/deferred_callbacks.h"
@@ -41,7 +42,7 @@ class Shard::Impl {
   ShardState GetView() const;
   absl::StatusOr<ShardState> SetView(const View& view);
   absl::StatusOr<CreatedVariables> CreateVariables(const CreateVariablesRequest& request);
-  void Grant(const GrantOrder& order, Done<ClosedStep> done);
+  void Grant(const GrantOrder& order, Callback<ClosedStep> done);
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
   absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
                                   const std::string& folder);
@@ -51,8 +52,8 @@ class Shard::Impl {
   absl::Status Admit(const Command& command) const;
   absl::Status Admit(const WorkerIdentity& worker) const;
   absl::StatusOr<PushResult> Push(const PushOrder& order);
-  void Pull(const PullOrder& order, Done<PullResult> done);
-  void DequeueToken(const DequeueOrder& order, Done<Token> done);
+  void Pull(const PullOrder& order, Callback<PullResult> done);
+  void DequeueToken(const DequeueOrder& order, Callback<Token> done);
   void CancelPull(PullTicket* ticket);
   void Stop();
   ShardReport Report() const;
@@ -62,7 +63,7 @@ class Shard::Impl {
 
   struct ParkedGrant {
     GlobalStep step;
-    Done<ClosedStep> done;
+    Callback<ClosedStep> done;
     // Of an asynchronous job.
     bool keep_values = false;
     bool keep_slots = false;
@@ -206,7 +207,7 @@ class Shard::Impl {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Close.
-  absl::Status ParkGrant(const GrantOrder& order, Done<ClosedStep>* done,
+  absl::Status ParkGrant(const GrantOrder& order, Callback<ClosedStep>* done,
                          DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A variable's gradients have been taken: what was on its way for that step is lost, and the
   // version before the newest makes room.
@@ -253,8 +254,8 @@ class Shard::Impl {
   // The step shard waits for the step. What is to be kept of a step that is over, and of any at
   // another shard, is what there is as soon as no variable is being applied: until then nothing
   // further is taken.
-  void ParkMilestone(const GrantOrder& order, Done<ClosedStep>* done, DeferredCallbacks* deferred)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ParkMilestone(const GrantOrder& order, Callback<ClosedStep>* done,
+                     DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As CompleteStep.
   bool KeepNow(EpochState* state, std::vector<TakenVariable>* all_taken)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -280,7 +281,7 @@ class Shard::Impl {
   ParkedPulls pulls_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<WorkerIndex, std::shared_ptr<UnreadReplies>> unread_ ABSL_GUARDED_BY(mutex_);
   DequeueCall last_dequeue_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<DequeueCall, Done<Token>> dequeues_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<DequeueCall, Callback<Token>> dequeues_ ABSL_GUARDED_BY(mutex_);
   uint64_t accepted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t stale_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t duplicates_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -164,9 +164,10 @@ PullResult ReadShown(const EpochState& state, const ParkedPull& pull) {
 }
 
 // The thread that answers copies, without the lock.
-Done<PullResult> AfterCopying(std::shared_ptr<const std::vector<ResolvedPiece>> pieces,
-                              Done<PullResult> done) {
-  return [pieces = std::move(pieces), done = std::move(done)](absl::StatusOr<PullResult> result) {
+Callback<PullResult> AfterCopying(std::shared_ptr<const std::vector<ResolvedPiece>> pieces,
+                                  Callback<PullResult> done) {
+  return [pieces = std::move(pieces),
+          done = std::move(done)](absl::StatusOr<PullResult> result) mutable {
     absl::Status copied;
     if (result.ok() && !result->by_reference) copied = CopyOut(*pieces, &*result);
     done(copied.ok() ? std::move(result) : copied);
@@ -175,7 +176,7 @@ Done<PullResult> AfterCopying(std::shared_ptr<const std::vector<ResolvedPiece>> 
 
 }  // namespace
 
-void Shard::Impl::Pull(const PullOrder& order, Done<PullResult> done) {
+void Shard::Impl::Pull(const PullOrder& order, Callback<PullResult> done) {
   auto pieces = CheckPull(order);
   if (!pieces.ok()) return done(pieces.status());
   ParkedPull pull{order.worker, order.version,

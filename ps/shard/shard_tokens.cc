@@ -43,7 +43,7 @@ absl::Status Shard::Impl::Commit(GlobalStep step, bool last, DeferredCallbacks* 
   return absl::OkStatus();
 }
 
-void Shard::Impl::DequeueToken(const DequeueOrder& order, Done<Token> done) {
+void Shard::Impl::DequeueToken(const DequeueOrder& order, Callback<Token> done) {
   DeferredCallbacks deferred;
   {
     absl::MutexLock lock(&mutex_);

@@ -1,5 +1,6 @@
 // Gradients and values in half the width, over every implementation.
 #include <catch2/catch.hpp>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -31,10 +32,11 @@ std::vector<float> Gradient(uint32_t worker) {
 std::unique_ptr<PsUnderTest> BroughtUp(const PsImplementation& implementation) {
   std::unique_ptr<PsUnderTest> ps = implementation.make();
   const auto control = ps->NewControl();
-  REQUIRE(
-      Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
+  REQUIRE(Await<SetViewReply>([&](auto done) {
+            control->Call(kSetView, TwoWorkers(), std::move(done));
+          }).ok());
   REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-            control->Call(kCreateVariables, Variables({kElements}), done);
+            control->Call(kCreateVariables, Variables({kElements}), std::move(done));
           }).ok());
   return ps;
 }
@@ -45,7 +47,7 @@ void PushInHalf(PsData* data, uint32_t worker, DType type) {
   push.mutable_pieces(0)->set_dtype(ToProto(type));
   push.mutable_pieces(0)->set_size(halves.size() * sizeof(uint16_t));
   const auto reply = Await<PushReply>(
-      [&](auto done) { data->Push(push, {std::as_bytes(std::span(halves))}, done); });
+      [&](auto done) { data->Push(push, {std::as_bytes(std::span(halves))}, std::move(done)); });
   REQUIRE(reply.ok());
   CHECK(reply->outcomes(0).verdict() == ACCEPTED);
 }
@@ -71,7 +73,7 @@ TEST_CASE("Half the width both ways: sums and values are float32, what is pulled
   for (size_t i = 0; i < expected.size(); ++i) {
     expected[i] = 1 - (first[i] + second[i]) / 2 * kLearningRate;
   }
-  const auto wide = Await<Values>([&](auto done) { data->Pull(PullOf(0, 1, 0), done); });
+  const auto wide = Await<Values>([&](auto done) { data->Pull(PullOf(0, 1, 0), std::move(done)); });
   REQUIRE(wide.ok());
   std::vector<float> values(kElements);
   const std::vector<std::span<std::byte>> targets = {std::as_writable_bytes(std::span(values))};
@@ -95,7 +97,8 @@ TEST_CASE("A type that nothing is pulled as is refused") {
   for (const int type : {static_cast<int>(INT32), 77}) {
     PullRequest pull = PullOf(0, 0, 0);
     pull.set_wire_type(static_cast<DataType>(type));
-    const absl::Status status = Await<Values>([&](auto done) { data->Pull(pull, done); }).status();
+    const absl::Status status =
+        Await<Values>([&](auto done) { data->Pull(pull, std::move(done)); }).status();
     CHECK(absl::IsInvalidArgument(status));
     CHECK(absl::StrContains(status.message(), "wire_type"));
   }
@@ -108,7 +111,8 @@ TEST_CASE("Whether memory is exchanged is told before the first tensor, and stay
   const auto data = ps->NewData();
   CHECK_FALSE(data->SharesMemory());
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const auto shares = Await<bool>([&](auto done) { data->ShareMemory(Worker(0), done); });
+    const auto shares =
+        Await<bool>([&](auto done) { data->ShareMemory(Worker(0), std::move(done)); });
     REQUIRE(shares.ok());
     CHECK(*shares == implementation.shares_memory);
     CHECK(data->SharesMemory() == implementation.shares_memory);
@@ -117,7 +121,7 @@ TEST_CASE("Whether memory is exchanged is told before the first tensor, and stay
 
 TEST_CASE("A ps that cannot be asked for its memory is asked again") {
   const auto data = MakePsData({.address = "127.0.0.1:1", .name = "ps 0"});
-  const auto never = Await<bool>([&](auto done) { data->ShareMemory(Worker(0), done); });
+  const auto never = Await<bool>([&](auto done) { data->ShareMemory(Worker(0), std::move(done)); });
   REQUIRE(never.ok());  // there is nothing to exchange
   CHECK_FALSE(*never);
   auto memory = GradientMemory::Create(4096);
@@ -125,7 +129,8 @@ TEST_CASE("A ps that cannot be asked for its memory is asked again") {
   const auto sharing =
       MakePsData({.address = "127.0.0.1:1", .name = "ps 0"}, {.gradients = memory->get()});
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const auto asked = Await<bool>([&](auto done) { sharing->ShareMemory(Worker(0), done); });
+    const auto asked =
+        Await<bool>([&](auto done) { sharing->ShareMemory(Worker(0), std::move(done)); });
     CHECK(absl::IsUnavailable(asked.status()));
   }
   CHECK_FALSE(sharing->SharesMemory());

@@ -1,5 +1,6 @@
 // What every PsControl and PsData does, over every implementation.
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "common/base/exit_code.h"
@@ -36,10 +37,12 @@ TEST_CASE("A ps that was started again says that it has lost its variables, whoe
   const bool has_view = GENERATE(false, true);
   if (has_view) REQUIRE(ps.SetView(TwoWorkers()).ok());
   const std::vector<absl::Status> answers = {
-      Await<GrantReply>([&](auto done) { ps.control()->Call(kGrant, Granted(0), done); }).status(),
+      Await<GrantReply>([&](auto done) {
+        ps.control()->Call(kGrant, Granted(0), std::move(done));
+      }).status(),
       ps.Push(0, 0, 0, {1, 2, 3}).status(), ps.Pull(PullOf(0, 0, 0)).status(),
       Await<DequeueTokenReply>([&](auto done) {
-        ps.data()->DequeueToken(DequeueOf(0, 1), done);
+        ps.data()->DequeueToken(DequeueOf(0, 1), std::move(done));
       }).status()};
   for (const absl::Status& answer : answers) {
     INFO(answer);
@@ -56,8 +59,8 @@ TEST_CASE("An older term commands nothing") {
   const absl::Status old = ps.SetView(TwoWorkers(4)).status();
   CHECK(absl::IsAborted(old));
   CHECK(absl::StrContains(old.message(), "5"));
-  const auto granted =
-      Await<GrantReply>([&](auto done) { ps.control()->Call(kGrant, Granted(0), done); });
+  const auto granted = Await<GrantReply>(
+      [&](auto done) { ps.control()->Call(kGrant, Granted(0), std::move(done)); });
   CHECK(absl::IsAborted(granted.status()));
 }
 
@@ -90,8 +93,8 @@ TEST_CASE("A step closes with the mean of the gradients, and every parked call i
   CHECK(next->step() == 1);
   CHECK_FALSE(next->done());
   // The same question, the same token.
-  const auto again =
-      Await<DequeueTokenReply>([&](auto done) { ps.data()->DequeueToken(DequeueOf(0, 1), done); });
+  const auto again = Await<DequeueTokenReply>(
+      [&](auto done) { ps.data()->DequeueToken(DequeueOf(0, 1), std::move(done)); });
   REQUIRE(again.ok());
   CHECK(again->step() == 1);
 }
@@ -111,8 +114,9 @@ TEST_CASE("A save that fails carries its exit code to the chief") {
   *save.mutable_command() = grant.command();
   save.set_version(1);
   save.set_folder("/dev/null/ckpt-1");
-  const absl::Status failed =
-      Await<SaveReply>([&](auto done) { ps.control()->Call(kSave, save, done); }).status();
+  const absl::Status failed = Await<SaveReply>([&](auto done) {
+                                ps.control()->Call(kSave, save, std::move(done));
+                              }).status();
   INFO(failed);
   CHECK(ExitCodeFor(failed) == ExitCode::kCannotCreate);
 }
@@ -204,7 +208,7 @@ TEST_CASE("A pull of rows brings these rows of a sparse variable, in their order
     push.mutable_pieces(0)->set_rows(2);
     push.mutable_pieces(0)->set_size(32);
     const auto reply = Await<PushReply>([&](auto done) {
-      ps.data()->Push(push, {std::as_bytes(std::span(indices)), BytesOf(slices)}, done);
+      ps.data()->Push(push, {std::as_bytes(std::span(indices)), BytesOf(slices)}, std::move(done));
     });
     REQUIRE(reply.ok());
   }
@@ -271,8 +275,9 @@ TEST_CASE("The end answers tokens with done and parked calls with an error") {
   ps.data()->Pull(PullOf(0, 5, 0), pull.done());
   // Over gRPC the calls have arrived when a later one on their connection was answered.
   REQUIRE(ps.Pull(PullOf(0, 0, 0)).ok());
-  REQUIRE(
-      Await<FinishReply>([&](auto done) { ps.control()->Call(kFinish, JobIsOver(), done); }).ok());
+  REQUIRE(Await<FinishReply>([&](auto done) {
+            ps.control()->Call(kFinish, JobIsOver(), std::move(done));
+          }).ok());
   const auto last = token.Wait();
   REQUIRE(last.ok());
   CHECK(last->done());
@@ -290,7 +295,7 @@ TEST_CASE("Cancel ends what is parked and every later call, of this client alone
   CHECK(absl::IsCancelled(ps.Pull(PullOf(0, 0, 0)).status()));
   CHECK(absl::IsCancelled(ps.Push(0, 0, 0, {1, 2, 3}).status()));
   CHECK(absl::IsCancelled(Await<DequeueTokenReply>([&](auto done) {
-                            ps.data()->DequeueToken(DequeueOf(0, 1), done);
+                            ps.data()->DequeueToken(DequeueOf(0, 1), std::move(done));
                           }).status()));
   // The ps goes on: the step closes, though one of the pulls that waited for it is gone.
   Answer<GrantReply> closed;
@@ -300,7 +305,8 @@ TEST_CASE("Cancel ends what is parked and every later call, of this client alone
     for (const auto& [variable, values] : {std::pair{0u, &small}, std::pair{1u, &large}}) {
       const auto size = static_cast<int64_t>(values->size());
       const auto reply = Await<PushReply>([&, &variable = variable, &values = values](auto done) {
-        other->Push(PushOf(worker, 0, variable, size, 0, size), {BytesOf(*values)}, done);
+        other->Push(PushOf(worker, 0, variable, size, 0, size), {BytesOf(*values)},
+                    std::move(done));
       });
       CHECK(reply.ok());
     }

@@ -28,24 +28,24 @@ class SharingData final : public PsData {
   }
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-            Done<PushReply> done) override {
+            Callback<PushReply> done) override {
     Send(&PsData::Push, header, std::move(payload), std::move(done));
   }
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                Done<PushPullReply> done) override {
+                Callback<PushPullReply> done) override {
     PushRequest wishing = header;
     if (header.next().has_pull()) wishing.mutable_next()->mutable_pull()->set_in_memory(true);
     Send(&PsData::PushPull, wishing, std::move(payload), std::move(done));
   }
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     PullRequest wishing = request;
     wishing.set_in_memory(true);
     data_->Pull(wishing, std::move(done));
   }
-  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     data_->DequeueToken(request, std::move(done));
   }
-  void ShareMemory(const WorkerIdentity& worker, Done<bool> done) override {
+  void ShareMemory(const WorkerIdentity& worker, Callback<bool> done) override {
     data_->ShareMemory(worker, std::move(done));
   }
   void Cancel() override { data_->Cancel(); }
@@ -56,11 +56,11 @@ class SharingData final : public PsData {
 
   template <typename Reply>
   using Method = void (PsData::*)(const PushRequest&, std::vector<std::span<const std::byte>>,
-                                  Done<Reply>);
+                                  Callback<Reply>);
 
   template <typename Reply>
   void Send(Method<Reply> method, const PushRequest& header,
-            std::vector<std::span<const std::byte>> payload, Done<Reply> done) {
+            std::vector<std::span<const std::byte>> payload, Callback<Reply> done) {
     PushRequest placed = header;
     placed.set_in_memory(header.pieces_size() == static_cast<int>(payload.size()));
     for (int i = 0; placed.in_memory() && i < header.pieces_size(); ++i) {
@@ -74,12 +74,12 @@ class SharingData final : public PsData {
     if (!placed.in_memory()) {
       return (data_.get()->*method)(placed, std::move(payload), std::move(done));
     }
-    (data_.get()->*method)(
-        placed, payload,
-        [this, method, header, payload, done = std::move(done)](absl::StatusOr<Reply> reply) {
-          if (!absl::IsNotFound(reply.status())) return done(std::move(reply));
-          (data_.get()->*method)(header, payload, done);
-        });
+    (data_.get()->*method)(placed, payload,
+                           [this, method, header, payload,
+                            done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
+                             if (!absl::IsNotFound(reply.status())) return done(std::move(reply));
+                             (data_.get()->*method)(header, payload, std::move(done));
+                           });
   }
 
   std::span<const std::byte> InMemory(std::span<const std::byte> bytes) {

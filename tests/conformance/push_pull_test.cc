@@ -1,5 +1,6 @@
 // A gradient, the values made of it and the token in one call, over every implementation of PsData.
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "tests/conformance/two_variables.h"
 
@@ -49,7 +50,7 @@ TEST_CASE("A gradient that asks for it is answered with token and values when it
   }
   // The same call again, when all is over: the same token.
   const auto again = Await<PushPullReply>([&](auto done) {
-    ps.data()->PushPull(BothAndNext(0, 2), {BytesOf(small), BytesOf(large)}, done);
+    ps.data()->PushPull(BothAndNext(0, 2), {BytesOf(small), BytesOf(large)}, std::move(done));
   });
   REQUIRE(again.ok());
   CHECK(again->push.next().token().step() == 3);
@@ -62,7 +63,7 @@ TEST_CASE("A gradient that comes too late is answered at once, whatever it asks 
   late.set_push_seq(9);
   const std::vector<float> small = {1, 2, 3}, large(1000, 1);
   const auto reply = Await<PushPullReply>([&](auto done) {
-    ps.data()->PushPull(late, {BytesOf(small), BytesOf(large)}, done);
+    ps.data()->PushPull(late, {BytesOf(small), BytesOf(large)}, std::move(done));
   });
   REQUIRE(reply.ok());
   CHECK(reply->push.outcomes(0).verdict() == STALE);
@@ -81,8 +82,9 @@ TEST_CASE("Who waits for the end of a step is told the verdicts when the job end
   ask.set_ask(true);
   while (ps.Push(ask, {})->outcomes(1).verdict() == PENDING) continue;
   CHECK_FALSE(waiting.answered());
-  REQUIRE(
-      Await<FinishReply>([&](auto done) { ps.control()->Call(kFinish, JobIsOver(), done); }).ok());
+  REQUIRE(Await<FinishReply>([&](auto done) {
+            ps.control()->Call(kFinish, JobIsOver(), std::move(done));
+          }).ok());
   const auto reply = waiting.Wait();
   REQUIRE(reply.ok());
   CHECK(reply->push.outcomes(0).verdict() == ACCEPTED);
@@ -101,7 +103,7 @@ TEST_CASE("A ps goes on when a client goes that waits for the end of a step") {
     ask.set_ask(true);
     ask.clear_next();
     const auto is_pending = [&] {
-      return Await<PushReply>([&](auto done) { client->Push(ask, {}, done); })
+      return Await<PushReply>([&](auto done) { client->Push(ask, {}, std::move(done)); })
                  ->outcomes(1)
                  .verdict() == PENDING;
     };

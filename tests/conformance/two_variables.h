@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/conformance/ps_under_test.h"
@@ -30,17 +31,18 @@ class Ps {
 
   absl::StatusOr<SetViewReply> GetView() {
     return Await<SetViewReply>(
-        [&](auto done) { control_->Call(kGetView, GetViewRequest(), done); });
+        [&](auto done) { control_->Call(kGetView, GetViewRequest(), std::move(done)); });
   }
   absl::StatusOr<SetViewReply> SetView(const SetViewRequest& view) {
-    return Await<SetViewReply>([&](auto done) { control_->Call(kSetView, view, done); });
+    return Await<SetViewReply>([&](auto done) { control_->Call(kSetView, view, std::move(done)); });
   }
   absl::StatusOr<CreateVariablesReply> Create(const CreateVariablesRequest& request) {
     return Await<CreateVariablesReply>(
-        [&](auto done) { control_->Call(kCreateVariables, request, done); });
+        [&](auto done) { control_->Call(kCreateVariables, request, std::move(done)); });
   }
   absl::StatusOr<PushReply> Push(const PushRequest& push, const std::vector<float>& values) {
-    return Await<PushReply>([&](auto done) { data_->Push(push, {BytesOf(values)}, done); });
+    return Await<PushReply>(
+        [&](auto done) { data_->Push(push, {BytesOf(values)}, std::move(done)); });
   }
   // All of `values` as the gradient of `variable`.
   absl::StatusOr<PushReply> Push(uint32_t worker, int64_t step, uint32_t variable,
@@ -49,7 +51,7 @@ class Ps {
     return Push(PushOf(worker, step, variable, size, 0, size), values);
   }
   absl::StatusOr<Values> Pull(const PullRequest& pull) {
-    return Await<Values>([&](auto done) { data_->Pull(pull, done); });
+    return Await<Values>([&](auto done) { data_->Pull(pull, std::move(done)); });
   }
   std::vector<float> PullV0(int64_t version) {
     const absl::StatusOr<Values> values = Pull(PullOf(0, version, 0));

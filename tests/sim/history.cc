@@ -14,20 +14,21 @@ class RecordedData final : public PsData {
   RecordedData(PsData* ps, History* history) : ps_(ps), history_(history) {}
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-            Done<PushReply> done) override {
+            Callback<PushReply> done) override {
     ps_->Push(header, std::move(payload),
-              [this, header, done = std::move(done)](absl::StatusOr<PushReply> reply) {
+              [this, header, done = std::move(done)](absl::StatusOr<PushReply> reply) mutable {
                 if (reply.ok()) Note(header, *reply);
                 done(std::move(reply));
               });
   }
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                Done<PushPullReply> done) override {
-    ps_->PushPull(header, std::move(payload),
-                  [this, header, done = std::move(done)](absl::StatusOr<PushPullReply> reply) {
-                    if (reply.ok()) Note(header, *reply);
-                    done(std::move(reply));
-                  });
+                Callback<PushPullReply> done) override {
+    ps_->PushPull(
+        header, std::move(payload),
+        [this, header, done = std::move(done)](absl::StatusOr<PushPullReply> reply) mutable {
+          if (reply.ok()) Note(header, *reply);
+          done(std::move(reply));
+        });
     // Judged now, whenever that is told.
     PushRequest ask = header;
     ask.set_ask(true);
@@ -36,19 +37,19 @@ class RecordedData final : public PsData {
       if (reply.ok()) Note(ask, *reply);
     });
   }
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
-    ps_->Pull(request,
-              [this, done = std::move(done)](absl::StatusOr<std::unique_ptr<PulledValues>> reply) {
-                if (reply.ok()) Note(**reply);
-                done(std::move(reply));
-              });
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
+    ps_->Pull(request, [this, done = std::move(done)](
+                           absl::StatusOr<std::unique_ptr<PulledValues>> reply) mutable {
+      if (reply.ok()) Note(**reply);
+      done(std::move(reply));
+    });
   }
-  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
-    ps_->DequeueToken(
-        request, [this, request, done = std::move(done)](absl::StatusOr<DequeueTokenReply> reply) {
-          if (reply.ok()) Note(request, *reply);
-          done(std::move(reply));
-        });
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
+    ps_->DequeueToken(request, [this, request, done = std::move(done)](
+                                   absl::StatusOr<DequeueTokenReply> reply) mutable {
+      if (reply.ok()) Note(request, *reply);
+      done(std::move(reply));
+    });
   }
   void Cancel() override { ps_->Cancel(); }
 

@@ -1,12 +1,12 @@
 // A network that delays every message at random, so that calls overtake each other, and loses some.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/callback.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/random.h"
 
@@ -28,15 +28,14 @@ class Network {
 
   // `serve` takes the callback that it answers through, now or later.
   template <typename Reply>
-  void Call(std::function<void(std::function<void(absl::StatusOr<Reply>)>)> serve,
-            std::function<void(absl::StatusOr<Reply>)> done) {
+  void Call(absl::AnyInvocable<void(Callback<Reply>)> serve, Callback<Reply> done) {
     if (random_->Chance(options_.loss)) return Fail<Reply>(std::move(done));
     events_->After(Delay(), [this, serve = std::move(serve), done = std::move(done)]() mutable {
       serve([this, done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
         if (random_->Chance(options_.loss)) return Fail<Reply>(std::move(done));
-        // A callback may be copied on its way, a reply with values may not.
-        auto kept = std::make_shared<absl::StatusOr<Reply>>(std::move(reply));
-        events_->After(Delay(), [done = std::move(done), kept] { done(std::move(*kept)); });
+        events_->After(Delay(), [done = std::move(done), reply = std::move(reply)]() mutable {
+          done(std::move(reply));
+        });
       });
     });
   }
@@ -45,8 +44,8 @@ class Network {
   absl::Duration Delay() { return random_->Between(options_.least_delay, options_.most_delay); }
 
   template <typename Reply>
-  void Fail(std::function<void(absl::StatusOr<Reply>)> done) {
-    events_->After(Delay(), [done = std::move(done)] {
+  void Fail(Callback<Reply> done) {
+    events_->After(Delay(), [done = std::move(done)]() mutable {
       done(absl::UnavailableError("the network lost a message"));
     });
   }

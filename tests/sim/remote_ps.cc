@@ -16,19 +16,20 @@ class RemoteControl final : public PsControl {
   RemoteControl(PsControl* ps, Network* network) : ps_(ps), network_(network) {}
 
   void Start(const MethodInfo& method, const Message& request, Message* reply,
-             std::function<void(absl::Status)> done) override {
+             StatusCallback done) override {
     using Packet = std::shared_ptr<Message>;
     const Packet sent(request.New());
     sent->CheckTypeAndMergeFrom(request);
     const Packet answered(reply->New());
     network_->Call<Packet>(
-        [ps = ps_, method, sent, answered](const Done<Packet>& answer) {
-          ps->Start(method, *sent, answered.get(), [sent, answered, answer](absl::Status status) {
-            if (!status.ok()) return answer(std::move(status));
-            answer(answered);
-          });
+        [ps = ps_, method, sent, answered](Callback<Packet> answer) {
+          ps->Start(method, *sent, answered.get(),
+                    [sent, answered, answer = std::move(answer)](absl::Status status) mutable {
+                      if (!status.ok()) return answer(std::move(status));
+                      answer(answered);
+                    });
         },
-        [reply, done = std::move(done)](const absl::StatusOr<Packet>& received) {
+        [reply, done = std::move(done)](const absl::StatusOr<Packet>& received) mutable {
           if (received.ok()) reply->CheckTypeAndMergeFrom(**received);
           done(received.status());
         });
@@ -45,23 +46,23 @@ class RemoteData final : public PsData {
   ~RemoteData() override { RemoteData::Cancel(); }
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-            Done<PushReply> done) override {
+            Callback<PushReply> done) override {
     Send(&PsData::Push, header, payload, std::move(done));
   }
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                Done<PushPullReply> done) override {
+                Callback<PushPullReply> done) override {
     Send(&PsData::PushPull, header, payload, std::move(done));
   }
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     network_->Call<std::unique_ptr<PulledValues>>(
-        [ps = ps_, request](Done<std::unique_ptr<PulledValues>> answer) {
+        [ps = ps_, request](Callback<std::unique_ptr<PulledValues>> answer) {
           ps->Pull(request, std::move(answer));
         },
         InFlight(std::move(done)));
   }
-  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     network_->Call<DequeueTokenReply>(
-        [ps = ps_, request](Done<DequeueTokenReply> answer) {
+        [ps = ps_, request](Callback<DequeueTokenReply> answer) {
           ps->DequeueToken(request, std::move(answer));
         },
         InFlight(std::move(done)));
@@ -73,8 +74,8 @@ class RemoteData final : public PsData {
  private:
   // `done` for an answer, or CANCELLED before that. An answer that comes later is nobody's.
   template <typename Reply>
-  Done<Reply> InFlight(Done<Reply> done) {
-    auto kept = std::make_shared<Done<Reply>>(std::move(done));
+  Callback<Reply> InFlight(Callback<Reply> done) {
+    auto kept = std::make_shared<Callback<Reply>>(std::move(done));
     in_flight_[++calls_] = [kept] {
       std::exchange(*kept, nullptr)(absl::CancelledError("calls were cancelled"));
     };
@@ -87,16 +88,18 @@ class RemoteData final : public PsData {
 
   template <typename Reply>
   void Send(void (PsData::*method)(const PushRequest&, std::vector<std::span<const std::byte>>,
-                                   Done<Reply>),
+                                   Callback<Reply>),
             const PushRequest& header, const std::vector<std::span<const std::byte>>& payload,
-            Done<Reply> done) {
+            Callback<Reply> done) {
     // The sender may die while its bytes are on their way.
     auto bytes = std::make_shared<std::vector<std::byte>>();
     for (const auto& part : payload) bytes->insert(bytes->end(), part.begin(), part.end());
     network_->Call<Reply>(
-        [ps = ps_, method, header, bytes](Done<Reply> answer) {
+        [ps = ps_, method, header, bytes](Callback<Reply> answer) {
           (ps->*method)(header, {std::span(*bytes)},
-                        [bytes, answer](absl::StatusOr<Reply> reply) { answer(std::move(reply)); });
+                        [bytes, answer = std::move(answer)](absl::StatusOr<Reply> reply) mutable {
+                          answer(std::move(reply));
+                        });
         },
         InFlight(std::move(done)));
   }

@@ -87,15 +87,15 @@ chief::JobController& SimChiefs::job() const { return *processes_.back()->job; }
 const std::optional<absl::Status>& SimChiefs::end() const { return processes_.back()->end; }
 
 template <typename Reply>
-std::optional<chief::Answer<Reply>> SimChiefs::Connect(Done<Reply> done) {
-  const auto refuse = [](const Done<Reply>& caller) {
+std::optional<chief::Answer<Reply>> SimChiefs::Connect(Callback<Reply> done) {
+  const auto refuse = [](Callback<Reply> caller) {
     caller(absl::UnavailableError("the chief is not there"));
   };
   if (processes_.empty() || !*processes_.back()->alive) {
-    refuse(done);
+    refuse(std::move(done));
     return std::nullopt;
   }
-  auto open = std::make_shared<Done<Reply>>(std::move(done));
+  auto open = std::make_shared<Callback<Reply>>(std::move(done));
   processes_.back()->connections.push_back([open, refuse] {
     if (*open) refuse(std::exchange(*open, nullptr));
   });
@@ -104,13 +104,13 @@ std::optional<chief::Answer<Reply>> SimChiefs::Connect(Done<Reply> done) {
   });
 }
 
-void SimChiefs::Register(const RegisterTaskRequest& request, Done<RegisterTaskReply> done) {
+void SimChiefs::Register(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done) {
   if (auto answer = Connect(std::move(done))) {
     job().worker_calls()->Register(request, *std::move(answer));
   }
 }
 
-void SimChiefs::Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) {
+void SimChiefs::Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done) {
   if (auto answer = Connect(std::move(done))) {
     job().worker_calls()->Heartbeat(request, *std::move(answer));
   }

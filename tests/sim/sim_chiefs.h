@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chief/job/job_controller.h"
+#include "common/base/callback.h"
 #include "common/client/ps_client.h"
 #include "common/client/ps_control.h"
 #include "tests/sim/event_queue.h"
@@ -36,8 +37,8 @@ class SimChiefs {
   const std::optional<absl::Status>& end() const;
 
   // What workers call. UNAVAILABLE while there is none, and when it dies meanwhile.
-  void Register(const RegisterTaskRequest& request, Done<RegisterTaskReply> done);
-  void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done);
+  void Register(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done);
+  void Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done);
 
  private:
   class EventExecutor;
@@ -45,7 +46,7 @@ class SimChiefs {
 
   void Tick(std::shared_ptr<Process> process);
   template <typename Reply>
-  std::optional<chief::Answer<Reply>> Connect(Done<Reply> done);
+  std::optional<chief::Answer<Reply>> Connect(Callback<Reply> done);
 
   const chief::JobPlan plan_;
   const std::vector<PsControl*> shards_;

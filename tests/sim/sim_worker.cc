@@ -36,11 +36,11 @@ SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimC
       history_(history) {}
 
 template <typename T>
-Done<T> SimWorker::Mine(std::function<void(absl::StatusOr<T>)> step) {
-  return
-      [self = shared_from_this(), life = life_, step = std::move(step)](absl::StatusOr<T> result) {
-        if (self->life_ == life && !self->end_.has_value()) step(std::move(result));
-      };
+Callback<T> SimWorker::Mine(Callback<T> step) {
+  return [self = shared_from_this(), life = life_,
+          step = std::move(step)](absl::StatusOr<T> result) mutable {
+    if (self->life_ == life && !self->end_.has_value()) step(std::move(result));
+  };
 }
 
 void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
@@ -94,7 +94,7 @@ void SimWorker::Register() {
   request.set_cluster(options_.cluster);
   request.set_version(kVersion);
   network_->Call<RegisterTaskReply>(
-      [chief = chief_, request](Done<RegisterTaskReply> answer) {
+      [chief = chief_, request](Callback<RegisterTaskReply> answer) {
         chief->Register(request, std::move(answer));
       },
       Mine<RegisterTaskReply>([this](absl::StatusOr<RegisterTaskReply> reply) {
@@ -129,7 +129,7 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
 void SimWorker::EndOfData() {
   out_of_data_ = true;
   network_->Call<HeartbeatReply>(
-      [chief = chief_, request = MakeHeartbeat()](Done<HeartbeatReply> answer) {
+      [chief = chief_, request = MakeHeartbeat()](Callback<HeartbeatReply> answer) {
         chief->Heartbeat(request, std::move(answer));
       },
       [](const absl::StatusOr<HeartbeatReply>&) {});
@@ -138,7 +138,7 @@ void SimWorker::EndOfData() {
 void SimWorker::Beat() {
   const HeartbeatRequest request = MakeHeartbeat();
   network_->Call<HeartbeatReply>(
-      [chief = chief_, request](Done<HeartbeatReply> answer) {
+      [chief = chief_, request](Callback<HeartbeatReply> answer) {
         chief->Heartbeat(request, std::move(answer));
       },
       Mine<HeartbeatReply>([this](absl::StatusOr<HeartbeatReply> reply) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/callback.h"
 #include "common/client/ps_client.h"
 #include "tests/sim/history.h"
 #include "tests/sim/network.h"
@@ -68,7 +69,7 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
 
   // `step` in this worker's present life, or nothing.
   template <typename T>
-  Done<T> Mine(std::function<void(absl::StatusOr<T>)> step);
+  Callback<T> Mine(Callback<T> step);
   void Later(absl::Duration delay, std::function<void()> step);
 
   void Register();

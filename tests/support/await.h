@@ -1,12 +1,12 @@
 // The answer to an asynchronous call, for tests to look at and to wait for.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/await.h"
+#include "common/base/callback.h"
 
 namespace lockstep {
 
@@ -14,7 +14,7 @@ template <typename T>
 class Answer {
  public:
   // The callback to give to one call. What it points to outlives this.
-  std::function<void(absl::StatusOr<T>)> done() {
+  Callback<T> done() {
     return [state = state_](absl::StatusOr<T> result) {
       state->result = std::move(result);
       state->answered.Notify();  // a second answer is a bug, and ends the test
@@ -33,14 +33,5 @@ class Answer {
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
-
-// Starts a call and waits for its answer: Await<GrantReply>([&](auto done) { ps->Grant(r, done);
-// }).
-template <typename T, typename Start>
-absl::StatusOr<T> Await(Start start) {
-  Answer<T> answer;
-  start(answer.done());
-  return answer.Wait();
-}
 
 }  // namespace lockstep

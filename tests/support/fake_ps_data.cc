@@ -49,7 +49,7 @@ std::unique_ptr<PulledValues> MakePulledValues(PullReply header, std::string pay
 }
 
 void FakePsData::Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                      Done<PushReply> done) {
+                      Callback<PushReply> done) {
   std::string bytes;
   for (const auto& span : payload)
     bytes.append(reinterpret_cast<const char*>(span.data()), span.size());

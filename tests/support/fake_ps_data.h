@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/callback.h"
 #include "common/client/ps_client.h"
 
 namespace lockstep {
@@ -24,11 +25,11 @@ class FakePsData final : public PsData {
   std::function<absl::StatusOr<DequeueTokenReply>(const DequeueTokenRequest&)> on_dequeue;
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-            Done<PushReply> done) override;
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+            Callback<PushReply> done) override;
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     done(on_pull(request));
   }
-  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     done(on_dequeue(request));
   }
   void Cancel() override {}

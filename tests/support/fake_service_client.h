@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/base/callback.h"
 #include "common/client/service_client.h"
 
 namespace lockstep::test {
@@ -15,21 +16,19 @@ template <typename Service>
 class FakeServiceClient : public ServiceClient<Service> {
  public:
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
-             google::protobuf::MessageLite* reply,
-             std::function<void(absl::Status)> done) override {
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
     handlers_.at(method.path)(request, reply, std::move(done));
   }
 
  protected:
   template <typename Request, typename Reply>
   void Handle(const Method<Service, Request, Reply>& method,
-              std::type_identity_t<std::function<void(const Request&, Done<Reply>)>> handler) {
+              std::type_identity_t<std::function<void(const Request&, Callback<Reply>)>> handler) {
     handlers_[method.path] = [handler = std::move(handler)](
                                  const google::protobuf::MessageLite& request,
-                                 google::protobuf::MessageLite* reply,
-                                 std::function<void(absl::Status)> done) {
+                                 google::protobuf::MessageLite* reply, StatusCallback done) {
       handler(static_cast<const Request&>(request),
-              [reply, done = std::move(done)](absl::StatusOr<Reply> answer) {
+              [reply, done = std::move(done)](absl::StatusOr<Reply> answer) mutable {
                 if (!answer.ok()) return done(answer.status());
                 *static_cast<Reply*>(reply) = *std::move(answer);
                 done(absl::OkStatus());
@@ -38,9 +37,8 @@ class FakeServiceClient : public ServiceClient<Service> {
   }
 
  private:
-  using Handler =
-      std::function<void(const google::protobuf::MessageLite&, google::protobuf::MessageLite*,
-                         std::function<void(absl::Status)>)>;
+  using Handler = std::function<void(const google::protobuf::MessageLite&,
+                                     google::protobuf::MessageLite*, StatusCallback)>;
 
   std::map<std::string, Handler> handlers_;  // by path
 };

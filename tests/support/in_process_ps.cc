@@ -21,9 +21,9 @@ absl::Status Cancelled() { return absl::CancelledError("calls were cancelled"); 
 template <typename T>
 class FirstAnswer {
  public:
-  explicit FirstAnswer(Done<T> done) : done_(std::move(done)) {}
+  explicit FirstAnswer(Callback<T> done) : done_(std::move(done)) {}
   void operator()(absl::StatusOr<T> result) {
-    Done<T> done;
+    Callback<T> done;
     {
       absl::MutexLock lock(&mutex_);
       done = std::exchange(done_, nullptr);
@@ -33,7 +33,7 @@ class FirstAnswer {
 
  private:
   absl::Mutex mutex_;
-  Done<T> done_ ABSL_GUARDED_BY(mutex_);
+  Callback<T> done_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Calls {
@@ -42,7 +42,7 @@ class Calls {
 
   // Null when the calls were cancelled: then `done` has been told.
   template <typename T>
-  std::shared_ptr<FirstAnswer<T>> Begin(Done<T> done) {
+  std::shared_ptr<FirstAnswer<T>> Begin(Callback<T> done) {
     auto answer = std::make_shared<FirstAnswer<T>>(std::move(done));
     {
       absl::MutexLock lock(&mutex_);
@@ -86,20 +86,20 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
   }
 
  private:
-  void GetView(const GetViewRequest&, Done<SetViewReply> done) {
+  void GetView(const GetViewRequest&, Callback<SetViewReply> done) {
     done(ps::ToViewReply(shard_->Report(), incarnation_));
   }
-  void SetView(const SetViewRequest& request, Done<SetViewReply> done) {
+  void SetView(const SetViewRequest& request, Callback<SetViewReply> done) {
     const auto state = shard_->SetView(ps::FromProto(request));
     if (!state.ok()) return done(state.status());
     done(ps::ToProto(*state, incarnation_));
   }
-  void CreateVariables(const CreateVariablesRequest& request, Done<CreateVariablesReply> done) {
+  void CreateVariables(const CreateVariablesRequest& request, Callback<CreateVariablesReply> done) {
     const auto created = shard_->CreateVariables(request);
     if (!created.ok()) return done(created.status());
     done(created->reply);
   }
-  void Grant(const GrantRequest& request, Done<GrantReply> done) {
+  void Grant(const GrantRequest& request, Callback<GrantReply> done) {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
     shard_->Grant(ps::FromProto(request), [answer](const absl::StatusOr<ps::ClosedStep>& closed) {
@@ -107,7 +107,7 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
       (*answer)(ps::ToProto(*closed));
     });
   }
-  void CommitStep(const CommitStepRequest& request, Done<CommitStepReply> done) {
+  void CommitStep(const CommitStepRequest& request, Callback<CommitStepReply> done) {
     const auto step =
         shard_->CommitStep(request.command(), GlobalStep(request.step()), request.last());
     if (!step.ok()) return done(step.status());
@@ -115,19 +115,19 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
     reply.set_global_step(step->value());
     done(std::move(reply));
   }
-  void Save(const SaveRequest& request, Done<SaveReply> done) {
+  void Save(const SaveRequest& request, Callback<SaveReply> done) {
     const auto saved =
         shard_->Save(request.command(), GlobalStep(request.version()), request.folder());
     if (!saved.ok()) return done(saved.status());
     done(ps::ToProto(*saved));
   }
-  void ReleaseSnapshot(const ReleaseSnapshotRequest& request, Done<ReleaseSnapshotReply> done) {
+  void ReleaseSnapshot(const ReleaseSnapshotRequest& request, Callback<ReleaseSnapshotReply> done) {
     const absl::Status status = shard_->ReleaseSnapshot(
         request.command(), GlobalStep(request.version()), ps::EvaluationOf(request));
     if (!status.ok()) return done(status);
     done(ReleaseSnapshotReply());
   }
-  void Finish(const FinishRequest& request, Done<FinishReply> done) {
+  void Finish(const FinishRequest& request, Callback<FinishReply> done) {
     const absl::Status status = shard_->Finish(request.command());
     if (!status.ok()) return done(status);
     done(FinishReply());
@@ -151,7 +151,7 @@ class InProcessData final : public PsData {
   explicit InProcessData(ps::Shard* shard) : shard_(shard) {}
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-            Done<PushReply> done) override {
+            Callback<PushReply> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
     auto order = ps::FromProto(header);
@@ -163,7 +163,7 @@ class InProcessData final : public PsData {
   }
 
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                Done<PushPullReply> done) override {
+                Callback<PushPullReply> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
     auto order = ps::FromProto(header);
@@ -180,7 +180,7 @@ class InProcessData final : public PsData {
                  });
   }
 
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
     const auto order = ps::FromProto(request);
@@ -191,7 +191,7 @@ class InProcessData final : public PsData {
     });
   }
 
-  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
     shard_->DequeueToken(ps::FromProto(request), [answer](const absl::StatusOr<ps::Token>& token) {

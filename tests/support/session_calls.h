@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/await.h"
+#include "common/base/callback.h"
 #include "common/client/shard_session.h"
 #include "tests/support/thread_timer.h"
 
@@ -25,13 +26,13 @@ class SessionWithTimer : private OwnTimer, public ShardSession {
 };
 
 inline absl::StatusOr<GlobalStep> FetchValues(ShardSession* session, int64_t version) {
-  return AwaitResult<GlobalStep>([&](Callback<GlobalStep> done) {
+  return Await<GlobalStep>([&](Callback<GlobalStep> done) {
     session->Fetch(GlobalStep(version), FetchKind::kPresent, std::move(done));
   });
 }
 
 inline absl::StatusOr<PushSummary> EndGradient(ShardSession* session) {
-  return AwaitResult<PushSummary>(
+  return Await<PushSummary>(
       [&](Callback<PushSummary> done) { session->EndStep(DequeueSeq(), std::move(done)); });
 }
 

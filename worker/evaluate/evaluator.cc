@@ -111,8 +111,7 @@ absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
 
 absl::StatusOr<VariableValues> Evaluator::VariablesOf(GlobalStep version, const Batch& batch) {
   rows_->Collect({&batch, 1});
-  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep got,
-                            AwaitResult<GlobalStep>([&](Callback<GlobalStep> done) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const GlobalStep got, Await<GlobalStep>([&](Callback<GlobalStep> done) {
                               variables_->Fetch(version, rows_->rows(), std::move(done));
                             }));
   if (got == version) return VariableValues{variables_->views(), rows_->rows()};

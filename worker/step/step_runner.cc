@@ -45,7 +45,7 @@ absl::StatusOr<StepOutcome> StepRunner::RunStep(GlobalStep step) {
   LOCKSTEP_RETURN_IF_ERROR(Read(step));
   progress_->WaitFor(strategy_);
   LOCKSTEP_ASSIGN_OR_RETURN(const StepValues values,
-                            AwaitResult<StepValues>([&](Callback<StepValues> done) {
+                            Await<StepValues>([&](Callback<StepValues> done) {
                               strategy_->BeginStep({step, rows_->rows()}, std::move(done));
                             }));
   if (options_.timeline != nullptr) options_.timeline->HaveVariables();
@@ -61,7 +61,7 @@ absl::StatusOr<StepOutcome> StepRunner::RunStep(GlobalStep step) {
 
 absl::StatusOr<StepOutcome> StepRunner::EndStep(const std::optional<StepInput>& predicted) {
   progress_->WaitFor(strategy_);
-  return AwaitResult<StepOutcome>(
+  return Await<StepOutcome>(
       [&](Callback<StepOutcome> done) { strategy_->EndStep(predicted, std::move(done)); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
 #include "common/tensor/tensor.h"
 #include "common/transport/grpc/raw_channel.h"
 #include "common/transport/tensor_transport.h"

@@ -25,7 +25,8 @@ gpr_timespec In(absl::Duration delay) {
 class RawChannel::InFlight final : public rpc::QueueEvent,
                                    public std::enable_shared_from_this<InFlight> {
  public:
-  InFlight(RawChannel* channel, absl::string_view method, absl::Duration deadline, Done done)
+  InFlight(RawChannel* channel, absl::string_view method, absl::Duration deadline,
+           Callback<grpc::ByteBuffer> done)
       : channel_(channel), method_(method), deadline_(deadline), done_(std::move(done)) {
     context_->set_deadline(In(deadline));
   }
@@ -97,7 +98,7 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
   RawChannel* const channel_;  // waits for this
   const std::string method_;
   const absl::Duration deadline_;
-  Done done_;
+  Callback<grpc::ByteBuffer> done_;
   std::shared_ptr<InFlight> self_;
   std::atomic<int> happened_ = 0;
   std::unique_ptr<grpc::ClientContext> context_ = std::make_unique<grpc::ClientContext>();
@@ -119,7 +120,7 @@ RawChannel::~RawChannel() { calls_.CancelAndWait(); }
 
 void RawChannel::Call(absl::string_view method, const google::protobuf::MessageLite& header,
                       std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
-                      Done done) {
+                      Callback<grpc::ByteBuffer> done) {
   const auto call = std::make_shared<InFlight>(this, method, deadline, std::move(done));
   if (!calls_.Enter(call->context())) return call->Refuse();
   call->Start(header, payload);

@@ -28,8 +28,6 @@ namespace lockstep {
 // Thread-safe. Destruction cancels what is in flight and waits for its callbacks, so never in one.
 class RawChannel {
  public:
-  using Done = Callback<grpc::ByteBuffer>;
-
   explicit RawChannel(const ClientOptions& options);
   ~RawChannel();
 
@@ -39,20 +37,18 @@ class RawChannel {
   // has released the payload, which after a cancelled call can be later.
   void Call(absl::string_view method, const google::protobuf::MessageLite& header,
             std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
-            Done done);
+            Callback<grpc::ByteBuffer> done);
 
   // The same without a payload. Fills `reply`, which must stay until `done`. INTERNAL: the answer
   // is no such message.
   void Call(absl::string_view method, const google::protobuf::MessageLite& request,
-            absl::Duration deadline, google::protobuf::MessageLite* reply,
-            absl::AnyInvocable<void(absl::Status)> done) {
+            absl::Duration deadline, google::protobuf::MessageLite* reply, StatusCallback done) {
     Call(method, request, {}, deadline,
-         Done([this, reply,
-               done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) mutable {
+         [this, reply, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) mutable {
            if (!buffer.ok()) return done(buffer.status());
            const absl::Status status = wire::Decode(*buffer, reply);
            done(status.ok() ? status : BadReply(options_, status));
-         }));
+         });
   }
 
   // Ends what is in flight, and every later call at once, with CANCELLED.

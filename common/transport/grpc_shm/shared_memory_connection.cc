@@ -82,10 +82,10 @@ void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {
 }
 
 void SharedMemoryConnection::Answer(Waiting waiting, const absl::StatusOr<TransportInfo>& answer) {
-  for (Done& done : waiting) done(answer);
+  for (Callback<TransportInfo>& done : waiting) done(answer);
 }
 
-void SharedMemoryConnection::Await(Done done) {
+void SharedMemoryConnection::Await(Callback<TransportInfo> done) {
   absl::StatusOr<TransportInfo> answer;
   {
     absl::MutexLock lock(&mutex_);

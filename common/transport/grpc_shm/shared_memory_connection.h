@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
 #include "common/shm/segment.h"
 #include "common/transport/tensor_transport.h"
 #include "proto/ps.pb.h"
@@ -21,7 +22,6 @@ namespace lockstep {
 class SharedMemoryConnection {
  public:
   using Memory = std::shared_ptr<const shm::Segment>;
-  using Done = Callback<TransportInfo>;
 
   // `gradients` is the worker's memory. Null: it only wants to see the ps's.
   explicit SharedMemoryConnection(Memory gradients);
@@ -36,7 +36,7 @@ class SharedMemoryConnection {
   void Complete(const absl::StatusOr<AttachMemoryReply>& reply);
   // Tells whether memory was ever exchanged, as soon as that is known: after Begin. UNAVAILABLE
   // when the ps could not be asked.
-  void Await(Done done);
+  void Await(Callback<TransportInfo> done);
   // The ps has lost the memory: the next Begin asks again.
   void Lose();
 
@@ -48,7 +48,7 @@ class SharedMemoryConnection {
  private:
   enum class State { kIdle, kAsked, kAttached, kRefused };
 
-  using Waiting = std::vector<Done>;
+  using Waiting = std::vector<Callback<TransportInfo>>;
 
   void Exchange(const AttachMemoryReply& offer);
   void Settle(const absl::Status& status, Memory values);

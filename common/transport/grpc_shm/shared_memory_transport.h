@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/callback.h"
 #include "common/transport/grpc/grpc_transport.h"
 #include "common/transport/grpc_shm/shared_memory_connection.h"
 #include "common/transport/tensor_transport.h"

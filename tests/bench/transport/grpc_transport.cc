@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -49,11 +50,12 @@ class Transport {
         data_(MakePsData(ps)),
         first_(OptionsOf(0), data_.get(), &timer_),
         second_(OptionsOf(1), data_.get(), &timer_) {
-    LOCKSTEP_CHECK(
-        Await<SetViewReply>([&](auto done) { control_->Call(kSetView, TwoWorkers(), done); }).ok());
+    LOCKSTEP_CHECK(Await<SetViewReply>([&](auto done) {
+                     control_->Call(kSetView, TwoWorkers(), std::move(done));
+                   }).ok());
     const auto create = Variables(std::vector<int64_t>(kVariables, elements));
     LOCKSTEP_CHECK(Await<CreateVariablesReply>([&](auto done) {
-                     control_->Call(kCreateVariables, create, done);
+                     control_->Call(kCreateVariables, create, std::move(done));
                    }).ok());
     std::vector<FetchTarget> targets;
     for (uint32_t i = 0; i < kVariables; ++i) {

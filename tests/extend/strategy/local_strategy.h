@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/callback.h"
 #include "common/model/graph.h"
 #include "worker/strategy/update_strategy.h"
 

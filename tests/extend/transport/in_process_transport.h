@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
 #include "common/transport/tensor_call.h"
 #include "common/transport/tensor_transport.h"
 

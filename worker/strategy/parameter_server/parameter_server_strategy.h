@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/callback.h"
 #include "worker/strategy/parameter_server/gradient_buffers.h"
 #include "worker/strategy/parameter_server/shard_group.h"
 #include "worker/strategy/update_strategy.h"

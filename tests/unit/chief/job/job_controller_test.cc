@@ -114,9 +114,12 @@ TEST_CASE("a worker's error ends the job for all") {
   error.set_incarnation(20);
   error.set_message("data gone");
   error.set_exit_code(66);
+  absl::StatusOr<ReportErrorReply> reported = absl::UnknownError("not answered");
   f.job->worker_calls()->ReportError(
-      error, Answer<ReportErrorReply>([](absl::StatusOr<ReportErrorReply>) {}));
+      error, Answer<ReportErrorReply>(
+                 [&](absl::StatusOr<ReportErrorReply> reply) { reported = std::move(reply); }));
   f.Settle();
+  CHECK(reported.ok());
   REQUIRE(other->has_value());
   CHECK((**other)->fail_exit_code() == 66);
   CHECK((**other)->fail().find("data gone") != std::string::npos);

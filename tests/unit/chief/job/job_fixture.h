@@ -83,6 +83,9 @@ struct JobFixture {
     request.set_worker(worker);
     request.set_incarnation(incarnation);
     for (const EvaluationResult& result : results) *request.add_results() = result;
+    return Beat(request);
+  }
+  Got<HeartbeatReply> Beat(const HeartbeatRequest& request) {
     auto got = std::make_shared<std::optional<absl::StatusOr<HeartbeatReply>>>();
     job->worker_calls()->Heartbeat(
         request,

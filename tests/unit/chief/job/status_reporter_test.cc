@@ -25,9 +25,7 @@ void BeatWaiting(JobFixture* f, uint32_t worker, uint64_t incarnation, int64_t s
   request.set_incarnation(incarnation);
   request.set_local_step(step);
   request.set_waiting_for(waiting_for);
-  f->job->worker_calls()->Heartbeat(
-      request, Answer<HeartbeatReply>([](const absl::StatusOr<HeartbeatReply>&) {}));
-  f->Settle();
+  f->Beat(request);
 }
 
 TEST_CASE("a ps that answers is up while another one is missing") {

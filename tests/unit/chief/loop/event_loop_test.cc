@@ -61,7 +61,7 @@ TEST_CASE("what is left when the loop quits is destroyed, not run; so is what co
 TEST_CASE("a completion comes back on the loop's thread") {
   EventLoop loop;
   std::thread::id where;
-  const auto done = On<int>(&loop, [&](const absl::StatusOr<int>& result) {
+  auto done = On<int>(&loop, [&](const absl::StatusOr<int>& result) {
     where = std::this_thread::get_id();
     CHECK(*result == 7);
     loop.Quit();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/callback.h"
 #include "common/client/ps_control.h"
 #include "tests/support/fake_service_client.h"
 
@@ -15,8 +16,8 @@ namespace lockstep::chief {
 template <typename Request, typename Reply>
 class Calls {
  public:
-  std::function<void(const Request&, Done<Reply>)> handler() {
-    return [this](const Request& request, Done<Reply> done) {
+  std::function<void(const Request&, Callback<Reply>)> handler() {
+    return [this](const Request& request, Callback<Reply> done) {
       pending_.emplace_back(request, std::move(done));
       all_.push_back(request);
     };
@@ -28,13 +29,13 @@ class Calls {
   const std::vector<Request>& all() const { return all_; }
 
   void Answer(absl::StatusOr<Reply> reply, size_t i = 0) {
-    Done<Reply> done = std::move(pending_[i].second);
+    Callback<Reply> done = std::move(pending_[i].second);
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
     done(std::move(reply));
   }
 
  private:
-  std::deque<std::pair<Request, Done<Reply>>> pending_;
+  std::deque<std::pair<Request, Callback<Reply>>> pending_;
   std::vector<Request> all_;
 };
 

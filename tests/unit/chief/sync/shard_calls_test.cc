@@ -23,14 +23,13 @@ struct Fixture {
   }
 
   ManualClock clock;
-  std::vector<std::optional<std::function<void(absl::Status)>>> open{2};
+  std::vector<std::optional<StatusCallback>> open{2};
   std::optional<absl::Status> ended;
-  ShardCalls calls{{"ps 0 (a:1)", "ps 1 (b:2)"},
-                   &clock,
-                   [this](size_t shard, std::function<void(absl::Status)> answered) {
-                     open[shard] = std::move(answered);
-                   },
-                   [this](absl::Status status) { ended = std::move(status); }};
+  ShardCalls calls{
+      {"ps 0 (a:1)", "ps 1 (b:2)"},
+      &clock,
+      [this](size_t shard, StatusCallback answered) { open[shard] = std::move(answered); },
+      [this](absl::Status status) { ended = std::move(status); }};
 };
 
 TEST_CASE("the calls end when every shard has answered") {

@@ -19,26 +19,26 @@ using Values = std::unique_ptr<PulledValues>;
 class NotingPs final : public PsData {
  public:
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>>,
-            Done<PushReply> done) override {
+            Callback<PushReply> done) override {
     calls.push_back(header.ask() ? "ask" : "push");
     header_ = header;
     pushed_.push_back(std::move(done));
     if (header.ask()) asked.Notify();
   }
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                Done<PushPullReply> done) override {
+                Callback<PushPullReply> done) override {
     calls.push_back("fused");
     header_ = header;
     bytes = 0;
     for (const auto& span : payload) bytes += span.size();
     fused_ = std::move(done);
   }
-  void Pull(const PullRequest& request, Done<Values> done) override {
+  void Pull(const PullRequest& request, Callback<Values> done) override {
     calls.push_back("pull");
     pull_ = request;
     pulled_ = std::move(done);
   }
-  void DequeueToken(const DequeueTokenRequest&, Done<DequeueTokenReply> done) override {
+  void DequeueToken(const DequeueTokenRequest&, Callback<DequeueTokenReply> done) override {
     calls.push_back("dequeue");
     done(DequeueTokenReply());
   }
@@ -65,7 +65,7 @@ class NotingPs final : public PsData {
   }
   // All of them.
   void AnswerPushes(const absl::StatusOr<PushReply>& reply) {
-    for (const Done<PushReply>& done : std::exchange(pushed_, {})) done(reply);
+    for (Callback<PushReply>& done : std::exchange(pushed_, {})) done(reply);
   }
   void AnswerPull() { std::exchange(pulled_, nullptr)(ValuesFor(pull_)); }
 
@@ -77,9 +77,9 @@ class NotingPs final : public PsData {
  private:
   PushRequest header_;
   PullRequest pull_;
-  std::vector<Done<PushReply>> pushed_;
-  Done<PushPullReply> fused_;
-  Done<Values> pulled_;
+  std::vector<Callback<PushReply>> pushed_;
+  Callback<PushPullReply> fused_;
+  Callback<Values> pulled_;
 };
 
 // A worker's end of a step: two variables of four bytes, which are pushed and then pulled.

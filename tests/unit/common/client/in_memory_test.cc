@@ -190,10 +190,11 @@ class ShowingPs final : public PsData {
   explicit ShowingPs(const std::vector<size_t>& sizes) {
     for (const size_t size : sizes) values_.emplace_back(size);
   }
-  void Push(const PushRequest&, std::vector<std::span<const std::byte>>, Done<PushReply>) override {
+  void Push(const PushRequest&, std::vector<std::span<const std::byte>>,
+            Callback<PushReply>) override {
     FAIL("nobody pushes");
   }
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     ++pulls;
     const bool shows = request.in_memory() && !hides(pulls);
     uint64_t bytes = 0;
@@ -212,7 +213,7 @@ class ShowingPs final : public PsData {
     values->shows = shows;
     done(std::move(values));
   }
-  void DequeueToken(const DequeueTokenRequest&, Done<DequeueTokenReply>) override {}
+  void DequeueToken(const DequeueTokenRequest&, Callback<DequeueTokenReply>) override {}
   void Cancel() override {}
   bool SharesValues() const override { return shares; }
 

@@ -19,7 +19,7 @@ namespace {
 TEST_CASE("A process tells what it is itself and what its collector adds, anew on every call") {
   int calls = 0;
   const auto service = MakeStatusService({.role = "chief", .task = 0, .incarnation = 77},
-                                         [&](const rpc::Respond<ProcessStatus>& respond) {
+                                         [&](Callback<ProcessStatus> respond) {
                                            ProcessStatus status;
                                            status.set_state("training");
                                            status.set_global_step(++calls);
@@ -51,10 +51,10 @@ TEST_CASE("A process tells what it is itself and what its collector adds, anew o
 }
 
 TEST_CASE("A process answers when it can, and passes on why it cannot") {
-  rpc::Respond<ProcessStatus> later;
+  Callback<ProcessStatus> later;
   absl::Notification is_asked;
   const auto service = MakeStatusService({.role = "chief", .task = 0, .incarnation = 77},
-                                         [&](rpc::Respond<ProcessStatus> respond) {
+                                         [&](Callback<ProcessStatus> respond) {
                                            if (is_asked.HasBeenNotified())
                                              return respond(absl::CancelledError("stopping"));
                                            later = std::move(respond);

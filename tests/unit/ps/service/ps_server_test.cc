@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -122,8 +123,9 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
   REQUIRE(server.ok());
   const auto control =
       MakePsControl({.address = absl::StrCat("127.0.0.1:", (*server)->port()), .name = "ps 0"});
-  REQUIRE(
-      Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
+  REQUIRE(Await<SetViewReply>([&](auto done) {
+            control->Call(kSetView, TwoWorkers(), std::move(done));
+          }).ok());
   absl::Notification created;
   control->Call(kCreateVariables, Variables({3}), [&](const auto&) { created.Notify(); });
   creating.WaitForNotification();
@@ -133,10 +135,10 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
   SaveRequest save;
   *save.mutable_command() = create.command();
   CHECK(absl::IsFailedPrecondition(Await<CreateVariablesReply>([&](auto done) {
-                                     control->Call(kCreateVariables, create, done);
+                                     control->Call(kCreateVariables, create, std::move(done));
                                    }).status()));
   CHECK(absl::IsFailedPrecondition(
-      Await<SaveReply>([&](auto done) { control->Call(kSave, save, done); }).status()));
+      Await<SaveReply>([&](auto done) { control->Call(kSave, save, std::move(done)); }).status()));
   go_on.Notify();
   created.WaitForNotification();
 }
@@ -157,7 +159,8 @@ TEST_CASE(
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
   const auto refusal = [&](const SetViewRequest& view) {
-    return Await<SetViewReply>([&](auto done) { control->Call(kSetView, view, done); }).status();
+    return Await<SetViewReply>([&](auto done) { control->Call(kSetView, view, std::move(done)); })
+        .status();
   };
   SetViewRequest view = TwoWorkers();
   view.set_cluster("chief 0 h:1\nps 0 h:2\nworker 0 other:3\n");
@@ -192,11 +195,11 @@ TEST_CASE("Callers that give up leave parked calls that harm nobody") {
   for (uint32_t worker : {0, 1}) {
     const std::vector<float> gradient = {1, 2, 3};
     CHECK(Await<PushReply>([&](auto done) {
-            data->Push(PushOf(worker, 0, 0, 3, 0, 3), {BytesOf(gradient)}, done);
+            data->Push(PushOf(worker, 0, 0, 3, 0, 3), {BytesOf(gradient)}, std::move(done));
           }).ok());
   }
   CHECK(granted.Wait().ok());
-  CHECK(Await<Values>([&](auto done) { data->Pull(PullOf(0, 1, 0), done); }).ok());
+  CHECK(Await<Values>([&](auto done) { data->Pull(PullOf(0, 1, 0), std::move(done)); }).ok());
   CHECK(ps.shard().Report().waiting_pulls == 0);
 }
 
@@ -234,13 +237,13 @@ TEST_CASE(
   Answer<DequeueTokenReply> token;
   data->Pull(PullOf(0, 1, 0), pull.done());
   data->DequeueToken(DequeueOf(0, 1), token.done());
-  REQUIRE(Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), done); }).ok());
+  REQUIRE(Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), std::move(done)); }).ok());
   ps->server().Shutdown(absl::Milliseconds(500));
   CHECK_FALSE(pull.Wait().ok());
   CHECK_FALSE(token.Wait().ok());
   ps.reset();
   const absl::Status gone =
-      Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), done); }).status();
+      Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), std::move(done)); }).status();
   CHECK(absl::IsUnavailable(gone));
   CHECK(absl::StartsWith(gone.message(), absl::StrCat("ps 0 (", address, ") is not available")));
 
@@ -259,9 +262,9 @@ TEST_CASE("A client names the ps that was started again, whether a chief or a wo
   const auto data = MakePsData(ps.client());
   const auto control = MakePsControl(ps.client());
   for (const absl::Status& lost :
-       {Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), done); }).status(),
+       {Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), std::move(done)); }).status(),
         Await<GrantReply>([&](auto done) {
-          control->Call(kGrant, GrantRequest(), done);
+          control->Call(kGrant, GrantRequest(), std::move(done));
         }).status()}) {
     CHECK(absl::StartsWith(lost.message(), absl::StrCat("ps 0 (", ps.address(),
                                                         ") was started again and has lost its "
@@ -335,13 +338,14 @@ TEST_CASE("Rows go to a ps in chunks, and only they change") {
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
   const auto data = MakePsData(ps.client());
-  REQUIRE(
-      Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
+  REQUIRE(Await<SetViewReply>([&](auto done) {
+            control->Call(kSetView, TwoWorkers(), std::move(done));
+          }).ok());
   CreateVariablesRequest create = Variables({kRows});
   create.mutable_placement()->mutable_variables(0)->add_dims(8);
   create.mutable_placement()->mutable_variables(0)->set_sparse(true);
   REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-            control->Call(kCreateVariables, create, done);
+            control->Call(kCreateVariables, create, std::move(done));
           }).ok());
   Answer<GrantReply> closed;
   control->Call(kGrant, Granted(0), closed.done());

@@ -42,10 +42,11 @@ class RunningPs {
 
   void CreateVariables(const std::vector<int64_t>& sizes) {
     const auto control = MakePsControl(client());
-    REQUIRE(
-        Await<SetViewReply>([&](auto done) { control->Call(kSetView, TwoWorkers(), done); }).ok());
+    REQUIRE(Await<SetViewReply>([&](auto done) {
+              control->Call(kSetView, TwoWorkers(), std::move(done));
+            }).ok());
     REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control->Call(kCreateVariables, Variables(sizes), done);
+              control->Call(kCreateVariables, Variables(sizes), std::move(done));
             }).ok());
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -29,13 +30,14 @@ class SharingPs {
     REQUIRE(server.ok());
     server_ = *std::move(server);
     control_ = MakePsControl(client());
-    REQUIRE(
-        Await<SetViewReply>([&](auto done) { control_->Call(kSetView, TwoWorkers(), done); }).ok());
+    REQUIRE(Await<SetViewReply>([&](auto done) {
+              control_->Call(kSetView, TwoWorkers(), std::move(done));
+            }).ok());
     CreateVariablesRequest variables = Variables({kElements, 3});
     variables.set_total_num_replicas(1);
     variables.set_replicas_to_aggregate(1);
     REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control_->Call(kCreateVariables, variables, done);
+              control_->Call(kCreateVariables, variables, std::move(done));
             }).ok());
     auto memory = GradientMemory::Create(Tensor::RoomFor(kElements * 4) + Tensor::RoomFor(12));
     REQUIRE(memory.ok());

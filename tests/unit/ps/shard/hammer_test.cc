@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/notification.h"
@@ -32,7 +33,7 @@ float GradientOf(uint32_t worker, int64_t step, size_t variable, float value) {
 }
 
 template <typename T>
-absl::StatusOr<T> Await(const std::function<void(Done<T>)>& call) {
+absl::StatusOr<T> Await(const std::function<void(Callback<T>)>& call) {
   absl::Notification answered;
   absl::StatusOr<T> result;
   call([&](absl::StatusOr<T> answer) {
@@ -125,7 +126,7 @@ class Hammer {
       PushAll(worker, seq, stamp, values);
       for (Part& part : parts) part.answered->WaitForNotification();
       CheckParts(parts, stamp + 1);
-      const auto token = Await<Token>([&](Done<Token> done) {
+      const auto token = Await<Token>([&](Callback<Token> done) {
         shard_.DequeueToken({IdentityOf(worker), DequeueSeq(seq)}, std::move(done));
       });
       Check(token.ok());
@@ -140,7 +141,7 @@ class Hammer {
       order.pieces.push_back({VariableId(variable)});
     }
     const auto pulled =
-        Await<PullResult>([&](Done<PullResult> done) { shard_.Pull(order, std::move(done)); });
+        Await<PullResult>([&](Callback<PullResult> done) { shard_.Pull(order, std::move(done)); });
     Check(pulled.ok());
     std::vector<std::vector<float>> values;
     if (!pulled.ok()) return values;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/callback.h"
 #include "ps/shard/shard.h"
 #include "tests/support/payload_of.h"
 
@@ -169,7 +170,7 @@ template <typename T>
 class Reply {
  public:
   Reply() : result_(std::make_shared<std::optional<absl::StatusOr<T>>>()) {}
-  Done<T> done() const {
+  Callback<T> done() const {
     return [result = result_, calls = calls_](absl::StatusOr<T> answer) {
       ++*calls;
       result->emplace(std::move(answer));

@@ -2,6 +2,7 @@
 #include "worker/cache/variable_cache.h"
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "tests/support/placed_variable.h"
@@ -96,7 +97,7 @@ struct Fixture {
   }
   GlobalStep Fetch(int64_t version, const std::vector<int64_t>& rows) {
     const std::vector<std::span<const int64_t>> named = Named(rows);
-    const auto got = AwaitResult<GlobalStep>([&](Callback<GlobalStep> done) {
+    const auto got = Await<GlobalStep>([&](Callback<GlobalStep> done) {
       cache->Fetch(GlobalStep(version), named, std::move(done));
     });
     REQUIRE(got.ok());
@@ -104,7 +105,7 @@ struct Fixture {
   }
   absl::Status FetchNewest(const std::vector<int64_t>& rows) {
     const std::vector<std::span<const int64_t>> named = Named(rows);
-    return AwaitResult<GlobalStep>(
+    return Await<GlobalStep>(
                [&](Callback<GlobalStep> done) { cache->FetchNewest(named, std::move(done)); })
         .status();
   }
@@ -120,10 +121,9 @@ struct Fixture {
     REQUIRE(End().ok());
   }
   absl::Status End() {
-    return AwaitResult<std::span<const PushSummary>>(
-               [&](Callback<std::span<const PushSummary>> done) {
-                 group->End(DequeueSeq(), std::move(done));
-               })
+    return Await<std::span<const PushSummary>>([&](Callback<std::span<const PushSummary>> done) {
+             group->End(DequeueSeq(), std::move(done));
+           })
         .status();
   }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
 #include "common/client/chief_client.h"
 #include "tests/support/fake_service_client.h"
 
@@ -17,7 +18,7 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   FakeChief() {
     Handle(kRegisterTask, std::bind_front(&FakeChief::RegisterTask, this));
     Handle(kHeartbeat, std::bind_front(&FakeChief::Heartbeat, this));
-    Handle(kReportError, [](const ReportErrorRequest&, const Done<ReportErrorReply>& done) {
+    Handle(kReportError, [](const ReportErrorRequest&, Callback<ReportErrorReply> done) {
       done(ReportErrorReply());
     });
   }
@@ -35,7 +36,7 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
 
   // Answers the oldest parked heartbeat.
   void Answer(absl::StatusOr<HeartbeatReply> reply) {
-    Done<HeartbeatReply> done;
+    Callback<HeartbeatReply> done;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &FakeChief::HasParked));
@@ -47,7 +48,7 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   }
 
  private:
-  void RegisterTask(const RegisterTaskRequest&, Done<RegisterTaskReply> done) {
+  void RegisterTask(const RegisterTaskRequest&, Callback<RegisterTaskReply> done) {
     ++registrations_seen;
     absl::StatusOr<RegisterTaskReply> reply = registrations.front();
     if (registrations.size() > 1) registrations.pop_front();
@@ -55,7 +56,7 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   }
 
   // Parks every heartbeat until Answer.
-  void Heartbeat(const HeartbeatRequest& request, Done<HeartbeatReply> done) {
+  void Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done) {
     absl::MutexLock lock(&mutex_);
     parked_.emplace_back(request, std::move(done));
   }
@@ -64,7 +65,7 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   bool HasParked() const { return !parked_.empty(); }
 
   absl::Mutex mutex_;
-  std::deque<std::pair<HeartbeatRequest, Done<HeartbeatReply>>> parked_;
+  std::deque<std::pair<HeartbeatRequest, Callback<HeartbeatReply>>> parked_;
   size_t seen_ = 0;  // of parked_, from the front
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/callback.h"
 #include "common/client/ps_client.h"
 
 namespace lockstep::worker::test {
@@ -51,34 +52,35 @@ class CountingPs {
     Client(PsData* shard, Counts* counts) : shard_(shard), counts_(counts) {}
 
     void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-              Done<PushReply> done) override {
+              Callback<PushReply> done) override {
       Count(header, payload);
       if (counts_->loses_pushes) return done(absl::UnavailableError("connection refused"));
       shard_->Push(header, std::move(payload), std::move(done));
     }
     void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
-                  Done<PushPullReply> done) override {
+                  Callback<PushPullReply> done) override {
       Count(header, payload);
       if (header.next().has_pull()) ++counts_->pulls;
       if (counts_->loses_pushes) return done(absl::UnavailableError("connection refused"));
       shard_->PushPull(
           header, std::move(payload),
-          [counts = counts_, done = std::move(done)](absl::StatusOr<PushPullReply> reply) {
+          [counts = counts_, done = std::move(done)](absl::StatusOr<PushPullReply> reply) mutable {
             if (reply.ok() && reply->values != nullptr) Count(*reply->values, counts);
             done(std::move(reply));
           });
     }
-    void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+    void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
       ++counts_->calls;
       ++counts_->pulls;
       counts_->headers += static_cast<int64_t>(request.ByteSizeLong());
       shard_->Pull(request, [counts = counts_, done = std::move(done)](
-                                absl::StatusOr<std::unique_ptr<PulledValues>> values) {
+                                absl::StatusOr<std::unique_ptr<PulledValues>> values) mutable {
         if (values.ok()) Count(**values, counts);
         done(std::move(values));
       });
     }
-    void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+    void DequeueToken(const DequeueTokenRequest& request,
+                      Callback<DequeueTokenReply> done) override {
       ++counts_->calls;
       shard_->DequeueToken(request, std::move(done));
     }

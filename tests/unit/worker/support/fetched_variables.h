@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/base/await.h"
+#include "common/base/callback.h"
 #include "common/client/shard_session.h"
 #include "tests/support/thread_timer.h"
 #include "worker/cache/variable_cache.h"
@@ -32,7 +34,7 @@ class FetchedVariables {
   // The version; of the newest values the newest one.
   absl::StatusOr<GlobalStep> Fetch(GlobalStep version,
                                    std::span<const std::span<const int64_t>> rows) {
-    return AwaitResult<GlobalStep>([&](Callback<GlobalStep> done) {
+    return Await<GlobalStep>([&](Callback<GlobalStep> done) {
       if (is_newest_) return cache_->FetchNewest(rows, std::move(done));
       cache_->Fetch(version, rows, std::move(done));
     });

@@ -45,16 +45,16 @@ class Zeros final : public PulledValues {
 class WillingPs final : public PsData {
  public:
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>>,
-            Done<PushReply> done) override {
+            Callback<PushReply> done) override {
     PushReply reply;
     reply.set_shard_step(header.local_step());
     for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(ACCEPTED);
     done(std::move(reply));
   }
-  void Pull(const PullRequest& request, Done<std::unique_ptr<PulledValues>> done) override {
+  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     done(std::make_unique<Zeros>(request));
   }
-  void DequeueToken(const DequeueTokenRequest& request, Done<DequeueTokenReply> done) override {
+  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     DequeueTokenReply reply;
     reply.set_step(static_cast<int64_t>(request.dequeue_seq()));
     done(std::move(reply));
