@@ -39,6 +39,15 @@ TEST_CASE("every include is one that the package's row allows") {
   CheckNone(violations);
 }
 
+TEST_CASE("packages.txt allows nothing that no source needs") {
+  std::vector<std::string> mistakes;
+  const PackageTable table =
+      PackageTable::Parse(ReadInput("tests/layering/packages.txt"), &mistakes);
+  std::vector<Source> sources = ReadSources(kProduct, kCode);
+  for (Source& source : ReadSources({"proto"}, {".proto"})) sources.push_back({source.path, ""});
+  CheckNone(table.DeadRows(sources));
+}
+
 TEST_CASE("every header is included once") {
   std::vector<std::string> violations;
   for (const Source& source : ReadSources(kAll, {".h", ".cuh"})) {

@@ -34,6 +34,11 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+bool IsOurs(const std::string& header) {
+  const size_t slash = header.find('/');
+  return slash != std::string::npos && kTopFolders.contains(header.substr(0, slash));
+}
+
 }  // namespace
 
 std::vector<Include> IncludesOf(const std::string& text) {
@@ -129,26 +134,30 @@ std::optional<std::string> PackageTable::LibraryOf(const std::string& header) co
   return std::nullopt;
 }
 
+std::set<std::string> PackageTable::NamesNeeded(const std::string& package,
+                                                const Include& include) const {
+  std::set<std::string> names;
+  if (IsOurs(include.path)) {
+    const std::string from = FolderOf(include.path);
+    if (from != package && from != "common/base") names.insert(from);
+    if (EndsWith(include.path, ".grpc.pb.h")) names.insert("grpc");
+  } else if (const auto library = LibraryOf(include.path)) {
+    if (*library != "system" && !kKeptFromPure.contains(*library)) names.insert(*library);
+  }
+  return names;
+}
+
 std::string PackageTable::Problem(const Row& row, const std::string& package,
                                   const Include& include) const {
   const auto library = LibraryOf(include.path);
   if (library.has_value() && row.pure && kKeptFromPure.contains(*library))
     return "an algorithm without " + *library;
-  const std::string top = include.path.substr(0, include.path.find('/'));
-  const bool ours = include.path.find('/') != std::string::npos && kTopFolders.contains(top);
-  if (ours) {
-    if (!include.quoted) return "headers of this tree are included with quotes";
-    const std::string from = FolderOf(include.path);
-    if (EndsWith(include.path, ".grpc.pb.h") && !row.may_include.contains("grpc"))
-      return package + " may not include grpc";
-    if (from == package || from == "common/base" || row.may_include.contains(from)) return "";
-    return package + " may not include " + from;
+  const bool ours = IsOurs(include.path);
+  if (ours && !include.quoted) return "headers of this tree are included with quotes";
+  for (const std::string& name : NamesNeeded(package, include)) {
+    if (!row.may_include.contains(name)) return package + " may not include " + name;
   }
-  if (library.has_value()) {
-    if (*library == "system" || kKeptFromPure.contains(*library)) return "";
-    return row.may_include.contains(*library) ? "" : package + " may not include " + *library;
-  }
-  if (StartsWith(include.path, "absl/")) return "";
+  if (ours || library.has_value() || StartsWith(include.path, "absl/")) return "";
   if (include.quoted) return "not a path from the root of the tree";
   // The standard library's headers have neither a folder nor an ending.
   if (include.path.find_first_of("./") == std::string::npos) return "";
@@ -168,6 +177,35 @@ std::vector<std::string> PackageTable::Violations(const Source& source) const {
                          ": " + problem);
   }
   return violations;
+}
+
+std::vector<std::string> PackageTable::DeadRows(const std::vector<Source>& sources) const {
+  std::map<std::string, std::set<std::string>> needed;
+  std::set<std::string> included;
+  for (const Source& source : sources) {
+    const std::string package = FolderOf(source.path);
+    std::set<std::string>& names = needed[package];
+    for (const Include& include : IncludesOf(source.text)) {
+      names.merge(NamesNeeded(package, include));
+      if (const auto library = LibraryOf(include.path)) included.insert(*library);
+    }
+  }
+  std::vector<std::string> dead;
+  for (const Library& library : libraries_) {
+    if (!included.contains(library.name))
+      dead.push_back("library " + library.name + ": no source includes it");
+  }
+  for (const auto& [package, row] : rows_) {
+    if (!needed.contains(package)) {
+      dead.push_back("package " + package + ": has no sources");
+      continue;
+    }
+    for (const std::string& name : row.may_include) {
+      if (!needed[package].contains(name))
+        dead.push_back("package " + package + ": does not include " + name);
+    }
+  }
+  return dead;
 }
 
 }  // namespace lockstep::layering

@@ -33,6 +33,10 @@ class PackageTable {
   // A line "<path>:<line>: ..." for each include of the source that its row does not allow.
   std::vector<std::string> Violations(const Source& source) const;
 
+  // A line for each row without sources or includes, and for each name of a row that its sources do
+  // not need.
+  std::vector<std::string> DeadRows(const std::vector<Source>& sources) const;
+
   // The packages and libraries that can be in a program whose main is in `package`: what the rows
   // name, followed to the end, and common/base.
   std::set<std::string> Reachable(const std::string& package) const;
@@ -52,6 +56,8 @@ class PackageTable {
   void ParseRow(const std::string& head, const std::vector<std::string>& words,
                 std::vector<std::string>* mistakes);
   std::optional<std::string> LibraryOf(const std::string& header) const;
+  // What the row of `package` must name to allow the include.
+  std::set<std::string> NamesNeeded(const std::string& package, const Include& include) const;
   // Why the include is not allowed; empty: it is.
   std::string Problem(const Row& row, const std::string& package, const Include& include) const;
 

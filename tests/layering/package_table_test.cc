@@ -97,6 +97,22 @@ TEST_CASE("what a program can hold is what the rows name, followed to the end") 
         std::set<std::string>{"common/base", "common/tensor", "ps/step"});
 }
 
+TEST_CASE("rows and names that no source needs are seen") {
+  std::vector<std::string> mistakes;
+  const PackageTable table = PackageTable::Parse(
+      "library zlib: zlib.h\nlibrary grpc: grpcpp/\npackage proto:\npackage common/fs: zlib\n"
+      "package common/rpc: common/fs proto grpc\npackage ps: common/rpc proto\n",
+      &mistakes);
+  CHECK(mistakes.empty());
+  CHECK(table.DeadRows({{"common/rpc/a.h", "#include \"proto/ps.grpc.pb.h\"\n"},
+                        {"ps/a.cc", "#include \"common/rpc/a.h\"\n#include <grpcpp/a.h>\n"},
+                        {"proto/a.proto", ""}}) ==
+        std::vector<std::string>{"library zlib: no source includes it",
+                                 "package common/fs: has no sources",
+                                 "package common/rpc: does not include common/fs",
+                                 "package ps: does not include proto"});
+}
+
 TEST_CASE("a folder without a row may hold no sources, below a package neither") {
   CHECK(Check("worker/new/a.cc", "").size() == 1);
   CHECK(Check("worker/step/sub/a.cc", "").size() == 1);
