@@ -110,7 +110,7 @@ bool StatusReporter::MustWait(const JobFacts& facts) const {
 }
 
 std::string StatusReporter::Need(const JobFacts& facts) const {
-  const std::string text =
+  std::string text =
       absl::StrCat("the step needs ", CountText(record_.required, "gradient"), " of each variable");
   if (!facts.quorum.is_short) return text;
   const auto possible = static_cast<uint64_t>(facts.quorum.possible);

@@ -125,7 +125,7 @@ std::string UnknownValue(const Types& types, const std::string& value,
 // Whether the name stands right behind a quote: a text whose quote is missing ends at the next one.
 bool TouchesQuote(const std::string& name, absl::string_view before) {
   const size_t at = before.rfind(name);
-  return !name.empty() && at != before.npos && at > 0 &&
+  return !name.empty() && at != absl::string_view::npos && at > 0 &&
          (before[at - 1] == '"' || before[at - 1] == '\'');
 }
 

@@ -63,7 +63,7 @@ absl::StatusOr<Shape> CheckInputShape(const ModelDef& def) {
                                                    Shape::kMaxRank - 1, " dimensions, got ", got(),
                                                    ". Remedy: write the shape of one example"));
   }
-  const absl::StatusOr<Shape> shape =
+  absl::StatusOr<Shape> shape =
       Shape::Create(absl::MakeConstSpan(def.input_shape().data(), def.input_shape_size()));
   if (!shape.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("input_shape: ", shape.status().message(),

@@ -31,7 +31,7 @@ absl::Status Invalid(const Parts&... parts) {
 }
 
 absl::StatusOr<Shape> SizedShape(absl::string_view what, absl::Span<const int64_t> dims) {
-  const absl::StatusOr<Shape> shape = Shape::Create(dims);
+  absl::StatusOr<Shape> shape = Shape::Create(dims);
   if (!shape.ok() || shape->num_elements() > kMaxElements) {
     return Invalid(what, " of shape [", absl::StrJoin(dims, ","), "] has more than ", kMaxElements,
                    " elements. Remedy: make the layer or its input smaller");

@@ -20,7 +20,7 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const VariableLayout& l
       progress_(progress) {}
 
 absl::Status StepRunner::Run() {
-  const absl::Status end = RunSteps();
+  absl::Status end = RunSteps();
   if (end.ok()) {
     progress_->Finish();
   } else {
