@@ -1,9 +1,19 @@
 #include "tests/bench/markdown_table.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
 
 namespace lockstep::bench {
 namespace {
+
+std::string ReadDocument(const std::string& path) {
+  std::ifstream file(path);
+  REQUIRE(file.good());
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 TEST_CASE("a run is told as its commit, machine and load, and a line for each row") {
   const auto results = nlohmann::json::parse(R"({
@@ -31,6 +41,22 @@ TEST_CASE("a file without results is refused by name") {
   const auto table = ReadMarkdownTable("docs/performance.md");
   CHECK(absl::IsInvalidArgument(table.status()));
   CHECK_THAT(std::string(table.status().message()), Catch::Contains("docs/performance.md"));
+}
+
+TEST_CASE("the table of docs/performance.md is that of docs/performance.json") {
+  constexpr char kBegin[] = "<!-- ./lockstep bench --table=docs/performance.json -->\n";
+  constexpr char kEnd[] = "<!-- end of the table -->\n";
+  const std::string document = ReadDocument("docs/performance.md");
+  const size_t begin = document.find(kBegin);
+  const size_t end = document.find(kEnd);
+  REQUIRE(begin != std::string::npos);
+  REQUIRE(end != std::string::npos);
+  const size_t first = begin + std::string(kBegin).size();
+  INFO(
+      "Remedy: put what `./lockstep bench --table=docs/performance.json` prints between the marks");
+  const absl::StatusOr<std::string> table = ReadMarkdownTable("docs/performance.json");
+  REQUIRE(table.ok());
+  CHECK(document.substr(first, end - first) == *table);
 }
 
 }  // namespace
