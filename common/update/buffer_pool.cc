@@ -25,7 +25,7 @@ bool PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
   for (std::atomic<ValueBuffer*>& entry : free) {
     ValueBuffer* empty = nullptr;
     if (entry.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
-      buffer.release();
+      static_cast<void>(buffer.release());  // it is the pool's
       return true;
     }
   }

@@ -19,8 +19,6 @@
 #include "common/fs/file_descriptor.h"
 #include "common/fs/fs_error.h"
 
-extern char** environ;
-
 namespace lockstep::deploy {
 namespace {
 

@@ -12,7 +12,7 @@ namespace lockstep::deploy {
 std::string Shown(const std::string& text) { return absl::Utf8SafeCHexEscape(text); }
 
 std::string StateText(const ProcessStatus& status) {
-  const std::string state = Shown(status.state());
+  std::string state = Shown(status.state());
   if (status.waiting_for().empty()) return state;
   return absl::StrCat(state == "waiting" ? "" : state + ", ", "waiting for ",
                       Shown(status.waiting_for()));
