@@ -1,8 +1,7 @@
-# Checks what no test sees: the format of the sources, and clang's analysis of which lock guards what.
-# Sourced by ./lockstep.
+# Checks what `./lockstep test` does not see. Sourced by ./lockstep.
 # shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
 
-checks=(format locks)
+checks=(format locks tidy build asan tsan)
 
 check_format() {
   (cd "$root" && git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-14 --dry-run --Werror) ||
@@ -13,9 +12,9 @@ check_format() {
 # it, which takes a quarter of the time. Generated headers and these units are built first, no more.
 product=(//chief/... //common/... //deploy/... //ps/... //worker/...)
 each_unit() {
-  # shellcheck source=deploy/cli/compile_commands.sh
-  source "$root/deploy/cli/compile_commands.sh"
   if [ -z "${units:-}" ]; then
+    # shellcheck source=deploy/cli/compile_commands.sh
+    source "$root/deploy/cli/compile_commands.sh"
     build_targets --output_groups=compilation_prerequisites_INTERNAL_ "${product[@]}"
     read_commands "$(printf ' + %s' "${product[@]}" | cut -c4-)" --config=unity >"$cache/units.tsv"
     units=$(wc -l <"$cache/units.tsv")
@@ -26,7 +25,7 @@ each_unit() {
 }
 
 # analyze CHECK FILE COMMAND: COMMAND is how gcc compiles FILE; clang reads it again, without output.
-# Its warnings about anything else are left to gcc, whose code this is.
+# What its compiler warns of beside locks is left to gcc, whose code this is.
 analyze() {
   local -a words kept=()
   local argument skip='' output status=0
@@ -39,7 +38,10 @@ analyze() {
       *) kept+=("$argument") ;;
     esac
   done
-  output=$(clang++-14 "${kept[@]}" -fsyntax-only -Wno-everything -Werror=thread-safety 2>&1) || status=$?
+  case $1 in
+    locks) output=$(clang++-14 "${kept[@]}" -fsyntax-only -Wno-everything -Werror=thread-safety 2>&1) || status=$? ;;
+    tidy) output=$(clang-tidy-14 --quiet "$2" -- "${kept[@]}" -Wno-everything 2>&1) || status=$? ;;
+  esac
   ((status == 0)) || {
     printf '%s\n%s: %s: clang ended with %d\n' "$output" "$1" "$2" "$status" >&2
     return 1
@@ -47,7 +49,27 @@ analyze() {
 }
 export -f analyze
 
-check_locks() { each_unit locks; }
+check_locks() { each_unit locks; } # which lock guards what
+check_tidy() { each_unit tidy; }   # .clang-tidy
+
+# bazel_check CHECK COMMAND ARGS...: in a folder of its own, so that the next build finds what it left.
+bazel_check() {
+  local check=$1 status=0
+  shift
+  run_bazel "$check" "$cache/check-$check.log" "$@" --platform_suffix="-$check" --symlink_prefix=/ --keep_going || status=$?
+  stop_own_server
+  ((status == 0)) || bazel_output "$cache/check-$check.log" >&2
+  return "$status"
+}
+
+# Without --config=unity: each file is its own translation unit, with all includes that it needs.
+check_build() { bazel_check build build //...; }
+
+# The packages with threads, or with memory that is not a container's.
+core=(//tests/conformance/... //tests/unit/common/{base,client,rpc,shm,tensor,transport,update}/...
+  //tests/unit/ps/... //tests/unit/worker/{cache,data,device,step,strategy,tower}/...)
+check_asan() { bazel_check asan test --config=unity --config=asan --test_summary=terse "${core[@]}"; }
+check_tsan() { bazel_check tsan test --config=unity --config=tsan --test_summary=terse "${core[@]}"; }
 
 # run_check [CHECK...]: these, or all of them.
 run_check() {

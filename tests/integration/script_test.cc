@@ -370,6 +370,18 @@ TEST_CASE("a check that fails says which, of what file and why, and counts as fa
                                 Contains("locks: failed") && !Contains("common/a.cc: clang") &&
                                 EndsWith("\n1 passed, 1 failed\n"));
 
+  tree.Fake("clang-tidy-14", "case $* in *'b.cc -- -c'*) echo 'b.cc:7: moved'; exit 1 ;; esac");
+  const Ended untidy = tree.Run({"check", "tidy"});
+  CHECK(untidy.exit_code == 1);
+  CHECK_THAT(untidy.output, Contains("b.cc:7: moved\ntidy: common/b.cc: clang ended with 1\n"));
+
+  // Its own configuration, and all targets.
+  tree.folder().Write("calls", "");
+  CHECK_THAT(tree.Run({"check", "build"}).output, EndsWith("\n1 passed, 0 failed\n"));
+  tree.folder().Write("code", "1");
+  CHECK_THAT(tree.Run({"check", "asan"}).output, EndsWith("\n0 passed, 1 failed\n"));
+  CHECK(tree.Calls() == std::vector<std::string>{"bazel build", "bazel test"});
+
   const Ended unknown = tree.Run({"check", "colour"});
   CHECK(unknown.exit_code == 64);
   CHECK_THAT(unknown.output, Contains("unknown check 'colour'") && Contains("format"));
