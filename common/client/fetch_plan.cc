@@ -33,7 +33,7 @@ void FetchPlan::Start(GlobalStep version, std::span<const Extent> targets, Fetch
 
 uint64_t FetchPlan::MostBytes(const Extent& extent) const {
   if (extent.stays) return std::numeric_limits<uint64_t>::max();
-  return extent.may_be_in_memory ? options_.shared_chunk_bytes : options_.fetch_chunk_bytes;
+  return extent.may_be_reference ? options_.shared_chunk_bytes : options_.fetch_chunk_bytes;
 }
 
 void FetchPlan::Cut(std::span<const Extent> targets) {
@@ -49,7 +49,7 @@ void FetchPlan::Cut(std::span<const Extent> targets) {
       const uint64_t count = std::min(chunk, extent.units - first);
       const uint64_t bytes = count * extent.unit_bytes;
       if (!last.index.has_value() || last.bytes + bytes > most ||
-          requests_[*last.index].in_memory != extent.may_be_in_memory) {
+          requests_[*last.index].by_reference != extent.may_be_reference) {
         last = {AddRequest(extent)};
       }
       requests_[*last.index].pieces.push_back({target, first, count});
@@ -63,7 +63,7 @@ size_t FetchPlan::AddRequest(const Extent& first) {
   Request& request = requests_[num_requests_];
   request.pieces.clear();
   request.state = State::kReady;
-  request.in_memory = first.may_be_in_memory;
+  request.by_reference = first.may_be_reference;
   request.is_narrow = first.is_narrow;
   request.overwritten = 0;
   return num_requests_++;
@@ -77,7 +77,7 @@ std::optional<FetchPlan::Outgoing> FetchPlan::Next(absl::Duration now) {
     request.state = State::kInFlight;
     request.version = options_.asynchronous ? kNewest : version_;
     ++in_flight_;
-    return Outgoing{i, request.version, request.in_memory, request.is_narrow};
+    return Outgoing{i, request.version, request.by_reference, request.is_narrow};
   }
   return std::nullopt;
 }
@@ -128,7 +128,7 @@ void FetchPlan::OnOverwritten(size_t index) {
   --in_flight_;
   retry_.OnSuccess();
   request.state = State::kReady;
-  if (++request.overwritten >= kMaxOverwritten) request.in_memory = false;
+  if (++request.overwritten >= kMaxOverwritten) request.by_reference = false;
 }
 
 std::optional<absl::Duration> FetchPlan::WakeAt() const {

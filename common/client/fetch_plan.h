@@ -22,7 +22,7 @@ class FetchPlan {
   struct Extent {
     uint64_t units = 0;
     uint64_t unit_bytes = 1;  // on the wire, both ways
-    bool may_be_in_memory = false;
+    bool may_be_reference = false;
     bool stays = false;      // there, so that its size does not matter
     bool is_narrow = false;  // travels in half the width
   };
@@ -34,8 +34,8 @@ class FetchPlan {
   struct Outgoing {
     size_t request;
     GlobalStep version;
-    bool in_memory;  // the answer may be places in the ps's memory
-    bool is_narrow;  // of all its targets
+    bool by_reference;  // the answer may be references to the ps's memory
+    bool is_narrow;     // of all its targets
   };
 
   explicit FetchPlan(const SessionOptions& options)
@@ -71,7 +71,7 @@ class FetchPlan {
     std::vector<Piece> pieces;
     State state = State::kFilled;
     GlobalStep version;  // asked for, then received
-    bool in_memory = false;
+    bool by_reference = false;
     bool is_narrow = false;
     int overwritten = 0;  // times
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor_proto/convert.h"
@@ -21,13 +22,13 @@ FetchPlan::Extent ExtentOf(const FetchTarget& target, bool shares_values, DType 
   }
   if (!target.rows.has_value() || target.rows->empty()) {
     return {.units = bytes,
-            .may_be_in_memory = shares_values,
+            .may_be_reference = shares_values,
             .stays = shares_values && target.in_place};
   }
   const uint64_t rows = target.rows->size();
   return {.units = rows,
           .unit_bytes = bytes / rows + sizeof(int64_t),
-          .may_be_in_memory = shares_values};
+          .may_be_reference = shares_values};
 }
 
 std::span<const int64_t> RowsOf(const FetchTarget& target, const FetchPlan::Piece& piece) {
@@ -78,14 +79,14 @@ void FetchedValues::SetTarget(size_t target, MutableTensorView value,
 void FetchedValues::Begin(GlobalStep version, FetchKind kind) {
   LOCKSTEP_CHECK(!std::exchange(is_active_, true));
   version_ = version;
-  Start(ps_->SharesValues() && !options_.averages, kind);
+  Start(transport_->ReceivesByReference() && !options_.averages, kind);
 }
 
 void FetchedValues::Start(bool shares_values, FetchKind kind) {
   shares_values_ = shares_values;
   extents_.clear();
   bool moves = false;
-  const DType wire_dtype = ps_->SharesMemory() ? DType::kFloat32 : options_.wire_dtype;
+  const DType wire_dtype = transport_->MayRound() ? options_.wire_dtype : DType::kFloat32;
   for (const FetchTarget& target : targets_) {
     extents_.push_back(ExtentOf(target, shares_values, wire_dtype));
     moves = moves || (target.in_place && extents_.back().units > 0);
@@ -96,7 +97,7 @@ void FetchedValues::Start(bool shares_values, FetchKind kind) {
     kept_.clear();
   } else {
     for (auto& values : in_place_) {
-      if (values != nullptr) kept_.push_back(std::move(values));
+      if (values.has_value()) kept_.push_back(*std::move(values));
     }
   }
   in_place_.clear();
@@ -112,11 +113,12 @@ std::optional<FetchCall> FetchedValues::Next(absl::Duration now) {
   if (!is_active_) return std::nullopt;
   const std::optional<FetchPlan::Outgoing> outgoing = plan_.Next(now);
   if (!outgoing.has_value()) return std::nullopt;
-  FetchCall call{.index = outgoing->request, .is_narrow = outgoing->is_narrow};
+  FetchCall call{.index = outgoing->request,
+                 .is_narrow = outgoing->is_narrow,
+                 .accepts_references = outgoing->by_reference};
   *call.request.mutable_worker() = options_.identity;
   call.request.set_version(outgoing->version.value());
   call.request.set_averages(options_.averages);
-  call.request.set_in_memory(outgoing->in_memory);
   if (outgoing->is_narrow) call.request.set_wire_type(ToProto(options_.wire_dtype));
   for (const FetchPlan::Piece& piece : plan_.pieces(outgoing->request)) {
     Describe(targets_[piece.target], piece, UnitBytes(outgoing->is_narrow),
@@ -125,43 +127,53 @@ std::optional<FetchCall> FetchedValues::Next(absl::Duration now) {
   return call;
 }
 
-absl::Status FetchedValues::CopyToTargets(const FetchCall& call, const PulledValues& values) const {
+absl::Status FetchedValues::CopyToTargets(const FetchCall& call, const Reply& reply) const {
   const std::vector<FetchPlan::Piece>& pieces = plan_.pieces(call.index);
-  const PullReply& header = values.header();
-  bool matches = header.pieces_size() == static_cast<int>(pieces.size());
+  bool matches = reply.header.pieces_size() == static_cast<int>(pieces.size());
   std::vector<std::span<std::byte>> memory;
   std::vector<std::span<float>> elements;
   for (size_t i = 0; matches && i < pieces.size(); ++i) {
     const FetchTarget& target = targets_[pieces[i].target];
-    matches =
-        Answers(header.pieces(static_cast<int>(i)), target, pieces[i], UnitBytes(call.is_narrow));
+    const PullPiece& piece = reply.header.pieces(static_cast<int>(i));
+    const uint64_t unit_bytes = UnitBytes(call.is_narrow);
+    uint64_t bytes = pieces[i].count * unit_bytes;
     if (call.is_narrow) {
       elements.push_back(target.value.as<float>().subspan(pieces[i].first, pieces[i].count));
-      continue;
+    } else {
+      memory.push_back(MemoryOf(target, pieces[i]));
+      bytes = memory.back().size();
+      if (target.in_place && !reply.tensors.references().empty()) memory.back() = {};
     }
-    const bool stays = target.in_place && !values.in_place().empty();
-    memory.push_back(stays ? std::span<std::byte>() : MemoryOf(target, pieces[i]));
+    matches = Answers(piece, target, pieces[i], unit_bytes) && piece.size() == bytes;
   }
-  if (!matches) {
-    return absl::InternalError("pull was answered with pieces that were not asked for");
-  }
-  return call.is_narrow ? values.WidenTo(options_.wire_dtype, elements) : values.CopyTo(memory);
+  if (!matches) return BadReply("other pieces than those asked for");
+  const absl::Status copied = call.is_narrow ? reply.tensors.WidenTo(options_.wire_dtype, elements)
+                                             : reply.tensors.CopyTo(memory);
+  return absl::IsInvalidArgument(copied) ? BadReply(copied.message()) : copied;
 }
 
-void FetchedValues::OnReply(const FetchCall& call, const absl::Status& copied,
-                            std::unique_ptr<PulledValues> values, absl::Duration now) {
-  if (copied.ok()) {
-    plan_.OnReply(call.index, GlobalStep(values->header().version()));
-    in_place_[call.index] = StaysInPlace(call, *values) ? std::move(values) : nullptr;
-  } else if (values != nullptr && absl::IsAborted(copied)) {
+absl::Status FetchedValues::BadReply(absl::string_view what) const {
+  return absl::InternalError(
+      absl::StrCat("reply of ", transport_->peer(), " to a request of values: ", what));
+}
+
+void FetchedValues::OnReply(const FetchCall& call, absl::StatusOr<Reply> reply,
+                            const absl::Status& copied, absl::Duration now) {
+  if (!reply.ok()) {
+    plan_.OnError(call.index, reply.status(), now);
+  } else if (absl::IsAborted(copied)) {
     plan_.OnOverwritten(call.index);
-  } else {
+  } else if (!copied.ok()) {
     plan_.OnError(call.index, copied, now);
+  } else {
+    plan_.OnReply(call.index, GlobalStep(reply->header.version()));
+    in_place_[call.index].reset();  // of an earlier reply to the same request
+    if (StaysInPlace(call, reply->tensors)) in_place_[call.index] = std::move(reply->tensors);
   }
 }
 
-bool FetchedValues::StaysInPlace(const FetchCall& call, const PulledValues& values) const {
-  return !values.in_place().empty() &&
+bool FetchedValues::StaysInPlace(const FetchCall& call, const ReceivedTensors& values) const {
+  return !values.references().empty() &&
          std::ranges::any_of(plan_.pieces(call.index), [this](const FetchPlan::Piece& piece) {
            return targets_[piece.target].in_place;
          });
@@ -186,16 +198,18 @@ std::optional<absl::StatusOr<GlobalStep>> FetchedValues::TakeResult() {
 
 void FetchedValues::FindValuesInPlace() {
   const bool shows_any =
-      std::ranges::any_of(in_place_, [](const auto& values) { return values != nullptr; });
+      std::ranges::any_of(in_place_, [](const auto& values) { return values.has_value(); });
   if (!shows_any) return;
   shown_.assign(targets_.size(), nullptr);
   for (size_t request = 0; request < in_place_.size(); ++request) {
-    if (in_place_[request] == nullptr) continue;
+    if (!in_place_[request].has_value()) continue;
     const std::vector<FetchPlan::Piece>& pieces = plan_.pieces(request);
     for (size_t i = 0; i < pieces.size(); ++i) {
       const size_t target = pieces[i].target;
       // A target that stays in place is never cut.
-      if (targets_[target].in_place) shown_[target] = in_place_[request]->in_place()[i].data();
+      if (targets_[target].in_place) {
+        shown_[target] = in_place_[request]->references()[i].values.data();
+      }
     }
   }
 }

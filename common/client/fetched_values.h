@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/client/fetch_plan.h"
-#include "common/client/ps_client.h"
 #include "common/client/session_types.h"
+#include "common/transport/tensor_transport.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep {
@@ -22,14 +21,17 @@ struct FetchCall {
   size_t index = 0;
   PullRequest request;
   bool is_narrow = false;
+  bool accepts_references = false;
 };
 
 // Thread-compatible, but for CopyToTargets.
 class FetchedValues {
  public:
-  // `ps` says what it shares.
-  FetchedValues(const SessionOptions& options, const PsData* ps)
-      : options_(options), ps_(ps), plan_(options) {}
+  using Reply = TensorReply<PullReply>;
+
+  // `transport` says whether replies may be references, and whether values are rounded.
+  FetchedValues(const SessionOptions& options, const TensorTransport* transport)
+      : options_(options), transport_(transport), plan_(options) {}
 
   // Not while a fetch is under way.
   void SetTargets(std::vector<FetchTarget> targets);
@@ -42,10 +44,10 @@ class FetchedValues {
 
   // Copies a reply to the targets of its request, which nobody else touches meanwhile: needs no
   // lock. ABORTED: the ps has begun to write there again.
-  absl::Status CopyToTargets(const FetchCall& call, const PulledValues& values) const;
-  // `call` has ended. `copied`: the status of copying its reply `values`, or the error of the call.
-  void OnReply(const FetchCall& call, const absl::Status& copied,
-               std::unique_ptr<PulledValues> values, absl::Duration now);
+  absl::Status CopyToTargets(const FetchCall& call, const Reply& reply) const;
+  // `call` has ended: with `reply`, which has been copied with this status, or with an error.
+  void OnReply(const FetchCall& call, absl::StatusOr<Reply> reply, const absl::Status& copied,
+               absl::Duration now);
   void OnUnanswered(const FetchCall& call) { plan_.OnUnanswered(call.index); }
   std::optional<absl::Duration> WakeAt() const;
   // Ends the fetch, if it is over: the version that all targets have. Values that the ps does not
@@ -59,23 +61,25 @@ class FetchedValues {
  private:
   void Start(bool shares_values, FetchKind kind);
   // Whether the reply must be kept since a target stays in it.
-  bool StaysInPlace(const FetchCall& call, const PulledValues& values) const;
+  bool StaysInPlace(const FetchCall& call, const ReceivedTensors& values) const;
+  // INTERNAL, with the peer named.
+  absl::Status BadReply(absl::string_view what) const;
   // When all is there.
   void FindValuesInPlace();
   // Of a unit in a piece that names no rows: an element on the wire, or a byte.
   uint64_t UnitBytes(bool is_narrow) const;
 
   const SessionOptions options_;
-  const PsData* const ps_;
+  const TensorTransport* const transport_;
   std::vector<FetchTarget> targets_;
   std::vector<FetchPlan::Extent> extents_;
   FetchPlan plan_;
   GlobalStep version_;  // requested
   bool is_active_ = false;
   bool shares_values_ = false;
-  // By request: the reply, where it is in the ps's memory; otherwise null.
-  std::vector<std::unique_ptr<PulledValues>> in_place_;
-  std::vector<std::unique_ptr<PulledValues>> kept_;  // of the fetch before
+  // By request: the reply, where it is in the ps's memory; otherwise none.
+  std::vector<std::optional<ReceivedTensors>> in_place_;
+  std::vector<ReceivedTensors> kept_;  // of the fetch before
   // By target: where the ps's memory has all of it; otherwise null.
   std::vector<const std::byte*> shown_;
 };

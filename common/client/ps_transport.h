@@ -10,8 +10,10 @@
 namespace lockstep {
 
 // Over gRPC. Shares memory with a ps of this host if `gradients` has any. It may be null, and is
-// not used after the call.
+// not used after the call. Unless it is null, `opened` is told once, on a thread of the
+// transport's: OK when memory was exchanged, otherwise why tensors travel as bytes.
 std::unique_ptr<TensorTransport> MakePsTransport(const ClientOptions& options,
-                                                 const GradientMemory* gradients);
+                                                 const GradientMemory* gradients,
+                                                 StatusCallback opened = nullptr);
 
 }  // namespace lockstep

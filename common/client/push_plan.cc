@@ -19,27 +19,13 @@ PushPlan::PushPlan(const SessionOptions& options, GlobalStep local_step, int num
       num_variables_(num_variables),
       retry_(CallKind::kPlain, {.patience = options.patience}) {}
 
-void PushPlan::Variable::AppendBytes(uint64_t offset, uint64_t size,
-                                     std::vector<std::span<const std::byte>>* spans) const {
-  LOCKSTEP_CHECK(!narrow_type.has_value());
-  const std::span<const std::byte> parts[] = {
-      std::as_bytes(std::span(indices.data(), indices.size())), values.bytes()};
-  for (const std::span<const std::byte> part : parts) {
-    const uint64_t begin = std::min<uint64_t>(offset, part.size());
-    const uint64_t count = std::min<uint64_t>(size, part.size() - begin);
-    if (count > 0) spans->push_back(part.subspan(begin, count));
-    offset -= begin;
-    size -= count;
-  }
-}
-
 void PushPlan::Add(Variable gradient) {
   LOCKSTEP_CHECK(!AllAdded());
   const size_t index = variables_.size();
   const bool fits = gradient.index_bytes() <= options_.index_bytes;
   variables_.push_back({.of = std::move(gradient)});
-  if (variables_[index].of.in_memory && fits) {
-    AddInMemory(index);
+  if (variables_[index].of.by_reference && fits) {
+    AddReference(index);
   } else {
     Cut(index);
   }
@@ -48,7 +34,7 @@ void PushPlan::Add(Variable gradient) {
   if (unsent_.has_value()) messages_[*unsent_].state = State::kReady;
 }
 
-void PushPlan::AddInMemory(size_t variable) {
+void PushPlan::AddReference(size_t variable) {
   const uint64_t index_bytes = variables_[variable].of.index_bytes();
   if (unsent_.has_value() && unsent_index_bytes_ + index_bytes > options_.index_bytes) {
     messages_[*unsent_].state = State::kReady;
@@ -58,7 +44,7 @@ void PushPlan::AddInMemory(size_t variable) {
     unsent_ = messages_.size();
     unsent_size_ = 0;
     unsent_index_bytes_ = 0;
-    messages_.push_back({.in_memory = true});
+    messages_.push_back({.by_reference = true});
   }
   Message& message = messages_[*unsent_];
   const uint64_t size = variables_[variable].of.num_bytes();
@@ -136,7 +122,7 @@ std::optional<PushPlan::Outgoing> PushPlan::Next(absl::Duration now) {
   if (index == unsent_) unsent_.reset();
   return Outgoing{.message = index,
                   .ask = message->ask,
-                  .in_memory = message->in_memory,
+                  .by_reference = message->by_reference,
                   .pieces = message->pieces};
 }
 
@@ -208,7 +194,7 @@ void PushPlan::OnError(size_t index, const absl::Status& error, absl::Duration n
   Message& message = messages_[index];
   --in_flight_;
   message.state = State::kReady;
-  if (absl::IsNotFound(error) && message.in_memory) return SendBytesOf(index);
+  if (absl::IsNotFound(error) && message.by_reference) return SendBytesOf(index);
   if (!retry_.OnFailure(error, now).has_value()) {
     fatal_.Update(retry_.GivenUp(error));
   } else if (!absl::IsResourceExhausted(error)) {

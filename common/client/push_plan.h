@@ -39,12 +39,12 @@ class PushPlan {
   struct Outgoing {
     size_t message;
     bool ask;  // the header alone
-    bool in_memory;
+    bool by_reference;
     std::vector<Piece> pieces;
   };
   // A gradient. Its bytes are the indices', then the values', as they travel.
   struct Variable : GradientTensor {
-    bool in_memory = false;  // the ps sees the values where they are
+    bool by_reference = false;  // the ps sees the values where they are
     // Of dense float32 values that travel in half precision: as bfloat16 or float16.
     std::optional<DType> narrow_type = {};
 
@@ -53,9 +53,6 @@ class PushPlan {
     uint64_t num_bytes() const {
       return index_bytes() + static_cast<uint64_t>(values.num_elements()) * SizeOf(type());
     }
-    // Bytes [offset, offset + size), in one span or two; not of narrow ones, which lie nowhere.
-    void AppendBytes(uint64_t offset, uint64_t size,
-                     std::vector<std::span<const std::byte>>* spans) const;
   };
 
   PushPlan(const SessionOptions& options, GlobalStep local_step, int num_variables);
@@ -85,7 +82,7 @@ class PushPlan {
     State state = State::kOpen;
     bool ask = false;    // before sending
     bool asked = false;  // and the answer was: pending
-    bool in_memory = false;
+    bool by_reference = false;
     std::vector<Piece> pieces;
   };
   struct Progress {
@@ -94,7 +91,7 @@ class PushPlan {
   };
 
   void Cut(size_t variable);
-  void AddInMemory(size_t variable);
+  void AddReference(size_t variable);
   bool TakeVerdicts(const Message& message, const PushReply& reply);
   // The ps has not the memory in which the message's variables are.
   void SendBytesOf(size_t message);
@@ -113,7 +110,7 @@ class PushPlan {
   std::vector<Message> messages_;
   std::optional<size_t> bucket_;  // the open message
   uint64_t bucket_size_ = 0;
-  std::optional<size_t> unsent_;  // the message in memory that takes what comes until it leaves
+  std::optional<size_t> unsent_;  // the message by reference that takes what comes until it leaves
   uint64_t unsent_size_ = 0;
   uint64_t unsent_index_bytes_ = 0;
   size_t first_open_ = 0;  // every message before is acknowledged

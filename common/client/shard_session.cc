@@ -4,23 +4,30 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/transport/ps_methods.h"
 
 namespace lockstep {
 namespace {
 
 absl::Status SessionCancelled() { return absl::CancelledError("the session was cancelled"); }
 
+template <typename Reply>
+absl::StatusOr<Reply> HeaderOf(absl::StatusOr<TensorReply<Reply>> reply) {
+  if (!reply.ok()) return reply.status();
+  return std::move(reply->header);
+}
+
 }  // namespace
 
-ShardSession::ShardSession(const SessionOptions& options, PsData* ps, Timer* timer,
+ShardSession::ShardSession(const SessionOptions& options, TensorTransport* transport, Timer* timer,
                            const Clock* clock)
     : options_(options),
-      ps_(ps),
+      transport_(transport),
       timer_(timer),
       clock_(clock),
       gate_(std::make_shared<Gate>()),
-      gradient_(options, ps),
-      values_(options, ps) {}
+      gradient_(options, transport),
+      values_(options, transport) {}
 
 ShardSession::~ShardSession() {
   {
@@ -29,27 +36,22 @@ ShardSession::~ShardSession() {
   }
   Flush();
   gate_->Close();
-  // Those whose calls have ended only now.
-  Callback<PushSummary> pushed;
-  Callback<GlobalStep> fetched;
-  Callback<DequeueTokenReply> token;
-  Callback<bool> opened;
-  {
-    absl::MutexLock lock(&mutex_);
-    pushed.swap(pushed_);
-    fetched.swap(fetched_);
-    token.swap(token_.done);
-    opened.swap(open_.done);
-  }
-  if (fetched) fetched(SessionCancelled());
-  if (pushed) pushed(SessionCancelled());
-  if (token) token(SessionCancelled());
-  if (opened) opened(SessionCancelled());
+  // Those whose calls have ended only now. Nobody else is here.
+  const auto cancel = [](auto& done) {
+    if (done) done(SessionCancelled());
+  };
+  cancel(fetched_);
+  cancel(pushed_);
+  cancel(token_.done);
+  cancel(open_.done);
 }
 
-void ShardSession::Open(Callback<bool> done) {
-  Start<bool>(
-      &open_, [this](Callback<bool> told) { ps_->ShareMemory(options_.identity, std::move(told)); },
+void ShardSession::Open(Callback<TransportInfo> done) {
+  Start<TransportInfo>(
+      &open_,
+      [this](Callback<TransportInfo> told) {
+        transport_->Open(options_.identity, std::move(told));
+      },
       std::move(done));
 }
 
@@ -121,7 +123,10 @@ void ShardSession::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenRep
   Start<DequeueTokenReply>(
       &token_,
       [this, request = std::move(request)](Callback<DequeueTokenReply> told) {
-        ps_->DequeueToken(request, std::move(told));
+        transport_->Call(kDequeueToken, request, {}, /*accepts_references=*/false,
+                         [told = std::move(told)](auto reply) mutable {
+                           told(HeaderOf<DequeueTokenReply>(std::move(reply)));
+                         });
       },
       std::move(done));
 }
@@ -131,7 +136,7 @@ void ShardSession::Cancel() {
     absl::MutexLock lock(&mutex_);
     CancelPlans();
   }
-  ps_->Cancel();
+  transport_->Cancel();
   Flush();
 }
 
@@ -220,7 +225,7 @@ bool ShardSession::SendPush() {
     call = std::make_shared<Call>(
         Call{std::move(pass), std::move(push), std::move(fetch), fusing_.dequeue_seq});
   }
-  call->push->Round();
+  OpenTransport();
   if (is_fused) {
     NextRequest* const next = call->push->header.mutable_next();
     next->set_dequeue_seq(call->dequeue_seq.value());
@@ -231,48 +236,63 @@ bool ShardSession::SendPush() {
     SendFused(std::move(call));
     return true;
   }
-  ps_->Push(call->push->header, std::move(call->push->payload),
-            [this, call](const absl::StatusOr<PushReply>& reply) {
-              {
-                absl::MutexLock lock(&mutex_);
-                gradient_.OnReply(*call->push, reply, clock_->Monotonic());
-              }
-              Flush();
-            });
+  transport_->Call(kPush, std::move(call->push->header), call->push->tensors,
+                   /*accepts_references=*/false,
+                   [this, call](absl::StatusOr<TensorReply<PushReply>> reply) {
+                     OnPushed(*call->push, HeaderOf(std::move(reply)));
+                     Flush();
+                   });
   return true;
+}
+
+void ShardSession::OnPushed(const PushCall& push, const absl::StatusOr<PushReply>& reply) {
+  if (absl::IsNotFound(reply.status())) needs_open_->store(true);
+  absl::MutexLock lock(&mutex_);
+  gradient_.OnReply(push, reply, clock_->Monotonic());
 }
 
 void ShardSession::SendFused(std::shared_ptr<const Call> call) {
   const PushCall& push = *call->push;
-  ps_->PushPull(push.header, push.payload,
-                [this, call = std::move(call)](absl::StatusOr<PushPullReply> reply) {
-                  // Parked until then: made again.
-                  if (absl::IsDeadlineExceeded(reply.status())) return SendFused(call);
-                  OnFused(*call, std::move(reply));
-                });
+  transport_->Call(kPushAndFetch, push.header, push.tensors,
+                   call->fetch.has_value() && call->fetch->accepts_references,
+                   [this, call](absl::StatusOr<TensorReply<PushReply>> reply) {
+                     // Parked until then: made again.
+                     if (absl::IsDeadlineExceeded(reply.status())) return SendFused(call);
+                     OnFused(*call, std::move(reply));
+                   });
+}
+
+void ShardSession::OnFused(const Call& call, absl::StatusOr<TensorReply<PushReply>> reply) {
+  if (reply.ok() && reply->header.next().has_values() && call.fetch.has_value()) {
+    OnFetched(*call.fetch,
+              FetchedValues::Reply{std::move(*reply->header.mutable_next()->mutable_values()),
+                                   std::move(reply->tensors)});
+  } else if (call.fetch.has_value()) {
+    absl::MutexLock lock(&mutex_);
+    values_.OnUnanswered(*call.fetch);
+  }
+  if (reply.ok() && reply->header.next().has_token()) {
+    absl::MutexLock lock(&mutex_);
+    fusing_.token = reply->header.next().token();
+  }
+  OnPushed(*call.push, HeaderOf(std::move(reply)));
+  Flush();
 }
 
 // Nobody else touches the targets of a request in flight.
-void ShardSession::OnFused(const Call& call,
-                           absl::StatusOr<PushPullReply> reply) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  const bool has_values = reply.ok() && reply->values != nullptr && call.fetch.has_value();
-  absl::Status copied;
-  if (has_values) copied = values_.CopyToTargets(*call.fetch, *reply->values);
-  {
-    absl::MutexLock lock(&mutex_);
-    if (has_values) {
-      values_.OnReply(*call.fetch, copied, std::move(reply->values), clock_->Monotonic());
-    } else if (call.fetch.has_value()) {
-      values_.OnUnanswered(*call.fetch);
-    }
-    if (reply.ok() && reply->push.next().has_token()) fusing_.token = reply->push.next().token();
-    if (reply.ok()) {
-      gradient_.OnReply(*call.push, std::move(reply->push), clock_->Monotonic());
-    } else {
-      gradient_.OnReply(*call.push, reply.status(), clock_->Monotonic());
-    }
-  }
-  Flush();
+void ShardSession::OnFetched(const FetchCall& fetch, absl::StatusOr<FetchedValues::Reply> reply)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const absl::Status copied = reply.ok() ? values_.CopyToTargets(fetch, *reply) : absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  values_.OnReply(fetch, std::move(reply), copied, clock_->Monotonic());
+}
+
+void ShardSession::OpenTransport() {
+  if (!needs_open_->load() || !needs_open_->exchange(false)) return;
+  transport_->Open(options_.identity,
+                   [needs_open = needs_open_](const absl::StatusOr<TransportInfo>& info) {
+                     if (!info.ok()) needs_open->store(true);
+                   });
 }
 
 bool ShardSession::SendFetch() {
@@ -286,21 +306,12 @@ bool ShardSession::SendFetch() {
     if (!fetch.has_value()) return false;
     call = std::make_shared<Call>(Call{.pass = std::move(pass), .fetch = std::move(fetch)});
   }
-  // Nobody else touches the targets of a request in flight.
-  const auto on_reply =
-      [this, call](absl::StatusOr<std::unique_ptr<PulledValues>> reply)
-          ABSL_NO_THREAD_SAFETY_ANALYSIS {
-            std::unique_ptr<PulledValues> values;
-            if (reply.ok()) values = *std::move(reply);
-            const absl::Status copied =
-                values != nullptr ? values_.CopyToTargets(*call->fetch, *values) : reply.status();
-            {
-              absl::MutexLock lock(&mutex_);
-              values_.OnReply(*call->fetch, copied, std::move(values), clock_->Monotonic());
-            }
-            Flush();
-          };
-  ps_->Pull(call->fetch->request, on_reply);
+  OpenTransport();
+  transport_->Call(kPull, std::move(call->fetch->request), {}, call->fetch->accepts_references,
+                   [this, call](absl::StatusOr<FetchedValues::Reply> reply) {
+                     OnFetched(*call->fetch, std::move(reply));
+                     Flush();
+                   });
   return true;
 }
 

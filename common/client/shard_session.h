@@ -2,6 +2,7 @@
 // values, and repeats what was lost.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,27 +19,27 @@
 #include "common/base/timer.h"
 #include "common/client/fetched_values.h"
 #include "common/client/gradient_messages.h"
-#include "common/client/ps_client.h"
 #include "common/client/session_types.h"
+#include "common/transport/tensor_transport.h"
 
 namespace lockstep {
 
 // Thread-safe. One gradient, one fetch, one dequeue and one Open at a time, beside one another. An
-// error is told when it cannot be repaired by repeating. Callbacks come on the threads of `ps` and
-// `timer`, or before the call returns. Tensors and targets stay as they are until their callback;
-// gradients in a GradientMemory until the next token, where each replica has one.
+// error is told when it cannot be repaired by repeating. Callbacks come on the threads of
+// `transport` and `timer`, or before the call returns. Tensors and targets stay as they are until
+// their callback; gradients in a GradientMemory until the next token, where each replica has one.
 class ShardSession {
  public:
   // What is pointed to outlives the session.
-  ShardSession(const SessionOptions& options, PsData* ps, Timer* timer,
+  ShardSession(const SessionOptions& options, TensorTransport* transport, Timer* timer,
                const Clock* clock = Clock::Real());
   // Pending callbacks are told CANCELLED. Waits for calls in flight: Cancel ends them. Never in a
   // callback.
   ~ShardSession();
 
-  // Tells whether the ps shares memory with this worker. This must be known before the first tensor
-  // where it decides the type on the wire.
-  void Open(Callback<bool> done);
+  // Tells whether tensors may go by reference. This must be known before the first tensor where it
+  // decides the type on the wire.
+  void Open(Callback<TransportInfo> done);
 
   // What Fetch brings, by target. Not while a fetch is under way.
   void SetTargets(std::vector<FetchTarget> targets);
@@ -70,7 +71,7 @@ class ShardSession {
   bool HoldsGradient() const;
   void DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done);
 
-  // Ends what is pending, and later calls, with CANCELLED; with it all calls of `ps`.
+  // Ends what is pending, and later calls, with CANCELLED; with it all calls of the transport.
   void Cancel();
 
  private:
@@ -119,24 +120,31 @@ class ShardSession {
   template <typename T>
   void OnAnswer(ParkedCall<T>* call, absl::StatusOr<T> answer);
   void SendFused(std::shared_ptr<const Call> call);
-  void OnFused(const Call& call, absl::StatusOr<PushPullReply> reply);
+  void OnPushed(const PushCall& push, const absl::StatusOr<PushReply>& reply);
+  void OnFused(const Call& call, absl::StatusOr<TensorReply<PushReply>> reply);
+  void OnFetched(const FetchCall& fetch, absl::StatusOr<FetchedValues::Reply> reply);
+  // Lets the transport agree with the ps on what is shared, beside the first calls and when the ps
+  // has lost it.
+  void OpenTransport();
   // Lets plans send nothing more.
   void CancelPlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs again when the first retry is due.
   void ArmTimer();
 
   const SessionOptions options_;
-  PsData* const ps_;
+  TensorTransport* const transport_;
   Timer* const timer_;
   const Clock* const clock_;
   const std::shared_ptr<Gate> gate_;  // held by calls in flight; outlives the session for the timer
+  // Kept by Open's callback, which may come later than the session ends.
+  const std::shared_ptr<std::atomic<bool>> needs_open_ = std::make_shared<std::atomic<bool>>(true);
   mutable absl::Mutex mutex_;
   GradientMessages gradient_ ABSL_GUARDED_BY(mutex_);
   Fusing fusing_ ABSL_GUARDED_BY(mutex_);
   Callback<PushSummary> pushed_ ABSL_GUARDED_BY(mutex_);
   FetchedValues values_ ABSL_GUARDED_BY(mutex_);
   Callback<GlobalStep> fetched_ ABSL_GUARDED_BY(mutex_);
-  ParkedCall<bool> open_ ABSL_GUARDED_BY(mutex_);
+  ParkedCall<TransportInfo> open_ ABSL_GUARDED_BY(mutex_);
   ParkedCall<DequeueTokenReply> token_ ABSL_GUARDED_BY(mutex_);
   Loop loop_ ABSL_GUARDED_BY(mutex_);
 };

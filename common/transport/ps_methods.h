@@ -17,7 +17,4 @@ inline constexpr TensorMethod<PullRequest, PullReply> kPull{"/lockstep.Parameter
 inline constexpr TensorMethod<DequeueTokenRequest, DequeueTokenReply> kDequeueToken{
     "/lockstep.ParameterServer/DequeueToken", rpc::kParkedDeadline};
 
-// INVALID_ARGUMENT: the tensors do not have the bytes that the header says.
-absl::Status CheckTensors(const PullReply& header, const ReceivedTensors& tensors);
-
 }  // namespace lockstep

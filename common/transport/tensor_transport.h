@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -55,6 +56,11 @@ class TensorTransport {
   // asks again. UNAVAILABLE: the peer could not be asked, call again.
   virtual void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) = 0;
 
+  // Of the peer: its name and its address, for errors.
+  virtual std::string peer() const = 0;
+  // Whether OutgoingTensor::rounded_to may be used, and asked of the peer. Not with a peer that has
+  // ever read by reference: tensors keep one type, also while they travel as bytes.
+  virtual bool MayRound() const = 0;
   // Whether the peer reads these bytes where they are, as of now.
   virtual bool SendsByReference(std::span<const std::byte> values) const = 0;
   // Whether replies can have tensors by reference, as of now.

@@ -32,12 +32,8 @@ std::vector<float> Gradient(uint32_t worker) {
 std::unique_ptr<PsUnderTest> BroughtUp(const PsImplementation& implementation) {
   std::unique_ptr<PsUnderTest> ps = implementation.make();
   const auto control = ps->NewControl();
-  REQUIRE(Await<SetViewReply>([&](auto done) {
-            control->Call(kSetView, TwoWorkers(), std::move(done));
-          }).ok());
-  REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-            control->Call(kCreateVariables, Variables({kElements}), std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*control, kSetView, TwoWorkers()).ok());
+  REQUIRE(CallAndWait(*control, kCreateVariables, Variables({kElements})).ok());
   return ps;
 }
 
@@ -126,8 +122,7 @@ TEST_CASE("A ps that cannot be asked for its memory is asked again") {
   CHECK_FALSE(*never);
   auto memory = GradientMemory::Create(4096);
   REQUIRE(memory.ok());
-  const auto sharing =
-      MakePsData({.address = "127.0.0.1:1", .name = "ps 0"}, {.gradients = memory->get()});
+  const auto sharing = MakePsData({.address = "127.0.0.1:1", .name = "ps 0"}, memory->get());
   for (int repeat = 0; repeat < 2; ++repeat) {
     const auto asked =
         Await<bool>([&](auto done) { sharing->ShareMemory(Worker(0), std::move(done)); });

@@ -37,10 +37,8 @@ TEST_CASE("A ps that was started again says that it has lost its variables, whoe
   const bool has_view = GENERATE(false, true);
   if (has_view) REQUIRE(ps.SetView(TwoWorkers()).ok());
   const std::vector<absl::Status> answers = {
-      Await<GrantReply>([&](auto done) {
-        ps.control()->Call(kGrant, Granted(0), std::move(done));
-      }).status(),
-      ps.Push(0, 0, 0, {1, 2, 3}).status(), ps.Pull(PullOf(0, 0, 0)).status(),
+      CallAndWait(*ps.control(), kGrant, Granted(0)).status(), ps.Push(0, 0, 0, {1, 2, 3}).status(),
+      ps.Pull(PullOf(0, 0, 0)).status(),
       Await<DequeueTokenReply>([&](auto done) {
         ps.data()->DequeueToken(DequeueOf(0, 1), std::move(done));
       }).status()};
@@ -59,8 +57,7 @@ TEST_CASE("An older term commands nothing") {
   const absl::Status old = ps.SetView(TwoWorkers(4)).status();
   CHECK(absl::IsAborted(old));
   CHECK(absl::StrContains(old.message(), "5"));
-  const auto granted = Await<GrantReply>(
-      [&](auto done) { ps.control()->Call(kGrant, Granted(0), std::move(done)); });
+  const auto granted = CallAndWait(*ps.control(), kGrant, Granted(0));
   CHECK(absl::IsAborted(granted.status()));
 }
 
@@ -114,9 +111,7 @@ TEST_CASE("A save that fails carries its exit code to the chief") {
   *save.mutable_command() = grant.command();
   save.set_version(1);
   save.set_folder("/dev/null/ckpt-1");
-  const absl::Status failed = Await<SaveReply>([&](auto done) {
-                                ps.control()->Call(kSave, save, std::move(done));
-                              }).status();
+  const absl::Status failed = CallAndWait(*ps.control(), kSave, save).status();
   INFO(failed);
   CHECK(ExitCodeFor(failed) == ExitCode::kCannotCreate);
 }
@@ -275,9 +270,7 @@ TEST_CASE("The end answers tokens with done and parked calls with an error") {
   ps.data()->Pull(PullOf(0, 5, 0), pull.done());
   // Over gRPC the calls have arrived when a later one on their connection was answered.
   REQUIRE(ps.Pull(PullOf(0, 0, 0)).ok());
-  REQUIRE(Await<FinishReply>([&](auto done) {
-            ps.control()->Call(kFinish, JobIsOver(), std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*ps.control(), kFinish, JobIsOver()).ok());
   const auto last = token.Wait();
   REQUIRE(last.ok());
   CHECK(last->done());

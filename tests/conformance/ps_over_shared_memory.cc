@@ -24,7 +24,7 @@ class SharingData final : public PsData {
     auto memory = GradientMemory::Create(kBytes);
     LOCKSTEP_CHECK(memory.ok());
     memory_ = *std::move(memory);
-    data_ = MakePsData(options, {.gradients = memory_.get()});
+    data_ = MakePsData(options, memory_.get());
   }
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
@@ -69,7 +69,7 @@ class SharingData final : public PsData {
     }
     if (placed.in_memory()) {
       for (std::span<const std::byte>& part : payload) part = InMemory(part);
-      placed.set_in_memory(data_->SharesGradient(payload.front()));
+      placed.set_in_memory(data_->SendsByReference(payload.front()));
     }
     if (!placed.in_memory()) {
       return (data_.get()->*method)(placed, std::move(payload), std::move(done));

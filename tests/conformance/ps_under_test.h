@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/client/ps_client.h"
 #include "common/client/ps_control.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep {
 

@@ -82,9 +82,7 @@ TEST_CASE("Who waits for the end of a step is told the verdicts when the job end
   ask.set_ask(true);
   while (ps.Push(ask, {})->outcomes(1).verdict() == PENDING) continue;
   CHECK_FALSE(waiting.answered());
-  REQUIRE(Await<FinishReply>([&](auto done) {
-            ps.control()->Call(kFinish, JobIsOver(), std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*ps.control(), kFinish, JobIsOver()).ok());
   const auto reply = waiting.Wait();
   REQUIRE(reply.ok());
   CHECK(reply->push.outcomes(0).verdict() == ACCEPTED);

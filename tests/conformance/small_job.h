@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/client/ps_client.h"
 #include "tests/conformance/ps_under_test.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep {
 

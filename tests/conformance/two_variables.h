@@ -30,15 +30,13 @@ class Ps {
   }
 
   absl::StatusOr<SetViewReply> GetView() {
-    return Await<SetViewReply>(
-        [&](auto done) { control_->Call(kGetView, GetViewRequest(), std::move(done)); });
+    return CallAndWait(*control_, kGetView, GetViewRequest());
   }
   absl::StatusOr<SetViewReply> SetView(const SetViewRequest& view) {
-    return Await<SetViewReply>([&](auto done) { control_->Call(kSetView, view, std::move(done)); });
+    return CallAndWait(*control_, kSetView, view);
   }
   absl::StatusOr<CreateVariablesReply> Create(const CreateVariablesRequest& request) {
-    return Await<CreateVariablesReply>(
-        [&](auto done) { control_->Call(kCreateVariables, request, std::move(done)); });
+    return CallAndWait(*control_, kCreateVariables, request);
   }
   absl::StatusOr<PushReply> Push(const PushRequest& push, const std::vector<float>& values) {
     return Await<PushReply>(

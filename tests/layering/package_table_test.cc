@@ -42,7 +42,7 @@ TEST_CASE("what a row names, the base, abseil, std and the system may be include
               "#include \"absl/synchronization/mutex.h\"\n"
               "#include \"common/base/gate.h\"\n"
               "#include \"common/tensor/tensor.h\"\n"
-              "  #  include \"common/client/ps_client.h\"\n"
+              "  #  include \"common/client/ps_control.h\"\n"
               "#include \"proto/ps.pb.h\"\n")
             .empty());
   CHECK(Check("worker/device/cpu/x.cc", "#include <dnnl.hpp>\n").empty());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/client/ps_client.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
 

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "common/client/ps_client.h"
 #include "common/client/ps_control.h"
 #include "tests/sim/network.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
 

@@ -9,10 +9,10 @@
 
 #include "chief/job/job_controller.h"
 #include "common/base/callback.h"
-#include "common/client/ps_client.h"
 #include "common/client/ps_control.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/network.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "common/client/ps_client.h"
 #include "common/client/ps_control.h"
 #include "ps/shard/shard.h"
 #include "tests/sim/event_queue.h"
@@ -16,6 +15,7 @@
 #include "tests/sim/random.h"
 #include "tests/sim/sim_chiefs.h"
 #include "tests/sim/sim_worker.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
 

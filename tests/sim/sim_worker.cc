@@ -175,7 +175,7 @@ void SimWorker::MakeTraining() {
   training_ = std::make_shared<Training>();
   training_->layout = *worker::VariableLayout::Create(job_.placement());
   training_->no_rows.resize(training_->layout.variables().size());
-  std::vector<PsData*> shards;
+  std::vector<TensorTransport*> shards;
   for (PsData* shard : shards_) {
     training_->shards.push_back(MakeRemoteData(shard, network_));
     shards.push_back(training_->shards.back().get());

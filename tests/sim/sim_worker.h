@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "common/base/callback.h"
-#include "common/client/ps_client.h"
 #include "tests/sim/history.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_chiefs.h"
+#include "tests/support/ps_data.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/strategy/update_strategy.h"
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
 #include "common/base/await.h"
 #include "common/base/callback.h"
+#include "common/client/service_client.h"
 
 namespace lockstep {
 
@@ -33,5 +35,13 @@ class Answer {
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
+
+// Makes a call and waits for its answer.
+template <typename Service, typename Request, typename Reply>
+absl::StatusOr<Reply> CallAndWait(ServiceClient<Service>& client,
+                                  const Method<Service, Request, Reply>& method,
+                                  const std::type_identity_t<Request>& request) {
+  return Await<Reply>([&](Callback<Reply> done) { client.Call(method, request, std::move(done)); });
+}
 
 }  // namespace lockstep

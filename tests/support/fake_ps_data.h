@@ -9,12 +9,9 @@
 
 #include "absl/status/status.h"
 #include "common/base/callback.h"
-#include "common/client/ps_client.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep {
-
-// Values for a pull, from a flat payload.
-std::unique_ptr<PulledValues> MakePulledValues(PullReply header, std::string payload);
 
 // The handlers must be set before they are needed; they may be called from several threads.
 class FakePsData final : public PsData {

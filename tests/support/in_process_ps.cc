@@ -143,7 +143,7 @@ std::unique_ptr<PulledValues> Copied(const ps::PullResult& result) {
   for (const ps::PulledPiece& piece : result.pieces) {
     payload.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
   }
-  return MakePulledValues(ps::ToProto(result), std::move(payload));
+  return std::make_unique<PulledValues>(ps::ToProto(result), std::move(payload));
 }
 
 class InProcessData final : public PsData {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "common/base/ids.h"
-#include "common/client/ps_client.h"
 #include "common/client/ps_control.h"
 #include "ps/shard/shard.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep {
 

@@ -22,7 +22,8 @@ struct OwnTimer {
 
 class SessionWithTimer : private OwnTimer, public ShardSession {
  public:
-  SessionWithTimer(const SessionOptions& options, PsData* ps) : ShardSession(options, ps, &timer) {}
+  SessionWithTimer(const SessionOptions& options, TensorTransport* transport)
+      : ShardSession(options, transport, &timer) {}
 };
 
 inline absl::StatusOr<GlobalStep> FetchValues(ShardSession* session, int64_t version) {

@@ -12,8 +12,8 @@
 namespace lockstep::worker {
 
 Evaluator::Evaluator(EvaluatorOptions options, const ModelGraph* graph,
-                     const VariableLayout* layout, std::span<PsData* const> shards, Timer* timer,
-                     const TestSet* test_set, std::function<void()> on_result)
+                     const VariableLayout* layout, std::span<TensorTransport* const> shards,
+                     Timer* timer, const TestSet* test_set, std::function<void()> on_result)
     : options_(std::move(options)),
       graph_(graph),
       layout_(layout),
@@ -87,7 +87,7 @@ absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
     options.averages = options_.averages;
     options.patience = options_.patience;
     std::vector<ShardSession*> sessions;
-    for (PsData* shard : shards_) {
+    for (TensorTransport* shard : shards_) {
       sessions_.push_back(std::make_unique<ShardSession>(options, shard, timer_));
       sessions.push_back(sessions_.back().get());
     }

@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/timer.h"
-#include "common/client/ps_client.h"
 #include "common/client/shard_session.h"
 #include "common/model/graph.h"
+#include "common/transport/tensor_transport.h"
 #include "proto/chief.pb.h"
 #include "worker/cache/variable_cache.h"
 #include "worker/cache/variable_layout.h"
@@ -42,7 +42,7 @@ class Evaluator {
   // What is pointed to outlives the evaluator. `on_result` tells that Results has news, on the
   // evaluator's thread.
   Evaluator(EvaluatorOptions options, const ModelGraph* graph, const VariableLayout* layout,
-            std::span<PsData* const> shards, Timer* timer, const TestSet* test_set,
+            std::span<TensorTransport* const> shards, Timer* timer, const TestSet* test_set,
             std::function<void()> on_result);
   // Waits for the range in hand.
   ~Evaluator();
@@ -63,7 +63,7 @@ class Evaluator {
   const EvaluatorOptions options_;
   const ModelGraph* const graph_;
   const VariableLayout* const layout_;
-  const std::vector<PsData*> shards_;
+  const std::vector<TensorTransport*> shards_;
   Timer* const timer_;
   const TestSet* const test_set_;
   const std::function<void()> on_result_;

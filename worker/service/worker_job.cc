@@ -8,6 +8,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
 #include "worker/ops/cpu/ops.h"
@@ -175,18 +176,15 @@ void WorkerJob::MakeMemory(std::span<const int64_t> most_rows) {
   }
 }
 
-std::unique_ptr<PsData> WorkerJob::Connect(size_t shard) {
+std::unique_ptr<TensorTransport> WorkerJob::Connect(size_t shard) {
   const std::string name = absl::StrCat("ps ", shard);
-  SharedMemoryOptions memory;
-  memory.gradients = memory_.get();
-  memory.told = [name](const absl::Status& status) {
-    log::Info(status.ok() ? absl::StrCat("shares memory with ", name)
-                          : absl::StrCat("shared memory with ", name,
-                                         " unavailable, using gRPC: ", status.message()));
-  };
-  return MakePsData(
+  return MakePsTransport(
       {.address = options_.ps_addresses[shard], .name = name, .queue = options_.queue},
-      std::move(memory));
+      memory_.get(), [name](const absl::Status& shares) {
+        log::Info(shares.ok() ? absl::StrCat("shares memory with ", name)
+                              : absl::StrCat("shared memory with ", name,
+                                             " unavailable, using gRPC: ", shares.message()));
+      });
 }
 
 int64_t WorkerJob::Examples() const {

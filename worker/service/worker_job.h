@@ -13,9 +13,10 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/monotonic_wait.h"
 #include "common/client/chief_client.h"
-#include "common/client/ps_client.h"
+#include "common/client/gradient_memory.h"
 #include "common/model/graph.h"
 #include "common/rpc/alarm_timer.h"
+#include "common/transport/tensor_transport.h"
 #include "proto/chief.pb.h"
 #include "proto/status.pb.h"
 #include "worker/cache/variable_layout.h"
@@ -68,7 +69,7 @@ class WorkerJob {
   // Memory to share with the ps of this host, where the job wants it.
   int64_t Examples() const;  // of a step
   void MakeMemory(std::span<const int64_t> most_rows);
-  std::unique_ptr<PsData> Connect(size_t shard);
+  std::unique_ptr<TensorTransport> Connect(size_t shard);
   absl::Status OpenData();
   absl::Status MakeTowers();
   absl::Status ConnectShards();
@@ -90,8 +91,8 @@ class WorkerJob {
   VariableLayout layout_;
   std::unique_ptr<GradientMemory> memory_;  // null: nothing is shared
   rpc::AlarmTimer timer_;
-  std::vector<std::unique_ptr<PsData>> shards_;
-  std::vector<PsData*> shard_pointers_;
+  std::vector<std::unique_ptr<TensorTransport>> shards_;
+  std::vector<TensorTransport*> shard_pointers_;
   std::unique_ptr<Pipeline> data_;
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::unique_ptr<CpuDevice> device_;

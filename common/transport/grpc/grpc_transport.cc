@@ -45,7 +45,7 @@ void GrpcTransport::Start(const CallOptions& options, google::protobuf::Message*
                   GiveBack(std::move(memory));
                   if (!buffer.ok()) return done(buffer.status());
                   absl::StatusOr<ReceivedTensors> received = Decode(*buffer, reply);
-                  if (!received.ok()) return done(BadReply(peer(), received.status()));
+                  if (!received.ok()) return done(BadReply(this->options(), received.status()));
                   done(std::move(received));
                 });
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +22,8 @@ class GrpcTransport final : public TensorTransport {
   explicit GrpcTransport(const ClientOptions& options) : channel_(options) {}
 
   void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) override;
+  std::string peer() const override { return NameOf(options()); }
+  bool MayRound() const override { return true; }
   bool SendsByReference(std::span<const std::byte>) const override { return false; }
   bool ReceivesByReference() const override { return false; }
   void Cancel() override { channel_.Cancel(); }
@@ -30,7 +33,7 @@ class GrpcTransport final : public TensorTransport {
              const std::vector<OutgoingTensor>& tensors, google::protobuf::Message* reply,
              Callback<ReceivedTensors> done) override;
 
-  const ClientOptions& peer() const { return channel_.options(); }
+  const ClientOptions& options() const { return channel_.options(); }
 
  private:
   // Rounded tensors of one message. Null: there are none.

@@ -22,9 +22,13 @@ bool IsTooLarge(const absl::Status& status) {
 
 }  // namespace
 
+std::string NameOf(const ClientOptions& peer) {
+  return absl::StrCat(peer.name, " (", peer.address, ")");
+}
+
 absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl::Duration deadline,
                       const absl::Status& status) {
-  const std::string who = absl::StrCat(peer.name, " (", peer.address, ")");
+  const std::string who = NameOf(peer);
   if (IsNoVariables(status)) return LostVariablesError(who);
   const absl::string_view call = method.substr(method.rfind('/') + 1);
   switch (status.code()) {
@@ -48,8 +52,7 @@ absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl:
 }
 
 absl::Status BadReply(const ClientOptions& peer, const absl::Status& status) {
-  return absl::InternalError(
-      absl::StrCat("reply of ", peer.name, " (", peer.address, "): ", status.message()));
+  return absl::InternalError(absl::StrCat("reply of ", NameOf(peer), ": ", status.message()));
 }
 
 absl::Status CallsCancelled(const ClientOptions& peer) {

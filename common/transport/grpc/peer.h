@@ -21,6 +21,9 @@ struct ClientOptions {
   rpc::EventQueue* queue = nullptr;
 };
 
+// "ps 1 (host:port)"
+std::string NameOf(const ClientOptions& peer);
+
 // The status of a failed call with the peer named: "ps 1 (host:port) is not reachable: ...".
 // `method` is a path, "/lockstep.ParameterServer/Push". A ps that has lost its variables gives
 // LostVariablesError for every method.

@@ -18,9 +18,10 @@ bool MayPass(const absl::Status& error) {
 
 }  // namespace
 
-SharedMemoryConnection::SharedMemoryConnection(Memory gradients)
+SharedMemoryConnection::SharedMemoryConnection(Memory gradients, StatusCallback opened)
     : gradients_(std::move(gradients)),
-      references_(absl::UnavailableError("no memory has been exchanged")) {}
+      references_(absl::UnavailableError("no memory has been exchanged")),
+      opened_(std::move(opened)) {}
 
 SharedMemoryConnection::~SharedMemoryConnection() {
   if (exchange_.joinable()) exchange_.join();
@@ -70,6 +71,7 @@ void SharedMemoryConnection::Exchange(const AttachMemoryReply& offer) {
 void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {
   Waiting waiting;
   TransportInfo info;
+  StatusCallback opened;
   {
     absl::MutexLock lock(&mutex_);
     state_ = status.ok() ? State::kAttached : State::kRefused;
@@ -77,7 +79,9 @@ void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {
     info.references = references_;
     values_ = std::move(values);
     waiting.swap(waiting_);
+    opened.swap(opened_);
   }
+  if (opened) opened(info.references);
   Answer(std::move(waiting), info);
 }
 
@@ -103,6 +107,11 @@ void SharedMemoryConnection::Await(Callback<TransportInfo> done) {
     }
   }
   done(std::move(answer));
+}
+
+bool SharedMemoryConnection::HasExchanged() const {
+  absl::MutexLock lock(&mutex_);
+  return references_.ok();
 }
 
 void SharedMemoryConnection::Lose() {

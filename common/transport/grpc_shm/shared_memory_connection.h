@@ -23,8 +23,8 @@ class SharedMemoryConnection {
  public:
   using Memory = std::shared_ptr<const shm::Segment>;
 
-  // `gradients` is the worker's memory. Null: it only wants to see the ps's.
-  explicit SharedMemoryConnection(Memory gradients);
+  // `gradients` is the worker's memory. Null: it only wants to see the ps's. `opened` may be null.
+  explicit SharedMemoryConnection(Memory gradients, StatusCallback opened = nullptr);
   // Waits for an exchange that is under way, at most two seconds.
   ~SharedMemoryConnection();
 
@@ -40,6 +40,8 @@ class SharedMemoryConnection {
   // The ps has lost the memory: the next Begin asks again.
   void Lose();
 
+  // Whether memory was ever exchanged. It stays true when the memory is lost.
+  bool HasExchanged() const;
   // Where in the worker's memory the bytes are. nullopt: the ps does not have them.
   std::optional<uint64_t> PlaceOf(std::span<const std::byte> bytes) const;
   // The ps's values. Null: not attached.
@@ -59,7 +61,8 @@ class SharedMemoryConnection {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   // OK from the first exchange on, also once the memory is lost.
   absl::Status references_ ABSL_GUARDED_BY(mutex_);
-  Waiting waiting_ ABSL_GUARDED_BY(mutex_);  // for the answer to what was asked
+  StatusCallback opened_ ABSL_GUARDED_BY(mutex_);  // null once it was told
+  Waiting waiting_ ABSL_GUARDED_BY(mutex_);        // for the answer to what was asked
   Memory values_ ABSL_GUARDED_BY(mutex_);
   std::thread exchange_;  // of the last Complete; those follow one another
 };

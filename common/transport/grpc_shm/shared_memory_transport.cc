@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<OutgoingTensor>> SharedMemoryTransport::Refer(
     LOCKSTEP_CHECK(tensors[i].by_reference);
     const std::optional<uint64_t> place = connection_.PlaceOf(tensors[i].values);
     if (!place.has_value()) {
-      return absl::NotFoundError(absl::StrCat(transport_.peer().name, " has not this memory"));
+      return absl::NotFoundError(absl::StrCat(transport_.options().name, " has not this memory"));
     }
     push->mutable_pieces(static_cast<int>(i))->set_place(*place);
     if (!tensors[i].row_indices.empty()) {
@@ -100,7 +100,7 @@ absl::StatusOr<ReceivedTensors> SharedMemoryTransport::Resolve(
       asked.memory == nullptr
           ? absl::InvalidArgumentError("places in a memory that was not exchanged")
           : MappedValues(asked.request, *values, asked.memory);
-  if (!mapped.ok()) return BadReply(transport_.peer(), mapped.status());
+  if (!mapped.ok()) return BadReply(transport_.options(), mapped.status());
   return mapped;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/callback.h"
@@ -16,11 +17,15 @@ namespace lockstep {
 class SharedMemoryTransport final : public TensorTransport {
  public:
   // `gradients`: the memory into which the worker computes its gradients. Null: there is none, but
-  // it wants to see the ps's.
-  SharedMemoryTransport(const ClientOptions& options, SharedMemoryConnection::Memory gradients)
-      : connection_(std::move(gradients)), transport_(options) {}
+  // it wants to see the ps's. `opened` is told once: OK when memory was exchanged, otherwise why
+  // tensors travel as bytes.
+  SharedMemoryTransport(const ClientOptions& options, SharedMemoryConnection::Memory gradients,
+                        StatusCallback opened = nullptr)
+      : connection_(std::move(gradients), std::move(opened)), transport_(options) {}
 
   void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) override;
+  std::string peer() const override { return transport_.peer(); }
+  bool MayRound() const override { return !connection_.HasExchanged(); }
   bool SendsByReference(std::span<const std::byte> values) const override {
     return connection_.PlaceOf(values).has_value();
   }

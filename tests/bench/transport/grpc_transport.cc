@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/client/ps_transport.h"
 #include "common/client/shard_session.h"
 #include "common/rpc/process.h"
 #include "ps/service/ps_server.h"
@@ -47,16 +48,12 @@ class Transport {
  public:
   Transport(const ClientOptions& ps, int64_t elements)
       : control_(MakePsControl(ps)),
-        data_(MakePsData(ps)),
-        first_(OptionsOf(0), data_.get(), &timer_),
-        second_(OptionsOf(1), data_.get(), &timer_) {
-    LOCKSTEP_CHECK(Await<SetViewReply>([&](auto done) {
-                     control_->Call(kSetView, TwoWorkers(), std::move(done));
-                   }).ok());
+        transport_(MakePsTransport(ps, /*gradients=*/nullptr)),
+        first_(OptionsOf(0), transport_.get(), &timer_),
+        second_(OptionsOf(1), transport_.get(), &timer_) {
+    LOCKSTEP_CHECK(CallAndWait(*control_, kSetView, TwoWorkers()).ok());
     const auto create = Variables(std::vector<int64_t>(kVariables, elements));
-    LOCKSTEP_CHECK(Await<CreateVariablesReply>([&](auto done) {
-                     control_->Call(kCreateVariables, create, std::move(done));
-                   }).ok());
+    LOCKSTEP_CHECK(CallAndWait(*control_, kCreateVariables, create).ok());
     std::vector<FetchTarget> targets;
     for (uint32_t i = 0; i < kVariables; ++i) {
       gradients_.push_back(Tensor::Zeros(DType::kFloat32, Shape({elements})));
@@ -106,7 +103,7 @@ class Transport {
   }
 
   const std::unique_ptr<PsControl> control_;
-  const std::unique_ptr<PsData> data_;
+  const std::unique_ptr<TensorTransport> transport_;
   std::vector<Tensor> gradients_;
   std::vector<Tensor> values_;
   ThreadTimer timer_;

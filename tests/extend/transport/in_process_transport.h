@@ -101,6 +101,8 @@ class InProcessTransport final : public TensorTransport {
   void Open(const WorkerIdentity&, Callback<TransportInfo> done) override {
     done(TransportInfo{absl::UnavailableError("messages own their tensors")});
   }
+  std::string peer() const override { return "a server in this process"; }
+  bool MayRound() const override { return true; }
   bool SendsByReference(std::span<const std::byte>) const override { return false; }
   bool ReceivesByReference() const override { return false; }
   void Cancel() override;

@@ -47,7 +47,7 @@ ShardGroup::ShardGroup(const ShardGroupOptions& options, const VariableLayout& l
       layout_(layout),
       opened_(resources.shards.size()),
       verdicts_(resources.shards.size()) {
-  for (PsData* shard : resources.shards) {
+  for (TensorTransport* shard : resources.shards) {
     sessions_.push_back(std::make_unique<ShardSession>(SessionOptionsOf(options), shard,
                                                        resources.timer, resources.clock));
   }
@@ -60,8 +60,8 @@ void ShardGroup::Open(Callback<bool> done) {
     done(true);
   });
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
-    sessions_[shard]->Open([this, shard](absl::StatusOr<bool> shares) {
-      opened_.Tell(shard, shares.ok() ? absl::StatusOr<int>(*shares) : shares.status());
+    sessions_[shard]->Open([this, shard](const absl::StatusOr<TransportInfo>& info) {
+      opened_.Tell(shard, info.ok() ? absl::StatusOr<int>(info->references.ok()) : info.status());
     });
   }
 }

@@ -14,8 +14,8 @@
 #include "common/base/clock.h"
 #include "common/base/fan_in.h"
 #include "common/base/timer.h"
-#include "common/client/ps_client.h"
 #include "common/client/shard_session.h"
+#include "common/transport/tensor_transport.h"
 #include "worker/cache/variable_cache.h"
 #include "worker/cache/variable_layout.h"
 
@@ -36,7 +36,7 @@ struct ShardGroupOptions {
 
 // What the sessions work with. All of it outlives them.
 struct ShardGroupResources {
-  std::span<PsData* const> shards;  // shards[k] talks to ps k
+  std::span<TensorTransport* const> shards;  // shards[k] talks to ps k
   Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
 };

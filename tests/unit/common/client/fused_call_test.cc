@@ -58,7 +58,7 @@ class NotingPs final : public PsData {
       *header.add_pieces() = piece;
       payload.append(piece.size(), static_cast<char>(pull.version()));
     }
-    return MakePulledValues(std::move(header), std::move(payload));
+    return std::make_unique<PulledValues>(std::move(header), std::move(payload));
   }
   void AnswerFused(absl::StatusOr<PushPullReply> reply) {
     std::exchange(fused_, nullptr)(std::move(reply));

@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<PulledValues>> Serve(const std::vector<Tensor>& v
     *header.add_pieces() = piece;
     payload += bytes.substr(piece.offset(), piece.size());
   }
-  return MakePulledValues(std::move(header), std::move(payload));
+  return std::make_unique<PulledValues>(std::move(header), std::move(payload));
 }
 
 TEST_CASE(

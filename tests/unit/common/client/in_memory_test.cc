@@ -10,6 +10,7 @@
 #include "common/client/push_plan.h"
 #include "common/client/shard_session.h"
 #include "common/rpc/limits.h"
+#include "tests/support/ps_data.h"
 #include "tests/support/thread_timer.h"
 
 namespace lockstep {
@@ -17,11 +18,11 @@ namespace {
 
 constexpr absl::Duration kStart = absl::Seconds(100);
 
-PushPlan::Variable Gradient(uint32_t id, int64_t bytes, bool in_memory) {
+PushPlan::Variable Gradient(uint32_t id, int64_t bytes, bool by_reference) {
   const Shape shape({bytes});
   return {
       {.id = VariableId(id), .shape = shape, .values = TensorView{DType::kUInt8, shape, nullptr}},
-      in_memory};
+      by_reference};
 }
 
 SessionOptions SmallMessages() {
@@ -45,14 +46,14 @@ TEST_CASE("Gradients in memory go whole, and those that wait for the window go t
   plan.Add(Gradient(0, 5000, true));
   const auto first = plan.Next(kStart);
   REQUIRE(first.has_value());
-  CHECK(first->in_memory);
+  CHECK(first->by_reference);
   CHECK(PiecesOf(*first) == std::vector<std::vector<uint64_t>>{{0, 0, 5000}});
   plan.Add(Gradient(1, 10, true));
   plan.Add(Gradient(2, 900, false));
   plan.Add(Gradient(3, 8000, true));
   const auto second = plan.Next(kStart);
   REQUIRE(second.has_value());
-  CHECK(second->in_memory);
+  CHECK(second->by_reference);
   CHECK(PiecesOf(*second) == std::vector<std::vector<uint64_t>>{{1, 0, 10}, {3, 0, 8000}});
   CHECK_FALSE(plan.Next(kStart).has_value());
   PushReply reply;
@@ -60,7 +61,7 @@ TEST_CASE("Gradients in memory go whole, and those that wait for the window go t
   plan.OnReply(first->message, reply, kStart);
   const auto third = plan.Next(kStart);
   REQUIRE(third.has_value());
-  CHECK_FALSE(third->in_memory);
+  CHECK_FALSE(third->by_reference);
   CHECK(PiecesOf(*third) == std::vector<std::vector<uint64_t>>{{2, 0, 400}});
 }
 
@@ -91,7 +92,7 @@ TEST_CASE("What a ps does not see after all is sent as bytes, in chunks") {
   plan.OnError(refused->message, absl::NotFoundError("what memory?"), kStart);
   std::vector<std::vector<uint64_t>> sent;
   while (const auto outgoing = plan.Next(kStart)) {
-    CHECK_FALSE(outgoing->in_memory);
+    CHECK_FALSE(outgoing->by_reference);
     PushReply reply;
     for (const auto& piece : PiecesOf(*outgoing)) {
       sent.push_back(piece);
@@ -131,7 +132,7 @@ TEST_CASE(
   const auto again = plan.Next(later);
   REQUIRE(again.has_value());
   CHECK_FALSE(again->ask);
-  CHECK(again->in_memory);
+  CHECK(again->by_reference);
 }
 
 TEST_CASE("Values that were written over are pulled again, in the end as bytes") {
@@ -139,8 +140,8 @@ TEST_CASE("Values that were written over are pulled again, in the end as bytes")
   options.fetch_chunk_bytes = 100;
   options.shared_chunk_bytes = 1000;
   FetchPlan plan(options);
-  const std::vector<FetchPlan::Extent> targets = {{.units = 700, .may_be_in_memory = true},
-                                                  {.units = 200, .may_be_in_memory = true},
+  const std::vector<FetchPlan::Extent> targets = {{.units = 700, .may_be_reference = true},
+                                                  {.units = 200, .may_be_reference = true},
                                                   {.units = 50}};
   plan.Start(GlobalStep(3), targets, FetchKind::kPresent);
   REQUIRE(plan.num_requests() == 2);
@@ -149,17 +150,17 @@ TEST_CASE("Values that were written over are pulled again, in the end as bytes")
     const auto outgoing = plan.Next(kStart);
     REQUIRE(outgoing.has_value());
     CHECK(outgoing->request == 0);
-    CHECK(outgoing->in_memory);
+    CHECK(outgoing->by_reference);
     plan.OnOverwritten(0);
   }
   const auto bytes = plan.Next(kStart);
-  CHECK_FALSE(bytes->in_memory);
+  CHECK_FALSE(bytes->by_reference);
   CHECK(plan.Next(kStart)->request == 1);
   plan.OnReply(0, GlobalStep(3));
   plan.OnReply(1, GlobalStep(3));
   CHECK(plan.Result().has_value());
   plan.Start(GlobalStep(4), targets, FetchKind::kPresent);
-  CHECK(plan.Next(kStart)->in_memory);
+  CHECK(plan.Next(kStart)->by_reference);
 }
 
 TEST_CASE("What stays in the ps's memory is asked for at once, whatever its size") {
@@ -167,12 +168,12 @@ TEST_CASE("What stays in the ps's memory is asked for at once, whatever its size
   options.fetch_chunk_bytes = 100;
   options.shared_chunk_bytes = 1000;
   FetchPlan plan(options);
-  const FetchPlan::Extent stays{.units = 70'000, .may_be_in_memory = true, .stays = true};
-  const FetchPlan::Extent is_copied{.units = 1500, .may_be_in_memory = true};
+  const FetchPlan::Extent stays{.units = 70'000, .may_be_reference = true, .stays = true};
+  const FetchPlan::Extent is_copied{.units = 1500, .may_be_reference = true};
   plan.Start(GlobalStep(3), std::vector{stays, is_copied, stays, stays}, FetchKind::kAhead);
   std::vector<std::vector<uint64_t>> pieces;
   while (const auto outgoing = plan.Next(kStart)) {
-    CHECK(outgoing->in_memory);
+    CHECK(outgoing->by_reference);
     for (const auto& [target, first, count] : plan.pieces(outgoing->request)) {
       pieces.push_back({outgoing->request, target, first, count});
     }
@@ -200,22 +201,30 @@ class ShowingPs final : public PsData {
     uint64_t bytes = 0;
     for (const PullPiece& piece : request.pieces()) bytes += piece.size();
     if (!shows && bytes > most_bytes) return done(absl::OutOfRangeError("too much for a message"));
-    auto values = std::make_unique<Shown>();
-    values->overwritten = shows && overwrites(pulls);
-    values->header_.set_version(request.version());
+    PullReply header;
+    header.set_version(request.version());
+    std::vector<ReceivedTensors::Reference> shown;
+    std::string copied;
     for (const PullPiece& piece : request.pieces()) {
       std::vector<std::byte>& value = values_[piece.variable()];
-      std::fill(value.begin(), value.end(),
-                static_cast<std::byte>(piece.variable() + request.version()));
-      *values->header_.add_pieces() = piece;
-      values->bytes.push_back(std::span(value).subspan(piece.offset(), piece.size()));
+      const auto byte = static_cast<std::byte>(piece.variable() + request.version());
+      std::fill(value.begin(), value.end(), byte);
+      *header.add_pieces() = piece;
+      shown.push_back({std::span(value).subspan(piece.offset(), piece.size()), piece.size()});
+      copied.append(piece.size(), static_cast<char>(byte));
     }
-    values->shows = shows;
-    done(std::move(values));
+    if (!shows) {
+      return done(std::make_unique<PulledValues>(std::move(header), std::move(copied)));
+    }
+    const auto check = [overwritten = overwrites(pulls)] {
+      return overwritten ? absl::AbortedError("written over") : absl::OkStatus();
+    };
+    done(std::make_unique<PulledValues>(std::move(header),
+                                        ReceivedTensors(std::move(shown), nullptr, check)));
   }
   void DequeueToken(const DequeueTokenRequest&, Callback<DequeueTokenReply>) override {}
   void Cancel() override {}
-  bool SharesValues() const override { return shares; }
+  bool ReceivesByReference() const override { return shares; }
 
   const std::byte* Memory(size_t variable) const { return values_[variable].data(); }
 
@@ -226,26 +235,6 @@ class ShowingPs final : public PsData {
   std::function<bool(int)> overwrites = [](int) { return false; };
 
  private:
-  struct Shown final : public PulledValues {
-    const PullReply& header() const override { return header_; }
-    absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
-      for (size_t i = 0; i < targets.size(); ++i) {
-        if (targets[i].data() == nullptr) continue;
-        std::ranges::copy(bytes[i], targets[i].begin());
-      }
-      return overwritten ? absl::AbortedError("written over") : absl::OkStatus();
-    }
-    absl::Status WidenTo(DType, std::span<const std::span<float>>) const override {
-      return absl::UnimplementedError("nobody asks for another type");
-    }
-    std::span<const std::span<const std::byte>> in_place() const override {
-      return shows ? std::span(bytes) : std::span<const std::span<const std::byte>>();
-    }
-    PullReply header_;
-    std::vector<std::span<const std::byte>> bytes;
-    bool shows = false;
-    bool overwritten = false;
-  };
   std::vector<std::vector<std::byte>> values_;
 };
 
@@ -338,7 +327,7 @@ PushPlan::Variable RowsInMemory(uint32_t id, int64_t rows) {
            .values = TensorView{DType::kUInt8, shape, nullptr},
            .is_sparse = true,
            .indices = {nullptr, static_cast<size_t>(rows)}},
-          /*in_memory=*/true};
+          /*by_reference=*/true};
 }
 
 TEST_CASE("Row indices of tables in memory are divided so that each message can be sent") {
@@ -347,7 +336,7 @@ TEST_CASE("Row indices of tables in memory are divided so that each message can 
   for (uint32_t table = 0; table < 5; ++table) plan.Add(RowsInMemory(table, kRows));
   size_t sent = 0;
   while (const auto outgoing = plan.Next(kStart)) {
-    CHECK(outgoing->in_memory);
+    CHECK(outgoing->by_reference);
     CHECK(outgoing->pieces.size() * kRows * sizeof(int64_t) < rpc::kMaxMessageBytes);
     sent += outgoing->pieces.size();
     PushReply reply;
@@ -366,9 +355,9 @@ TEST_CASE("A table in memory with more row indices than a message takes is sent 
   plan.Add(RowsInMemory(0, kRows));
   plan.Add(Gradient(1, 5000, true));
   uint64_t sent = 0;
-  int in_memory = 0;
+  int by_reference = 0;
   while (const auto outgoing = plan.Next(kStart)) {
-    in_memory += outgoing->in_memory ? 1 : 0;
+    by_reference += outgoing->by_reference ? 1 : 0;
     PushReply reply;
     for (const PushPlan::Piece& piece : outgoing->pieces) {
       if (piece.variable == 0) {
@@ -382,7 +371,7 @@ TEST_CASE("A table in memory with more row indices than a message takes is sent 
     plan.OnReply(outgoing->message, reply, kStart);
   }
   CHECK(sent == kRows * 9);
-  CHECK(in_memory == 1);
+  CHECK(by_reference == 1);
   REQUIRE(plan.Result().has_value());
   CHECK((*plan.Result())->accepted == 2);
 }

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "common/transport/outgoing_tensor.h"
+
 namespace lockstep {
 namespace {
 
@@ -333,14 +335,19 @@ TEST_CASE("a sparse gradient is its indices, then its values, and no index is cu
   CHECK(empty->pieces[0].size == 0);
 
   std::vector<std::span<const std::byte>> spans;
-  sparse.AppendBytes(232, 16, &spans);
+  OutgoingTensor tensor{.values = sparse.values.bytes(), .row_indices = indices};
+  tensor.offset = 232;
+  tensor.size = 16;
+  AppendBytes(tensor, &spans);
   REQUIRE(spans.size() == 2);
   CHECK(static_cast<const void*>(spans[0].data()) == &indices[29]);
   CHECK(spans[0].size() == 8);
   CHECK(static_cast<const void*>(spans[1].data()) == &values[0]);
   CHECK(spans[1].size() == 8);
   spans.clear();
-  sparse.AppendBytes(244, 4, &spans);
+  tensor.offset = 244;
+  tensor.size = 4;
+  AppendBytes(tensor, &spans);
   REQUIRE(spans.size() == 1);
   CHECK(static_cast<const void*>(spans[0].data()) == &values[1]);
 }

@@ -228,7 +228,7 @@ absl::StatusOr<std::unique_ptr<PulledValues>> Serve(const std::vector<Tensor>& v
     *header.add_pieces() = piece;
     payload += BytesOf(values[piece.variable()]).substr(piece.offset(), piece.size());
   }
-  return MakePulledValues(std::move(header), std::move(payload));
+  return std::make_unique<PulledValues>(std::move(header), std::move(payload));
 }
 
 struct Fetched {
@@ -306,7 +306,7 @@ absl::StatusOr<std::unique_ptr<PulledValues>> ServeRows(int64_t version,
       for (int i = 0; i < 3; ++i) payload.push_back(static_cast<char>(version + row + i));
     }
   }
-  return MakePulledValues(std::move(header), std::move(payload));
+  return std::make_unique<PulledValues>(std::move(header), std::move(payload));
 }
 
 TEST_CASE("Rows are fetched alone, other ones each time, and chunk by chunk") {

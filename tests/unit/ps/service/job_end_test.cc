@@ -1,7 +1,6 @@
 // What a ps tells its process and others: its state, the end of its job, and what it keeps for the
 // next chief.
 #include <catch2/catch.hpp>
-#include <utility>
 
 #include "common/base/exit_code.h"
 #include "common/client/status_client.h"
@@ -27,9 +26,7 @@ TEST_CASE("Status and events follow a ps through its life") {
   CHECK(status->shard().variables() == 2);
   CHECK(status->shard().bytes() == 412);
   const auto control = MakePsControl(ps.client());
-  REQUIRE(Await<FinishReply>([&](auto done) {
-            control->Call(kFinish, JobIsOver(), std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*control, kFinish, JobIsOver()).ok());
   ps.finished.WaitForNotification();  // after the answer
   CHECK(ps.end.code == ExitCode::kDone);
   CHECK(ps.end.reason.empty());
@@ -41,14 +38,11 @@ TEST_CASE("A ps whose job was given up ends with the chief's code, and knows why
   const auto control = MakePsControl(ps.client());
   FinishRequest given_up = JobIsOver();
   given_up.set_exit_code(256);
-  const auto refused =
-      Await<FinishReply>([&](auto done) { control->Call(kFinish, given_up, std::move(done)); });
+  const auto refused = CallAndWait(*control, kFinish, given_up);
   CHECK(absl::IsInvalidArgument(refused.status()));
   given_up.set_exit_code(138);
   given_up.set_reason("ps 1 was started again\nand has lost its variables");
-  REQUIRE(Await<FinishReply>([&](auto done) {
-            control->Call(kFinish, given_up, std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*control, kFinish, given_up).ok());
   ps.finished.WaitForNotification();
   CHECK(ps.end.code == ExitCode::kPeersLost);
   CHECK(ps.end.reason == "ps 1 was started again\\nand has lost its variables");
@@ -58,14 +52,10 @@ TEST_CASE("For the next chief a ps whose job is over is gone already") {
   RunningPs ps;
   ps.CreateVariables({3});
   const auto control = MakePsControl(ps.client());
-  REQUIRE(Await<FinishReply>([&](auto done) {
-            control->Call(kFinish, JobIsOver(), std::move(done));
-          }).ok());
-  const auto seen = Await<SetViewReply>(
-      [&](auto done) { control->Call(kGetView, GetViewRequest(), std::move(done)); });
+  REQUIRE(CallAndWait(*control, kFinish, JobIsOver()).ok());
+  const auto seen = CallAndWait(*control, kGetView, GetViewRequest());
   CHECK(absl::IsUnavailable(seen.status()));
-  const auto taken = Await<SetViewReply>(
-      [&](auto done) { control->Call(kSetView, TwoWorkers(2), std::move(done)); });
+  const auto taken = CallAndWait(*control, kSetView, TwoWorkers(2));
   CHECK(absl::IsUnavailable(taken.status()));
 }
 
@@ -74,13 +64,9 @@ TEST_CASE("A ps that was started again is ended by the end of the job, not by it
   const auto control = MakePsControl(ps.client());
   FinishRequest given_up = JobIsOver();
   given_up.set_exit_code(138);
-  CHECK_FALSE(Await<FinishReply>([&](auto done) {
-                control->Call(kFinish, given_up, std::move(done));
-              }).ok());
+  CHECK_FALSE(CallAndWait(*control, kFinish, given_up).ok());
   CHECK_FALSE(ps.finished.HasBeenNotified());
-  REQUIRE(Await<FinishReply>([&](auto done) {
-            control->Call(kFinish, JobIsOver(), std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*control, kFinish, JobIsOver()).ok());
   ps.finished.WaitForNotification();
   CHECK(ps.end.code == ExitCode::kDone);
 }
@@ -88,21 +74,14 @@ TEST_CASE("A ps that was started again is ended by the end of the job, not by it
 TEST_CASE("A ps keeps the texts of job and model for the next chief") {
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
-  const auto view = [&] {
-    return Await<SetViewReply>(
-        [&](auto done) { control->Call(kGetView, GetViewRequest(), std::move(done)); });
-  };
-  REQUIRE(Await<SetViewReply>([&](auto done) {
-            control->Call(kSetView, TwoWorkers(), std::move(done));
-          }).ok());
+  const auto view = [&] { return CallAndWait(*control, kGetView, GetViewRequest()); };
+  REQUIRE(CallAndWait(*control, kSetView, TwoWorkers()).ok());
   CHECK(view()->job_text().empty());
   CreateVariablesRequest create = Variables({3});
   for (const std::string job : {"max_steps: 10", "max_steps: 20"}) {
     create.set_job_text(job);
     create.set_model_text("input_shape: 2");
-    REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control->Call(kCreateVariables, create, std::move(done));
-            }).ok());
+    REQUIRE(CallAndWait(*control, kCreateVariables, create).ok());
     CHECK(view()->job_text() == job);
     CHECK(view()->model_text() == "input_shape: 2");
   }

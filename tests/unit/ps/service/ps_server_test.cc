@@ -123,9 +123,7 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
   REQUIRE(server.ok());
   const auto control =
       MakePsControl({.address = absl::StrCat("127.0.0.1:", (*server)->port()), .name = "ps 0"});
-  REQUIRE(Await<SetViewReply>([&](auto done) {
-            control->Call(kSetView, TwoWorkers(), std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*control, kSetView, TwoWorkers()).ok());
   absl::Notification created;
   control->Call(kCreateVariables, Variables({3}), [&](const auto&) { created.Notify(); });
   creating.WaitForNotification();
@@ -134,11 +132,8 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
   create.mutable_command()->set_job(create.command().job() + 1);
   SaveRequest save;
   *save.mutable_command() = create.command();
-  CHECK(absl::IsFailedPrecondition(Await<CreateVariablesReply>([&](auto done) {
-                                     control->Call(kCreateVariables, create, std::move(done));
-                                   }).status()));
-  CHECK(absl::IsFailedPrecondition(
-      Await<SaveReply>([&](auto done) { control->Call(kSave, save, std::move(done)); }).status()));
+  CHECK(absl::IsFailedPrecondition(CallAndWait(*control, kCreateVariables, create).status()));
+  CHECK(absl::IsFailedPrecondition(CallAndWait(*control, kSave, save).status()));
   go_on.Notify();
   created.WaitForNotification();
 }
@@ -159,8 +154,7 @@ TEST_CASE(
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
   const auto refusal = [&](const SetViewRequest& view) {
-    return Await<SetViewReply>([&](auto done) { control->Call(kSetView, view, std::move(done)); })
-        .status();
+    return CallAndWait(*control, kSetView, view).status();
   };
   SetViewRequest view = TwoWorkers();
   view.set_cluster("chief 0 h:1\nps 0 h:2\nworker 0 other:3\n");
@@ -263,9 +257,7 @@ TEST_CASE("A client names the ps that was started again, whether a chief or a wo
   const auto control = MakePsControl(ps.client());
   for (const absl::Status& lost :
        {Await<Values>([&](auto done) { data->Pull(PullOf(0, 0, 0), std::move(done)); }).status(),
-        Await<GrantReply>([&](auto done) {
-          control->Call(kGrant, GrantRequest(), std::move(done));
-        }).status()}) {
+        CallAndWait(*control, kGrant, GrantRequest()).status()}) {
     CHECK(absl::StartsWith(lost.message(), absl::StrCat("ps 0 (", ps.address(),
                                                         ") was started again and has lost its "
                                                         "variables. Remedy: ")));
@@ -338,15 +330,11 @@ TEST_CASE("Rows go to a ps in chunks, and only they change") {
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
   const auto data = MakePsData(ps.client());
-  REQUIRE(Await<SetViewReply>([&](auto done) {
-            control->Call(kSetView, TwoWorkers(), std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*control, kSetView, TwoWorkers()).ok());
   CreateVariablesRequest create = Variables({kRows});
   create.mutable_placement()->mutable_variables(0)->add_dims(8);
   create.mutable_placement()->mutable_variables(0)->set_sparse(true);
-  REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-            control->Call(kCreateVariables, create, std::move(done));
-          }).ok());
+  REQUIRE(CallAndWait(*control, kCreateVariables, create).ok());
   Answer<GrantReply> closed;
   control->Call(kGrant, Granted(0), closed.done());
 

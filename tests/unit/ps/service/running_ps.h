@@ -10,11 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/client/ps_client.h"
 #include "common/client/ps_control.h"
 #include "ps/service/ps_server.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep::ps {
 
@@ -42,12 +42,8 @@ class RunningPs {
 
   void CreateVariables(const std::vector<int64_t>& sizes) {
     const auto control = MakePsControl(client());
-    REQUIRE(Await<SetViewReply>([&](auto done) {
-              control->Call(kSetView, TwoWorkers(), std::move(done));
-            }).ok());
-    REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control->Call(kCreateVariables, Variables(sizes), std::move(done));
-            }).ok());
+    REQUIRE(CallAndWait(*control, kSetView, TwoWorkers()).ok());
+    REQUIRE(CallAndWait(*control, kCreateVariables, Variables(sizes)).ok());
   }
 
   std::atomic<int> chief_calls = 0, created = 0;

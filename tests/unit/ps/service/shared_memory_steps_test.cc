@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/client/ps_control.h"
+#include "common/client/ps_transport.h"
 #include "common/client/shard_session.h"
 #include "ps/service/ps_server.h"
 #include "tests/conformance/small_job.h"
@@ -30,28 +31,24 @@ class SharingPs {
     REQUIRE(server.ok());
     server_ = *std::move(server);
     control_ = MakePsControl(client());
-    REQUIRE(Await<SetViewReply>([&](auto done) {
-              control_->Call(kSetView, TwoWorkers(), std::move(done));
-            }).ok());
+    REQUIRE(CallAndWait(*control_, kSetView, TwoWorkers()).ok());
     CreateVariablesRequest variables = Variables({kElements, 3});
     variables.set_total_num_replicas(1);
     variables.set_replicas_to_aggregate(1);
-    REQUIRE(Await<CreateVariablesReply>([&](auto done) {
-              control_->Call(kCreateVariables, variables, std::move(done));
-            }).ok());
+    REQUIRE(CallAndWait(*control_, kCreateVariables, variables).ok());
     auto memory = GradientMemory::Create(Tensor::RoomFor(kElements * 4) + Tensor::RoomFor(12));
     REQUIRE(memory.ok());
     memory_ = *std::move(memory);
-    data_ = MakePsData(client(), {.gradients = memory_.get(), .told = [this](const auto& status) {
-                                    told_ = status;
-                                    has_told_.Notify();
-                                  }});
+    transport_ = MakePsTransport(client(), memory_.get(), [this](absl::Status status) {
+      told_ = std::move(status);
+      has_told_.Notify();
+    });
   }
   ClientOptions client() const {
     return {.address = absl::StrCat("127.0.0.1:", server_->port()), .name = "ps 0"};
   }
   PsControl* control() { return control_.get(); }
-  PsData* data() { return data_.get(); }
+  TensorTransport* transport() { return transport_.get(); }
   GradientMemory* memory() { return memory_.get(); }
   SharedMemoryRegistry* registry() { return &registry_; }
   // After the first call.
@@ -71,7 +68,7 @@ class SharingPs {
   std::unique_ptr<GradientMemory> memory_;
   absl::Status told_;
   absl::Notification has_told_;
-  std::unique_ptr<PsData> data_;
+  std::unique_ptr<TensorTransport> transport_;
 };
 
 // Pulls and pushes as a worker does.
@@ -87,7 +84,7 @@ class Replica {
     }
     SessionOptions options;
     options.identity = Worker(0);
-    session_ = std::make_unique<ShardSession>(options, ps->data(), &timer_);
+    session_ = std::make_unique<ShardSession>(options, ps->transport(), &timer_);
     session_->SetTargets(std::move(targets));
   }
   void Fetch(int64_t version) {

@@ -280,7 +280,7 @@ TEST_CASE("a layout for other ps is refused") {
   Fixture f(SplitPlacement());
   const absl::Status status =
       ShardGroup::Create(f.GroupOptions(false), f.layout,
-                         {.shards = f.cluster.data().first(1), .timer = &f.timer})
+                         {.shards = f.cluster.transports().first(1), .timer = &f.timer})
           .status();
   CHECK(absl::IsInvalidArgument(status));
   CHECK(absl::StrContains(status.message(), "2 ps, but there are 1"));
@@ -290,7 +290,8 @@ TEST_CASE("an error of a shard is the fetch's") {
   Fixture f(SplitPlacement());
   WorkerIdentity stranger = f.cluster.Identity(0);
   stranger.set_incarnation(1);
-  test::FetchedVariables variables(f.layout, f.cluster.data(), stranger, /*asynchronous=*/false);
+  test::FetchedVariables variables(f.layout, f.cluster.transports(), stranger,
+                                   /*asynchronous=*/false);
   CHECK(absl::IsAborted(variables.Fetch(GlobalStep(0), f.Named({})).status()));
 }
 

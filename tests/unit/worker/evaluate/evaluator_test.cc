@@ -65,7 +65,7 @@ struct Fixture {
     for (int64_t row = 0; row < kTableRows; ++row) all[row] = row;
     std::vector<std::span<const int64_t>> rows(layout.variables().size());
     rows[0] = all;
-    test::FetchedVariables variables(layout, cluster.data(), cluster.Identity(0),
+    test::FetchedVariables variables(layout, cluster.transports(), cluster.Identity(0),
                                      /*asynchronous=*/false);
     REQUIRE(variables.Fetch(GlobalStep(0), rows).ok());
     const auto tower =
@@ -124,7 +124,7 @@ TEST_CASE("a lease that waits for its version lets the evaluator end, without a 
                         f.test_set.get(), [&] { done.Notify(); });
     evaluator.SetLeases(LeaseOf(1, 5, 0, 40));
     while (f.shards.pulls() == 0) std::this_thread::yield();
-    for (PsData* shard : f.shards.pointers()) shard->Cancel();
+    for (TensorTransport* shard : f.shards.pointers()) shard->Cancel();
   }
   CHECK_FALSE(done.HasBeenNotified());
 }

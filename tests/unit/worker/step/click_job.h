@@ -124,7 +124,7 @@ class ClickJob {
 
   // Of a variable at the end.
   std::vector<float> Values(const std::string& name) {
-    test::FetchedVariables cache(layout_, cluster_.data(), cluster_.Identity(0),
+    test::FetchedVariables cache(layout_, cluster_.transports(), cluster_.Identity(0),
                                  options_.asynchronous);
     std::vector<std::vector<int64_t>> rows(layout_.variables().size());
     std::vector<std::span<const int64_t>> named;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/callback.h"
-#include "common/client/ps_client.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep::worker::test {
 
@@ -22,7 +22,7 @@ class CountingPs {
     }
   }
 
-  std::span<PsData* const> pointers() const { return pointers_; }
+  std::span<TensorTransport* const> pointers() const { return pointers_; }
 
   // From now on no push reaches its ps.
   void LosePushes() { counts_.loses_pushes = true; }
@@ -106,7 +106,7 @@ class CountingPs {
 
   Counts counts_;
   std::vector<std::unique_ptr<Client>> clients_;
-  std::vector<PsData*> pointers_;
+  std::vector<TensorTransport*> pointers_;
 };
 
 }  // namespace lockstep::worker::test

@@ -17,17 +17,17 @@ namespace lockstep::worker::test {
 class FetchedVariables {
  public:
   // What is passed outlives this. `options` of an asynchronous job: the newest values are fetched.
-  FetchedVariables(const VariableLayout& layout, std::span<PsData* const> shards,
+  FetchedVariables(const VariableLayout& layout, std::span<TensorTransport* const> shards,
                    const SessionOptions& options)
       : is_newest_(options.asynchronous) {
     std::vector<ShardSession*> pointers;
-    for (PsData* shard : shards) {
+    for (TensorTransport* shard : shards) {
       sessions_.push_back(std::make_unique<ShardSession>(options, shard, &timer_));
       pointers.push_back(sessions_.back().get());
     }
     cache_ = *VariableCache::Create(layout, pointers);
   }
-  FetchedVariables(const VariableLayout& layout, std::span<PsData* const> shards,
+  FetchedVariables(const VariableLayout& layout, std::span<TensorTransport* const> shards,
                    const WorkerIdentity& identity, bool asynchronous)
       : FetchedVariables(layout, shards, OptionsOf(identity, asynchronous)) {}
 

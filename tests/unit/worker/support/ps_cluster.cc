@@ -50,6 +50,7 @@ PsCluster::PsCluster(const PsClusterOptions& options) : options_(options) {
     MustBeOk(shards_.back()->CreateVariables(plan).status());
     data_.push_back(MakeInProcessData(shards_.back().get()));
     pointers_.push_back(data_.back().get());
+    transports_.push_back(data_.back().get());
   }
 }
 

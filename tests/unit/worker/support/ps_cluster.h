@@ -11,10 +11,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/client/ps_client.h"
 #include "proto/job.pb.h"
 #include "proto/tensor.pb.h"
 #include "ps/shard/shard.h"
+#include "tests/support/ps_data.h"
 
 namespace lockstep::worker::test {
 
@@ -47,6 +47,7 @@ class PsCluster {
 
   WorkerIdentity Identity(uint32_t worker) const;
   std::span<PsData* const> data() const { return pointers_; }
+  std::span<TensorTransport* const> transports() const { return transports_; }
   ps::Shard& shard(size_t k) { return *shards_[k]; }
 
  private:
@@ -57,6 +58,7 @@ class PsCluster {
   std::vector<std::unique_ptr<ps::Shard>> shards_;
   std::vector<std::unique_ptr<PsData>> data_;
   std::vector<PsData*> pointers_;
+  std::vector<TensorTransport*> transports_;  // the same
   absl::Mutex mutex_;
   size_t closed_ ABSL_GUARDED_BY(mutex_) = 0;  // shards, of the step at hand
   std::vector<float> losses_ ABSL_GUARDED_BY(mutex_);

@@ -1,11 +1,13 @@
 // What pulling the variables and pushing the gradients of a step allocates on a worker.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/transport/tensor_transport.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/placed_variable.h"
 #include "tests/support/thread_timer.h"
@@ -21,51 +23,51 @@ using lockstep::test::kLargeAllocation;
 constexpr uint32_t kVariables = 8;
 constexpr int64_t kElements = 2 * kLargeAllocation / sizeof(float);
 
-class Zeros final : public PulledValues {
+// Answers at once, on the caller's thread; allocates no more than the answers.
+class WillingPs final : public TensorTransport {
  public:
-  explicit Zeros(const PullRequest& request) {
-    header_.set_version(request.version());
-    for (const PullPiece& piece : request.pieces()) *header_.add_pieces() = piece;
+  void Open(const WorkerIdentity&, Callback<TransportInfo> done) override {
+    done(TransportInfo{absl::UnavailableError("all travel as bytes")});
   }
-  const PullReply& header() const override { return header_; }
-  absl::Status CopyTo(std::span<const std::span<std::byte>> targets) const override {
-    for (const std::span<std::byte>& target : targets) std::ranges::fill(target, std::byte{0});
-    return absl::OkStatus();
-  }
-  absl::Status WidenTo(DType, std::span<const std::span<float>> targets) const override {
-    for (const std::span<float>& target : targets) std::ranges::fill(target, 0.0f);
-    return absl::OkStatus();
+  std::string peer() const override { return "ps"; }
+  bool MayRound() const override { return true; }
+  bool SendsByReference(std::span<const std::byte>) const override { return false; }
+  bool ReceivesByReference() const override { return false; }
+  void Cancel() override {}
+  void Start(const CallOptions&, google::protobuf::Message* header,
+             const std::vector<OutgoingTensor>&, google::protobuf::Message* reply,
+             Callback<ReceivedTensors> done) override {
+    if (const auto* const push = dynamic_cast<const PushRequest*>(header)) {
+      auto& pushed = dynamic_cast<PushReply&>(*reply);
+      pushed.set_shard_step(push->local_step());
+      for (int i = 0; i < push->pieces_size(); ++i) pushed.add_outcomes()->set_verdict(ACCEPTED);
+      return done(ReceivedTensors());
+    }
+    if (const auto* const dequeue = dynamic_cast<const DequeueTokenRequest*>(header)) {
+      dynamic_cast<DequeueTokenReply&>(*reply).set_step(
+          static_cast<int64_t>(dequeue->dequeue_seq()));
+      return done(ReceivedTensors());
+    }
+    done(ZerosFor(dynamic_cast<const PullRequest&>(*header), &dynamic_cast<PullReply&>(*reply)));
   }
 
  private:
-  PullReply header_;
-};
-
-// Answers at once, on the caller's thread; allocates no more than the answers.
-class WillingPs final : public PsData {
- public:
-  void Push(const PushRequest& header, std::vector<std::span<const std::byte>>,
-            Callback<PushReply> done) override {
-    PushReply reply;
-    reply.set_shard_step(header.local_step());
-    for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(ACCEPTED);
-    done(std::move(reply));
+  static ReceivedTensors ZerosFor(const PullRequest& request, PullReply* reply) {
+    static const std::vector<std::byte> zeros(kElements * sizeof(float));
+    reply->set_version(request.version());
+    auto segments = std::make_shared<ReceivedTensors::Segments>();
+    for (const PullPiece& piece : request.pieces()) {
+      *reply->add_pieces() = piece;
+      segments->push_back(std::span(zeros).first(piece.size()));
+    }
+    return ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(std::move(segments)));
   }
-  void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
-    done(std::make_unique<Zeros>(request));
-  }
-  void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
-    DequeueTokenReply reply;
-    reply.set_step(static_cast<int64_t>(request.dequeue_seq()));
-    done(std::move(reply));
-  }
-  void Cancel() override {}
 };
 
 TEST_CASE("pulling and pushing allocate nothing of a variable's size, and little for a message") {
   constexpr int64_t kSteps = 20;
   // A variable is a message each way: the request and the answer, what is kept of the call.
-  constexpr int64_t kPerVariable = 24;
+  constexpr int64_t kPerVariable = 21;
   Placement placement;
   placement.set_shards(1);
   for (uint32_t v = 0; v < kVariables; ++v) {
@@ -73,7 +75,7 @@ TEST_CASE("pulling and pushing allocate nothing of a variable's size, and little
   }
   const VariableLayout layout = *VariableLayout::Create(placement);
   WillingPs ps;
-  PsData* const shards[] = {&ps};
+  TensorTransport* const shards[] = {&ps};
   const std::vector<int64_t> most_rows(kVariables);
   ShardGroupOptions options;
   options.shard_names = {"ps"};
