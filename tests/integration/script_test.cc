@@ -1,4 +1,4 @@
-// The entry script against stand-ins for the package manager and Bazel, in a tree of its own.
+// The entry script against stand-ins for the package manager and Bazel.
 #include <signal.h>
 
 #include <algorithm>
@@ -7,143 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/integration/script_tree.h"
 #include "tests/support/process.h"
-#include "tests/support/temporary_folder.h"
 
 namespace lockstep::test {
 namespace {
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
-
-// Every call of a stand-in becomes a line of the file `calls`. `installed` lists packages.
-constexpr char kDpkgQuery[] = R"sh(
-for package; do grep -qxF "$package" "$FAKE/installed" && echo "installed $package"; done; true
-)sh";
-constexpr char kAptGet[] = R"sh(
-echo "apt-get $*" >>"$FAKE/calls"
-case " $* " in
-*" update "*) touch "$FAKE/lists" ;;
-*" install "*)
-  [ -f "$FAKE/lists" ] || { echo "E: Unable to locate package"; exit 100; }
-  echo "pmstatus:g++:42.0:Unpacking g++" >&3
-  for package; do case $package in -*) ;; *) echo "$package" >>"$FAKE/installed" ;; esac; done ;;
-esac
-)sh";
-constexpr char kBazel[] = R"sh(
-case $1 in --*) shift ;; esac
-echo "bazel $1" >>"$FAKE/calls"
-setsid tail -f "$FAKE/installed" >/dev/null 2>&1 &  # the server
-cd "$(dirname "$0")/.." || exit 1
-for option; do case $option in --test_env=*) echo "$option" >>"$FAKE/calls" ;; esac; done
-[ ! -f "$FAKE/slow" ] || { echo "[1 / 9] Compiling slow.cc"; exec tail -f "$FAKE/slow"; }
-[ ! -f "$FAKE/broken" ] || { echo "[3 / 9] Compiling a.cc"; echo "a.cc:7:1: error: expected ';'"; exit 1; }
-if [ "$1" = build ]; then
-  for target; do case $target in //*)
-    path=${target#//}; path=bazel-bin/${path%%:*}/${path##*:}
-    mkdir -p "${path%/*}"; printf '#!/bin/sh\necho "ran $0 $*"\n' >"$path"; chmod +x "$path" ;;
-  esac; done
-else
-  cat "$FAKE/results"
-  exit "$(cat "$FAKE/code" 2>/dev/null || echo 0)"
-fi
-)sh";
-
-// `python3 -m venv FOLDER`: a Python that has nothing but pip.
-constexpr char kPython[] = R"sh(
-echo "python3 $1 $2" >>"$FAKE/calls"
-mkdir -p "$3/bin"
-printf '#!/bin/sh\necho "pip" >>"$FAKE/calls"\n[ ! -f "$FAKE/offline" ] || { echo "ERROR: no index"; exit 1; }\n' \
-  >"$3/bin/pip"
-chmod +x "$3/bin/pip"
-)sh";
-
-// Makes the program that it is told to.
-constexpr char kCompiler[] = R"sh(
-[ ! -f "$FAKE/broken" ] || { echo "gloo_step.cc:1: error: no gloo"; exit 1; }
-while [ "$1" != -o ]; do shift; done
-echo "g++ ${2##*/} $3" >>"$FAKE/calls"
-touch "$2"
-)sh";
-
-// How Bazel tells what it compiles.
-constexpr char kCommands[] = R"(action 'Compiling a.cc'
-  Command Line: (exec /usr/bin/gcc \
-    -Werror \
-    -c \
-    common/a.cc \
-    -o \
-    a.o)
-  Command Line: (exec /usr/bin/gcc \
-    -c \
-    common/b.cc \
-    -o \
-    b.o)
-)";
-
-class Tree {
- public:
-  Tree() {
-    Copy("lockstep");
-    Copy("deploy/packages.txt");
-    Copy("tests/interop/requirements.txt");
-    Copy("tests/oracle/requirements.txt");
-    Copy("tests/bench/torch_requirements.txt");
-    folder_.Write("tests/bench/peers/gloo_step.cc", "");
-    for (const char* name : {"bench", "build", "check", "compile_commands", "job", "oracle",
-                             "packages", "test", "venv"}) {
-      Copy(std::string("deploy/cli/") + name + ".sh");
-    }
-    folder_.Write("common/base/version.h", "inline constexpr char kVersion[] = \"1.2.3\";\n");
-    Fake("dpkg-query", kDpkgQuery);
-    Fake("dpkg", "");
-    Fake("apt-get", kAptGet);
-    Fake("bazel", kBazel);
-    Fake("python3", kPython);
-    Fake("g++", kCompiler);
-    Fake("id", "echo 0");
-    folder_.Write("installed", "");
-    folder_.Write("calls", "");
-  }
-
-  const TemporaryFolder& folder() const { return folder_; }
-  void Fake(const std::string& name, const std::string& script) const {
-    const std::string path = folder_.Write("fakes/" + name, "#!/bin/sh\n" + script);
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  }
-  void InstallAll() const {
-    Run({"build"});
-    folder_.Write("calls", "");
-  }
-
-  std::vector<std::string> Command(const std::vector<std::string>& arguments) const {
-    std::vector<std::string> command = {folder_.Path("lockstep")};
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return command;
-  }
-  std::vector<std::string> Environment() const {
-    return {"PATH=" + folder_.Path("fakes") + ":/usr/bin:/bin", "FAKE=" + folder_.path(),
-            "HOME=" + folder_.path()};
-  }
-  Ended Run(const std::vector<std::string>& arguments) const {
-    return RunToEnd(Command(arguments), absl::Seconds(30), Environment());
-  }
-  std::vector<std::string> Calls() const {
-    return absl::StrSplit(folder_.Read("calls"), '\n', absl::SkipEmpty());
-  }
-
- private:
-  void Copy(const std::string& path) const {
-    std::filesystem::create_directories(std::filesystem::path(folder_.Path(path)).parent_path());
-    std::filesystem::copy_file(Binary(path), folder_.Path(path));
-    std::filesystem::permissions(folder_.Path(path), std::filesystem::perms::owner_all);
-  }
-
-  TemporaryFolder folder_;
-};
 
 TEST_CASE("the script installs what is missing and builds, and a second run does neither") {
   const Tree tree;
@@ -345,46 +218,6 @@ TEST_CASE("TensorFlow's recorded answers are replayed by a program that is built
   const Ended unknown = tree.Run({"test", "--oracle", "some/folder", "--through=tin"});
   CHECK(unknown.exit_code == 64);
   CHECK_THAT(unknown.output, Contains("--through=tin") && Contains("Remedy"));
-}
-
-TEST_CASE("a check that fails says which, of what file and why, and counts as failed") {
-  const Tree tree;
-  tree.folder().Write("lists", "");
-  tree.folder().Write("results", kCommands);
-  tree.Fake("git", "echo common/a.cc");
-  tree.Fake("clang-format-14", "");
-  tree.Fake("clang++-14", "echo \"clang $*\" >>\"$FAKE/calls\"");
-  const Ended passed = tree.Run({"check", "format", "locks"});
-  CHECK(passed.exit_code == 0);
-  CHECK_THAT(passed.output, EndsWith("\n2 passed, 0 failed\n"));
-  const auto calls = tree.Calls();
-  CHECK(std::count(calls.begin(), calls.end(),
-                   "clang -c common/a.cc -fsyntax-only -Wno-everything -Werror=thread-safety") ==
-        1);
-
-  // Killed: it cannot say so itself.
-  tree.Fake("clang++-14", "case $* in *common/b.cc*) kill -9 $$ ;; esac");
-  const Ended killed = tree.Run({"check", "format", "locks"});
-  CHECK(killed.exit_code == 1);
-  CHECK_THAT(killed.output, Contains("locks: common/b.cc: clang ended with 137\n") &&
-                                Contains("locks: failed") && !Contains("common/a.cc: clang") &&
-                                EndsWith("\n1 passed, 1 failed\n"));
-
-  tree.Fake("clang-tidy-14", "case $* in *'b.cc -- -c'*) echo 'b.cc:7: moved'; exit 1 ;; esac");
-  const Ended untidy = tree.Run({"check", "tidy"});
-  CHECK(untidy.exit_code == 1);
-  CHECK_THAT(untidy.output, Contains("b.cc:7: moved\ntidy: common/b.cc: clang ended with 1\n"));
-
-  // Its own configuration, and all targets.
-  tree.folder().Write("calls", "");
-  CHECK_THAT(tree.Run({"check", "build"}).output, EndsWith("\n1 passed, 0 failed\n"));
-  tree.folder().Write("code", "1");
-  CHECK_THAT(tree.Run({"check", "asan"}).output, EndsWith("\n0 passed, 1 failed\n"));
-  CHECK(tree.Calls() == std::vector<std::string>{"bazel build", "bazel test"});
-
-  const Ended unknown = tree.Run({"check", "colour"});
-  CHECK(unknown.exit_code == 64);
-  CHECK_THAT(unknown.output, Contains("unknown check 'colour'") && Contains("format"));
 }
 
 TEST_CASE("Ctrl-C in a build ends it, stops the server and exits 130") {

@@ -1,0 +1,127 @@
+// A copy of the entry script in a tree of its own, with stand-ins for the programs that it calls.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "tests/support/process.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::test {
+
+// Every call of a stand-in becomes a line of the file `calls`. `installed` lists packages.
+inline constexpr char kDpkgQuery[] = R"sh(
+for package; do grep -qxF "$package" "$FAKE/installed" && echo "installed $package"; done; true
+)sh";
+inline constexpr char kAptGet[] = R"sh(
+echo "apt-get $*" >>"$FAKE/calls"
+case " $* " in
+*" update "*) touch "$FAKE/lists" ;;
+*" install "*)
+  [ -f "$FAKE/lists" ] || { echo "E: Unable to locate package"; exit 100; }
+  echo "pmstatus:g++:42.0:Unpacking g++" >&3
+  for package; do case $package in -*) ;; *) echo "$package" >>"$FAKE/installed" ;; esac; done ;;
+esac
+)sh";
+inline constexpr char kBazel[] = R"sh(
+case $1 in --*) shift ;; esac
+echo "bazel $1" >>"$FAKE/calls"
+setsid tail -f "$FAKE/installed" >/dev/null 2>&1 &  # the server
+cd "$(dirname "$0")/.." || exit 1
+for option; do case $option in --test_env=*) echo "$option" >>"$FAKE/calls" ;; esac; done
+[ ! -f "$FAKE/slow" ] || { echo "[1 / 9] Compiling slow.cc"; exec tail -f "$FAKE/slow"; }
+[ ! -f "$FAKE/broken" ] || { echo "[3 / 9] Compiling a.cc"; echo "a.cc:7:1: error: expected ';'"; exit 1; }
+if [ "$1" = build ]; then
+  for target; do case $target in //*)
+    path=${target#//}; path=bazel-bin/${path%%:*}/${path##*:}
+    mkdir -p "${path%/*}"; printf '#!/bin/sh\necho "ran $0 $*"\n' >"$path"; chmod +x "$path" ;;
+  esac; done
+else
+  cat "$FAKE/results"
+  exit "$(cat "$FAKE/code" 2>/dev/null || echo 0)"
+fi
+)sh";
+
+// `python3 -m venv FOLDER`: a Python that has nothing but pip.
+inline constexpr char kPython[] = R"sh(
+echo "python3 $1 $2" >>"$FAKE/calls"
+mkdir -p "$3/bin"
+printf '#!/bin/sh\necho "pip" >>"$FAKE/calls"\n[ ! -f "$FAKE/offline" ] || { echo "ERROR: no index"; exit 1; }\n' \
+  >"$3/bin/pip"
+chmod +x "$3/bin/pip"
+)sh";
+
+// Makes the program that it is told to.
+inline constexpr char kCompiler[] = R"sh(
+[ ! -f "$FAKE/broken" ] || { echo "gloo_step.cc:1: error: no gloo"; exit 1; }
+while [ "$1" != -o ]; do shift; done
+echo "g++ ${2##*/} $3" >>"$FAKE/calls"
+touch "$2"
+)sh";
+
+class Tree {
+ public:
+  Tree() {
+    Copy("lockstep");
+    Copy("deploy/packages.txt");
+    Copy("tests/interop/requirements.txt");
+    Copy("tests/oracle/requirements.txt");
+    Copy("tests/bench/torch_requirements.txt");
+    folder_.Write("tests/bench/peers/gloo_step.cc", "");
+    for (const char* name : {"bench", "build", "check", "compile_commands", "job", "oracle",
+                             "packages", "test", "venv"}) {
+      Copy(std::string("deploy/cli/") + name + ".sh");
+    }
+    folder_.Write("common/base/version.h",
+                  "inline inline constexpr char kVersion[] = \"1.2.3\";\n");
+    Fake("dpkg-query", kDpkgQuery);
+    Fake("dpkg", "");
+    Fake("apt-get", kAptGet);
+    Fake("bazel", kBazel);
+    Fake("python3", kPython);
+    Fake("g++", kCompiler);
+    Fake("id", "echo 0");
+    folder_.Write("installed", "");
+    folder_.Write("calls", "");
+  }
+
+  const TemporaryFolder& folder() const { return folder_; }
+  void Fake(const std::string& name, const std::string& script) const {
+    const std::string path = folder_.Write("fakes/" + name, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  void InstallAll() const {
+    Run({"build"});
+    folder_.Write("calls", "");
+  }
+
+  std::vector<std::string> Command(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> command = {folder_.Path("lockstep")};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return command;
+  }
+  std::vector<std::string> Environment() const {
+    return {"PATH=" + folder_.Path("fakes") + ":/usr/bin:/bin", "FAKE=" + folder_.path(),
+            "HOME=" + folder_.path()};
+  }
+  Ended Run(const std::vector<std::string>& arguments) const {
+    return RunToEnd(Command(arguments), absl::Seconds(30), Environment());
+  }
+  std::vector<std::string> Calls() const {
+    return absl::StrSplit(folder_.Read("calls"), '\n', absl::SkipEmpty());
+  }
+
+ private:
+  void Copy(const std::string& path) const {
+    std::filesystem::create_directories(std::filesystem::path(folder_.Path(path)).parent_path());
+    std::filesystem::copy_file(Binary(path), folder_.Path(path));
+    std::filesystem::permissions(folder_.Path(path), std::filesystem::perms::owner_all);
+  }
+
+  TemporaryFolder folder_;
+};
+
+}  // namespace lockstep::test
