@@ -75,29 +75,29 @@ PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, PsIdentity iden
 
 void PsService::Serve(const rpc::ServingQueue& queue) {
   ServeTensors(queue);
-  ServeOne(&PsMethods::RequestGetView, queue, &PsService::GetView);
-  ServeOne(&PsMethods::RequestSetView, queue, &PsService::SetView);
-  ServeOne(&PsMethods::RequestCreateVariables, queue, &PsService::CreateVariables);
-  ServeOne(&PsMethods::RequestGrant, queue, &PsService::Grant);
-  ServeOne(&PsMethods::RequestCommitStep, queue, &PsService::CommitStep);
-  ServeOne(&PsMethods::RequestSave, queue, &PsService::Save);
-  ServeOne(&PsMethods::RequestReleaseSnapshot, queue, &PsService::ReleaseSnapshot);
-  ServeOne(&PsMethods::RequestFinish, queue, &PsService::Finish);
-  ServeOne(&PsMethods::RequestDequeueToken, queue, &PsService::DequeueToken);
-  ServeOne(&PsMethods::RequestAttachMemory, queue, &PsService::AttachMemory);
+  ServeOne(&Methods::RequestGetView, queue, &PsService::GetView);
+  ServeOne(&Methods::RequestSetView, queue, &PsService::SetView);
+  ServeOne(&Methods::RequestCreateVariables, queue, &PsService::CreateVariables);
+  ServeOne(&Methods::RequestGrant, queue, &PsService::Grant);
+  ServeOne(&Methods::RequestCommitStep, queue, &PsService::CommitStep);
+  ServeOne(&Methods::RequestSave, queue, &PsService::Save);
+  ServeOne(&Methods::RequestReleaseSnapshot, queue, &PsService::ReleaseSnapshot);
+  ServeOne(&Methods::RequestFinish, queue, &PsService::Finish);
+  ServeOne(&Methods::RequestDequeueToken, queue, &PsService::DequeueToken);
+  ServeOne(&Methods::RequestAttachMemory, queue, &PsService::AttachMemory);
 }
 
 void PsService::ServeTensors(const rpc::ServingQueue& queue) {
   const auto check = [this](absl::string_view request) { return CheckSender(request, *shard_); };
   const auto push = std::make_shared<const GrpcTensorMethod<PushRequest, PushReply>>(
       GrpcTensorMethod<PushRequest, PushReply>{
-          .await = std::bind_front(&PsMethods::RequestPush, &methods_),
+          .await = std::bind_front(&Methods::RequestPush, &methods_),
           .check = check,
           .handle = std::bind_front(HandlePush, shard_),
           .references = &references_});
   const auto pull = std::make_shared<const GrpcTensorMethod<PullRequest, PullReply>>(
       GrpcTensorMethod<PullRequest, PullReply>{
-          .await = std::bind_front(&PsMethods::RequestPull, &methods_),
+          .await = std::bind_front(&Methods::RequestPull, &methods_),
           .check = check,
           .handle = std::bind_front(HandlePull, shard_),
           .references = &references_,

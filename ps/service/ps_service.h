@@ -14,7 +14,7 @@
 #include "common/rpc/unary_method.h"
 #include "common/transport/grpc_shm/shared_memory_references.h"
 #include "common/transport/grpc_shm/shared_memory_registry.h"
-#include "ps/service/ps_methods.h"
+#include "proto/ps.grpc.pb.h"
 #include "ps/service/serial_thread.h"
 #include "ps/shard/shard.h"
 
@@ -50,6 +50,10 @@ class PsService final : public rpc::Service {
   void Serve(const rpc::ServingQueue& queue) override;
 
  private:
+  // Push and Pull have raw bodies, so that gradients go to the shard in the slices in which they
+  // came, and values leave in slices over the published tensors.
+  using Methods = ParameterServer::WithRawMethod_Push<
+      ParameterServer::WithRawMethod_Pull<ParameterServer::AsyncService>>;
   template <typename Request, typename Reply>
   using Handler = void (PsService::*)(const Request&, Callback<Reply>);
 
@@ -82,7 +86,7 @@ class PsService final : public rpc::Service {
   const SharedMemoryReferences references_;
   const PsIdentity identity_;
   const PsEvents events_;
-  PsMethods methods_;
+  Methods methods_;
   std::atomic<bool> finished_ = false;
   absl::Mutex mutex_;
   std::string last_refusal_ ABSL_GUARDED_BY(mutex_);
