@@ -182,11 +182,11 @@ GrantReply ToProto(const ClosedStep& closed) {
   return reply;
 }
 
-SaveReply ToProto(const SavedShard& saved) {
+SaveReply ToProto(const ShardFile& saved) {
   SaveReply reply;
   reply.set_file(saved.file);
   reply.set_bytes(saved.bytes);
-  for (const SavedTensor& tensor : saved.tensors) {
+  for (const TensorRecord& tensor : saved.tensors) {
     SaveReply::TensorRecord* to = reply.add_tensors();
     to->set_name(tensor.name);
     to->set_dtype(lockstep::ToProto(tensor.dtype));

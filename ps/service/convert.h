@@ -26,7 +26,7 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation);
 // The answer to GetView, without the texts of job and model.
 SetViewReply ToViewReply(const ShardReport& report, Incarnation incarnation);
 GrantReply ToProto(const ClosedStep& closed);
-SaveReply ToProto(const SavedShard& saved);
+SaveReply ToProto(const ShardFile& saved);
 DequeueTokenReply ToProto(const Token& token);
 // Without the tensors. `result` has the outcome of each piece of `request`.
 PushReply ToProto(const PushPullResult& result, const PushRequest& request);

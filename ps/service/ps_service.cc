@@ -224,7 +224,7 @@ void PsService::Save(const SaveRequest& request, Callback<SaveReply> respond) {
   Call(events_.work_begins);
   const auto told = std::make_shared<Callback<SaveReply>>(std::move(respond));
   const bool is_queued = disk_.TryDo([this, order = request, told] {
-    const absl::StatusOr<SavedShard> saved =
+    const absl::StatusOr<ShardFile> saved =
         shard_->Save(order.command(), GlobalStep(order.version()), order.folder());
     Call(events_.work_ends);
     (*told)(Translated<SaveReply>(saved));

@@ -7,7 +7,6 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/limits.h"
 #include "ps/service/convert.h"
-#include "ps/shard/push_pull.h"
 
 namespace lockstep::ps {
 namespace {

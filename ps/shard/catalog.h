@@ -84,4 +84,11 @@ class Catalog {
   std::vector<size_t> index_of_id_;  // kElsewhere for variables of other shards
 };
 
+// What only the bytes of a push can tell. `order` has passed Catalog::ResolvePush, which returned
+// `variables`. Reads the bytes of row indices, with `refuse_non_finite` all. INVALID_ARGUMENT
+// naming the variable, the slice or element and what it is; with `refuse_non_finite` also for a
+// piece that is cut inside an element.
+absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& variables,
+                           const PushOrder& order, bool refuse_non_finite);
+
 }  // namespace lockstep::ps

@@ -1,5 +1,3 @@
-#include "ps/shard/content_check.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
 #include "common/tensor/segmented_reader.h"
+#include "ps/shard/catalog.h"
 
 namespace lockstep::ps {
 namespace {

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
 #include "common/base/check.h"
 
@@ -14,8 +16,6 @@ namespace lockstep::ps {
 // Filled under the lock, run once without it, by the same thread.
 class DeferredCallbacks {
  public:
-  DeferredCallbacks() = default;
-  DeferredCallbacks(DeferredCallbacks&&) = default;
   // What was put in must have been run (CHECK): a callback that is forgotten is a caller that waits
   // for ever.
   ~DeferredCallbacks() { LOCKSTEP_CHECK(actions_.empty() && memory_.empty()); }
@@ -37,6 +37,23 @@ class DeferredCallbacks {
  private:
   std::vector<absl::AnyInvocable<void()>> actions_;
   std::vector<std::shared_ptr<const void>> memory_;
+};
+
+// Holds the lock, and runs what was deferred under it as soon as it is released.
+class ABSL_SCOPED_LOCKABLE DeferringLock {
+ public:
+  explicit DeferringLock(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {
+    mu_->Lock();
+  }
+  ~DeferringLock() ABSL_UNLOCK_FUNCTION() {
+    mu_->Unlock();
+    deferred_.Run();
+  }
+  DeferredCallbacks* deferred() { return &deferred_; }
+
+ private:
+  absl::Mutex* const mu_;
+  DeferredCallbacks deferred_;
 };
 
 }  // namespace lockstep::ps

@@ -8,9 +8,7 @@
 #include "common/base/checked.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
-#include "common/optimizer_proto/learning_rate.h"
 #include "common/optimizer_proto/update_rule_of.h"
-#include "ps/shard/memory_need.h"
 #include "ps/shard/variable_initializer.h"
 
 namespace lockstep::ps {
@@ -20,19 +18,17 @@ bool KeepsAverage(const EpochConfig& config, const CatalogEntry& entry) {
   return entry.trainable && !entry.is_frozen && IsAveraged(config.optimizer(), WholeName(entry));
 }
 
-RuleOfVariable RuleOf(const EpochConfig& config, const EpochState& state,
-                      const CatalogEntry& entry) {
-  const bool is_averaged = KeepsAverage(config, entry);
-  return {is_averaged ? state.averaged_rule.get() : state.rule.get(), is_averaged};
+RuleOfVariable RuleOf(const EpochVariables& variables, const CatalogEntry& entry) {
+  const bool is_averaged = KeepsAverage(variables.config, entry);
+  return {is_averaged ? variables.averaged_rule.get() : variables.rule.get(), is_averaged};
 }
 
-LentMemory MakeValueMemory(const EpochConfig& config, const EpochState& state,
-                           const ShardOptions& options) {
-  if (!config.shares_values() || options.make_value_memory == nullptr) return {};
+LentMemory MakeValueMemory(const EpochVariables& variables, const ShardOptions& options) {
+  if (!variables.config.shares_values() || options.make_value_memory == nullptr) return {};
   uint64_t bytes = 0;
-  for (size_t i = 0; i < state.catalog.size(); ++i) {
-    const CatalogEntry& entry = state.catalog[i];
-    bytes += NumSharedBuffers(entry, *RuleOf(config, state, entry).rule) *
+  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+    const CatalogEntry& entry = variables.catalog[i];
+    bytes += NumSharedBuffers(entry, *RuleOf(variables, entry).rule) *
              SharedBufferBytes(entry.num_bytes);
   }
   if (bytes == 0) return {};
@@ -98,10 +94,22 @@ absl::StatusOr<HeldBudget> MakeBudget(const EpochConfig& config, const Catalog& 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(
-    std::shared_ptr<const EpochConfig> shared_config, ShardIndex shard,
-    const ShardOptions& options) {
-  const EpochConfig& config = *shared_config;
+EpochState::EpochState(const Host& host, EpochVariables of, HeldBudget budget, StepMachine steps,
+                       std::unique_ptr<TokenServer> token_server, std::optional<GlobalStep> end)
+    : host(host),
+      mu(*host.mu),
+      variables(std::move(of)),
+      step(std::move(steps)),
+      receiver(&variables, &step, std::move(budget), host.counts),
+      reader(&variables, &snapshots, host.readers),
+      tokens(std::move(token_server)),
+      driver(StepDriver::Create({&variables, &step, tokens.get(), &snapshots, host.counts}, end)) {}
+
+absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariablesRequest& request,
+                                                             ShardIndex shard,
+                                                             const EpochState::Host& host) {
+  EpochConfig config(request);
+  const ShardOptions& options = *host.options;
   LOCKSTEP_RETURN_IF_ERROR(config.Check());
   FifoCounts counts;
   if (config.is_fifo()) {
@@ -112,59 +120,62 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(
   LOCKSTEP_ASSIGN_OR_RETURN(Catalog catalog, Catalog::Create(config.placement(), shard));
   LOCKSTEP_ASSIGN_OR_RETURN(auto plain_rule, UpdateRuleOf(config.optimizer()));
   LOCKSTEP_ASSIGN_OR_RETURN(auto averaged_rule, AveragedRuleOf(config.optimizer()));
+  EpochVariables variables{std::move(config), std::move(catalog), std::move(plain_rule),
+                           std::move(averaged_rule)};
   const auto rule_of = [&](const CatalogEntry& entry) -> const UpdateRule& {
-    return KeepsAverage(config, entry) ? *averaged_rule : *plain_rule;
+    return *RuleOf(variables, entry).rule;
   };
   const bool knows_memory = options.available_memory != nullptr;
   LOCKSTEP_RETURN_IF_ERROR(
-      CheckMemoryNeed(catalog, rule_of,
+      CheckMemoryNeed(variables.catalog, rule_of,
                       knows_memory ? options.available_memory() : std::optional<uint64_t>())
           .status());
-  LOCKSTEP_ASSIGN_OR_RETURN(HeldBudget budget,
-                            MakeBudget(config, catalog, options.held_bytes_budget,
-                                       std::max(counts.initial, counts.per_step)));
-  LOCKSTEP_ASSIGN_OR_RETURN(const VariableInitializer first, VariableInitializer::Open(config));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      HeldBudget budget, MakeBudget(variables.config, variables.catalog, options.held_bytes_budget,
+                                    std::max(counts.initial, counts.per_step)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const VariableInitializer first,
+                            VariableInitializer::Open(variables.config));
 
+  const bool is_step_shard = shard.value() == kStepShard;
   // The others are told when the step shard has come to the end.
-  const std::optional<GlobalStep> end =
-      shard.value() == kStepShard ? config.end_step() : std::nullopt;
-  StepMachine step(catalog.size(), config.start_step(), config.count_rule(end));
-  auto state = std::make_unique<EpochState>(std::move(shared_config), std::move(catalog),
-                                            std::move(budget), std::move(step));
-  if (config.is_asynchronous()) {
-    state->asynchronous.emplace(AsynchronousState{
-        .learning_rate = ToSchedule(config.optimizer().learning_rate()), .end = end});
-  }
-  state->global_step = config.start_step();
-  state->rule = std::move(plain_rule);
-  state->averaged_rule = std::move(averaged_rule);
-  for (const ScalarSpec& spec : state->rule->scalars()) {
+  const std::optional<GlobalStep> end = is_step_shard ? variables.config.end_step() : std::nullopt;
+  const GlobalStep start = variables.config.start_step();
+  StepMachine step(variables.catalog.size(), start, variables.config.count_rule(end));
+  std::vector<float> scalars;
+  for (const ScalarSpec& spec : variables.rule->scalars()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const float value, first.Scalar(spec));
-    state->scalars.push_back(value);
+    scalars.push_back(value);
   }
-  state->shared_values = MakeValueMemory(config, *state, options);
+  variables.shared_values = MakeValueMemory(variables, options);
+  std::vector<std::string> missing_slots;
   uint64_t used = 0;  // of the shared values' memory
-  for (size_t i = 0; i < state->catalog.size(); ++i) {
-    const CatalogEntry& entry = state->catalog[i];
-    if (entry.is_frozen) state->step.Freeze(i);
-    const RuleOfVariable rule = RuleOf(config, *state, entry);
+  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+    const CatalogEntry& entry = variables.catalog[i];
+    if (entry.is_frozen) step.Freeze(i);
+    const RuleOfVariable rule = RuleOf(variables, entry);
     LOCKSTEP_ASSIGN_OR_RETURN(
         auto hosted,
-        MakeHostedVariable(entry, first, rule, config,
-                           SharedBuffersFor(entry, *rule.rule, state->shared_values, &used),
-                           &state->missing_slots));
-    const size_t num_ranges = DenseUpdate::NumRanges(entry.num_bytes);
-    if (config.applies_early_chunks() && entry.trainable && !entry.is_frozen && !entry.is_sparse &&
-        num_ranges > 1) {
-      hosted->early.arrived.resize(num_ranges);
+        MakeHostedVariable(entry, first, rule, variables.config,
+                           SharedBuffersFor(entry, *rule.rule, variables.shared_values, &used),
+                           &missing_slots));
+    const size_t num_chunks = DenseUpdate::NumRanges(entry.num_bytes);
+    if (variables.config.applies_early_chunks() && entry.trainable && !entry.is_frozen &&
+        !entry.is_sparse && num_chunks > 1) {
+      hosted->num_chunks = num_chunks;
     }
-    state->variables.push_back(std::move(hosted));
+    variables.entries.push_back(std::move(hosted));
   }
-  if (shard.value() == kStepShard) {
-    state->tokens = std::make_unique<TokenQueue>(
-        config.is_fifo() ? MakeFifoTokens(config.start_step(), counts.initial, counts.per_step)
-                         : MakePerReplicaTokens(config.start_step()));
+  std::unique_ptr<TokenServer> tokens;
+  if (is_step_shard) {
+    tokens = std::make_unique<TokenServer>(
+        variables.config.is_fifo() ? MakeFifoTokens(start, counts.initial, counts.per_step)
+                                   : MakePerReplicaTokens(start),
+        start);
   }
+  auto state = std::make_unique<EpochState>(host, std::move(variables), std::move(budget),
+                                            std::move(step), std::move(tokens), end);
+  state->scalars = std::move(scalars);
+  state->missing_slots = std::move(missing_slots);
   return state;
 }
 

@@ -1,10 +1,9 @@
-#include "ps/shard/memory_need.h"
-
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
+#include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
 namespace {

@@ -12,13 +12,12 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
 #include "common/transport/received_tensors.h"
 #include "proto/ps.pb.h"
 #include "ps/accumulator/push_status.h"
-#include "ps/shard/pull_ticket.h"
-#include "ps/shard/reader_pin.h"
 
 namespace lockstep::ps {
 
@@ -97,19 +96,6 @@ struct ClosedStep {
   std::vector<SmallStatistic> statistics;
 };
 
-struct SavedTensor {
-  std::string name;
-  DType dtype = DType::kFloat32;
-  Shape shape;
-  uint32_t crc32c = 0;
-};
-
-struct SavedShard {
-  std::string file;
-  uint64_t bytes = 0;
-  std::vector<SavedTensor> tensors;
-};
-
 struct PushPiece {
   VariableId variable;
   DType dtype = DType::kFloat32;
@@ -136,12 +122,26 @@ struct PushResult {
   bool done = false;
 };
 
+// Of a shard, since it was started.
+struct PushCounts {
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  uint64_t duplicates = 0;
+  uint64_t rejected = 0;
+};
+
 struct PullPiece {
   VariableId variable;
   uint64_t offset = 0;
   uint64_t size = 0;  // 0: to the end
   // Of a sparse variable, in place of offset and size.
   std::vector<int64_t> rows;
+};
+
+// Names a pull that may be parked, for Shard::CancelPull. Guarded by the shard's lock.
+struct PullTicket {
+  bool is_cancelled = false;
+  uint64_t pull = 0;  // number of the parked pull; 0: none yet
 };
 
 struct PullOrder {
@@ -172,7 +172,8 @@ struct PullResult {
   GlobalStep version;
   std::vector<PulledPiece> pieces;
   bool by_reference = false;
-  ReaderPin pin = {};  // of a result that is not by reference
+  // Of a result that is not by reference: counts its bytes as not read, for as long as it exists.
+  std::shared_ptr<const void> pin = nullptr;
 };
 
 struct DequeueOrder {

@@ -5,6 +5,7 @@
 // (common/base/limits.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -27,8 +28,8 @@ struct ParkedPull {
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Callback<PullResult> done;
   bool by_reference = false;
-  ReaderPin pin = {};    // of what it brings, from now on
-  size_t num_there = 0;  // pieces, from the first on, that have been found
+  std::shared_ptr<const void> pin = nullptr;  // of what it brings, from now on
+  size_t num_there = 0;                       // pieces, from the first on, that have been found
 };
 
 // A version of a variable, or one range of it.
@@ -102,6 +103,13 @@ class ParkedPulls {
   absl::flat_hash_map<uint64_t, uint32_t> slot_of_identity_;
   absl::flat_hash_map<WorkerIndex, Share> share_of_worker_;
   Share total_;
+};
+
+// Who reads from a shard, in all its epochs.
+struct Readers {
+  ParkedPulls parked;
+  // Bytes in replies that a worker has not read: each keeps the version that it shows.
+  absl::flat_hash_map<WorkerIndex, std::shared_ptr<std::atomic<uint64_t>>> unread;
 };
 
 }  // namespace lockstep::ps

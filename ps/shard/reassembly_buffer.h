@@ -34,7 +34,7 @@ struct PartialGradient {
   uint64_t num_bytes = 0;     // of the whole gradient
   uint64_t received = 0;      // bytes
   int writers = 0;            // messages that are being taken in
-  bool counts_early = false;  // in VariableEntry::early, range by range
+  bool counts_early = false;  // as arrived, chunk by chunk
   bool abandoned = false;     // no longer in the reassembly: the last writer gives the buffer back
   Links of_worker;
   Links of_variable;

@@ -2,59 +2,159 @@
 
 #include <utility>
 
-#include "ps/shard/shard_impl.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/lost_variables.h"
+#include "common/base/status_macros.h"
+#include "ps/shard/epoch_state.h"
+#include "ps/shard/step_applier.h"
 
 namespace lockstep::ps {
+namespace {
 
-Shard::Shard(const ShardOptions& options) : impl_(std::make_unique<Impl>(options)) {}
-Shard::~Shard() { impl_->Stop(); }
+constexpr size_t kMaxPendingReported = 8;
 
-ShardState Shard::GetView() const { return impl_->GetView(); }
+}  // namespace
 
-absl::StatusOr<ShardState> Shard::SetView(const View& view) { return impl_->SetView(view); }
+absl::Status Shard::CheckServing() const {
+  if (phase_ == Phase::kStopped) {
+    return absl::UnavailableError("the parameter server is stopping");
+  }
+  return absl::OkStatus();
+}
 
-absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesRequest& request) {
-  return impl_->CreateVariables(request);
+absl::Status Shard::CheckHosting(const absl::Status& identity) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  LOCKSTEP_RETURN_IF_ERROR(identity);
+  if (is_creating_) return absl::UnavailableError("the shard is creating its variables: try again");
+  if (gate_.state() != nullptr) return absl::OkStatus();
+  return NoVariablesError("the variables have not been created since it was started");
+}
+
+absl::Status Shard::Admit(const Command& command) const {
+  absl::MutexLock lock(&mutex_);
+  LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  return view_.CheckCommand(command);
+}
+
+absl::Status Shard::Admit(const WorkerIdentity& worker) const {
+  absl::MutexLock lock(&mutex_);
+  return CheckHosting(view_.CheckWorker(worker));
+}
+
+absl::StatusOr<EpochGate::Pass> Shard::Enter(const WorkerIdentity& worker) {
+  while (true) {
+    if (EpochGate::Pass pass = gate_.Enter()) return pass;
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(worker)));
+  }
 }
 
 void Shard::Grant(const GrantOrder& order, Callback<ClosedStep> done) {
-  impl_->Grant(order, std::move(done));
+  std::optional<StepApplier> applier;
+  {
+    DeferringLock lock(&mutex_);
+    absl::Status status = CheckHosting(view_.CheckCommand(order.command));
+    if (status.ok() && phase_ == Phase::kFinished) {
+      status = absl::FailedPreconditionError("the job is over");
+    }
+    EpochState* const state = gate_.state();
+    if (status.ok()) {
+      state->mu.AssertHeld();
+      status = state->driver->Park(order, &done, lock.deferred());
+    }
+    if (!status.ok()) return lock.deferred()->Answer<ClosedStep>(std::move(done), status);
+    applier.emplace(gate_.Enter());
+    applier->TakeReady(lock.deferred());
+  }
+  applier->Run();
 }
 
 absl::StatusOr<GlobalStep> Shard::CommitStep(const Command& command, GlobalStep step, bool last) {
-  return impl_->CommitStep(command, step, last);
-}
-
-absl::StatusOr<SavedShard> Shard::Save(const Command& command, GlobalStep version,
-                                       const std::string& folder) {
-  return impl_->Save(command, version, folder);
-}
-
-absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version,
-                                    const std::optional<EvaluatedVersion>& evaluation) {
-  return impl_->ReleaseSnapshot(command, version, evaluation);
-}
-
-absl::Status Shard::Finish(const Command& command) { return impl_->Finish(command); }
-
-absl::Status Shard::Admit(const Command& command) const { return impl_->Admit(command); }
-
-absl::Status Shard::Admit(const WorkerIdentity& worker) const { return impl_->Admit(worker); }
-
-absl::StatusOr<PushResult> Shard::Push(const PushOrder& order) { return impl_->Push(order); }
-
-void Shard::Pull(const PullOrder& order, Callback<PullResult> done) {
-  impl_->Pull(order, std::move(done));
+  DeferringLock lock(&mutex_);
+  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckCommand(command)));
+  EpochState& state = *gate_.state();
+  state.mu.AssertHeld();
+  if (state.tokens == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("commit of step ", step.value(),
+                                                      ": sent to shard ", view_.shard().value(),
+                                                      "; the step shard is shard 0"));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      state.tokens->Commit(step, last, state.step.shard_step(), lock.deferred()));
+  return state.tokens->global_step();
 }
 
 void Shard::DequeueToken(const DequeueOrder& order, Callback<Token> done) {
-  impl_->DequeueToken(order, std::move(done));
+  const WorkerIdentity& worker = order.worker;
+  DeferringLock lock(&mutex_);
+  absl::Status status = CheckHosting(view_.CheckWorker(worker));
+  EpochState* const state = gate_.state();
+  if (status.ok() && state->tokens == nullptr) {
+    status = absl::FailedPreconditionError(
+        absl::StrCat("tokens are at shard 0, this is shard ", view_.shard().value()));
+  }
+  if (status.ok() && order.dequeue_seq == DequeueSeq()) {
+    status = absl::InvalidArgumentError("dequeue_seq counts from 1, got 0");
+  }
+  if (!status.ok()) return lock.deferred()->Answer<Token>(std::move(done), status);
+  state->mu.AssertHeld();
+  state->tokens->Dequeue({worker.worker, worker.incarnation, order.dequeue_seq},
+                         state->receiver.ledger().NewestStamp(worker.worker, worker.incarnation),
+                         std::move(done), lock.deferred());
 }
 
-void Shard::CancelPull(PullTicket* ticket) { impl_->CancelPull(ticket); }
+void Shard::Pull(const PullOrder& order, Callback<PullResult> done) {
+  const absl::StatusOr<EpochGate::Pass> pass = Enter(order.worker);
+  if (!pass.ok()) return done(pass.status());
+  EpochState& state = *pass->state();
+  auto pieces = state.variables.catalog.ResolvePull(order);
+  DeferringLock lock(&mutex_);
+  state.mu.AssertHeld();
+  absl::Status status = CheckHosting(view_.CheckWorker(order.worker));
+  if (status.ok()) status = pieces.status();
+  if (!status.ok()) return lock.deferred()->Answer<PullResult>(std::move(done), status);
+  state.reader.Pull(order, *std::move(pieces), state.is_finished, std::move(done), lock.deferred());
+}
 
-void Shard::Stop() { impl_->Stop(); }
+void Shard::CancelPull(PullTicket* ticket) {
+  DeferringLock lock(&mutex_);
+  ticket->is_cancelled = true;
+  readers_.parked.Cancel(ticket->pull, lock.deferred());
+}
 
-ShardReport Shard::Report() const { return impl_->Report(); }
+ShardReport Shard::Report() const {
+  absl::MutexLock lock(&mutex_);
+  ShardReport report;
+  report.state = StateNow();
+  report.accepted = counts_.accepted;
+  report.stale = counts_.stale;
+  report.duplicates = counts_.duplicates;
+  report.rejected = counts_.rejected;
+  report.waiting_pulls = static_cast<uint32_t>(readers_.parked.size());
+  const EpochState* const state = gate_.state();
+  if (state == nullptr) return report;
+
+  state->mu.AssertHeld();
+  const EpochVariables& variables = state->variables;
+  report.variables = static_cast<uint32_t>(variables.catalog.size());
+  report.bytes = variables.catalog.num_bytes();
+  report.held_bytes = state->receiver.held_bytes();
+  report.staleness = state->driver->staleness();
+  if (state->tokens != nullptr) report.waiting_dequeues = state->tokens->queue()->num_waiting();
+  const auto& terms = state->step.terms();
+  const uint32_t required =
+      terms.has_value() ? terms->required : variables.config.replicas_to_aggregate();
+  for (size_t variable = 0; variable < variables.catalog.size(); ++variable) {
+    if (state->step.IsTaken(variable)) continue;
+    if (++report.open_variables > kMaxPendingReported) continue;
+    PendingVariable pending{.name = variables.catalog[variable].name, .required = required};
+    for (const HeldGradient& gradient : state->step.accumulator(variable).held()) {
+      pending.from.push_back(gradient.worker);
+    }
+    pending.have = static_cast<uint32_t>(pending.from.size());
+    report.pending.push_back(std::move(pending));
+  }
+  return report;
+}
 
 }  // namespace lockstep::ps

@@ -1,24 +1,27 @@
-// One shard of the parameter server: the door through which every call passes. It admits (job,
-// term, epoch, incarnation, budget; what is malformed is refused here, stale or not), keeps the
-// books, and hands the work to the rooms behind it: variables, accumulators, ledger, tokens, steps.
+// One shard of the parameter server. It admits calls (job, term, epoch, incarnation) and passes
+// them to the owners of the epoch's state (EpochState). One lock guards them all; copying, summing
+// and applying happen without it.
 //
 // Thread-safe. Completion callbacks are called exactly once, never under a lock, on the thread
 // whose call made them possible (or at once, on the caller's). Errors are those of
 // docs/protocol.md.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
+#include "common/base/thread_pool.h"
 #include "common/transport/lent_memory.h"
+#include "ps/shard/epoch_gate.h"
 #include "ps/shard/orders.h"
-#include "ps/shard/pull_ticket.h"
+#include "ps/shard/parked_pulls.h"
+#include "ps/shard/shard_view.h"
 
 namespace lockstep::ps {
 
@@ -36,7 +39,7 @@ struct ShardOptions {
   // Does on another thread, one after the other, what takes long: copies for a checkpoint, and
   // memory that is let go. Outlives the shard. The calling thread does what this answers with
   // false, and everything where it is null.
-  std::function<bool(const std::function<void()>&)> run_in_background;
+  RunInBackground run_in_background;
 };
 
 class Shard {
@@ -61,8 +64,8 @@ class Shard {
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
   // Writes the kept version to the folder, or the newest one while no grant is parked and no
   // gradient of the step at hand has been taken; blocks on the disk, so not for a polling thread.
-  absl::StatusOr<SavedShard> Save(const Command& command, GlobalStep version,
-                                  const std::string& folder);
+  absl::StatusOr<ShardFile> Save(const Command& command, GlobalStep version,
+                                 const std::string& folder);
   // With what the version's evaluation found, which is kept.
   absl::Status ReleaseSnapshot(const Command& command, GlobalStep version,
                                const std::optional<EvaluatedVersion>& evaluation = std::nullopt);
@@ -92,8 +95,39 @@ class Shard {
   ShardReport Report() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  friend class PushOperation;
+
+  enum class Phase { kServing, kFinished, kStopped };
+
+  // UNAVAILABLE: stopping.
+  absl::Status CheckServing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Then an error of `identity`; UNAVAILABLE: creating variables; FAILED_PRECONDITION: none.
+  absl::Status CheckHosting(const absl::Status& identity) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The errors of CheckHosting.
+  absl::StatusOr<EpochGate::Pass> Enter(const WorkerIdentity& worker) ABSL_LOCKS_EXCLUDED(mutex_);
+  ShardState StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Answers grants and pulls that wait.
+  void FailWaiting(const absl::Status& status, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  EpochGate::Pass EndEpoch(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ShardOptions options_;
+  ThreadPool pool_;
+  mutable absl::Mutex mutex_;
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kServing;
+  ShardView view_ ABSL_GUARDED_BY(mutex_);
+  bool is_creating_ ABSL_GUARDED_BY(mutex_) = false;
+  PushCounts counts_ ABSL_GUARDED_BY(mutex_);
+  Readers readers_ ABSL_GUARDED_BY(mutex_);
+  EpochGate gate_;
 };
+
+// A call instead of three, for gradients that are one message: Push; then, if the gradient counts
+// as a whole or the shard has closed its step, the token, and with it the values. `done` comes when
+// all is there, as in Shard, or at once where there is nothing to wait for: after PENDING or STALE
+// the caller has something to do. An error is that of the push. Token and values are best effort;
+// DequeueToken and Pull report their errors. `shard` answers before it goes.
+void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<PushPullResult> done);
 
 }  // namespace lockstep::ps

@@ -5,8 +5,8 @@
 #include "common/base/checked.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
-#include "ps/shard/shard_impl.h"
-#include "ps/shard/take_snapshot.h"
+#include "ps/shard/epoch_state.h"
+#include "ps/shard/shard.h"
 #include "ps/shard/tensor_names.h"
 
 namespace lockstep::ps {
@@ -14,12 +14,12 @@ namespace {
 
 constexpr ShardIndex kScalarShard(0);
 
-std::vector<NamedTensor> TensorsOf(const EpochState& state, const Snapshot& snapshot,
+std::vector<NamedTensor> TensorsOf(const EpochVariables& variables, const Snapshot& snapshot,
                                    ShardIndex shard) {
   std::vector<NamedTensor> tensors;
-  for (size_t i = 0; i < state.catalog.size(); ++i) {
-    const std::string& name = state.catalog[i].name;
-    const UpdateRule& rule = *state.variables[i]->rule;
+  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+    const std::string& name = variables.catalog[i].name;
+    const UpdateRule& rule = *variables.entries[i]->rule;
     tensors.push_back({name, snapshot.values[i]->view()});
     for (size_t slot = 0; slot < snapshot.slots[i].size(); ++slot) {
       tensors.push_back(
@@ -29,57 +29,23 @@ std::vector<NamedTensor> TensorsOf(const EpochState& state, const Snapshot& snap
   // Every shard has its own copy, all the same.
   if (shard == kScalarShard) {
     for (size_t i = 0; i < snapshot.scalars.size(); ++i) {
-      tensors.push_back({ScalarTensorName(state.rule->scalars()[i].name),
+      tensors.push_back({ScalarTensorName(variables.rule->scalars()[i].name),
                          TensorView{DType::kFloat32, Shape(), &snapshot.scalars[i]}});
     }
   }
   return tensors;
 }
 
-}  // namespace
-
-absl::StatusOr<SavedShard> Shard::Impl::Save(const Command& command, GlobalStep version,
-                                             const std::string& folder) {
-  std::shared_ptr<const Snapshot> snapshot;
-  std::vector<NamedTensor> tensors;
-  ShardIndex shard;
-  uint32_t num_shards = 0;
-  {
-    absl::MutexLock lock(&mutex_);
-    LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
-    snapshot = state_->snapshots.Find(version);
-    if (snapshot == nullptr || !snapshot->has_slots) {
-      LOCKSTEP_RETURN_IF_ERROR(CheckNewest(version));
-      snapshot = CopyNewest();
-      if (Hosted() == nullptr) return absl::AbortedError("the epoch is over");
-    }
-    shard = view_.shard();
-    num_shards = state_->config.placement().shards();
-    tensors = TensorsOf(*state_, *snapshot, shard);
-  }
-  absl::StatusOr<ShardFile> file = WriteShard(folder, shard.value(), num_shards, tensors);
-  {
-    absl::MutexLock lock(&mutex_);
-    if (state_ != nullptr) state_->save_failed = !file.ok();
-  }
-  if (!file.ok()) return file.status();
-  SavedShard saved{std::move(file->file), file->bytes, {}};
-  for (TensorRecord& record : file->tensors) {
-    saved.tensors.push_back(
-        {std::move(record.name), record.dtype, std::move(record.shape), record.crc32c});
-  }
-  return saved;
-}
-
-absl::Status Shard::Impl::CheckNewest(GlobalStep version) const {
-  const EpochState& state = *state_;
+// OK while every variable has this version: nothing is granted, and nothing of the step at hand
+// has been taken. FAILED_PRECONDITION otherwise.
+absl::Status CheckNewest(const EpochState& state, GlobalStep version, ShardIndex shard)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
   const bool is_newest =
-      !state.asynchronous.has_value() && !state.step.terms().has_value() && !state.is_completing &&
-      !state.is_copied && state.step.IsUntouched() && state.step.shard_step() == version &&
-      std::ranges::none_of(state.variables,
-                           [](const auto& hosted) { return hosted->early.update.has_value(); });
+      !state.driver->IsBusy() && state.step.IsUntouched() && state.step.shard_step() == version &&
+      std::ranges::none_of(state.variables.entries,
+                           [](const auto& entry) { return entry->early.has_value(); });
   // Where no variable takes gradients, every version is the same.
-  const bool is_constant = state.step.IsEmpty() && view_.shard() != kScalarShard;
+  const bool is_constant = state.step.IsEmpty() && shard != kScalarShard;
   if (is_newest || is_constant) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "version ", version.value(), " is not kept with its slots, and the shard is at step ",
@@ -87,35 +53,67 @@ absl::Status Shard::Impl::CheckNewest(GlobalStep version) const {
       state.step.IsUntouched() ? "" : ", of which it has taken gradients"));
 }
 
-// Copying takes long: nothing is granted meanwhile, and the state stays.
-std::shared_ptr<const Snapshot> Shard::Impl::CopyNewest() {
-  EpochState& state = *state_;
-  state.is_copied = true;
-  ++in_flight_;
-  mutex_.Unlock();
-  const std::shared_ptr<Snapshot> copy =
-      TakeSnapshot(state, {.keep_values = true, .keep_slots = true});
-  mutex_.Lock();
-  copy->scalars = state.scalars;
-  state.is_copied = false;
-  DeferredCallbacks deferred;
-  EndFlight(&deferred);
-  mutex_.Unlock();
-  deferred.Run();
-  mutex_.Lock();
-  return copy;
-}
+}  // namespace
 
-absl::Status Shard::Impl::ReleaseSnapshot(const Command& command, GlobalStep version,
-                                          const std::optional<EvaluatedVersion>& evaluation) {
-  DeferredCallbacks deferred;
+absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version,
+                                      const std::string& folder) {
+  std::shared_ptr<const Snapshot> snapshot;
+  std::vector<NamedTensor> tensors;
+  ShardIndex shard;
+  uint32_t num_shards = 0;
+  {
+    EpochGate::Pass pass;
+    {
+      absl::MutexLock lock(&mutex_);
+      LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckCommand(command)));
+      pass = gate_.Enter();
+      shard = view_.shard();
+      EpochState& state = *pass.state();
+      state.mu.AssertHeld();
+      snapshot = state.snapshots.Find(version);
+      if (snapshot == nullptr || !snapshot->has_slots) {
+        LOCKSTEP_RETURN_IF_ERROR(CheckNewest(state, version, shard));
+        state.driver->SetCopied(true);
+        snapshot = nullptr;
+      }
+    }
+    EpochState& state = *pass.state();
+    if (snapshot == nullptr) {
+      // Nothing is granted meanwhile.
+      const auto copy = TakeSnapshot(state.variables, {.keep_values = true, .keep_slots = true});
+      copy->scalars = state.scalars;
+      snapshot = copy;
+      absl::MutexLock lock(&mutex_);
+      state.mu.AssertHeld();
+      state.driver->SetCopied(false);
+      if (gate_.state() == nullptr) return absl::AbortedError("the epoch is over");
+    }
+    num_shards = state.variables.config.placement().shards();
+    tensors = TensorsOf(state.variables, *snapshot, shard);
+  }
+  absl::StatusOr<ShardFile> file = WriteShard(folder, shard.value(), num_shards, tensors);
   {
     absl::MutexLock lock(&mutex_);
-    LOCKSTEP_RETURN_IF_ERROR(AdmitCommand(command));
-    LetGo(state_->snapshots.Release(version), &deferred);
-    if (evaluation.has_value()) state_->evaluations.Keep(*evaluation);
+    if (EpochState* const state = gate_.state()) {
+      state->mu.AssertHeld();
+      state->save_failed = !file.ok();
+    }
   }
-  deferred.Run();
+  return file;
+}
+
+absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version,
+                                    const std::optional<EvaluatedVersion>& evaluation) {
+  std::shared_ptr<const void> released;
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckCommand(command)));
+    EpochState& state = *gate_.state();
+    state.mu.AssertHeld();
+    released = state.snapshots.Release(version);
+    if (evaluation.has_value()) state.evaluations.Keep(*evaluation);
+  }
+  LetGo(options_.run_in_background, std::move(released));
   return absl::OkStatus();
 }
 

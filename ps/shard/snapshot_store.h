@@ -7,10 +7,14 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "common/base/ids.h"
+#include "common/base/limits.h"
 #include "common/tensor/tensor.h"
+#include "ps/shard/orders.h"
+#include "ps/step/step_machine.h"
 
 namespace lockstep::ps {
+
+struct EpochVariables;
 
 // All variables of a shard at one version, in the shard's order.
 struct Snapshot {
@@ -55,6 +59,39 @@ class SnapshotStore {
 
  private:
   absl::btree_map<GlobalStep, std::shared_ptr<const Snapshot>> snapshots_;
+};
+
+// Of the values just published, while no variable is closing. Slots, averages and tables are
+// copied; the scalars are left to the caller. nullptr when nothing is to be kept.
+std::shared_ptr<Snapshot> TakeSnapshot(const EpochVariables& variables, const GrantTerms& terms);
+
+// What it copies for that.
+uint64_t SnapshotBytes(const EpochVariables& variables, const GrantTerms& terms);
+
+// Whether `snapshot`, which may be null, has all that the terms keep.
+bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms);
+
+// What evaluations found, kept for the chief that comes after the one that made them.
+class Evaluations {
+ public:
+  // Takes the place of an earlier one of the same version. The oldest go beyond
+  // limits::kMaxKeptEvaluations.
+  void Keep(const EvaluatedVersion& evaluated) {
+    const auto at =
+        std::ranges::lower_bound(kept_, evaluated.version, {}, &EvaluatedVersion::version);
+    if (at != kept_.end() && at->version == evaluated.version) {
+      *at = evaluated;
+      return;
+    }
+    kept_.insert(at, evaluated);
+    if (kept_.size() > limits::kMaxKeptEvaluations) kept_.erase(kept_.begin());
+  }
+
+  // By version, ascending.
+  const std::vector<EvaluatedVersion>& kept() const { return kept_; }
+
+ private:
+  std::vector<EvaluatedVersion> kept_;
 };
 
 }  // namespace lockstep::ps

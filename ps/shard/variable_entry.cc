@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "ps/shard/memory_need.h"
 
 namespace lockstep::ps {
 namespace {

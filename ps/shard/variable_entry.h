@@ -1,4 +1,4 @@
-// A variable with what belongs to it, as the chief wants it.
+// The variables that a shard hosts in one epoch, each with what belongs to it.
 #pragma once
 
 #include <memory>
@@ -6,32 +6,42 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "common/optimizer/update_rule.h"
+#include "common/transport/lent_memory.h"
 #include "common/update/dense_update.h"
 #include "common/update/variable.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/epoch_config.h"
-#include "ps/shard/shared_table.h"
 #include "ps/shard/variable_initializer.h"
 
 namespace lockstep::ps {
 
-// What of a variable's step is made while its gradients come in. Guarded by the shard's lock,
-// except that who has claimed a range makes it without, and that once its gradients are taken the
-// update belongs to who closes it.
-struct EarlyClose {
-  std::vector<uint32_t> arrived;  // replicas whose range is whole; empty: it closes as a whole
-  std::optional<DenseUpdate> update;
+// A table between the thread that closes its variable and those that copy rows for pulls. The lock
+// is held for as long as a few megabytes take to copy, or a step to apply; beneath it no other one
+// is taken.
+struct SharedTable {
+  explicit SharedTable(std::shared_ptr<Table> of) : table(std::move(of)) {}
+
+  const std::shared_ptr<Table> table;
+  // For writing while a version is made, for reading while rows are copied.
+  mutable absl::Mutex mutex;
 };
 
 struct VariableEntry {
   Variable variable;
   const UpdateRule* rule;  // not its own
   bool is_averaged = false;
-  std::shared_ptr<SharedTable> table;  // the variable's, if it is one
-  EarlyClose early = {};
-  uint64_t extra_bytes = 0;  // as counted in EpochState::extra_bytes
+  std::shared_ptr<SharedTable> table = nullptr;  // the variable's, if it is one
+  size_t num_chunks = 0;  // that can be applied before the rest has come; 0: none can
+
+  // Guarded by the shard's lock.
+  uint64_t extra_bytes = 0;  // as ValueReader counts them
+  // With chunks applied. Those who have claimed one apply it without the lock; once the gradients
+  // are taken the update belongs to whoever took them.
+  std::optional<DenseUpdate> early = {};
 
   // nullptr without one.
   const MutableTensorView* average() const {
@@ -39,11 +49,33 @@ struct VariableEntry {
   }
 };
 
+// Constant but for the values, slots and entries, which the shard's lock guards as Variable says.
+struct EpochVariables {
+  EpochConfig config;
+  Catalog catalog;
+  std::unique_ptr<const UpdateRule> rule;
+  std::unique_ptr<const UpdateRule> averaged_rule;  // of variables with an average; may be null
+  LentMemory shared_values = {};                    // empty: they are on the heap
+  std::vector<std::unique_ptr<VariableEntry>> entries = {};  // in the catalog's order
+};
+
 // How a variable is updated.
 struct RuleOfVariable {
   const UpdateRule* rule;
   bool is_averaged = false;
 };
+
+using RuleOfEntry = absl::FunctionRef<const UpdateRule&(const CatalogEntry&)>;
+
+// Bytes of the variables' values, with the next version that is made beside them, and of their
+// slots. FAILED_PRECONDITION naming the variable: more than `available` or than can be counted.
+// Without `available` only the latter.
+absl::StatusOr<uint64_t> CheckMemoryNeed(const Catalog& catalog, RuleOfEntry rule_of,
+                                         std::optional<uint64_t> available);
+
+// With any contents. FAILED_PRECONDITION naming the variable, the bytes and `what` (such as
+// "values"): the system has no such memory.
+absl::StatusOr<Tensor> MakeTensor(const CatalogEntry& entry, absl::string_view what);
 
 // How many shared buffers its values take, where workers of this host read them.
 size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule);

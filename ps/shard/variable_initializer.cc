@@ -5,8 +5,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/model/initial_value.h"
-#include "ps/shard/memory_need.h"
 #include "ps/shard/tensor_names.h"
+#include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
 

@@ -7,7 +7,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "ps/service/convert.h"
-#include "ps/shard/push_pull.h"
 #include "tests/support/fake_ps_data.h"
 #include "tests/support/fake_service_client.h"
 

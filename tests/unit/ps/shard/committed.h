@@ -13,13 +13,13 @@ namespace lockstep::ps::test {
 // `saved`: what each shard answered that saved this version into CheckpointFolder(root, version).
 // Returns that folder.
 inline std::string Committed(const std::string& root, int64_t version, const std::string& optimizer,
-                             const std::vector<SavedShard>& saved) {
+                             const std::vector<ShardFile>& saved) {
   Manifest manifest;
   manifest.step = version;
   manifest.optimizer = optimizer;
-  for (const SavedShard& shard : saved) {
+  for (const ShardFile& shard : saved) {
     ShardFile file{shard.file, shard.bytes, {}};
-    for (const SavedTensor& tensor : shard.tensors) {
+    for (const TensorRecord& tensor : shard.tensors) {
       file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.crc32c});
     }
     manifest.shards.push_back(std::move(file));

@@ -99,6 +99,16 @@ TEST_CASE("what all replicas have brought of a variable is there before the rest
   CHECK(h.shard.Report().accepted == 2);
 }
 
+TEST_CASE("a push that only asks gives up the one before it") {
+  Harness h(LargePlan());
+  CHECK(Push(&h, Part(0, Random(1), 0, kRange)) == PushStatus::kPending);
+  CHECK(h.shard.Report().held_bytes == kBytes);
+  const auto asked = h.shard.Push(Message(IdentityOf(0), 2, 0).Ask(0).Ready());
+  REQUIRE(asked.ok());
+  CHECK(asked->statuses[0] == PushStatus::kPending);
+  CHECK(h.shard.Report().held_bytes == 0);
+}
+
 TEST_CASE("step after step closes early, and a repeated message changes nothing") {
   Harness h(LargePlan());
   Harness plain([] {

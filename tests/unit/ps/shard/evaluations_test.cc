@@ -1,7 +1,6 @@
-#include "ps/shard/evaluations.h"
-
 #include <catch2/catch.hpp>
 
+#include "ps/shard/snapshot_store.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {

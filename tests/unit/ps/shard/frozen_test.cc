@@ -93,7 +93,7 @@ TEST_CASE("a frozen variable is saved without slots, and begins with fresh ones 
   const auto saved = harness.shard.Save(kCommand, GlobalStep(1), folder);
   REQUIRE(saved.ok());
   std::vector<std::string> names;
-  for (const SavedTensor& tensor : saved->tensors) names.push_back(tensor.name);
+  for (const TensorRecord& tensor : saved->tensors) names.push_back(tensor.name);
   CHECK(names == std::vector<std::string>{"fixed", "w", "w/momentum"});
   test::Committed(root.path(), 1, "momentum", {*saved});
 

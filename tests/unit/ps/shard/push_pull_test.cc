@@ -1,7 +1,5 @@
 // A gradient that asks for the token and the values of the next step in the same call: what it is
 // told and when, and that it never keeps its worker from what the three calls alone would tell.
-#include "ps/shard/push_pull.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <optional>

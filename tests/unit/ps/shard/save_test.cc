@@ -80,7 +80,7 @@ class Cluster {
   // Saves the version on every shard and commits the checkpoint, as the chief does.
   std::string Save(const std::string& root, int64_t version) {
     const std::string folder = CheckpointFolder(root, version);
-    std::vector<SavedShard> all;
+    std::vector<ShardFile> all;
     for (auto& shard : shards_) {
       auto saved = shard->Save(kCommand, GlobalStep(version), folder);
       INFO(saved.status().ToString());

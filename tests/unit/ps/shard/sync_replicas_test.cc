@@ -187,7 +187,7 @@ TEST_CASE("testFetchVariableList") {
   const auto saved = f.shard.Save(kCommand, GlobalStep(1), folder.path());
   REQUIRE(saved.ok());
   std::vector<std::string> names;
-  for (const SavedTensor& tensor : saved->tensors) names.push_back(tensor.name);
+  for (const TensorRecord& tensor : saved->tensors) names.push_back(tensor.name);
   for (const char* name : {"w", "optimizer/beta1_power", "optimizer/beta2_power"}) {
     CHECK(std::find(names.begin(), names.end(), name) != names.end());
   }

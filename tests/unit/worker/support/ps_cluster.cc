@@ -69,7 +69,7 @@ std::string PsCluster::Save(const std::string& root) {
         shard->Save(kCommand, GlobalStep(options_.end), CheckpointFolder(root, options_.end));
     MustBeOk(saved.status());
     ShardFile file{saved->file, saved->bytes, {}};
-    for (const ps::SavedTensor& tensor : saved->tensors) {
+    for (const TensorRecord& tensor : saved->tensors) {
       file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.crc32c});
     }
     manifest.shards.push_back(file);

@@ -1,6 +1,8 @@
-#include "ps/shard/take_snapshot.h"
+#include "ps/shard/snapshot_store.h"
 
 #include <utility>
+
+#include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
 namespace {
@@ -20,11 +22,11 @@ std::shared_ptr<const Tensor> CopyOfAverage(const VariableEntry& hosted) {
 
 }  // namespace
 
-std::shared_ptr<Snapshot> TakeSnapshot(const EpochState& state, const GrantTerms& terms) {
+std::shared_ptr<Snapshot> TakeSnapshot(const EpochVariables& variables, const GrantTerms& terms) {
   if (!terms.keep_values && !terms.keep_slots) return nullptr;
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->has_slots = terms.keep_slots;
-  for (const auto& hosted : state.variables) {
+  for (const auto& hosted : variables.entries) {
     snapshot->values.push_back(ValueOf(hosted->variable));
     snapshot->averages.push_back(CopyOfAverage(*hosted));
     snapshot->slots.emplace_back();
@@ -38,10 +40,10 @@ std::shared_ptr<Snapshot> TakeSnapshot(const EpochState& state, const GrantTerms
   return snapshot;
 }
 
-uint64_t SnapshotBytes(const EpochState& state, const GrantTerms& terms) {
+uint64_t SnapshotBytes(const EpochVariables& variables, const GrantTerms& terms) {
   if (!terms.keep_values && !terms.keep_slots) return 0;
   uint64_t bytes = 0;
-  for (const auto& hosted : state.variables) {
+  for (const auto& hosted : variables.entries) {
     const Variable& variable = hosted->variable;
     const size_t num_copies = (variable.table() != nullptr) + (hosted->average() != nullptr) +
                               (terms.keep_slots ? variable.slots().size() : 0);

@@ -1,0 +1,110 @@
+// The gradients that come in: whether a message is new, which of its bytes are claimed, where they
+// are held, and when a gradient, or a chunk of which all replicas have sent theirs, is whole.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
+#include "ps/ledger/push_ledger.h"
+#include "ps/shard/deferred_callbacks.h"
+#include "ps/shard/held_budget.h"
+#include "ps/shard/reassembly_buffer.h"
+#include "ps/shard/variable_entry.h"
+#include "ps/step/step_machine.h"
+
+namespace lockstep::ps {
+
+// A chunk of which every replica's gradient is whole, while the rest of the variable is not.
+struct ReadyChunk {
+  using Gradients = absl::InlinedVector<GradientSource, 4>;
+  size_t variable;
+  size_t chunk;
+  Gradients gradients;  // in the order of summation
+};
+
+// A message of a push on its way through the shard.
+struct PushContext {
+  // Bytes [offset, offset + size) of a gradient, which are the payload from `from` on.
+  struct ChunkRange {
+    uint64_t from = 0;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+  };
+  struct PendingCopy {
+    size_t piece;
+    std::shared_ptr<PartialGradient> gradient;
+    std::byte* to = nullptr;  // where offset 0 is copied to; null: the gradient is in parts
+    std::vector<ChunkRange> ranges;
+  };
+
+  const PushOrder& order;
+  PushKey key = {};
+  std::vector<size_t> variables = {};  // of the pieces
+  std::vector<PendingCopy> copies = {};
+  std::shared_ptr<const GradientParts::Payload> kept = nullptr;  // of gradients in parts
+  std::vector<ReadyChunk> ready = {};
+  DeferredCallbacks* deferred = nullptr;  // of the lock that is held
+  PushResult result = {};
+  absl::Status refused = {};  // the first piece for which there was no room
+};
+
+// Guarded by the shard's lock, except for CopyPayload.
+class GradientReceiver {
+ public:
+  // All outlive the receiver.
+  GradientReceiver(const EpochVariables* variables, const StepMachine* step, HeldBudget budget,
+                   PushCounts* counts);
+
+  // Judges each piece and claims the bytes that are wanted. `is_over`: no gradient counts any more.
+  // INVALID_ARGUMENT: a worker that does not count, or chunks that differ. The errors of the
+  // ledger. What there was no room for is in `push->refused`.
+  absl::Status Claim(bool is_over, PushContext* push);
+  // Copies what has been claimed, or keeps the message.
+  static void CopyPayload(PushContext* push);
+  // The bytes of `copy` are there. True: the gradient is whole, and the caller's.
+  bool Receive(const PushContext::PendingCopy& copy, PushContext* push);
+  PushStatus Decide(const PushKey& key, size_t variable, PushStatus status);
+  // A gradient that was never in parts counts for the step at hand: so do all its chunks.
+  void AddWhole(size_t variable, PushContext* push);
+  // One of each replica, held or still coming in, in parts.
+  ReadyChunk::Gradients GradientsOf(size_t variable) const;
+  void Release(size_t variable, Gradient gradient, DeferredCallbacks* deferred);
+  // The variable's gradients have been taken: what was on its way for that step is stale.
+  void OnTaken(const TakenVariable& taken, DeferredCallbacks* deferred);
+  // Drops what has come of the pushes for which it is true.
+  void AbandonIf(absl::FunctionRef<bool(const PushKey&)> condition, DeferredCallbacks* deferred);
+
+  uint64_t held_bytes() const { return budget_.held_bytes(); }
+  const PushLedger& ledger() const { return ledger_; }
+
+ private:
+  absl::Status CheckSameGradient(const PushContext& push) const;
+  PushStatus Judge(bool is_over, size_t variable, const PushContext& push);
+  // Claims the bytes of the piece that no other message has claimed.
+  void ClaimChunk(size_t piece, uint64_t position, PushContext* push);
+  // Finds a place for a gradient of which nothing has come yet. Null: there is none, and the piece
+  // is refused; or all of it is here, and what is to be copied of it is in the push.
+  std::shared_ptr<PartialGradient> AllocateGradient(size_t piece, uint64_t position,
+                                                    PushContext* push);
+  // The gradient where the worker wrote it; nullopt where it is to be copied.
+  std::optional<Tensor> Borrow(size_t piece, const PushContext& push) const;
+  // In a buffer or, where its messages may stay, in parts. False: no room.
+  bool FindRoom(DType type, bool may_stay, PartialGradient* gradient);
+  void AddChunk(size_t variable, size_t chunk, PushContext* push);
+  // Applied in the step at hand, before the rest.
+  bool IsApplied(size_t variable, size_t chunk) const;
+  void Abandon(const ReassemblyBuffer::Removed& removed, DeferredCallbacks* deferred);
+
+  const EpochVariables& variables_;
+  const StepMachine& step_;
+  PushLedger ledger_;
+  ReassemblyBuffer reassembly_;
+  HeldBudget budget_;
+  std::vector<std::vector<uint32_t>> arrived_;  // replicas, by chunk, of variables with chunks
+  PushCounts& counts_;
+};
+
+}  // namespace lockstep::ps

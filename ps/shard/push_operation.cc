@@ -1,0 +1,219 @@
+// What a push goes through, step by step. It takes the shard's lock for steps 3, 5 and 7.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "ps/shard/shard.h"
+#include "ps/shard/step_applier.h"
+
+namespace lockstep::ps {
+namespace {
+
+// The next version is made of this gradient, or exists without it.
+bool MayWait(const PushOrder& order, const PushResult& result) {
+  return result.shard_step > order.local_step ||
+         std::ranges::all_of(result.statuses,
+                             [](PushStatus status) { return status == PushStatus::kAccepted; });
+}
+
+void PullNext(Shard* shard, const std::optional<PullOrder>& pull, PushPullResult result,
+              Callback<PushPullResult> done) {
+  if (!pull.has_value()) return done(std::move(result));
+  shard->Pull(*pull, [result = std::move(result),
+                      done = std::move(done)](absl::StatusOr<PullResult> values) mutable {
+    if (values.ok()) result.values = *std::move(values);
+    done(std::move(result));
+  });
+}
+
+}  // namespace
+
+class PushOperation : private StepApplier {
+ public:
+  PushOperation(Shard* shard, EpochGate::Pass pass, const PushOrder& order)
+      : StepApplier(std::move(pass)), shard_(shard), push_{order} {}
+
+  absl::StatusOr<PushResult> Run();
+
+ private:
+  absl::Status Check();                        // step 2
+  absl::Status Claim(absl::Status malformed);  // step 3
+  void Accept();                               // step 5
+  void ApplyChunks();                          // steps 6 and 7 of early chunks
+  PushStatus AcceptGradient(PartialGradient* gradient) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  // Leaves the chunks that are to be applied now.
+  void ClaimChunks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu) {
+    push_.result.shard_step = state_->step.shard_step();
+    push_.result.done = state_->driver->has_stopped();
+  }
+
+  Shard* const shard_;
+  PushContext push_;
+};
+
+// 1. Enters the epoch.
+absl::StatusOr<PushResult> Shard::Push(const PushOrder& order) {
+  absl::StatusOr<EpochGate::Pass> pass = Enter(order.worker);
+  if (pass.ok()) return PushOperation(this, *std::move(pass), order).Run();
+  absl::MutexLock lock(&mutex_);
+  ++counts_.rejected;
+  return pass.status();
+}
+
+absl::StatusOr<PushResult> PushOperation::Run() {
+  LOCKSTEP_RETURN_IF_ERROR(Claim(Check()));
+  if (!push_.copies.empty()) {
+    // 4. Copies what it has claimed.
+    GradientReceiver::CopyPayload(&push_);
+    Accept();
+  }
+  if (!push_.ready.empty()) ApplyChunks();
+  if (!taken_.empty()) {
+    // 6. Applies, 7. publishes and goes on.
+    StepApplier::Run();
+    push_.result.done = has_stopped_;
+  }
+  // 8. Leaves the epoch.
+  if (!push_.refused.ok()) return push_.refused;
+  return std::move(push_.result);
+}
+
+// 2. Refuses what is malformed, by looking at the message alone.
+absl::Status PushOperation::Check() {
+  const PushOrder& order = push_.order;
+  const EpochVariables& variables = state_->variables;
+  push_.key = {order.worker.worker, order.worker.incarnation, order.push_seq};
+  if (order.push_seq == PushSeq()) {
+    return absl::InvalidArgumentError("push_seq counts from 1, got 0");
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(push_.variables, variables.catalog.ResolvePush(order));
+  if (order.ask) return absl::OkStatus();
+  return CheckContents(variables.catalog, push_.variables, order,
+                       variables.config.refuses_non_finite());
+}
+
+// 3. Judges the pieces, and claims bytes and memory. An error of admission takes precedence.
+absl::Status PushOperation::Claim(absl::Status malformed) {
+  DeferringLock lock(&state_->mu);
+  push_.deferred = lock.deferred();
+  shard_->mutex_.AssertHeld();  // it is the same
+  absl::Status status = shard_->CheckHosting(shard_->view_.CheckWorker(push_.order.worker));
+  if (status.ok()) status = std::move(malformed);
+  if (status.ok()) status = state_->receiver.Claim(state_->IsOver(), &push_);
+  if (!status.ok() || !push_.refused.ok()) ++shard_->counts_.rejected;
+  NoteProgress();
+  return status;
+}
+
+// 5. Counts gradients that are whole, and takes those of variables that can close.
+void PushOperation::Accept() {
+  DeferringLock lock(&state_->mu);
+  push_.deferred = lock.deferred();
+  for (const PushContext::PendingCopy& copy : push_.copies) {
+    if (!state_->receiver.Receive(copy, &push_)) continue;
+    push_.result.statuses[copy.piece] = AcceptGradient(copy.gradient.get());
+  }
+  ClaimChunks();
+  NoteProgress();
+}
+
+PushStatus PushOperation::AcceptGradient(PartialGradient* gradient) {
+  const size_t variable = gradient->variable;
+  const bool arrives_whole =
+      gradient->parts == nullptr && gradient->local_step == state_->step.StepOf(variable);
+  HeldGradient held{
+      gradient->key.worker,
+      gradient->key.push_seq,
+      gradient->local_step,
+      {std::move(gradient->buffer), std::move(gradient->indices), std::move(gradient->parts)}};
+  const bool is_over = state_->IsOver();
+  if (is_over || state_->step.accumulator(variable).HasCounted(held.worker)) {
+    state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
+    return is_over ? PushStatus::kStale : PushStatus::kAccepted;
+  }
+  const PushStatus status = state_->step.Apply(variable, std::move(held));
+  state_->receiver.Decide(gradient->key, variable, status);
+  // Asynchronous: others have taken the last steps while this one was coming in.
+  if (status == PushStatus::kStale) {
+    state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
+  } else if (!TryTake(variable, push_.deferred) && arrives_whole) {
+    state_->receiver.AddWhole(variable, &push_);
+  }
+  return status;
+}
+
+void PushOperation::ClaimChunks() {
+  StepMachine& step = state_->step;
+  const bool is_closed = state_->is_finished || !step.terms().has_value();
+  std::erase_if(push_.ready, [&](const ReadyChunk& ready) {
+    state_->mu.AssertHeld();
+    return is_closed || step.IsTaken(ready.variable);
+  });
+  for (size_t i = 0; i < push_.ready.size(); ++i) {
+    ReadyChunk& ready = push_.ready[i];
+    VariableEntry& entry = *state_->variables.entries[ready.variable];
+    if (!entry.early.has_value()) {
+      // All replicas have this step's token: the version before it is no longer needed,
+      // and its memory may hold the next.
+      entry.variable.DropPrevious().reset();
+      entry.early.emplace(step.shard_step(), step.terms()->learning_rate, *entry.rule,
+                          state_->scalars, &entry.variable);
+    }
+    LOCKSTEP_CHECK(entry.early->ClaimEarly(ready.chunk));
+    step.BeginEarly(ready.variable);
+    const bool is_next = i > 0 && push_.ready[i - 1].variable == ready.variable;
+    ready.gradients =
+        is_next ? push_.ready[i - 1].gradients : state_->receiver.GradientsOf(ready.variable);
+  }
+}
+
+// Here, and not on threads of the pool: what has just come is in this core's caches, and waiting
+// for those threads means waiting for all that runs on their cores.
+void PushOperation::ApplyChunks() {
+  const auto& entries = state_->variables.entries;
+  for (ReadyChunk& ready : push_.ready) {
+    entries[ready.variable]->early->MakeEarly(ready.chunk, ready.gradients);
+    for (const GradientSource& gradient : ready.gradients) {
+      if (gradient.parts != nullptr) gradient.parts->LetGo(ready.chunk);
+    }
+  }
+  DeferringLock lock(&state_->mu);
+  for (const ReadyChunk& made : push_.ready) {
+    VariableEntry& entry = *entries[made.variable];
+    entry.variable.ShowPart(entry.early->Unfinished(), entry.early->BytesOf(made.chunk));
+    state_->step.EndEarly(made.variable);
+  }
+  for (const ReadyChunk& made : push_.ready) TryTake(made.variable, lock.deferred());
+  for (const ReadyChunk& made : push_.ready) {
+    state_->reader.RetryPulls(made.variable, made.chunk, lock.deferred());
+  }
+  push_.ready.clear();
+}
+
+// The token first: later than that of the stamp, it exists only when the version does, so that
+// nothing read is kept meanwhile.
+void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<PushPullResult> done) {
+  absl::StatusOr<PushResult> pushed = shard->Push(order);
+  if (!pushed.ok()) return done(pushed.status());
+  PushPullResult result{.push = *std::move(pushed)};
+  if (order.ask || !MayWait(order, result.push)) return done(std::move(result));
+  if (next.dequeue_seq == DequeueSeq()) {
+    return PullNext(shard, next.pull, std::move(result), std::move(done));
+  }
+  shard->DequeueToken(
+      {order.worker, next.dequeue_seq},
+      [shard, stamp = order.local_step, pull = std::move(next.pull), result = std::move(result),
+       done = std::move(done)](const absl::StatusOr<Token>& token) mutable {
+        // Whoever took the place of this call in the queue may wait for the values, too.
+        if (!token.ok()) return done(std::move(result));
+        result.token = *token;
+        // FIFO has tokens of steps that are open: the next version may need what is pushed with it.
+        if (token->step <= stamp) return done(std::move(result));
+        PullNext(shard, pull, std::move(result), std::move(done));
+      });
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,217 @@
+#include "ps/shard/step_applier.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "common/update/sparse_update.h"
+#include "common/update/update_batch.h"
+
+namespace lockstep::ps {
+namespace {
+
+// With fewer parts to make, a helper would still be waiting for a core when all is made.
+constexpr size_t kPartsForHelpers = 5;
+
+// Copying so much keeps a thread for less than a millisecond.
+constexpr uint64_t kCopiedAtOnce = uint64_t{1} << 20;
+
+// Statistics up to this size travel with the closed step: the loss among them.
+constexpr int64_t kMaxStatisticElements = 16;
+
+SmallStatistic Summary(const CatalogEntry& entry, const Tensor& value, size_t count) {
+  SmallStatistic statistic{entry.id, {}, static_cast<uint32_t>(count)};
+  if (value.dtype() == DType::kFloat32) {
+    const std::span<const float> elements = value.as<float>();
+    statistic.values.assign(elements.begin(), elements.end());
+  } else {
+    for (const double element : value.as<double>()) {
+      statistic.values.push_back(static_cast<float>(element));
+    }
+  }
+  return statistic;
+}
+
+DenseUpdate BeginDense(const EpochState& state, const TakenVariable& of) {
+  VariableEntry& hosted = *state.variables.entries[of.variable];
+  std::optional<DenseUpdate> update = std::exchange(hosted.early, std::nullopt);
+  if (!update.has_value()) {
+    update.emplace(of.taken.step, of.learning_rate, *hosted.rule, state.scalars, &hosted.variable);
+  }
+  DenseUpdate::GradientSources gradients;
+  for (const HeldGradient& held : of.taken.gradients) gradients.push_back(SourceOf(held.gradient));
+  update->SetGradients(std::move(gradients), of.taken.divisor);
+  return *std::move(update);
+}
+
+NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRanges run) {
+  VariableEntry& hosted = *state.variables.entries[of.variable];
+  Variable& variable = hosted.variable;
+  absl::InlinedVector<IndexedSlicesView, 4> gradients;
+  for (const HeldGradient& held : of.taken.gradients) {
+    gradients.push_back(SlicesOf(held.gradient, variable.dtype(), variable.shape()));
+  }
+  absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
+  SparseUpdate update(of.taken.step, of.learning_rate, *hosted.rule, state.scalars, &variable);
+  return update.Make(gradients, run);
+}
+
+}  // namespace
+
+void StepApplier::TakeReady(DeferredCallbacks* deferred) {
+  state_->mu.AssertHeld();
+  for (TakenVariable& taken : state_->step.TakeReady()) OnTaken(std::move(taken), deferred);
+  PassMilestones(deferred);
+}
+
+bool StepApplier::TryTake(size_t variable, DeferredCallbacks* deferred) {
+  std::optional<TakenVariable> taken = state_->step.TryTake(variable);
+  if (!taken.has_value()) return false;
+  OnTaken(*std::move(taken), deferred);
+  return true;
+}
+
+// What was on its way for the step is lost, and the version before the newest makes room.
+void StepApplier::OnTaken(TakenVariable taken, DeferredCallbacks* deferred) {
+  state_->driver->OnTaken(taken);
+  deferred->LetGo(state_->variables.entries[taken.variable]->variable.DropPrevious());
+  state_->receiver.OnTaken(taken, deferred);
+  taken_.push_back(std::move(taken));
+}
+
+void StepApplier::Run() {
+  while (!taken_.empty() || milestone_.has_value()) {
+    std::vector<TakenVariable> taken = std::exchange(taken_, {});
+    const auto dense = std::stable_partition(taken.begin(), taken.end(), [&](const auto& one) {
+      return state_->variables.catalog[one.variable].is_sparse;
+    });
+    const auto num_sparse = static_cast<size_t>(dense - taken.begin());
+    // One after the other: the rows of each are a loop on all threads.
+    for (size_t i = 0; i < num_sparse; ++i) ApplyRows(&taken[i]);
+    ApplyDense(absl::MakeSpan(taken).subspan(num_sparse));
+    if (milestone_.has_value()) KeepVersion();
+  }
+}
+
+void StepApplier::ApplyRows(TakenVariable* taken) {
+  const auto run = [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
+    state_->host.pool->ForRanges(count, step, work);
+  };
+  NextValue next = ComputeRows(*state_, *taken, run);
+  Publish(absl::MakeSpan(taken, 1), absl::MakeSpan(&next, 1));
+}
+
+void StepApplier::ApplyDense(absl::Span<TakenVariable> taken_now) {
+  std::vector<DenseUpdate> updates;
+  updates.reserve(taken_now.size());
+  for (const TakenVariable& taken : taken_now) updates.push_back(BeginDense(*state_, taken));
+  UpdateBatch together(std::move(updates));
+  const auto make = [&](size_t part) {
+    UpdateBatch::Group whole;
+    if (!together.Make(part, &whole)) return;
+    absl::InlinedVector<NextValue, 4> next;
+    for (size_t i = whole.first; i < whole.end; ++i) next.push_back(together.update(i).Finish());
+    Publish(taken_now.subspan(whole.first, next.size()), absl::MakeSpan(next));
+  };
+  const size_t num_parts = together.num_parts();
+  const size_t at_a_time = num_parts < kPartsForHelpers ? kPartsForHelpers : 1;
+  state_->host.pool->ForRanges(num_parts, at_a_time, [&](size_t begin, size_t end) {
+    for (size_t part = begin; part < end; ++part) make(part);
+  });
+}
+
+void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next) {
+  DeferringLock lock(&state_->mu);
+  for (size_t i = 0; i < taken.size(); ++i) {
+    const size_t variable = taken[i].variable;
+    const CatalogEntry& entry = state_->variables.catalog[variable];
+    std::vector<HeldGradient>& gradients = taken[i].taken.gradients;
+    if (!entry.trainable && next[i].value->num_elements() <= kMaxStatisticElements) {
+      state_->driver->AddStatistic(Summary(entry, *next[i].value, gradients.size()));
+    }
+    state_->variables.entries[variable]->variable.Publish(std::move(next[i]));
+    state_->reader.OnPublished(variable);
+    for (HeldGradient& held : gradients) {
+      state_->receiver.Release(variable, std::move(held.gradient), lock.deferred());
+    }
+    state_->step.Published(variable);
+  }
+  // After all of them: a pull of several finds them at once.
+  for (const TakenVariable& one : taken) {
+    state_->reader.RetryPulls(one.variable, lock.deferred());
+  }
+  PassMilestones(lock.deferred());
+}
+
+void StepApplier::PassMilestones(DeferredCallbacks* deferred) {
+  while (!milestone_.has_value() && (milestone_ = state_->driver->BeginMilestone()).has_value()) {
+    if (milestone_->terms.keep_values || milestone_->terms.keep_slots) break;
+    PassMilestone(nullptr, deferred);
+  }
+  has_stopped_ = state_->driver->has_stopped();
+}
+
+void StepApplier::PassMilestone(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred) {
+  const bool closes_step = std::exchange(milestone_, std::nullopt)->closes_step;
+  state_->driver->EndMilestone();
+  if (!closes_step) {
+    if (snapshot != nullptr) snapshot->scalars = state_->scalars;
+    state_->driver->AnswerKept(snapshot, deferred);
+  } else if (state_->step.IsComplete()) {  // not withdrawn by a new chief's view
+    AdvanceStep(std::move(snapshot), deferred);
+  }
+  for (TakenVariable& taken : state_->step.TakeReady()) OnTaken(std::move(taken), deferred);
+}
+
+void StepApplier::AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred) {
+  const GrantTerms terms = *state_->step.terms();
+  const GlobalStep step = state_->step.shard_step();
+  const EpochVariables& variables = state_->variables;
+  variables.rule->AdvanceScalars(absl::MakeSpan(state_->scalars));
+  if (snapshot != nullptr) {
+    snapshot->scalars = state_->scalars;
+    state_->snapshots.Keep(step.next(), std::move(snapshot));
+  }
+  state_->step.Advance();
+  // What does not change has every version that the others have.
+  for (size_t i = 0; i < variables.entries.size(); ++i) {
+    if (!variables.catalog[i].is_frozen) continue;
+    variables.entries[i]->variable.PublishUnchanged();
+    state_->reader.RetryPulls(i, deferred);
+  }
+  state_->driver->BeginStep();
+  absl::Status committed;
+  if (terms.commit) {
+    committed = state_->tokens->Commit(step, terms.last, state_->step.shard_step(), deferred);
+  }
+  state_->driver->AnswerClosed(step, committed, deferred);
+}
+
+void StepApplier::KeepVersion() {
+  const auto& run_in_background = state_->host.options->run_in_background;
+  const bool is_long = SnapshotBytes(state_->variables, milestone_->terms) > kCopiedAtOnce;
+  if (run_in_background == nullptr || !is_long) return CopyVersion();
+  const auto rest = std::make_shared<StepApplier>(pass_.Share());
+  rest->milestone_ = std::exchange(milestone_, std::nullopt);
+  const std::function<void()> work = [rest] {
+    rest->CopyVersion();
+    rest->Run();
+    rest->pass_ = EpochGate::Pass();
+  };
+  if (!run_in_background(work)) work();
+}
+
+void StepApplier::CopyVersion() {
+  // Copying takes long; no variable closes meanwhile, because nothing is granted that could.
+  std::shared_ptr<Snapshot> snapshot = TakeSnapshot(state_->variables, milestone_->terms);
+  DeferringLock lock(&state_->mu);
+  if (milestone_->closes_step && state_->step.IsComplete() &&
+      !Satisfies(snapshot.get(), *state_->step.terms())) {
+    milestone_->terms = *state_->step.terms();  // granted again meanwhile, with more to keep
+    return;
+  }
+  PassMilestone(std::move(snapshot), lock.deferred());
+  PassMilestones(lock.deferred());
+}
+
+}  // namespace lockstep::ps

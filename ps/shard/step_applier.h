@@ -1,0 +1,58 @@
+// An operation that may close variables: takes their gradients under the shard's lock, makes the
+// next values without it, and publishes them. The one that publishes the last variable of a step
+// completes the step and takes what is ready of the next.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ps/shard/epoch_gate.h"
+#include "ps/shard/epoch_state.h"
+
+namespace lockstep::ps {
+
+// Of one thread. Inside the epoch for as long as it exists.
+class StepApplier {
+ public:
+  explicit StepApplier(EpochGate::Pass pass) : pass_(std::move(pass)), state_(pass_.state()) {}
+
+  // After a change of what is granted; the caller holds the shard's lock.
+  void TakeReady(DeferredCallbacks* deferred);
+  // Applies what has been taken, and goes on as long as there is something to do.
+  void Run() ABSL_LOCKS_EXCLUDED(state_->mu);
+
+ protected:
+  // Takes the variable's gradients where it can close now. False: it cannot.
+  bool TryTake(size_t variable, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+
+  EpochGate::Pass pass_;
+  EpochState* state_;
+  // Threads of the pool change these under the lock while this operation applies.
+  std::vector<TakenVariable> taken_;
+  bool has_stopped_ = false;  // StepDriver::has_stopped, when this operation last looked
+
+ private:
+  void OnTaken(TakenVariable taken, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void ApplyRows(TakenVariable* taken) ABSL_LOCKS_EXCLUDED(state_->mu);
+  // On any threads of the pool: each group is published as soon as it is whole.
+  void ApplyDense(absl::Span<TakenVariable> taken) ABSL_LOCKS_EXCLUDED(state_->mu);
+  void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next)
+      ABSL_LOCKS_EXCLUDED(state_->mu);
+  // Passes milestones until one copies, which Run does, or nothing is complete.
+  void PassMilestones(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void PassMilestone(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  // Here or, where it takes long, in the background.
+  void KeepVersion() ABSL_LOCKS_EXCLUDED(state_->mu);
+  void CopyVersion() ABSL_LOCKS_EXCLUDED(state_->mu);
+
+  std::optional<Milestone> milestone_;  // that copies; changes as taken_ does
+};
+
+}  // namespace lockstep::ps

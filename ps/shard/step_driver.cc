@@ -1,0 +1,115 @@
+#include "ps/shard/step_driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::ps {
+
+absl::Status StepDriver::Park(const GrantOrder& order, Callback<ClosedStep>* done,
+                              DeferredCallbacks* deferred) {
+  const EpochConfig& config = owners_.variables->config;
+  if (is_copied_) {
+    return absl::UnavailableError("the shard copies its variables for a checkpoint: try again");
+  }
+  if (config.applies_early_chunks() && order.required != config.replicas_to_aggregate()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "grant of step ", order.step.value(), ": required is ", order.required,
+        ", and each step takes one gradient of every replica: ", config.replicas_to_aggregate()));
+  }
+  if (order.commit && (owners_.tokens == nullptr || config.placement().shards() != 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("grant of step ", order.step.value(),
+                     " with commit: only where one shard has all variables, not with ",
+                     config.placement().shards()));
+  }
+  // A step that is at hand now will not be committed by one before it.
+  if (order.commit && order.step == owners_.step->shard_step() &&
+      order.step > owners_.tokens->global_step()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "grant of step ", order.step.value(), " with commit: the job is at step ",
+        owners_.tokens->global_step().value(), ". Remedy: commit the steps before it first"));
+  }
+  return ParkOrder(order, done, deferred);
+}
+
+void StepDriver::FailGrants(const absl::Status& status, DeferredCallbacks* deferred) {
+  for (ParkedGrant& grant : std::exchange(grants_, {})) {
+    deferred->Answer<ClosedStep>(std::move(grant.done), status);
+  }
+}
+
+void StepDriver::EndTerm(const absl::Status& status, DeferredCallbacks* deferred) {
+  // An asynchronous shard goes on.
+  if (!owners_.variables->config.is_asynchronous()) owners_.step->Revoke();
+  FailGrants(status, deferred);
+}
+
+void StepDriver::CancelGrant(GlobalStep step, DeferredCallbacks* deferred) {
+  const auto parked = std::ranges::find(grants_, step, &ParkedGrant::step);
+  if (parked == grants_.end()) return;
+  deferred->Answer<ClosedStep>(
+      std::move(parked->done),
+      absl::CancelledError(absl::StrCat("step ", step.value(), " was granted again")));
+  grants_.erase(parked);
+}
+
+std::optional<Milestone> StepDriver::BeginMilestone() {
+  if (is_at_milestone_) return std::nullopt;
+  std::optional<Milestone> milestone;
+  if (owners_.step->IsComplete()) {
+    milestone = {*owners_.step->terms(), true};
+  } else {
+    milestone = MilestoneOfOpenStep();
+  }
+  is_at_milestone_ = milestone.has_value();
+  return milestone;
+}
+
+void StepDriver::AnswerClosed(GlobalStep step, const absl::Status& committed,
+                              DeferredCallbacks* deferred) {
+  std::ranges::sort(statistics_, {}, &SmallStatistic::variable);
+  last_closed_ = {step, owners_.step->shard_step(), owners_.counts->accepted, owners_.counts->stale,
+                  std::exchange(statistics_, {})};
+  const auto parked = std::ranges::find(grants_, step, &ParkedGrant::step);
+  if (parked == grants_.end()) return;  // withdrawn with its term
+  if (committed.ok()) {
+    deferred->Answer<ClosedStep>(std::move(parked->done), last_closed_);
+  } else {
+    deferred->Answer<ClosedStep>(std::move(parked->done), committed);
+  }
+  grants_.erase(parked);
+}
+
+ClosedStep StepDriver::ClosedNow(GlobalStep step) const {
+  ClosedStep closed{
+      step, owners_.step->shard_step(), owners_.counts->accepted, owners_.counts->stale, {}};
+  if (step.next() == closed.shard_step) closed.statistics = last_closed_.statistics;
+  return closed;
+}
+
+absl::Status StepDriver::ParkOrder(const GrantOrder& order, Callback<ClosedStep>* done,
+                                   DeferredCallbacks* deferred) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const StepMachine::Granted granted,
+      owners_.step->Grant(order.step, {order.required, order.learning_rate, order.keep_values,
+                                       order.keep_slots, order.commit, order.last}));
+  TokenServer* const tokens = owners_.tokens;
+  if (granted == StepMachine::Granted::kOver) {
+    if (order.commit) {
+      LOCKSTEP_RETURN_IF_ERROR(
+          tokens->Commit(order.step, order.last, owners_.step->shard_step(), deferred));
+    }
+    deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
+    return absl::OkStatus();
+  }
+  // The last step has been committed, and yet there is another one: a chief that came after it.
+  if (tokens != nullptr) tokens->Answer(tokens->queue()->Reopen(tokens->global_step()), deferred);
+  CancelGrant(order.step, deferred);
+  grants_.push_back({order.step, std::move(*done)});
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,38 @@
+// The step shard's: the global step, the tokens, and the dequeues that wait for them.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "ps/shard/deferred_callbacks.h"
+#include "ps/shard/orders.h"
+#include "ps/tokens/token_queue.h"
+
+namespace lockstep::ps {
+
+// Guarded by the shard's lock.
+class TokenServer {
+ public:
+  TokenServer(std::unique_ptr<TokenPolicy> policy, GlobalStep start)
+      : queue_(std::move(policy)), global_step_(start) {}
+
+  GlobalStep global_step() const { return global_step_; }
+  // Whose answers go to Answer.
+  TokenQueue* queue() { return &queue_; }
+  void Answer(TokenQueue::Answers answers, DeferredCallbacks* deferred);
+  void Dequeue(const DequeueKey& key, std::optional<GlobalStep> newest_push, Callback<Token> done,
+               DeferredCallbacks* deferred);
+  // FAILED_PRECONDITION: the shard, which is at `shard_step`, has not closed the step, or the job
+  // is not there yet.
+  absl::Status Commit(GlobalStep step, bool last, GlobalStep shard_step,
+                      DeferredCallbacks* deferred);
+
+ private:
+  TokenQueue queue_;
+  GlobalStep global_step_;
+  DequeueCall last_dequeue_ = 0;
+  absl::flat_hash_map<DequeueCall, Callback<Token>> dequeues_;
+};
+
+}  // namespace lockstep::ps

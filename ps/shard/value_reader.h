@@ -1,0 +1,46 @@
+// What workers read: values by version, as they are made, averages and slots that are kept. A pull
+// waits until its version exists.
+#pragma once
+
+#include <memory>
+
+#include "ps/shard/parked_pulls.h"
+#include "ps/shard/snapshot_store.h"
+#include "ps/shard/variable_entry.h"
+
+namespace lockstep::ps {
+
+// Guarded by the shard's lock.
+class ValueReader {
+ public:
+  // All outlive the reader.
+  ValueReader(const EpochVariables* variables, const SnapshotStore* snapshots, Readers* readers)
+      : variables_(*variables), snapshots_(*snapshots), readers_(*readers) {}
+
+  // Answers the pull, with values or an error, or parks it; with `is_over` it parks none.
+  void Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces, bool is_over,
+            Callback<PullResult> done, DeferredCallbacks* deferred);
+  // Notes what replies keep of the variable's older versions.
+  void OnPublished(size_t variable);
+  // Answers those that wait for the newest version of the variable.
+  void RetryPulls(size_t variable, DeferredCallbacks* deferred);
+  // Answers those that wait for a chunk of the version after it.
+  void RetryPulls(size_t variable, size_t chunk, DeferredCallbacks* deferred);
+
+ private:
+  // Counts what the pull brings as not read, while it exists. RESOURCE_EXHAUSTED: too much.
+  absl::StatusOr<std::shared_ptr<const void>> PinUnread(WorkerIndex worker,
+                                                        const std::vector<ResolvedPiece>& pieces);
+  // The result, or the part for which the pull has to wait.
+  ParkedPulls::Attempt TryPull(ParkedPull* pull) const;
+  ParkedPulls::Attempt ReadVersion(ParkedPull* pull) const;
+  absl::Status Park(ParkedPull* pull, const AwaitedPart& part, bool is_over, PullTicket* ticket,
+                    DeferredCallbacks* deferred);
+
+  const EpochVariables& variables_;
+  const SnapshotStore& snapshots_;
+  Readers& readers_;
+  uint64_t extra_bytes_ = 0;  // Variable::ExtraBytes of all, when each was published last
+};
+
+}  // namespace lockstep::ps
