@@ -27,7 +27,8 @@ class AlarmTimer::Pending final : public QueueEvent {
 
   void OnEvent(bool ok) override {
     const std::unique_ptr<Pending> self(this);
-    if (ok) callback_();
+    const bool is_closing = timer_->IsClosing();
+    if (ok && !is_closing) callback_();
     callback_ = nullptr;
     absl::MutexLock lock(&timer_->mutex_);
     timer_->pending_.erase(this);
@@ -38,6 +39,12 @@ class AlarmTimer::Pending final : public QueueEvent {
   absl::AnyInvocable<void()> callback_;
   grpc::Alarm alarm_;
 };
+
+// The lock also orders what made a callback before its call, visibly to ThreadSanitizer.
+bool AlarmTimer::IsClosing() {
+  absl::MutexLock lock(&mutex_);
+  return is_closing_;
+}
 
 AlarmTimer::~AlarmTimer() {
   absl::MutexLock lock(&mutex_);

@@ -23,6 +23,8 @@ class AlarmTimer final : public Timer {
  private:
   class Pending;
 
+  bool IsClosing();
+
   EventQueue* const queue_;
   absl::Mutex mutex_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
