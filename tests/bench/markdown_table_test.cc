@@ -1,19 +1,12 @@
 #include "tests/bench/markdown_table.h"
 
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <sstream>
+#include <string>
+
+#include "common/fs/input_file.h"
 
 namespace lockstep::bench {
 namespace {
-
-std::string ReadDocument(const std::string& path) {
-  std::ifstream file(path);
-  REQUIRE(file.good());
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 TEST_CASE("a run is told as its commit, machine and load, and a line for each row") {
   const auto results = nlohmann::json::parse(R"({
@@ -46,7 +39,9 @@ TEST_CASE("a file without results is refused by name") {
 TEST_CASE("the table of docs/performance.md is that of docs/performance.json") {
   constexpr char kBegin[] = "<!-- ./lockstep bench --table=docs/performance.json -->\n";
   constexpr char kEnd[] = "<!-- end of the table -->\n";
-  const std::string document = ReadDocument("docs/performance.md");
+  const absl::StatusOr<std::string> read = ReadFile("docs/performance.md", 1 << 20);
+  REQUIRE(read.ok());
+  const std::string& document = *read;
   const size_t begin = document.find(kBegin);
   const size_t end = document.find(kEnd);
   REQUIRE(begin != std::string::npos);
