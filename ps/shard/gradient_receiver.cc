@@ -27,11 +27,6 @@ struct CopiedPayload {
   const GradientParts::Payload spans;
 };
 
-// What a gradient holds, for Release.
-Gradient TakeHeld(PartialGradient* gradient) {
-  return {std::move(gradient->buffer), std::move(gradient->indices), std::move(gradient->parts)};
-}
-
 }  // namespace
 
 GradientReceiver::GradientReceiver(const EpochVariables* variables, const StepMachine* step,
@@ -271,7 +266,7 @@ bool GradientReceiver::Receive(const PushContext::PendingCopy& copy, PushContext
     }
   }
   if (gradient.abandoned) {
-    if (gradient.writers == 0) Release(gradient.variable, TakeHeld(&gradient), push->deferred);
+    if (gradient.writers == 0) Release(gradient.variable, gradient.Take(), push->deferred);
     push->result.statuses[copy.piece] = ledger_.Find(gradient.key, gradient.variable);
     return false;
   }
@@ -347,7 +342,7 @@ void GradientReceiver::Abandon(const ReassemblyBuffer::Removed& removed,
         if (gradient->parts->IsWhole(chunk) && !is_applied) --arrived_[variable][chunk];
       }
     }
-    if (gradient->writers == 0) Release(variable, TakeHeld(gradient.get()), deferred);
+    if (gradient->writers == 0) Release(variable, gradient->Take(), deferred);
   }
 }
 

@@ -124,11 +124,8 @@ PushStatus PushOperation::AcceptGradient(PartialGradient* gradient) {
   const size_t variable = gradient->variable;
   const bool arrives_whole =
       gradient->parts == nullptr && gradient->local_step == state_->step.StepOf(variable);
-  HeldGradient held{
-      gradient->key.worker,
-      gradient->key.push_seq,
-      gradient->local_step,
-      {std::move(gradient->buffer), std::move(gradient->indices), std::move(gradient->parts)}};
+  HeldGradient held{gradient->key.worker, gradient->key.push_seq, gradient->local_step,
+                    gradient->Take()};
   const bool is_over = state_->IsOver();
   if (is_over || state_->step.accumulator(variable).HasCounted(held.worker)) {
     state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "common/tensor/tensor.h"
 #include "common/update/byte_ranges.h"
+#include "common/update/gradient.h"
 #include "common/update/gradient_parts.h"
 #include "ps/ledger/push_ledger.h"
 
@@ -39,6 +40,8 @@ struct PartialGradient {
   Links of_worker;
   Links of_variable;
 
+  // What it holds of the gradient, which is left without.
+  Gradient Take() { return {std::move(buffer), std::move(indices), std::move(parts)}; }
   DType dtype() const { return parts == nullptr ? buffer.dtype() : parts->view().dtype; }
 };
 
