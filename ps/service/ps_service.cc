@@ -179,20 +179,31 @@ void PsService::CreateVariables(const CreateVariablesRequest& request,
   Call(events_.called_by_chief);
   const absl::Status refused = shard_->Admit(request.command());
   if (!refused.ok()) return respond(refused);
+  const auto order = std::make_shared<const CreateVariablesRequest>(request);
+  DoOnDisk<CreatedVariables>([this, order] { return shard_->CreateVariables(*order); },
+                             [this, order, respond = std::move(respond)](
+                                 const absl::StatusOr<CreatedVariables>& created) mutable {
+                               if (!created.ok()) return respond(created.status());
+                               {
+                                 absl::MutexLock lock(&mutex_);
+                                 job_text_ = order->job_text();
+                                 model_text_ = order->model_text();
+                               }
+                               Call(events_.created);
+                               WarnOfMissing(created->missing_slots, order->restore_from());
+                               respond(created->reply);
+                             });
+}
+
+// A call that finds no room is answered at once, by the same callback.
+template <typename Result>
+void PsService::DoOnDisk(std::function<absl::StatusOr<Result>()> work, Callback<Result> done) {
   Call(events_.work_begins);
-  const auto told = std::make_shared<Callback<CreateVariablesReply>>(std::move(respond));
-  const bool is_queued = disk_.TryDo([this, request, told] {
-    const absl::StatusOr<CreatedVariables> created = shard_->CreateVariables(request);
+  const auto told = std::make_shared<Callback<Result>>(std::move(done));
+  const bool is_queued = disk_.TryDo([this, work = std::move(work), told] {
+    absl::StatusOr<Result> result = work();
     Call(events_.work_ends);
-    if (!created.ok()) return (*told)(created.status());
-    {
-      absl::MutexLock lock(&mutex_);
-      job_text_ = request.job_text();
-      model_text_ = request.model_text();
-    }
-    Call(events_.created);
-    WarnOfMissing(created->missing_slots, request.restore_from());
-    (*told)(created->reply);
+    (*told)(std::move(result));
   });
   if (is_queued) return;
   Call(events_.work_ends);
@@ -221,17 +232,13 @@ void PsService::Save(const SaveRequest& request, Callback<SaveReply> respond) {
   Call(events_.called_by_chief);
   const absl::Status refused = shard_->Admit(request.command());
   if (!refused.ok()) return respond(refused);
-  Call(events_.work_begins);
-  const auto told = std::make_shared<Callback<SaveReply>>(std::move(respond));
-  const bool is_queued = disk_.TryDo([this, order = request, told] {
-    const absl::StatusOr<ShardFile> saved =
-        shard_->Save(order.command(), GlobalStep(order.version()), order.folder());
-    Call(events_.work_ends);
-    (*told)(Translated<SaveReply>(saved));
-  });
-  if (is_queued) return;
-  Call(events_.work_ends);
-  (*told)(DiskIsBusy());
+  DoOnDisk<ShardFile>(
+      [this, order = request] {
+        return shard_->Save(order.command(), GlobalStep(order.version()), order.folder());
+      },
+      [respond = std::move(respond)](const absl::StatusOr<ShardFile>& saved) mutable {
+        respond(Translated<SaveReply>(saved));
+      });
 }
 
 void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,

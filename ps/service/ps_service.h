@@ -62,6 +62,11 @@ class PsService final : public rpc::Service {
   template <typename Method, typename Request, typename Reply>
   void ServeOne(Method method, const rpc::ServingQueue& queue, Handler<Request, Reply> handler);
 
+  // Lets `work` wait for the disk, on the thread for that, and tells its result. UNAVAILABLE: too
+  // many such calls wait.
+  template <typename Result>
+  void DoOnDisk(std::function<absl::StatusOr<Result>()> work, Callback<Result> done);
+
   void GetView(const GetViewRequest& request, Callback<SetViewReply> respond);
   void SetView(const SetViewRequest& request, Callback<SetViewReply> respond);
   void CreateVariables(const CreateVariablesRequest& request,
