@@ -110,7 +110,7 @@ class PushPlan {
   std::vector<Message> messages_;
   std::optional<size_t> bucket_;  // the open message
   uint64_t bucket_size_ = 0;
-  std::optional<size_t> unsent_;  // the message by reference that takes what comes until it leaves
+  std::optional<size_t> unsent_;  // by reference: new gradients join it until it is sent
   uint64_t unsent_size_ = 0;
   uint64_t unsent_index_bytes_ = 0;
   size_t first_open_ = 0;  // every message before is acknowledged

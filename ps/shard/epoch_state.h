@@ -47,7 +47,7 @@ struct EpochState {
   bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one
   bool is_finished ABSL_GUARDED_BY(mu) = false;  // the job is over
 
-  // No gradient counts any more.
+  // Gradients are no longer counted.
   bool IsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return is_finished || driver->has_stopped();
   }

@@ -58,9 +58,9 @@ class GradientReceiver {
   GradientReceiver(const EpochVariables* variables, const StepMachine* step, HeldBudget budget,
                    PushCounts* counts);
 
-  // Judges each piece and claims the bytes that are wanted. `is_over`: no gradient counts any more.
-  // INVALID_ARGUMENT: a worker that does not count, or chunks that differ. The errors of the
-  // ledger. What there was no room for is in `push->refused`.
+  // Judges each piece and claims the bytes that are wanted. `is_over`: gradients are no longer
+  // counted. INVALID_ARGUMENT: a worker that does not count, or chunks that differ. The errors of
+  // the ledger. What there was no room for is in `push->refused`.
   absl::Status Claim(bool is_over, PushContext* push);
   // Copies what has been claimed, or keeps the message.
   static void CopyPayload(PushContext* push);
@@ -74,7 +74,7 @@ class GradientReceiver {
   void Release(size_t variable, Gradient gradient, DeferredCallbacks* deferred);
   // The variable's gradients have been taken: what was on its way for that step is stale.
   void OnTaken(const TakenVariable& taken, DeferredCallbacks* deferred);
-  // Drops what has come of the pushes for which it is true.
+  // Drops the partial gradients of the pushes for which `condition` is true.
   void AbandonIf(absl::FunctionRef<bool(const PushKey&)> condition, DeferredCallbacks* deferred);
 
   uint64_t held_bytes() const { return budget_.held_bytes(); }

@@ -28,7 +28,7 @@ struct ParkedPull {
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Callback<PullResult> done;
   bool by_reference = false;
-  std::shared_ptr<const void> pin = nullptr;  // of what it brings, from now on
+  std::shared_ptr<const void> pin = nullptr;  // counts its values as not read
   size_t num_there = 0;                       // pieces, from the first on, that have been found
 };
 

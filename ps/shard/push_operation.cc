@@ -204,7 +204,7 @@ void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<Pus
       {order.worker, next.dequeue_seq},
       [shard, stamp = order.local_step, pull = std::move(next.pull), result = std::move(result),
        done = std::move(done)](const absl::StatusOr<Token>& token) mutable {
-        // Whoever took the place of this call in the queue may wait for the values, too.
+        // The call that took its place in the queue may also wait for the values.
         if (!token.ok()) return done(std::move(result));
         result.token = *token;
         // FIFO has tokens of steps that are open: the next version may need what is pushed with it.

@@ -18,7 +18,7 @@ class StepApplier {
  public:
   explicit StepApplier(EpochGate::Pass pass) : pass_(std::move(pass)), state_(pass_.state()) {}
 
-  // After a change of what is granted; the caller holds the shard's lock.
+  // To be called after a grant has come; the caller holds the shard's lock.
   void TakeReady(DeferredCallbacks* deferred);
   // Applies what has been taken, and goes on as long as there is something to do.
   void Run() ABSL_LOCKS_EXCLUDED(state_->mu);

@@ -42,7 +42,7 @@ class StepDriver {
   void FailGrants(const absl::Status& status, DeferredCallbacks* deferred);
   // Another chief commands.
   void EndTerm(const absl::Status& status, DeferredCallbacks* deferred);
-  // Nothing is granted any more.
+  // Withdraws the grant: no further step begins.
   virtual void EndEpoch() { owners_.step->Revoke(); }
 
   // A step begins.
@@ -73,7 +73,7 @@ class StepDriver {
     Callback<ClosedStep> done;
     // Of an asynchronous job.
     GrantTerms keeps = {};
-    bool now = false;   // keeps what there is, whatever its step
+    bool now = false;   // keeps the newest values, of whatever step
     bool last = false;  // and then the shard stops
   };
 

@@ -109,7 +109,7 @@ absl::StatusOr<PullResult> ReadSlot(const EpochVariables& variables,
   });
 }
 
-// Which bytes of the value a piece is about, in whatever type it travels.
+// The bytes of the value that a piece names. It may travel in a narrower type.
 ByteRange ValueBytes(const Variable& variable, const ResolvedPiece& piece) {
   const size_t widened = SizeOf(variable.dtype()) / SizeOf(piece.type);
   return {piece.offset * widened, (piece.offset + piece.size) * widened};
@@ -183,9 +183,9 @@ bool MayBeCopied(absl::Span<const ResolvedPiece> pieces) {
   return std::ranges::any_of(pieces, &ResolvedPiece::is_sparse);
 }
 
-// `result` has the whole value for each piece that names rows or is of a table: puts a copy of what
-// the piece wants in its place, so that a pull costs what it brings, and the table may change while
-// it travels. UNAVAILABLE: the rows of that version are no longer kept.
+// `result` has the whole value for each piece that names rows or is of a table. Replaces it by a
+// copy of what the piece names, so that a reply keeps no more than that, and the table may change
+// while it travels. UNAVAILABLE: the rows of that version are no longer kept.
 absl::Status CopyOut(absl::Span<const ResolvedPiece> pieces, PullResult* result) {
   int64_t total = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {

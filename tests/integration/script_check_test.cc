@@ -27,7 +27,7 @@ constexpr char kCommands[] = R"(action 'Compiling a.cc'
     b.o)
 )";
 
-TEST_CASE("a check that fails says which, of what file and why, and counts as failed") {
+TEST_CASE("a failing check names itself, its file and the reason, and counts as failed") {
   const Tree tree;
   tree.folder().Write("lists", "");
   tree.folder().Write("results", kCommands);
