@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -56,15 +57,23 @@ struct Brought {
   }
 };
 
-// Connected, and silent.
-FileDescriptor Visitor(const FdPassingServer& server) {
-  FileDescriptor visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+FileDescriptor UnconnectedVisitor() {
+  return FileDescriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+}
+
+void Connect(const FileDescriptor& visitor, const FdPassingServer& server) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, server.socket().data(), server.socket().size());
   const auto size = offsetof(sockaddr_un, sun_path) + 1 + server.socket().size();
   REQUIRE(connect(visitor.get(), reinterpret_cast<sockaddr*>(&address),
                   static_cast<socklen_t>(size)) == 0);
+}
+
+// Connected, and silent.
+FileDescriptor Visitor(const FdPassingServer& server) {
+  FileDescriptor visitor = UnconnectedVisitor();
+  Connect(visitor, server);
   return visitor;
 }
 
@@ -99,6 +108,8 @@ std::ptrdiff_t OpenDescriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
                        std::filesystem::directory_iterator());
 }
+
+int LowestFreeDescriptor() { return FileDescriptor(dup(STDIN_FILENO)).get(); }
 
 // The time of day is what a test says; the monotonic one stands still until told.
 class SetClock final : public Clock {
@@ -265,11 +276,12 @@ TEST_CASE("A peer that comes while there are no descriptors is answered when the
   Brought brought;
   const auto secret = server->Offer(SegmentWith('p'), brought.taken());
   REQUIRE(secret.ok());
+  const FileDescriptor visitor = UnconnectedVisitor();
   rlimit before = {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-  const rlimit none = {static_cast<rlim_t>(OpenDescriptors()), before.rlim_max};
-  const FileDescriptor visitor = Visitor(*server);
+  const rlimit none = {static_cast<rlim_t>(LowestFreeDescriptor()), before.rlim_max};
   REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  Connect(visitor, *server);
   REQUIRE(send(visitor.get(), &*secret, sizeof *secret, 0) == sizeof *secret);
   pollfd answer = {visitor.get(), POLLIN, 0};
   const bool is_early = poll(&answer, 1, 20) != 0;
