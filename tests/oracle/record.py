@@ -23,10 +23,15 @@ cluster      SyncReplicasOptimizer on servers: one ps, `total_num_replicas` work
              that wait for a token, "local_step" of every worker, "global_step", "variables".
 schedule     {"spec", "values": [[step, learning rate], ...]}
 ftrl         Ftrl alone, float32, with powers other than the root. "log": {indices, gradient, variable, accum, linear}
+cross_tower  ReductionToOneDevice or HierarchicalCopyAllReduce, one batch on up to 8 towers. "aggregation", "num_packs",
+             "reduce_to_device" or null, "accumulation": add or maximum. "log", one entry for each value of the batch:
+               {devices, shapes, values[, indices], destinations, result_shape, result[, result_indices]}
+             "shapes", "values" and "indices" by device, "result" and "result_indices" by destination.
 clipping     {"op", "clip", "tensors", "clipped", "norm"}; "nan", "inf" and "-inf" stand for what JSON cannot write.
 
 What an exact implementation keeps: steps, counts, who waits, indices and error codes are equal; a value differs by at
-most 1e-6 (float64: 1e-12) of the largest magnitude in its tensor; float16, and the values of kind ftrl, not at all.
+most 1e-6 (float64: 1e-12) of the largest magnitude in its tensor; float16, and the values of kinds ftrl and cross_tower,
+not at all.
 """
 import argparse
 import os
@@ -38,6 +43,7 @@ import numpy as np
 from recorder.accumulator import record_accumulator
 from recorder.clipping import record_clipping
 from recorder.cluster import record_cluster
+from recorder.cross_tower import record_cross_tower
 from recorder.ftrl import record_ftrl
 from recorder.optimizers import MAKE
 from recorder.schedules import record_schedule
@@ -64,6 +70,11 @@ def ftrl(rng):
         yield way, record_ftrl(rng, sparse)
 
 
+def cross_tower(rng):
+    for op in ("reduction_to_one_device", "hierarchical_copy"):
+        yield op, record_cross_tower(rng, op)
+
+
 # One case of a kind: some scripts with their names.
 KINDS = {
     "training": training,
@@ -72,6 +83,7 @@ KINDS = {
     "schedule": lambda rng: [("rates", record_schedule(rng))],
     "clipping": lambda rng: [("tensors", record_clipping(rng))],
     "ftrl": ftrl,
+    "cross_tower": cross_tower,
 }
 
 

@@ -35,6 +35,9 @@ Pointers TensorsOfEntry(const json& entry, const json::json_pointer& at) {
       tensors.push_back(at / "variables" / name);
     }
   }
+  if (entry.contains("result")) {
+    for (size_t i = 0; i < entry["result"].size(); ++i) tensors.push_back(at / "result" / i);
+  }
   if (entry.contains("completed")) {
     for (size_t i = 0; i < entry["completed"].size(); ++i) {
       tensors.push_back(at / "completed" / i / "values");

@@ -1,6 +1,7 @@
 // What TensorFlow answered, asked of our classes; and whether a wrong answer would be seen.
 #include <catch2/catch.hpp>
 #include <iostream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -16,8 +17,8 @@ using test::AnsweredTensors;
 using test::Change;
 using test::RecordedScripts;
 
-const std::vector<std::string> kKinds = {"accumulator", "adamw",    "clipping", "cluster",
-                                         "ftrl",        "schedule", "training"};
+const std::vector<std::string> kKinds = {"accumulator", "adamw", "clipping", "cluster",
+                                         "cross_tower", "ftrl",  "schedule", "training"};
 
 bool Differs(const Script& script) {
   const absl::StatusOr<Comparison> comparison = Replay(script);
@@ -135,6 +136,49 @@ TEST_CASE("a recorded index of a sparse gradient that is another one is found") 
     }
     return false;
   });
+  CheckFound("cross_tower", [](json* entry) {
+    if (!entry->contains("result_indices")) return false;
+    for (json& indices : (*entry)["result_indices"]) {
+      if (indices.empty()) continue;
+      indices[0] = indices[0].get<int64_t>() + 1;
+      return true;
+    }
+    return false;
+  });
+}
+
+TEST_CASE("a recorded destination or shape of a reduction that is another one is found") {
+  CheckFound("cross_tower", [](json* entry) {
+    (*entry)["destinations"].push_back(99);
+    return true;
+  });
+  CheckFound("cross_tower", [](json* entry) {
+    (*entry)["result_shape"].push_back(1);
+    return true;
+  });
+}
+
+TEST_CASE("every cross-tower op has been recorded with all that changes its way") {
+  std::map<std::string, int> scripts;
+  for (const Script& script : RecordedScripts("cross_tower")) {
+    const std::string op = script.content.at("op");
+    ++scripts[op];
+    if (script.content.at("num_packs") > 1) ++scripts[op + " in packs"];
+    if (!script.content.at("reduce_to_device").is_null()) ++scripts[op + " to a device"];
+    if (script.content.at("accumulation") == "maximum") ++scripts[op + " by maximum"];
+    for (const json& entry : script.content.at("log")) {
+      if (entry.contains("indices")) ++scripts[op + " of slices"];
+      if (entry.at("destinations") != entry.at("devices")) ++scripts[op + " to others"];
+    }
+  }
+  for (const std::string op : {"reduction_to_one_device", "hierarchical_copy"}) {
+    CHECK(scripts[op] >= 12);
+    CHECK(scripts[op + " of slices"] >= 5);
+    CHECK(scripts[op + " to others"] >= 5);
+  }
+  CHECK(scripts["hierarchical_copy in packs"] >= 5);
+  CHECK(scripts["reduction_to_one_device to a device"] >= 3);
+  CHECK(scripts["reduction_to_one_device by maximum"] >= 2);
 }
 
 }  // namespace

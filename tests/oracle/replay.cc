@@ -12,6 +12,7 @@ absl::Status ReplayKind(const Script& script, Comparison* comparison) {
   if (kind == "accumulator") return ReplayAccumulator(script.content, comparison);
   if (kind == "training") return ReplayTraining(script.content, comparison);
   if (kind == "cluster") return ReplayCluster(script.content, comparison);
+  if (kind == "cross_tower") return ReplayCrossTower(script.content, comparison);
   if (kind == "schedule") return ReplaySchedule(script.content, comparison);
   if (kind == "ftrl") return ReplayFtrl(script.content, comparison);
   if (kind == "adamw") return ReplayAdamW(script.content, comparison);

@@ -21,5 +21,7 @@ absl::Status ReplayFtrl(const nlohmann::json& script, Comparison* comparison);
 // Keras's AdamW alone, dense or sparse.
 absl::Status ReplayAdamW(const nlohmann::json& script, Comparison* comparison);
 absl::Status ReplayClipping(const nlohmann::json& script, Comparison* comparison);
+// The cross-tower ops of worker/collective, one batch: to the last bit.
+absl::Status ReplayCrossTower(const nlohmann::json& script, Comparison* comparison);
 
 }  // namespace lockstep::oracle

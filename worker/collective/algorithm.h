@@ -1,0 +1,38 @@
+// The algorithms of a reduction over many participants, by the names that TensorFlow gives them.
+// docs/collectives.md has their orders of addition, messages and bytes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep::worker {
+
+enum class Algorithm {
+  kNccl,
+  kNcclXring,
+  kNcclRechd,
+  kNcclPscpu,
+  kXring,
+  kRechd,
+  kPscpu,
+  kPsgpu,
+  kPscpuPscpu,
+  kCollective,
+  // These two have no name in an all_reduce_spec.
+  kHierarchicalCopy,
+  kReductionToOne,
+};
+
+// "nccl/xring", "hierarchical_copy", "reduction_to_one".
+absl::string_view Name(Algorithm algorithm);
+// Of an all_reduce_spec. nullopt for an unknown name and for the two that no spec names.
+std::optional<Algorithm> ParseSpecAlgorithm(absl::string_view name);
+// All that ParseSpecAlgorithm knows.
+std::vector<std::string> SpecAlgorithmNames();
+// The name promises NCCL or memory of GPUs.
+bool NeedsGpus(Algorithm algorithm);
+
+}  // namespace lockstep::worker

@@ -1,0 +1,44 @@
+#include "worker/collective/batch_plan.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "worker/collective/run_in_memory.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<BatchPlan> MakeBatchPlan(const PackingPlan& packing, ScheduleSpec spec) {
+  std::vector<Schedule> schedules;
+  for (const ReductionVector& vector : packing.vectors()) {
+    spec.length = static_cast<size_t>(vector.elements);
+    LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(spec));
+    schedules.push_back(std::move(schedule));
+    ++spec.index;
+  }
+  return BatchPlan{packing, std::move(schedules)};
+}
+
+void RunBatchInMemory(const BatchPlan& plan,
+                      absl::Span<const std::vector<MutableTensorView>> tensors, int divisor) {
+  for (size_t i = 0; i < plan.schedules.size(); ++i) {
+    const ReductionVector& vector = plan.packing.vectors()[i];
+    std::vector<Tensor> packs;
+    std::vector<MutableTensorView> views;
+    for (const std::vector<MutableTensorView>& own : tensors) {
+      if (vector.is_pack) {
+        packs.push_back(Tensor(vector.dtype, Shape({vector.elements})));
+        views.push_back(packs.back().view());
+        const std::vector<TensorView> sources(own.begin(), own.end());
+        Pack(vector, sources, views.back());
+      } else {
+        views.push_back(own[vector.segments[0].tensor]);
+      }
+    }
+    RunInMemory(plan.schedules[i], views, divisor);
+    for (size_t rank = 0; rank < packs.size(); ++rank) {
+      Unpack(vector, packs[rank].view(), tensors[rank]);
+    }
+  }
+}
+
+}  // namespace lockstep::worker

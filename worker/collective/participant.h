@@ -1,0 +1,90 @@
+// One participant of a reduction: carries out its operations of a schedule over its vector, in
+// place. It is a state machine without thread, socket or clock. Whoever drives it moves messages:
+//
+//   for (;;) {
+//     const Participant::Action action = participant.Next();
+//     if kSend:         send action.elements to action.peer as message action.message;
+//                       OnSent() when the memory need not be read any more
+//     if kReceive:      get all of action.messages; OnReceived() with their elements
+//     if kWaitForSends: wait until one more OnSent()
+//     if kDone:         break
+//   }
+//
+// A socket gives elements as they arrive, in any number of parts; its OnSent comes when the bytes
+// are copied out. Shared memory gives pointers into the peer's vector, nothing is copied, and the
+// receiver tells the sender to call OnSent. Messages that come before they are asked for are kept
+// by the driver. Bits depend on none of this.
+//
+// Several vectors are reduced at the same time by a Participant each. A message is named by
+// (reduction, from, to, number).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+#include "worker/collective/schedule.h"
+
+namespace lockstep::worker {
+
+// Used by one thread at a time. Calls allocate nothing after the constructor.
+class Participant {
+ public:
+  struct Action {
+    enum class Kind { kSend, kReceive, kWaitForSends, kDone };
+    Kind kind = Kind::kDone;
+    // kSend: where to, which message, and what: elements of the vector.
+    Term to;
+    TensorView elements;
+    // kReceive: elements [received, range.count) of these messages are missing. Every one has
+    // range.count elements.
+    absl::Span<const Term> messages;
+    ElementRange range;
+    size_t received = 0;
+  };
+
+  // `schedule` outlives this. `vector` has its length, a dtype with element math (CHECK), and is
+  // the participant's until kDone. A total is divided by `divisor`: 1 for a sum.
+  Participant(const Schedule* schedule, int rank, const MutableTensorView& vector, int divisor);
+
+  // Each send is returned once; others until OnReceived or OnSent changes them.
+  Action Next();
+  // The next `count` elements of each of the messages that Next asked for, in their order: at most
+  // those that are missing (CHECK).
+  void OnReceived(absl::Span<const void* const> elements, size_t count);
+  // The elements of a send are not read any more.
+  void OnSent(const Term& to);
+
+  // The vector has its final values. Some may still have to be sent, so that they may be read but
+  // not written.
+  bool has_result() const { return next_ == operations_.size(); }
+  // From the start again, for the next step. Next has returned kDone (CHECK).
+  void Restart(const MutableTensorView& vector, int divisor);
+
+ private:
+  struct OpenSend {
+    Term to;
+    ElementRange range;
+  };
+
+  bool IsBeingSent(const ElementRange& range) const;
+  // Terms that are messages, in their order.
+  void FindMessages(const Operation& operation);
+  void AddPart(const Operation& operation, absl::Span<const void* const> elements, size_t count);
+  void FinishOperation();
+  void* At(size_t element) const;
+
+  const Schedule* const schedule_;
+  const int rank_;
+  const absl::Span<const Operation> operations_;
+  MutableTensorView vector_;
+  int divisor_;
+  size_t next_ = 0;      // operation
+  size_t received_ = 0;  // elements of it
+  std::vector<OpenSend> open_;
+  std::vector<Term> messages_;
+  std::vector<TensorView> terms_;
+};
+
+}  // namespace lockstep::worker
