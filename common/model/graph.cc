@@ -217,7 +217,11 @@ bool ModelGraph::is_classifier() const {
 }
 
 int64_t ModelGraph::num_outputs() const {
-  return nodes_[nodes_[loss_node_].inputs[0]].output.num_elements();
+  return nodes_[nodes_[loss_node_].inputs[0]].output.dims().back();
+}
+
+int64_t ModelGraph::labels_per_example() const {
+  return nodes_[nodes_[loss_node_].inputs[0]].output.num_elements() / num_outputs();
 }
 
 }  // namespace lockstep

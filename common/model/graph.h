@@ -56,6 +56,8 @@ class ModelGraph {
   bool is_classifier() const;
   // Classes of a classifier; number of outputs of a regression.
   int64_t num_outputs() const;
+  // The time steps of a classifier of sequences; else 1.
+  int64_t labels_per_example() const;
   const Shape& input_shape() const { return nodes_[0].output; }
 
   static constexpr char kLossVariable[] = "train/loss";

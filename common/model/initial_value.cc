@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/philox.h"
+#include "common/model/orthogonal.h"
 
 namespace lockstep {
 namespace {
@@ -34,15 +36,19 @@ double UniformElement(const Philox& random, uint64_t i) {
   return 2.0 * UniformFloat(random.At(i / 4)[i % 4]) - 1.0;
 }
 
-// Standard normal, redrawn outside +-2: attempt t is Box and Muller's cosine of the first two words
-// of block i, lane t. One attempt in 22 is redrawn; the stream of one element never touches
-// another's.
+// Standard normal: Box and Muller's cosine of the first two words of block i, lane `attempt`.
+double NormalElement(const Philox& random, uint64_t i, uint64_t attempt) {
+  const Philox::Block block = random.At(i, attempt);
+  const double u = (block[0] + 1.0) * 0x1.0p-32;  // in (0, 1]: its logarithm is finite
+  const double v = block[1] * 0x1.0p-32;
+  return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+}
+
+// Standard normal, redrawn outside +-2. One attempt in 22 is redrawn; the stream of one element
+// never touches another's.
 double TruncatedNormalElement(const Philox& random, uint64_t i) {
   for (uint64_t attempt = 0;; ++attempt) {
-    const Philox::Block block = random.At(i, attempt);
-    const double u = (block[0] + 1.0) * 0x1.0p-32;  // in (0, 1]: its logarithm is finite
-    const double v = block[1] * 0x1.0p-32;
-    const double z = std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+    const double z = NormalElement(random, i, attempt);
     if (std::abs(z) <= kBound) return z;
   }
 }
@@ -72,6 +78,17 @@ void Fill(const Initializer& initializer, const Philox& random, const Shape& sha
     case Initializer::kHe: {
       const double scale = std::sqrt(2.0 / FansOf(shape).in) / kTruncatedStddev;
       return each([&](uint64_t i) { return scale * TruncatedNormalElement(random, i); });
+    }
+    case Initializer::kOrthogonal: {
+      const int64_t columns = shape.rank() == 0 ? 1 : std::max<int64_t>(shape.dims().back(), 1);
+      const std::vector<double> matrix =
+          OrthogonalMatrix(shape.num_elements() / columns, columns,
+                           [&](uint64_t i) { return NormalElement(random, i, 0); });
+      return each([&](uint64_t i) { return matrix[i]; });
+    }
+    case Initializer::kUnitForgetBias: {
+      const uint64_t quarter = shape.num_elements() / 4;
+      return each([&](uint64_t i) { return i >= quarter && i < 2 * quarter ? 1.0 : 0.0; });
     }
   }
 }

@@ -1,5 +1,5 @@
-// First values of variables. Element i of a variable depends on (seed, name, i) alone: the same on
-// every ps, whatever the number of shards.
+// First values of variables. Element i of a variable depends on (seed, name, i) alone, of an
+// orthogonal one on the shape too: the same on every ps, whatever the number of shards.
 #pragma once
 
 #include <cstdint>

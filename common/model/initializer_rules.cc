@@ -35,6 +35,18 @@ Initializer TruncatedNormal(float stddev) {
   return initializer;
 }
 
+Initializer Orthogonal() {
+  Initializer initializer;
+  initializer.mutable_orthogonal();
+  return initializer;
+}
+
+Initializer UnitForgetBias() {
+  Initializer initializer;
+  initializer.mutable_unit_forget_bias();
+  return initializer;
+}
+
 absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const Initializer& given,
                                                 const Initializer& fallback) {
   switch (given.kind_case()) {
@@ -61,6 +73,8 @@ absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const I
     case Initializer::kGlorot:
     case Initializer::kHe:
     case Initializer::kZeros:
+    case Initializer::kOrthogonal:
+    case Initializer::kUnitForgetBias:
       return given;
   }
   return given;

@@ -11,6 +11,8 @@ Initializer Zeros();
 Initializer Ones();
 Initializer Glorot();
 Initializer TruncatedNormal(float stddev);
+Initializer Orthogonal();
+Initializer UnitForgetBias();
 
 // The initializer with defaults filled in; `fallback` where none is given. INVALID_ARGUMENT naming
 // `field` for values that make no number.

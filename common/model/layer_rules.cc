@@ -1,7 +1,6 @@
 #include "common/model/layer_rules.h"
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,8 @@
 #include "common/base/status_macros.h"
 #include "common/model/custom_layers.h"
 #include "common/model/initializer_rules.h"
+#include "common/model/recurrent_rules.h"
+#include "common/model/size_rules.h"
 #include "common/model/window.h"
 
 namespace lockstep {
@@ -16,36 +17,12 @@ namespace {
 
 using google::protobuf::RepeatedField;
 
-// Of elements in one tensor. Libraries for CPUs and GPUs index with 32 bits here and there.
-constexpr int64_t kMaxElements = std::numeric_limits<int32_t>::max();
 // Beyond it float32, which examples are made of, does not count one by one.
 constexpr int64_t kMaxRows = 16777216;
 constexpr int64_t kMaxSyntheticVariables = 10000;
 constexpr int64_t kMaxReleaseMicros = 60'000'000;
 constexpr float kDefaultMomentum = 0.99f;
 constexpr float kDefaultEpsilon = 0.001f;
-
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-absl::StatusOr<Shape> SizedShape(absl::string_view what, absl::Span<const int64_t> dims) {
-  absl::StatusOr<Shape> shape = Shape::Create(dims);
-  if (!shape.ok() || shape->num_elements() > kMaxElements) {
-    return Invalid(what, " of shape [", absl::StrJoin(dims, ","), "] has more than ", kMaxElements,
-                   " elements. Remedy: make the layer or its input smaller");
-  }
-  return shape;
-}
-
-absl::Status RequireInputs(absl::Span<const Shape> inputs, size_t fewest, bool more) {
-  if (inputs.size() == fewest || (more && inputs.size() > fewest)) return absl::OkStatus();
-  return Invalid("inputs: expected ", fewest, more ? " or more" : "", ", got ", inputs.size(),
-                 ". Remedy: ",
-                 more ? "name the layers that it joins, inputs: [\"a\", \"b\"]"
-                      : "name one layer, or join several with add or concatenate first");
-}
 
 absl::Status RequireVector(const Shape& input) {
   if (input.rank() == 1) return absl::OkStatus();
@@ -64,13 +41,6 @@ absl::Status RequireImage(const Shape& input) {
                 "use dense layers for them");
   return Invalid("expected an input [height,width,channels], got ", input.ToString(),
                  ". Remedy: ", remedy);
-}
-
-absl::StatusOr<int64_t> Positive(absl::string_view field, int64_t value) {
-  if (value >= 1 && value <= kMaxElements) return value;
-  return Invalid(field, ": expected 1 to ", kMaxElements, ", got ", value, ". Remedy: ",
-                 value == 0 ? absl::StrCat("give it, such as ", field, ": 3")
-                            : absl::StrCat("correct ", field));
 }
 
 absl::Status MissingWindow(absl::string_view field) {
@@ -136,10 +106,14 @@ absl::StatusOr<std::vector<LayerVariable>> KernelAndBias(Def& def,
 }
 
 absl::StatusOr<InferredLayer> InferDense(Dense& def, const Shape& input) {
-  LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
+  if (input.rank() != 2) LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t units, Positive("units", def.units()));
-  InferredLayer inferred{Shape({units})};
-  LOCKSTEP_ASSIGN_OR_RETURN(inferred.variables, KernelAndBias(def, {input.dim(0), units}));
+  InferredLayer inferred;
+  std::vector<int64_t> dims(input.dims().begin(), input.dims().end());
+  dims.back() = units;
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.output, SizedShape("the output", dims));
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.variables,
+                            KernelAndBias(def, {input.dim(input.rank() - 1), units}));
   return inferred;
 }
 
@@ -250,21 +224,31 @@ absl::Status CheckLookup(int64_t rows, const Shape& input) {
                  ". Remedy: write one more than the largest row index in the data");
 }
 
+// Of the output of an embedding of so many rows.
+absl::StatusOr<Shape> CombinedShape(const Embedding& def, int64_t rows) {
+  switch (def.combiner()) {
+    case Embedding::SUM:
+      return Shape({def.dim()});
+    case Embedding::SEQUENCE:
+      return SizedShape("the output", {rows, def.dim()});
+    default:
+      return SizedShape("the output", {rows * def.dim()});
+  }
+}
+
 absl::StatusOr<InferredLayer> InferEmbedding(Embedding& def, const Shape& input) {
   LOCKSTEP_RETURN_IF_ERROR(CheckLookup(def.rows(), input));
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t dim, Positive("dim", def.dim()));
-  if (def.combiner() != Embedding::CONCATENATE && def.combiner() != Embedding::SUM) {
-    return Invalid("combiner: expected CONCATENATE or SUM, got ", static_cast<int>(def.combiner()),
-                   ". Remedy: use one of the two");
+  if (!Embedding::Combiner_IsValid(def.combiner())) {
+    return Invalid("combiner: expected CONCATENATE, SUM or SEQUENCE, got ",
+                   static_cast<int>(def.combiner()), ". Remedy: use one of them");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(
       *def.mutable_initializer(),
       CompleteInitializer("initializer", def.initializer(),
                           TruncatedNormal(1 / std::sqrt(static_cast<float>(dim)))));
   InferredLayer inferred;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      inferred.output,
-      SizedShape("the output", {def.combiner() == Embedding::SUM ? dim : input.dim(0) * dim}));
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.output, CombinedShape(def, input.dim(0)));
   LOCKSTEP_ASSIGN_OR_RETURN(Shape table, SizedShape("the table", {def.rows(), dim}));
   inferred.variables.push_back(
       {"table", std::move(table), def.initializer(), /*trainable=*/true, /*sparse=*/true});
@@ -297,8 +281,7 @@ absl::StatusOr<InferredLayer> InferSynthetic(Synthetic& def, const Shape& input)
 }
 
 absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
-  LOCKSTEP_RETURN_IF_ERROR(RequireVector(input));
-  if (input.dim(0) < fewest) {
+  if (input.dim(input.rank() - 1) < fewest) {
     return Invalid(
         "expected at least ", fewest, " scores, got ", input.ToString(),
         ". Remedy: one unit per class in the layer before it; for one number to predict ",
@@ -340,6 +323,8 @@ bool IsLoss(const LayerDef& layer) {
 absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape> inputs) {
   if (layer.has_add()) return InferAdd(inputs);
   if (layer.has_concatenate()) return InferConcatenate(inputs);
+  if (layer.has_lstm()) return InferLstm(*layer.mutable_lstm(), inputs);
+  if (layer.has_gru()) return InferGru(*layer.mutable_gru(), inputs);
   if (layer.has_custom()) return InferCustom(layer.custom(), inputs);
   if (layer.kind_case() != LayerDef::KIND_NOT_SET) {
     LOCKSTEP_RETURN_IF_ERROR(RequireInputs(inputs, 1, /*more=*/false));
@@ -370,11 +355,15 @@ absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape
     case LayerDef::kSynthetic:
       return InferSynthetic(*layer.mutable_synthetic(), inputs[0]);
     case LayerDef::kSoftmaxCrossEntropy:
+      if (inputs[0].rank() != 2) LOCKSTEP_RETURN_IF_ERROR(RequireVector(inputs[0]));
       return InferLoss(inputs[0], 2);
     case LayerDef::kL2Loss:
+      LOCKSTEP_RETURN_IF_ERROR(RequireVector(inputs[0]));
       return InferLoss(inputs[0], 1);
     case LayerDef::kAdd:
     case LayerDef::kConcatenate:
+    case LayerDef::kLstm:
+    case LayerDef::kGru:
     case LayerDef::kCustom:
     case LayerDef::KIND_NOT_SET:
       break;

@@ -19,7 +19,8 @@ struct ElementRange {
 
 // The sum of the terms in their order, divided by `divisor`, which is rounded to the dtype first.
 // One dtype and number of elements throughout, at least one term (CHECK). `quotient` has
-// range.count elements and may be the memory of no term.
+// range.count elements. Its memory may be that of this range of one of the first kTermsAtATime
+// terms, and of no other.
 void SumAndDivide(absl::Span<const TensorView> terms, int divisor, ElementRange range,
                   void* quotient);
 

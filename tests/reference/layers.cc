@@ -37,13 +37,16 @@ void Slide(const Array& x, const Sliding& vertical, const Sliding& horizontal, c
 }  // namespace
 
 Array Dense(const Array& x, const Array& kernel, const Array& bias) {
+  const int64_t inputs = kernel.dims[0];
   const int64_t units = kernel.dims[1];
-  Array y({x.dims[0], units});
-  for (int64_t n = 0; n < x.dims[0]; ++n) {
+  std::vector<int64_t> dims = x.dims;
+  dims.back() = units;
+  Array y(dims);
+  for (int64_t n = 0; n < x.rows(); ++n) {
     for (int64_t u = 0; u < units; ++u) {
       double sum = bias.values.empty() ? 0 : bias.values[u];
-      for (int64_t i = 0; i < x.dims[1]; ++i) {
-        sum += x.values[n * x.dims[1] + i] * kernel.values[i * units + u];
+      for (int64_t i = 0; i < inputs; ++i) {
+        sum += x.values[n * inputs + i] * kernel.values[i * units + u];
       }
       y.values[n * units + u] = sum;
     }

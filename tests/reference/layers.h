@@ -8,7 +8,7 @@
 
 namespace lockstep::reference {
 
-// x [n, in] W [in, units] + b [units]; b may be empty.
+// x [..., in] W [in, units] + b [units]; b may be empty.
 Array Dense(const Array& x, const Array& kernel, const Array& bias);
 
 // Along one dimension of an image.
@@ -51,6 +51,12 @@ Array Columns(const Array& x, int64_t first, int64_t count);  // of the last dim
 
 // Rows of `table` [rows, dim] by indices [n, k]: side by side [n, k * dim], or their sum [n, dim].
 Array Embedding(const Array& indices, const Array& table, bool sum);
+
+// Keras's LSTM and GRU (reset_after). inputs: x [n, time, in], then optionally the initial states
+// [n, units]: h and c, or h. variables: kernel, recurrent kernel, optionally bias. All steps
+// [n, time, units], or the last.
+Array Lstm(const std::vector<Array>& inputs, const std::vector<Array>& variables, bool sequences);
+Array Gru(const std::vector<Array>& inputs, const std::vector<Array>& variables, bool sequences);
 
 Array Softmax(Array scores);  // of each row
 // Means over the rows.

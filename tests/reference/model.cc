@@ -60,8 +60,18 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
       return x;
     case LayerDef::kColumns:
       return Columns(x, layer.columns().first(), layer.columns().count());
-    case LayerDef::kEmbedding:
-      return Embedding(x, variables[0], layer.embedding().combiner() == lockstep::Embedding::SUM);
+    case LayerDef::kEmbedding: {
+      const auto combiner = layer.embedding().combiner();
+      Array rows = Embedding(x, variables[0], combiner == lockstep::Embedding::SUM);
+      if (combiner == lockstep::Embedding::SEQUENCE) {
+        rows.dims = {x.dims[0], x.dims[1], layer.embedding().dim()};
+      }
+      return rows;
+    }
+    case LayerDef::kLstm:
+      return Lstm(inputs, variables, layer.lstm().return_sequences());
+    case LayerDef::kGru:
+      return Gru(inputs, variables, layer.gru().return_sequences());
     case LayerDef::kSoftmaxCrossEntropy:
     case LayerDef::kL2Loss:
     case LayerDef::kCustom:

@@ -1,5 +1,5 @@
-// Ops on gradients that have been computed: the mean over towers, clipping. Each takes any number
-// of elements.
+// Ops on gradients that have been computed: the mean over towers, moving averages, clipping. Each
+// takes any number of elements.
 #pragma once
 
 #include <span>
@@ -23,13 +23,23 @@ class GradientOp {
   virtual absl::Status Run(const Args& args, Stream* stream) = 0;
 };
 
-// output = (inputs[0] + inputs[1] + ...) / number of inputs * factor, in this order. The output may
-// be the first input.
+// output = (inputs[0] + inputs[1] + ...) * (1 / count), in this order. The output may be the first
+// input.
 struct MeanOptions {
   using Made = GradientOp;
   static constexpr absl::string_view kKind = "mean";
 
-  int factor = 1;
+  int count = 0;  // 0: of the inputs
+};
+
+// inputs[0] is the value v of a moving average, each further input v_k = momentum * v + (1 -
+// momentum) * s_k, an update of it. output = v after all updates, in this order: v = momentum * v +
+// (1 - momentum) * s_k. The output may be any of the updates.
+struct MovingAverageOptions {
+  using Made = GradientOp;
+  static constexpr absl::string_view kKind = "moving_average";
+
+  float momentum = 0;
 };
 
 enum class ClippingKind {

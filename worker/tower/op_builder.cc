@@ -15,6 +15,8 @@
 #include "worker/ops/dense.h"
 #include "worker/ops/dropout.h"
 #include "worker/ops/embedding.h"
+#include "worker/ops/gru.h"
+#include "worker/ops/lstm.h"
 #include "worker/ops/pool.h"
 #include "worker/ops/synthetic.h"
 
@@ -58,8 +60,7 @@ class Builder {
     const LayerDef& layer = node_.layer;
     switch (layer.kind_case()) {
       case LayerDef::kDense:
-        return Make(DenseOptions{options_, Input().num_elements(), layer.dense().units(),
-                                 !layer.dense().no_bias(), op_.relu});
+        return MakeDense();
       case LayerDef::kConv2D:
         return Make(Conv2DOptions{options_, ImageOf(Input()), ImageOf(node_.output),
                                   WindowOver(Input(), layer.conv2d().kernel(),
@@ -95,6 +96,10 @@ class Builder {
             options_, layer.embedding().rows(), layer.embedding().dim(), Input().num_elements(),
             layer.embedding().combiner() == Embedding::SUM ? EmbeddingCombiner::kSum
                                                            : EmbeddingCombiner::kConcatenate});
+      case LayerDef::kLstm:
+        return MakeRecurrent<LstmOptions>(layer.lstm());
+      case LayerDef::kGru:
+        return MakeRecurrent<GruOptions>(layer.gru());
       case LayerDef::kSynthetic:
         return Make(SyntheticOptions{options_, node_.name, Input().num_elements(),
                                      absl::Microseconds(layer.synthetic().release_every_us())});
@@ -117,6 +122,20 @@ class Builder {
 
   const Shape& Input(size_t index = 0) const {
     return graph_.nodes()[op_.input_nodes[index]].output;
+  }
+
+  // The steps of a sequence are rows of the batch.
+  MadeOp MakeDense() const {
+    const Dense& dense = node_.layer.dense();
+    DenseOptions options{options_, LastDim(Input()), dense.units(), !dense.no_bias(), op_.relu};
+    options.batch *= Input().num_elements() / LastDim(Input());
+    return Make(options);
+  }
+
+  template <typename Options, typename Def>
+  MadeOp MakeRecurrent(const Def& def) const {
+    return Make(Options{{options_, Input().dim(0), Input().dim(1), def.units(), !def.no_bias(),
+                         def.return_sequences(), op_.inputs.size() > 1}});
   }
 
   MadeOp MakePool(PoolKind kind, const Pool& pool) const {
@@ -169,7 +188,7 @@ absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int64_t
                                                 const OpTable& ops, OpContext* context) {
   return ops.Make(
       context, LossOptions{graph.is_classifier() ? LossKind::kSoftmaxCrossEntropy : LossKind::kL2,
-                           batch, graph.num_outputs()});
+                           batch * graph.labels_per_example(), graph.num_outputs()});
 }
 
 }  // namespace lockstep::worker

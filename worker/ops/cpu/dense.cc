@@ -1,10 +1,8 @@
-// Forward and backward by oneDNN's inner product on plain matrices: measured as fast as its blocked
-// layouts, whose kernels would have to be converted in each step.
 #include "worker/ops/dense.h"
 
 #include "worker/ops/cpu/bias_gradient.h"
 #include "worker/ops/cpu/cpu_op.h"
-#include "worker/ops/cpu/layouts.h"
+#include "worker/ops/cpu/inner_product.h"
 #include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
@@ -15,49 +13,15 @@ class DenseOp : public CpuOp {
 
  public:
   DenseOp(OneDnn* onednn, const DenseOptions& options)
-      : options_(options), bias_gradient_(options.batch, options.units) {
-    using Forward = dnnl::inner_product_forward;
-    using BackwardData = dnnl::inner_product_backward_data;
-    using BackwardWeights = dnnl::inner_product_backward_weights;
-    const Desc input = FloatDesc({options.batch, options.inputs}, Tag::nc);
-    const Desc output = FloatDesc({options.batch, options.units}, Tag::nc);
-    const Desc kernel = FloatDesc({options.units, options.inputs}, Tag::io);
-    const Desc bias = FloatDesc({options.units}, Tag::x);
-    const auto kind =
-        options.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-    const dnnl::engine& engine = onednn->engine();
-
-    const Forward::primitive_desc forward(options.bias
-                                              ? Forward::desc(kind, input, kernel, bias, output)
-                                              : Forward::desc(kind, input, kernel, output),
-                                          WithRelu(options.relu), engine);
-    forward_ = Primitive(onednn, forward,
-                         {{DNNL_ARG_SRC, input},
-                          {DNNL_ARG_WEIGHTS, kernel},
-                          {DNNL_ARG_BIAS, options.bias ? bias : Desc()},
-                          {DNNL_ARG_DST, output}});
-    if (!options.training) return;
-    if (options.variable_gradients) {
-      backward_kernel_ = Primitive(
-          onednn,
-          BackwardWeights::primitive_desc(BackwardWeights::desc(input, kernel, output),
-                                          Primitive::Attributes(), engine, forward),
-          {{DNNL_ARG_SRC, input}, {DNNL_ARG_DIFF_WEIGHTS, kernel}, {DNNL_ARG_DIFF_DST, output}});
-    }
-    if (!options.input_gradient) return;
-    backward_input_ = Primitive(
-        onednn,
-        BackwardData::primitive_desc(BackwardData::desc(input, kernel, output),
-                                     Primitive::Attributes(), engine, forward),
-        {{DNNL_ARG_DIFF_SRC, input}, {DNNL_ARG_WEIGHTS, kernel}, {DNNL_ARG_DIFF_DST, output}});
-  }
+      : options_(options),
+        product_(onednn, {options.batch, options.inputs, options.units, options.bias, options.relu,
+                          options.training, options.variable_gradients, options.input_gradient}),
+        bias_gradient_(options.batch, options.units) {}
 
   void RunForward(const ForwardArgs& args) override {
-    forward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
-    forward_.Bind(DNNL_ARG_WEIGHTS, args.variables[kKernel].data);
-    if (options_.bias) forward_.Bind(DNNL_ARG_BIAS, args.variables[kBias].data);
-    forward_.Bind(DNNL_ARG_DST, args.output.data);
-    forward_.Run();
+    product_.Forward(args.inputs[0].as<float>().data(), args.variables[kKernel].as<float>().data(),
+                     options_.bias ? args.variables[kBias].as<float>().data() : nullptr,
+                     args.output.as<float>().data());
   }
 
   void RunBackward(const BackwardArgs& args) override {
@@ -68,23 +32,17 @@ class DenseOp : public CpuOp {
                            : nullptr);
 
     if (options_.variable_gradients) {
-      backward_kernel_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
-      backward_kernel_.Bind(DNNL_ARG_DIFF_WEIGHTS, args.variable_gradients[kKernel].data);
-      backward_kernel_.Bind(DNNL_ARG_DIFF_DST, gradient);
-      backward_kernel_.Run();
+      product_.KernelGradient(args.inputs[0].as<float>().data(), gradient,
+                              args.variable_gradients[kKernel].as<float>().data());
     }
     if (!options_.input_gradient) return;
-    backward_input_.Bind(DNNL_ARG_DIFF_SRC, args.input_gradients[0].data);
-    backward_input_.Bind(DNNL_ARG_WEIGHTS, args.variables[kKernel].data);
-    backward_input_.Bind(DNNL_ARG_DIFF_DST, gradient);
-    backward_input_.Run();
+    product_.InputGradient(args.variables[kKernel].as<float>().data(), gradient,
+                           static_cast<float*>(args.input_gradients[0].data));
   }
 
  private:
   const DenseOptions options_;
-  Primitive forward_;
-  Primitive backward_kernel_;
-  Primitive backward_input_;
+  InnerProduct product_;
   BiasGradient bias_gradient_;
 };
 

@@ -10,11 +10,12 @@ namespace {
 
 class MeanOp : public CpuGradientOp {
  public:
-  explicit MeanOp(const MeanOptions& options) : factor_(options.factor) {}
+  explicit MeanOp(const MeanOptions& options) : count_(options.count) {}
 
  private:
   void RunNow(const Args& args) override {
-    const float scale = 1.0f / static_cast<float>(args.inputs.size());
+    const size_t count = count_ == 0 ? args.inputs.size() : static_cast<size_t>(count_);
+    const float scale = 1.0f / static_cast<float>(count);
     const std::span<float> to = args.outputs[0].as<float>();
     std::span<const float> sum = args.inputs[0].as<float>();
     for (size_t tower = 1; tower < args.inputs.size(); ++tower) {
@@ -22,12 +23,31 @@ class MeanOp : public CpuGradientOp {
       for (size_t i = 0; i < to.size(); ++i) to[i] = sum[i] + term[i];
       sum = to;
     }
-    for (float& element : to) element *= scale;
-    if (factor_ == 1) return;
-    for (float& element : to) element *= static_cast<float>(factor_);
+    for (size_t i = 0; i < to.size(); ++i) to[i] = sum[i] * scale;
   }
 
-  const int factor_;
+  const int count_;
+};
+
+class MovingAverageOp : public CpuGradientOp {
+ public:
+  explicit MovingAverageOp(const MovingAverageOptions& options) : momentum_(options.momentum) {}
+
+ private:
+  void RunNow(const Args& args) override {
+    const std::span<const float> old = args.inputs[0].as<float>();
+    const std::span<float> to = args.outputs[0].as<float>();
+    for (size_t i = 0; i < to.size(); ++i) {
+      const float kept = momentum_ * old[i];
+      float value = old[i];
+      for (const TensorView& update : args.inputs.subspan(1)) {
+        value = momentum_ * value + (update.as<float>()[i] - kept);
+      }
+      to[i] = value;
+    }
+  }
+
+  const float momentum_;
 };
 
 class ClippingOp : public CpuGradientOp {
@@ -56,11 +76,16 @@ std::unique_ptr<GradientOp> MakeMean(OneDnn*, const MeanOptions& options) {
   return std::make_unique<MeanOp>(options);
 }
 
+std::unique_ptr<GradientOp> MakeMovingAverage(OneDnn*, const MovingAverageOptions& options) {
+  return std::make_unique<MovingAverageOp>(options);
+}
+
 std::unique_ptr<GradientOp> MakeClipping(OneDnn*, const ClippingOptions& options) {
   return std::make_unique<ClippingOp>(options);
 }
 
 const Registration<&MakeMean> kMean;
+const Registration<&MakeMovingAverage> kMovingAverage;
 const Registration<&MakeClipping> kClipping;
 
 }  // namespace

@@ -120,10 +120,51 @@ TEST_CASE("A float64 variable holds the same draws as a float32 one") {
   }
 }
 
+TEST_CASE("The fewer of an orthogonal matrix's rows and columns are orthonormal") {
+  Initializer orthogonal;
+  orthogonal.mutable_orthogonal();
+  for (const auto& [rows, columns] : {std::pair(6, 24), {24, 6}, {7, 7}, {1, 5}, {5, 1}}) {
+    CAPTURE(rows, columns);
+    const auto values = Values(orthogonal, 3, "r", Shape({rows, columns}));
+    const int count = std::min(rows, columns);
+    const int length = std::max(rows, columns);
+    const auto at = [&](int vector, int i) {
+      return rows <= columns ? values[vector * columns + i] : values[i * columns + vector];
+    };
+    for (int a = 0; a < count; ++a) {
+      for (int b = 0; b <= a; ++b) {
+        double product = 0;
+        for (int i = 0; i < length; ++i) product += double{at(a, i)} * at(b, i);
+        CHECK(product == Approx(a == b ? 1 : 0).margin(1e-6));
+      }
+    }
+  }
+  CHECK(Values(orthogonal, 3, "r", Shape({4, 4})) != Values(orthogonal, 4, "r", Shape({4, 4})));
+}
+
+TEST_CASE("Rows of an orthogonal matrix are those of the whole, wherever they are made") {
+  Initializer orthogonal;
+  orthogonal.mutable_orthogonal();
+  const auto whole = Values(orthogonal, 3, "r", Shape({6, 8}));
+  Tensor part(DType::kFloat32, Shape({2, 8}));
+  FillInitialRows(orthogonal, 3, "r", Shape({6, 8}), 3, part.view());
+  for (int i = 0; i < 16; ++i) CHECK(std::as_const(part).as<float>()[i] == whole[24 + i]);
+}
+
+TEST_CASE("The bias of an LSTM begins with forget gates that keep") {
+  Initializer bias;
+  bias.mutable_unit_forget_bias();
+  CHECK(Values(bias, 0, "b", Shape({8})) == std::vector<float>{0, 0, 1, 1, 0, 0, 0, 0});
+}
+
 TEST_CASE("Scalars, vectors and empty shapes have fans") {
   CHECK(Values(Glorot(), 5, "s", Shape()).size() == 1);
   CHECK(Values(He(), 5, "v", Shape({8})).size() == 8);
   CHECK(Values(He(), 5, "e", Shape({0, 4})).empty());
+  Initializer orthogonal;
+  orthogonal.mutable_orthogonal();
+  CHECK(Values(orthogonal, 5, "s", Shape()).size() == 1);
+  CHECK(Values(orthogonal, 5, "e", Shape({4, 0})).empty());
 }
 
 }  // namespace

@@ -24,6 +24,70 @@ TEST_CASE("A dense layer on an image asks for a flatten layer") {
   CHECK_THAT(error, Contains("flatten first"));
 }
 
+TEST_CASE("A dense layer multiplies each step of a sequence by one kernel") {
+  const auto graph = BuildText(With("[9, 4]", "dense { units: 3 }"));
+  REQUIRE(graph.ok());
+  CHECK(graph->nodes()[1].output == Shape({9, 3}));
+  CHECK(graph->variables()[0].shape == Shape({4, 3}));
+}
+
+TEST_CASE("Recurrent layers have Keras's variables, and give the last step or all of them") {
+  const auto lstm = BuildText(With("[9, 4]", "lstm { units: 3 }"));
+  REQUIRE(lstm.ok());
+  CHECK(lstm->nodes()[1].output == Shape({3}));
+  CHECK(lstm->variables()[0].name == "x/kernel");
+  CHECK(lstm->variables()[0].shape == Shape({4, 12}));
+  CHECK(lstm->variables()[0].initializer.has_glorot());
+  CHECK(lstm->variables()[1].name == "x/recurrent_kernel");
+  CHECK(lstm->variables()[1].shape == Shape({3, 12}));
+  CHECK(lstm->variables()[1].initializer.has_orthogonal());
+  CHECK(lstm->variables()[2].name == "x/bias");
+  CHECK(lstm->variables()[2].shape == Shape({12}));
+  CHECK(lstm->variables()[2].initializer.has_unit_forget_bias());
+  const auto gru = BuildText(With("[9, 4]", "gru { units: 3 return_sequences: true }"));
+  REQUIRE(gru.ok());
+  CHECK(gru->nodes()[1].output == Shape({9, 3}));
+  CHECK(gru->variables()[0].shape == Shape({4, 9}));
+  CHECK(gru->variables()[1].shape == Shape({3, 9}));
+  CHECK(gru->variables()[2].shape == Shape({2, 9}));
+  CHECK(gru->variables()[2].initializer.has_zeros());
+  const auto bare = BuildText(
+      With("[9, 4]", "gru { units: 3 no_bias: true recurrent_initializer { glorot {} } }"));
+  REQUIRE(bare.ok());
+  CHECK(bare->variables().size() == 3);  // with the loss
+  CHECK(bare->variables()[1].initializer.has_glorot());
+}
+
+TEST_CASE("Recurrent layers refuse what is no sequence, and states of another size") {
+  CHECK_THAT(BuildError(With("[9]", "lstm { units: 3 }")),
+             Contains("layer \"x\" (lstm): expected a sequence [time,features], got an input [9]"));
+  CHECK_THAT(BuildError(With("[9, 4]", "gru {}")), Contains("units: expected 1 to"));
+  CHECK_THAT(BuildError(With("[9, 4]", "lstm { units: 2147483647 }")), Contains("more than"));
+  CHECK_THAT(BuildError(With("[9, 4]", "inputs: ['input', 'input'] lstm { units: 3 }")),
+             Contains("the initial states h and c or none, got 2 inputs"));
+  CHECK_THAT(BuildError(With("[9, 4]", "inputs: ['input', 'input'] gru { units: 3 }")),
+             Contains("expected an initial state [3], one number for each unit, got [9,4]"));
+  CHECK_THAT(
+      BuildError(With("[9, 4]", "gru { units: 3 bias_initializer { constant { value: nan } } }")),
+      Contains("bias_initializer.constant.value"));
+}
+
+TEST_CASE("A classifier of sequences has a label for each time step") {
+  const std::string loss = " layers { name: 'loss' softmax_cross_entropy {} }";
+  const auto sequences = BuildText(
+      "input_shape: 7 layers { name: 'e' embedding { rows: 5 dim: 4 combiner: SEQUENCE } }" + loss);
+  REQUIRE(sequences.ok());
+  CHECK(sequences->nodes()[1].output == Shape({7, 4}));
+  CHECK(sequences->num_outputs() == 4);
+  CHECK(sequences->labels_per_example() == 7);
+  const auto examples = BuildText(With("[9]", "dense { units: 3 }"));
+  REQUIRE(examples.ok());
+  CHECK(examples->labels_per_example() == 1);
+  CHECK_THAT(BuildError("input_shape: [7, 1]" + loss), Contains("expected at least 2 scores"));
+  CHECK_THAT(BuildError("input_shape: [7, 2] layers { name: 'loss' l2_loss {} }"),
+             Contains("expected an input of rank 1, got [7,2]"));
+}
+
 TEST_CASE("A convolution on an image without channels says how to write them") {
   CHECK_THAT(BuildError(With("[28, 28]", "conv2d { filters: 3 kernel: 3 }")),
              Contains("got [28,28]. Remedy: write the channels too, input_shape: [28,28,1]"));
@@ -148,7 +212,7 @@ TEST_CASE("A table that cannot be is refused with the field's name") {
   ModelDef def = ModelFromText(With("[3]", "embedding { rows: 2 dim: 2 }"));
   def.mutable_layers(0)->mutable_embedding()->set_combiner(static_cast<Embedding::Combiner>(7));
   CHECK_THAT(std::string(ModelGraph::Build(def).status().message()),
-             Contains("combiner: expected CONCATENATE or SUM, got 7"));
+             Contains("combiner: expected CONCATENATE, SUM or SEQUENCE, got 7"));
 }
 
 TEST_CASE("A synthetic layer has as many variables of one size as it says, one by default") {

@@ -129,6 +129,26 @@ TEST_CASE("a range is summed and divided as its single elements are, with every 
   CheckDType<uint16_t>(DType::kBFloat16);
 }
 
+TEST_CASE("a sum may be written over one of the first terms") {
+  std::mt19937 random(5);
+  std::vector<Tensor> tensors;
+  for (int k = 0; k < 6; ++k) tensors.push_back(RandomTensor(DType::kFloat32, 100, &random));
+  for (size_t written = 0; written < 4; ++written) {
+    for (const VectorTarget target : SupportedVectorTargets()) {
+      const TargetLimit limit(target);
+      CAPTURE(written, Name(target));
+      Tensor sum = tensors[written].Clone();
+      std::vector<TensorView> terms;
+      for (const Tensor& tensor : tensors) terms.push_back(tensor.view());
+      std::vector<float> expected(90);
+      SumAndDivide(terms, 3, {7, 90}, expected.data());
+      terms[written] = sum.view();
+      SumAndDivide(terms, 3, {7, 90}, sum.as<float>().data() + 7);
+      CHECK(std::memcmp(sum.as<float>().data() + 7, expected.data(), 90 * sizeof(float)) == 0);
+    }
+  }
+}
+
 TEST_CASE("rows of any width are summed and divided with every vector target") {
   std::mt19937 random(11);
   for (const size_t width : {size_t{1}, size_t{3}, size_t{16}, size_t{67}}) {
