@@ -90,7 +90,7 @@ absl::StatusOr<Session> Open() {
   const std::string argument = absl::GetFlag(FLAGS_data);
   if (!argument.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(data, DataFromArgument(argument, session.model));
-  } else if (data.idx().test_images().empty() && data.csv().test().empty()) {
+  } else if (!HasTestSet(data)) {
     return UsageError("--data: not set, and the job names no test files. Remedy: --data=FILE");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(session.examples, TestSet::Open(data, session.model.example_spec()));
@@ -135,14 +135,14 @@ absl::Status Measure(Session& session, Json& json) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Tower::Evaluation result,
                             EvaluateRange(session.tower.get(), *session.examples,
                                           {session.model.views}, 0, session.count, kBatch));
-  const double loss = result.loss_sum / static_cast<double>(result.examples);
+  const int64_t labels = result.examples * session.model.graph.labels_per_example();
+  const double loss = result.loss_sum / static_cast<double>(labels);
   json["loss"] = loss;
   if (session.model.graph.is_classifier()) {
-    const double accuracy =
-        static_cast<double>(result.correct) / static_cast<double>(result.examples);
+    const double accuracy = static_cast<double>(result.correct) / static_cast<double>(labels);
     json["correct"] = result.correct;
     json["accuracy"] = accuracy;
-    absl::PrintF("accuracy %.4f (%d of %d)  ", accuracy, result.correct, result.examples);
+    absl::PrintF("accuracy %.4f (%d of %d)  ", accuracy, result.correct, labels);
   }
   absl::PrintF("loss %.6g  step %d  %s\n", loss, session.model.step, session.folder);
   return absl::OkStatus();

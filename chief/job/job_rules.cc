@@ -64,7 +64,7 @@ std::optional<EvaluationQueue> MakeEvaluationQueue(const JobPlan& plan) {
   const int64_t workers = static_cast<int64_t>(plan.cluster.workers.size());
   return std::make_optional<EvaluationQueue>(
       plan.examples.test, RangeSize(plan.examples.test, workers, plan.job.evaluation().batch()),
-      kLeasePatience);
+      kLeasePatience, plan.labels_per_example);
 }
 
 Milestones EvaluateAt(const JobPlan& plan) {

@@ -3,12 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 namespace lockstep::chief {
 namespace {
 
 nlohmann::json Number(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+// Of a text, whose loss is that of a character in nats.
+nlohmann::json BitsPerCharacter(const JobPlan& plan, const EvaluationTotals& totals) {
+  return plan.job.data().has_text() ? Number(totals.loss / std::numbers::ln2)
+                                    : nlohmann::json(nullptr);
 }
 
 nlohmann::json Accuracy(const JobPlan& plan, const EvaluationTotals& totals) {
@@ -26,10 +33,12 @@ std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {
   nlohmann::json summary;
   summary["test_accuracy"] = nullptr;
   summary["test_loss"] = nullptr;
+  summary["test_bits_per_character"] = nullptr;
   summary["test_averages"] = plan.job.evaluation().use_averages();
   if (!record.evaluations.empty()) {
     summary["test_accuracy"] = Accuracy(plan, record.evaluations.back());
     summary["test_loss"] = Number(record.evaluations.back().loss);
+    summary["test_bits_per_character"] = BitsPerCharacter(plan, record.evaluations.back());
   }
   const int64_t steps = record.global_step.value() - record.start.value();
   const double seconds = absl::ToDoubleSeconds(record.last_commit - record.began);

@@ -16,9 +16,12 @@ constexpr int64_t kMaxRange = 2048;
 }  // namespace
 
 Evaluation::Evaluation(GlobalStep version, int64_t examples, int64_t range, uint64_t first_lease,
-                       absl::Duration patience)
-    : version_(version), first_lease_(first_lease), next_lease_(first_lease) {
-  LOCKSTEP_CHECK(examples > 0 && range > 0);
+                       absl::Duration patience, int64_t labels_per_example)
+    : version_(version),
+      labels_per_example_(labels_per_example),
+      first_lease_(first_lease),
+      next_lease_(first_lease) {
+  LOCKSTEP_CHECK(examples > 0 && range > 0 && labels_per_example > 0);
   for (int64_t begin = 0; begin < examples; begin += range) {
     ranges_.push_back(
         {.begin = begin, .end = std::min(begin + range, examples), .patience = patience});
@@ -88,7 +91,8 @@ absl::Status Evaluation::Report(const LeaseResult& result) {
   const size_t index = range_of_lease_[result.lease - first_lease_];
   Range& range = ranges_[index];
   const int64_t expected = range.end - range.begin;
-  if (result.examples != expected || result.correct < 0 || result.correct > expected) {
+  if (result.examples != expected || result.correct < 0 ||
+      result.correct > expected * labels_per_example_) {
     return absl::InvalidArgumentError(absl::StrCat(
         "evaluation lease ", result.lease, " has ", expected, " examples, the result says ",
         result.correct, " correct of ", result.examples));
@@ -112,8 +116,9 @@ EvaluationTotals Evaluation::Totals() const {
     correct += range.result->correct;
     loss_sum += range.result->loss_sum;
   }
-  totals.accuracy = static_cast<double>(correct) / static_cast<double>(totals.examples);
-  totals.loss = loss_sum / static_cast<double>(totals.examples);
+  const double labels = static_cast<double>(totals.examples * labels_per_example_);
+  totals.accuracy = static_cast<double>(correct) / labels;
+  totals.loss = loss_sum / labels;
   return totals;
 }
 

@@ -34,16 +34,17 @@ struct EvaluationTotals {
   GlobalStep version;
   int64_t examples = 0;
   double accuracy = 0;
-  double loss = 0;  // mean over the examples
+  double loss = 0;  // mean over the labels
 };
 
 class Evaluation {
  public:
-  // `examples` is positive. Ranges have `range` examples, the last one the rest. Lease ids count
-  // from `first_lease`. A range that is out for longer than `patience` is also given to a worker
-  // that has nothing else to do; its next move takes twice as long.
+  // `examples` is positive; each has `labels_per_example` labels to predict. Ranges have `range`
+  // examples, the last one the rest. Lease ids count from `first_lease`. A range that is out for
+  // longer than `patience` is also given to a worker that has nothing else to do; its next move
+  // takes twice as long.
   Evaluation(GlobalStep version, int64_t examples, int64_t range, uint64_t first_lease,
-             absl::Duration patience);
+             absl::Duration patience, int64_t labels_per_example = 1);
 
   // Hands ranges to the live workers that have none and takes them from those that are gone.
   void Assign(absl::Span<const WorkerIndex> live, absl::Duration now);
@@ -83,6 +84,7 @@ class Evaluation {
   std::optional<size_t> Pick(absl::Duration now);
 
   const GlobalStep version_;
+  const int64_t labels_per_example_;
   const uint64_t first_lease_;
   std::vector<Range> ranges_;
   absl::btree_set<size_t> free_;                    // ranges without result and holder

@@ -4,8 +4,12 @@
 
 namespace lockstep::chief {
 
-EvaluationQueue::EvaluationQueue(int64_t examples, int64_t range, absl::Duration patience)
-    : examples_(examples), range_(range), patience_(patience) {}
+EvaluationQueue::EvaluationQueue(int64_t examples, int64_t range, absl::Duration patience,
+                                 int64_t labels_per_example)
+    : examples_(examples),
+      range_(range),
+      patience_(patience),
+      labels_per_example_(labels_per_example) {}
 
 void EvaluationQueue::CountLeasesFrom(uint64_t first) {
   LOCKSTEP_CHECK(!running_.has_value());
@@ -22,7 +26,7 @@ bool EvaluationQueue::Begin(GlobalStep version, bool must) {
 }
 
 void EvaluationQueue::Start(GlobalStep version) {
-  running_.emplace(version, examples_, range_, next_lease_, patience_);
+  running_.emplace(version, examples_, range_, next_lease_, patience_, labels_per_example_);
 }
 
 void EvaluationQueue::Assign(absl::Span<const WorkerIndex> live, absl::Duration now) {

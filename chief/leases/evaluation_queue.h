@@ -12,7 +12,8 @@ namespace lockstep::chief {
 class EvaluationQueue {
  public:
   // As the arguments of Evaluation.
-  EvaluationQueue(int64_t examples, int64_t range, absl::Duration patience);
+  EvaluationQueue(int64_t examples, int64_t range, absl::Duration patience,
+                  int64_t labels_per_example = 1);
 
   // Lease ids count from here, in place of 1. Before the first evaluation (CHECK).
   void CountLeasesFrom(uint64_t first);
@@ -37,6 +38,7 @@ class EvaluationQueue {
   const int64_t examples_;
   const int64_t range_;
   const absl::Duration patience_;
+  const int64_t labels_per_example_;
   uint64_t next_lease_ = 1;
   std::optional<Evaluation> running_;
   std::deque<GlobalStep> waiting_;

@@ -6,6 +6,7 @@
 #include "chief/placement/split.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/config/rule.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep::chief {
@@ -70,20 +71,71 @@ std::vector<VariableSize> Sizes(const Placement& placement) {
   for (const VariableSpec& spec : placement.variables()) {
     const auto type = TypeOf(spec);
     LOCKSTEP_CHECK(type.ok());
-    sizes.push_back({BytesOf(type->shape, type->dtype), spec.name() == ModelGraph::kLossVariable});
+    VariableSize& size = sizes.emplace_back(VariableSize{.bytes = BytesOf(type->shape, type->dtype),
+                                                         .elements = type->shape.num_elements()});
+    if (spec.name() == ModelGraph::kLossVariable) size.shard = ShardIndex(kStepShard);
   }
   return sizes;
 }
 
+PlacementRule RuleOf(const StrategyDef::ParameterServer& strategy) {
+  switch (strategy.placement()) {
+    case StrategyDef::ParameterServer::LEAST_LOADED:
+      return PlacementRule::kLeastLoaded;
+    case StrategyDef::ParameterServer::ROUND_ROBIN:
+      return PlacementRule::kRoundRobin;
+    default:
+      return PlacementRule::kBalanced;
+  }
+}
+
+// Of a part: the variable that it is of.
+const std::string& WholeName(const VariableSpec& spec) {
+  return spec.has_part() ? spec.part().of() : spec.name();
+}
+
+// Puts the variable of one entry, with all its parts, on the ps that it names.
+absl::Status PutOn(const PlacedVariable& entry, const Placement& placement,
+                   std::vector<VariableSize>* sizes) {
+  constexpr absl::string_view kField = "strategy.parameter_server.place";
+  if (entry.ps() < 0 || entry.ps() >= placement.shards()) {
+    return Broken(kField,
+                  absl::StrCat("variable ", entry.variable(), ": expected a ps from 0 to ",
+                               placement.shards() - 1, ", got ", entry.ps()),
+                  "name a ps of the cluster spec");
+  }
+  if (entry.variable() == ModelGraph::kLossVariable) {
+    return Broken(kField, absl::StrCat(entry.variable(), " is always on ps 0"), "remove it");
+  }
+  bool is_known = false;
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    if (WholeName(placement.variables(static_cast<int>(i))) != entry.variable()) continue;
+    if ((*sizes)[i].shard.has_value()) {
+      return Broken(kField, absl::StrCat("variable ", entry.variable(), " is placed twice"),
+                    "keep one of the two");
+    }
+    (*sizes)[i].shard = ShardIndex(static_cast<uint32_t>(entry.ps()));
+    is_known = true;
+  }
+  if (is_known) return absl::OkStatus();
+  return Broken(kField, absl::StrCat("the model has no variable \"", entry.variable(), "\""),
+                "write layer/variable, such as fc/kernel");
+}
+
 }  // namespace
 
-absl::StatusOr<Placement> Place(const ModelGraph& graph, uint32_t shards, int64_t max_part_bytes) {
+absl::StatusOr<Placement> Place(const ModelGraph& graph, uint32_t shards, int64_t max_part_bytes,
+                                const StrategyDef::ParameterServer& strategy) {
   Placement placement;
   placement.set_shards(shards);
   for (const ModelVariable& variable : graph.variables()) {
     LOCKSTEP_RETURN_IF_ERROR(AddVariable(variable, max_part_bytes, &placement));
   }
-  const std::vector<ShardIndex> assigned = AssignShards(Sizes(placement), shards);
+  std::vector<VariableSize> sizes = Sizes(placement);
+  for (const PlacedVariable& entry : strategy.place()) {
+    LOCKSTEP_RETURN_IF_ERROR(PutOn(entry, placement, &sizes));
+  }
+  const std::vector<ShardIndex> assigned = AssignShards(sizes, shards, RuleOf(strategy));
   for (size_t i = 0; i < assigned.size(); ++i) {
     placement.mutable_variables(static_cast<int>(i))->set_shard(assigned[i].value());
   }

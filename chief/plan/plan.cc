@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/restorable.h"
+#include "chief/plan/check_batches.h"
 #include "chief/plan/place.h"
 #include "common/base/annotate.h"
 #include "common/base/remedy.h"
@@ -14,6 +15,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/earlier_runs.h"
 #include "common/config/job.h"
+#include "common/config/load_schedule_of.h"
 #include "common/job/checked_job.h"
 #include "common/log/log.h"
 #include "common/optimizer_proto/learning_rate.h"
@@ -29,13 +31,30 @@ std::string KindOf(const OptimizerDef& optimizer) {
   return kind == nullptr ? "none" : kind->name();
 }
 
-absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_examples) {
+// So many steps take so many data epochs.
+struct StepRate {
+  int64_t steps = 0;
+  int64_t data_epochs = 0;
+};
+
+absl::StatusOr<StepRate> StepRateOf(const JobDef& job, int64_t training_examples,
+                                    int64_t num_workers) {
+  if (job.has_local_sync()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule,
+                              LoadScheduleOf(job, training_examples, num_workers));
+    return StepRate{schedule.steps_per_data_epoch(), 1};
+  }
+  // An asynchronous step is of one tower.
+  return StepRate{training_examples,
+                  job.sync().has_asynchronous() ? job.batch_per_tower() : job.global_batch()};
+}
+
+absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_examples,
+                                      int64_t num_workers) {
   if (job.max_steps() > 0) return GlobalStep(job.max_steps());
-  // An asynchronous step is of one worker.
-  const int64_t batch =
-      job.sync().has_asynchronous() ? job.towers() * job.batch_per_tower() : job.global_batch();
-  const double steps = std::ceil(job.data_epochs() * static_cast<double>(training_examples) /
-                                 static_cast<double>(batch));
+  LOCKSTEP_ASSIGN_OR_RETURN(const StepRate rate, StepRateOf(job, training_examples, num_workers));
+  const double steps = std::ceil(job.data_epochs() * static_cast<double>(rate.steps) /
+                                 static_cast<double>(rate.data_epochs));
   if (steps >= 1 && steps <= kMostSteps) return GlobalStep(static_cast<int64_t>(steps));
   return absl::InvalidArgumentError(absl::StrCat("data_epochs: ", job.data_epochs(),
                                                  " passes over the data are more than ", kMostSteps,
@@ -121,7 +140,7 @@ bool JobPlan::every_replica_counts() const {
 }
 
 int64_t JobPlan::examples_per_step() const {
-  return required() * job.towers() * job.batch_per_tower();
+  return asynchronous() ? job.batch_per_tower() : required() * job.towers() * job.batch_per_tower();
 }
 
 absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec& cluster,
@@ -134,20 +153,26 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
                .job = std::move(checked.job),
                .model = std::move(checked.model),
                .examples = checked.examples};
-  auto placement =
-      Place(checked.graph, static_cast<uint32_t>(cluster.ps.size()), plan.job.max_part_bytes());
+  auto placement = Place(checked.graph, static_cast<uint32_t>(cluster.ps.size()),
+                         plan.job.max_part_bytes(), plan.job.strategy().parameter_server());
   if (!placement.ok()) return Annotate(placement.status(), job_file);
   plan.placement = *std::move(placement);
   plan.balance = BalanceOf(plan.placement);
   plan.loss_variable = plan.placement.variables().rbegin()->id();
   plan.is_classifier = checked.graph.is_classifier();
+  plan.labels_per_example = checked.graph.labels_per_example();
   plan.optimizer = KindOf(plan.job.optimizer());
   plan.learning_rate = [schedule = ToSchedule(plan.job.optimizer().learning_rate())](
                            GlobalStep step) { return LearningRateAt(schedule, step); };
 
-  const absl::StatusOr<GlobalStep> steps = CountSteps(plan.job, plan.examples.train);
+  const absl::StatusOr<GlobalStep> steps =
+      CountSteps(plan.job, plan.examples.train, static_cast<int64_t>(cluster.workers.size()));
   if (!steps.ok()) return Annotate(steps.status(), job_file);
   plan.max_steps = *steps;
+  LOCKSTEP_RETURN_IF_ERROR(
+      Annotate(CheckBatches(plan.job, plan.examples, static_cast<int64_t>(cluster.workers.size()),
+                            plan.max_steps),
+               job_file));
 
   LOCKSTEP_RETURN_IF_ERROR(PlanStart(start, job_file, &plan));
   LOCKSTEP_RETURN_IF_ERROR(MakeCheckpointFolder(job_file, plan.job));

@@ -27,6 +27,7 @@ struct JobPlan {
   Balance balance;
   uint32_t loss_variable = 0;  // id
   bool is_classifier = false;
+  int64_t labels_per_example = 1;
   DatasetSizes examples;
   GlobalStep max_steps;
   std::function<float(GlobalStep)> learning_rate;

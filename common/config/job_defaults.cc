@@ -6,10 +6,31 @@
 #include "common/fs/path.h"
 
 namespace lockstep {
-namespace {
 
 bool HasTestSet(const DataDef& data) {
+  if (data.has_text()) return !data.text().has_held_out() || data.text().held_out() > 0;
   return !data.idx().test_images().empty() || !data.csv().test().empty();
+}
+
+namespace {
+
+constexpr int64_t kDefaultDeviceBatch = 256;
+constexpr int64_t kDefaultLoad = 8192;
+constexpr int64_t kDefaultPasses = 8;
+
+// Not rows of job_fields.cc: those would give every job the block.
+void FillLocalSync(JobDef* job) {
+  if (job->has_local_sync()) {
+    LocalSyncDef* local_sync = job->mutable_local_sync();
+    if (local_sync->max_per_device_batch_size() == 0) {
+      local_sync->set_max_per_device_batch_size(kDefaultDeviceBatch);
+    }
+    if (local_sync->load() == 0) local_sync->set_load(kDefaultLoad);
+    if (local_sync->passes() == 0) local_sync->set_passes(kDefaultPasses);
+  }
+  if (job->batch_norm_updates() == JobDef::BATCH_NORM_UPDATES_UNSPECIFIED) {
+    job->set_batch_norm_updates(job->has_local_sync() ? JobDef::EVERY_TOWER : JobDef::MEAN);
+  }
 }
 
 }  // namespace
@@ -22,15 +43,17 @@ void MakePathsAbsolute(absl::string_view folder, JobDef* job) {
   complete(job->mutable_model());
   if (job->data().has_idx()) {
     IdxFiles* idx = job->mutable_data()->mutable_idx();
-    complete(idx->mutable_train_images());
-    complete(idx->mutable_train_labels());
+    for (std::string& path : *idx->mutable_train_images()) complete(&path);
+    for (std::string& path : *idx->mutable_train_labels()) complete(&path);
     complete(idx->mutable_test_images());
     complete(idx->mutable_test_labels());
   }
   if (job->data().has_csv()) {
-    complete(job->mutable_data()->mutable_csv()->mutable_train());
-    complete(job->mutable_data()->mutable_csv()->mutable_test());
+    CsvFile* csv = job->mutable_data()->mutable_csv();
+    for (std::string& path : *csv->mutable_train()) complete(&path);
+    complete(csv->mutable_test());
   }
+  if (job->data().has_text()) complete(job->mutable_data()->mutable_text()->mutable_path());
   if (job->has_checkpoint()) complete(job->mutable_checkpoint()->mutable_folder());
 }
 
@@ -39,6 +62,7 @@ void FillJobDefaults(const std::string& path, JobDef* job) {
     job->set_name(std::filesystem::path(NameOf(path)).stem().string());
   }
   FillJobFields(job);
+  FillLocalSync(job);
   if (!HasTestSet(job->data())) job->mutable_evaluation()->set_not_at_end(true);
 }
 

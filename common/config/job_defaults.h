@@ -11,6 +11,9 @@ namespace lockstep {
 // `folder` is absolute; paths that are empty stay empty.
 void MakePathsAbsolute(absl::string_view folder, JobDef* job);
 
+// Whether the data have examples to evaluate on.
+bool HasTestSet(const DataDef& data);
+
 // For a job that has passed CheckJob; a job without a name gets that of its file.
 void FillJobDefaults(const std::string& path, JobDef* job);
 

@@ -65,12 +65,18 @@ const JobField kJobFields[] = {
     {"local.ps", kNoDefault, Count(1, 1024)},
     {"local.workers", kNoDefault, Count(1, 1024)},
 
+    {"local_sync.max_per_device_batch_size", kNoDefault, Count(0)},
+    {"local_sync.load", kNoDefault, Count(0)},
+    {"local_sync.passes", kNoDefault, Count(0)},
+
     {"data.offset", kNoDefault, {Limit::kFinite}},
     {"data.scale", 1, {Limit::kFinite}},
     {"data.augmentation.shift", kNoDefault, Count(0)},
     {"data.shuffle_buffer", kNoDefault, Count(0)},
     {"data.num_classes", kNoDefault, Count(0)},
     {"data.prefetch", 2, Count(0, 1024)},
+    {"data.text.length", kNoDefault, Count(0)},
+    {"data.text.held_out", kNoDefault, {Limit::kFraction}},
 
     {"sync.replicas_to_aggregate", kNoDefault, Count(1)},
     {"sync.init_tokens", kNoDefault, Count(-1)},

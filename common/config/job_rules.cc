@@ -5,63 +5,42 @@
 #include <limits>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/config/job_defaults.h"
 #include "common/config/job_fields.h"
 #include "common/config/rule.h"
 
 namespace lockstep {
 namespace {
 
-absl::Status CheckPath(absl::string_view field, const std::string& path) {
-  if (path.empty()) return Broken(field, "it is missing", "give the path of the file");
-  // An escape in a text proto can put a NUL here, and the system would cut the path at it.
-  if (path.find('\0') != std::string::npos) {
-    return Broken(field, "there is a NUL in the path", "correct the path");
+absl::Status CheckLocalSync(const JobDef& job) {
+  const char* const batch = job.global_batch() != 0      ? "global_batch"
+                            : job.batch_per_tower() != 0 ? "batch_per_tower"
+                                                         : nullptr;
+  if (batch != nullptr) {
+    return Broken("local_sync", absl::StrCat("it replaces the batch, but ", batch, " is given too"),
+                  absl::StrCat("remove ", batch, ", or local_sync"));
   }
-  return absl::OkStatus();
-}
-
-absl::Status CheckIdx(const IdxFiles& idx) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckPath("data.idx.train_images", idx.train_images()));
-  LOCKSTEP_RETURN_IF_ERROR(CheckPath("data.idx.train_labels", idx.train_labels()));
-  if (idx.test_images().empty() && idx.test_labels().empty()) return absl::OkStatus();
-  LOCKSTEP_RETURN_IF_ERROR(CheckPath("data.idx.test_images", idx.test_images()));
-  return CheckPath("data.idx.test_labels", idx.test_labels());
-}
-
-absl::Status CheckCsv(const CsvFile& csv) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckPath("data.csv.train", csv.train()));
-  if (!csv.test().empty()) LOCKSTEP_RETURN_IF_ERROR(CheckPath("data.csv.test", csv.test()));
-  const std::string& column = csv.label_column();
-  if (column.empty()) {
-    return Broken("data.csv.label_column", "it is missing",
-                  "name the column in the header, or its number counted from 0");
-  }
-  const bool number = std::all_of(column.begin(), column.end(), absl::ascii_isdigit);
-  if (csv.no_header() && !number) {
-    return Broken("data.csv.label_column",
-                  absl::StrCat("a file without a header has no column \"", column, "\""),
-                  "give the column's number, counted from 0");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckData(const DataDef& data) {
-  if (data.has_idx() == data.has_csv()) {
+  if (job.sync().has_asynchronous()) {
     return Broken(
-        "data", absl::StrCat("expected one of idx and csv, got ", data.has_idx() ? "both" : "none"),
-        "name the files of one format");
+        "local_sync",
+        "all towers of a worker take a batch of its load together, and in an asynchronous "
+        "job each tower trains by itself",
+        "remove local_sync, or sync.asynchronous");
   }
-  LOCKSTEP_RETURN_IF_ERROR(data.has_idx() ? CheckIdx(data.idx()) : CheckCsv(data.csv()));
-  if (data.no_shuffle() && data.shuffle_buffer() != 0) {
-    return Broken("data.shuffle_buffer", "no_shuffle is given too", "keep one of the two");
+  if (!job.data().transform().empty() || job.data().auto_shard() != DataDef::RECORD) {
+    return Broken(job.data().transform().empty() ? "data.auto_shard" : "data.transform",
+                  "local_sync divides the stream of all examples over the workers by itself",
+                  "remove it, or local_sync");
   }
-  return absl::OkStatus();
+  if (job.data().prefetch() == 0) return absl::OkStatus();
+  return Broken("data.prefetch", "it counts batches, and local_sync prepares one load ahead",
+                "remove it, or local_sync");
 }
 
 absl::Status CheckBatch(const JobDef& job) {
+  if (job.has_local_sync()) return CheckLocalSync(job);
   if ((job.global_batch() != 0) == (job.batch_per_tower() != 0)) {
     return Broken("global_batch",
                   absl::StrCat("expected one of global_batch and batch_per_tower, got ",
@@ -94,12 +73,11 @@ absl::Status CheckEvaluation(const JobDef& job) {
     return Broken("evaluation.use_averages", "there are no averages to evaluate",
                   "give optimizer.variable_averages, or remove it");
   }
-  const bool has_test_set =
-      !job.data().idx().test_images().empty() || !job.data().csv().test().empty();
-  if (evaluation.every_steps() > 0 && !has_test_set) {
-    return Broken(
-        "evaluation.every_steps", "there is no test set to evaluate on",
-        job.data().has_idx() ? "give data.idx.test_images and test_labels" : "give data.csv.test");
+  if (evaluation.every_steps() > 0 && !HasTestSet(job.data())) {
+    return Broken("evaluation.every_steps", "there is no test set to evaluate on",
+                  job.data().has_idx()   ? "give data.idx.test_images and test_labels"
+                  : job.data().has_csv() ? "give data.csv.test"
+                                         : "give data.text.held_out");
   }
   return absl::OkStatus();
 }
@@ -125,6 +103,15 @@ absl::Status CheckTransport(const TransportDef& transport) {
 }
 
 }  // namespace
+
+absl::Status CheckPath(absl::string_view field, const std::string& path) {
+  if (path.empty()) return Broken(field, "it is missing", "give the path of the file");
+  // An escape in a text proto can put a NUL here, and the system would cut the path at it.
+  if (path.find('\0') != std::string::npos) {
+    return Broken(field, "there is a NUL in the path", "correct the path");
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckJob(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckPath("model", job.model()));

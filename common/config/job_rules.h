@@ -2,7 +2,10 @@
 // INVALID_ARGUMENT "<field path>: <problem>. Remedy: ...".
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "proto/job.pb.h"
 #include "proto/model.pb.h"
 
@@ -14,9 +17,17 @@ inline constexpr DataType kWireTypes[] = {FLOAT32, BFLOAT16, FLOAT16};
 // The job as written, before defaults.
 absl::Status CheckJob(const JobDef& job);
 
+// Whether `path` can be one.
+absl::Status CheckPath(absl::string_view field, const std::string& path);
+
 // The parts of CheckJob that have a file of their own.
+absl::Status CheckData(const DataDef& data);
+absl::Status CheckTransform(const DataDef& data);
 absl::Status CheckOptimizer(const OptimizerDef& optimizer);
 absl::Status CheckSync(const SyncDef& sync);
+
+// What only the number of workers can tell.
+absl::Status CheckFileShards(const DataDef& data, int64_t num_workers);
 
 // What only the shape of an example can tell.
 absl::Status CheckJobAgainstModel(const JobDef& job, const ModelDef& model);

@@ -4,6 +4,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/job.h"
 #include "common/config/job_rules.h"
+#include "common/config/load_schedule_of.h"
 #include "common/config/rule.h"
 
 namespace lockstep {
@@ -45,6 +46,14 @@ absl::Status FillTokens(SyncDef* sync, int64_t num_workers) {
 
 absl::Status FillBatch(JobDef* job, int64_t num_workers) {
   const int64_t towers = num_workers * std::max<int64_t>(1, job->towers());
+  if (job->has_local_sync()) {
+    // Of a full load: how many examples there are is not known yet.
+    LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule,
+                              LoadScheduleOf(*job, job->local_sync().load(), num_workers));
+    job->set_batch_per_tower(schedule.plan(0).per_device_batch_size());
+    job->set_global_batch(towers * job->batch_per_tower());
+    return absl::OkStatus();
+  }
   if (job->global_batch() == 0) {
     job->set_global_batch(towers * job->batch_per_tower());
     return absl::OkStatus();
@@ -97,6 +106,7 @@ absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("workers", num_workers, 1, 65536));
   LOCKSTEP_RETURN_IF_ERROR(FillReplicas(job->mutable_sync(), num_workers));
   LOCKSTEP_RETURN_IF_ERROR(FillTokens(job->mutable_sync(), num_workers));
+  LOCKSTEP_RETURN_IF_ERROR(CheckFileShards(job->data(), num_workers));
   return FillBatch(job, num_workers);
 }
 

@@ -39,9 +39,17 @@ absl::StatusOr<int64_t> NumClasses(int64_t num_classes, const ExampleSpec& spec)
 absl::Status CheckLabelShape(absl::string_view file, bool csv, const Shape& label,
                              const ExampleSpec& spec) {
   const int64_t outputs = spec.num_outputs;
-  const bool fits =
-      spec.classifier ? label.rank() == 0 : label.rank() <= 1 && label.num_elements() == outputs;
-  if (fits) return absl::OkStatus();
+  const int64_t wanted = spec.classifier ? spec.labels_per_example : outputs;
+  const bool vector = !spec.classifier || spec.labels_per_example > 1;
+  if (label.rank() <= (vector ? 1 : 0) && label.num_elements() == wanted) return absl::OkStatus();
+  if (csv && spec.classifier) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file,
+        ": a CSV file has one label, the label_column, and the model predicts one for each "
+        "of ",
+        wanted, " time steps. Remedy: take IDX files with ", wanted,
+        " labels for each example, or end the model's sequences with return_sequences: false."));
+  }
   if (csv) {
     return absl::InvalidArgumentError(absl::StrCat(
         file, ": a CSV file has one target, the label_column, and the model has ", outputs,
@@ -49,9 +57,10 @@ absl::Status CheckLabelShape(absl::string_view file, bool csv, const Shape& labe
         "with ",
         outputs, " targets for each example."));
   }
-  const std::string expected = spec.classifier ? "one label"
-                               : outputs == 1  ? "1 target"
-                                               : absl::StrCat(outputs, " targets");
+  const std::string expected = spec.classifier && wanted == 1 ? "one label"
+                               : spec.classifier              ? absl::StrCat(wanted, " labels")
+                               : outputs == 1                 ? "1 target"
+                                                              : absl::StrCat(outputs, " targets");
   return absl::InvalidArgumentError(absl::StrCat(
       file, ": expected ", expected, " for each example, got the shape ", label.ToString(),
       ". Remedy: name the file of labels, or give the model as many outputs as there are "

@@ -37,7 +37,8 @@ absl::Status NotARowIndex(absl::string_view file, absl::string_view place, absl:
 absl::StatusOr<int64_t> NumClasses(int64_t num_classes, const ExampleSpec& spec);
 
 // INVALID_ARGUMENT naming the file where labels of this shape are not the model's: one label for a
-// classifier, as many targets as outputs for a regression. `csv`: a column of a file with examples.
+// classifier, or one for each time step, as many targets as outputs for a regression. `csv`: a
+// column of a file with examples.
 absl::Status CheckLabelShape(absl::string_view file, bool csv, const Shape& label,
                              const ExampleSpec& spec);
 

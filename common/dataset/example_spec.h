@@ -19,6 +19,7 @@ struct ExampleSpec {
     int64_t rows = 0;
   };
   std::vector<RowIndices> row_indices;
+  int64_t labels_per_example = 1;  // of a classifier: one, or one for each time step
 };
 
 }  // namespace lockstep

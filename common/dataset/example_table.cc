@@ -1,6 +1,8 @@
 #include "common/dataset/example_table.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,7 @@
 #include "common/dataset/idx.h"
 #include "common/dataset/memory_room.h"
 #include "common/dataset/split_files.h"
+#include "common/dataset/text.h"
 
 namespace lockstep {
 namespace {
@@ -33,8 +36,8 @@ absl::Status AppendBytes(const std::string& file, absl::Span<const T> values,
   return Append(file, absl::MakeConstSpan(raw, values.size() * sizeof(T)), to);
 }
 
-absl::StatusOr<ExampleTable> ReadCsv(const SplitFiles& files) {
-  LOCKSTEP_ASSIGN_OR_RETURN(auto reader, CsvReader::Open(files.features, files.csv_format));
+absl::StatusOr<ExampleTable> ReadCsv(const DataFile& source, const CsvFormat& format) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto reader, CsvReader::Open(source.features, format));
   ExampleTable table;
   table.columns = reader.FeatureNames();
   table.features.type = ElementType::kFloat32;
@@ -44,7 +47,7 @@ absl::StatusOr<ExampleTable> ReadCsv(const SplitFiles& files) {
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool found, reader.Next());
     if (!found) break;
-    const std::string& file = files.features;
+    const std::string& file = source.features;
     LOCKSTEP_RETURN_IF_ERROR(
         AppendBytes(file, absl::MakeConstSpan(reader.features()), &table.features.bytes));
     if (reader.has_labels()) {
@@ -54,25 +57,64 @@ absl::StatusOr<ExampleTable> ReadCsv(const SplitFiles& files) {
     const int64_t line[] = {reader.line()};
     LOCKSTEP_RETURN_IF_ERROR(Append(file, absl::MakeConstSpan(line), &table.lines));
   }
-  if (table.lines.empty()) return NoExamples(files);
+  if (table.lines.empty()) return NoExamples(source);
   table.features.count = static_cast<int64_t>(table.lines.size());
   table.labels.count = reader.has_labels() ? table.features.count : 0;
   return table;
 }
 
-absl::StatusOr<ExampleTable> ReadIdxPair(const SplitFiles& files) {
+absl::StatusOr<ExampleTable> ReadIdxPair(const DataFile& source) {
   ExampleTable table;
-  LOCKSTEP_ASSIGN_OR_RETURN(table.features, ReadIdx(files.features));
-  if (files.labels.empty()) return table;
-  LOCKSTEP_ASSIGN_OR_RETURN(table.labels, ReadIdx(files.labels));
-  LOCKSTEP_RETURN_IF_ERROR(CheckSameCount(files, table.features.count, table.labels.count));
+  LOCKSTEP_ASSIGN_OR_RETURN(table.features, ReadIdx(source.features));
+  if (source.labels.empty()) return table;
+  LOCKSTEP_ASSIGN_OR_RETURN(table.labels, ReadIdx(source.labels));
+  LOCKSTEP_RETURN_IF_ERROR(CheckSameCount(source, table.features.count, table.labels.count));
   return table;
+}
+
+absl::StatusOr<ExampleTable> ReadFile(const DataFile& source, const SplitFiles& split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ExampleTable table,
+                            split.csv ? ReadCsv(source, split.csv_format) : ReadIdxPair(source));
+  table.files = {{source.features, source.labels, 0}};
+  return table;
+}
+
+absl::Status AppendRecords(const std::string& first_file, const std::string& file,
+                           const Records& from, Records* to) {
+  if (from.shape != to->shape || from.type != to->type) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": expected ", Name(to->type), " records of shape ", to->shape.ToString(), " as in ",
+        first_file, ", got ", Name(from.type), " of shape ", from.shape.ToString(),
+        ". Remedy: name files of the same data set."));
+  }
+  to->count += from.count;
+  return Append(file, absl::MakeConstSpan(from.bytes), &to->bytes);
+}
+
+// Puts the examples of `from`, which is of one file, behind those of `to`.
+absl::Status AppendTable(const ExampleTable& from, ExampleTable* to) {
+  const ExampleTable::File& first = to->files.front();
+  ExampleTable::File file = from.files.front();
+  file.first = to->size();
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckSameColumns(first.features, to->columns, file.features, from.columns));
+  LOCKSTEP_RETURN_IF_ERROR(
+      AppendRecords(first.features, file.features, from.features, &to->features));
+  LOCKSTEP_RETURN_IF_ERROR(AppendRecords(first.labels, file.labels, from.labels, &to->labels));
+  LOCKSTEP_RETURN_IF_ERROR(Append(file.features, absl::MakeConstSpan(from.lines), &to->lines));
+  to->files.push_back(std::move(file));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
+const ExampleTable::File& ExampleTable::FileOf(int64_t example) const {
+  return *std::prev(std::ranges::upper_bound(files, example, {}, &File::first));
+}
+
 std::string ExampleTable::Place(int64_t example) const {
-  return lines.empty() ? absl::StrCat("record ", example) : absl::StrCat("line ", lines[example]);
+  return lines.empty() ? absl::StrCat("record ", example - FileOf(example).first)
+                       : absl::StrCat("line ", lines[example]);
 }
 
 std::string ExampleTable::ColumnName(int64_t column) const {
@@ -80,16 +122,20 @@ std::string ExampleTable::ColumnName(int64_t column) const {
                          : absl::StrCat("column \"", absl::CHexEscape(columns[column]), "\"");
 }
 
-absl::StatusOr<ExampleTable> ReadExamples(const DataDef& data, Split split) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles files, FilesOf(data, split));
-  if (files.features.empty()) {
+absl::StatusOr<ExampleTable> ReadExamples(const DataDef& data, Split split,
+                                          const FileShard& shard) {
+  if (data.has_text() && !data.has_idx() && !data.has_csv()) return ReadText(data.text(), split);
+  LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles files, FilesOf(data, split, shard));
+  if (files.files.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("data.", files.csv ? "csv.test" : "idx.test_images",
                      ": not set. Remedy: name the files to evaluate on."));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(ExampleTable table, files.csv ? ReadCsv(files) : ReadIdxPair(files));
-  table.features_file = files.features;
-  table.labels_file = files.labels;
+  LOCKSTEP_ASSIGN_OR_RETURN(ExampleTable table, ReadFile(files.files.front(), files));
+  for (size_t i = 1; i < files.files.size(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const ExampleTable more, ReadFile(files.files[i], files));
+    LOCKSTEP_RETURN_IF_ERROR(AppendTable(more, &table));
+  }
   return table;
 }
 

@@ -11,11 +11,17 @@
 namespace lockstep {
 
 struct ExampleTable {
+  // A file whose examples start at number `first`.
+  struct File {
+    std::string features;
+    std::string labels;  // the same for CSV
+    int64_t first = 0;
+  };
+
   Records features;
   // As many as features; count 0 when the job names no labels (allowed for test data only).
   Records labels;
-  std::string features_file;
-  std::string labels_file;  // the same for CSV
+  std::vector<File> files;  // at least one
   // CSV: the line that each example starts at. Empty for IDX.
   std::vector<int64_t> lines;
   // CSV: the names of the features, their numbers without a header. Empty for IDX.
@@ -23,7 +29,9 @@ struct ExampleTable {
 
   int64_t size() const { return features.count; }
   bool has_labels() const { return labels.count > 0; }
-  // Where an example is, for messages: "record 17" or "line 18".
+  // The file that has this example.
+  const File& FileOf(int64_t example) const;
+  // Where in its file an example is, for messages: "record 17" or "line 18".
   std::string Place(int64_t example) const;
   // Which element of an example of rank 1 it is, for messages: `column "age"`, or "element 3".
   std::string ColumnName(int64_t column) const;
@@ -31,9 +39,17 @@ struct ExampleTable {
 
 enum class Split { kTrain, kTest };
 
-// Reads the files of one split. NOT_FOUND for a missing file; DATA_LOSS (file, offset or line,
-// expected, got) for wrong bytes and for images and labels that differ in number; INVALID_ARGUMENT
-// where `data` names no file, or not exactly one format.
-absl::StatusOr<ExampleTable> ReadExamples(const DataDef& data, Split split);
+// Of the training files those with the numbers index, index + count, ... The default: all.
+struct FileShard {
+  int64_t index = 0;
+  int64_t count = 1;
+};
+
+// Reads the files of one split, one after the other. NOT_FOUND for a missing file; DATA_LOSS (file,
+// offset or line, expected, got) for wrong bytes and for images and labels that differ in number;
+// INVALID_ARGUMENT where `data` names no file, not exactly one format, fewer files than shards, or
+// files whose examples differ in shape, type or columns.
+absl::StatusOr<ExampleTable> ReadExamples(const DataDef& data, Split split,
+                                          const FileShard& shard = {});
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 #include "common/dataset/measure.h"
 
-#include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "common/dataset/idx.h"
 #include "common/dataset/records.h"
 #include "common/dataset/split_files.h"
+#include "common/dataset/text.h"
 
 namespace lockstep {
 namespace {
@@ -49,88 +50,120 @@ absl::Status CheckCsvExample(const std::string& file, const CsvReader& reader,
 // Whether a file of this shape and columns can be what the job says.
 using ShapeCheck = absl::FunctionRef<absl::Status(const Measure&)>;
 
-absl::StatusOr<Measure> MeasureCsv(const SplitFiles& files, const ExampleSpec& spec,
-                                   int64_t num_classes, ShapeCheck check) {
-  LOCKSTEP_ASSIGN_OR_RETURN(auto reader, CsvReader::Open(files.features, files.csv_format));
+absl::StatusOr<Measure> MeasureCsv(const DataFile& file, const CsvFormat& format,
+                                   const ExampleSpec& spec, int64_t num_classes, ShapeCheck check) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto reader, CsvReader::Open(file.features, format));
   Measure measure;
   measure.shape = Shape({static_cast<int64_t>(reader.num_features())});
-  if (files.csv_format.header) measure.columns = reader.FeatureNames();
+  if (format.header) measure.columns = reader.FeatureNames();
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(files.features, /*csv=*/true, Shape(), spec));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.features, /*csv=*/true, Shape(), spec));
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool found, reader.Next());
     if (!found) break;
     ++measure.count;
-    LOCKSTEP_RETURN_IF_ERROR(CheckCsvExample(files.features, reader, spec, num_classes));
+    LOCKSTEP_RETURN_IF_ERROR(CheckCsvExample(file.features, reader, spec, num_classes));
   }
-  if (measure.count == 0) return NoExamples(files);
+  if (measure.count == 0) return NoExamples(file);
   return measure;
 }
 
-absl::Status CheckIdxLabels(const SplitFiles& files, int64_t num_classes) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Records labels, ReadIdx(files.labels));
+absl::Status CheckIdxLabels(const DataFile& file, int64_t num_classes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Records labels, ReadIdx(file.labels));
   return VisitElements(labels, [&](auto all) -> absl::Status {
     for (size_t i = 0; i < all.size(); ++i) {
       if (IsClass(all[i], num_classes)) continue;
-      return NotAClass(files.labels, absl::StrCat("record ", i), all[i], num_classes);
+      const size_t record = i / labels.shape.num_elements();
+      return NotAClass(file.labels, absl::StrCat("record ", record), all[i], num_classes);
     }
     return absl::OkStatus();
   });
 }
 
-absl::StatusOr<Measure> MeasureIdx(const SplitFiles& files, const ExampleSpec& spec,
+absl::StatusOr<Measure> MeasureIdx(const DataFile& file, const ExampleSpec& spec,
                                    int64_t num_classes, ShapeCheck check) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader images, ReadIdxHeader(files.features));
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader labels, ReadIdxHeader(files.labels));
-  LOCKSTEP_RETURN_IF_ERROR(CheckSameCount(files, images.count, labels.count));
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader images, ReadIdxHeader(file.features));
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader labels, ReadIdxHeader(file.labels));
+  LOCKSTEP_RETURN_IF_ERROR(CheckSameCount(file, images.count, labels.count));
   const Measure measure{images.count, images.shape, {}};
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(files.labels, /*csv=*/false, labels.shape, spec));
-  if (spec.classifier) LOCKSTEP_RETURN_IF_ERROR(CheckIdxLabels(files, num_classes));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.labels, /*csv=*/false, labels.shape, spec));
+  if (spec.classifier) LOCKSTEP_RETURN_IF_ERROR(CheckIdxLabels(file, num_classes));
   return measure;
 }
 
-absl::Status CheckAlike(const SplitFiles& train_files, const Measure& train,
-                        const SplitFiles& test_files, const Measure& test) {
-  if (test.shape == train.shape && test.columns == train.columns) return absl::OkStatus();
-  std::string difference = absl::StrCat("examples of shape ", train.shape.ToString(), " as in ",
-                                        train_files.features, ", got ", test.shape.ToString());
-  if (test.shape == train.shape) {
-    const auto [a, b] =
-        std::mismatch(train.columns.begin(), train.columns.end(), test.columns.begin());
-    difference =
-        absl::StrCat("the columns of ", train_files.features, ", got \"", absl::CHexEscape(*b),
-                     "\" in the place of \"", absl::CHexEscape(*a), "\"");
+// The sequences fit the model, and it knows all characters.
+absl::StatusOr<DatasetSizes> MeasureTextData(const TextFile& text, const ExampleSpec& spec,
+                                             int64_t num_classes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const TextMeasure measure, MeasureText(text));
+  LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(text.path(), measure.shape, spec.input_shape));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(text.path(), /*csv=*/false, measure.shape, spec));
+  const auto check = [&](int64_t most, absl::string_view what) {
+    if (measure.characters <= most) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        text.path(), ": has ", measure.characters, " different characters, expected at most ", most,
+        ", ", what, ". Remedy: give the model ", measure.characters, " of them."));
+  };
+  if (spec.classifier) LOCKSTEP_RETURN_IF_ERROR(check(num_classes, "the classes of the model"));
+  for (const ExampleSpec::RowIndices& indices : spec.row_indices) {
+    LOCKSTEP_RETURN_IF_ERROR(check(indices.rows, "the rows of the embedding"));
+  }
+  return DatasetSizes{.train = measure.train,
+                      .train_files = {measure.train},
+                      .test = measure.test,
+                      .example_shape = measure.shape};
+}
+
+absl::Status CheckAlike(const std::string& first_file, const Measure& first,
+                        const std::string& file, const Measure& other) {
+  if (other.shape == first.shape) {
+    return CheckSameColumns(first_file, first.columns, file, other.columns);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(test_files.features, ": expected ", difference,
+      absl::StrCat(file, ": expected examples of shape ", first.shape.ToString(), " as in ",
+                   first_file, ", got ", other.shape.ToString(),
                    ". Remedy: name training and test files of the same data set."));
 }
 
 }  // namespace
 
 absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles train_files, FilesOf(data, Split::kTrain));
-  LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles test_files, FilesOf(data, Split::kTest));
+  const bool is_text = data.has_text() && !data.has_idx() && !data.has_csv();
   int64_t num_classes = 0;
   if (spec.classifier) {
     LOCKSTEP_ASSIGN_OR_RETURN(num_classes, NumClasses(data.num_classes(), spec));
   }
-  const auto measure = train_files.csv ? MeasureCsv : MeasureIdx;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const Measure train, measure(train_files, spec, num_classes, [&](const Measure& found) {
-        return CheckExamplesFit(train_files.features, found.shape, spec.input_shape);
-      }));
-  if (test_files.features.empty()) return DatasetSizes{train.count, 0, train.shape};
-  if (test_files.labels.empty()) {
+  if (is_text) return MeasureTextData(data.text(), spec, num_classes);
+  LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles train, FilesOf(data, Split::kTrain));
+  LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles test, FilesOf(data, Split::kTest));
+  const auto measure = [&](const DataFile& file, ShapeCheck check) {
+    return train.csv ? MeasureCsv(file, train.csv_format, spec, num_classes, check)
+                     : MeasureIdx(file, spec, num_classes, check);
+  };
+  const DataFile& first_file = train.files.front();
+  LOCKSTEP_ASSIGN_OR_RETURN(const Measure first, measure(first_file, [&](const Measure& found) {
+                              return CheckExamplesFit(first_file.features, found.shape,
+                                                      spec.input_shape);
+                            }));
+  const auto count_like_first = [&](const DataFile& file) -> absl::StatusOr<int64_t> {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Measure found, measure(file, [&](const Measure& found) {
+                                return CheckAlike(first_file.features, first, file.features, found);
+                              }));
+    return found.count;
+  };
+  DatasetSizes sizes{.train_files = {first.count}, .example_shape = first.shape};
+  for (size_t i = 1; i < train.files.size(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const int64_t count, count_like_first(train.files[i]));
+    sizes.train_files.push_back(count);
+  }
+  sizes.train = std::accumulate(sizes.train_files.begin(), sizes.train_files.end(), int64_t{0});
+  if (test.files.empty()) return sizes;
+  if (test.files.front().labels.empty()) {
     return absl::InvalidArgumentError(
         "data.idx.test_labels: not set. Remedy: name the labels of data.idx.test_images.");
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const Measure test,
-                            measure(test_files, spec, num_classes, [&](const Measure& found) {
-                              return CheckAlike(train_files, train, test_files, found);
-                            }));
-  return DatasetSizes{train.count, test.count, train.shape};
+  LOCKSTEP_ASSIGN_OR_RETURN(sizes.test, count_like_first(test.files.front()));
+  return sizes;
 }
 
 }  // namespace lockstep

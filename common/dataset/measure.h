@@ -2,6 +2,9 @@
 // allow.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "common/dataset/example_spec.h"
 #include "common/tensor/shape.h"
@@ -11,7 +14,8 @@ namespace lockstep {
 
 struct DatasetSizes {
   int64_t train = 0;
-  int64_t test = 0;  // 0: the job names no test files
+  std::vector<int64_t> train_files;  // of each training file
+  int64_t test = 0;                  // 0: the job names no test files
   Shape example_shape;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/dataset/csv_reader.h"
@@ -9,21 +10,31 @@
 
 namespace lockstep {
 
+struct DataFile {
+  std::string features;
+  std::string labels;  // CSV: the same file; IDX: may be empty for test data
+};
+
 struct SplitFiles {
   bool csv = false;
-  std::string features;  // empty: the split is not named
-  std::string labels;    // CSV: the same file; IDX: may be empty for test data
+  std::vector<DataFile> files;  // in listed order; empty: the split is not named
   CsvFormat csv_format;
 };
 
-// INVALID_ARGUMENT naming the field: not exactly one format, training files or labels missing. Test
-// files may be missing altogether.
-absl::StatusOr<SplitFiles> FilesOf(const DataDef& data, Split split);
+// Of idx or csv. INVALID_ARGUMENT naming the field: not exactly one format, training files or
+// labels missing, numbers of images and labels that differ, fewer training files than the shard
+// needs. Test files may be missing altogether. Only training files are sharded.
+absl::StatusOr<SplitFiles> FilesOf(const DataDef& data, Split split, const FileShard& shard = {});
 
 // DATA_LOSS naming both files when images and labels differ in number.
-absl::Status CheckSameCount(const SplitFiles& files, int64_t features, int64_t labels);
+absl::Status CheckSameCount(const DataFile& file, int64_t features, int64_t labels);
 
 // DATA_LOSS: the CSV file has no example.
-absl::Status NoExamples(const SplitFiles& files);
+absl::Status NoExamples(const DataFile& file);
+
+// INVALID_ARGUMENT naming both files where a further file has other columns than the first one.
+absl::Status CheckSameColumns(const std::string& first_file,
+                              const std::vector<std::string>& first_columns,
+                              const std::string& file, const std::vector<std::string>& columns);
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "common/base/nearest.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
+#include "common/config/load_schedule_of.h"
 #include "common/dataset/example_rules.h"
 #include "common/dataset/fit.h"
 #include "common/fs/folder.h"
@@ -32,6 +33,17 @@ absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& g
   return absl::OkStatus();
 }
 
+// Where the data are less than a load, batches are smaller than the job alone tells.
+absl::Status FillLoadedBatch(int64_t num_workers, CheckedJob* checked) {
+  JobDef* job = &checked->job;
+  if (!job->has_local_sync()) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule,
+                            LoadScheduleOf(*job, checked->examples.train, num_workers));
+  job->set_batch_per_tower(schedule.plan(0).per_device_batch_size());
+  job->set_global_batch(num_workers * job->towers() * job->batch_per_tower());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, LoadedJob loaded,
@@ -52,6 +64,7 @@ absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, Loade
         Annotate(NumClasses(checked.job.data().num_classes(), spec).status(), job_file));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(checked.examples, MeasureDataset(checked.job.data(), spec));
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(FillLoadedBatch(num_workers, &checked), job_file));
   return checked;
 }
 

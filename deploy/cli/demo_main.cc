@@ -1,10 +1,11 @@
-// lockstep demo: trains a model on real images or generated clicks, here and now.
+// lockstep demo: trains a model on real images, generated clicks or a text, here and now.
 #include <google/protobuf/text_format.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -27,22 +28,27 @@
 #include "deploy/data/clicks/click_files.h"
 
 ABSL_FLAG(std::string, dataset, "digits",
-          "digits (8x8, shipped), fashion (28x28, Fashion-MNIST) or clicks (generated)");
+          "digits (8x8, shipped), fashion (28x28, Fashion-MNIST), clicks (generated) or text "
+          "(shipped)");
 ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt, "instead of the job's own");
 ABSL_FLAG(std::string, json, "", "write the summary to this file");
 ABSL_FLAG(std::string, run_dir, "", "folder for all output; default: a new one in runs/");
 ABSL_FLAG(std::string, bin_dir, "", "where ps/ps, worker/worker and chief/chief are");
-ABSL_FLAG(std::string, examples_dir, "deploy/examples", "where digits/, fashion/, clicks/ are");
+ABSL_FLAG(std::string, examples_dir, "deploy/examples",
+          "where digits/, fashion/, clicks/, text/ are");
 
 namespace lockstep::deploy {
 namespace {
 
+constexpr absl::string_view kDatasets[] = {"digits", "fashion", "clicks", "text"};
+
 constexpr char kUsage[] =
-    "lockstep demo [--dataset=digits|fashion|clicks]\n"
+    "lockstep demo [--dataset=digits|fashion|clicks|text]\n"
     "\n"
     "Trains with 2 parameter servers, 3 workers (2 aggregated per step, 1 backup) and a chief on\n"
     "free loopback ports, evaluates on held-out examples and writes a checkpoint. digits and\n"
-    "fashion train a convolutional network; clicks a wide-and-deep model with embeddings.\n";
+    "fashion train a convolutional network; clicks a wide-and-deep model with embeddings; text an\n"
+    "LSTM over characters, with 2 workers and no backup.\n";
 
 // The example's job with its output in the run's folder, as a file for the chief.
 absl::Status WriteJob(const std::string& path, const JobDef& job) {
@@ -58,7 +64,7 @@ absl::Status GenerateClicks(const std::string& run_dir, JobDef* job, Console* co
   const ClickFilesOptions options;
   LOCKSTEP_ASSIGN_OR_RETURN(const ClickFigures figures, WriteClickFiles(folder, options));
   CsvFile* csv = job->mutable_data()->mutable_csv();
-  csv->set_train(JoinPath(folder, "train.csv"));
+  csv->add_train(JoinPath(folder, "train.csv"));
   csv->set_test(JoinPath(folder, "test.csv"));
   console->Line(absl::StrCat("generated ", WithCommas(options.train), " examples to train on and ",
                              WithCommas(options.test), " to test with: ", folder));
@@ -70,9 +76,9 @@ absl::Status GenerateClicks(const std::string& run_dir, JobDef* job, Console* co
 
 absl::StatusOr<int> Demo(Console* console) {
   const std::string dataset = absl::GetFlag(FLAGS_dataset);
-  if (dataset != "digits" && dataset != "fashion" && dataset != "clicks") {
-    return UsageError(absl::StrCat("--dataset: expected digits, fashion or clicks, got \"", dataset,
-                                   "\". Remedy: --dataset=digits"));
+  if (!absl::c_linear_search(kDatasets, dataset)) {
+    return UsageError(absl::StrCat("--dataset: expected digits, fashion, clicks or text, got \"",
+                                   dataset, "\". Remedy: --dataset=digits"));
   }
   LocalRunOptions options;
   LOCKSTEP_ASSIGN_OR_RETURN(options.job, LoadJob(JoinPath(absl::GetFlag(FLAGS_examples_dir),

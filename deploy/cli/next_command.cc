@@ -12,9 +12,10 @@ namespace {
 constexpr size_t kLongestName = 4096;
 
 std::string DataArgument(const DataDef& data) {
-  if (data.has_csv()) return data.csv().test().empty() ? data.csv().train() : data.csv().test();
+  if (data.has_text()) return data.text().path();
+  if (data.has_csv()) return data.csv().test().empty() ? data.csv().train(0) : data.csv().test();
   const IdxFiles& idx = data.idx();
-  if (idx.test_images().empty()) return absl::StrCat(idx.train_images(), ",", idx.train_labels());
+  if (idx.test_images().empty()) return absl::StrCat(idx.train_images(0), ",", idx.train_labels(0));
   return absl::StrCat(idx.test_images(), ",", idx.test_labels());
 }
 

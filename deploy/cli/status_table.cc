@@ -139,6 +139,13 @@ std::string ShardText(const ShardStatus& shard) {
   return absl::StrCat(text, "\n", TextTable(pending));
 }
 
+std::string LocalSyncText(const LocalSyncStatus& load) {
+  return absl::StrCat("load ", WithCommas(load.loads()), ": ", CountText(load.rows(), "row"),
+                      " in batches of ", WithCommas(load.per_device_batch_size()),
+                      " per tower, pass ", load.pass(), " of ", load.passes(), "; ",
+                      WithCommas(load.bytes_to_towers()), " bytes to towers\n");
+}
+
 std::string WorkerText(const WorkerStatus& worker) {
   const bool has_trained = worker.examples() > 0 || worker.loss() != 0;
   return absl::StrCat("worker at step ", WithCommas(worker.local_step()), ": loss ",
@@ -147,7 +154,8 @@ std::string WorkerText(const WorkerStatus& worker) {
                       CountText(worker.examples(), "example"), ", ",
                       CountText(worker.towers(), "tower"), " on ", Shown(worker.device()),
                       "\ngradients of single variables: ", WithCommas(worker.accepted()),
-                      " accepted, ", WithCommas(worker.stale()), " stale\n");
+                      " accepted, ", WithCommas(worker.stale()), " stale\n",
+                      worker.has_local_sync() ? LocalSyncText(worker.local_sync()) : "");
 }
 
 }  // namespace

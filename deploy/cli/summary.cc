@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/fs/input_file.h"
@@ -89,6 +90,7 @@ absl::StatusOr<Summary> ReadSummary(const std::string& path) {
     warning.set_number(Number<uint64_t>(element, "number"));
     warning.set_text(Text(element, "text"));
   }
+  summary.test_bits_per_character = Find<double>(json, "test_bits_per_character");
   summary.train_seconds = Number<double>(json, "train_seconds");
   summary.examples_per_second = Number<double>(json, "examples_per_second");
   summary.accepted = Number<uint64_t>(json, "accepted");
@@ -117,6 +119,10 @@ std::string SummaryText(const Summary& summary) {
   }
   if (summary.test_loss) {
     absl::StrAppend(&text, "test loss      ", LossText(*summary.test_loss), values, "\n");
+  }
+  if (summary.test_bits_per_character) {
+    absl::StrAppendFormat(&text, "bits per character  %.3f%s\n", *summary.test_bits_per_character,
+                          values);
   }
   if (!summary.checkpoint.empty()) {
     absl::StrAppend(&text, "checkpoint     ", summary.checkpoint, "\n");

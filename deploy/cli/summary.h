@@ -18,7 +18,8 @@ struct Summary {
   std::optional<double> loss;  // of the last step; nan when it was not finite; none: no step
   std::optional<double> test_accuracy;
   std::optional<double> test_loss;
-  bool averages = false;  // the last evaluation was of the moving averages
+  std::optional<double> test_bits_per_character;  // of a text
+  bool averages = false;                          // the last evaluation was of the moving averages
   double train_seconds = 0;
   double examples_per_second = 0;
   uint64_t accepted = 0;

@@ -22,21 +22,21 @@ absl::Status CheckGap(const PushKey& key, PushSeq newest) {
 }  // namespace
 
 absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep local_step) {
-  const auto known = workers_.find(key.worker);
-  const bool is_known = known != workers_.end() && known->second.incarnation == key.incarnation;
+  const auto known = pushes_.find(key.pusher());
+  const bool is_known = known != pushes_.end() && known->second.incarnation == key.incarnation;
   const PushSeq newest = is_known ? known->second.newest : PushSeq();
   if (key.push_seq > newest) LOCKSTEP_RETURN_IF_ERROR(CheckGap(key, newest));
-  Worker& worker = workers_[key.worker];
+  Pushes& pushes = pushes_[key.pusher()];
   if (!is_known) {
-    worker = Worker{};
-    worker.incarnation = key.incarnation;
+    pushes = Pushes{};
+    pushes.incarnation = key.incarnation;
   }
-  if (key.push_seq > worker.newest) {
-    Entry& entry = worker.entries[key.push_seq.value() % kWindow];
+  if (key.push_seq > pushes.newest) {
+    Entry& entry = pushes.entries[key.push_seq.value() % kWindow];
     entry.push_seq = key.push_seq;
     entry.local_step = local_step;
     entry.statuses.assign(num_variables_, PushStatus::kPending);
-    worker.newest = key.push_seq;
+    pushes.newest = key.push_seq;
     return Age::kNew;
   }
   const Entry* entry = EntryOf(key);
@@ -45,36 +45,36 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
         "push ", key.push_seq.value(), " of worker ", key.worker.value(), " was stamped ",
         entry->local_step.value(), " before and ", local_step.value(), " now"));
   }
-  return key.push_seq == worker.newest ? Age::kCurrent : Age::kOver;
+  return key.push_seq == pushes.newest ? Age::kCurrent : Age::kOver;
 }
 
 PushStatus PushLedger::Find(const PushKey& key, size_t variable) const {
   const Entry* entry = EntryOf(key);
   if (entry == nullptr) return PushStatus::kStale;
   const PushStatus status = entry->statuses[variable];
-  const bool is_over = key.push_seq != workers_.at(key.worker).newest;
+  const bool is_over = key.push_seq != pushes_.at(key.pusher()).newest;
   return status == PushStatus::kPending && is_over ? PushStatus::kStale : status;
 }
 
 void PushLedger::Record(const PushKey& key, size_t variable, PushStatus status) {
-  const auto worker = workers_.find(key.worker);
-  if (worker == workers_.end() || worker->second.incarnation != key.incarnation) return;
-  Entry& entry = worker->second.entries[key.push_seq.value() % kWindow];
+  const auto found = pushes_.find(key.pusher());
+  if (found == pushes_.end() || found->second.incarnation != key.incarnation) return;
+  Entry& entry = found->second.entries[key.push_seq.value() % kWindow];
   if (entry.push_seq != key.push_seq) return;
   if (entry.statuses[variable] == PushStatus::kPending) entry.statuses[variable] = status;
 }
 
 std::optional<GlobalStep> PushLedger::NewestStamp(WorkerIndex worker,
                                                   Incarnation incarnation) const {
-  const auto found = workers_.find(worker);
-  if (found == workers_.end() || found->second.incarnation != incarnation) return std::nullopt;
+  const auto found = pushes_.find({worker});
+  if (found == pushes_.end() || found->second.incarnation != incarnation) return std::nullopt;
   return found->second.entries[found->second.newest.value() % kWindow].local_step;
 }
 
 const PushLedger::Entry* PushLedger::EntryOf(const PushKey& key) const {
-  const auto worker = workers_.find(key.worker);
-  if (worker == workers_.end() || worker->second.incarnation != key.incarnation) return nullptr;
-  const Entry& entry = worker->second.entries[key.push_seq.value() % kWindow];
+  const auto found = pushes_.find(key.pusher());
+  if (found == pushes_.end() || found->second.incarnation != key.incarnation) return nullptr;
+  const Entry& entry = found->second.entries[key.push_seq.value() % kWindow];
   return entry.push_seq == key.push_seq ? &entry : nullptr;
 }
 

@@ -1,5 +1,5 @@
 // What every push was told, so that a repeated message gets the same answer and changes nothing.
-// The key is (worker, incarnation, push_seq) and the variable; a worker makes one push after
+// The key is (worker, tower, incarnation, push_seq) and the variable; a pusher makes one push after
 // another, so the newest few are remembered and older ones are over.
 //
 // Not thread-safe.
@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,28 +17,43 @@
 
 namespace lockstep::ps {
 
+// Who makes one push after another: a worker, or in an asynchronous job each of its towers.
+struct Pusher {
+  WorkerIndex worker;
+  uint32_t tower = 0;
+
+  friend bool operator==(const Pusher&, const Pusher&) = default;
+  template <typename H>
+  friend H AbslHashValue(H state, const Pusher& pusher) {
+    return H::combine(std::move(state), pusher.worker, pusher.tower);
+  }
+};
+
 struct PushKey {
   WorkerIndex worker;
   Incarnation incarnation;
   PushSeq push_seq;
+  uint32_t tower = 0;
+
+  Pusher pusher() const { return {worker, tower}; }
 
   friend bool operator==(const PushKey&, const PushKey&) = default;
 };
 
 class PushLedger {
  public:
-  // Pushes of one incarnation that are remembered.
+  // Pushes of one incarnation and tower that are remembered.
   static constexpr int kWindow = 4;
 
   enum class Age {
-    kNew,      // the first message of a push: the worker has given up its earlier ones
-    kCurrent,  // another message of the worker's newest push
+    kNew,      // the first message of a push: the pusher has given up its earlier ones
+    kCurrent,  // another message of the pusher's newest push
     kOver,     // a newer push began: what is undecided never counts
   };
 
   explicit PushLedger(size_t num_variables) : num_variables_(num_variables) {}
 
-  // Notes that a message of the push was seen. Another incarnation than the last one of this worker
+  // Notes that a message of the push was seen. Another incarnation than the last one of this pusher
   // starts afresh. INVALID_ARGUMENT: the push had another stamp before. OUT_OF_RANGE: it is further
   // ahead of the newest than pushes get lost (common/base/limits.h); nothing is noted of it.
   absl::StatusOr<Age> Open(const PushKey& key, GlobalStep local_step);
@@ -48,7 +64,7 @@ class PushLedger {
   // Decides a variable of an open push; a decided one keeps its status.
   void Record(const PushKey& key, size_t variable, PushStatus status);
 
-  // Stamp of the newest push of this incarnation; nullopt when it never pushed.
+  // Stamp of the newest push of this incarnation (its tower 0); nullopt when it never pushed.
   std::optional<GlobalStep> NewestStamp(WorkerIndex worker, Incarnation incarnation) const;
 
  private:
@@ -57,7 +73,7 @@ class PushLedger {
     GlobalStep local_step;
     std::vector<PushStatus> statuses;
   };
-  struct Worker {
+  struct Pushes {
     Incarnation incarnation;
     PushSeq newest;
     std::array<Entry, kWindow> entries;  // push_seq modulo kWindow
@@ -66,7 +82,7 @@ class PushLedger {
   const Entry* EntryOf(const PushKey& key) const;
 
   const size_t num_variables_;
-  absl::flat_hash_map<WorkerIndex, Worker> workers_;
+  absl::flat_hash_map<Pusher, Pushes> pushes_;
 };
 
 }  // namespace lockstep::ps

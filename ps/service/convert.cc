@@ -53,7 +53,8 @@ WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
   return {.job = worker.job(),
           .epoch = Epoch(worker.epoch()),
           .worker = WorkerIndex(worker.worker()),
-          .incarnation = Incarnation(worker.incarnation())};
+          .incarnation = Incarnation(worker.incarnation()),
+          .tower = worker.tower()};
 }
 
 View FromProto(const SetViewRequest& request) {

@@ -118,7 +118,7 @@ std::string EpochConfig::Fingerprint() const {
   SyncDef sync = request_.sync();
   sync.clear_quorum_policy();
   sync.clear_init_tokens();
-  if (is_asynchronous()) sync.mutable_asynchronous()->clear_no_tower_scaling();
+  if (is_asynchronous()) sync.mutable_asynchronous()->clear_scale_gradient();
   return absl::StrCat(placement().SerializeAsString(), "|", optimizer.SerializeAsString(), "|",
                       sync.SerializeAsString(), "|", seed(), "|", total_num_replicas(), "|",
                       request_.end_step(), "|", request_.every_replica_counts());

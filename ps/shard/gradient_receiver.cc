@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/indexed_slices.h"
 #include "common/tensor/packed_rows.h"
@@ -12,6 +13,17 @@
 
 namespace lockstep::ps {
 namespace {
+
+// The ledger keeps something for each pusher.
+absl::Status CheckTower(const EpochConfig& config, const WorkerIdentity& worker) {
+  if (worker.tower == 0) return absl::OkStatus();
+  if (config.is_asynchronous() && worker.tower < limits::kMaxTowers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker.tower of a push of worker ", worker.worker.value(), ": expected ",
+      config.is_asynchronous() ? absl::StrCat("0 to ", limits::kMaxTowers - 1)
+                               : "0, since only an asynchronous job's towers push by themselves",
+      ", got ", worker.tower));
+}
 
 // Gradients of fewer bytes are copied: it costs less than to keep the messages that brought them.
 constexpr uint64_t kLeastInParts = uint64_t{256} << 10;
@@ -49,10 +61,11 @@ absl::Status GradientReceiver::Claim(bool is_over, PushContext* push) {
                      ": each step takes one gradient of every replica, and these are workers 0 to ",
                      config.replicas_to_aggregate() - 1));
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckTower(config, order.worker));
   LOCKSTEP_RETURN_IF_ERROR(CheckSameGradient(*push));
   LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age, ledger_.Open(push->key, order.local_step));
   if (age == PushLedger::Age::kNew) {
-    Abandon(reassembly_.RemoveOf(push->key.worker), push->deferred);
+    Abandon(reassembly_.RemoveOf(push->key.pusher()), push->deferred);
   }
   push->result.statuses.reserve(order.pieces.size());
   push->copies.reserve(order.pieces.size());
@@ -302,7 +315,7 @@ ReadyChunk::Gradients GradientReceiver::GradientsOf(size_t variable) const {
     if (whole != nullptr) {
       gradients.push_back(SourceOf(whole->gradient));
     } else {
-      const auto gradient = reassembly_.Find(worker, variable);
+      const auto gradient = reassembly_.Find(Pusher{worker}, variable);
       LOCKSTEP_CHECK(gradient != nullptr && gradient->parts != nullptr);
       gradients.push_back({gradient->parts->view(), gradient->parts});
     }

@@ -28,6 +28,7 @@ struct WorkerIdentity {
   Epoch epoch;
   WorkerIndex worker;
   Incarnation incarnation;
+  uint32_t tower = 0;
 };
 
 struct Member {

@@ -12,7 +12,7 @@ namespace {
 
 bool IsSame(const ParkedPull& a, const ParkedPull& b) {
   return a.worker.worker == b.worker.worker && a.worker.incarnation == b.worker.incarnation &&
-         a.version == b.version && *a.pieces == *b.pieces;
+         a.worker.tower == b.worker.tower && a.version == b.version && *a.pieces == *b.pieces;
 }
 
 // Hashes what IsSame compares.
@@ -22,7 +22,7 @@ struct Identity {
   template <typename H>
   friend H AbslHashValue(H state, const Identity& of) {
     state = H::combine(std::move(state), of.pull.worker.worker, of.pull.worker.incarnation,
-                       of.pull.version);
+                       of.pull.worker.tower, of.pull.version);
     for (const ResolvedPiece& piece : *of.pull.pieces) {
       state = H::combine(std::move(state), piece.variable, static_cast<int>(piece.type),
                          piece.offset, piece.size, piece.rows);

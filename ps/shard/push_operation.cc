@@ -85,7 +85,7 @@ absl::StatusOr<PushResult> PushOperation::Run() {
 absl::Status PushOperation::Check() {
   const PushOrder& order = push_.order;
   const EpochVariables& variables = state_->variables;
-  push_.key = {order.worker.worker, order.worker.incarnation, order.push_seq};
+  push_.key = {order.worker.worker, order.worker.incarnation, order.push_seq, order.worker.tower};
   if (order.push_seq == PushSeq()) {
     return absl::InvalidArgumentError("push_seq counts from 1, got 0");
   }

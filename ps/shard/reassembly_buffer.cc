@@ -22,45 +22,46 @@ void Unlink(PartialGradient* incoming, List list, PartialGradient** first) {
 }  // namespace
 
 std::shared_ptr<PartialGradient> ReassemblyBuffer::Find(const PushKey& key, size_t variable) const {
-  std::shared_ptr<PartialGradient> found = Find(key.worker, variable);
+  std::shared_ptr<PartialGradient> found = Find(key.pusher(), variable);
   return found != nullptr && found->key == key ? found : nullptr;
 }
 
-std::shared_ptr<PartialGradient> ReassemblyBuffer::Find(WorkerIndex worker, size_t variable) const {
-  const auto found = incoming_.find({worker, variable});
+std::shared_ptr<PartialGradient> ReassemblyBuffer::Find(const Pusher& pusher,
+                                                        size_t variable) const {
+  const auto found = incoming_.find({pusher, variable});
   return found == incoming_.end() ? nullptr : found->second;
 }
 
 void ReassemblyBuffer::Add(std::shared_ptr<PartialGradient> incoming) {
   PartialGradient* const added = incoming.get();
   if (added->variable >= first_of_variable_.size()) first_of_variable_.resize(added->variable + 1);
-  Link(added, &PartialGradient::of_worker, &first_of_worker_[added->key.worker]);
+  Link(added, &PartialGradient::of_pusher, &first_of_pusher_[added->key.pusher()]);
   Link(added, &PartialGradient::of_variable, &first_of_variable_[added->variable]);
   const bool is_free =
-      incoming_.try_emplace({added->key.worker, added->variable}, std::move(incoming)).second;
+      incoming_.try_emplace({added->key.pusher(), added->variable}, std::move(incoming)).second;
   LOCKSTEP_CHECK(is_free);
 }
 
 void ReassemblyBuffer::Remove(const PartialGradient& incoming) { Take(incoming); }
 
 std::shared_ptr<PartialGradient> ReassemblyBuffer::Take(const PartialGradient& incoming) {
-  const auto found = incoming_.find({incoming.key.worker, incoming.variable});
+  const auto found = incoming_.find({incoming.key.pusher(), incoming.variable});
   if (found == incoming_.end()) return nullptr;
   std::shared_ptr<PartialGradient> taken = std::move(found->second);
   incoming_.erase(found);
-  const auto of_worker = first_of_worker_.find(taken->key.worker);
-  Unlink(taken.get(), &PartialGradient::of_worker, &of_worker->second);
-  if (of_worker->second == nullptr) first_of_worker_.erase(of_worker);
+  const auto of_pusher = first_of_pusher_.find(taken->key.pusher());
+  Unlink(taken.get(), &PartialGradient::of_pusher, &of_pusher->second);
+  if (of_pusher->second == nullptr) first_of_pusher_.erase(of_pusher);
   Unlink(taken.get(), &PartialGradient::of_variable, &first_of_variable_[taken->variable]);
   return taken;
 }
 
-ReassemblyBuffer::Removed ReassemblyBuffer::RemoveOf(WorkerIndex worker) {
+ReassemblyBuffer::Removed ReassemblyBuffer::RemoveOf(const Pusher& pusher) {
   Removed removed;
-  const auto first = first_of_worker_.find(worker);
-  PartialGradient* next = first == first_of_worker_.end() ? nullptr : first->second;
+  const auto first = first_of_pusher_.find(pusher);
+  PartialGradient* next = first == first_of_pusher_.end() ? nullptr : first->second;
   while (next != nullptr) {
-    const PartialGradient* const incoming = std::exchange(next, next->of_worker.next);
+    const PartialGradient* const incoming = std::exchange(next, next->of_pusher.next);
     removed.push_back(Take(*incoming));
   }
   return removed;

@@ -19,7 +19,7 @@ namespace lockstep::ps {
 // One variable of one push while it comes in. The fields are guarded by the shard's lock, except
 // that the push which has claimed a range of the buffer writes it without the lock.
 struct PartialGradient {
-  // The others of the worker, and of the variable: the reassembly's.
+  // The others of the pusher, and of the variable: the reassembly's.
   struct Links {
     PartialGradient* previous = nullptr;
     PartialGradient* next = nullptr;
@@ -37,7 +37,7 @@ struct PartialGradient {
   int writers = 0;            // messages that are being taken in
   bool counts_early = false;  // as arrived, chunk by chunk
   bool abandoned = false;     // no longer in the reassembly: the last writer gives the buffer back
-  Links of_worker;
+  Links of_pusher;
   Links of_variable;
 
   // What it holds of the gradient, which is left without.
@@ -52,13 +52,13 @@ class ReassemblyBuffer {
 
   // nullptr when nothing of the push has come.
   std::shared_ptr<PartialGradient> Find(const PushKey& key, size_t variable) const;
-  // Whatever push of the worker it is.
-  std::shared_ptr<PartialGradient> Find(WorkerIndex worker, size_t variable) const;
-  // Nothing of this worker's may be there for the variable (CHECK).
+  // Whatever push of the pusher it is.
+  std::shared_ptr<PartialGradient> Find(const Pusher& pusher, size_t variable) const;
+  // Nothing of this pusher's may be there for the variable (CHECK).
   void Add(std::shared_ptr<PartialGradient> incoming);
   void Remove(const PartialGradient& incoming);
-  // All of the worker's.
-  Removed RemoveOf(WorkerIndex worker);
+  // All of the pusher's.
+  Removed RemoveOf(const Pusher& pusher);
   // Of the variable, those of which it is true.
   Removed RemoveIf(size_t variable, absl::FunctionRef<bool(const PartialGradient&)> condition);
   // The same of all variables.
@@ -67,8 +67,8 @@ class ReassemblyBuffer {
  private:
   std::shared_ptr<PartialGradient> Take(const PartialGradient& incoming);
 
-  absl::flat_hash_map<std::pair<WorkerIndex, size_t>, std::shared_ptr<PartialGradient>> incoming_;
-  absl::flat_hash_map<WorkerIndex, PartialGradient*> first_of_worker_;
+  absl::flat_hash_map<std::pair<Pusher, size_t>, std::shared_ptr<PartialGradient>> incoming_;
+  absl::flat_hash_map<Pusher, PartialGradient*> first_of_pusher_;
   std::vector<PartialGradient*>
       first_of_variable_;  // as far as there have been any; otherwise null
 };

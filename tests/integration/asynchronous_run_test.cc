@@ -49,6 +49,21 @@ TEST_CASE("an asynchronous job learns, evaluates and saves, and ends at its last
   CHECK(json::parse(cluster.folder().Read("result.json"))["accuracy"] == summary["test_accuracy"]);
 }
 
+TEST_CASE("each tower of a worker pushes by itself") {
+  Cluster cluster(2, 2);
+  cluster.StartAll({.max_steps = 600, .sync = "asynchronous {}", .more = "towers: 2"});
+  const auto code = cluster.chief().Wait(kWhole);
+  INFO(cluster.Logs());
+  REQUIRE(code == 0);
+  const json summary = json::parse(cluster.Summary());
+  CHECK(summary["steps"] == 600);
+  CHECK(summary["test_accuracy"] > 0.8);
+  // A step is of one tower's batch: a fourth of the global batch.
+  const double examples =
+      summary["examples_per_second"].get<double>() * summary["train_seconds"].get<double>();
+  CHECK(examples == Approx(600 * JobText().global_batch / 4));
+}
+
 TEST_CASE("one worker that lives is enough, and status tells the mode and the staleness") {
   Cluster cluster(1, 2);
   cluster.StartAll({.max_steps = 1'000'000, .sync = "asynchronous {}"});

@@ -5,18 +5,9 @@
 #include <utility>
 
 #include "common/base/philox.h"
+#include "worker/data/transform/uniform_below.h"
 
 namespace lockstep::worker {
-namespace {
-
-// Uniform in [0, bound): the high word of bits * bound. The bias is below bound / 2^64.
-int64_t Below(int64_t bound, uint32_t high, uint32_t low) {
-  const uint64_t bits = static_cast<uint64_t>(high) << 32 | low;
-  return static_cast<int64_t>(static_cast<unsigned __int128>(bits) * bound >> 64);
-}
-
-}  // namespace
-
 // Fisher-Yates with a window: in place, [i, i + window) of the order is the shuffle buffer when
 // place i is drawn.
 void FillEpochOrder(uint64_t seed, uint64_t data_epoch, ShuffleWindow window,
@@ -29,7 +20,7 @@ void FillEpochOrder(uint64_t seed, uint64_t data_epoch, ShuffleWindow window,
   for (int64_t i = 0; i < size; ++i) {
     if (i % 2 == 0) block = random.At(i / 2, data_epoch);
     const int64_t draw =
-        Below(std::min(window.size, size - i), block[i % 2 * 2], block[i % 2 * 2 + 1]);
+        UniformBelow(std::min(window.size, size - i), block[i % 2 * 2], block[i % 2 * 2 + 1]);
     std::swap(order[i], order[i + draw]);
   }
 }

@@ -30,16 +30,16 @@ void Convert(const T* in, int64_t count, float offset, float scale, float* out) 
 }  // namespace
 
 absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split,
-                                                const ExampleSpec& spec) {
+                                                const ExampleSpec& spec, const FileShard& shard) {
   if (!std::isfinite(data.offset()) || !std::isfinite(data.scale())) {
     return absl::InvalidArgumentError(absl::StrCat("data: expected a finite offset and scale, got ",
                                                    data.offset(), " and ", data.scale(),
                                                    ". Remedy: correct them in the job file."));
   }
   ExampleStore store;
-  LOCKSTEP_ASSIGN_OR_RETURN(store.table_, ReadExamples(data, split));
-  LOCKSTEP_RETURN_IF_ERROR(
-      CheckExamplesFit(store.table_.features_file, store.table_.features.shape, spec.input_shape));
+  LOCKSTEP_ASSIGN_OR_RETURN(store.table_, ReadExamples(data, split, shard));
+  LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(store.table_.FileOf(0).features,
+                                            store.table_.features.shape, spec.input_shape));
   if (!spec.row_indices.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(CheckIndicesKept(data));
     LOCKSTEP_RETURN_IF_ERROR(CheckRowIndices(store.table_, spec));

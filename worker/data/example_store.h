@@ -13,9 +13,10 @@ namespace lockstep::worker {
 // Immutable; thread-safe.
 class ExampleStore {
  public:
-  // Reads one split of the job's data and checks it against the model. Errors as Pipeline::Open.
+  // Reads one split of the job's data, of the training files those of the shard, and checks it
+  // against the model. Errors as Pipeline::Open.
   static absl::StatusOr<ExampleStore> Open(const DataDef& data, Split split,
-                                           const ExampleSpec& spec);
+                                           const ExampleSpec& spec, const FileShard& shard = {});
 
   int64_t num_examples() const { return table_.size(); }
   bool has_labels() const { return labels_.num_elements() > 0; }

@@ -7,13 +7,16 @@ namespace lockstep::worker {
 namespace {
 
 absl::StatusOr<Tensor> Classes(const ExampleTable& table, int64_t num_classes) {
-  Tensor labels(DType::kInt32, Shape({table.size()}));
+  const int64_t per_example = table.labels.shape.num_elements();
+  Tensor labels(DType::kInt32, table.labels.shape.rank() == 0 ? Shape({table.size()})
+                                                              : Shape({table.size(), per_example}));
   const auto out = labels.as<int32_t>();
   const auto convert = [&]<typename T>(absl::Span<const T> in) -> absl::Status {
-    for (int64_t i = 0; i < table.size(); ++i) {
+    for (int64_t i = 0; i < labels.num_elements(); ++i) {
       const double label = in[i];
       if (!IsClass(label, num_classes)) {
-        return NotAClass(table.labels_file, table.Place(i), label, num_classes);
+        const int64_t example = i / per_example;
+        return NotAClass(table.FileOf(example).labels, table.Place(example), label, num_classes);
       }
       out[i] = static_cast<int32_t>(label);
     }
@@ -36,8 +39,9 @@ Tensor Targets(const ExampleTable& table, int64_t num_outputs) {
 
 absl::StatusOr<Tensor> MakeLabels(const ExampleTable& table, const ExampleSpec& spec,
                                   int64_t num_classes) {
-  const bool csv = table.labels_file == table.features_file;
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(table.labels_file, csv, table.labels.shape, spec));
+  const ExampleTable::File& file = table.FileOf(0);
+  const bool csv = file.labels == file.features;
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.labels, csv, table.labels.shape, spec));
   if (!spec.classifier) return Targets(table, spec.num_outputs);
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t classes, NumClasses(num_classes, spec));
   return Classes(table, classes);

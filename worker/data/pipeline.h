@@ -15,9 +15,9 @@
 
 namespace lockstep::worker {
 
-// Step s of the job takes the examples [s*G, (s+1)*G) of an endless stream (one permutation per
-// data epoch); replica r of R takes the r-th of R equal parts, tower t of D the t-th of D equal
-// parts of that.
+// Unless data.auto_shard or data.transform says otherwise, step s of the job takes the examples
+// [s*G, (s+1)*G) of an endless stream (one permutation per data epoch); replica r of R takes the
+// r-th of R equal parts, tower t of D the t-th of D equal parts of that.
 struct PipelineOptions {
   uint64_t seed = 0;
   uint32_t replica = 0;
@@ -34,6 +34,10 @@ class Pipeline {
   static absl::StatusOr<std::unique_ptr<Pipeline>> Open(const DataDef& data,
                                                         const ExampleSpec& spec,
                                                         const PipelineOptions& options);
+  // For towers that train by themselves: tower t's pipeline gives it alone what Open gives tower t,
+  // as batches of one tower. All of them share the examples in memory.
+  static absl::StatusOr<std::vector<std::unique_ptr<Pipeline>>> OpenPerTower(
+      const DataDef& data, const ExampleSpec& spec, const PipelineOptions& options);
   virtual ~Pipeline() = default;
 
   // One batch per tower for this step. Blocks until it is ready; fast when steps are asked for in
@@ -46,6 +50,9 @@ class Pipeline {
 
   virtual int64_t num_examples() const = 0;
 };
+
+// Whether the job has examples to evaluate on.
+bool HasTestSet(const DataDef& data);
 
 // The test files, read in ranges for evaluation and prediction. They may lack labels (IDX: no
 // test_labels; CSV: no label_column); batches then have empty labels. Thread-safe.

@@ -1,42 +1,54 @@
-// Assembles the batches of one replica for any step: slice, order, examples and augmentation put
+// Assembles the batches of one replica for any step: source, examples and augmentation put
 // together. No thread of its own.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/data/example_source.h"
 #include "worker/data/example_store.h"
-#include "worker/data/index_stream.h"
 #include "worker/data/shift.h"
 #include "worker/data/slice.h"
 
 namespace lockstep::worker {
 
+// Towers [first, first + count) of a replica.
+struct TowerRange {
+  int64_t first = 0;
+  int64_t count = 1;
+};
+
 // What Fill writes is a function of (data, options, step) alone. Not thread-safe.
 class ReplicaBatches {
  public:
-  // Errors as Pipeline::Open.
-  static absl::StatusOr<ReplicaBatches> Open(const DataDef& data, const ExampleSpec& spec,
-                                             const PipelineOptions& options);
+  // The training examples of this replica. Errors as Pipeline::Open.
+  static absl::StatusOr<std::shared_ptr<const ExampleStore>> OpenStore(
+      const DataDef& data, const ExampleSpec& spec, const PipelineOptions& options);
+  // Of the replica's towers those of the range. Errors as Pipeline::Open.
+  static absl::StatusOr<ReplicaBatches> Create(std::shared_ptr<const ExampleStore> store,
+                                               const DataDef& data, const PipelineOptions& options,
+                                               TowerRange towers);
 
-  // One batch per tower, for Fill.
+  // One batch per tower of the range, for Fill.
   std::vector<Batch> MakeBatches() const;
   // Overwrites batches made by MakeBatches; allocates nothing. 0 <= step <= last_step().
   void Fill(int64_t step, std::vector<Batch>* batches);
 
-  int64_t last_step() const { return slice_.last_step(); }
-  int64_t num_examples() const { return store_.num_examples(); }
+  int64_t last_step() const { return source_->last_step(); }
+  int64_t num_examples() const { return store_->num_examples(); }
 
  private:
-  ReplicaBatches(ExampleStore store, Slice slice, IndexStream stream, ShiftSource shifts,
-                 bool shifted);
+  ReplicaBatches(std::shared_ptr<const ExampleStore> store, const Slice& slice, TowerRange towers,
+                 std::unique_ptr<ExampleSource> source, ShiftSource shifts, bool shifted);
 
-  ExampleStore store_;
-  Slice slice_;
-  IndexStream stream_;
+  std::shared_ptr<const ExampleStore> store_;
+  int64_t batch_per_tower_;
+  TowerRange towers_;
+  std::unique_ptr<ExampleSource> source_;
   ShiftSource shifts_;
   bool shifted_;
-  std::vector<int64_t> examples_;  // of the batch being assembled
+  std::vector<Element> examples_;  // of all towers, of the step being assembled
 };
 
 }  // namespace lockstep::worker

@@ -11,8 +11,8 @@ absl::Status CheckRowIndices(const ExampleTable& table, const ExampleSpec& spec)
         for (int64_t c = indices.first; c < indices.first + indices.count; ++c) {
           const auto value = all[example * width + c];
           if (IsRowIndex(static_cast<float>(value), indices.rows)) continue;
-          return NotARowIndex(table.features_file, table.Place(example), table.ColumnName(c),
-                              static_cast<double>(value), indices.rows);
+          return NotARowIndex(table.FileOf(example).features, table.Place(example),
+                              table.ColumnName(c), static_cast<double>(value), indices.rows);
         }
       }
     }

@@ -30,6 +30,11 @@ class StoredTestSet final : public TestSet {
 
 }  // namespace
 
+bool HasTestSet(const DataDef& data) {
+  if (data.has_text()) return !data.text().has_held_out() || data.text().held_out() > 0;
+  return data.has_idx() ? !data.idx().test_images().empty() : !data.csv().test().empty();
+}
+
 absl::StatusOr<std::unique_ptr<TestSet>> TestSet::Open(const DataDef& data,
                                                        const ExampleSpec& spec) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto store, ExampleStore::Open(data, Split::kTest, spec));

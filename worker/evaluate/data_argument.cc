@@ -78,6 +78,12 @@ absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const Train
   const std::pair<std::string, std::string> files =
       absl::StrSplit(argument, absl::MaxSplits(',', 1));
   DataDef data = model.job.data();
+  if (data.has_text()) {
+    if (argument == data.text().path()) return data;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--data: expected the text that the model was trained on, ", data.text().path(), ", got ",
+        argument, ". Remedy: give that one: the characters are numbered as they occur in it"));
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const bool idx, IsIdx(files.first));
   if (idx) {
     LOCKSTEP_RETURN_IF_ERROR(CheckShape(files.first, model));

@@ -10,7 +10,8 @@
 
 namespace lockstep::worker {
 
-// The job's description of its data with these files in the place of its test files: IDX images
+// The job's description of its data with these files in the place of its test files, for a text the
+// text itself: IDX images
 // with IDX labels or without, or a CSV file whose label column may be missing. Which it is, the
 // first bytes tell (through gzip, too). INVALID_ARGUMENT where the files cannot be that; errors of
 // opening them.

@@ -49,7 +49,8 @@ absl::Status PredictRange(Tower* tower, const TrainedModel& model, const TestSet
     LOCKSTEP_ASSIGN_OR_RETURN(const Batch read, examples.Read(begin, std::min(end, begin + batch)));
     LOCKSTEP_ASSIGN_OR_RETURN(const TensorView scores,
                               tower->Predict(read.features, {model.views}));
-    for (int64_t row = 0; row < read.size(); ++row) {
+    const int64_t labels = model.graph.labels_per_example();
+    for (int64_t row = 0; row < read.size() * labels; ++row) {
       const std::span<const float> outputs = RowOf(scores, row);
       Prediction prediction;
       if (model.graph.is_classifier()) {
@@ -62,7 +63,7 @@ absl::Status PredictRange(Tower* tower, const TrainedModel& model, const TestSet
           prediction.true_outputs.assign(truth.begin(), truth.end());
         }
       }
-      prediction.index = begin + row;
+      prediction.index = begin * labels + row;
       each(prediction);
     }
   }

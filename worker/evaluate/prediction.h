@@ -16,7 +16,7 @@
 namespace lockstep::worker {
 
 struct Prediction {
-  int64_t index = 0;  // of the example
+  int64_t index = 0;  // of the example; of sequences, of the time step counted through all
   // A classifier: the most probable class (the lowest of equals), how probable it is, and the true
   // class where it is known.
   int64_t label = 0;
@@ -31,7 +31,8 @@ struct Prediction {
 // outputs, then "true" and the true ones.
 std::string ToLine(const Prediction& prediction);
 
-// Predicts the examples [0, end), `batch` at a time, and calls `each` for every one in order.
+// Predicts the examples [0, end), `batch` at a time, and calls `each` for every one in order, or
+// for every time step of it.
 absl::Status PredictRange(Tower* tower, const TrainedModel& model, const TestSet& examples,
                           int64_t end, int64_t batch,
                           const std::function<void(const Prediction&)>& each);

@@ -19,8 +19,8 @@ constexpr int kMostInFlight = 2;
 
 }  // namespace
 
-Heartbeat::Heartbeat(const HeartbeatOptions& options, ChiefClient* chief, const Progress* progress,
-                     Callbacks callbacks)
+Heartbeat::Heartbeat(const HeartbeatOptions& options, ChiefClient* chief,
+                     std::span<const Progress> progress, Callbacks callbacks)
     : options_(options),
       chief_(chief),
       progress_(progress),
@@ -93,7 +93,7 @@ void Heartbeat::Beat() {
 }
 
 HeartbeatRequest Heartbeat::MakeRequest() const {
-  const ProgressReport report = progress_->Report();
+  const ProgressReport report = Combine(progress_);
   HeartbeatRequest request;
   request.set_job_id(options_.job_id);
   request.set_worker(options_.worker);

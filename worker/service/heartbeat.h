@@ -41,8 +41,8 @@ class Heartbeat {
     std::function<void(absl::Status)> end;
   };
 
-  // `chief` and `progress` outlive the heartbeat.
-  Heartbeat(const HeartbeatOptions& options, ChiefClient* chief, const Progress* progress,
+  // `chief` and `progress`, of all that train here, outlive the heartbeat.
+  Heartbeat(const HeartbeatOptions& options, ChiefClient* chief, std::span<const Progress> progress,
             Callbacks callbacks);
   // Waits for the calls in flight, a second at most.
   ~Heartbeat();
@@ -67,7 +67,7 @@ class Heartbeat {
 
   const HeartbeatOptions options_;
   ChiefClient* const chief_;
-  const Progress* const progress_;
+  const std::span<const Progress> progress_;
   const Callbacks callbacks_;
 
   absl::Mutex mutex_;

@@ -1,20 +1,16 @@
 #include "worker/service/worker_job.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
-#include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/service/check_registration.h"
-#include "worker/strategy/parameter_server/asynchronous_strategy.h"
-#include "worker/strategy/parameter_server/parameter_server_strategy.h"
 
 namespace lockstep::worker {
 namespace {
@@ -31,8 +27,6 @@ WorkerIdentity IdentityOf(const WorkerJobOptions& options) {
   identity.set_incarnation(options.incarnation);
   return identity;
 }
-
-int TowersOf(const JobDef& job) { return static_cast<int>(std::max<int64_t>(job.towers(), 1)); }
 
 // Whether the chief's placement is of the model that this worker builds from the same file.
 bool IsOf(const VariableLayout& layout, const ModelGraph& graph) {
@@ -57,8 +51,13 @@ DType WireTypeOf(const JobDef& job) {
   }
 }
 
-bool HasTestFiles(const DataDef& data) {
-  return data.has_idx() ? !data.idx().test_images().empty() : !data.csv().test().empty();
+void FillLocalSync(const LoadReport& report, LocalSyncStatus* status) {
+  status->set_loads(report.loads);
+  status->set_rows(report.rows);
+  status->set_pass(report.loads == 0 ? 0 : report.pass + 1);
+  status->set_passes(report.passes);
+  status->set_per_device_batch_size(report.per_device_batch_size);
+  status->set_bytes_to_towers(report.bytes_to_towers);
 }
 
 }  // namespace
@@ -78,6 +77,7 @@ WorkerJob::WorkerJob(WorkerJobOptions options, ChiefClient* chief)
     : options_(std::move(options)),
       chief_(chief),
       identity_(IdentityOf(options_)),
+      progress_(NumTrainers(options_.registration.job())),
       timer_(options_.queue) {}
 
 WorkerJob::~WorkerJob() {
@@ -100,7 +100,7 @@ void WorkerJob::StartHeartbeat() {
   options.incarnation = identity_.incarnation();
   options.patience = options_.patience;
   heartbeat_ = std::make_unique<Heartbeat>(
-      options, chief_, &progress_,
+      options, chief_, progress_,
       Heartbeat::Callbacks{.results =
                                [this] {
                                  absl::MutexLock lock(&mutex_);
@@ -118,8 +118,10 @@ void WorkerJob::StartHeartbeat() {
 absl::Status WorkerJob::Prepare() {
   const RegisterTaskReply& job = options_.registration;
   LOCKSTEP_RETURN_IF_ERROR(CheckRegistration(job, options_.worker, options_.ps_addresses.size()));
-  progress_.StartStep(GlobalStep(job.start_step()));
-  progress_.WaitFor("its own data");
+  for (Progress& progress : progress_) {
+    progress.StartStep(GlobalStep(job.start_step()));
+    progress.WaitFor("its own data");
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(graph_, ModelGraph::Build(job.model()));
   LOCKSTEP_ASSIGN_OR_RETURN(layout_, VariableLayout::Create(job.placement()));
   if (!IsOf(layout_, graph_) || layout_.num_shards() != options_.ps_addresses.size()) {
@@ -130,45 +132,64 @@ absl::Status WorkerJob::Prepare() {
         " ps, or the variables differ. Remedy: run the "
         "same version everywhere"));
   }
+  // All towers share its threads.
+  device_ = std::make_unique<CpuDevice>(
+      std::max(1, options_.threads / TowersOf(options_.registration.job())));
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
-  LOCKSTEP_RETURN_IF_ERROR(MakeTowers());
-  LOCKSTEP_RETURN_IF_ERROR(ConnectShards());
+  MakeMemory();
+  ConnectShards();
+  LOCKSTEP_RETURN_IF_ERROR(MakeTrainers());
   if (test_set_ != nullptr) StartEvaluator();
   return absl::OkStatus();
 }
 
-absl::Status WorkerJob::MakeTowers() {
-  const JobDef& job = options_.registration.job();
-  TowerGroupOptions group;
-  group.batch_per_tower = job.batch_per_tower();
-  group.reducer.towers = TowersOf(job);
-  group.reducer.clipping = job.optimizer().clipping();
-  group.reducer.sum = job.sync().asynchronous().no_tower_scaling();
-  group.delay = options_.delay;
-  device_ = std::make_unique<CpuDevice>(std::max(1, options_.threads / group.reducer.towers));
-  LOCKSTEP_ASSIGN_OR_RETURN(towers_, TowerGroup::Create(graph_, device_.get(), cpu::Ops(), group));
+absl::Status WorkerJob::OpenTrainingData() {
+  const RegisterTaskReply& registration = options_.registration;
+  const JobDef& job = registration.job();
+  const ExampleSpec spec = ExampleSpecOf(graph_);
+  if (job.has_local_sync()) {
+    const LocalSyncDef& local_sync = job.local_sync();
+    const LocalSyncPipelineOptions options{
+        .seed = job.seed(),
+        .replica = options_.worker,
+        .loads = {.load = local_sync.load(),
+                  .max_per_device_batch_size = local_sync.max_per_device_batch_size(),
+                  .passes = local_sync.passes(),
+                  .towers = TowersOf(job),
+                  .workers = registration.total_num_replicas()}};
+    LOCKSTEP_ASSIGN_OR_RETURN(auto data,
+                              LocalSyncPipeline::Open(job.data(), spec, options, device_.get()));
+    local_sync_ = data.get();
+    data_.push_back(std::move(data));
+    return absl::OkStatus();
+  }
+  PipelineOptions pipeline;
+  pipeline.seed = job.seed();
+  pipeline.replica = options_.worker;
+  pipeline.num_replicas = registration.total_num_replicas();
+  pipeline.batch_per_tower = job.batch_per_tower();
+  pipeline.towers = TowersOf(job);
+  if (progress_.size() > 1) {
+    LOCKSTEP_ASSIGN_OR_RETURN(data_, Pipeline::OpenPerTower(job.data(), spec, pipeline));
+  } else {
+    LOCKSTEP_ASSIGN_OR_RETURN(data_.emplace_back(), Pipeline::Open(job.data(), spec, pipeline));
+  }
   return absl::OkStatus();
 }
 
 absl::Status WorkerJob::OpenData() {
-  const JobDef& job = options_.registration.job();
-  const ExampleSpec spec = ExampleSpecOf(graph_);
-  PipelineOptions pipeline;
-  pipeline.seed = job.seed();
-  pipeline.replica = options_.worker;
-  pipeline.num_replicas = options_.registration.total_num_replicas();
-  pipeline.batch_per_tower = job.batch_per_tower();
-  pipeline.towers = TowersOf(job);
-  LOCKSTEP_ASSIGN_OR_RETURN(data_, Pipeline::Open(job.data(), spec, pipeline));
-  if (!HasTestFiles(job.data())) return absl::OkStatus();
-  LOCKSTEP_ASSIGN_OR_RETURN(test_set_, TestSet::Open(job.data(), spec));
+  LOCKSTEP_RETURN_IF_ERROR(OpenTrainingData());
+  const DataDef& data = options_.registration.job().data();
+  if (!HasTestSet(data)) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(test_set_, TestSet::Open(data, ExampleSpecOf(graph_)));
   if (!test_set_->has_labels()) test_set_.reset();
   return absl::OkStatus();
 }
 
-void WorkerJob::MakeMemory(std::span<const int64_t> most_rows) {
-  if (options_.registration.job().transport().shared_memory() == TransportDef::OFF) return;
-  auto memory = GradientMemory::Create(GradientBuffers::NumBytes(layout_, most_rows));
+void WorkerJob::MakeMemory() {
+  const JobDef& job = options_.registration.job();
+  if (job.transport().shared_memory() == TransportDef::OFF) return;
+  auto memory = GradientMemory::Create(Trainer::GradientBytes(job, graph_, layout_));
   if (memory.ok()) {
     memory_ = *std::move(memory);
   } else {
@@ -187,27 +208,18 @@ std::unique_ptr<TensorTransport> WorkerJob::Connect(size_t shard) {
       });
 }
 
-int64_t WorkerJob::Examples() const {
-  const JobDef& job = options_.registration.job();
-  return job.batch_per_tower() * TowersOf(job);
-}
-
-absl::Status WorkerJob::ConnectShards() {
-  rows_ = std::make_unique<BatchRows>(graph_);
-  const std::vector<int64_t> most_rows = rows_->MostRows(Examples());
-  MakeMemory(most_rows);
+void WorkerJob::ConnectShards() {
   for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
     shards_.push_back(Connect(shard));
     shard_pointers_.push_back(shards_.back().get());
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(strategy_, MakeStrategy(most_rows));
-  return absl::OkStatus();
 }
 
-ShardGroupOptions WorkerJob::ShardOptions() const {
+ShardGroupOptions WorkerJob::ShardOptions(size_t trainer) const {
   const JobDef& job = options_.registration.job();
   ShardGroupOptions options;
   options.session.identity = identity_;
+  options.session.identity.set_tower(static_cast<uint32_t>(trainer));
   options.session.asynchronous = job.sync().has_asynchronous();
   options.token_per_replica =
       !options.session.asynchronous && job.sync().token_policy() == PER_REPLICA;
@@ -221,35 +233,26 @@ ShardGroupOptions WorkerJob::ShardOptions() const {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<UpdateStrategy>> WorkerJob::MakeStrategy(
-    std::span<const int64_t> most_rows) {
-  const RegisterTaskReply& registration = options_.registration;
-  const ShardGroupResources resources{.shards = shard_pointers_, .timer = &timer_};
-  if (registration.job().sync().has_asynchronous()) {
-    return AsynchronousStrategy::Create(ShardOptions(), layout_, resources, most_rows,
-                                        memory_.get());
+absl::Status WorkerJob::MakeTrainers() {
+  const TrainerResources resources{.graph = &graph_,
+                                   .layout = &layout_,
+                                   .shards = {.shards = shard_pointers_, .timer = &timer_},
+                                   .device = device_.get(),
+                                   .memory = memory_.get()};
+  for (size_t trainer = 0; trainer < progress_.size(); ++trainer) {
+    TrainerOptions options;
+    options.registration = &options_.registration;
+    options.shards = ShardOptions(trainer);
+    if (local_sync_ != nullptr) options.smaller_batches = local_sync_->smaller_batches();
+    // One late tower delays those that it trains with.
+    if (trainer == 0) options.delay = options_.delay;
+    if (trainer == 0) options.timeline = options_.timeline;
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        trainers_.emplace_back(),
+        Trainer::Create(options, resources, std::move(data_[trainer]), &progress_[trainer]));
   }
-  return ParameterServerStrategy::Create({.shards = ShardOptions(),
-                                          .first_step = GlobalStep(registration.start_step()),
-                                          .max_steps = registration.max_steps()},
-                                         layout_, resources, most_rows, memory_.get());
-}
-
-absl::Status WorkerJob::Train() {
-  const RegisterTaskReply& registration = options_.registration;
-  const JobDef& job = registration.job();
-  StepRunnerOptions options;
-  options.first_step = GlobalStep(registration.start_step());
-  // Replicas of an asynchronous job are at no common step. One that comes later reads on about
-  // where all of them together are.
-  if (job.sync().has_asynchronous()) {
-    options.first_step = GlobalStep(registration.start_step() / registration.total_num_replicas());
-  }
-  options.random_seed = MixSeeds(job.seed(), identity_.worker());
-  options.timeline = options_.timeline;
-  return StepRunner(options, layout_, strategy_.get(), towers_.get(), data_.get(), rows_.get(),
-                    &progress_)
-      .Run();
+  data_.clear();
+  return absl::OkStatus();
 }
 
 void WorkerJob::StartEvaluator() {
@@ -269,13 +272,21 @@ void WorkerJob::StartEvaluator() {
   evaluator_ = std::move(evaluator);
 }
 
+std::vector<std::thread> WorkerJob::StartTraining() {
+  std::vector<std::thread> threads;
+  for (const auto& trainer : trainers_) {
+    threads.emplace_back([this, trainer = trainer.get()] {
+      const absl::Status status = trainer->Run();
+      if (status.ok() || absl::IsCancelled(status)) return;
+      ReportFailure(status);
+      EndWith(status);
+    });
+  }
+  return threads;
+}
+
 absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
-  std::thread training([this] {
-    const absl::Status status = Train();
-    if (status.ok() || absl::IsCancelled(status)) return;
-    ReportFailure(status);
-    EndWith(status);
-  });
+  std::vector<std::thread> training = StartTraining();
   absl::Status end;
   while (true) {
     absl::MutexLock lock(&mutex_);
@@ -288,15 +299,15 @@ absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
       break;
     }
   }
-  strategy_->Cancel();
+  for (const auto& trainer : trainers_) trainer->Cancel();
   for (const auto& shard : shards_) shard->Cancel();
   if (stop->HasBeenNotified()) heartbeat_->Leave(kGoodbye);
-  training.join();
+  for (std::thread& thread : training) thread.join();
   return end;
 }
 
 void WorkerJob::FillStatus(ProcessStatus* status) const {
-  const ProgressReport report = progress_.Report();
+  const ProgressReport report = Combine(progress_);
   status->set_state(report.done ? "done" : report.waiting_for.empty() ? "training" : "waiting");
   status->set_waiting_for(report.waiting_for);
   status->set_global_step(report.local_step.value());
@@ -312,6 +323,7 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_towers(TowersOf(options_.registration.job()));
   worker->set_device("cpu");
   worker->set_loss(report.loss);
+  if (local_sync_ != nullptr) FillLocalSync(local_sync_->Report(), worker->mutable_local_sync());
 }
 
 void WorkerJob::ReportFailure(const absl::Status& failure) {

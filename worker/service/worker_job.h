@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,14 +24,12 @@
 #include "worker/data/pipeline.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/evaluate/evaluator.h"
+#include "worker/local_sync/local_sync_pipeline.h"
 #include "worker/service/heartbeat.h"
+#include "worker/service/trainer.h"
 #include "worker/step/progress.h"
-#include "worker/step/step_runner.h"
 #include "worker/step/timeline.h"
 #include "worker/strategy/parameter_server/shard_group.h"
-#include "worker/strategy/update_strategy.h"
-#include "worker/tower/batch_rows.h"
-#include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {
 
@@ -43,7 +42,8 @@ struct WorkerJobOptions {
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   TowerDelay delay;                              // for trials
-  Timeline* timeline = nullptr;                  // StepRunnerOptions::timeline; outlives the run
+  // StepRunnerOptions::timeline, of the first tower where each trains by itself; outlives the run.
+  Timeline* timeline = nullptr;
 };
 
 class WorkerJob {
@@ -67,15 +67,15 @@ class WorkerJob {
   void StartHeartbeat();
   absl::Status Prepare();
   // Memory to share with the ps of this host, where the job wants it.
-  int64_t Examples() const;  // of a step
-  void MakeMemory(std::span<const int64_t> most_rows);
+  void MakeMemory();
   std::unique_ptr<TensorTransport> Connect(size_t shard);
   absl::Status OpenData();
-  absl::Status MakeTowers();
-  absl::Status ConnectShards();
-  ShardGroupOptions ShardOptions() const;
-  absl::StatusOr<std::unique_ptr<UpdateStrategy>> MakeStrategy(std::span<const int64_t> most_rows);
-  absl::Status Train();
+  absl::Status OpenTrainingData();
+  void ConnectShards();
+  ShardGroupOptions ShardOptions(size_t trainer) const;
+  absl::Status MakeTrainers();
+  // One thread for each trainer. What one of them ends with, other than OK, ends the job here.
+  std::vector<std::thread> StartTraining();
   void StartEvaluator();
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
@@ -84,7 +84,7 @@ class WorkerJob {
   const WorkerJobOptions options_;
   ChiefClient* const chief_;
   const WorkerIdentity identity_;
-  Progress progress_;
+  std::vector<Progress> progress_;  // by trainer
 
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
@@ -93,13 +93,12 @@ class WorkerJob {
   rpc::AlarmTimer timer_;
   std::vector<std::unique_ptr<TensorTransport>> shards_;
   std::vector<TensorTransport*> shard_pointers_;
-  std::unique_ptr<Pipeline> data_;
-  std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::unique_ptr<CpuDevice> device_;
-  std::unique_ptr<TowerGroup> towers_;
+  std::vector<std::unique_ptr<Pipeline>> data_;  // by trainer, until it has taken it
+  LocalSyncPipeline* local_sync_ = nullptr;      // that of a job with local_sync
+  std::unique_ptr<TestSet> test_set_;            // null: the job has no test files with labels
   std::unique_ptr<CpuDevice> evaluation_device_;
-  std::unique_ptr<BatchRows> rows_;  // of the training's batches
-  std::unique_ptr<UpdateStrategy> strategy_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;
 
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 // status. Thread-safe.
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 
@@ -70,5 +71,10 @@ class Progress {
   // Null: report_ says what is waited for.
   const UpdateStrategy* strategy_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
+
+// What a worker tells where several replicas of the model train by themselves; at least one
+// (CHECK). Sums; the step of the one that is furthest; time and loss are means; what the first of
+// them waits for, where all wait; done when all are.
+ProgressReport Combine(std::span<const Progress> replicas);
 
 }  // namespace lockstep::worker

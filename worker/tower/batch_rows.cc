@@ -30,8 +30,9 @@ void TakeBits(uint64_t* word, Use use) {
 
 void BatchRows::Mark(const Batch& batch, Table* table) {
   const IndexColumns& index = table->index;
-  const int64_t columns = batch.features.num_elements() / batch.size();
-  const float* example = batch.features.as<float>().data() + index.columns.first;
+  const TensorView features = batch.feature_rows();
+  const int64_t columns = features.num_elements() / batch.size();
+  const float* example = features.as<float>().data() + index.columns.first;
   for (int64_t i = 0; i < batch.size(); ++i, example += columns) {
     for (int64_t c = 0; c < index.columns.count; ++c) {
       const int64_t row = static_cast<int64_t>(example[c]);

@@ -25,6 +25,7 @@ class DelayedTower : public Tower {
                                                        std::span<const MutableTensorView> gradients,
                                                        uint64_t random_key) override;
   absl::Status Finish() override { return tower_->Finish(); }
+  float loss() const override { return tower_->loss(); }
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch,
                                       const VariableValues& variables) override {
     return tower_->Evaluate(batch, variables);

@@ -5,6 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "worker/ops/gradient_op.h"
+#include "worker/tower/batch_norm_reducer.h"
 #include "worker/tower/clipping_reducer.h"
 #include "worker/tower/mean_reducer.h"
 
@@ -32,10 +33,15 @@ absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& 
                                                           const OpTable& ops, OpContext* context,
                                                           Stream* stream) {
   std::unique_ptr<TowerReducer> reducer;
-  if (options.towers > 1) {
-    const int factor = options.sum ? options.towers : 1;
-    LOCKSTEP_ASSIGN_OR_RETURN(reducer,
-                              MeanReducer::Create(graph, factor, device, ops, context, stream));
+  if (options.towers > 1 || options.count > 1) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        reducer, MeanReducer::Create(graph, options.count, device, ops, context, stream));
+  }
+  if (options.towers > 1 && (options.batch_norm_updates == JobDef::EVERY_TOWER ||
+                             options.batch_norm_updates == JobDef::FIRST_TOWER)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        reducer, BatchNormReducer::Create(std::move(reducer), options.batch_norm_updates, graph,
+                                          device, ops, context, stream));
   }
   const std::optional<ClippingOptions> clipping = ClippingOf(options.clipping);
   if (!clipping.has_value()) return reducer;

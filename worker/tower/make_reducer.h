@@ -14,8 +14,9 @@ namespace lockstep::worker {
 
 struct ReducerOptions {
   int towers = 1;
-  bool sum =
-      false;  // of the towers' gradients, not their mean; statistics are averaged all the same
+  // What the sum of the towers' gradients is divided by, statistics apart; 0: by their number.
+  int count = 0;
+  JobDef::BatchNormUpdates batch_norm_updates = JobDef::MEAN;
   Clipping clipping;
 };
 

@@ -4,13 +4,12 @@
 
 namespace lockstep::worker {
 
-absl::StatusOr<std::unique_ptr<MeanReducer>> MeanReducer::Create(const ModelGraph& graph,
-                                                                 int factor, Device* device,
-                                                                 const OpTable& ops,
+absl::StatusOr<std::unique_ptr<MeanReducer>> MeanReducer::Create(const ModelGraph& graph, int count,
+                                                                 Device* device, const OpTable& ops,
                                                                  OpContext* context,
                                                                  Stream* stream) {
   std::unique_ptr<MeanReducer> reducer(new MeanReducer(stream));
-  LOCKSTEP_ASSIGN_OR_RETURN(reducer->of_gradients_, ops.Make(context, MeanOptions{factor}));
+  LOCKSTEP_ASSIGN_OR_RETURN(reducer->of_gradients_, ops.Make(context, MeanOptions{count}));
   LOCKSTEP_ASSIGN_OR_RETURN(reducer->of_statistics_, ops.Make(context, MeanOptions()));
   for (const ModelVariable& variable : graph.variables()) {
     Variable& own = reducer->variables_.emplace_back();

@@ -1,4 +1,4 @@
-// The mean over towers: their sum in the order of the towers, times 1 / number.
+// The mean over towers: their sum in the order of the towers, times 1 / count.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ namespace lockstep::worker {
 
 class MeanReducer : public TowerReducer {
  public:
-  // `factor`: gradients of trained variables are so many times the mean; statistics never are.
+  // `count` is that of gradients of trained variables; statistics are divided by their number.
   // `stream` and what the ops are made of outlive the reducer.
-  static absl::StatusOr<std::unique_ptr<MeanReducer>> Create(const ModelGraph& graph, int factor,
+  static absl::StatusOr<std::unique_ptr<MeanReducer>> Create(const ModelGraph& graph, int count,
                                                              Device* device, const OpTable& ops,
                                                              OpContext* context, Stream* stream);
 

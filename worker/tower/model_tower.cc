@@ -34,10 +34,11 @@ absl::Status ModelTower::Prepare() {
 
 void ModelTower::AddPlaces() {
   const int64_t batch = *std::ranges::max_element(options_.batches);
-  const int64_t outputs = batch * graph_.num_outputs();
+  const int64_t labels = batch * graph_.labels_per_example();
+  const int64_t outputs = labels * graph_.num_outputs();
   places_.features = staging_.AddPlace(batch * graph_.input_shape().num_elements() * sizeof(float));
-  places_.labels =
-      staging_.AddPlace(graph_.is_classifier() ? batch * sizeof(int32_t) : outputs * sizeof(float));
+  places_.labels = staging_.AddPlace(graph_.is_classifier() ? labels * sizeof(int32_t)
+                                                            : outputs * sizeof(float));
   places_.sums = staging_.AddPlace(Loss::kNumSums * sizeof(double));
   places_.predictions = staging_.AddPlace(outputs * sizeof(float));
   const std::vector<int64_t> most_rows =
@@ -55,15 +56,22 @@ void ModelTower::AddPlaces() {
   }
 }
 
+Shape ModelTower::PredictionsOf(int64_t examples) const {
+  return Shape({examples * graph_.labels_per_example(), graph_.num_outputs()});
+}
+
 absl::Status ModelTower::AllocateResults() {
   const int64_t batch = *std::ranges::max_element(options_.batches);
   results_.sums = {DType::kFloat64, Shape({Loss::kNumSums}), nullptr};
-  results_.predictions = {DType::kFloat32, Shape({batch, graph_.num_outputs()}), nullptr};
-  LOCKSTEP_ASSIGN_OR_RETURN(results_.memory,
-                            device_->AllocatePinned(Tensor::RoomFor(results_.sums.num_bytes()) +
-                                                    results_.predictions.num_bytes()));
+  results_.loss = {DType::kFloat32, Shape({1}), nullptr};
+  results_.predictions = {DType::kFloat32, PredictionsOf(batch), nullptr};
+  const size_t loss_at = Tensor::RoomFor(results_.sums.num_bytes());
+  const size_t predictions_at = loss_at + Tensor::RoomFor(results_.loss.num_bytes());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      results_.memory, device_->AllocatePinned(predictions_at + results_.predictions.num_bytes()));
   results_.sums.data = results_.memory.get();
-  results_.predictions.data = results_.memory.get() + Tensor::RoomFor(results_.sums.num_bytes());
+  results_.loss.data = results_.memory.get() + loss_at;
+  results_.predictions.data = results_.memory.get() + predictions_at;
   return absl::OkStatus();
 }
 
@@ -102,28 +110,33 @@ absl::StatusOr<Pass*> ModelTower::PassFor(int64_t size) {
                                                  absl::StrJoin(options_.batches, ", ")));
 }
 
-absl::StatusOr<Pass*> ModelTower::Forward(Mode mode, const Tensor& features,
-                                          const VariableValues& variables, uint64_t random_key) {
-  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(features.shape().dim(0)));
-  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView on_device,
-                            staging_.ToDevice(places_.features, features.view(), stream_.get()));
+absl::StatusOr<TensorView> ModelTower::FeaturesOf(const Batch& batch) {
+  if (batch.loaded) return batch.loaded->features;
+  return staging_.ToDevice(places_.features, batch.features.view(), stream_.get());
+}
+
+absl::StatusOr<TensorView> ModelTower::LabelsOf(const Batch& batch) {
+  if (batch.loaded) return batch.loaded->labels;
+  return staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get());
+}
+
+absl::Status ModelTower::Forward(Pass* pass, Mode mode, const TensorView& features,
+                                 const VariableValues& variables, uint64_t random_key) {
   for (size_t i = 0; i < call_.values.size(); ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         call_.values[i], staging_.ToDevice(places_.values[i], variables.views[i], stream_.get()));
   }
-  LOCKSTEP_RETURN_IF_ERROR(
-      pass->Forward(mode, on_device, {call_.values, variables.rows}, random_key, stream_.get()));
-  return pass;
+  return pass->Forward(mode, features, {call_.values, variables.rows}, random_key, stream_.get());
 }
 
 absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
     const Batch& batch, const VariableValues& variables,
     std::span<const MutableTensorView> gradients, uint64_t random_key) {
   LOCKSTEP_CHECK(options_.training);
-  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass,
-                            Forward(Mode::kTraining, batch.features, variables, random_key));
-  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels,
-                            staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get()));
+  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView features, FeaturesOf(batch));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kTraining, features, variables, random_key));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
   for (size_t i = 0; i < gradients.size(); ++i) {
     call_.gradients[i] = {};
     call_.gradient_views[i] = gradients[i];
@@ -134,11 +147,14 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
   const auto complete = [this](std::span<const int> ready) {
     Event* const event = complete_[ready[0]].get();
     stream_->Record(event);
-    for (const int variable : ready)
-      call_.gradients[variable] = {call_.gradient_views[variable], event};
+    for (const int variable : ready) {
+      call_.gradients[variable] = {call_.gradient_views[variable], event, call_.values[variable]};
+    }
   };
   const int loss = graph_.loss_variable();
   LOCKSTEP_RETURN_IF_ERROR(pass->Train(labels, call_.gradient_views[loss], stream_.get()));
+  // Before the event: who waits for that may write over it.
+  Staging::CopyToHost(call_.gradient_views[loss], results_.loss, stream_.get());
   complete({&loss, 1});
   LOCKSTEP_RETURN_IF_ERROR(pass->Backward(call_.gradient_views, complete, stream_.get()));
   return call_.gradients;
@@ -152,10 +168,10 @@ absl::Status ModelTower::Finish() {
 absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                                                        const VariableValues& variables) {
   if (batch.size() == 0) return Evaluation();
-  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass,
-                            Forward(Mode::kInference, batch.features, variables, 0));
-  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels,
-                            staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get()));
+  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView features, FeaturesOf(batch));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, features, variables, 0));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView sums,
                             staging_.OnDevice(places_.sums, results_.sums));
   LOCKSTEP_RETURN_IF_ERROR(pass->Evaluate(labels, sums, stream_.get()));
@@ -170,9 +186,12 @@ absl::StatusOr<TensorView> ModelTower::Predict(const Tensor& features,
                                                const VariableValues& variables) {
   const int64_t size = features.shape().dim(0);
   MutableTensorView predictions = results_.predictions;
-  predictions.shape = Shape({size, graph_.num_outputs()});
+  predictions.shape = PredictionsOf(size);
   if (size == 0) return TensorView(predictions);
-  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, Forward(Mode::kInference, features, variables, 0));
+  LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(size));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView examples,
+                            staging_.ToDevice(places_.features, features.view(), stream_.get()));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, examples, variables, 0));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView on_device,
                             staging_.OnDevice(places_.predictions, predictions));
   LOCKSTEP_RETURN_IF_ERROR(pass->Predict(on_device, stream_.get()));

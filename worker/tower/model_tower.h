@@ -23,6 +23,7 @@ class ModelTower : public Tower {
                                                        std::span<const MutableTensorView> gradients,
                                                        uint64_t random_key) override;
   absl::Status Finish() override;
+  float loss() const override { return results_.loss.as<float>()[0]; }
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, const VariableValues& variables) override;
   absl::StatusOr<TensorView> Predict(const Tensor& features,
                                      const VariableValues& variables) override;
@@ -48,18 +49,23 @@ class ModelTower : public Tower {
   struct Results {
     DeviceBuffer memory;
     MutableTensorView sums;
+    MutableTensorView loss;
     MutableTensorView predictions;
   };
 
   void AddPlaces();
+  Shape PredictionsOf(int64_t examples) const;
   absl::Status AllocateResults();
   absl::Status MakePasses();
   absl::Status MakeEvents();
   // The pass for a batch of this size.
   absl::StatusOr<Pass*> PassFor(int64_t size);
-  // Enqueues the forward pass over `features`.
-  absl::StatusOr<Pass*> Forward(Mode mode, const Tensor& features, const VariableValues& variables,
-                                uint64_t random_key);
+  // What ops read: rows that the device has, or a copy of the batch's.
+  absl::StatusOr<TensorView> FeaturesOf(const Batch& batch);
+  absl::StatusOr<TensorView> LabelsOf(const Batch& batch);
+  // Enqueues the forward pass over `features`, which the device has.
+  absl::Status Forward(Pass* pass, Mode mode, const TensorView& features,
+                       const VariableValues& variables, uint64_t random_key);
 
   const ModelGraph graph_;
   const TowerOptions options_;

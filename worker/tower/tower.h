@@ -51,17 +51,19 @@ class Tower {
       std::span<const MutableTensorView> gradients, uint64_t random_key) = 0;
   // Waits until all that was enqueued is done, whether or not Train succeeded.
   virtual absl::Status Finish() = 0;
+  // The mean loss over the batch of the last Train, once Finish has returned.
+  virtual float loss() const = 0;
 
   struct Evaluation {
     int64_t examples = 0;
-    int64_t correct = 0;  // classifier: argmax equals the label
-    double loss_sum = 0;
+    int64_t correct = 0;  // classifier: labels that the argmax equals
+    double loss_sum = 0;  // over the labels
   };
   // Forward in inference mode (moving statistics, no dropout).
   virtual absl::StatusOr<Evaluation> Evaluate(const Batch& batch,
                                               const VariableValues& variables) = 0;
-  // As Evaluate, without labels: class probabilities (softmax) or outputs, [n, num_outputs], in
-  // host memory. Valid until the next call.
+  // As Evaluate, without labels: class probabilities (softmax) or outputs, [n * labels_per_example,
+  // num_outputs], in host memory. Valid until the next call.
   virtual absl::StatusOr<TensorView> Predict(const Tensor& features,
                                              const VariableValues& variables) = 0;
 };

@@ -17,7 +17,9 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> TowerGroup::Create(const ModelGraph&
   if (count < 1) {
     return absl::InvalidArgumentError(absl::StrCat("towers: expected at least 1, got ", count));
   }
-  const TowerOptions tower_options{.batches = {options.batch_per_tower},
+  std::vector<int64_t> batches = {options.batch_per_tower};
+  batches.insert(batches.end(), options.smaller_batches.begin(), options.smaller_batches.end());
+  const TowerOptions tower_options{.batches = std::move(batches),
                                    .row_examples = options.batch_per_tower * count,
                                    .own_gradients = count > 1,
                                    .background = count > 1};
@@ -41,7 +43,8 @@ TowerGroup::TowerGroup(const ModelGraph& graph, Device* device,
       towers_(std::move(towers)),
       by_tower_(towers_.size()),
       of_variable_(towers_.size()),
-      reduced_(graph.variables().size()) {
+      reduced_(graph.variables().size()),
+      losses_(towers_.size()) {
   for (int variable = static_cast<int>(graph.variables().size()) - 1; variable >= 0; --variable) {
     if (!graph.variables()[variable].frozen) descending_.push_back(variable);
   }
@@ -71,6 +74,7 @@ absl::StatusOr<float> TowerGroup::Train(std::span<const Batch> batches,
   if (status.ok()) status = Announce(ready);
   status.Update(Finish());
   if (!status.ok()) return status;
+  for (size_t tower = 0; tower < towers_.size(); ++tower) losses_[tower] = towers_[tower]->loss();
   return gradients.back().as<float>()[0];
 }
 

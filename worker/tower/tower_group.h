@@ -20,9 +20,10 @@
 namespace lockstep::worker {
 
 struct TowerGroupOptions {
-  int64_t batch_per_tower = 0;
-  ReducerOptions reducer;  // and the number of towers
-  TowerDelay delay;        // for trials
+  int64_t batch_per_tower = 0;           // the largest
+  std::vector<int64_t> smaller_batches;  // per tower, that are given too
+  ReducerOptions reducer;                // and the number of towers
+  TowerDelay delay;                      // for trials
 };
 
 // Not thread-safe: one call at a time. On a CPU a single tower computes on the caller's thread and
@@ -41,13 +42,15 @@ class TowerGroup {
   // the last to the first.
   using GradientReady = std::function<void(std::span<const int> variables)>;
 
-  // One training pass with batches[t] on tower t, all of the size that the options tell. Enqueues
+  // One training pass with batches[t] on tower t, all of one size that the options tell. Enqueues
   // the whole step, then waits for one gradient after the other. `variables` have the rows of all
   // batches. `gradients`, in host memory, receive what Tower::Train tells, reduced over the towers
   // and clipped. Returns the mean loss. All work has ended when it returns.
   absl::StatusOr<float> Train(std::span<const Batch> batches, const VariableValues& variables,
                               std::span<const MutableTensorView> gradients, uint64_t random_key,
                               const GradientReady& ready);
+  // The mean loss of each tower's batch in the last Train that succeeded. Valid until the next one.
+  std::span<const float> device_losses() const { return losses_; }
 
  private:
   TowerGroup(const ModelGraph& graph, Device* device, std::vector<std::unique_ptr<Tower>> towers);
@@ -78,6 +81,7 @@ class TowerGroup {
   std::vector<TowerGradient> of_variable_;                // by tower
   std::vector<TowerGradient> reduced_;                    // by variable
   std::vector<int> group_;                                // variables that are announced together
+  std::vector<float> losses_;                             // by tower
 };
 
 }  // namespace lockstep::worker

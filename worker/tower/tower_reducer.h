@@ -16,6 +16,7 @@ namespace lockstep::worker {
 struct TowerGradient {
   MutableTensorView view;
   Event* ready = nullptr;  // reached when the view is complete
+  TensorView old = {};     // of a statistic: the value that the step began with
 };
 
 // Enqueues on a stream that it was made for. Used by one thread. Calls allocate nothing once they
@@ -24,9 +25,9 @@ class TowerReducer {
  public:
   virtual ~TowerReducer() = default;
 
-  // `by_tower` become one gradient in `to`, which may be the first one's view: of a step, each
-  // variable that is not frozen once, from the last to the first. Where `ready` of the result is
-  // null, the gradient is complete with the event of Finish.
+  // `by_tower` become one gradient, in `to` or in one of their views; `to` may be the first one's
+  // view. Of a step, each variable that is not frozen once, from the last to the first. Where
+  // `ready` of the result is null, the gradient is complete with the event of Finish.
   virtual absl::StatusOr<TowerGradient> Reduce(int variable,
                                                std::span<const TowerGradient> by_tower,
                                                const MutableTensorView& to) = 0;

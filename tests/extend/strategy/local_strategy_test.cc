@@ -45,7 +45,7 @@ TEST_CASE("a replica trains with a strategy that applies its gradients without a
   folder.Write("train.csv", csv);
   DataDef data;
   data.set_scale(1);
-  data.mutable_csv()->set_train(folder.Path("train.csv"));
+  data.mutable_csv()->add_train(folder.Path("train.csv"));
   data.mutable_csv()->set_label_column("2");
   data.mutable_csv()->set_no_header(true);
   const auto pipeline = worker::Pipeline::Open(

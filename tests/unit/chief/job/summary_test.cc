@@ -36,8 +36,19 @@ TEST_CASE("The summary file has the test loss of a regression") {
   const auto summary = nlohmann::json::parse(MakeSummary(PlanOf(false, true), record));
   CHECK(summary["test_accuracy"].is_null());
   CHECK(summary["test_loss"] == 2.0529);
+  CHECK(summary["test_bits_per_character"].is_null());
   CHECK(summary["evaluations"][0]["loss"] == 2.0529);
   CHECK(summary["evaluations"][0]["averages"] == true);
+}
+
+TEST_CASE("The summary file of a text has the loss of a character in bits") {
+  RunRecord record;
+  record.evaluations = {{.version = GlobalStep(300), .examples = 9, .accuracy = 0.5, .loss = 2}};
+  JobPlan plan = PlanOf(true, false);
+  plan.job.mutable_data()->mutable_text()->set_path("a.txt");
+  const auto summary = nlohmann::json::parse(MakeSummary(plan, record));
+  CHECK(summary["test_loss"] == 2.0);
+  CHECK(summary["test_bits_per_character"].get<double>() == Approx(2.885390));
 }
 
 }  // namespace

@@ -157,5 +157,15 @@ TEST_CASE("a lease holds whole batches, a few leases per worker, within bounds")
   CHECK(RangeSize(5, 0, INT64_MAX) == 5);
 }
 
+TEST_CASE("accuracy and loss are means over the labels, of which an example may have several") {
+  Evaluation evaluation(GlobalStep(7), 10, 10, 1, kPatience, /*labels_per_example=*/8);
+  evaluation.Assign({kA}, At(0));
+  CHECK_FALSE(evaluation.Report({.lease = 1, .examples = 10, .correct = 81}).ok());
+  REQUIRE(evaluation.Report({.lease = 1, .examples = 10, .correct = 20, .loss_sum = 120}).ok());
+  CHECK(evaluation.Totals().examples == 10);
+  CHECK(evaluation.Totals().accuracy == 0.25);
+  CHECK(evaluation.Totals().loss == 1.5);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

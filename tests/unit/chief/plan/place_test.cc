@@ -16,6 +16,10 @@ ModelGraph GraphOf(const std::string& text) {
   return *std::move(graph);
 }
 
+absl::StatusOr<Placement> Place(const ModelGraph& graph, uint32_t shards, int64_t max_part_bytes) {
+  return chief::Place(graph, shards, max_part_bytes, {});
+}
+
 // A table of 10 rows of 4, a kernel [4, 3], a bias of 3.
 ModelGraph Wide() {
   return GraphOf(R"(
@@ -23,6 +27,20 @@ ModelGraph Wide() {
     layers { name: "table" embedding { rows: 10 dim: 4 } }
     layers { name: "fc" frozen: true dense { units: 3 } }
     layers { name: "loss" softmax_cross_entropy {} })");
+}
+
+absl::StatusOr<Placement> PlaceBy(const std::string& strategy, uint32_t shards,
+                                  int64_t max_part_bytes) {
+  StrategyDef::ParameterServer def;
+  REQUIRE(ParseTextProto("test", strategy, &def).ok());
+  return chief::Place(Wide(), shards, max_part_bytes, def);
+}
+
+std::vector<uint32_t> ShardsOf(const absl::StatusOr<Placement>& placement) {
+  REQUIRE(placement.ok());
+  std::vector<uint32_t> shards;
+  for (const VariableSpec& spec : placement->variables()) shards.push_back(spec.shard());
+  return shards;
 }
 
 TEST_CASE("a variable above the limit is placed in parts of its rows, dense or sparse") {
@@ -84,6 +102,43 @@ TEST_CASE("a statistic is never split") {
   for (const VariableSpec& spec : placement->variables()) {
     CHECK(spec.has_part() == spec.trainable());
   }
+}
+
+TEST_CASE("the strategy's rule decides, and the loss stays on ps 0") {
+  // The table in two parts of 20 elements, the kernel of 12, the bias of 3, the loss.
+  CHECK(ShardsOf(PlaceBy("", 2, 80)) == std::vector<uint32_t>{1, 0, 1, 0, 0});
+  CHECK(ShardsOf(PlaceBy("placement: LEAST_LOADED", 2, 80)) ==
+        std::vector<uint32_t>{0, 1, 0, 1, 0});
+  CHECK(ShardsOf(PlaceBy("placement: ROUND_ROBIN", 3, 80)) == std::vector<uint32_t>{0, 1, 2, 0, 0});
+}
+
+TEST_CASE("a variable goes where the job says, with all its parts") {
+  const std::string table_on_1 = R"(place { variable: "table/table" ps: 1 })";
+  CHECK(ShardsOf(PlaceBy(table_on_1, 2, 80)) == std::vector<uint32_t>{1, 1, 0, 0, 0});
+  CHECK(ShardsOf(PlaceBy("placement: ROUND_ROBIN " + table_on_1, 2, 80)) ==
+        std::vector<uint32_t>{1, 1, 0, 1, 0});
+}
+
+TEST_CASE("a place that does not exist is refused, naming the variable and the remedy") {
+  const auto refusal = [](const std::string& strategy) {
+    const absl::Status status = PlaceBy(strategy, 2, 80).status();
+    CHECK(absl::IsInvalidArgument(status));
+    return std::string(status.message());
+  };
+  CHECK(refusal(R"(place { variable: "fc/kernel" ps: 2 })") ==
+        "strategy.parameter_server.place: variable fc/kernel: expected a ps from 0 to 1, got 2. "
+        "Remedy: name a ps of the cluster spec");
+  CHECK(absl::StrContains(refusal(R"(place { variable: "fc/kernel" ps: -1 })"), "got -1"));
+  CHECK(refusal(R"(place { variable: "fc" ps: 1 })") ==
+        "strategy.parameter_server.place: the model has no variable \"fc\". Remedy: write "
+        "layer/variable, such as fc/kernel");
+  // A part alone is no variable.
+  CHECK(absl::StrContains(refusal(R"(place { variable: "table/table#0" ps: 1 })"), "no variable"));
+  CHECK(absl::StrContains(refusal(R"(place { variable: "fc/bias" ps: 1 }
+                                     place { variable: "fc/bias" ps: 0 })"),
+                          "variable fc/bias is placed twice"));
+  CHECK(absl::StrContains(refusal(R"(place { variable: "train/loss" ps: 1 })"),
+                          "train/loss is always on ps 0"));
 }
 
 TEST_CASE("more parts than can be hosted are refused, naming the variable and the field") {

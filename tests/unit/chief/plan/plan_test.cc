@@ -157,6 +157,11 @@ TEST_CASE("data epochs become steps, rounded up") {
   CHECK(steps("4") == 7);
   CHECK(steps("4.01") == 8);
   CHECK(steps("0.001") == 1);
+  // Seven examples of two workers: a load of 4, one of 2 and a rest; 3 passes over each.
+  f.Write(absl::StrReplaceAll(
+      kJob, {{"global_batch: 4", "local_sync { load: 4 passes: 3 max_per_device_batch_size: 1 }"},
+             {"max_steps: 10", "data_epochs: 1.5"}}));
+  CHECK(f.Make()->max_steps.value() == 14);
   CHECK(Mentions(f.Fail("max_steps: 10", "data_epochs: 1e300"), "data_epochs"));
 }
 
@@ -326,6 +331,33 @@ TEST_CASE("averages are of variables that the model trains") {
   CHECK(Mentions(unknown, "job.textproto: optimizer.variable_averages.only"));
   CHECK(Mentions(unknown, "\"fc/none\". Remedy: use a name such as \"fc/kernel\""));
   CHECK(Mentions(only(std::string(ModelGraph::kLossVariable)), "trains no variable"));
+}
+
+TEST_CASE("a job whose transformed data end before its last step is refused") {
+  Fixture fixture;
+  const auto error = [&](const std::string& data) {
+    const absl::Status status =
+        fixture.Fail("label_column: \"label\" }", "label_column: \"label\" } " + data);
+    INFO(data);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains("job.textproto: ") && Catch::Contains("Remedy: "));
+    return std::string(status.message());
+  };
+  // Worker 0 has four of the seven examples, worker 1 three.
+  CHECK_THAT(error("auto_shard: OFF transform { batch {} }"),
+             Catch::Contains("the last one has 1"));
+  CHECK_THAT(error("transform { batch { drop_remainder: true } }"),
+             Catch::Contains("worker 0 has data for 2 steps, the job has 10"));
+  CHECK_THAT(
+      error("transform { batch { drop_remainder: true } } transform { repeat { count: 7 } }"),
+      Catch::Contains("worker 1 has data for 7 steps"));
+  CHECK_THAT(error("auto_shard: FILE"),
+             Catch::Contains("data.auto_shard: FILE: expected at least 2 training files"));
+  CHECK(fixture
+            .Fail("label_column: \"label\" }",
+                  "label_column: \"label\" } transform { repeat {} } transform { batch {} }")
+            .ok());
 }
 
 }  // namespace

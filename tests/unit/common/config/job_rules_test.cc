@@ -52,7 +52,7 @@ TEST_CASE("A job without one of its parts names the part") {
   CHECK_THAT(ErrorOf(std::string(kData) + kBatch + kOptimizer + kStop),
              Contains("model: it is missing"));
   CHECK_THAT(ErrorOf(std::string(kModelPath) + kBatch + kOptimizer + kStop),
-             Contains("data: expected one of idx and csv, got none"));
+             Contains("data: expected one of idx, csv and text, got none"));
   CHECK_THAT(ErrorOf(std::string(kModelPath) + kData + kOptimizer + kStop),
              Contains("global_batch: expected one of global_batch and batch_per_tower, got none"));
   CHECK_THAT(ErrorOf(std::string(kModelPath) + kData + kBatch + kStop),
@@ -68,6 +68,9 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
   };
   for (const Case& c : {
            Case{"batch_per_tower: 4", "expected one of global_batch and batch_per_tower, got both"},
+           Case{"local_sync {}",
+                "local_sync: it replaces the batch, but global_batch is given too"},
+           Case{"batch_norm_updates: 7", "batch_norm_updates: expected BATCH_NORM_UPDATES_UNSPEC"},
            Case{"data_epochs: 2", "expected one of max_steps and data_epochs, got both"},
            Case{"towers: -1", "towers: expected a number from 0 to 256, got -1"},
            Case{"evaluation { every_steps: 5 }", "evaluation.every_steps: there is no test set"},
@@ -112,19 +115,81 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
   CHECK_THAT(ErrorOf(parts + kStop + "global_batch: -1"), Contains("global_batch: expected"));
   CHECK_THAT(ErrorOf(parts + kStop + "batch_per_tower: -1"), Contains("batch_per_tower: expected"));
   CHECK_THAT(ErrorOf(parts + kBatch + "max_steps: -1"), Contains("max_steps: expected a positive"));
+  const auto local_sync = [&](const char* text) { return ErrorOf(parts + kStop + text); };
+  CHECK_THAT(local_sync("local_sync {} batch_per_tower: 4"),
+             Contains("local_sync: it replaces the batch, but batch_per_tower is given too"));
+  CHECK_THAT(local_sync("local_sync { max_per_device_batch_size: -1 }"),
+             Contains("local_sync.max_per_device_batch_size: expected a number from 0"));
+  CHECK_THAT(local_sync("local_sync { load: -1 }"), Contains("local_sync.load: expected"));
+  CHECK_THAT(local_sync("local_sync { passes: -1 }"), Contains("local_sync.passes: expected"));
+  CHECK_THAT(local_sync("local_sync {} sync { asynchronous {} }"),
+             Contains("local_sync: all towers of a worker take a batch of its load together"));
+  CHECK_THAT(
+      ErrorOf(std::string(kModelPath) + kOptimizer + kStop +
+              "local_sync {} data { idx { train_images: 'a' train_labels: 'b' } prefetch: 4 }"),
+      Contains("data.prefetch: it counts batches, and local_sync prepares one load ahead"));
+  CHECK_THAT(ErrorOf(std::string(kModelPath) + kOptimizer + kStop +
+                     "local_sync {} data { idx { train_images: 'a' train_labels: 'b' } "
+                     "auto_shard: OFF }"),
+             Contains("data.auto_shard: local_sync divides the stream of all examples"));
+  CHECK_THAT(ErrorOf(std::string(kModelPath) + kOptimizer + kStop +
+                     "local_sync {} data { idx { train_images: 'a' train_labels: 'b' } "
+                     "transform { repeat {} } transform { batch {} } }"),
+             Contains("data.transform: local_sync divides the stream of all examples"));
   for (const char* epochs : {"-1", "nan", "inf"}) {
     CHECK_THAT(ErrorOf(parts + kBatch + "data_epochs: " + epochs),
                Contains("data_epochs: expected a positive number"));
   }
 }
 
+TEST_CASE("Transformations that contradict each other or other fields are refused") {
+  struct Case {
+    std::string data;
+    const char* error;
+  };
+  const std::string idx = "idx { train_images: 'a' train_labels: 'b' } ";
+  const std::string batch = "transform { batch {} } ";
+  const std::string scale = "transform { map { function: 'scale' } } ";
+  const std::string shift = "transform { map { function: 'shift' } } ";
+  for (const Case& c : {
+           Case{"transform { repeat {} }", "data.transform: expected batch once, got it 0 times"},
+           Case{batch + batch, "expected batch once, got it 2 times"},
+           Case{batch + "transform {}", "data.transform[1]: it has no kind"},
+           Case{batch + "transform { repeat { count: -1 } }", "data.transform[1].repeat.count"},
+           Case{batch + "transform { shuffle {} }", "data.transform[1].shuffle.buffer: expected"},
+           Case{batch + "transform { map { function: 'flip' } }",
+                "data.transform[1].map.function: expected \"scale\" or \"shift\", got \"flip\""},
+           Case{batch + "transform { prefetch {} }", "prefetch.batches: expected a number from 1"},
+           Case{"transform { prefetch { batches: 2 } } " + batch, "it is not the last step"},
+           Case{"auto_shard: FILE transform { shard {} } " + batch, "auto_shard: FILE has given"},
+           Case{"transform { shard {} } transform { shard {} } " + batch, "shard comes twice"},
+           Case{scale + scale + batch, "map \"scale\" comes twice"},
+           Case{"scale: 0.5 " + batch, "offset or scale is given, and no map \"scale\""},
+           Case{"offset: 1 " + batch, "offset or scale is given, and no map \"scale\""},
+           Case{shift + batch, "map \"shift\" is given, and no augmentation.shift"},
+           Case{"augmentation { shift: 1 } " + batch, "augmentation.shift is given, and no map"},
+           Case{"augmentation { shift: 1 } " + shift + scale + batch, "comes before map \"scale\""},
+           Case{"shuffle_buffer: 4 " + batch, "data.shuffle_buffer: transform is given too"},
+           Case{"no_shuffle: true " + batch, "data.no_shuffle: transform is given too"},
+           Case{"prefetch: 2 " + batch, "data.prefetch: transform is given too"},
+           Case{"auto_shard: 7", "data.auto_shard: expected RECORD, FILE or OFF, got 7"},
+       }) {
+    CAPTURE(c.data);
+    CHECK_THAT(WithData(idx + c.data), Contains(c.error));
+  }
+}
+
 TEST_CASE("Data files come in one format, whole") {
   const std::string idx = "idx { train_images: 'a' train_labels: 'b' } ";
-  CHECK_THAT(WithData(idx + "csv { train: 'c' label_column: '0' }"), Contains("csv, got both"));
+  CHECK_THAT(WithData(idx + "csv { train: 'c' label_column: '0' }"), Contains("text, got 2"));
   CHECK_THAT(WithData("idx { train_images: 'a' }"),
              Contains("data.idx.train_labels: it is missing"));
   CHECK_THAT(WithData("idx { train_images: 'a' train_labels: 'b' test_images: 'c' }"),
              Contains("data.idx.test_labels: it is missing"));
+  CHECK_THAT(WithData("idx { train_images: ['a', 'c'] train_labels: 'b' }"),
+             Contains("data.idx.train_labels: expected 2 files, one for each of train_images"));
+  CHECK_THAT(WithData("csv { train: ['c', ''] label_column: 'y' }"),
+             Contains("data.csv.train: it is missing"));
   CHECK_THAT(WithData("csv { label_column: 'y' }"), Contains("data.csv.train: it is missing"));
   CHECK_THAT(WithData("csv { train: 'c' }"), Contains("data.csv.label_column: it is missing"));
   CHECK_THAT(WithData("csv { train: 'c' label_column: 'y' no_header: true }"),
@@ -161,6 +226,37 @@ TEST_CASE("The number of workers completes the job") {
   per_tower.set_batch_per_tower(5);
   REQUIRE(ValidateJob(&per_tower, 3).ok());
   CHECK(per_tower.global_batch() == 15);
+}
+
+TEST_CASE("A job with local_sync has the batch of a full load") {
+  const auto loaded =
+      Load(std::string(kModelPath) + kData + kOptimizer + kStop + "towers: 2 local_sync {}");
+  REQUIRE(loaded.ok());
+  JobDef job = loaded->job;
+  CHECK(job.local_sync().max_per_device_batch_size() == 256);
+  CHECK(job.local_sync().load() == 8192);
+  CHECK(job.local_sync().passes() == 8);
+  CHECK(job.batch_norm_updates() == JobDef::EVERY_TOWER);
+  for (int call = 0; call < 2; ++call) {
+    REQUIRE(ValidateJob(&job, 4).ok());
+    CHECK(job.batch_per_tower() == 256);
+    CHECK(job.global_batch() == 2048);
+  }
+  job.mutable_local_sync()->set_load(24);  // 6 for each worker, 3 for each tower
+  REQUIRE(ValidateJob(&job, 4).ok());
+  CHECK(job.batch_per_tower() == 3);
+  const auto error = [&job](int64_t load) {
+    job.mutable_local_sync()->set_load(load);
+    return std::string(ValidateJob(&job, 4).message());
+  };
+  CHECK_THAT(error(25),
+             Contains("local_sync.load: expected a multiple of 4, the number of workers, "
+                      "got 25. Remedy: use 28"));
+  CHECK_THAT(error(4), Contains("Must load at least 1 tuple sequence per device, got only 1"));
+  const auto plain = Load(std::string(kModelPath) + kData + kBatch + kOptimizer + kStop);
+  REQUIRE(plain.ok());
+  CHECK(plain->job.batch_norm_updates() == JobDef::MEAN);
+  CHECK_FALSE(plain->job.has_local_sync());
 }
 
 TEST_CASE("An asynchronous job has neither replicas to aggregate nor tokens") {

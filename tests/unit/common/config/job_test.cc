@@ -32,7 +32,7 @@ TEST_CASE("A job is read with its model, absolute paths and defaults") {
   CHECK(loaded->model.name() == "m");
   CHECK(job.name() == "iris");
   CHECK(job.model() == folder.Path("models/m.textproto"));
-  CHECK(job.data().csv().train() == folder.Path("jobs/train.csv"));
+  CHECK(job.data().csv().train(0) == folder.Path("jobs/train.csv"));
   CHECK(job.data().csv().test() == "/data/test.csv");
   CHECK(job.checkpoint().folder() == folder.Path("jobs/checkpoints"));
   CHECK(job.checkpoint().keep_last() == 3);
@@ -57,7 +57,7 @@ TEST_CASE("A job named by a relative path has absolute paths inside") {
   const auto here = std::filesystem::current_path();
   std::filesystem::current_path(before);
   REQUIRE(loaded.ok());
-  CHECK(loaded->job.data().csv().train() == (here / "train.csv").string());
+  CHECK(loaded->job.data().csv().train(0) == (here / "train.csv").string());
 }
 
 TEST_CASE("Without a test set nothing is evaluated at the end") {
@@ -88,12 +88,13 @@ TEST_CASE("A missing job or model is not found, by name") {
 
 TEST_CASE("A mistake in the model names the model file") {
   test::TemporaryFolder folder;
-  folder.Write("models/m.textproto", "input_shape: 4\nlayers { name: 'x' lstm {} }");
+  folder.Write("models/m.textproto", "input_shape: 4\nlayers { name: 'x' attention {} }");
   const auto loaded = LoadJob(folder.Write("jobs/iris.textproto", kJob));
   REQUIRE_FALSE(loaded.ok());
   CHECK(ExitCodeFor(loaded.status()) == ExitCode::kBadConfiguration);
-  CHECK_THAT(std::string(loaded.status().message()),
-             Contains("m.textproto:2:20: unknown field \"lstm\" in layers. Remedy: use one of"));
+  CHECK_THAT(
+      std::string(loaded.status().message()),
+      Contains("m.textproto:2:20: unknown field \"attention\" in layers. Remedy: use one of"));
 }
 
 TEST_CASE("A shift of examples that are no images is refused") {

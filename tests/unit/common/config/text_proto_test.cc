@@ -25,9 +25,9 @@ std::string ErrorOf(const std::string& text) {
 TEST_CASE("An unknown field names its place, the nearest field, and all that there are in order") {
   CHECK(ErrorOf<JobDef>("name: 'x'\n  mx_steps: 5") ==
         "f.textproto:2:3: unknown field \"mx_steps\" in the job; did you mean \"max_steps\"? "
-        "Remedy: use one of max_steps, batch_per_tower, checkpoint, data, data_epochs, evaluation, "
-        "global_batch, local, max_part_bytes, model, name, optimizer, seed, sync, towers, "
-        "transport");
+        "Remedy: use one of max_steps, batch_norm_updates, batch_per_tower, checkpoint, data, "
+        "data_epochs, evaluation, global_batch, local, local_sync, max_part_bytes, model, name, "
+        "optimizer, seed, strategy, sync, towers, transport");
   CHECK_THAT(ErrorOf<JobDef>("sync { replicas_to_agregate: 2 }"),
              Contains("in sync; did you mean \"replicas_to_aggregate\"? Remedy: use one of "
                       "replicas_to_aggregate, asynchronous, init_tokens, "));
@@ -43,9 +43,11 @@ TEST_CASE("An unknown field names its place, the nearest field, and all that the
 }
 
 TEST_CASE("A field that shares a word with the one that was meant leads to it") {
-  CHECK_THAT(ErrorOf<JobDef>("batch_size: 3"),
-             Contains("did you mean \"global_batch\" or \"batch_per_tower\"? Remedy: use one of "
-                      "global_batch, batch_per_tower, checkpoint"));
+  CHECK_THAT(
+      ErrorOf<JobDef>("batch_size: 3"),
+      Contains("did you mean \"global_batch\", \"batch_per_tower\" or \"batch_norm_updates\"? "
+               "Remedy: use one of "
+               "global_batch, batch_per_tower, batch_norm_updates, checkpoint"));
   CHECK_THAT(ErrorOf<JobDef>("epochs: 3"), Contains("did you mean \"data_epochs\"?"));
 }
 

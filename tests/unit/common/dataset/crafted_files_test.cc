@@ -140,7 +140,7 @@ TEST_CASE("CSV files that mislead are refused with their line") {
     CAPTURE(c.name);
     const std::string path = folder.Write("data.csv", c.bytes);
     DataDef data;
-    data.mutable_csv()->set_train(path);
+    data.mutable_csv()->add_train(path);
     data.mutable_csv()->set_label_column("label");
     const ExampleSpec spec{.input_shape = Shape({2}), .num_outputs = 10};
     for (const absl::Status& status :

@@ -12,8 +12,8 @@ constexpr char kFolder[] = "deploy/data/digits/";
 
 DataDef Digits() {
   DataDef data;
-  data.mutable_idx()->set_train_images(std::string(kFolder) + "train-images.idx.gz");
-  data.mutable_idx()->set_train_labels(std::string(kFolder) + "train-labels.idx.gz");
+  data.mutable_idx()->add_train_images(std::string(kFolder) + "train-images.idx.gz");
+  data.mutable_idx()->add_train_labels(std::string(kFolder) + "train-labels.idx.gz");
   data.mutable_idx()->set_test_images(std::string(kFolder) + "test-images.idx.gz");
   data.mutable_idx()->set_test_labels(std::string(kFolder) + "test-labels.idx.gz");
   return data;

@@ -21,15 +21,15 @@ class Files {
  public:
   Files() {
     auto* idx = data.mutable_idx();
-    idx->set_train_images(folder.Write("train-images", CountingIdx({6, 2, 2})));
-    idx->set_train_labels(folder.Write("train-labels", CountingIdx({6})));
+    idx->add_train_images(folder.Write("train-images", CountingIdx({6, 2, 2})));
+    idx->add_train_labels(folder.Write("train-labels", CountingIdx({6})));
     idx->set_test_images(folder.Write("test-images", Gzip(CountingIdx({3, 2, 2}))));
     idx->set_test_labels(folder.Write("test-labels", Gzip(CountingIdx({3}))));
   }
 
   DataDef Csv(const std::string& train, const std::string& test) const {
     DataDef csv;
-    csv.mutable_csv()->set_train(folder.Write("train.csv", train));
+    csv.mutable_csv()->add_train(folder.Write("train.csv", train));
     csv.mutable_csv()->set_test(folder.Write("test.csv", test));
     csv.mutable_csv()->set_label_column("label");
     return csv;
@@ -41,8 +41,8 @@ class Files {
 
 // A model for the training files of the job: a classifier of 256 classes.
 ExampleSpec SpecFor(const DataDef& data) {
-  if (!data.has_csv()) return {Shape({2, 2}), true, 256};
-  std::ifstream file(data.csv().train());
+  if (data.csv().train().empty()) return {Shape({2, 2}), true, 256};
+  std::ifstream file(data.csv().train(0));
   std::string header;
   std::getline(file, header);
   return {Shape({std::max<int64_t>(1, std::ranges::count(header, ','))}), true, 256};
@@ -124,7 +124,7 @@ TEST_CASE("What a job names wrongly is refused by field or file") {
   const auto write = [&](const std::string& bytes) { return files.folder.Write("other", bytes); };
   const Case cases[] = {
       {"nothing", [](DataDef& d) { d.clear_idx(); }, invalid, "data: expected exactly one"},
-      {"both", [](DataDef& d) { d.mutable_csv(); }, invalid, "got both"},
+      {"both", [](DataDef& d) { d.mutable_csv(); }, invalid, "got several"},
       {"no images", [](DataDef& d) { d.mutable_idx()->clear_train_images(); }, invalid,
        "data.idx.train_images: not set"},
       {"no labels", [](DataDef& d) { d.mutable_idx()->clear_train_labels(); }, invalid,
@@ -133,22 +133,23 @@ TEST_CASE("What a job names wrongly is refused by field or file") {
        invalid, "data.idx.test_images: not set"},
       {"test images without labels", [](DataDef& d) { d.mutable_idx()->clear_test_labels(); },
        invalid, "data.idx.test_labels: not set"},
-      {"missing images", [](DataDef& d) { d.mutable_idx()->set_train_images("/nowhere/images"); },
-       not_found, "/nowhere/images: "},
+      {"missing images",
+       [](DataDef& d) { d.mutable_idx()->set_train_images(0, "/nowhere/images"); }, not_found,
+       "/nowhere/images: "},
       {"missing test labels",
        [](DataDef& d) { d.mutable_idx()->set_test_labels("/nowhere/labels"); }, not_found,
        "/nowhere/labels: "},
       {"fewer labels",
-       [&](DataDef& d) { d.mutable_idx()->set_train_labels(write(CountingIdx({5}))); }, lost,
-       "expected 6 labels, one for each record of " + files.data.idx().train_images() + ", got 5"},
+       [&](DataDef& d) { d.mutable_idx()->set_train_labels(0, write(CountingIdx({5}))); }, lost,
+       "expected 6 labels, one for each record of " + files.data.idx().train_images(0) + ", got 5"},
       {"more labels",
-       [&](DataDef& d) { d.mutable_idx()->set_train_labels(write(Gzip(CountingIdx({7})))); }, lost,
-       "got 7"},
+       [&](DataDef& d) { d.mutable_idx()->set_train_labels(0, write(Gzip(CountingIdx({7})))); },
+       lost, "got 7"},
       {"other test shape",
        [&](DataDef& d) {
          d.mutable_idx()->set_test_images(write(CountingIdx({3, 4})));
        },
-       invalid, "shape [2,2] as in " + files.data.idx().train_images() + ", got [4]"},
+       invalid, "shape [2,2] as in " + files.data.idx().train_images(0) + ", got [4]"},
       {"no training file",
        [&](DataDef& d) {
          d = files.Csv("", "");
@@ -186,11 +187,66 @@ TEST_CASE("What a job names wrongly is refused by field or file") {
   }
 }
 
+TEST_CASE("Several training files are read as one, and places are in their files") {
+  Files files;
+  DataDef data = files.Csv("x,label\n1,0\n", "x,label\n9,0\n");
+  data.mutable_csv()->add_train(files.folder.Write("b.csv", "x,label\n\n2,1\n3,2\n"));
+  data.mutable_csv()->add_train(files.folder.Write("c.csv", "x,label\n4,3\n"));
+  const auto sizes = Measure(data);
+  REQUIRE(sizes.ok());
+  CHECK(sizes->train == 4);
+  CHECK(sizes->train_files == std::vector<int64_t>{1, 2, 1});
+  const auto table = ReadExamples(data, Split::kTrain);
+  REQUIRE(table.ok());
+  CHECK(table->size() == 4);
+  CHECK(table->Place(1) == "line 3");
+  CHECK(table->FileOf(2).features == data.csv().train(1));
+  CHECK(table->FileOf(3).features == data.csv().train(2));
+  CHECK(ReadExamples(data, Split::kTrain, {.index = 0, .count = 2})->size() == 2);
+  CHECK(ReadExamples(data, Split::kTrain, {.index = 1, .count = 2})->size() == 2);
+  CHECK(ReadExamples(data, Split::kTest, {.index = 1, .count = 2})->size() == 1);
+
+  files.data.mutable_idx()->add_train_images(files.folder.Write("i2", CountingIdx({2, 2, 2})));
+  files.data.mutable_idx()->add_train_labels(files.folder.Write("l2", CountingIdx({2})));
+  const auto images = ReadExamples(files.data, Split::kTrain);
+  REQUIRE(images.ok());
+  CHECK(images->size() == 8);
+  CHECK(images->Place(5) == "record 5");
+  CHECK(images->Place(7) == "record 1");
+  CHECK(images->features.bytes.size() == 32);
+  CHECK(images->features.bytes[24] == std::byte{0});
+  CHECK(Measure(files.data)->train == 8);
+}
+
+TEST_CASE("Training files that are not of one data set are refused") {
+  Files files;
+  const auto check = [](const DataDef& data, const std::string& text) {
+    for (const absl::Status& status :
+         {Measure(data).status(), ReadExamples(data, Split::kTrain).status()}) {
+      INFO(status.ToString());
+      CHECK(absl::IsInvalidArgument(status));
+      CHECK_THAT(Message(status), Catch::Contains(text) && Catch::Contains("Remedy: "));
+    }
+  };
+  DataDef csv = files.Csv("x,label\n1,0\n", "x,label\n9,0\n");
+  csv.mutable_csv()->add_train(files.folder.Write("b.csv", "z,label\n2,1\n"));
+  check(csv, "got \"z\" in the place of \"x\"");
+  csv.mutable_csv()->set_train(1, files.folder.Write("c.csv", "x,y,label\n2,1,1\n"));
+  check(csv, csv.csv().train(0));
+  DataDef idx = files.data;
+  idx.mutable_idx()->add_train_images(files.folder.Write("i2", CountingIdx({2, 3, 2})));
+  check(idx, "data.idx.train_labels: expected 2 files");
+  idx.mutable_idx()->add_train_labels(files.folder.Write("l2", CountingIdx({2})));
+  check(idx, "shape [2,2] as in " + idx.idx().train_images(0) + ", got ");
+  CHECK_THAT(Message(ReadExamples(files.data, Split::kTrain, {.index = 0, .count = 2}).status()),
+             Catch::Contains("expected at least 2 training files, one for each worker, got 1"));
+}
+
 TEST_CASE("Reading finds what measuring cannot") {
   Files files;
   const std::string bytes = CountingIdx({6, 2, 2});
   files.data.mutable_idx()->set_train_images(
-      files.folder.Write("cut", Gzip(bytes.substr(0, bytes.size() - 1))));
+      0, files.folder.Write("cut", Gzip(bytes.substr(0, bytes.size() - 1))));
   CHECK(Measure(files.data).ok());
   CHECK(ReadExamples(files.data, Split::kTrain).status().code() == absl::StatusCode::kDataLoss);
 }

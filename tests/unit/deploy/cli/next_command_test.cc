@@ -9,15 +9,15 @@ namespace {
 
 TEST_CASE("the model is used on the test examples, or on those that it was trained on") {
   DataDef data;
-  data.mutable_csv()->set_train("/d/train.csv");
+  data.mutable_csv()->add_train(std::string("/d/train.csv"));
   CHECK(PredictCommand("/c/ckpt-7", data) ==
         "./lockstep predict --checkpoint=/c/ckpt-7 --data=/d/train.csv");
   data.mutable_csv()->set_test("/my data/test.csv");
   CHECK(PredictCommand("/c/ckpt-7", data) ==
         "./lockstep predict --checkpoint=/c/ckpt-7 '--data=/my data/test.csv'");
-  data.mutable_idx()->set_train_images("/d/i");
+  data.mutable_idx()->add_train_images(std::string("/d/i"));
   data.clear_csv();
-  data.mutable_idx()->set_train_labels("/d/l");
+  data.mutable_idx()->add_train_labels(std::string("/d/l"));
   CHECK(PredictCommand("/c", data) == "./lockstep predict --checkpoint=/c --data=/d/i,/d/l");
 }
 

@@ -49,6 +49,14 @@ TEST_CASE("a regression's summary ends with its test loss") {
   CHECK(DivergenceWarning(*summary).empty());
 }
 
+TEST_CASE("the summary of a text tells the bits of a character") {
+  const test::TemporaryFolder folder;
+  const auto summary = ReadSummary(folder.Write("s.json", R"({"steps": 1,
+      "test_bits_per_character": 2.3456, "evaluations": [{"step": 1, "loss": 1.6258}]})"));
+  REQUIRE(summary.ok());
+  CHECK_THAT(SummaryText(*summary), Contains("\nbits per character  2.346\n"));
+}
+
 TEST_CASE("a diverged run's summary has its last loss and a warning") {
   const test::TemporaryFolder folder;
   const auto summary = ReadSummary(folder.Write("s.json", R"({"steps": 200, "loss": null,

@@ -54,7 +54,8 @@ int64_t TrainedNumbers(const ModelGraph& graph) {
 }
 
 TEST_CASE("Every example loads and fits the cluster that it asks for") {
-  CHECK(JobNames() == std::set<std::string>{"clicks", "digits", "fashion", "iris", "residual"});
+  CHECK(JobNames() ==
+        std::set<std::string>{"clicks", "digits", "fashion", "iris", "residual", "text"});
   for (const std::string& name : JobNames()) {
     CAPTURE(name);
     LoadedJob loaded = LoadExample(name);
@@ -70,9 +71,13 @@ TEST_CASE("The data files of the examples are where the jobs say") {
   for (const std::string& name : JobNames()) {
     if (name == "clicks") continue;  // generated
     const DataDef data = LoadExample(name).job.data();
-    for (const std::string& path :
-         {data.idx().train_images(), data.idx().train_labels(), data.idx().test_images(),
-          data.idx().test_labels(), data.csv().train(), data.csv().test()}) {
+    std::vector<std::string> paths = {data.idx().test_images(), data.idx().test_labels(),
+                                      data.csv().test(), data.text().path()};
+    for (const auto& train :
+         {data.idx().train_images(), data.idx().train_labels(), data.csv().train()}) {
+      paths.insert(paths.end(), train.begin(), train.end());
+    }
+    for (const std::string& path : paths) {
       CAPTURE(name, path);
       // Fashion-MNIST comes from a package of the system, which a build need not have.
       if (path.empty() || absl::StartsWith(path, "/usr/share/datasets/")) continue;
@@ -105,7 +110,7 @@ int64_t StatedNumbers(const LoadedJob& loaded) {
 }
 
 TEST_CASE("The sizes that the examples state are those of their models") {
-  for (const char* name : {"clicks", "digits", "fashion"}) {
+  for (const char* name : {"clicks", "digits", "fashion", "text"}) {
     CAPTURE(name);
     const LoadedJob loaded = LoadExample(name);
     CHECK(TrainedNumbers(BuildExample(loaded)) == StatedNumbers(loaded));

@@ -45,6 +45,18 @@ TEST_CASE("what a push left undecided never counts once a newer one began") {
   CHECK(ledger.Find(Key(1, 11, 2), 1) == PushStatus::kPending);
 }
 
+TEST_CASE("the towers of a worker count pushes of their own") {
+  PushLedger ledger(kVariables);
+  PushKey first = Key(1, 11, 7), second = Key(1, 11, 1);
+  second.tower = 1;
+  CHECK(Open(&ledger, first, 5) == PushLedger::Age::kNew);
+  CHECK(Open(&ledger, second, 3) == PushLedger::Age::kNew);
+  ledger.Record(second, 0, PushStatus::kAccepted);
+  CHECK(ledger.Find(first, 0) == PushStatus::kPending);
+  CHECK(Open(&ledger, first, 5) == PushLedger::Age::kCurrent);
+  CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(11)) == GlobalStep(5));
+}
+
 TEST_CASE("pushes beyond the window are over") {
   PushLedger ledger(kVariables);
   for (uint64_t seq = 1; seq <= 10; ++seq) {

@@ -1,6 +1,7 @@
 // An asynchronous job: each push is a step of its own.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -65,6 +66,54 @@ TEST_CASE("without a bound nothing is stale") {
   }
   // 0, 1, 2-3, 4-7, 8-15, 16-19.
   CHECK(f.shard.Report().staleness == std::vector<uint64_t>{1, 1, 2, 4, 8, 4});
+}
+
+TEST_CASE("towers of a worker push by themselves, each with a sequence of its own") {
+  Harness f(AsyncPlan(1));
+  const auto push = [&](uint32_t tower, uint64_t push_seq, int64_t stamp) {
+    WorkerIdentity worker = IdentityOf(0);
+    worker.tower = tower;
+    const auto result =
+        f.shard.Push(Message(worker, push_seq, stamp).Whole(0, Shape({1}), {1}).Ready());
+    return result->statuses.at(0);
+  };
+  CHECK(push(0, 1, 0) == PushStatus::kAccepted);
+  CHECK(push(1, 1, 0) == PushStatus::kAccepted);
+  CHECK(push(255, 1, 0) == PushStatus::kAccepted);
+  CHECK(push(1, 1, 0) == PushStatus::kAccepted);  // repeated
+  CHECK(push(1, 2, 3) == PushStatus::kAccepted);
+  CHECK(f.Read(4, 0) == std::vector<float>{-4});
+  CHECK(f.shard.Report().duplicates == 1);
+}
+
+TEST_CASE("slots advance with the gradient of each tower") {
+  CreateVariablesRequest plan = AsyncPlan(1);
+  plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
+  Harness f(plan);
+  // Gradients 1 and 3, each times 1 / 2: tensorpack's scale_gradient.
+  WorkerIdentity worker = IdentityOf(0);
+  REQUIRE(f.shard.Push(Message(worker, 1, 0).Whole(0, Shape({1}), {0.5f}).Ready()).ok());
+  worker.tower = 1;
+  REQUIRE(f.shard.Push(Message(worker, 1, 0).Whole(0, Shape({1}), {1.5f}).Ready()).ok());
+  // The slot is 0.5, then 0.9 * 0.5 + 1.5 = 1.95; one push of the mean would leave 2.
+  CHECK(f.Read(2, 0).at(0) == Approx(-(0.5 + 1.95)));
+}
+
+TEST_CASE("a tower beyond the most, or of a synchronous job, is refused") {
+  WorkerIdentity worker = IdentityOf(0);
+  worker.tower = 256;
+  Harness asynchronous(AsyncPlan(1));
+  const absl::Status beyond =
+      asynchronous.shard.Push(Message(worker, 1, 0).Whole(0, Shape({1}), {1}).Ready()).status();
+  CHECK(absl::IsInvalidArgument(beyond));
+  CHECK(
+      absl::StrContains(beyond.message(), "worker.tower of a push of worker 0: expected 0 to 255"));
+  worker.tower = 1;
+  Harness synchronous(PlanOf(PlacementOf({{"w", {1}}}), 1, 1));
+  const absl::Status refused =
+      synchronous.shard.Push(Message(worker, 1, 0).Whole(0, Shape({1}), {1}).Ready()).status();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(absl::StrContains(refused.message(), "expected 0, since only an asynchronous job"));
 }
 
 TEST_CASE("a repeated push is applied once") {

@@ -116,7 +116,7 @@ TEST_CASE("The learning rate of an asynchronous job is part of its fingerprint")
   sync.mutable_asynchronous();
   CreateVariablesRequest request = FromChief(sync, TransportDef::COPY);
   const std::string fingerprint = EpochConfig(request).Fingerprint();
-  request.mutable_sync()->mutable_asynchronous()->set_no_tower_scaling(true);
+  request.mutable_sync()->mutable_asynchronous()->set_scale_gradient(false);
   CHECK(EpochConfig(request).Fingerprint() == fingerprint);
   request.mutable_optimizer()->mutable_learning_rate()->set_base(0.5f);
   CHECK(EpochConfig(request).Fingerprint() != fingerprint);

@@ -16,8 +16,8 @@ class NumberedImages {
  public:
   explicit NumberedImages(uint32_t train, uint32_t test = 1) {
     auto* idx = data.mutable_idx();
-    idx->set_train_images(folder.Write("train-images", Images(train)));
-    idx->set_train_labels(
+    idx->add_train_images(folder.Write("train-images", Images(train)));
+    idx->add_train_labels(
         folder.Write("train-labels", lockstep::test::CountingIdx({train}, /*modulus=*/10)));
     idx->set_test_images(folder.Write("test-images", Images(test)));
     idx->set_test_labels(

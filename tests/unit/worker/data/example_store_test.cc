@@ -29,8 +29,8 @@ ExampleStore OneImage(const TemporaryFolder& folder, float offset, float scale) 
     }
   }
   DataDef data;
-  data.mutable_idx()->set_train_images(folder.Write("x", Idx(0x0b, {1, 3, 4, 2}, elements)));
-  data.mutable_idx()->set_train_labels(folder.Write("y", CountingIdx({1})));
+  data.mutable_idx()->add_train_images(folder.Write("x", Idx(0x0b, {1, 3, 4, 2}, elements)));
+  data.mutable_idx()->add_train_labels(folder.Write("y", CountingIdx({1})));
   data.set_offset(offset);
   data.set_scale(scale);
   auto store = ExampleStore::Open(data, Split::kTrain, {Shape({3, 4, 2}), true, 2});
@@ -93,8 +93,8 @@ TEST_CASE("Every element type is converted as float") {
     CAPTURE(c.code);
     TemporaryFolder folder;
     DataDef data;
-    data.mutable_idx()->set_train_images(folder.Write("x", Idx(c.code, {1, 2}, c.data)));
-    data.mutable_idx()->set_train_labels(folder.Write("y", CountingIdx({1})));
+    data.mutable_idx()->add_train_images(folder.Write("x", Idx(c.code, {1, 2}, c.data)));
+    data.mutable_idx()->add_train_labels(folder.Write("y", CountingIdx({1})));
     data.set_offset(0.5f);
     data.set_scale(2);
     const auto store = ExampleStore::Open(data, Split::kTrain, {Shape({2}), true, 2});
@@ -108,8 +108,8 @@ TEST_CASE("Every element type is converted as float") {
 TEST_CASE("Bytes of every value and every length are scaled alike") {
   TemporaryFolder folder;
   DataDef data;
-  data.mutable_idx()->set_train_images(folder.Write("x", CountingIdx({3, 257})));
-  data.mutable_idx()->set_train_labels(folder.Write("y", CountingIdx({3})));
+  data.mutable_idx()->add_train_images(folder.Write("x", CountingIdx({3, 257})));
+  data.mutable_idx()->add_train_labels(folder.Write("y", CountingIdx({3})));
   data.set_offset(127.5f);
   data.set_scale(1 / 255.0f);
   const auto store = ExampleStore::Open(data, Split::kTrain, {Shape({257, 1}), true, 3});

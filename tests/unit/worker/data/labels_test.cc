@@ -9,7 +9,7 @@ namespace {
 template <typename T>
 ExampleTable Table(ElementType type, const std::vector<T>& labels, Shape shape = Shape()) {
   ExampleTable table;
-  table.labels_file = "labels";
+  table.files = {{.labels = "labels"}};
   table.labels.type = type;
   table.labels.shape = shape;
   table.labels.count = static_cast<int64_t>(labels.size()) / shape.num_elements();
@@ -30,6 +30,25 @@ TEST_CASE("Labels of any element type become int32 for a classifier") {
   const auto doubles = MakeLabels(Table<double>(ElementType::kFloat64, {2, 0}), Classifier(3), 3);
   REQUIRE(doubles.ok());
   CHECK(doubles->as<int32_t>()[0] == 2);
+}
+
+TEST_CASE("A classifier of sequences has a label for each time step") {
+  ExampleSpec spec = Classifier(5);
+  spec.labels_per_example = 3;
+  const auto table = Table<uint8_t>(ElementType::kUInt8, {0, 4, 1, 2, 2, 3}, Shape({3}));
+  const auto labels = MakeLabels(table, spec, 0);
+  REQUIRE(labels.ok());
+  CHECK(labels->shape() == Shape({2, 3}));
+  CHECK(labels->as<int32_t>()[4] == 2);
+  CHECK(std::string(MakeLabels(table, spec, 3).status().message()).find("record 0: label 4") !=
+        std::string::npos);
+  CHECK(MakeLabels(table, Classifier(5), 0).status().message().find("expected one label") !=
+        std::string::npos);
+  spec.labels_per_example = 2;
+  CHECK(MakeLabels(table, spec, 0)
+            .status()
+            .message()
+            .find("expected 2 labels for each example, got the shape [3]") != std::string::npos);
 }
 
 TEST_CASE("Targets of a regression become float32, one row per example") {

@@ -86,6 +86,26 @@ TEST_CASE("One, two, three and six replicas take exactly the same global batch, 
   }
 }
 
+TEST_CASE("Pipelines per tower give what one pipeline gives its towers, at a pace of their own") {
+  NumberedImages files(50);
+  files.data.mutable_augmentation()->set_shift(1);
+  for (const DataDef::AutoShard auto_shard : {DataDef::RECORD, DataDef::OFF}) {
+    files.data.set_auto_shard(auto_shard);
+    const auto together = Open(files.data, Options(1, 2, 3, 2));
+    const auto alone =
+        Pipeline::OpenPerTower(files.data, NumberedImages::Spec(), Options(1, 2, 3, 2));
+    REQUIRE(alone.ok());
+    REQUIRE(alone->size() == 3);
+    const Content third = Read(*(*alone)[1], 3);
+    for (int64_t step = 0; step < 10; ++step) {
+      Content one_by_one;
+      for (const auto& pipeline : *alone) Append(Read(*pipeline, step), &one_by_one);
+      CHECK(one_by_one == Read(*together, step));
+    }
+    CHECK(Read(*(*alone)[1], 3) == third);
+  }
+}
+
 TEST_CASE("Batches straddle data epochs, and each data epoch has every example once") {
   NumberedImages files(50);
   const auto pipeline = Open(files.data, Options(0, 1, 2, 6));
@@ -176,7 +196,7 @@ TEST_CASE("Shapes of batches are those of the model, per tower") {
 TEST_CASE("A regression reads one target per CSV line") {
   NumberedImages files(1);
   files.data.clear_idx();
-  files.data.mutable_csv()->set_train(
+  files.data.mutable_csv()->add_train(
       files.folder.Write("train.csv", "a,price,b\n1,0.5,2\n3,-1.5,4\n"));
   files.data.mutable_csv()->set_label_column("price");
   files.data.set_no_shuffle(true);
@@ -231,7 +251,7 @@ TEST_CASE("Pipelines that cannot be are refused with field, expected and got") {
       {[](D, S, P p) { p.batch_per_tower = int64_t{1} << 40; }, invalid, "at most 1073741824"},
       {[](D, S, P p) { p.batch_per_tower = int64_t{1} << 60; }, invalid, "got 1152921504606846976"},
       {[](D d, S, P) { d.set_prefetch(1025); }, invalid, "data.prefetch: expected 0 to 1024"},
-      {[](D d, S, P) { d.mutable_idx()->set_train_images("/nowhere"); },
+      {[](D d, S, P) { d.mutable_idx()->set_train_images(0, "/nowhere"); },
        absl::StatusCode::kNotFound, "/nowhere"},
   };
   for (const Case& c : cases) {
@@ -249,7 +269,7 @@ TEST_CASE("Pipelines that cannot be are refused with field, expected and got") {
 TEST_CASE("Rows without columns cannot be shifted") {
   NumberedImages files(1);
   files.data.clear_idx();
-  files.data.mutable_csv()->set_train(files.folder.Write("train.csv", "a,b,label\n1,2,0\n"));
+  files.data.mutable_csv()->add_train(files.folder.Write("train.csv", "a,b,label\n1,2,0\n"));
   files.data.mutable_csv()->set_label_column("label");
   files.data.mutable_augmentation()->set_shift(1);
   const auto status =

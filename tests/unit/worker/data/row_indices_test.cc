@@ -16,7 +16,7 @@ using lockstep::test::TemporaryFolder;
 template <typename T>
 ExampleTable TableOf(ElementType type, const std::vector<T>& features) {
   ExampleTable table;
-  table.features_file = "features";
+  table.files = {{.features = "features"}};
   table.features.type = type;
   table.features.shape = Shape({3});
   table.features.count = static_cast<int64_t>(features.size()) / 3;
@@ -83,12 +83,12 @@ TEST_CASE("Training and test files are both checked, and offset and scale refuse
   options.batch_per_tower = 1;
   DataDef data;
   data.mutable_csv()->set_label_column("label");
-  data.mutable_csv()->set_train(folder.Write("good.csv", good));
+  data.mutable_csv()->add_train(folder.Write("good.csv", good));
   data.mutable_csv()->set_test(folder.Write("bad.csv", bad));
   CHECK(Pipeline::Open(data, spec, options).ok());
   const char* const kError = "bad.csv: line 3: column \"user\": 5, expected a row index";
   CHECK_THAT(std::string(TestSet::Open(data, spec).status().message()), Catch::Contains(kError));
-  std::swap(*data.mutable_csv()->mutable_train(), *data.mutable_csv()->mutable_test());
+  std::swap(*data.mutable_csv()->mutable_train(0), *data.mutable_csv()->mutable_test());
   CHECK(TestSet::Open(data, spec).ok());
   CHECK_THAT(std::string(Pipeline::Open(data, spec, options).status().message()),
              Catch::Contains(kError));

@@ -22,7 +22,7 @@ TrainedModel CsvModel() {
   model.graph = test::MakeGraph(
       "input_shape: 2 layers { name: 'd' dense { units: 3 } } "
       "layers { name: 'loss' softmax_cross_entropy {} }");
-  model.job.mutable_data()->mutable_csv()->set_train("/train.csv");
+  model.job.mutable_data()->mutable_csv()->add_train(std::string("/train.csv"));
   model.job.mutable_data()->mutable_csv()->set_test("/test.csv");
   model.job.mutable_data()->mutable_csv()->set_label_column("y");
   model.job.mutable_data()->set_offset(3);
@@ -62,6 +62,16 @@ TEST_CASE("a folder or a missing file is refused by the flag") {
     CHECK(absl::StrContains(status.message(), "Remedy: give --data a file"));
     CHECK_FALSE(absl::StrContains(status.message(), "job file"));
   }
+}
+
+TEST_CASE("a model of a text takes that text alone") {
+  TrainedModel model = CsvModel();
+  model.job.mutable_data()->clear_csv();
+  model.job.mutable_data()->mutable_text()->set_path("/a.txt");
+  CHECK(DataFromArgument("/a.txt", model)->text().path() == "/a.txt");
+  const absl::Status status = DataFromArgument("/b.txt", model).status();
+  CHECK(
+      absl::StrContains(status.message(), "the model was trained on, /a.txt, got /b.txt. Remedy"));
 }
 
 TEST_CASE("IDX is recognised through gzip") {

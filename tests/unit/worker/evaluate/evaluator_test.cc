@@ -34,7 +34,7 @@ constexpr char kModel[] = R"(
 struct Fixture {
   Fixture()
       : graph(test::MakeGraph(kModel)),
-        placement(*chief::Place(graph, 2, 1000)),
+        placement(*chief::Place(graph, 2, 1000, {})),
         layout(*VariableLayout::Create(placement)),
         cluster({.placement = placement, .optimizer = Sgd(), .seed = 4}),
         shards(cluster.data()) {
@@ -42,7 +42,7 @@ struct Fixture {
     for (int i = 0; i < 40; ++i) absl::StrAppend(&csv, i, ",", 499 - i, ",", i % 2, "\n");
     DataDef data;
     data.set_scale(1);
-    data.mutable_csv()->set_train(folder.Write("train.csv", csv));
+    data.mutable_csv()->add_train(folder.Write("train.csv", csv));
     data.mutable_csv()->set_test(folder.Write("test.csv", csv));
     data.mutable_csv()->set_label_column("2");
     data.mutable_csv()->set_no_header(true);

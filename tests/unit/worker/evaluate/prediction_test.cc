@@ -62,6 +62,59 @@ TEST_CASE("a regression gives its outputs and the true ones") {
   CHECK(ToLine(all[2]) == "2  4  true  -2");
 }
 
+// Two labels for each of its examples: i and i + 1.
+class SequenceTestSet final : public TestSet {
+ public:
+  int64_t num_examples() const override { return 3; }
+  bool has_labels() const override { return true; }
+  absl::StatusOr<Batch> Read(int64_t begin, int64_t end) const override {
+    Batch batch{Tensor::Zeros(DType::kFloat32, {end - begin, 2}),
+                Tensor(DType::kInt32, {end - begin, 2})};
+    for (int64_t i = 0; i < 2 * (end - begin); ++i) {
+      batch.labels.as<int32_t>()[i] = static_cast<int32_t>(begin + i / 2 + i % 2);
+    }
+    return batch;
+  }
+};
+
+// Class 2 at every time step.
+class SequenceTower final : public Tower {
+ public:
+  absl::StatusOr<std::span<const TowerGradient>> Train(const Batch&, const VariableValues&,
+                                                       std::span<const MutableTensorView>,
+                                                       uint64_t) override {
+    return absl::UnimplementedError("not of a prediction");
+  }
+  absl::Status Finish() override { return absl::OkStatus(); }
+  float loss() const override { return 0; }
+  absl::StatusOr<Evaluation> Evaluate(const Batch&, const VariableValues&) override {
+    return absl::UnimplementedError("not of a prediction");
+  }
+  absl::StatusOr<TensorView> Predict(const Tensor& features, const VariableValues&) override {
+    scores_ = Tensor::Zeros(DType::kFloat32, {2 * features.shape().dim(0), 3});
+    for (int64_t i = 2; i < scores_.num_elements(); i += 3) scores_.as<float>()[i] = 1;
+    return TensorView(scores_.view());
+  }
+
+ private:
+  Tensor scores_;
+};
+
+TEST_CASE("sequences have a prediction for each time step, counted through all") {
+  SequenceTower tower;
+  const auto all =
+      PredictAll(tower, SequenceTestSet(),
+                 "input_shape: 2 layers { name: 'e' embedding { rows: 4 dim: 3 "
+                 "combiner: SEQUENCE } } layers { name: 'l' softmax_cross_entropy {} }",
+                 3, 2);
+  REQUIRE(all.size() == 6);
+  for (int64_t i = 0; i < 6; ++i) {
+    CHECK(all[i].index == i);
+    CHECK(all[i].label == 2);
+    CHECK(all[i].true_label == i / 2 + i % 2);
+  }
+}
+
 TEST_CASE("a line marks a class that is wrong") {
   Prediction prediction;
   prediction.index = 12;

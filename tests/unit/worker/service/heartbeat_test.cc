@@ -39,7 +39,7 @@ TEST_CASE("a heartbeat tells what the worker does, and the next one follows the 
   f.progress.StartStep(GlobalStep(5));
   f.progress.Computed(32, 0.5, 1.0f);
   f.progress.WaitFor("a token");
-  Heartbeat heartbeat({.job_id = 9, .worker = 2, .incarnation = 77}, &f.chief, &f.progress,
+  Heartbeat heartbeat({.job_id = 9, .worker = 2, .incarnation = 77}, &f.chief, {&f.progress, 1},
                       f.Callbacks());
   const HeartbeatRequest first = f.chief.NextHeartbeat();
   CHECK(first.job_id() == 9);
@@ -60,7 +60,7 @@ TEST_CASE("a heartbeat tells what the worker does, and the next one follows the 
 
 TEST_CASE("a result is sent at once, beside the parked call") {
   Fixture f;
-  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
   CHECK(f.chief.NextHeartbeat().results_size() == 0);
   {
     absl::MutexLock lock(&f.mutex);
@@ -79,7 +79,7 @@ TEST_CASE("a result is sent at once, beside the parked call") {
 
 TEST_CASE("a failed job ends the worker with the job's exit code") {
   Fixture f;
-  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
   HeartbeatReply fail;
   fail.set_fail("worker 0: labels.idx: corrupt");
   fail.set_fail_exit_code(65);
@@ -90,7 +90,7 @@ TEST_CASE("a failed job ends the worker with the job's exit code") {
 
 TEST_CASE("a fenced worker ends with the chief's word") {
   Fixture f;
-  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
   f.chief.Answer(absl::AbortedError("a newer incarnation of worker 0 registered"));
   f.end.WaitForNotification();
   CHECK(ExitCodeFor(f.ended) == ExitCode::kFenced);
@@ -98,7 +98,8 @@ TEST_CASE("a fenced worker ends with the chief's word") {
 
 TEST_CASE("a chief that is away for longer than the patience is given up") {
   Fixture f;
-  Heartbeat heartbeat({.patience = absl::ZeroDuration()}, &f.chief, &f.progress, f.Callbacks());
+  Heartbeat heartbeat({.patience = absl::ZeroDuration()}, &f.chief, {&f.progress, 1},
+                      f.Callbacks());
   f.chief.Answer(absl::UnavailableError("connection refused"));
   f.end.WaitForNotification();
   CHECK(ExitCodeFor(f.ended) == ExitCode::kPeersLost);
@@ -106,7 +107,7 @@ TEST_CASE("a chief that is away for longer than the patience is given up") {
 
 TEST_CASE("a chief that has no room for the call now is asked again") {
   Fixture f;
-  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
   f.chief.NextHeartbeat();
   f.chief.Answer(absl::ResourceExhaustedError("too many calls"));
   f.chief.NextHeartbeat();
@@ -121,7 +122,7 @@ TEST_CASE("a chief that has no room for the call now is asked again") {
 TEST_CASE("a failed job whose exit code is none ends the worker with that of a bug, not with 0") {
   for (const int code : {0, -1, 256}) {
     Fixture f;
-    Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+    Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
     HeartbeatReply fail;
     fail.set_fail("worker 0: no idea");
     fail.set_fail_exit_code(code);
@@ -134,7 +135,7 @@ TEST_CASE("a failed job whose exit code is none ends the worker with that of a b
 TEST_CASE("a worker that leaves says so beside its parked call, and nothing after that") {
   Fixture f;
   f.progress.StartStep(GlobalStep(5));
-  Heartbeat heartbeat({.job_id = 9, .worker = 2, .incarnation = 77}, &f.chief, &f.progress,
+  Heartbeat heartbeat({.job_id = 9, .worker = 2, .incarnation = 77}, &f.chief, {&f.progress, 1},
                       f.Callbacks());
   CHECK_FALSE(f.chief.NextHeartbeat().leaving());
   std::thread leaver([&] { heartbeat.Leave(absl::InfiniteDuration()); });
@@ -150,7 +151,7 @@ TEST_CASE("a worker that leaves says so beside its parked call, and nothing afte
 
 TEST_CASE("a chief that does not answer a goodbye holds nobody up for longer than the limit") {
   Fixture f;
-  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
   f.chief.NextHeartbeat();
   heartbeat.Leave(absl::Milliseconds(1));
   CHECK(f.chief.NextHeartbeat().leaving());
@@ -160,7 +161,7 @@ TEST_CASE("a chief that does not answer a goodbye holds nobody up for longer tha
 
 TEST_CASE("who has heard of the job's end says no goodbye") {
   Fixture f;
-  Heartbeat heartbeat({}, &f.chief, &f.progress, f.Callbacks());
+  Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
   HeartbeatReply finish;
   finish.set_finish(true);
   f.chief.Answer(finish);

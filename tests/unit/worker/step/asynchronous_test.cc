@@ -62,22 +62,6 @@ TEST_CASE("a single replica gets the same bits with tokens and without") {
   CHECK(asynchronous.cluster().shard(0).Report().staleness.size() == 1);
 }
 
-TEST_CASE("the mean over the towers is pushed, or without scaling their sum") {
-  ClickJobOptions options{.optimizer = "sgd {} learning_rate { base: 0.1 }"};
-  options.towers = 2;
-  options.asynchronous = true;
-  ClickJob mean(options);
-  TrainToTheEnd(&mean);
-  options.optimizer = "sgd {} learning_rate { base: 0.05 }";
-  options.sum_towers = true;
-  ClickJob sum(options);
-  TrainToTheEnd(&sum);
-  for (const char* name : {"table/table", "hidden/kernel"})
-    CHECK(mean.Values(name) == sum.Values(name));
-  // A statistic is a mean in any case.
-  CHECK(mean.Values("train/loss") == sum.Values("train/loss"));
-}
-
 TEST_CASE("with a bound of none but the own gradient, others' make some stale and nobody stops") {
   ClickJob job({.workers = 3, .end = 60, .asynchronous = true, .max_staleness = 0});
   TrainToTheEnd(&job);

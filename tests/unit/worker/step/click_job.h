@@ -19,6 +19,7 @@
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/fetched_variables.h"
 #include "tests/unit/worker/support/ps_cluster.h"
+#include "worker/local_sync/local_sync_pipeline.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
@@ -55,10 +56,11 @@ struct ClickJobOptions {
   std::string restore_from;
   int64_t start = 0;  // steps [start, end)
   int64_t end = 10;
+  // In place of the batch; with the largest one that it gives.
+  std::optional<LoadScheduleOptions> loads = std::nullopt;
   bool asynchronous = false;
   bool fetch_ahead = false;
   DType wire_type = DType::kFloat32;
-  bool sum_towers = false;
   std::optional<int64_t> max_staleness;
   bool timeline = false;
   absl::Duration patience = absl::Seconds(120);
@@ -86,7 +88,7 @@ class ClickJob {
   explicit ClickJob(const ClickJobOptions& options)
       : options_(options),
         graph_(*ModelGraph::Build(ParseOrDie<ModelDef>(options.model))),
-        placement_(*chief::Place(graph_, options.ps, options.max_part_bytes)),
+        placement_(*chief::Place(graph_, options.ps, options.max_part_bytes, {})),
         layout_(*VariableLayout::Create(placement_)),
         cluster_({.placement = placement_,
                   .optimizer = ParseOrDie<OptimizerDef>(options.optimizer),
@@ -167,24 +169,17 @@ class ClickJob {
   absl::Status TrainReplica(uint32_t worker) {
     DataDef data;
     data.set_scale(1);
-    data.mutable_csv()->set_train(folder_.Path("train.csv"));
+    data.mutable_csv()->add_train(folder_.Path("train.csv"));
     data.mutable_csv()->set_label_column("3");
     data.mutable_csv()->set_no_header(true);
-    auto opened =
-        Pipeline::Open(data, {graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()},
-                       {.seed = 5,
-                        .replica = worker,
-                        .num_replicas = options_.workers,
-                        .batch_per_tower = options_.batch,
-                        .towers = options_.towers});
+    const std::unique_ptr<Device> device = lockstep::test::MakeTestDevice(1);
+    auto opened = OpenData(data, worker, device.get());
     if (!opened.ok()) return opened.status();
     NotingPipeline pipeline(*std::move(opened), &batches_[worker]);
-    const std::unique_ptr<Device> device = lockstep::test::MakeTestDevice(1);
     const auto towers = TowerGroup::Create(
         graph_, device.get(), cpu::Ops(),
         {.batch_per_tower = options_.batch,
          .reducer = {.towers = static_cast<int>(options_.towers),
-                     .sum = options_.sum_towers,
                      .clipping = ParseOrDie<OptimizerDef>(options_.optimizer).clipping()}});
     if (!towers.ok()) return towers.status();
     BatchRows rows(graph_);
@@ -210,6 +205,21 @@ class ClickJob {
     absl::MutexLock lock(&mutex_);
     std::erase(strategies_, strategy.get());
     return end;
+  }
+
+  absl::StatusOr<std::unique_ptr<Pipeline>> OpenData(const DataDef& data, uint32_t worker,
+                                                     Device* device) const {
+    const ExampleSpec spec{graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()};
+    if (options_.loads.has_value()) {
+      return LocalSyncPipeline::Open(
+          data, spec, {.seed = 5, .replica = worker, .loads = *options_.loads}, device);
+    }
+    return Pipeline::Open(data, spec,
+                          {.seed = 5,
+                           .replica = worker,
+                           .num_replicas = options_.workers,
+                           .batch_per_tower = options_.batch,
+                           .towers = options_.towers});
   }
 
   std::unique_ptr<UpdateStrategy> MakeStrategy(uint32_t worker,

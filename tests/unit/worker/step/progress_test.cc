@@ -43,5 +43,30 @@ TEST_CASE("a worker says whom it waits for, and at which step") {
   CHECK(progress.Report().waiting_for == "the end of the job");
 }
 
+TEST_CASE("a worker whose towers train by themselves tells their sum, and waits when all wait") {
+  std::vector<Progress> towers(2);
+  towers[0].StartStep(GlobalStep(4));
+  towers[1].StartStep(GlobalStep(9));
+  towers[0].Computed(10, 2, 1);
+  towers[1].Computed(20, 4, 3);
+  towers[0].Pushed(3, 1);
+  towers[1].Pushed(2, 2);
+  towers[0].WaitFor("its own data");
+  const ProgressReport one_waits = Combine(towers);
+  CHECK(one_waits.waiting_for.empty());
+  CHECK(one_waits.local_step == GlobalStep(9));
+  CHECK(one_waits.examples == 30);
+  CHECK(one_waits.accepted == 5);
+  CHECK(one_waits.stale == 3);
+  CHECK(one_waits.seconds_computing == 3);  // both at once
+  CHECK(one_waits.loss == 2);
+  towers[1].WaitFor("the newest values");
+  CHECK(Combine(towers).waiting_for == "its own data");
+  towers[0].Finish();
+  CHECK_FALSE(Combine(towers).done);
+  towers[1].Finish();
+  CHECK(Combine(towers).done);
+}
+
 }  // namespace
 }  // namespace lockstep::worker

@@ -22,12 +22,13 @@ constexpr int kMostTowers = 3;
 constexpr int kVariants = 2;  // of the data: what a step leaves behind differs from the next one's
 
 const std::vector<const char*>& Models() {
-  static const std::vector<const char*> models = {kLeNet, kResidual, kRegression, kWideAndDeep};
+  static const std::vector<const char*> models = {kLeNet, kResidual, kRegression, kWideAndDeep,
+                                                  kSequences};
   return models;
 }
 
 ReducerOptions OptionsOf(int towers, int kind) {
-  ReducerOptions options{.towers = towers, .sum = kind % 2 == 1};
+  ReducerOptions options{.towers = towers, .count = kind % 2};
   if (kind == 1) options.clipping.set_value(0.01f);
   if (kind == 2) options.clipping.set_norm(0.02f);
   if (kind == 3) options.clipping.set_global_norm(0.05f);

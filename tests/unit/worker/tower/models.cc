@@ -216,6 +216,47 @@ const char kWideAndDeep[] = R"pb(
   }
 )pb";
 
+const char kSequences[] = R"pb(
+  input_shape: [ 7 ]
+  layers {
+    name: "characters"
+    embedding { rows: 9 dim: 4 combiner: SEQUENCE }
+  }
+  layers {
+    name: "flat"
+    flatten {}
+  }
+  layers {
+    name: "start"
+    dense { units: 5 }
+  }
+  layers {
+    name: "lstm"
+    lstm { units: 5 return_sequences: true }
+    inputs: [ "characters", "start", "start" ]
+  }
+  layers {
+    name: "gru"
+    gru { units: 6 return_sequences: true }
+  }
+  layers {
+    name: "hidden"
+    dense { units: 8 }
+  }
+  layers {
+    name: "relu"
+    relu {}
+  }
+  layers {
+    name: "scores"
+    dense { units: 9 }
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
 ModelGraph GraphOf(const std::string& text) {
   ModelDef def;
   REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &def));
@@ -264,9 +305,11 @@ Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first) {
     }
   }
   if (graph.is_classifier()) {
-    batch.labels = Tensor(DType::kInt32, Shape({size}));
-    for (int64_t i = 0; i < size; ++i) {
-      batch.labels.as<int32_t>()[i] = static_cast<int32_t>((first + i) * 3 % graph.num_outputs());
+    const int64_t labels = graph.labels_per_example();
+    batch.labels = Tensor(DType::kInt32, labels == 1 ? Shape({size}) : Shape({size, labels}));
+    for (int64_t i = 0; i < size * labels; ++i) {
+      batch.labels.as<int32_t>()[i] =
+          static_cast<int32_t>((first * labels + i) * 3 % graph.num_outputs());
     }
   } else {
     batch.labels = Tensor(DType::kFloat32, Shape({size, graph.num_outputs()}));

@@ -23,6 +23,10 @@ extern const char kRegression[];
 // Embeddings of the first three of seven columns, by sum and side by side with the other four.
 extern const char kWideAndDeep[];
 
+// An embedding of seven time steps, an LSTM that begins with states computed from them, a GRU, and
+// a label for each step.
+extern const char kSequences[];
+
 // Fixed values for the variables; a moving variance is positive.
 std::vector<reference::Array> VariablesOf(const ModelGraph& graph);
 

@@ -119,8 +119,15 @@ TEST_CASE("the mean over towers is clipped, not what each of them has") {
 }
 
 TEST_CASE("a sum over towers leaves statistics their mean") {
-  const Step step({.towers = 2, .sum = true}, {kGradients, {{1, 2}, {2, -4}, {50}}});
+  const Step step({.towers = 2, .count = 1}, {kGradients, {{1, 2}, {2, -4}, {50}}});
   CHECK(step.values == Values{{4, -2}, {2, 8}, {75}});
+}
+
+TEST_CASE("the gradient of one tower out of four is scaled, then clipped, statistics never") {
+  ReducerOptions options{.count = 4};
+  options.clipping.set_value(2);
+  const Step step(options, {kGradients});
+  CHECK(step.values == Values{{0.75f, -1}, {0, 2}, {100}});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "worker/tower/tower_group.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <thread>
 
@@ -66,6 +67,77 @@ TEST_CASE("the mean over towers is their sum in order, for statistics too") {
         if (got[i] != sum * (1.0f / kTowers)) FAIL(graph.variables()[v].name << " at " << i);
       }
     }
+  }
+}
+
+// By variable: of batch normalization's moving statistics; 0 for all else.
+std::vector<float> MomentumsOf(const ModelGraph& graph) {
+  std::vector<float> momentums(graph.variables().size());
+  for (const ModelNode& node : graph.nodes()) {
+    if (!node.layer.has_batch_norm()) continue;
+    for (const int variable : node.variables) {
+      if (graph.variables()[variable].trainable) continue;
+      momentums[variable] = node.layer.batch_norm().momentum();
+    }
+  }
+  return momentums;
+}
+
+TEST_CASE("moving statistics follow every tower in turn, or the first one, where a job says so") {
+  const ModelGraph graph = GraphOf(kResidual);
+  const std::vector<float> momentums = MomentumsOf(graph);
+  REQUIRE(std::ranges::count_if(momentums, [](float m) { return m > 0; }) > 0);
+  constexpr int kTowers = 3;
+  const std::vector<Batch> batches = BatchesOf(graph, kTowers, 4);
+  TestTower tower(graph, {.batches = {4}});
+  std::vector<Operands> alone;
+  for (int t = 0; t < kTowers; ++t) {
+    alone.emplace_back(graph);
+    tower.Train(batches[t], {alone[t].variable_views}, alone[t].gradient_views, 1, kIgnore);
+  }
+  const auto train = [&](JobDef::BatchNormUpdates updates, Operands* operands) {
+    TestGroup group(graph, {.batch_per_tower = 4,
+                            .reducer = {.towers = kTowers, .batch_norm_updates = updates}});
+    group->Train(batches, {operands->variable_views}, operands->gradient_views, 1, kIgnore).value();
+    REQUIRE(group->device_losses().size() == kTowers);
+    for (int t = 0; t < kTowers; ++t) {
+      CHECK(group->device_losses()[t] == alone[t].gradients.back().as<float>()[0]);
+    }
+  };
+  Operands mean(graph), every(graph), first(graph);
+  train(JobDef::MEAN, &mean);
+  train(JobDef::EVERY_TOWER, &every);
+  train(JobDef::FIRST_TOWER, &first);
+  for (size_t v = 0; v < momentums.size(); ++v) {
+    INFO(graph.variables()[v].name);
+    if (momentums[v] == 0) {
+      CHECK(SameBits(every.gradients[v], mean.gradients[v]));
+      CHECK(SameBits(first.gradients[v], mean.gradients[v]));
+      continue;
+    }
+    CHECK(SameBits(first.gradients[v], alone[0].gradients[v]));
+    const double m = momentums[v];
+    for (int64_t i = 0; i < every.gradients[v].num_elements(); ++i) {
+      const double old = every.variables[v].as<float>()[i];
+      double value = old;
+      for (int t = 0; t < kTowers; ++t) {
+        const double statistic = (alone[t].gradients[v].as<float>()[i] - m * old) / (1 - m);
+        value = m * value + (1 - m) * statistic;
+      }
+      CHECK(every.gradients[v].as<float>()[i] == Approx(value).epsilon(1e-6).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("a group takes smaller batches that it was told of, and no others") {
+  const ModelGraph graph = GraphOf(kLeNet);
+  TestGroup group(graph, {.batch_per_tower = 4, .smaller_batches = {3}, .reducer = {.towers = 2}});
+  for (const int64_t size : {3, 4, 2}) {
+    Operands operands(graph);
+    CHECK(group
+              ->Train(BatchesOf(graph, 2, size), {operands.variable_views}, operands.gradient_views,
+                      1, kIgnore)
+              .ok() == (size > 2));
   }
 }
 

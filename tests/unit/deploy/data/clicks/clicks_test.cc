@@ -98,7 +98,7 @@ TEST_CASE("The files hold the examples, and the figures are those of the test fi
   const auto figures = WriteClickFiles(folder.path(), {.train = 300, .test = 2000, .seed = 5});
   REQUIRE(figures.ok());
   DataDef data;
-  data.mutable_csv()->set_train(folder.Path("train.csv"));
+  data.mutable_csv()->add_train(folder.Path("train.csv"));
   data.mutable_csv()->set_test(folder.Path("test.csv"));
   data.mutable_csv()->set_label_column("click");
   const auto train = ReadExamples(data, Split::kTrain);

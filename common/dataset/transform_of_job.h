@@ -1,0 +1,27 @@
+// What a worker reads and does to it, as its job says.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/dataset/example_table.h"
+#include "common/dataset/transform_step.h"
+#include "proto/job.pb.h"
+
+namespace lockstep {
+
+// Which worker of how many.
+struct ReplicaOf {
+  int64_t replica = 0;
+  int64_t num_replicas = 1;
+};
+
+// The training files of this worker: all, unless data.auto_shard is FILE.
+FileShard FileShardOf(const DataDef& data, const ReplicaOf& replica);
+
+// data.transform, which is not empty and obeys the rules of the job. Batches have `batch` examples.
+// With auto_shard RECORD and no shard of the user's own, a shard comes first.
+std::vector<TransformStep> TransformStepsOf(const DataDef& data, const ReplicaOf& replica,
+                                            int64_t batch);
+
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+#include "worker/local_sync/local_sync_parallel_optimizer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+enum Input { kFeatures, kLabels, kNumInputs };
+
+absl::Status CheckArrays(absl::string_view name, std::span<const TensorView> arrays,
+                         size_t expected) {
+  if (arrays.size() != expected) {
+    return absl::InvalidArgumentError(absl::StrCat("load_data: ", name, ": expected ", expected,
+                                                   " arrays, got ", arrays.size(),
+                                                   ". Remedy: load as many as the model declares"));
+  }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].shape.rank() > 0 && arrays[i].shape.dim(0) == arrays[0].shape.dim(0)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("load_data: ", name, "[", i, "]: expected as many rows as ", name,
+                     "[0] has, of shape ", arrays[0].shape.ToString(), ", got shape ",
+                     arrays[i].shape.ToString(), ". Remedy: load equally many rows"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LocalSyncParallelOptimizer>> LocalSyncParallelOptimizer::Create(
+    const LocalSyncOptions& options, Device* device) {
+  // What no load could mend.
+  LOCKSTEP_RETURN_IF_ERROR(
+      LoadPlan::Create({.rows = options.towers,
+                        .state_rows = std::nullopt,
+                        .max_per_device_batch_size = options.max_per_device_batch_size,
+                        .towers = options.towers})
+          .status());
+  LOCKSTEP_ASSIGN_OR_RETURN(auto data, TowerData::Create(device, options.towers));
+  return std::unique_ptr<LocalSyncParallelOptimizer>(
+      new LocalSyncParallelOptimizer(options, std::move(data)));
+}
+
+LocalSyncParallelOptimizer::LocalSyncParallelOptimizer(const LocalSyncOptions& options,
+                                                       std::unique_ptr<TowerData> data)
+    : options_(options), data_(std::move(data)), batches_(options.towers) {
+  for (Batch& batch : batches_) {
+    batch.loaded.emplace().state_inputs.resize(options.state_inputs);
+  }
+}
+
+absl::StatusOr<int64_t> LocalSyncParallelOptimizer::LoadData(
+    std::span<const TensorView> inputs, std::span<const TensorView> state_inputs) {
+  plan_.reset();
+  LOCKSTEP_RETURN_IF_ERROR(CheckArrays("inputs", inputs, kNumInputs));
+  LOCKSTEP_RETURN_IF_ERROR(CheckArrays("state_inputs", state_inputs, options_.state_inputs));
+  LoadRequest request{.rows = inputs[kFeatures].shape.dim(0),
+                      .state_rows = std::nullopt,
+                      .max_per_device_batch_size = options_.max_per_device_batch_size,
+                      .towers = options_.towers};
+  if (!state_inputs.empty()) request.state_rows = state_inputs[0].shape.dim(0);
+  LOCKSTEP_ASSIGN_OR_RETURN(const LoadPlan plan, LoadPlan::Create(request));
+  LOCKSTEP_RETURN_IF_ERROR(data_->Load(plan, inputs, state_inputs));
+  host_features_ = inputs[kFeatures];
+  plan_ = plan;
+  return plan.tuples_per_device();
+}
+
+absl::StatusOr<const std::vector<Batch>*> LocalSyncParallelOptimizer::BatchesAt(
+    int64_t batch_index) {
+  if (!plan_.has_value()) {
+    return absl::FailedPreconditionError(
+        "optimize: No data loaded? Remedy: call load_data before the first step");
+  }
+  LOCKSTEP_RETURN_IF_ERROR(plan_->CheckIndex(batch_index));
+  const RowSpan rows = plan_->RowsAt(batch_index);
+  for (int64_t tower = 0; tower < options_.towers; ++tower) {
+    const int64_t on_host = plan_->RowsOf(tower).begin + rows.begin;
+    LoadedRows* loaded = &*batches_[tower].loaded;
+    loaded->host_features = RowRange(host_features_, on_host, rows.count);
+    loaded->features = data_->Rows(tower, kFeatures, rows);
+    loaded->labels = data_->Rows(tower, kLabels, rows);
+    for (size_t state = 0; state < loaded->state_inputs.size(); ++state) {
+      loaded->state_inputs[state] =
+          data_->Rows(tower, kNumInputs + state, plan_->StateRowsAt(batch_index));
+    }
+  }
+  return &batches_;
+}
+
+absl::StatusOr<DeviceLosses> LocalSyncParallelOptimizer::Optimize(
+    int64_t batch_index, const StepArguments& step, const TowerGroup::GradientReady& ready) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* const batches, BatchesAt(batch_index));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const float loss,
+      step.towers->Train(*batches, step.variables, step.gradients, step.random_key, ready));
+  return DeviceLosses{step.towers->device_losses(), loss};
+}
+
+}  // namespace lockstep::worker

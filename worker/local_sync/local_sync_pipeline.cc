@@ -1,0 +1,122 @@
+#include "worker/local_sync/local_sync_pipeline.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+#include "worker/data/epoch_order.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int64_t kLoadsAhead = 1;
+
+// Of the largest load of one worker.
+int64_t RowsPerLoad(const LoadSchedule& schedule) { return schedule.plan(0).rows_kept(); }
+
+absl::Status CheckMemory(const LoadSchedule& schedule, const ExampleStream& stream,
+                         int64_t workers) {
+  if (stream.HasRoomFor(RowsPerLoad(schedule))) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("local_sync.load: expected at most ", stream.MostRows(), " examples of shape ",
+                   stream.input_shape().ToString(), " per worker, got ", RowsPerLoad(schedule),
+                   " for each of ", workers, " workers. Remedy: lower it"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> LocalSyncPipeline::Open(
+    const DataDef& data, const ExampleSpec& spec, const LocalSyncPipelineOptions& options,
+    Device* device) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto stream, ExampleStream::Open(data, spec, options.seed));
+  LoadScheduleOptions loads = options.loads;
+  loads.examples = stream.num_examples();
+  LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule, LoadSchedule::Create(loads));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(schedule, stream, loads.workers));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto optimizer,
+      LocalSyncParallelOptimizer::Create(
+          {.max_per_device_batch_size = loads.max_per_device_batch_size, .towers = loads.towers},
+          device));
+  return std::unique_ptr<LocalSyncPipeline>(
+      new LocalSyncPipeline(options, schedule, std::move(stream), std::move(optimizer)));
+}
+
+LocalSyncPipeline::LocalSyncPipeline(const LocalSyncPipelineOptions& options,
+                                     const LoadSchedule& schedule, ExampleStream stream,
+                                     std::unique_ptr<LocalSyncParallelOptimizer> optimizer)
+    : options_(options),
+      schedule_(schedule),
+      stream_(std::move(stream)),
+      optimizer_(std::move(optimizer)),
+      prefetcher_(
+          kLoadsAhead, schedule_.At(schedule_.last_step()).load,
+          [this] {
+            std::vector<Batch> block(1);
+            block[0] = stream_.MakeBatch(RowsPerLoad(schedule_));
+            return block;
+          },
+          [this](int64_t load, std::vector<Batch>* block) {
+            stream_.Fill(schedule_.FirstExample(load, options_.replica),
+                         schedule_.plan(load).rows_kept(), &block->front());
+          }) {}
+
+absl::StatusOr<const std::vector<Batch>*> LocalSyncPipeline::BatchesFor(GlobalStep step) {
+  if (step.value() < 0 || step.value() > schedule_.last_step()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("step: expected 0 to ", schedule_.last_step(), ", got ", step.value()));
+  }
+  const LoadSchedule::Place place = schedule_.At(step.value());
+  if (place.load != load_) LOCKSTEP_RETURN_IF_ERROR(Load(place.load));
+  if (place.pass != pass_) DrawOrder(place.load, place.pass);
+  const int64_t batch = order_[place.batch];
+  return optimizer_->BatchesAt(batch * schedule_.plan(place.load).per_device_batch_size());
+}
+
+bool LocalSyncPipeline::IsReady(GlobalStep step) const {
+  const int64_t load = schedule_.At(step.value()).load;
+  return load == load_ || prefetcher_.Has(load);
+}
+
+absl::Status LocalSyncPipeline::Load(int64_t load) {
+  load_ = -1;
+  pass_ = -1;
+  const Batch& block = prefetcher_.Get(load)->front();
+  const LoadPlan& plan = schedule_.plan(load);
+  const TensorView inputs[] = {RowRange(block.features.view(), 0, plan.rows_kept()),
+                               RowRange(block.labels.view(), 0, plan.rows_kept())};
+  LOCKSTEP_RETURN_IF_ERROR(optimizer_->LoadData(inputs, {}).status());
+  load_ = load;
+  absl::MutexLock lock(&mutex_);
+  ++report_.loads;
+  report_.rows = static_cast<uint64_t>(plan.rows_kept());
+  report_.passes = options_.loads.passes;
+  report_.per_device_batch_size = plan.per_device_batch_size();
+  report_.bytes_to_towers = optimizer_->bytes_to_towers();
+  return absl::OkStatus();
+}
+
+void LocalSyncPipeline::DrawOrder(int64_t load, int64_t pass) {
+  order_.resize(schedule_.plan(load).num_batches());
+  // Replicas have orders of their own.
+  const uint64_t key = MixSeeds(options_.seed, static_cast<uint64_t>(options_.replica));
+  FillEpochOrder(key, static_cast<uint64_t>(load * options_.loads.passes + pass),
+                 ShuffleWindow{static_cast<int64_t>(order_.size())}, absl::MakeSpan(order_));
+  pass_ = pass;
+  absl::MutexLock lock(&mutex_);
+  report_.pass = pass;
+}
+
+LoadReport LocalSyncPipeline::Report() const {
+  absl::MutexLock lock(&mutex_);
+  return report_;
+}
+
+std::vector<int64_t> LocalSyncPipeline::smaller_batches() const {
+  const int64_t last = schedule_.plan(schedule_.loads_per_data_epoch() - 1).per_device_batch_size();
+  if (last == schedule_.plan(0).per_device_batch_size()) return {};
+  return {last};
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,53 @@
+// Rows that stay in the towers' memory from one load to the next: part k of each array in the
+// memory of tower k.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/local_sync/load_plan.h"
+#include "common/tensor/tensor.h"
+#include "worker/device/device.h"
+
+namespace lockstep::worker {
+
+// Not thread-safe.
+class TowerData {
+ public:
+  // `device` outlives the data.
+  static absl::StatusOr<std::unique_ptr<TowerData>> Create(Device* device, int64_t towers);
+
+  // Replaces what was loaded by the rows of these arrays that the plan keeps. On a host device the
+  // arrays are used where they are, until the next Load; elsewhere they have been copied when this
+  // returns. No work of a tower may read the rows that go. After an error nothing is loaded.
+  absl::Status Load(const LoadPlan& plan, std::span<const TensorView> inputs,
+                    std::span<const TensorView> state_inputs);
+
+  // Rows of a tower's part of an array: inputs first, then states. In memory of the device.
+  TensorView Rows(int64_t tower, size_t array, const RowSpan& rows) const;
+
+  // What all loads have given the towers.
+  uint64_t bytes_to_towers() const { return bytes_to_towers_; }
+
+ private:
+  struct Part {
+    std::vector<TensorView> arrays;
+    DeviceBuffer memory;  // null on a host device
+  };
+
+  explicit TowerData(Device* device, int64_t towers) : device_(device), parts_(towers) {}
+  // Moves a part from the host to memory of the device.
+  absl::Status CopyToDevice(Part* part);
+
+  Device* const device_;
+  std::vector<Part> parts_;  // by tower
+  uint64_t bytes_to_towers_ = 0;
+  std::unique_ptr<Event> copied_;
+  std::unique_ptr<Stream> stream_;  // last: uses all above
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,114 @@
+#include "worker/service/trainer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/strategy/parameter_server/asynchronous_strategy.h"
+#include "worker/strategy/parameter_server/gradient_buffers.h"
+#include "worker/strategy/parameter_server/parameter_server_strategy.h"
+
+namespace lockstep::worker {
+namespace {
+
+int TowersOfTrainer(const JobDef& job) { return TowersOf(job) / NumTrainers(job); }
+
+// What the sum of a trainer's towers is divided by.
+int CountOf(const JobDef& job) {
+  if (!job.sync().has_asynchronous()) return TowersOf(job);
+  const Asynchronous& asynchronous = job.sync().asynchronous();
+  const bool scales = !asynchronous.has_scale_gradient() || asynchronous.scale_gradient();
+  return scales ? TowersOf(job) : 1;
+}
+
+std::vector<int64_t> MostRows(const JobDef& job, const BatchRows& rows) {
+  return rows.MostRows(job.batch_per_tower() * TowersOfTrainer(job));
+}
+
+}  // namespace
+
+int TowersOf(const JobDef& job) { return static_cast<int>(std::max<int64_t>(job.towers(), 1)); }
+
+int NumTrainers(const JobDef& job) { return job.sync().has_asynchronous() ? TowersOf(job) : 1; }
+
+uint64_t Trainer::GradientBytes(const JobDef& job, const ModelGraph& graph,
+                                const VariableLayout& layout) {
+  return GradientBuffers::NumBytes(layout, MostRows(job, BatchRows(graph))) *
+         static_cast<uint64_t>(NumTrainers(job));
+}
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const TrainerOptions& options,
+                                                         const TrainerResources& resources,
+                                                         std::unique_ptr<Pipeline> data,
+                                                         Progress* progress) {
+  std::unique_ptr<Trainer> trainer(new Trainer(options, resources, std::move(data), progress));
+  LOCKSTEP_RETURN_IF_ERROR(trainer->MakeTowers());
+  LOCKSTEP_RETURN_IF_ERROR(trainer->MakeStrategy());
+  return trainer;
+}
+
+Trainer::Trainer(const TrainerOptions& options, const TrainerResources& resources,
+                 std::unique_ptr<Pipeline> data, Progress* progress)
+    : options_(options),
+      resources_(resources),
+      progress_(progress),
+      data_(std::move(data)),
+      rows_(*resources.graph) {}
+
+absl::Status Trainer::MakeTowers() {
+  const JobDef& job = options_.registration->job();
+  TowerGroupOptions group;
+  group.batch_per_tower = job.batch_per_tower();
+  group.smaller_batches = options_.smaller_batches;
+  group.reducer = {.towers = TowersOfTrainer(job),
+                   .count = CountOf(job),
+                   .batch_norm_updates = job.batch_norm_updates(),
+                   .clipping = job.optimizer().clipping()};
+  group.delay = options_.delay;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      towers_, TowerGroup::Create(*resources_.graph, resources_.device, cpu::Ops(), group));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::MakeStrategy() {
+  const RegisterTaskReply& registration = *options_.registration;
+  const std::vector<int64_t> most_rows = MostRows(registration.job(), rows_);
+  if (registration.job().sync().has_asynchronous()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        strategy_, AsynchronousStrategy::Create(options_.shards, *resources_.layout,
+                                                resources_.shards, most_rows, resources_.memory));
+    return absl::OkStatus();
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      strategy_, ParameterServerStrategy::Create(
+                     {.shards = options_.shards,
+                      .first_step = GlobalStep(registration.start_step()),
+                      .max_steps = registration.max_steps()},
+                     *resources_.layout, resources_.shards, most_rows, resources_.memory));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Run() {
+  const RegisterTaskReply& registration = *options_.registration;
+  const WorkerIdentity& identity = options_.shards.session.identity;
+  StepRunnerOptions options;
+  options.first_step = GlobalStep(registration.start_step());
+  options.random_seed = MixSeeds(registration.job().seed(), identity.worker());
+  // Replicas of an asynchronous job are at no common step. One that comes later reads on about
+  // where all of them together are.
+  const int trainers = NumTrainers(registration.job());
+  if (registration.job().sync().has_asynchronous()) {
+    options.first_step = GlobalStep(registration.start_step() /
+                                    (int64_t{registration.total_num_replicas()} * trainers));
+  }
+  // Towers drop out independently.
+  if (trainers > 1) options.random_seed = MixSeeds(options.random_seed, identity.tower());
+  options.timeline = options_.timeline;
+  return StepRunner(options, *resources_.layout, strategy_.get(), towers_.get(), data_.get(),
+                    &rows_, progress_)
+      .Run();
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,86 @@
+// One replica that trains: all towers of a worker together, or in an asynchronous job one of them,
+// with its batches, its strategy and the loop over them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/client/gradient_memory.h"
+#include "common/model/graph.h"
+#include "proto/chief.pb.h"
+#include "worker/cache/variable_layout.h"
+#include "worker/data/pipeline.h"
+#include "worker/device/device.h"
+#include "worker/step/progress.h"
+#include "worker/step/step_runner.h"
+#include "worker/step/timeline.h"
+#include "worker/strategy/parameter_server/shard_group.h"
+#include "worker/strategy/update_strategy.h"
+#include "worker/tower/batch_rows.h"
+#include "worker/tower/tower_group.h"
+
+namespace lockstep::worker {
+
+// Of one worker.
+int TowersOf(const JobDef& job);
+// How many replicas a worker has: one, or in an asynchronous job one for each tower.
+int NumTrainers(const JobDef& job);
+
+struct TrainerOptions {
+  // Constant; outlives the trainer.
+  const RegisterTaskReply* registration = nullptr;
+  // Whose identity names worker and tower.
+  ShardGroupOptions shards;
+  // TowerGroupOptions::smaller_batches.
+  std::vector<int64_t> smaller_batches;
+  TowerDelay delay;              // for trials
+  Timeline* timeline = nullptr;  // StepRunnerOptions::timeline; outlives the trainer
+};
+
+// What trainers of a worker share. All of it outlives them.
+struct TrainerResources {
+  const ModelGraph* graph = nullptr;
+  const VariableLayout* layout = nullptr;
+  ShardGroupResources shards;
+  Device* device = nullptr;
+  GradientMemory* memory = nullptr;  // null: the heap
+};
+
+class Trainer {
+ public:
+  // What the memory of all trainers of a worker should have.
+  static uint64_t GradientBytes(const JobDef& job, const ModelGraph& graph,
+                                const VariableLayout& layout);
+
+  // `data` has batches for the towers of this trainer. `progress` outlives the trainer. Errors as
+  // TowerGroup::Create and VariableCache::Create.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(const TrainerOptions& options,
+                                                         const TrainerResources& resources,
+                                                         std::unique_ptr<Pipeline> data,
+                                                         Progress* progress);
+
+  // As StepRunner::Run: once, on one thread.
+  absl::Status Run();
+  // Ends Run with CANCELLED. Thread-safe.
+  void Cancel() { strategy_->Cancel(); }
+
+ private:
+  Trainer(const TrainerOptions& options, const TrainerResources& resources,
+          std::unique_ptr<Pipeline> data, Progress* progress);
+  absl::Status MakeTowers();
+  absl::Status MakeStrategy();
+
+  const TrainerOptions options_;
+  const TrainerResources resources_;
+  Progress* const progress_;
+  const std::unique_ptr<Pipeline> data_;
+  BatchRows rows_;
+  std::unique_ptr<TowerGroup> towers_;
+  std::unique_ptr<UpdateStrategy> strategy_;
+};
+
+}  // namespace lockstep::worker
