@@ -15,7 +15,8 @@ absl::StatusOr<BatchPlan> MakeBatchPlan(const PackingPlan& packing, ScheduleSpec
     schedules.push_back(std::move(schedule));
     ++spec.index;
   }
-  return BatchPlan{packing, std::move(schedules)};
+  const std::vector<Algorithm> algorithms(schedules.size(), spec.algorithm);
+  return BatchPlan{packing, std::move(schedules), algorithms};
 }
 
 void RunBatchInMemory(const BatchPlan& plan,

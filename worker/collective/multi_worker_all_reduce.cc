@@ -48,6 +48,7 @@ absl::StatusOr<BatchPlan> MultiWorkerAllReduce::Plan(const Topology& topology,
   const auto ranges = options_.all_reduce_spec.ranges();
   std::vector<ReductionVector> vectors;
   std::vector<Schedule> schedules;
+  std::vector<Algorithm> algorithms;
   for (size_t range = 0; range < ranges.size(); ++range) {
     std::vector<int> positions;
     std::vector<TensorSpec> own;
@@ -68,8 +69,9 @@ absl::StatusOr<BatchPlan> MultiWorkerAllReduce::Plan(const Topology& topology,
       vectors.push_back(std::move(vector));
     }
     for (Schedule& schedule : plan.schedules) schedules.push_back(std::move(schedule));
+    algorithms.insert(algorithms.end(), plan.algorithms.begin(), plan.algorithms.end());
   }
-  return BatchPlan{PackingPlan(std::move(vectors)), std::move(schedules)};
+  return BatchPlan{PackingPlan(std::move(vectors)), std::move(schedules), std::move(algorithms)};
 }
 
 absl::StatusOr<Topology> MultiWorkerAllReduce::TopologyOf(

@@ -55,6 +55,11 @@ void ScheduleBuilder::EndTick() {
   }
 }
 
+void ScheduleBuilder::AppendAsIs(int rank, const Operation& operation,
+                                 absl::Span<const Term> terms) {
+  Append(operation, terms, &schedule_.participants_[rank]);
+}
+
 Schedule ScheduleBuilder::Finish() {
   EndTick();
   return std::move(schedule_);

@@ -22,6 +22,10 @@ class ScheduleBuilder {
   void Copy(int from, int to, ElementRange range);
   void EndTick();
 
+  // Of a finished schedule that is written anew: `rank` carries this out next. Not together with
+  // the calls above.
+  void AppendAsIs(int rank, const Operation& operation, absl::Span<const Term> terms);
+
   // The builder is empty afterwards. Ends the tick.
   Schedule Finish();
 

@@ -1,0 +1,68 @@
+#include "worker/collective/local_group_reducer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<std::unique_ptr<LocalGroupReducer>> LocalGroupReducer::Create(
+    GroupReduction reduction) {
+  if (reduction.topology.workers != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("reduction within a worker: expected 1, got ",
+                                                   reduction.topology.workers, " workers"));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(ReductionLayout layout,
+                            ReductionLayout::Create(reduction.tensors, reduction.plan.packing));
+  return std::unique_ptr<LocalGroupReducer>(
+      new LocalGroupReducer(std::move(reduction), std::move(layout)));
+}
+
+LocalGroupReducer::LocalGroupReducer(GroupReduction reduction, ReductionLayout layout)
+    : reduction_(std::move(reduction)), layout_(std::move(layout)) {
+  const int towers = reduction_.topology.towers;
+  for (int tower = 0; tower < towers; ++tower) {
+    Tensor& memory =
+        memory_.emplace_back(DType::kUInt8, Shape({static_cast<int64_t>(layout_.num_bytes())}));
+    addresses_.push_back(static_cast<std::byte*>(memory.data()));
+  }
+  const int divisor = reduction_.average ? towers : 1;
+  for (int v = 0; v < layout_.num_vectors(); ++v) {
+    vectors_.emplace_back(&reduction_.plan.schedules[v], 0, layout_.VectorOf(v, addresses_),
+                          divisor);
+  }
+}
+
+MutableTensorView LocalGroupReducer::tensor(int tower, int i) const {
+  return layout_.tensor(i, addresses_[tower]);
+}
+
+void LocalGroupReducer::Reduce(int64_t, absl::Span<const std::vector<TensorView>> gradients,
+                               StatusCallback done) {
+  if (!failure_.ok()) return done(failure_);
+  layout_.CopyGradients(gradients, addresses_);
+  for (LocalParticipants& vector : vectors_) {
+    vector.Restart();
+    vector.Advance(&sends_, &consumed_);
+    LOCKSTEP_CHECK(vector.is_done());
+  }
+  done(absl::OkStatus());
+}
+
+void LocalGroupReducer::Cancel(absl::Status reason) {
+  LOCKSTEP_CHECK(!reason.ok());
+  if (failure_.ok()) failure_ = std::move(reason);
+}
+
+GroupTraffic LocalGroupReducer::traffic() const {
+  GroupTraffic traffic;
+  for (const LocalParticipants& vector : vectors_) {
+    traffic.within.messages += vector.sent_within().messages;
+    traffic.within.elements += vector.sent_within().elements;
+  }
+  return traffic;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,189 @@
+#include "worker/collective/local_participants.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace lockstep::worker {
+namespace {
+
+void CountMessage(const TensorView& elements, Traffic* traffic) {
+  ++traffic->messages;
+  traffic->elements += elements.num_elements();
+}
+
+}  // namespace
+
+LocalParticipants::LocalParticipants(const Schedule* schedule, int first_rank,
+                                     absl::Span<const MutableTensorView> vectors, int divisor)
+    : schedule_(schedule),
+      first_rank_(first_rank),
+      divisor_(divisor),
+      vectors_(vectors.begin(), vectors.end()),
+      size_(SizeOf(vectors[0].dtype)) {
+  const int all = schedule->num_participants();
+  size_t most_messages = 0;
+  participants_.reserve(vectors.size());
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    const int rank = first_rank + static_cast<int>(i);
+    participants_.emplace_back(schedule, rank, vectors[i], divisor);
+    std::vector<std::vector<size_t>> lengths(all);  // by sender and number
+    for (const Operation& operation : schedule->operations(rank)) {
+      if (operation.kind == Operation::Kind::kSend) continue;
+      most_messages = std::max(most_messages, operation.num_terms);
+      for (const Term& term : schedule->terms(rank, operation)) {
+        if (term.message < 0) continue;
+        std::vector<size_t>& own = lengths[term.rank];
+        own.resize(std::max(own.size(), static_cast<size_t>(term.message) + 1));
+        own[term.message] = operation.range.count;
+      }
+    }
+    for (const std::vector<size_t>& own : lengths) {
+      first_slots_.push_back(slots_.size());
+      for (const size_t length : own) slots_.push_back({.elements = length});
+    }
+  }
+  first_slots_.push_back(slots_.size());
+  terms_.reserve(most_messages);
+  cursors_.reserve(most_messages);
+  elements_.reserve(most_messages);
+  blocks_ = Tensor(DType::kUInt8, Shape({static_cast<int64_t>(most_messages * kBlockBytes)}));
+}
+
+void LocalParticipants::Restart() {
+  for (size_t i = 0; i < participants_.size(); ++i) {
+    participants_[i].Restart(vectors_[i], divisor_);
+  }
+  for (Slot& slot : slots_) slot.has_arrived = false;
+}
+
+void LocalParticipants::Advance(std::vector<Send>* sends, std::vector<MessageId>* consumed) {
+  for (bool advances = true; advances;) {
+    advances = false;
+    for (size_t i = 0; i < participants_.size(); ++i) {
+      while (Step(first_rank_ + static_cast<int>(i), sends, consumed)) advances = true;
+    }
+  }
+}
+
+bool LocalParticipants::is_done() {
+  return std::ranges::all_of(participants_, [](Participant& participant) {
+    return participant.has_result() && participant.Next().kind == Participant::Action::Kind::kDone;
+  });
+}
+
+const LocalParticipants::Slot* LocalParticipants::Find(const MessageId& message) const {
+  const int all = schedule_->num_participants();
+  if (!IsLocal(message.to) || message.from < 0 || message.from >= all) return nullptr;
+  const size_t stream = static_cast<size_t>((message.to - first_rank_) * all + message.from);
+  const size_t count = first_slots_[stream + 1] - first_slots_[stream];
+  if (message.number < 0 || static_cast<size_t>(message.number) >= count) return nullptr;
+  return &slots_[first_slots_[stream] + message.number];
+}
+
+absl::Status LocalParticipants::Check(const MessageId& message, uint64_t bytes) const {
+  const Slot* const slot = Find(message);
+  if (slot == nullptr || IsLocal(message.from)) {
+    return absl::InvalidArgumentError(absl::StrCat("participant ", message.to,
+                                                   " expects no message ", message.number,
+                                                   " from participant ", message.from));
+  }
+  if (bytes == slot->elements * size_) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("message ", message.number, " from participant ",
+                                                 message.from, " to ", message.to, ": expected ",
+                                                 slot->elements * size_, " bytes, got ", bytes));
+}
+
+bool LocalParticipants::HasReceived(const MessageId& message) const {
+  return Find(message)->has_arrived;
+}
+
+void LocalParticipants::Receive(const MessageId& message, Pieces pieces) {
+  Slot& slot = At(message);
+  LOCKSTEP_CHECK(!slot.has_arrived);
+  slot.has_arrived = true;
+  slot.pieces = pieces;
+}
+
+void LocalParticipants::OnSent(const MessageId& message) {
+  participants_[message.from - first_rank_].OnSent({message.to, message.number});
+}
+
+bool LocalParticipants::Step(int rank, std::vector<Send>* sends, std::vector<MessageId>* consumed) {
+  const Participant::Action action = participants_[rank - first_rank_].Next();
+  if (action.kind == Participant::Action::Kind::kReceive) return ReceiveAt(rank, action, consumed);
+  if (action.kind != Participant::Action::Kind::kSend) return false;
+  SendFrom(rank, action, sends);
+  return true;
+}
+
+void LocalParticipants::SendFrom(int rank, const Participant::Action& action,
+                                 std::vector<Send>* sends) {
+  const MessageId message = {rank, action.to.rank, action.to.message};
+  if (!IsLocal(message.to)) {
+    CountMessage(action.elements, &across_);
+    sends->push_back({message, action.elements});
+    return;
+  }
+  CountMessage(action.elements, &within_);
+  Slot& slot = At(message);
+  slot.has_arrived = true;
+  slot.elements_at = static_cast<const std::byte*>(action.elements.data);
+}
+
+bool LocalParticipants::ReceiveAt(int rank, const Participant::Action& action,
+                                  std::vector<MessageId>* consumed) {
+  terms_.assign(action.messages.begin(), action.messages.end());
+  cursors_.clear();
+  for (const Term& term : terms_) {
+    const Slot* const slot = Find({term.rank, rank, term.message});
+    if (!slot->has_arrived) return false;
+    cursors_.push_back({slot});
+  }
+  // Participant adds in blocks, too: one that was copied is still in the nearest cache.
+  const size_t block = kBlockBytes / size_;
+  for (size_t missing = action.range.count; missing > 0;) {
+    const size_t count = std::min(block, missing);
+    elements_.clear();
+    for (size_t k = 0; k < cursors_.size(); ++k) {
+      auto* const copy = static_cast<std::byte*>(blocks_.data()) + k * kBlockBytes;
+      elements_.push_back(Read(&cursors_[k], count * size_, copy));
+    }
+    participants_[rank - first_rank_].OnReceived(elements_, count);
+    missing -= count;
+  }
+  for (const Term& term : terms_) {
+    const MessageId message = {term.rank, rank, term.message};
+    if (IsLocal(term.rank)) {
+      OnSent(message);
+    } else {
+      consumed->push_back(message);
+    }
+  }
+  return true;
+}
+
+const void* LocalParticipants::Read(Cursor* cursor, size_t bytes, std::byte* block) const {
+  const Slot& slot = *cursor->slot;
+  if (slot.elements_at != nullptr) {
+    cursor->offset += bytes;
+    return slot.elements_at + cursor->offset - bytes;
+  }
+  for (size_t done = 0; done < bytes;) {
+    const std::span<const std::byte> left = slot.pieces[cursor->piece].subspan(cursor->offset);
+    const size_t now = std::min(bytes - done, left.size());
+    cursor->offset += now;
+    if (now == bytes && reinterpret_cast<uintptr_t>(left.data()) % size_ == 0) return left.data();
+    std::memcpy(block + done, left.data(), now);
+    done += now;
+    if (now == left.size()) {
+      ++cursor->piece;
+      cursor->offset = 0;
+    }
+  }
+  return block;
+}
+
+}  // namespace lockstep::worker

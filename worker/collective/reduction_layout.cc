@@ -1,0 +1,83 @@
+#include "worker/collective/reduction_layout.h"
+
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+namespace {
+
+size_t Aligned(size_t offset) {
+  return (offset + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
+}
+
+}  // namespace
+
+absl::StatusOr<ReductionLayout> ReductionLayout::Create(absl::Span<const TensorSpec> tensors,
+                                                        const PackingPlan& plan) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckShapesAreKnown(tensors));
+  ReductionLayout layout;
+  for (const TensorSpec& tensor : tensors) {
+    layout.tensors_.push_back({tensor.dtype, *tensor.shape, 0});
+  }
+  std::vector<int64_t> placed(tensors.size());
+  size_t end = 0;
+  bool is_after_pack = false;
+  for (const ReductionVector& vector : plan.vectors()) {
+    const size_t size = SizeOf(vector.dtype);
+    // A tensor that one pack begins may end in the next one, right behind it.
+    if (!vector.is_pack || !is_after_pack || end % size != 0) end = Aligned(end);
+    is_after_pack = vector.is_pack;
+    layout.vectors_.push_back({vector.dtype, Shape({vector.elements}), end});
+    for (const PackedSegment& segment : vector.segments) {
+      Place& tensor = layout.tensors_[segment.tensor];
+      const size_t begin = end - segment.first * size;
+      if (segment.first == 0) tensor.offset = end;
+      if (tensor.dtype != vector.dtype || segment.first != placed[segment.tensor] ||
+          tensor.offset != begin) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "packing: tensor ", tensors[segment.tensor].name, ": expected ",
+            Name(tensors[segment.tensor].dtype), " from element ", placed[segment.tensor],
+            " on, got ", Name(vector.dtype), " from element ", segment.first, " on"));
+      }
+      placed[segment.tensor] += segment.count;
+      end += segment.count * size;
+    }
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (placed[i] == tensors[i].shape->num_elements()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("packing: tensor ", tensors[i].name,
+                                                   ": expected ", tensors[i].shape->num_elements(),
+                                                   " elements, got ", placed[i]));
+  }
+  layout.num_bytes_ = Tensor::RoomFor(end);
+  return layout;
+}
+
+std::vector<MutableTensorView> ReductionLayout::VectorOf(
+    int v, absl::Span<std::byte* const> towers) const {
+  std::vector<MutableTensorView> views;
+  for (std::byte* const memory : towers) views.push_back(vector(v, memory));
+  return views;
+}
+
+void ReductionLayout::CopyGradients(absl::Span<const std::vector<TensorView>> gradients,
+                                    absl::Span<std::byte* const> towers) const {
+  LOCKSTEP_CHECK(gradients.size() == towers.size());
+  for (size_t tower = 0; tower < towers.size(); ++tower) {
+    LOCKSTEP_CHECK(gradients[tower].size() == tensors_.size());
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const TensorView& from = gradients[tower][i];
+      std::byte* const to = towers[tower] + tensors_[i].offset;
+      LOCKSTEP_CHECK(from.dtype == tensors_[i].dtype &&
+                     from.num_elements() == tensors_[i].shape.num_elements());
+      if (from.data == to || from.num_bytes() == 0) continue;
+      std::memcpy(to, from.data, from.num_bytes());
+    }
+  }
+}
+
+}  // namespace lockstep::worker

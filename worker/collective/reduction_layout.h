@@ -1,0 +1,54 @@
+// Where tensors and vectors of a reduction lie in the memory of one tower. A pack lies where its
+// tensors lie, so that packing copies nothing.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/tensor/tensor.h"
+#include "worker/collective/packing_plan.h"
+
+namespace lockstep::worker {
+
+// Immutable.
+class ReductionLayout {
+ public:
+  // INVALID_ARGUMENT naming the tensor: its shape is unknown, or its elements are not in `plan`
+  // once each and in their order.
+  static absl::StatusOr<ReductionLayout> Create(absl::Span<const TensorSpec> tensors,
+                                                const PackingPlan& plan);
+
+  // Of the memory of one tower: a multiple of Tensor::kAlignment.
+  size_t num_bytes() const { return num_bytes_; }
+  int num_tensors() const { return static_cast<int>(tensors_.size()); }
+  int num_vectors() const { return static_cast<int>(vectors_.size()); }
+  // In memory that begins at `memory`, which is aligned to Tensor::kAlignment.
+  MutableTensorView tensor(int i, std::byte* memory) const { return At(tensors_[i], memory); }
+  MutableTensorView vector(int v, std::byte* memory) const { return At(vectors_[v], memory); }
+
+  // The views of vector `v` in the memory of each tower.
+  std::vector<MutableTensorView> VectorOf(int v, absl::Span<std::byte* const> towers) const;
+  // Copies gradients[tower][i] into the memory of its tower, except where it lies there already.
+  // Number of towers and tensors, dtypes and sizes agree (CHECK).
+  void CopyGradients(absl::Span<const std::vector<TensorView>> gradients,
+                     absl::Span<std::byte* const> towers) const;
+
+ private:
+  struct Place {
+    DType dtype = DType::kFloat32;
+    Shape shape;
+    size_t offset = 0;
+  };
+
+  static MutableTensorView At(const Place& place, std::byte* memory) {
+    return {place.dtype, place.shape, memory + place.offset};
+  }
+
+  std::vector<Place> tensors_;
+  std::vector<Place> vectors_;
+  size_t num_bytes_ = 0;
+};
+
+}  // namespace lockstep::worker

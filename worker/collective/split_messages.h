@@ -1,0 +1,16 @@
+// Cuts the messages of a schedule, so that a participant passes the beginning of a sum on while the
+// rest of its terms is still on the way.
+#pragma once
+
+#include <cstddef>
+
+#include "worker/collective/schedule.h"
+
+namespace lockstep::worker {
+
+// The same additions of the same elements, in messages of at most `max_elements` (CHECK: not 0). A
+// send that follows a sum or a copy of its own range is interleaved with it, piece by piece. All
+// participants must cut alike.
+Schedule SplitMessages(const Schedule& schedule, size_t max_elements);
+
+}  // namespace lockstep::worker
