@@ -66,6 +66,7 @@ class GroupReducer {
   // Ends the running reduction and all later ones with `reason`, which is an error.
   virtual void Cancel(absl::Status reason) = 0;
 
+  // While no reduction runs.
   virtual GroupTraffic traffic() const = 0;
 };
 

@@ -60,6 +60,13 @@ class LocalParticipants {
   void OnSent(const MessageId& message);
 
   bool is_done();
+
+  // Numbers the messages that Check may accept: below num_slots().
+  size_t SlotOf(const MessageId& message) const { return Find(message) - slots_.data(); }
+  size_t num_slots() const { return slots_.size(); }
+  int first_rank() const { return first_rank_; }
+  int num_local() const { return static_cast<int>(participants_.size()); }
+  int num_participants() const { return schedule_->num_participants(); }
   // Sent since the construction, to these participants and to others.
   const Traffic& sent_within() const { return within_; }
   const Traffic& sent_across() const { return across_; }

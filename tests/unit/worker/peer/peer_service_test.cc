@@ -1,0 +1,122 @@
+// What a peer service answers to members, to workers of other views, and to strangers.
+#include "worker/peer/peer_service.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "common/transport/grpc/raw_channel.h"
+#include "tests/unit/worker/peer/peers_for_tests.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int64_t kLength = 8;  // two segments of 4
+
+struct TwoWorkers {
+  std::unique_ptr<PeerGroupReducer> MakeReducer(int position, uint64_t view) {
+    auto options =
+        workers.OptionsFor(workers.GroupOf(2, view, position), ReductionOver(2, kLength));
+    return PeerGroupReducer::Create(options, workers.service(position)).value();
+  }
+
+  test::PeerWorkers workers{2};
+  Stranger stranger{workers, 1};
+  Tensor segment = Tensor::Zeros(DType::kFloat32, Shape({4}));
+};
+
+TEST_CASE("a worker without a collective asks members to repeat") {
+  TwoWorkers two;
+  const Group group = two.workers.GroupOf(2, 1, 0);
+  const absl::Status status =
+      two.stranger.SendAndWait(Stranger::RingMessage(group, kLength, 0), BytesOf(two.segment));
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK(absl::StrContains(status.message(), "takes no part in term 1, epoch 1, view 1 yet"));
+  CHECK(absl::IsFailedPrecondition(two.stranger.Probe(group).status()));
+}
+
+TEST_CASE("an older view is answered ABORTED with the newer one, a newer view is asked to repeat") {
+  TwoWorkers two;
+  const auto reducer = two.MakeReducer(1, 5);
+  const auto answer = [&](uint64_t view) {
+    const Group group = two.workers.GroupOf(2, view, 0);
+    return two.stranger.SendAndWait(Stranger::RingMessage(group, kLength, 0), BytesOf(two.segment));
+  };
+  CHECK(answer(4) ==
+        absl::AbortedError(absl::StrCat("worker 1 (", two.workers.address(1),
+                                        "): term 1, epoch 1, view 4 is over: the newer one is term "
+                                        "1, epoch 1, view 5")));
+  CHECK(absl::IsFailedPrecondition(answer(6)));
+  CHECK(reducer->tensor(0, 0).num_elements() == kLength);
+}
+
+TEST_CASE("who is no other member of the view is refused") {
+  TwoWorkers two;
+  const auto reducer = two.MakeReducer(1, 1);
+  Group group = two.workers.GroupOf(2, 1, 0);
+  const auto answer = [&] { return two.stranger.Probe(group).status(); };
+  CHECK(answer().ok());
+  group.members[0].incarnation = 99;
+  CHECK(absl::IsAborted(answer()));
+  group = two.workers.GroupOf(2, 1, 0);
+  group.job = 8;
+  CHECK(absl::IsAborted(answer()));
+  group = two.workers.GroupOf(2, 1, 1);  // the receiver itself
+  CHECK(absl::IsAborted(answer()));
+}
+
+TEST_CASE("a newer view ends the reduction that runs, at once") {
+  TwoWorkers two;
+  const auto reducer = two.MakeReducer(1, 1);
+  Reducing reducing(reducer.get(), kLength);
+  CHECK(!reducing.is_over());
+  two.workers.service(1)->AnnounceView({1, 1, 1});
+  CHECK(!reducing.is_over());
+  two.workers.service(1)->AnnounceView({1, 1, 2});
+  const absl::Status expected = absl::AbortedError(
+      "collective: term 1, epoch 1, view 1 is over: the newer one is term 1, epoch 1, view 2");
+  CHECK(reducing.Wait() == expected);
+  Reducing again(reducer.get(), kLength);
+  CHECK(again.Wait() == expected);
+  auto options = two.workers.OptionsFor(two.workers.GroupOf(2, 1, 1), ReductionOver(2, kLength));
+  CHECK(absl::IsAborted(PeerGroupReducer::Create(options, two.workers.service(1)).status()));
+}
+
+TEST_CASE("malformed and foreign bytes are refused and harm nobody") {
+  TwoWorkers two;
+  const auto first = two.MakeReducer(0, 1);
+  const auto second = two.MakeReducer(1, 1);
+  RawChannel channel({.address = two.workers.address(1), .name = "worker 1"});
+  const Group group = two.workers.GroupOf(2, 1, 0);
+  std::vector<SendRequest> requests(8, Stranger::RingMessage(group, kLength, 0));
+  requests[0].set_instance(-1);
+  requests[1].set_algorithm(std::string("shuffle"));
+  requests[2].set_from(1);
+  requests[3].set_from(0x80000000);
+  requests[4].set_from(0xFFFFFFFF);
+  requests[5].set_algorithm(std::string(5000, 'x'));
+  requests[6].clear_sender();
+  requests[7].set_instance(INT64_MIN);
+  for (const SendRequest& request : requests) {
+    INFO(request.ShortDebugString().substr(0, 300));
+    CHECK(!two.stranger.SendAndWait(request, BytesOf(two.segment)).ok());
+  }
+  // A header that is none: the fields of a message of another type.
+  SendReply reply;
+  GroupView view;
+  view.set_job(1);
+  view.add_members()->set_address(std::string("no identity"));
+  absl::Notification told;
+  channel.Call("/lockstep.Peer/Send", view, absl::Seconds(10), &reply, [&](absl::Status status) {
+    CHECK(!status.ok());
+    told.Notify();
+  });
+  told.WaitForNotification();
+  Reducing one(first.get(), kLength);
+  Reducing other(second.get(), kLength);
+  CHECK(one.Wait().ok());
+  CHECK(other.Wait().ok());
+  CHECK(TensorView(second->tensor(0, 0)).as<float>()[7] == 2);
+}
+
+}  // namespace
+}  // namespace lockstep::worker

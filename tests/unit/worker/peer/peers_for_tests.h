@@ -1,0 +1,110 @@
+// Small groups for the tests of this folder, and a stranger that can say anything to a member.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/await.h"
+#include "common/transport/grpc/grpc_transport.h"
+#include "tests/support/peer_workers.h"
+#include "worker/collective/batch_plan.h"
+#include "worker/peer/peer_group_reducer.h"
+#include "worker/peer/peer_methods.h"
+
+namespace lockstep::worker {
+
+// One float32 vector over workers of one tower each.
+inline GroupReduction ReductionOver(int workers, int64_t length,
+                                    Algorithm algorithm = Algorithm::kXring) {
+  const std::vector<TensorSpec> tensors = {{"t", DType::kFloat32, Shape({length})}};
+  const ScheduleSpec spec{algorithm, {workers, 1}};
+  return {spec.topology, tensors, MakeBatchPlan(PackingPlan::Unpacked(tensors), spec).value(),
+          false};
+}
+
+// Begins a reduction of ones. Wait returns its outcome.
+class Reducing {
+ public:
+  Reducing(GroupReducer* reducer, int64_t length, int64_t step = 0)
+      : gradient_(DType::kFloat32, Shape({length})) {
+    for (float& element : gradient_.as<float>()) element = 1;
+    reducer->Reduce(step, {{gradient_.view()}}, [this](absl::Status status) {
+      outcome_ = std::move(status);
+      told_.Notify();
+    });
+  }
+
+  bool is_over() const { return told_.HasBeenNotified(); }
+  absl::Status Wait() {
+    told_.WaitForNotification();
+    return outcome_;
+  }
+
+ private:
+  Tensor gradient_;
+  absl::Status outcome_;
+  absl::Notification told_;
+};
+
+// Says to one worker what a test wants, as the member at some position of a group.
+class Stranger {
+ public:
+  Stranger(const test::PeerWorkers& workers, int to)
+      : transport_({.address = workers.address(to), .name = absl::StrCat("worker ", to)}) {}
+
+  // Of the only vector of a ring of two, from rank 0 to rank 1.
+  static SendRequest RingMessage(const Group& group, int64_t length, uint32_t number) {
+    SendRequest request;
+    *request.mutable_sender() = IdentityOf(group);
+    std::vector<DeviceId> devices;
+    for (const Group::Member& member : group.members) {
+      devices.push_back({static_cast<int>(member.worker), DeviceKind::kCpu, 0});
+    }
+    request.set_group(CollectiveKeys::GroupOf(devices));
+    request.set_algorithm("xring");
+    request.set_length(length);
+    request.set_to(1);
+    request.set_number(number);
+    return request;
+  }
+
+  void Send(const SendRequest& request, std::span<const std::byte> payload, StatusCallback done) {
+    transport_.Call(kSend, request, {{.values = payload}}, false,
+                    [done = std::move(done)](absl::StatusOr<TensorReply<SendReply>> reply) mutable {
+                      done(reply.status());
+                    });
+  }
+  absl::Status SendAndWait(const SendRequest& request, std::span<const std::byte> payload) {
+    absl::Status status;
+    absl::Notification told;
+    Send(request, payload, [&](absl::Status answer) {
+      status = std::move(answer);
+      told.Notify();
+    });
+    told.WaitForNotification();
+    return status;
+  }
+  absl::StatusOr<ProbeReply> Probe(const Group& group) {
+    ProbeRequest request;
+    *request.mutable_sender() = IdentityOf(group);
+    return Await<ProbeReply>([&](Callback<ProbeReply> done) {
+      transport_.Call(
+          kProbe, request, {}, false,
+          [done = std::move(done)](absl::StatusOr<TensorReply<ProbeReply>> reply) mutable {
+            if (!reply.ok()) return done(reply.status());
+            done(std::move(reply->header));
+          });
+    });
+  }
+
+ private:
+  GrpcTransport transport_;
+};
+
+inline std::span<const std::byte> BytesOf(const Tensor& tensor) { return tensor.view().bytes(); }
+
+}  // namespace lockstep::worker

@@ -1,0 +1,333 @@
+#include "worker/peer/peer_collective.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
+#include "common/base/check.h"
+#include "worker/peer/peer_methods.h"
+
+namespace lockstep::worker {
+namespace {
+
+// A message that a member could not take is sent again after this.
+constexpr absl::Duration kPause = absl::Milliseconds(20);
+constexpr absl::Duration kProbePeriod = absl::Seconds(1);
+
+std::vector<std::string> NamesOf(const Group& group) {
+  std::vector<std::string> names;
+  for (int position = 0; position < group.size(); ++position) {
+    names.push_back(NameOfMember(group, position));
+  }
+  return names;
+}
+
+uint64_t KeyOf(const Group& group, int towers) {
+  std::vector<DeviceId> devices;
+  for (const Group::Member& member : group.members) {
+    for (int tower = 0; tower < towers; ++tower) {
+      devices.push_back({static_cast<int>(member.worker), DeviceKind::kCpu, tower});
+    }
+  }
+  return CollectiveKeys::GroupOf(devices);
+}
+
+std::optional<Algorithm> AlgorithmOf(absl::string_view name) {
+  for (int i = 0; i <= static_cast<int>(Algorithm::kReductionToOne); ++i) {
+    if (name == Name(static_cast<Algorithm>(i))) return static_cast<Algorithm>(i);
+  }
+  return std::nullopt;
+}
+
+// The member may take the message later. Whether it lives, the watch says.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsCancelled(status) ||
+         absl::IsResourceExhausted(status);
+}
+
+}  // namespace
+
+PeerCollective::PeerCollective(Options options, ReductionLayout layout,
+                               absl::Span<std::byte* const> towers)
+    : options_(std::move(options)),
+      layout_(std::move(layout)),
+      towers_(towers.begin(), towers.end()),
+      names_(NamesOf(options_.group)),
+      watch_(names_, options_.patience),
+      is_probed_(names_.size()) {
+  const GroupReduction& reduction = options_.reduction;
+  const Topology& topology = reduction.topology;
+  const int first_rank = topology.rank(options_.group.position, 0);
+  const int divisor = reduction.average ? topology.num_participants() : 1;
+  const uint64_t key = KeyOf(options_.group, topology.towers);
+  for (int v = 0; v < layout_.num_vectors(); ++v) {
+    const Schedule& schedule = reduction.plan.schedules[v];
+    vectors_.push_back(std::make_unique<VectorReduction>(
+        v, layout_.num_vectors(),
+        CollectiveCall{
+            {key, 0}, reduction.plan.algorithms[v], static_cast<int64_t>(schedule.length())},
+        LocalParticipants(&schedule, first_rank, layout_.VectorOf(v, towers_), divisor), this));
+  }
+}
+
+void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorView>> gradients,
+                            StatusCallback done) {
+  int64_t reduction = 0;
+  absl::Status failure;
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_CHECK(!is_running_);
+    failure = failure_;
+    if (failure.ok()) {
+      is_running_ = true;
+      has_outcome_ = false;
+      done_ = std::move(done);
+      open_vectors_ = layout_.num_vectors();
+      reduction = reductions_++;
+      ++inside_;
+      watch_.Start(options_.clock->Monotonic());
+      if (open_vectors_ == 0) End(absl::OkStatus());
+    }
+  }
+  if (!failure.ok()) return done(failure);
+  Watch();
+  layout_.CopyGradients(gradients, towers_);
+  for (const auto& vector : vectors_) vector->Start(reduction, step);
+  Leave();
+}
+
+GroupTraffic PeerCollective::traffic() const {
+  GroupTraffic traffic;
+  for (const auto& vector : vectors_) {
+    const LocalParticipants& participants = vector->participants();
+    traffic.within.messages += participants.sent_within().messages;
+    traffic.within.elements += participants.sent_within().elements;
+    traffic.across.messages += participants.sent_across().messages;
+    traffic.across.elements += participants.sent_across().elements;
+  }
+  return traffic;
+}
+
+void PeerCollective::Close() {
+  Fail(absl::CancelledError("the collective was cancelled"));
+  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return inside_ == 0 && !is_running_;
+  };
+  absl::MutexLock lock(&mutex_);
+  is_closed_ = true;
+  mutex_.Await(absl::Condition(&is_over));
+}
+
+void PeerCollective::Receive(int position, std::shared_ptr<SendCall> call) {
+  const SendRequest& request = call->request();
+  const auto refuse = [&](const auto&... what) {
+    call->Respond(absl::InvalidArgumentError(
+        absl::StrCat("message of a collective from ", names_[position], ": ", what...)));
+  };
+  if (request.instance() < 0 || vectors_.empty()) {
+    return refuse("no instance ", request.instance());
+  }
+  const std::optional<Algorithm> algorithm = AlgorithmOf(request.algorithm());
+  if (!algorithm.has_value()) return refuse("unknown algorithm \"", request.algorithm(), "\"");
+  const MessageId message = {static_cast<int>(request.from()), static_cast<int>(request.to()),
+                             static_cast<int>(request.number())};
+  if (message.from < 0 || PositionOf(message.from) != position) {
+    return refuse("participant ", request.from(), " is not of its towers");
+  }
+  absl::StatusOr<ReceivedTensors> elements = call->TakeTensors();
+  if (!elements.ok()) return call->Respond(elements.status());
+  const auto num_vectors = static_cast<int64_t>(vectors_.size());
+  VectorReduction::Incoming incoming{
+      .reduction = request.instance() / num_vectors,
+      .step = request.step(),
+      .position = position,
+      .said = {{request.group(), request.instance()}, *algorithm, request.length()},
+      .message = message,
+      .call = std::move(call),
+      .elements = *std::move(elements)};
+  vectors_[request.instance() % num_vectors]->OnMessage(std::move(incoming));
+}
+
+void PeerCollective::OnHeard(int position) {
+  absl::MutexLock lock(&mutex_);
+  if (!is_closed_) watch_.OnHeard(position, options_.clock->Monotonic());
+}
+
+absl::Status PeerCollective::failure() const {
+  absl::MutexLock lock(&mutex_);
+  return failure_;
+}
+
+void PeerCollective::OnNewerView(const ViewId& newest) {
+  Fail(absl::AbortedError(absl::StrCat("collective: ", ToString(options_.group.view),
+                                       " is over: the newer one is ", ToString(newest))));
+}
+
+void PeerCollective::Enter() {
+  absl::MutexLock lock(&mutex_);
+  ++inside_;
+}
+
+void PeerCollective::Leave() {
+  for (;;) {
+    StatusCallback done;
+    absl::Status outcome;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (--inside_ > 0 || !is_running_ || !has_outcome_) return;
+      done = std::move(done_);
+      outcome = outcome_;
+      is_running_ = false;
+      // Closing waits for the callback. The next reduction may begin, and end, in it.
+      ++inside_;
+    }
+    done(outcome);
+  }
+}
+
+void PeerCollective::End(const absl::Status& outcome) {
+  if (!is_running_ || has_outcome_) return;
+  has_outcome_ = true;
+  outcome_ = outcome;
+}
+
+void PeerCollective::Send(int vector, int64_t reduction, int64_t step,
+                          const LocalParticipants::Send& send) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
+    ++inside_;
+  }
+  Transmit({vector, reduction, step, send});
+}
+
+void PeerCollective::Transmit(const Outgoing& outgoing) {
+  const CollectiveCall call = vectors_[outgoing.vector]->CallOf(outgoing.reduction);
+  const MessageId& message = outgoing.send.message;
+  SendRequest header;
+  *header.mutable_sender() = IdentityOf(options_.group);
+  header.set_group(call.key.group);
+  header.set_instance(call.key.instance);
+  header.set_step(outgoing.step);
+  header.set_algorithm(std::string(Name(call.algorithm)));
+  header.set_length(call.length);
+  header.set_from(static_cast<uint32_t>(message.from));
+  header.set_to(static_cast<uint32_t>(message.to));
+  header.set_number(static_cast<uint32_t>(message.number));
+  options_.connections[PositionOf(message.to)]->Call(
+      kSend, std::move(header), {{.values = outgoing.send.elements.bytes()}}, false,
+      [self = shared_from_this(), outgoing](const absl::StatusOr<TensorReply<SendReply>>& reply) {
+        self->OnAnswered(outgoing, reply.status());
+      });
+}
+
+void PeerCollective::OnAnswered(const Outgoing& outgoing, const absl::Status& status) {
+  const int position = PositionOf(outgoing.send.message.to);
+  if (status.ok()) {
+    OnHeard(position);
+    vectors_[outgoing.vector]->OnAnswered(outgoing.send.message);
+    return Leave();
+  }
+  if (!MayPass(status)) {
+    Fail(status);
+    return Leave();
+  }
+  bool is_over = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_over = !failure_.ok();
+    if (absl::IsUnavailable(status)) watch_.OnError(position, status);
+  }
+  if (is_over) return Leave();
+  options_.timer->After(kPause, [self = shared_from_this(), outgoing] {
+    if (self->failure().ok()) return self->Transmit(outgoing);
+    self->Leave();
+  });
+}
+
+void PeerCollective::OnVectorDone() {
+  absl::MutexLock lock(&mutex_);
+  if (--open_vectors_ == 0) End(absl::OkStatus());
+}
+
+void PeerCollective::Fail(absl::Status failure) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
+    failure_ = failure;
+    End(failure);
+    ++inside_;
+  }
+  for (TensorTransport* const connection : options_.connections) {
+    if (connection != nullptr) connection->Cancel();
+  }
+  for (const auto& vector : vectors_) vector->Stop(failure);
+  Leave();
+}
+
+void PeerCollective::Watch() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_watching_ || options_.group.size() == 1) return;
+    is_watching_ = true;
+  }
+  options_.timer->After(kProbePeriod, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Look();
+  });
+}
+
+void PeerCollective::Look() {
+  absl::Status silence;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_watching_ = false;
+    if (is_closed_ || !is_running_ || !failure_.ok()) return;
+    const absl::Duration now = options_.clock->Monotonic();
+    watch_.OnHeard(options_.group.position, now);
+    silence = watch_.Check(now);
+    ++inside_;
+  }
+  if (silence.ok()) {
+    for (int position = 0; position < options_.group.size(); ++position) Probe(position);
+    Watch();
+  } else {
+    Fail(silence);
+  }
+  Leave();
+}
+
+void PeerCollective::Probe(int position) {
+  if (position == options_.group.position) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_probed_[position]) return;
+    is_probed_[position] = true;
+  }
+  ProbeRequest request;
+  *request.mutable_sender() = IdentityOf(options_.group);
+  options_.connections[position]->Call(
+      kProbe, std::move(request), {}, false,
+      [self = shared_from_this(), position](absl::StatusOr<TensorReply<ProbeReply>> reply) {
+        if (!reply.ok()) return self->OnProbed(position, reply.status());
+        self->OnProbed(position, std::move(reply->header));
+      });
+}
+
+void PeerCollective::OnProbed(int position, const absl::StatusOr<ProbeReply>& reply) {
+  const absl::Status& status = reply.status();
+  // A member that has not joined the view yet answers, too.
+  if (reply.ok() || absl::IsFailedPrecondition(status)) OnHeard(position);
+  {
+    absl::MutexLock lock(&mutex_);
+    is_probed_[position] = false;
+    if (absl::IsUnavailable(status)) watch_.OnError(position, status);
+  }
+  if (absl::IsAborted(status)) return Fail(status);
+  if (!reply.ok() || reply->code() == 0) return;
+  Fail(Annotate(absl::Status(static_cast<absl::StatusCode>(reply->code()), reply->message()),
+                names_[position]));
+}
+
+}  // namespace lockstep::worker

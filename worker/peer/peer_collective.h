@@ -1,0 +1,112 @@
+// The collectives of one view of a group at one member: which vectors run, what is under way to the
+// other members, whether these live, and how it ended. Shared by the reducer that owns it and by
+// calls under way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "common/base/callback.h"
+#include "common/base/clock.h"
+#include "common/base/timer.h"
+#include "common/transport/tensor_transport.h"
+#include "worker/collective/group_reducer.h"
+#include "worker/collective/reduction_layout.h"
+#include "worker/peer/member_watch.h"
+#include "worker/peer/peer_service.h"
+#include "worker/peer/vector_reduction.h"
+
+namespace lockstep::worker {
+
+// Thread-safe. After Close nothing uses connections, timer or clock.
+class PeerCollective final : public PeerReceiver,
+                             public VectorOwner,
+                             public std::enable_shared_from_this<PeerCollective> {
+ public:
+  struct Options {
+    Group group;
+    GroupReduction reduction;  // its schedules cut into messages
+    // By position; null for this worker.
+    std::vector<TensorTransport*> connections;
+    Timer* timer = nullptr;
+    const Clock* clock = nullptr;
+    absl::Duration patience;
+  };
+
+  // Of each local tower the memory, which is laid out as `layout` says and there for as long as
+  // this.
+  PeerCollective(Options options, ReductionLayout layout, absl::Span<std::byte* const> towers);
+
+  // As GroupReducer.
+  void Reduce(int64_t step, absl::Span<const std::vector<TensorView>> gradients,
+              StatusCallback done);
+  GroupTraffic traffic() const;
+  // Ends what runs with CANCELLED, unless it has ended, and waits for its callback.
+  void Close();
+
+  const Group& group() const override { return options_.group; }
+  void Receive(int position, std::shared_ptr<SendCall> call) override;
+  void OnHeard(int position) override;
+  absl::Status failure() const override;
+  void OnNewerView(const ViewId& newest) override;
+
+  void Enter() override;
+  void Leave() override;
+  void Send(int vector, int64_t reduction, int64_t step,
+            const LocalParticipants::Send& send) override;
+  void OnVectorDone() override;
+  // The first one counts: it ends the reduction that runs and all later ones.
+  void Fail(absl::Status failure) override;
+  const std::string& NameOf(int position) const override { return names_[position]; }
+
+ private:
+  // A message under way. Counts as one in Enter and Leave.
+  struct Outgoing {
+    int vector = 0;
+    int64_t reduction = 0;
+    int64_t step = 0;
+    LocalParticipants::Send send;
+  };
+
+  int PositionOf(int rank) const { return rank / options_.reduction.topology.towers; }
+  void Transmit(const Outgoing& outgoing);
+  void OnAnswered(const Outgoing& outgoing, const absl::Status& status);
+  // The reduction has its outcome.
+  void End(const absl::Status& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Looks after the members for as long as a reduction runs.
+  void Watch();
+  void Look();
+  void Probe(int position);
+  void OnProbed(int position, const absl::StatusOr<ProbeReply>& reply);
+
+  const Options options_;
+  const ReductionLayout layout_;
+  const std::vector<std::byte*> towers_;
+  std::vector<std::string> names_;  // by position
+  std::vector<std::unique_ptr<VectorReduction>> vectors_;
+
+  mutable absl::Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  // Threads at work on vectors, and messages under way.
+  int inside_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the reduction that runs.
+  bool is_running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_outcome_ ABSL_GUARDED_BY(mutex_) = false;  // told when nothing is inside any more
+  absl::Status outcome_ ABSL_GUARDED_BY(mutex_);
+  StatusCallback done_ ABSL_GUARDED_BY(mutex_);
+  int open_vectors_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t reductions_ ABSL_GUARDED_BY(mutex_) = 0;  // begun
+  MemberWatch watch_ ABSL_GUARDED_BY(mutex_);
+  bool is_watching_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<bool> is_probed_ ABSL_GUARDED_BY(mutex_);  // by position: a probe is under way
+};
+
+}  // namespace lockstep::worker

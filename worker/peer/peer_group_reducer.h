@@ -1,0 +1,76 @@
+// The GroupReducer over worker processes, of one view of their group. Messages between towers of
+// this process are pointers; those to other members go over TensorTransport, at most
+// `message_bytes` each.
+//
+// A new view: PeerService::AnnounceView ends the reduction that runs with ABORTED. Destroy this
+// reducer, make one for the new group, and reduce the same gradients again.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/timer.h"
+#include "common/transport/tensor_transport.h"
+#include "worker/collective/group_reducer.h"
+#include "worker/collective/reduction_layout.h"
+#include "worker/peer/group.h"
+#include "worker/peer/peer_collective.h"
+#include "worker/peer/peer_service.h"
+
+namespace lockstep {
+namespace rpc {
+class EventQueue;
+}
+}  // namespace lockstep
+
+namespace lockstep::worker {
+
+struct PeerGroupReducerOptions {
+  Group group;
+  GroupReduction reduction;  // its topology has a worker for each member
+  // Elements of a message, in bytes: longer ones are cut, so that receiving, adding and sending
+  // overlap. The same at every member. Below rpc::kMaxMessageBytes by 1 MiB for the header.
+  size_t message_bytes = size_t{1} << 20;
+  // A member without a sign of life for so long has failed. The error comes at most 1 s later.
+  absl::Duration patience = absl::Seconds(6);
+  // All three outlive the reducer. The queue is that of the process's server, or null for threads
+  // of the reducer's own.
+  rpc::EventQueue* queue = nullptr;
+  Timer* timer = nullptr;
+  const Clock* clock = Clock::Real();
+};
+
+// Calls work on the threads that bring messages; a step in steady state allocates only for calls.
+class PeerGroupReducer final : public GroupReducer {
+ public:
+  // Takes the calls of `service`, which outlives this, for the group's view. INVALID_ARGUMENT: the
+  // reduction is not one of the group, or a plan that is not of the tensors. ABORTED: the service
+  // knows of a newer view.
+  static absl::StatusOr<std::unique_ptr<PeerGroupReducer>> Create(PeerGroupReducerOptions options,
+                                                                  PeerService* service);
+  ~PeerGroupReducer() override;
+
+  MutableTensorView tensor(int tower, int i) const override;
+  void Reduce(int64_t step, absl::Span<const std::vector<TensorView>> gradients,
+              StatusCallback done) override {
+    collective_->Reduce(step, gradients, std::move(done));
+  }
+  void Cancel(absl::Status reason) override { collective_->Fail(std::move(reason)); }
+  GroupTraffic traffic() const override { return collective_->traffic(); }
+
+ private:
+  PeerGroupReducer(PeerGroupReducerOptions options, ReductionLayout layout, PeerService* service);
+
+  PeerService* const service_;
+  const ReductionLayout layout_;
+  std::vector<Tensor> memory_;      // of each local tower
+  std::vector<std::byte*> towers_;  // its addresses
+  std::shared_ptr<PeerCollective> collective_;
+  // By position; null for this worker. Last: their callbacks use the rest.
+  std::vector<std::unique_ptr<TensorTransport>> connections_;
+};
+
+}  // namespace lockstep::worker

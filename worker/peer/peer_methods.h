@@ -1,0 +1,16 @@
+// The methods of the peer service that a client calls.
+#pragma once
+
+#include "common/rpc/limits.h"
+#include "common/transport/tensor_transport.h"
+#include "proto/peer.pb.h"
+
+namespace lockstep::worker {
+
+// Parked until the receiver has come so far.
+inline constexpr TensorMethod<SendRequest, SendReply> kSend{"/lockstep.Peer/Send",
+                                                            rpc::kParkedDeadline};
+inline constexpr TensorMethod<ProbeRequest, ProbeReply> kProbe{"/lockstep.Peer/Probe",
+                                                               rpc::kControlDeadline};
+
+}  // namespace lockstep::worker

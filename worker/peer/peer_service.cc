@@ -1,0 +1,121 @@
+#include "worker/peer/peer_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/unary_method.h"
+#include "common/transport/grpc/grpc_tensor_call.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Messages that gRPC can hand over before we ask for more.
+constexpr int kAhead = 8;
+// Of the header, without elements. A member's is shorter.
+constexpr size_t kMaxHeader = 1024;
+
+absl::Status CheckHeader(absl::string_view header) {
+  if (header.size() <= kMaxHeader) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("message of a collective: expected a header of ",
+                                                 kMaxHeader, " bytes at most, got ",
+                                                 header.size()));
+}
+
+}  // namespace
+
+// Codes that end the sender's collective at once tell the reason. After others it asks by Probe,
+// because it must not take them for what happened between the two of them.
+absl::Status EndOfCollective(const absl::Status& failure) {
+  if (absl::IsAborted(failure) || absl::IsInvalidArgument(failure)) return failure;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the collective has ended: ", failure.message()));
+}
+
+absl::Status PeerService::Attach(std::shared_ptr<PeerReceiver> receiver) {
+  std::shared_ptr<PeerReceiver> old;  // destroyed without the lock
+  const ViewId view = receiver->group().view;
+  absl::MutexLock lock(&mutex_);
+  if (view < newest_) {
+    return absl::AbortedError(
+        absl::StrCat(ToString(view), " is over: the newer one is ", ToString(newest_)));
+  }
+  newest_ = view;
+  old = std::exchange(receiver_, std::move(receiver));
+  return absl::OkStatus();
+}
+
+void PeerService::Detach(const PeerReceiver* receiver) {
+  std::shared_ptr<PeerReceiver> old;  // destroyed without the lock
+  absl::MutexLock lock(&mutex_);
+  if (receiver_.get() == receiver) old = std::move(receiver_);
+}
+
+void PeerService::AnnounceView(const ViewId& newest) {
+  std::shared_ptr<PeerReceiver> replaced;
+  {
+    absl::MutexLock lock(&mutex_);
+    newest_ = std::max(newest_, newest);
+    if (receiver_ != nullptr && receiver_->group().view < newest) replaced = std::move(receiver_);
+  }
+  if (replaced != nullptr) replaced->OnNewerView(newest);
+}
+
+void PeerService::Serve(const rpc::ServingQueue& queue) {
+  using Method = GrpcTensorMethod<SendRequest, SendReply>;
+  const auto send = std::make_shared<const Method>(
+      Method{.await = std::bind_front(&Methods::RequestSend, &methods_),
+             .check = CheckHeader,
+             .handle = [this](const std::shared_ptr<SendCall>& call) { HandleSend(call); }});
+  for (int i = 0; i < kAhead; ++i) GrpcTensorCall<SendRequest, SendReply>::Await(send, queue);
+  rpc::ServeUnary(&methods_, &Methods::RequestProbe, queue,
+                  [this](const ProbeRequest& request, Callback<ProbeReply> respond) {
+                    respond(HandleProbe(request));
+                  });
+}
+
+absl::StatusOr<PeerService::Admitted> PeerService::Admit(const PeerIdentity& sender) const {
+  const ViewId view = ViewOf(sender);
+  absl::MutexLock lock(&mutex_);
+  if (view < newest_) {
+    return absl::AbortedError(
+        absl::StrCat(ToString(view), " is over: the newer one is ", ToString(newest_)));
+  }
+  if (receiver_ == nullptr || receiver_->group().view < view) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this worker takes no part in ", ToString(view), " yet"));
+  }
+  const Group& group = receiver_->group();
+  for (int position = 0; position < group.size(); ++position) {
+    const Group::Member& member = group.members[position];
+    if (group.job == sender.job() && member.worker == sender.worker() &&
+        member.incarnation == sender.incarnation() && position != group.position) {
+      return Admitted{receiver_, position};
+    }
+  }
+  return absl::AbortedError(absl::StrCat(
+      "worker ", sender.worker(), " of job ", sender.job(), ", incarnation ", sender.incarnation(),
+      ", is no other member of ", ToString(view), " of job ", group.job));
+}
+
+void PeerService::HandleSend(const std::shared_ptr<SendCall>& call) {
+  const absl::StatusOr<Admitted> admitted = Admit(call->request().sender());
+  if (!admitted.ok()) return call->Respond(admitted.status());
+  admitted->receiver->OnHeard(admitted->position);
+  const absl::Status failure = admitted->receiver->failure();
+  if (!failure.ok()) return call->Respond(EndOfCollective(failure));
+  admitted->receiver->Receive(admitted->position, call);
+}
+
+absl::StatusOr<ProbeReply> PeerService::HandleProbe(const ProbeRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
+  admitted.receiver->OnHeard(admitted.position);
+  const absl::Status failure = admitted.receiver->failure();
+  ProbeReply reply;
+  reply.set_code(static_cast<int>(failure.code()));
+  reply.set_message(std::string(failure.message()));
+  return reply;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,72 @@
+// The peer service of a worker process: admits calls of members of its group and hands them to the
+// collective of that view. It lives as long as the process serves; groups come and go.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/service.h"
+#include "common/transport/tensor_call.h"
+#include "proto/peer.grpc.pb.h"
+#include "worker/peer/group.h"
+
+namespace lockstep::worker {
+
+using SendCall = TensorCall<SendRequest, SendReply>;
+
+// The collective of one view. Thread-safe; outlives its last call, because it is shared.
+class PeerReceiver {
+ public:
+  virtual ~PeerReceiver() = default;
+  virtual const Group& group() const = 0;
+  // A message of the member at this position. Answered once, at any time. On a thread that polls.
+  virtual void Receive(int position, std::shared_ptr<SendCall> call) = 0;
+  // A member has shown that it lives.
+  virtual void OnHeard(int position) = 0;
+  // OK while the collective has not ended with an error.
+  virtual absl::Status failure() const = 0;
+  // The group has a newer view: this one ends. Never under a lock.
+  virtual void OnNewerView(const ViewId& newest) = 0;
+};
+
+// How the end of a collective is told to members that still send to it.
+absl::Status EndOfCollective(const absl::Status& failure);
+
+// Thread-safe.
+class PeerService final : public rpc::Service {
+ public:
+  PeerService() = default;
+
+  // Calls in the view of `receiver` go to it from now on. ABORTED: there is a newer view.
+  absl::Status Attach(std::shared_ptr<PeerReceiver> receiver);
+  // Calls do not go to it any more. Those that it has are its own to answer.
+  void Detach(const PeerReceiver* receiver);
+  // The newest view that the chief has told. A collective of an older one ends with ABORTED.
+  void AnnounceView(const ViewId& newest);
+
+  grpc::Service* methods() override { return &methods_; }
+  void Serve(const rpc::ServingQueue& queue) override;
+
+ private:
+  using Methods = Peer::WithRawMethod_Send<Peer::AsyncService>;
+  struct Admitted {
+    std::shared_ptr<PeerReceiver> receiver;
+    int position = 0;
+  };
+
+  // FAILED_PRECONDITION: no collective of this view is here yet, repeat. ABORTED: the view is over,
+  // or the sender is no member.
+  absl::StatusOr<Admitted> Admit(const PeerIdentity& sender) const;
+  void HandleSend(const std::shared_ptr<SendCall>& call);
+  absl::StatusOr<ProbeReply> HandleProbe(const ProbeRequest& request);
+
+  Methods methods_;
+  mutable absl::Mutex mutex_;
+  ViewId newest_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<PeerReceiver> receiver_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::worker
