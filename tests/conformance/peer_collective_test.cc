@@ -1,5 +1,6 @@
-// The suite of collective_test.cc over worker processes: servers on loopback. One reduction has a
-// vector of every length.
+// The suite of collective_test.cc over worker processes: servers on loopback, messages that carry
+// elements and messages that name them in shared memory. One reduction has a vector of every
+// length.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <optional>
@@ -45,11 +46,12 @@ GroupReduction ReductionOf(ScheduleSpec spec, const std::vector<size_t>& lengths
 class Run {
  public:
   Run(test::PeerWorkers* workers, uint64_t view, const GroupReduction& reduction,
-      size_t message_bytes)
+      bool shared_memory, size_t message_bytes)
       : towers_(reduction.topology.towers) {
     const int members = reduction.topology.workers;
     for (int w = 0; w < members; ++w) {
       auto options = workers->OptionsFor(workers->GroupOf(members, view, w), reduction);
+      options.shared_memory = shared_memory;
       options.message_bytes = message_bytes;
       auto reducer = PeerGroupReducer::Create(options, workers->service(w));
       if (!reducer.ok()) FAIL(reducer.status());
@@ -107,10 +109,12 @@ void RequireBits(const TensorView& got, const void* expected) {
 }
 
 TEST_CASE("workers get the sum in the documented order, with the documented messages") {
+  const bool shared_memory = GENERATE(false, true);
   test::PeerWorkers workers(kMostWorkers);
   uint64_t view = 0;
   for (ScheduleSpec spec : CollectiveCases()) {
     if (spec.topology.workers < 2 || spec.topology.workers > kMostWorkers) continue;
+    if (spec.index > 1) continue;
     ++view;
     const int n = spec.topology.num_participants();
     const std::vector<size_t> lengths = LengthsFor(spec);
@@ -124,7 +128,7 @@ TEST_CASE("workers get the sum in the documented order, with the documented mess
       expected.messages += ExpectedTraffic(spec).messages;
       expected.elements += ExpectedTraffic(spec).elements;
     }
-    Run run(&workers, view, ReductionOf(spec, lengths, DType::kFloat32, average), 1 << 20);
+    Run run(&workers, view, ReductionOf(spec, lengths, DType::kFloat32, average), shared_memory, 0);
     run.Reduce(5, vectors);
     const worker::GroupTraffic traffic = run.traffic();
     REQUIRE(traffic.within.messages + traffic.across.messages == expected.messages);
@@ -139,6 +143,7 @@ TEST_CASE("workers get the sum in the documented order, with the documented mess
 }
 
 TEST_CASE("messages cut through, and many steps, give the bits of one process") {
+  const bool shared_memory = GENERATE(false, true);
   test::PeerWorkers workers(3);
   uint64_t view = 0;
   const std::vector<size_t> lengths = {100'003, 1, 4096};
@@ -148,7 +153,7 @@ TEST_CASE("messages cut through, and many steps, give the bits of one process") 
       const ScheduleSpec spec{algorithm, {3, 2}, 2};
       INFO(Describe(spec));
       const GroupReduction reduction = ReductionOf(spec, lengths, dtype, true);
-      Run run(&workers, ++view, reduction, 8192);
+      Run run(&workers, ++view, reduction, shared_memory, 8192);
       for (int64_t step = 0; step < 3; ++step) {
         std::vector<std::vector<Tensor>> vectors;
         for (const size_t length : lengths) {

@@ -49,7 +49,8 @@ class GroupReducer {
   virtual ~GroupReducer() = default;
 
   // Tensor `i` of local tower `tower`, of the shape and dtype of GroupReduction::tensors. Aligned
-  // to its elements. Stays at its place; may be written while no reduction runs.
+  // to its elements. Stays at its place; may be written while no reduction runs, but not
+  // after an error: peers may still read it.
   virtual MutableTensorView tensor(int tower, int i) const = 0;
 
   // gradients[tower][i], each of the tensor's dtype and number of elements (CHECK), are read until

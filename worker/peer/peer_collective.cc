@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/check.h"
-#include "worker/peer/peer_methods.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep::worker {
 namespace {
@@ -42,9 +42,10 @@ std::optional<Algorithm> AlgorithmOf(absl::string_view name) {
 
 // The member may take the message later. Whether it lives, the watch says.
 bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsFailedPrecondition(status) || absl::IsCancelled(status) ||
-         absl::IsResourceExhausted(status);
+  // NOT_FOUND: the member has no memory of this worker, which is then attached again.
+  return absl::IsUnavailable(status) || absl::IsNotFound(status) ||
+         absl::IsDeadlineExceeded(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsCancelled(status) || absl::IsResourceExhausted(status);
 }
 
 }  // namespace
@@ -55,6 +56,7 @@ PeerCollective::PeerCollective(Options options, ReductionLayout layout,
       layout_(std::move(layout)),
       towers_(towers.begin(), towers.end()),
       names_(NamesOf(options_.group)),
+      member_memory_(options_.memory, options_.group.size()),
       watch_(names_, options_.patience),
       is_probed_(names_.size()) {
   const GroupReduction& reduction = options_.reduction;
@@ -136,18 +138,37 @@ void PeerCollective::Receive(int position, std::shared_ptr<SendCall> call) {
   if (message.from < 0 || PositionOf(message.from) != position) {
     return refuse("participant ", request.from(), " is not of its towers");
   }
-  absl::StatusOr<ReceivedTensors> elements = call->TakeTensors();
-  if (!elements.ok()) return call->Respond(elements.status());
   const auto num_vectors = static_cast<int64_t>(vectors_.size());
   VectorReduction::Incoming incoming{
       .reduction = request.instance() / num_vectors,
       .step = request.step(),
       .position = position,
       .said = {{request.group(), request.instance()}, *algorithm, request.length()},
-      .message = message,
-      .call = std::move(call),
-      .elements = *std::move(elements)};
-  vectors_[request.instance() % num_vectors]->OnMessage(std::move(incoming));
+      .message = message};
+  if (const absl::Status status = TakeElements(call.get(), &incoming); !status.ok()) {
+    return call->Respond(status);
+  }
+  VectorReduction* const vector = vectors_[request.instance() % num_vectors].get();
+  incoming.call = std::move(call);
+  vector->OnMessage(std::move(incoming));
+}
+
+absl::Status PeerCollective::TakeElements(SendCall* call,
+                                          VectorReduction::Incoming* incoming) const {
+  const SendRequest& request = call->request();
+  LOCKSTEP_ASSIGN_OR_RETURN(ReceivedTensors payload, call->TakeTensors());
+  if (!request.in_memory()) {
+    incoming->owner = payload.owned_segments();
+    incoming->elements = payload.segments();
+    return absl::OkStatus();
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      MemberMemory::Elements elements,
+      member_memory_.Find(incoming->position, request.place(), request.size()));
+  const auto owner = std::make_shared<const MemberMemory::Elements>(std::move(elements));
+  incoming->owner = owner;
+  incoming->elements = {&owner->bytes, 1};
+  return absl::OkStatus();
 }
 
 void PeerCollective::OnHeard(int position) {
@@ -216,10 +237,10 @@ void PeerCollective::Transmit(const Outgoing& outgoing) {
   header.set_from(static_cast<uint32_t>(message.from));
   header.set_to(static_cast<uint32_t>(message.to));
   header.set_number(static_cast<uint32_t>(message.number));
-  options_.connections[PositionOf(message.to)]->Call(
-      kSend, std::move(header), {{.values = outgoing.send.elements.bytes()}}, false,
-      [self = shared_from_this(), outgoing](const absl::StatusOr<TensorReply<SendReply>>& reply) {
-        self->OnAnswered(outgoing, reply.status());
+  options_.connections[PositionOf(message.to)]->Send(
+      std::move(header), outgoing.send.elements.bytes(),
+      [self = shared_from_this(), outgoing](const absl::Status& status) {
+        self->OnAnswered(outgoing, status);
       });
 }
 
@@ -260,7 +281,7 @@ void PeerCollective::Fail(absl::Status failure) {
     End(failure);
     ++inside_;
   }
-  for (TensorTransport* const connection : options_.connections) {
+  for (MemberConnection* const connection : options_.connections) {
     if (connection != nullptr) connection->Cancel();
   }
   for (const auto& vector : vectors_) vector->Stop(failure);
@@ -305,13 +326,9 @@ void PeerCollective::Probe(int position) {
     if (is_probed_[position]) return;
     is_probed_[position] = true;
   }
-  ProbeRequest request;
-  *request.mutable_sender() = IdentityOf(options_.group);
-  options_.connections[position]->Call(
-      kProbe, std::move(request), {}, false,
-      [self = shared_from_this(), position](absl::StatusOr<TensorReply<ProbeReply>> reply) {
-        if (!reply.ok()) return self->OnProbed(position, reply.status());
-        self->OnProbed(position, std::move(reply->header));
+  options_.connections[position]->Probe(
+      [self = shared_from_this(), position](const absl::StatusOr<ProbeReply>& reply) {
+        self->OnProbed(position, reply);
       });
 }
 

@@ -15,9 +15,10 @@
 #include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/timer.h"
-#include "common/transport/tensor_transport.h"
 #include "worker/collective/group_reducer.h"
 #include "worker/collective/reduction_layout.h"
+#include "worker/peer/member_connection.h"
+#include "worker/peer/member_memory.h"
 #include "worker/peer/member_watch.h"
 #include "worker/peer/peer_service.h"
 #include "worker/peer/vector_reduction.h"
@@ -33,7 +34,9 @@ class PeerCollective final : public PeerReceiver,
     Group group;
     GroupReduction reduction;  // its schedules cut into messages
     // By position; null for this worker.
-    std::vector<TensorTransport*> connections;
+    std::vector<MemberConnection*> connections;
+    // In which the towers' memory lies, for members to read. Null: messages carry elements.
+    std::shared_ptr<const shm::Segment> memory;
     Timer* timer = nullptr;
     const Clock* clock = nullptr;
     absl::Duration patience;
@@ -51,6 +54,9 @@ class PeerCollective final : public PeerReceiver,
   void Close();
 
   const Group& group() const override { return options_.group; }
+  AttachMemoryReply OfferAttachment(int position, const std::string& host) override {
+    return member_memory_.Offer(position, host);
+  }
   void Receive(int position, std::shared_ptr<SendCall> call) override;
   void OnHeard(int position) override;
   absl::Status failure() const override;
@@ -75,6 +81,8 @@ class PeerCollective final : public PeerReceiver,
   };
 
   int PositionOf(int rank) const { return rank / options_.reduction.topology.towers; }
+  // Reads the elements of a message: its own, or those in the sender's memory.
+  absl::Status TakeElements(SendCall* call, VectorReduction::Incoming* incoming) const;
   void Transmit(const Outgoing& outgoing);
   void OnAnswered(const Outgoing& outgoing, const absl::Status& status);
   // The reduction has its outcome.
@@ -90,6 +98,7 @@ class PeerCollective final : public PeerReceiver,
   const ReductionLayout layout_;
   const std::vector<std::byte*> towers_;
   std::vector<std::string> names_;  // by position
+  MemberMemory member_memory_;
   std::vector<std::unique_ptr<VectorReduction>> vectors_;
 
   mutable absl::Mutex mutex_;

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/log/log.h"
 #include "common/rpc/limits.h"
-#include "common/transport/grpc/grpc_transport.h"
 #include "worker/collective/split_messages.h"
 
 namespace lockstep::worker {
@@ -15,6 +15,10 @@ namespace {
 // The rest of a message is for the header.
 constexpr size_t kMaxMessageBytes = rpc::kMaxMessageBytes - (1 << 20);
 constexpr size_t kLargestElement = 8;
+// Fewer messages, because a call costs as much with a place as with elements.
+constexpr size_t kMessageBytes = size_t{1} << 20;
+constexpr size_t kSharedMessageBytes = size_t{4} << 20;
+constexpr char kSegmentName[] = "lockstep-reduction";
 
 absl::Status Check(const PeerGroupReducerOptions& options) {
   const auto wrong = [](const char* what, auto expected, auto got) {
@@ -55,6 +59,9 @@ GroupReduction WithCutMessages(GroupReduction reduction, size_t message_bytes) {
 
 absl::StatusOr<std::unique_ptr<PeerGroupReducer>> PeerGroupReducer::Create(
     PeerGroupReducerOptions options, PeerService* service) {
+  if (options.message_bytes == 0) {
+    options.message_bytes = options.shared_memory ? kSharedMessageBytes : kMessageBytes;
+  }
   LOCKSTEP_RETURN_IF_ERROR(Check(options));
   LOCKSTEP_ASSIGN_OR_RETURN(
       ReductionLayout layout,
@@ -68,32 +75,63 @@ absl::StatusOr<std::unique_ptr<PeerGroupReducer>> PeerGroupReducer::Create(
 PeerGroupReducer::PeerGroupReducer(PeerGroupReducerOptions options, ReductionLayout layout,
                                    PeerService* service)
     : service_(service), layout_(std::move(layout)) {
-  for (int tower = 0; tower < options.reduction.topology.towers; ++tower) {
-    Tensor& memory =
-        memory_.emplace_back(DType::kUInt8, Shape({static_cast<int64_t>(layout_.num_bytes())}));
-    towers_.push_back(static_cast<std::byte*>(memory.data()));
-  }
-  std::vector<TensorTransport*> connections;
-  for (int position = 0; position < options.group.size(); ++position) {
-    const Group::Member& member = options.group.members[position];
-    auto connection = position == options.group.position
-                          ? nullptr
-                          : std::make_unique<GrpcTransport>(
-                                ClientOptions{.address = member.address,
-                                              .name = absl::StrCat("worker ", member.worker),
-                                              .queue = options.queue});
-    connections.push_back(connection.get());
-    connections_.push_back(std::move(connection));
-  }
+  MakeMemory(options);
+  Connect(options);
+  std::vector<MemberConnection*> connections;
+  for (const auto& connection : connections_) connections.push_back(connection.get());
   collective_ = std::make_shared<PeerCollective>(
       PeerCollective::Options{
           .group = options.group,
           .reduction = WithCutMessages(std::move(options.reduction), options.message_bytes),
           .connections = std::move(connections),
+          .memory = segment_,
           .timer = options.timer,
           .clock = options.clock,
           .patience = options.patience},
       layout_, towers_);
+}
+
+void PeerGroupReducer::MakeMemory(const PeerGroupReducerOptions& options) {
+  const size_t towers = options.reduction.topology.towers;
+  const size_t bytes = towers * layout_.num_bytes();
+  std::byte* begin = nullptr;
+  if (options.shared_memory && options.group.size() > 1) {
+    auto segment = shm::Segment::Create(kSegmentName, bytes);
+    if (segment.ok()) {
+      segment_ = *std::move(segment);
+      begin = segment_->bytes().data();
+    } else {
+      log::Info(
+          absl::StrCat("shared memory unavailable, using gRPC: ", segment.status().message()));
+    }
+  }
+  if (begin == nullptr) {
+    memory_ = Tensor(DType::kUInt8, Shape({static_cast<int64_t>(bytes)}));
+    begin = static_cast<std::byte*>(memory_.data());
+  }
+  for (size_t tower = 0; tower < towers; ++tower) {
+    towers_.push_back(begin + tower * layout_.num_bytes());
+  }
+}
+
+void PeerGroupReducer::Connect(const PeerGroupReducerOptions& options) {
+  const PeerIdentity self = IdentityOf(options.group);
+  for (int position = 0; position < options.group.size(); ++position) {
+    if (position == options.group.position) {
+      connections_.push_back(nullptr);
+      continue;
+    }
+    const Group::Member& member = options.group.members[position];
+    const std::string name = absl::StrCat("worker ", member.worker);
+    const auto tell = [name](const absl::Status& shares) {
+      log::Info(shares.ok() ? absl::StrCat("shares memory with ", name)
+                            : absl::StrCat("shared memory with ", name,
+                                           " unavailable, using gRPC: ", shares.message()));
+    };
+    connections_.push_back(std::make_unique<MemberConnection>(
+        ClientOptions{.address = member.address, .name = name, .queue = options.queue}, self,
+        segment_, tell));
+  }
 }
 
 PeerGroupReducer::~PeerGroupReducer() {

@@ -1,6 +1,6 @@
 // The GroupReducer over worker processes, of one view of their group. Messages between towers of
-// this process are pointers; those to other members go over TensorTransport, at most
-// `message_bytes` each.
+// this process are pointers. Those to members on this host name elements in this worker's memory,
+// which the member adds straight from; the others carry them, at most `message_bytes` each.
 //
 // A new view: PeerService::AnnounceView ends the reduction that runs with ABORTED. Destroy this
 // reducer, make one for the new group, and reduce the same gradients again.
@@ -13,10 +13,11 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/timer.h"
-#include "common/transport/tensor_transport.h"
+#include "common/shm/segment.h"
 #include "worker/collective/group_reducer.h"
 #include "worker/collective/reduction_layout.h"
 #include "worker/peer/group.h"
+#include "worker/peer/member_connection.h"
 #include "worker/peer/peer_collective.h"
 #include "worker/peer/peer_service.h"
 
@@ -31,9 +32,12 @@ namespace lockstep::worker {
 struct PeerGroupReducerOptions {
   Group group;
   GroupReduction reduction;  // its topology has a worker for each member
+  // Members on this host read this worker's memory; with others, and where there is none, messages
+  // carry elements. The job says it to all members: transport.shared_memory is not OFF.
+  bool shared_memory = false;
   // Elements of a message, in bytes: longer ones are cut, so that receiving, adding and sending
-  // overlap. The same at every member. Below rpc::kMaxMessageBytes by 1 MiB for the header.
-  size_t message_bytes = size_t{1} << 20;
+  // overlap. The same at every member, at most 15 MiB. 0: 1 MiB, with `shared_memory` 4 MiB.
+  size_t message_bytes = 0;
   // A member without a sign of life for so long has failed. The error comes at most 1 s later.
   absl::Duration patience = absl::Seconds(6);
   // All three outlive the reducer. The queue is that of the process's server, or null for threads
@@ -64,13 +68,17 @@ class PeerGroupReducer final : public GroupReducer {
  private:
   PeerGroupReducer(PeerGroupReducerOptions options, ReductionLayout layout, PeerService* service);
 
+  void MakeMemory(const PeerGroupReducerOptions& options);
+  void Connect(const PeerGroupReducerOptions& options);
+
   PeerService* const service_;
   const ReductionLayout layout_;
-  std::vector<Tensor> memory_;      // of each local tower
-  std::vector<std::byte*> towers_;  // its addresses
+  std::shared_ptr<shm::Segment> segment_;  // of all local towers; null: `memory_` has them
+  Tensor memory_;
+  std::vector<std::byte*> towers_;  // where the memory of each begins
   std::shared_ptr<PeerCollective> collective_;
   // By position; null for this worker. Last: their callbacks use the rest.
-  std::vector<std::unique_ptr<TensorTransport>> connections_;
+  std::vector<std::unique_ptr<MemberConnection>> connections_;
 };
 
 }  // namespace lockstep::worker

@@ -12,5 +12,7 @@ inline constexpr TensorMethod<SendRequest, SendReply> kSend{"/lockstep.Peer/Send
                                                             rpc::kParkedDeadline};
 inline constexpr TensorMethod<ProbeRequest, ProbeReply> kProbe{"/lockstep.Peer/Probe",
                                                                rpc::kControlDeadline};
+inline constexpr TensorMethod<AttachPeerMemoryRequest, AttachMemoryReply> kAttachMemory{
+    "/lockstep.Peer/AttachMemory", rpc::kControlDeadline};
 
 }  // namespace lockstep::worker

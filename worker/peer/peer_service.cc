@@ -73,6 +73,11 @@ void PeerService::Serve(const rpc::ServingQueue& queue) {
                   [this](const ProbeRequest& request, Callback<ProbeReply> respond) {
                     respond(HandleProbe(request));
                   });
+  rpc::ServeUnary(
+      &methods_, &Methods::RequestAttachMemory, queue,
+      [this](const AttachPeerMemoryRequest& request, Callback<AttachMemoryReply> respond) {
+        respond(HandleAttachMemory(request));
+      });
 }
 
 absl::StatusOr<PeerService::Admitted> PeerService::Admit(const PeerIdentity& sender) const {
@@ -116,6 +121,13 @@ absl::StatusOr<ProbeReply> PeerService::HandleProbe(const ProbeRequest& request)
   reply.set_code(static_cast<int>(failure.code()));
   reply.set_message(std::string(failure.message()));
   return reply;
+}
+
+absl::StatusOr<AttachMemoryReply> PeerService::HandleAttachMemory(
+    const AttachPeerMemoryRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
+  admitted.receiver->OnHeard(admitted.position);
+  return admitted.receiver->OfferAttachment(admitted.position, request.host());
 }
 
 }  // namespace lockstep::worker

@@ -22,6 +22,8 @@ class PeerReceiver {
  public:
   virtual ~PeerReceiver() = default;
   virtual const Group& group() const = 0;
+  // Where the member at this position may hand over its memory, or why not.
+  virtual AttachMemoryReply OfferAttachment(int position, const std::string& host) = 0;
   // A message of the member at this position. Answered once, at any time. On a thread that polls.
   virtual void Receive(int position, std::shared_ptr<SendCall> call) = 0;
   // A member has shown that it lives.
@@ -62,6 +64,7 @@ class PeerService final : public rpc::Service {
   absl::StatusOr<Admitted> Admit(const PeerIdentity& sender) const;
   void HandleSend(const std::shared_ptr<SendCall>& call);
   absl::StatusOr<ProbeReply> HandleProbe(const ProbeRequest& request);
+  absl::StatusOr<AttachMemoryReply> HandleAttachMemory(const AttachPeerMemoryRequest& request);
 
   Methods methods_;
   mutable absl::Mutex mutex_;

@@ -129,7 +129,7 @@ void VectorReduction::Accept(Incoming incoming) {
     return incoming.call->Respond(SendReply());
   }
   held = std::move(incoming);
-  if (!is_early) participants_.Receive(held.message, held.elements.segments());
+  if (!is_early) participants_.Receive(held.message, held.elements);
 }
 
 absl::Status VectorReduction::Check(const Incoming& incoming) const {
@@ -137,7 +137,9 @@ absl::Status VectorReduction::Check(const Incoming& incoming) const {
   const bool is_near = incoming.reduction >= 0 && incoming.reduction <= reduction_ + 1;
   const int64_t expected = is_near ? incoming.reduction : std::max<int64_t>(reduction_, 0);
   LOCKSTEP_RETURN_IF_ERROR(CheckSameCall(CallOf(expected), incoming.said, peer));
-  const absl::Status fits = participants_.Check(incoming.message, incoming.elements.num_bytes());
+  uint64_t bytes = 0;
+  for (const std::span<const std::byte>& piece : incoming.elements) bytes += piece.size();
+  const absl::Status fits = participants_.Check(incoming.message, bytes);
   if (!fits.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("collective: ", ToString(incoming.said), ": ", fits.message(), ", from ", peer,

@@ -50,7 +50,8 @@ class VectorReduction {
     CollectiveCall said;  // by the message
     MessageId message;
     std::shared_ptr<SendCall> call;
-    ReceivedTensors elements;
+    LocalParticipants::Pieces elements;  // which `owner` keeps
+    std::shared_ptr<const void> owner;
   };
 
   // `participants` are those of vector `index` of `num_vectors`. `owner` outlives this. `call`:

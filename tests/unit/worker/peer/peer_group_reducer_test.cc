@@ -94,20 +94,6 @@ TEST_CASE("a message of another size or number ends the collective") {
   }
 }
 
-// Takes every message at once.
-class AnsweringReceiver final : public PeerReceiver {
- public:
-  explicit AnsweringReceiver(Group group) : group_(std::move(group)) {}
-  const Group& group() const override { return group_; }
-  void Receive(int, std::shared_ptr<SendCall> call) override { call->Respond(SendReply()); }
-  void OnHeard(int) override {}
-  absl::Status failure() const override { return absl::OkStatus(); }
-  void OnNewerView(const ViewId&) override {}
-
- private:
-  const Group group_;
-};
-
 TEST_CASE("messages that come before they are asked for, in any order and twice, are kept") {
   test::PeerWorkers workers(2);
   const Group group = workers.GroupOf(2, 1, 0);
@@ -159,8 +145,8 @@ TEST_CASE("a member that is dead is named within the patience, as unavailable") 
   const absl::Status status = reducing.Wait();
   INFO(status);
   CHECK((absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)));
-  CHECK(absl::StrContains(status.message(), absl::StrCat("worker 0 (", address,
-                                                         ") has given no sign of life for 6s")));
+  CHECK(absl::StrContains(
+      status.message(), absl::StrCat("worker 0 (", address, ") has given no sign of life for 6s")));
   time.Advance(absl::Seconds(1));
 }
 

@@ -105,6 +105,55 @@ class Stranger {
   GrpcTransport transport_;
 };
 
+// Takes every message at once, and remembers what they said.
+class AnsweringReceiver final : public PeerReceiver {
+ public:
+  // `own`: in exchange for members' memory. Null: it takes none.
+  explicit AnsweringReceiver(Group group, std::shared_ptr<const shm::Segment> own = nullptr)
+      : group_(std::move(group)), memory_(std::move(own), group_.size()) {}
+
+  const Group& group() const override { return group_; }
+  AttachMemoryReply OfferAttachment(int position, const std::string& host) override {
+    return memory_.Offer(position, host);
+  }
+  void Receive(int, std::shared_ptr<SendCall> call) override {
+    absl::Status answer;
+    {
+      absl::MutexLock lock(&mutex_);
+      requests_.push_back(call->request());
+      payload_bytes_ += call->TakeTensors()->num_bytes();
+      answer = std::exchange(next_answer_, absl::OkStatus());
+    }
+    if (!answer.ok()) return call->Respond(answer);
+    call->Respond(SendReply());
+  }
+  void OnHeard(int) override {}
+  absl::Status failure() const override { return absl::OkStatus(); }
+  void OnNewerView(const ViewId&) override {}
+
+  void AnswerNext(absl::Status answer) {
+    absl::MutexLock lock(&mutex_);
+    next_answer_ = std::move(answer);
+  }
+  std::vector<SendRequest> requests() const {
+    absl::MutexLock lock(&mutex_);
+    return requests_;
+  }
+  uint64_t payload_bytes() const {
+    absl::MutexLock lock(&mutex_);
+    return payload_bytes_;
+  }
+  const MemberMemory& memory() const { return memory_; }
+
+ private:
+  const Group group_;
+  MemberMemory memory_;
+  mutable absl::Mutex mutex_;
+  std::vector<SendRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  uint64_t payload_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status next_answer_ ABSL_GUARDED_BY(mutex_);
+};
+
 inline std::span<const std::byte> BytesOf(const Tensor& tensor) { return tensor.view().bytes(); }
 
 }  // namespace lockstep::worker

@@ -1,0 +1,78 @@
+#include "worker/peer/member_connection.h"
+
+#include <optional>
+#include <utility>
+
+#include "worker/peer/peer_methods.h"
+
+namespace lockstep::worker {
+
+MemberConnection::MemberConnection(const ClientOptions& options, const PeerIdentity& self,
+                                   Memory memory, StatusCallback attached)
+    : self_(self),
+      has_memory_(memory != nullptr),
+      memory_(std::move(memory), std::move(attached)),
+      transport_(options) {}
+
+void MemberConnection::Send(SendRequest header, std::span<const std::byte> elements,
+                            StatusCallback done) {
+  if (!has_memory_) return SendNow(std::move(header), elements, std::move(done));
+  Attach([this, header = std::move(header), elements,
+          done = std::move(done)](absl::Status status) mutable {
+    if (!status.ok()) return done(std::move(status));
+    SendNow(std::move(header), elements, std::move(done));
+  });
+}
+
+void MemberConnection::Attach(StatusCallback done) {
+  WorkerIdentity self;
+  self.set_job(self_.job());
+  self.set_epoch(self_.epoch());
+  self.set_worker(self_.worker());
+  self.set_incarnation(self_.incarnation());
+  const std::optional<AttachMemoryRequest> asked = memory_.Begin(self);
+  if (asked.has_value()) {
+    AttachPeerMemoryRequest request;
+    *request.mutable_sender() = self_;
+    request.set_host(asked->host());
+    transport_.Call(kAttachMemory, std::move(request), {}, false,
+                    [this](absl::StatusOr<TensorReply<AttachMemoryReply>> reply) {
+                      if (!reply.ok()) return memory_.Complete(reply.status());
+                      memory_.Complete(std::move(reply->header));
+                    });
+  }
+  memory_.Await([done = std::move(done)](const absl::StatusOr<TransportInfo>& info) mutable {
+    done(info.status());
+  });
+}
+
+void MemberConnection::SendNow(SendRequest header, std::span<const std::byte> elements,
+                               StatusCallback done) {
+  std::vector<OutgoingTensor> tensors;
+  const std::optional<uint64_t> place = memory_.PlaceOf(elements);
+  if (place.has_value()) {
+    header.set_in_memory(true);
+    header.set_place(*place);
+    header.set_size(elements.size());
+  } else {
+    tensors.push_back({.values = elements});
+  }
+  transport_.Call(
+      kSend, std::move(header), tensors, false,
+      [this, done = std::move(done)](const absl::StatusOr<TensorReply<SendReply>>& reply) mutable {
+        if (absl::IsNotFound(reply.status())) memory_.Lose();
+        done(reply.status());
+      });
+}
+
+void MemberConnection::Probe(Callback<ProbeReply> done) {
+  ProbeRequest request;
+  *request.mutable_sender() = self_;
+  transport_.Call(kProbe, std::move(request), {}, false,
+                  [done = std::move(done)](absl::StatusOr<TensorReply<ProbeReply>> reply) mutable {
+                    if (!reply.ok()) return done(reply.status());
+                    done(std::move(reply->header));
+                  });
+}
+
+}  // namespace lockstep::worker
