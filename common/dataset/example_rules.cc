@@ -38,6 +38,7 @@ absl::StatusOr<int64_t> NumClasses(int64_t num_classes, const ExampleSpec& spec)
 
 absl::Status CheckLabelShape(absl::string_view file, bool csv, const Shape& label,
                              const ExampleSpec& spec) {
+  if (!spec.uses_labels) return absl::OkStatus();
   const int64_t outputs = spec.num_outputs;
   const int64_t wanted = spec.classifier ? spec.labels_per_example : outputs;
   const bool vector = !spec.classifier || spec.labels_per_example > 1;

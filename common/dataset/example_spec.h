@@ -20,6 +20,7 @@ struct ExampleSpec {
   };
   std::vector<RowIndices> row_indices;
   int64_t labels_per_example = 1;  // of a classifier: one, or one for each time step
+  bool uses_labels = true;         // false: nobody reads the labels that files have
 };
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "common/dataset/fit.h"
 #include "common/fs/folder.h"
 #include "common/job/example_spec.h"
+#include "common/job/loss_checks.h"
 
 namespace lockstep {
 namespace {
@@ -55,6 +56,7 @@ absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, Loade
   checked.graph = *std::move(graph);
   LOCKSTEP_RETURN_IF_ERROR(Annotate(
       CheckAveraged(checked.job.optimizer().variable_averages(), checked.graph), job_file));
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckLosses(checked.job, checked.graph), job_file));
   const ExampleSpec spec = ExampleSpecOf(checked.graph);
   if (!spec.row_indices.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckIndicesKept(checked.job.data()), job_file));

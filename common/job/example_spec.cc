@@ -9,6 +9,7 @@ ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
   for (const IndexColumns& index : IndexColumnsOf(graph)) {
     spec.row_indices.push_back({index.columns.first, index.columns.count, index.rows});
   }
+  spec.uses_labels = graph.uses_labels();
   spec.labels_per_example = graph.labels_per_example();
   return spec;
 }

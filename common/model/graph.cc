@@ -1,5 +1,6 @@
 #include "common/model/graph.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/model/index_columns.h"
 #include "common/model/layer_rules.h"
+#include "common/model/loss_rules.h"
 
 namespace lockstep {
 namespace {
@@ -93,13 +95,17 @@ class Builder {
     std::vector<Shape> shapes;
     for (int input : node.inputs) shapes.push_back(nodes[input].output);
     LOCKSTEP_ASSIGN_OR_RETURN(InferredLayer inferred, InferLayer(node.layer, shapes));
+    if (!layer.variables_of().empty()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(node.variables, ShareVariables(layer, inferred));
+      inferred.variables.clear();
+    }
     if (TableRows(layer).has_value() && !ColumnsOfExample(nodes, node.inputs[0])) {
       return absl::InvalidArgumentError(
           absl::StrCat("inputs: expected row indices, columns of the example as it is, got \"",
                        nodes[node.inputs[0]].name, "\", which is computed. Remedy: take \"", kInput,
                        "\" or a columns layer of it"));
     }
-    if (layer.frozen() && inferred.variables.empty()) {
+    if (layer.frozen() && node.variables.empty() && inferred.variables.empty()) {
       return absl::InvalidArgumentError(
           "frozen: this layer has no variables that could change. Remedy: remove it");
     }
@@ -111,25 +117,21 @@ class Builder {
                            variable.sparse, layer.frozen()});
     }
     if (IsLoss(layer)) {
-      if (loss_node != 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("expected one loss, got a second one besides \"", nodes[loss_node].name,
-                         "\". Remedy: remove one of the two"));
-      }
-      loss_node = static_cast<int>(nodes.size());
+      LOCKSTEP_RETURN_IF_ERROR(CheckLabels(node));
+      loss_nodes.push_back(static_cast<int>(nodes.size()));
     }
     for (int input : node.inputs) used_[input] = true;
     return Append(std::move(node));
   }
 
   absl::Status CheckWhole() const {
-    if (loss_node == 0) {
+    if (loss_nodes.empty()) {
       return absl::InvalidArgumentError(
           "layers: there is no loss. Remedy: end with softmax_cross_entropy (classes) or l2_loss "
           "(numbers)");
     }
     for (size_t node = 0; node < nodes.size(); ++node) {
-      if (used_[node] || static_cast<int>(node) == loss_node) continue;
+      if (used_[node] || IsLoss(nodes[node].layer)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(node == 0 ? "" : "layer ", "\"", nodes[node].name,
                        "\": no layer takes its output. Remedy: name it in the inputs of another ",
@@ -140,9 +142,73 @@ class Builder {
 
   std::vector<ModelNode> nodes;
   std::vector<ModelVariable> variables;
-  int loss_node = 0;
+  std::vector<int> loss_nodes;
 
  private:
+  // The variables of another layer, which `layer`, were it alone, would have alike.
+  absl::StatusOr<std::vector<int>> ShareVariables(const LayerDef& layer,
+                                                  const InferredLayer& inferred) const {
+    const std::string& name = layer.variables_of();
+    LOCKSTEP_ASSIGN_OR_RETURN(const int owner, Find("variables_of", name));
+    if (layer.frozen()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("frozen: its variables are those of \"", name,
+                       "\". Remedy: write frozen at that layer, or not at all"));
+    }
+    const std::vector<int>& shared = nodes[owner].variables;
+    bool fits = layer.kind_case() == nodes[owner].layer.kind_case() && !shared.empty() &&
+                nodes[owner].layer.variables_of().empty() &&
+                inferred.variables.size() == shared.size();
+    for (size_t i = 0; fits && i < shared.size(); ++i) {
+      fits = inferred.variables[i].shape == variables[shared[i]].shape;
+    }
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "variables_of: expected a ", KindName(layer), " layer with ", inferred.variables.size(),
+          " variables of its own, which its inputs fit, got \"", name, "\" (",
+          KindName(nodes[owner].layer), ") with ", DescribeVariables(nodes[owner]),
+          ". Remedy: name a layer of the same kind with inputs of the same shape"));
+    }
+    for (const int variable : shared) {
+      if (variables[variable].trainable && !variables[variable].sparse) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("variables_of: ", variables[variable].name, " is a ",
+                       variables[variable].sparse ? "table" : "statistic",
+                       ", which layers cannot share. Remedy: remove variables_of"));
+    }
+    return shared;
+  }
+
+  std::string DescribeVariables(const ModelNode& node) const {
+    std::vector<std::string> shapes;
+    for (const int variable : node.variables) {
+      shapes.push_back(
+          absl::StrCat(variables[variable].name, " ", variables[variable].shape.ToString()));
+    }
+    return shapes.empty() ? "none" : absl::StrJoin(shapes, ", ");
+  }
+
+  // An example has one kind of labels.
+  absl::Status CheckLabels(const ModelNode& loss) const {
+    if (!TakesLabels(loss.layer)) return absl::OkStatus();
+    for (const int other : loss_nodes) {
+      if (!TakesLabels(nodes[other].layer)) continue;
+      const Shape& theirs = nodes[nodes[other].inputs[0]].output;
+      const Shape& own = nodes[loss.inputs[0]].output;
+      if (nodes[other].layer.has_softmax_cross_entropy() ==
+              loss.layer.has_softmax_cross_entropy() &&
+          theirs == own) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "it needs other labels than \"", nodes[other].name, "\": ", KindName(loss.layer), " of ",
+          own.ToString(), " against ", KindName(nodes[other].layer), " of ", theirs.ToString(),
+          ". Remedy: end the model in losses of the same labels, or give sigmoid_cross_entropy a "
+          "constant target"));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Append(ModelNode node) {
     if (!index_.try_emplace(node.name, static_cast<int>(nodes.size())).second) {
       return absl::InvalidArgumentError(
@@ -156,12 +222,12 @@ class Builder {
   absl::StatusOr<std::vector<int>> FindInputs(const LayerDef& layer) const {
     std::vector<int> inputs;
     for (const std::string& name : layer.inputs()) {
-      LOCKSTEP_ASSIGN_OR_RETURN(const int input, Find(name));
+      LOCKSTEP_ASSIGN_OR_RETURN(const int input, Find("inputs", name));
       inputs.push_back(input);
     }
-    if (inputs.empty()) inputs.push_back(static_cast<int>(nodes.size()) - 1);
+    if (inputs.empty() && !layer.has_noise()) inputs.push_back(static_cast<int>(nodes.size()) - 1);
     for (int input : inputs) {
-      if (input != 0 && input == loss_node) {
+      if (IsLoss(nodes[input].layer)) {
         return absl::InvalidArgumentError(
             absl::StrCat("inputs: \"", nodes[input].name,
                          "\" is the loss, which ends the graph. Remedy: take the layer before it"));
@@ -170,20 +236,21 @@ class Builder {
     return inputs;
   }
 
-  absl::StatusOr<int> Find(const std::string& name) const {
+  // `field` names it.
+  absl::StatusOr<int> Find(absl::string_view field, const std::string& name) const {
     if (const auto found = index_.find(name); found != index_.end()) return found->second;
     std::vector<std::string> known = {kInput};
     for (const LayerDef& layer : def_.layers()) {
       if (layer.name() == name) {
         return absl::InvalidArgumentError(
-            absl::StrCat("inputs: \"", name, "\" does not stand ahead of it in the file. Remedy: ",
-                         "write a layer after the layers whose outputs it takes"));
+            absl::StrCat(field, ": \"", name, "\" does not stand ahead of it in the file. Remedy: ",
+                         "write a layer after the layers that it names"));
       }
       known.push_back(layer.name());
     }
     const std::string nearest = Nearest(name, known);
     return absl::InvalidArgumentError(
-        absl::StrCat("inputs: there is no layer \"", name, "\"",
+        absl::StrCat(field, ": there is no layer \"", name, "\"",
                      nearest.empty() ? "." : absl::StrCat("; did you mean \"", nearest, "\"?"),
                      " Remedy: name a layer that stands before it, or \"", kInput, "\""));
   }
@@ -207,10 +274,37 @@ absl::StatusOr<ModelGraph> ModelGraph::Build(const ModelDef& def) {
   graph.name_ = def.name();
   graph.nodes_ = std::move(builder.nodes);
   graph.variables_ = std::move(builder.variables);
-  graph.loss_node_ = builder.loss_node;
+  graph.SetLosses(std::move(builder.loss_nodes));
   graph.variables_.push_back({kLossVariable, Shape({1}), DType::kFloat32, /*trainable=*/false, {}});
   return graph;
 }
+
+void ModelGraph::SetLosses(std::vector<int> loss_nodes) {
+  loss_nodes_ = std::move(loss_nodes);
+  const auto with_labels = std::ranges::find_if(
+      loss_nodes_, [this](int node) { return TakesLabels(nodes_[node].layer); });
+  loss_node_ = with_labels == loss_nodes_.end() ? loss_nodes_[0] : *with_labels;
+  is_reached_.assign(nodes_.size(), false);
+  for (const int node : loss_nodes_) is_reached_[node] = true;
+  // Inputs come before the layers that take them.
+  for (size_t node = nodes_.size(); node-- > 0;) {
+    if (!is_reached_[node]) continue;
+    for (const int input : nodes_[node].inputs) is_reached_[input] = true;
+  }
+}
+
+ModelGraph ModelGraph::ForLosses(std::vector<int> loss_nodes,
+                                 absl::FunctionRef<bool(const ModelVariable&)> trains) const {
+  ModelGraph graph = *this;
+  graph.SetLosses(std::move(loss_nodes));
+  for (int variable = 0; variable < graph.loss_variable(); ++variable) {
+    ModelVariable& own = graph.variables_[variable];
+    own.frozen = own.frozen || !trains(own);
+  }
+  return graph;
+}
+
+bool ModelGraph::uses_labels() const { return TakesLabels(nodes_[loss_node_].layer); }
 
 bool ModelGraph::is_classifier() const {
   return nodes_[loss_node_].layer.has_softmax_cross_entropy();

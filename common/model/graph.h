@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "proto/model.pb.h"
@@ -32,7 +34,7 @@ struct ModelNode {
   LayerDef layer;  // defaults filled in: kernel and strides have two entries, initializers are set
   std::vector<int> inputs;     // indices of nodes, all lower than this one's
   std::vector<int> variables;  // indices into ModelGraph::variables(), in the order that the
-                               // layer's comment in model.proto lists them
+                               // layer's comment in model.proto lists them; another layer's, too
   Shape output;
 };
 
@@ -40,8 +42,8 @@ struct ModelNode {
 class ModelGraph {
  public:
   // INVALID_ARGUMENT naming the layer, what was expected and what was got: unknown input, duplicate
-  // or malformed name, shapes that do not fit, no or several losses, a layer nobody uses, an
-  // lookup of what are not columns of the example.
+  // or malformed name, shapes that do not fit, no loss, losses that need different labels, a layer
+  // nobody uses, a lookup of what are not columns of the example.
   static absl::StatusOr<ModelGraph> Build(const ModelDef& def);
 
   const std::string& name() const { return name_; }
@@ -51,8 +53,21 @@ class ModelGraph {
   // kLossVariable of shape [1]: the mean training loss of a step, pushed with the gradients.
   const std::vector<ModelVariable>& variables() const { return variables_; }
   int loss_variable() const { return static_cast<int>(variables_.size()) - 1; }
-  // The loss layer; its single input are the scores (softmax) or the outputs (L2).
+  // The loss layers, ascending. What is trained is their sum.
+  const std::vector<int>& loss_nodes() const { return loss_nodes_; }
+  // The loss that is evaluated: the first one that takes the data's labels, or else the first. Its
+  // single input are the scores (softmax), the logits (sigmoid) or the outputs (L2).
   int loss_node() const { return loss_node_; }
+  // Whether a loss takes the data's labels. Those that do take the same ones.
+  bool uses_labels() const;
+  // Whether a loss depends on the node.
+  bool IsReached(int node) const { return is_reached_[node]; }
+  // The graph that trains some of its losses, nodes and variables numbered as in this one. All
+  // variables but those for which `trains` is true, and the training loss, are frozen.
+  ModelGraph ForLosses(std::vector<int> loss_nodes,
+                       absl::FunctionRef<bool(const ModelVariable&)> trains) const;
+
+  // Of the loss that is evaluated.
   bool is_classifier() const;
   // Classes of a classifier; number of outputs of a regression.
   int64_t num_outputs() const;
@@ -63,10 +78,14 @@ class ModelGraph {
   static constexpr char kLossVariable[] = "train/loss";
 
  private:
+  void SetLosses(std::vector<int> loss_nodes);
+
   std::string name_;
   std::vector<ModelNode> nodes_;
   std::vector<ModelVariable> variables_;
+  std::vector<int> loss_nodes_;
   int loss_node_ = 0;
+  std::vector<bool> is_reached_;  // by node
 };
 
 }  // namespace lockstep

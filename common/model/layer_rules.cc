@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/model/custom_layers.h"
 #include "common/model/initializer_rules.h"
+#include "common/model/loss_rules.h"
 #include "common/model/recurrent_rules.h"
 #include "common/model/size_rules.h"
 #include "common/model/window.h"
@@ -23,12 +24,6 @@ constexpr int64_t kMaxSyntheticVariables = 10000;
 constexpr int64_t kMaxReleaseMicros = 60'000'000;
 constexpr float kDefaultMomentum = 0.99f;
 constexpr float kDefaultEpsilon = 0.001f;
-
-absl::Status RequireVector(const Shape& input) {
-  if (input.rank() == 1) return absl::OkStatus();
-  return Invalid("expected an input of rank 1, got ", input.ToString(),
-                 ". Remedy: flatten first (put a flatten layer before it)");
-}
 
 absl::Status RequireImage(const Shape& input) {
   if (input.rank() == 3) return absl::OkStatus();
@@ -280,14 +275,20 @@ absl::StatusOr<InferredLayer> InferSynthetic(Synthetic& def, const Shape& input)
   return inferred;
 }
 
-absl::StatusOr<InferredLayer> InferLoss(const Shape& input, int64_t fewest) {
-  if (input.dim(input.rank() - 1) < fewest) {
-    return Invalid(
-        "expected at least ", fewest, " scores, got ", input.ToString(),
-        ". Remedy: one unit per class in the layer before it; for one number to predict ",
-        "use l2_loss");
+absl::StatusOr<InferredLayer> InferNoise(const Noise& def, absl::Span<const Shape> inputs) {
+  if (!inputs.empty()) {
+    return Invalid("inputs: expected none, got ", inputs.size(), ". Remedy: remove them");
   }
-  return InferredLayer();
+  const std::vector<int64_t> dims(def.shape().begin(), def.shape().end());
+  bool is_shape = !dims.empty() && dims.size() < Shape::kMaxRank;
+  for (const int64_t extent : dims) is_shape = is_shape && extent >= 1;
+  if (!is_shape) {
+    return Invalid("shape: expected the shape for one example, every extent at least 1, got [",
+                   absl::StrJoin(dims, ","), "]. Remedy: write [16] for 16 numbers");
+  }
+  InferredLayer inferred;
+  LOCKSTEP_ASSIGN_OR_RETURN(inferred.output, SizedShape("the output", dims));
+  return inferred;
 }
 
 absl::StatusOr<InferredLayer> InferCustom(const CustomKind& def, absl::Span<const Shape> inputs) {
@@ -316,16 +317,13 @@ std::vector<std::string> KindNames() {
   return names;
 }
 
-bool IsLoss(const LayerDef& layer) {
-  return layer.has_softmax_cross_entropy() || layer.has_l2_loss();
-}
-
 absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape> inputs) {
   if (layer.has_add()) return InferAdd(inputs);
   if (layer.has_concatenate()) return InferConcatenate(inputs);
   if (layer.has_lstm()) return InferLstm(*layer.mutable_lstm(), inputs);
   if (layer.has_gru()) return InferGru(*layer.mutable_gru(), inputs);
   if (layer.has_custom()) return InferCustom(layer.custom(), inputs);
+  if (layer.has_noise()) return InferNoise(layer.noise(), inputs);
   if (layer.kind_case() != LayerDef::KIND_NOT_SET) {
     LOCKSTEP_RETURN_IF_ERROR(RequireInputs(inputs, 1, /*more=*/false));
   }
@@ -355,16 +353,15 @@ absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape
     case LayerDef::kSynthetic:
       return InferSynthetic(*layer.mutable_synthetic(), inputs[0]);
     case LayerDef::kSoftmaxCrossEntropy:
-      if (inputs[0].rank() != 2) LOCKSTEP_RETURN_IF_ERROR(RequireVector(inputs[0]));
-      return InferLoss(inputs[0], 2);
     case LayerDef::kL2Loss:
-      LOCKSTEP_RETURN_IF_ERROR(RequireVector(inputs[0]));
-      return InferLoss(inputs[0], 1);
+    case LayerDef::kSigmoidCrossEntropy:
+      return InferLoss(layer, inputs[0]);
     case LayerDef::kAdd:
     case LayerDef::kConcatenate:
     case LayerDef::kLstm:
     case LayerDef::kGru:
     case LayerDef::kCustom:
+    case LayerDef::kNoise:
     case LayerDef::KIND_NOT_SET:
       break;
   }

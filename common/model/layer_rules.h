@@ -18,7 +18,6 @@ namespace lockstep {
 absl::string_view KindName(const LayerDef& layer);
 // The kinds that a layer may have, as a model file spells them.
 std::vector<std::string> KindNames();
-bool IsLoss(const LayerDef& layer);
 
 // Checks `layer` against the shapes of its inputs and fills in its defaults. The error names the
 // field, what was expected and what was got, not the layer.

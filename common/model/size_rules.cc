@@ -36,4 +36,10 @@ absl::StatusOr<int64_t> Positive(absl::string_view field, int64_t value) {
                             : absl::StrCat("correct ", field));
 }
 
+absl::Status RequireVector(const Shape& input) {
+  if (input.rank() == 1) return absl::OkStatus();
+  return Invalid("expected an input of rank 1, got ", input.ToString(),
+                 ". Remedy: flatten first (put a flatten layer before it)");
+}
+
 }  // namespace lockstep

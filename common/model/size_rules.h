@@ -24,6 +24,9 @@ absl::StatusOr<Shape> SizedShape(absl::string_view what, absl::Span<const int64_
 // Exactly `fewest` inputs, or at least so many with `more`.
 absl::Status RequireInputs(absl::Span<const Shape> inputs, size_t fewest, bool more);
 
+// One dimension.
+absl::Status RequireVector(const Shape& input);
+
 // The value of `field`, which must be at least 1.
 absl::StatusOr<int64_t> Positive(absl::string_view field, int64_t value);
 

@@ -213,6 +213,15 @@ double SoftmaxCrossEntropy(const Array& scores, const std::vector<int32_t>& labe
   return loss / static_cast<double>(scores.rows());
 }
 
+double SigmoidCrossEntropy(const Array& logits, const Array& targets) {
+  double loss = 0;
+  for (int64_t i = 0; i < logits.size(); ++i) {
+    const double p = 1 / (1 + std::exp(-logits.values[i]));
+    loss -= targets.values[i] * std::log(p) + (1 - targets.values[i]) * std::log(1 - p);
+  }
+  return loss / static_cast<double>(logits.size());
+}
+
 double L2Loss(const Array& outputs, const Array& targets) {
   double loss = 0;
   for (int64_t i = 0; i < outputs.size(); ++i) {

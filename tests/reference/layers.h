@@ -61,6 +61,8 @@ Array Gru(const std::vector<Array>& inputs, const std::vector<Array>& variables,
 Array Softmax(Array scores);  // of each row
 // Means over the rows.
 double SoftmaxCrossEntropy(const Array& scores, const std::vector<int32_t>& labels);
+// The mean over all logits, by the textbook: for logits that are not large.
+double SigmoidCrossEntropy(const Array& logits, const Array& targets);
 double L2Loss(const Array& outputs, const Array& targets);
 
 }  // namespace lockstep::reference

@@ -1,6 +1,7 @@
 #include "tests/reference/model.h"
 
 #include "common/base/check.h"
+#include "common/model/loss_rules.h"
 #include "tests/reference/layers.h"
 
 namespace lockstep::reference {
@@ -74,6 +75,8 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
       return Gru(inputs, variables, layer.gru().return_sequences());
     case LayerDef::kSoftmaxCrossEntropy:
     case LayerDef::kL2Loss:
+    case LayerDef::kSigmoidCrossEntropy:
+    case LayerDef::kNoise:
     case LayerDef::kCustom:
     case LayerDef::KIND_NOT_SET:
       break;
@@ -82,30 +85,54 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
   return {};
 }
 
-}  // namespace
-
-Array Scores(const ModelGraph& graph, const std::vector<Array>& variables, const Array& features,
-             bool training) {
+// By node; nothing for a loss and what no loss depends on.
+std::vector<Array> ValuesOf(const ModelGraph& graph, const std::vector<Array>& variables,
+                            const Array& features, bool training) {
   std::vector<Array> values = {features};
   for (size_t i = 1; i < graph.nodes().size(); ++i) {
     const ModelNode& node = graph.nodes()[i];
     values.emplace_back();
-    if (static_cast<int>(i) == graph.loss_node()) continue;
+    if (IsLoss(node.layer) || !graph.IsReached(static_cast<int>(i))) continue;
     std::vector<Array> inputs;
     for (int input : node.inputs) inputs.push_back(values[input]);
     std::vector<Array> own;
     for (int variable : node.variables) own.push_back(variables[variable]);
     values.back() = Apply(node, inputs, own, training);
   }
-  return values[graph.nodes()[graph.loss_node()].inputs[0]];
+  return values;
+}
+
+double LossOf(const LayerDef& layer, const Array& scores, const worker::Batch& batch) {
+  if (layer.has_softmax_cross_entropy()) {
+    const std::span<const int32_t> labels = batch.labels.as<int32_t>();
+    return SoftmaxCrossEntropy(scores, std::vector<int32_t>(labels.begin(), labels.end()));
+  }
+  if (layer.has_l2_loss()) return L2Loss(scores, ToArray(batch.labels.view()));
+  if (!layer.sigmoid_cross_entropy().has_target()) {
+    return SigmoidCrossEntropy(scores, ToArray(batch.labels.view()));
+  }
+  Array targets(scores.dims);
+  for (double& target : targets.values) target = layer.sigmoid_cross_entropy().target();
+  return SigmoidCrossEntropy(scores, targets);
+}
+
+}  // namespace
+
+Array Scores(const ModelGraph& graph, const std::vector<Array>& variables, const Array& features,
+             bool training) {
+  return ValuesOf(graph, variables, features, training)[graph.nodes()[graph.loss_node()].inputs[0]];
 }
 
 double MeanLoss(const ModelGraph& graph, const std::vector<Array>& variables,
                 const worker::Batch& batch, bool training) {
-  const Array scores = Scores(graph, variables, ToArray(batch.features.view()), training);
-  if (!graph.is_classifier()) return L2Loss(scores, ToArray(batch.labels.view()));
-  const std::span<const int32_t> labels = batch.labels.as<int32_t>();
-  return SoftmaxCrossEntropy(scores, std::vector<int32_t>(labels.begin(), labels.end()));
+  const std::vector<Array> values =
+      ValuesOf(graph, variables, ToArray(batch.features.view()), training);
+  double loss = 0;
+  for (const int node : graph.loss_nodes()) {
+    const ModelNode& of = graph.nodes()[node];
+    loss += LossOf(of.layer, values[of.inputs[0]], batch);
+  }
+  return loss;
 }
 
 }  // namespace lockstep::reference

@@ -44,7 +44,7 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
     LOCKSTEP_RETURN_IF_ERROR(CheckIndicesKept(data));
     LOCKSTEP_RETURN_IF_ERROR(CheckRowIndices(store.table_, spec));
   }
-  if (store.table_.has_labels()) {
+  if (store.table_.has_labels() && spec.uses_labels) {
     LOCKSTEP_ASSIGN_OR_RETURN(store.labels_, MakeLabels(store.table_, spec, data.num_classes()));
     store.table_.labels = Records();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -15,6 +16,9 @@ class Loss;
 enum class LossKind {
   kSoftmaxCrossEntropy,  // labels int32 [batch], 0 <= label < outputs
   kL2,                   // sum (y - target)^2 / 2; labels float32 [batch, outputs]
+  // mean over the outputs of -(target log p + (1 - target) log(1 - p)), p = sigmoid(y); labels as
+  // kL2
+  kSigmoidCrossEntropy,
 };
 
 struct LossOptions {
@@ -24,6 +28,7 @@ struct LossOptions {
   LossKind kind = LossKind::kSoftmaxCrossEntropy;
   int64_t batch = 1;
   int64_t outputs = 1;
+  std::optional<float> target = {};  // in place of labels; of kSigmoidCrossEntropy
 };
 
 // Enqueues, as an Op does, and with the same rules. Calls allocate nothing.
@@ -33,7 +38,7 @@ class Loss {
 
   struct Args {
     TensorView outputs;
-    TensorView labels;           // of Train and Evaluate
+    TensorView labels;           // of Train and Evaluate; not read where there is a target
     MutableTensorView gradient;  // of Train; data null: not wanted
     MutableTensorView result;
   };
@@ -46,7 +51,7 @@ class Loss {
   // kCorrect counts the examples whose largest output (the first of equals) is their label's.
   virtual absl::Status Evaluate(const Args& args, Stream* stream) = 0;
 
-  // `result` receives the softmax of the outputs, or the outputs themselves.
+  // `result` receives the softmax or the sigmoid of the outputs, or the outputs themselves.
   virtual absl::Status Predict(const Args& args, Stream* stream) = 0;
 };
 

@@ -23,8 +23,8 @@ struct OpOptions {
   int64_t batch = 1;           // examples in each call; another size needs another op
   bool training = true;        // false: Backward and Mode::kTraining are never asked for
   bool input_gradient = true;  // false: nobody needs the gradients of the inputs
-  // False: the variables are frozen. Backward leaves their gradients alone, and statistics are used
-  // as they are.
+  // False: nobody needs the gradients of the variables, nor new values of statistics. Backward
+  // leaves them alone.
   bool variable_gradients = true;
 };
 

@@ -12,9 +12,9 @@ absl::StatusOr<std::unique_ptr<BatchNormReducer>> BatchNormReducer::Create(
   std::unique_ptr<BatchNormReducer> reducer(new BatchNormReducer(std::move(inner), stream));
   reducer->statistics_.resize(graph.variables().size());
   for (const ModelNode& node : graph.nodes()) {
-    if (!node.layer.has_batch_norm() || node.layer.frozen()) continue;
+    if (!node.layer.has_batch_norm()) continue;
     for (const int variable : node.variables) {
-      if (graph.variables()[variable].trainable) continue;
+      if (graph.variables()[variable].trainable || graph.variables()[variable].frozen) continue;
       Statistic& own = reducer->statistics_[variable].emplace();
       if (updates == JobDef::FIRST_TOWER) continue;
       const MovingAverageOptions options{node.layer.batch_norm().momentum()};

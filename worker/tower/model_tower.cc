@@ -37,8 +37,9 @@ void ModelTower::AddPlaces() {
   const int64_t labels = batch * graph_.labels_per_example();
   const int64_t outputs = labels * graph_.num_outputs();
   places_.features = staging_.AddPlace(batch * graph_.input_shape().num_elements() * sizeof(float));
-  places_.labels = staging_.AddPlace(graph_.is_classifier() ? labels * sizeof(int32_t)
-                                                            : outputs * sizeof(float));
+  const int64_t label_bytes =
+      graph_.is_classifier() ? labels * sizeof(int32_t) : outputs * sizeof(float);
+  places_.labels = staging_.AddPlace(graph_.uses_labels() ? label_bytes : 0);
   places_.sums = staging_.AddPlace(Loss::kNumSums * sizeof(double));
   places_.predictions = staging_.AddPlace(outputs * sizeof(float));
   const std::vector<int64_t> most_rows =
@@ -116,6 +117,7 @@ absl::StatusOr<TensorView> ModelTower::FeaturesOf(const Batch& batch) {
 }
 
 absl::StatusOr<TensorView> ModelTower::LabelsOf(const Batch& batch) {
+  if (!graph_.uses_labels()) return TensorView();
   if (batch.loaded) return batch.loaded->labels;
   return staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get());
 }

@@ -1,5 +1,7 @@
 #include "worker/tower/op_builder.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/annotate.h"
@@ -17,6 +19,7 @@
 #include "worker/ops/embedding.h"
 #include "worker/ops/gru.h"
 #include "worker/ops/lstm.h"
+#include "worker/ops/noise.h"
 #include "worker/ops/pool.h"
 #include "worker/ops/synthetic.h"
 
@@ -79,7 +82,7 @@ class Builder {
       case LayerDef::kBatchNorm:
         return Make(BatchNormOptions{options_, Input().num_elements() / LastDim(Input()),
                                      LastDim(Input()), layer.batch_norm().momentum(),
-                                     layer.batch_norm().epsilon(), op_.relu});
+                                     layer.batch_norm().epsilon(), op_.relu, layer.frozen()});
       case LayerDef::kDropout:
         return Make(
             DropoutOptions{options_, node_.name, layer.dropout().rate(), Input().num_elements()});
@@ -105,9 +108,12 @@ class Builder {
                                      absl::Microseconds(layer.synthetic().release_every_us())});
       case LayerDef::kCustom:
         return MakeCustom();
+      case LayerDef::kNoise:
+        return Make(NoiseOptions{options_, node_.name, node_.output.num_elements()});
       case LayerDef::kFlatten:
       case LayerDef::kSoftmaxCrossEntropy:
       case LayerDef::kL2Loss:
+      case LayerDef::kSigmoidCrossEntropy:
       case LayerDef::KIND_NOT_SET:
         break;
     }
@@ -176,7 +182,9 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
   for (ValueId input : op.inputs) {
     options.input_gradient = options.input_gradient || schedule.wants_gradient[input];
   }
-  options.variable_gradients = !graph.nodes()[op.node].layer.frozen();
+  options.variable_gradients =
+      std::ranges::any_of(graph.nodes()[op.node].variables,
+                          [&](int variable) { return !graph.variables()[variable].frozen; });
   MadeOp made = Builder(graph, op, options, ops, context).Build();
   if (!made.ok()) {
     return Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));
@@ -184,11 +192,20 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
   return made;
 }
 
-absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int64_t batch,
+absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int node, int64_t batch,
                                                 const OpTable& ops, OpContext* context) {
-  return ops.Make(
-      context, LossOptions{graph.is_classifier() ? LossKind::kSoftmaxCrossEntropy : LossKind::kL2,
-                           batch * graph.labels_per_example(), graph.num_outputs()});
+  const LayerDef& layer = graph.nodes()[node].layer;
+  const Shape& scores = graph.nodes()[graph.nodes()[node].inputs[0]].output;
+  LossOptions options{LossKind::kL2, batch * scores.num_elements() / LastDim(scores),
+                      LastDim(scores)};
+  if (layer.has_softmax_cross_entropy()) options.kind = LossKind::kSoftmaxCrossEntropy;
+  if (layer.has_sigmoid_cross_entropy()) {
+    options.kind = LossKind::kSigmoidCrossEntropy;
+    if (layer.sigmoid_cross_entropy().has_target()) {
+      options.target = layer.sigmoid_cross_entropy().target();
+    }
+  }
+  return ops.Make(context, options);
 }
 
 }  // namespace lockstep::worker

@@ -16,7 +16,8 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
                                             const ScheduledOp& op, OpOptions options,
                                             const OpTable& ops, OpContext* context);
 
-absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int64_t batch,
+// Of a loss layer.
+absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int node, int64_t batch,
                                                 const OpTable& ops, OpContext* context);
 
 }  // namespace lockstep::worker

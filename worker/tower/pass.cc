@@ -1,7 +1,10 @@
 #include "worker/tower/pass.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/base/status_macros.h"
-#include "worker/ops/add.h"
+#include "common/model/loss_rules.h"
 #include "worker/tower/op_builder.h"
 
 namespace lockstep::worker {
@@ -24,14 +27,21 @@ Pass::Pass(const ModelGraph& graph, const Schedule& schedule, const PassOptions&
 absl::Status Pass::Prepare(const ModelGraph& graph, const Schedule& schedule, std::byte* memory,
                            const OpTable& ops, OpContext* context) {
   PlaceBuffers(graph, schedule, memory);
-  return MakeOps(graph, schedule, ops, context);
+  PlaceLosses(graph, schedule, memory);
+  if (options_.training) PlaceShared(graph, schedule, memory);
+  LOCKSTEP_RETURN_IF_ERROR(MakeOps(graph, schedule, ops, context));
+  return MakeSums(ops, context);
+}
+
+MutableTensorView Pass::ViewOf(int buffer, const Shape& shape, std::byte* memory) const {
+  return {DType::kFloat32, shape,
+          buffer == PassBuffers::kNone ? nullptr : memory + plan_.offsets[buffer]};
 }
 
 void Pass::PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
   constexpr int kNone = PassBuffers::kNone;
   const auto view = [&](int buffer, int node) {
-    return MutableTensorView{DType::kFloat32, Batched(options_.batch, graph.nodes()[node].output),
-                             buffer == kNone ? nullptr : memory + plan_.offsets[buffer]};
+    return ViewOf(buffer, Batched(options_.batch, graph.nodes()[node].output), memory);
   };
   for (size_t i = 0; i < steps_.size(); ++i) {
     const ScheduledOp& op = schedule.ops[i];
@@ -47,12 +57,41 @@ void Pass::PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::
       const int partial = buffers_.partial[i][input];
       const MutableTensorView sum = view(buffers_.gradient[from], node);
       step.input_gradients.push_back(partial == kNone ? sum : view(partial, node));
-      if (partial != kNone) step.contributions.push_back({input, sum, nullptr, {}, {}});
+      if (partial != kNone) step.contributions.push_back({input, sum, nullptr});
     }
   }
-  scores_ = view(buffers_.value[schedule.scores], schedule.scores_node);
-  scores_are_features_ = schedule.scores == 0;
-  scores_gradient_ = view(buffers_.gradient[schedule.scores], schedule.scores_node);
+}
+
+void Pass::PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
+  for (size_t k = 0; k < schedule.losses.size(); ++k) {
+    const ScheduledLoss& of = schedule.losses[k];
+    const Shape scores = Batched(options_.batch, graph.nodes()[of.scores_node].output);
+    LossStep& step = losses_.emplace_back();
+    step.node = of.node;
+    step.scores = ViewOf(buffers_.value[of.scores], scores, memory);
+    step.scores_are_features = of.scores == 0;
+    step.takes_labels = TakesLabels(graph.nodes()[of.node].layer);
+    if (of.node == graph.loss_node()) evaluated_ = k;
+    if (!options_.training) continue;
+    step.gradient = ViewOf(buffers_.gradient[of.scores], scores, memory);
+    step.result = ViewOf(buffers_.loss_result[k], Shape({1}), memory);
+    if (buffers_.loss_partial[k] == PassBuffers::kNone) continue;
+    step.sum = step.gradient;
+    step.gradient = ViewOf(buffers_.loss_partial[k], scores, memory);
+  }
+}
+
+void Pass::PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const std::vector<int>& variables = graph.nodes()[schedule.ops[i].node].variables;
+    for (size_t k = 0; k < variables.size(); ++k) {
+      const int buffer = buffers_.shared[i][k];
+      const MutableTensorView own = ViewOf(buffer, graph.variables()[variables[k]].shape, memory);
+      steps_[i].own_gradients.push_back(own);
+      if (buffer == PassBuffers::kNone) continue;
+      steps_[buffers_.first_user[variables[k]]].shared.push_back({variables[k], own, nullptr});
+    }
+  }
 }
 
 absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, const OpTable& ops,
@@ -62,19 +101,39 @@ absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, co
     const ScheduledOp& op = schedule.ops[i];
     Step& step = steps_[i];
     LOCKSTEP_ASSIGN_OR_RETURN(step.op, BuildOp(graph, schedule, op, common, ops, context));
-    for (Contribution& contribution : step.contributions) {
-      const int64_t elements = contribution.sum.num_elements() / options_.batch;
-      LOCKSTEP_ASSIGN_OR_RETURN(contribution.add, ops.Make(context, AddOptions{common, elements}));
-    }
     step.variable_ids = graph.nodes()[op.node].variables;
-    if (!graph.nodes()[op.node].layer.frozen()) {
-      step.ready_ids.assign(step.variable_ids.rbegin(), step.variable_ids.rend());
+    for (const int variable : step.variable_ids) {
+      if (buffers_.first_user[variable] == static_cast<int>(i)) step.ready_ids.push_back(variable);
     }
+    std::ranges::reverse(step.ready_ids);
     step.variables.resize(step.variable_ids.size());
     step.rows.resize(step.variable_ids.size());
     step.variable_gradients.resize(step.variable_ids.size());
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(loss_, BuildLoss(graph, options_.batch, ops, context));
+  for (LossStep& step : losses_) {
+    LOCKSTEP_ASSIGN_OR_RETURN(step.loss, BuildLoss(graph, step.node, options_.batch, ops, context));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Pass::MakeSums(const OpTable& ops, OpContext* context) {
+  const auto make = [&](const TensorView& of, std::unique_ptr<PartialSum>* sum) -> absl::Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(PartialSum made, PartialSum::Create(of.num_elements(), ops, context));
+    *sum = std::make_unique<PartialSum>(std::move(made));
+    return absl::OkStatus();
+  };
+  for (Step& step : steps_) {
+    for (Contribution& to : step.contributions) {
+      LOCKSTEP_RETURN_IF_ERROR(make(to.sum, &to.add));
+    }
+    for (SharedGradient& from : step.shared) {
+      LOCKSTEP_RETURN_IF_ERROR(make(from.term, &from.add));
+    }
+  }
+  for (LossStep& step : losses_) {
+    if (step.sum.data != nullptr) LOCKSTEP_RETURN_IF_ERROR(make(step.sum, &step.add_gradient));
+    if (step.result.data != nullptr) LOCKSTEP_RETURN_IF_ERROR(make(step.result, &step.add_result));
+  }
   return absl::OkStatus();
 }
 
@@ -91,24 +150,39 @@ absl::Status Pass::Forward(Mode mode, const TensorView& features, const Variable
     if (!whole) step.forward_args.rows = step.rows;
     LOCKSTEP_RETURN_IF_ERROR(step.op->Forward(step.forward_args, stream));
   }
-  if (scores_are_features_) scores_.data = features.data;
+  for (LossStep& step : losses_) {
+    if (step.scores_are_features) step.scores.data = features.data;
+  }
   return absl::OkStatus();
 }
 
 absl::Status Pass::Train(const TensorView& labels, const MutableTensorView& loss, Stream* stream) {
-  loss_args_ = {scores_, labels, scores_gradient_, loss};
-  return loss_->Train(loss_args_, stream);
+  for (LossStep& step : losses_) {
+    const bool is_first = step.result.data == nullptr;
+    const MutableTensorView& result = is_first ? loss : step.result;
+    step.args = {step.scores, step.takes_labels ? labels : TensorView(), step.gradient, result};
+    LOCKSTEP_RETURN_IF_ERROR(step.loss->Train(step.args, stream));
+    if (!is_first) {
+      LOCKSTEP_RETURN_IF_ERROR(step.add_result->Enqueue(loss, step.result, stream));
+    }
+    if (step.add_gradient != nullptr) {
+      LOCKSTEP_RETURN_IF_ERROR(step.add_gradient->Enqueue(step.sum, step.gradient, stream));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Pass::Evaluate(const TensorView& labels, const MutableTensorView& sums,
                             Stream* stream) {
-  loss_args_ = {scores_, labels, {}, sums};
-  return loss_->Evaluate(loss_args_, stream);
+  LossStep& step = losses_[evaluated_];
+  step.args = {step.scores, labels, {}, sums};
+  return step.loss->Evaluate(step.args, stream);
 }
 
 absl::Status Pass::Predict(const MutableTensorView& predictions, Stream* stream) {
-  loss_args_ = {scores_, {}, {}, predictions};
-  return loss_->Predict(loss_args_, stream);
+  LossStep& step = losses_[evaluated_];
+  step.args = {step.scores, {}, {}, predictions};
+  return step.loss->Predict(step.args, stream);
 }
 
 absl::Status Pass::Backward(std::span<const MutableTensorView> gradients,
@@ -117,15 +191,18 @@ absl::Status Pass::Backward(std::span<const MutableTensorView> gradients,
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (step->output_gradient.data == nullptr) continue;
     for (size_t i = 0; i < step->variable_ids.size(); ++i) {
-      step->variable_gradients[i] = gradients[step->variable_ids[i]];
+      const MutableTensorView& own = step->own_gradients[i];
+      step->variable_gradients[i] = own.data != nullptr ? own : gradients[step->variable_ids[i]];
     }
     step->backward_args = {step->inputs,          step->variables,       step->output,
                            step->output_gradient, step->input_gradients, step->variable_gradients};
     LOCKSTEP_RETURN_IF_ERROR(step->op->Backward(step->backward_args, stream));
     for (Contribution& contribution : step->contributions) {
-      contribution.terms = {contribution.sum, step->input_gradients[contribution.input]};
-      contribution.args = {Mode::kTraining, 0, contribution.terms, {}, contribution.sum};
-      LOCKSTEP_RETURN_IF_ERROR(contribution.add->Forward(contribution.args, stream));
+      LOCKSTEP_RETURN_IF_ERROR(contribution.add->Enqueue(
+          contribution.sum, step->input_gradients[contribution.input], stream));
+    }
+    for (SharedGradient& from : step->shared) {
+      LOCKSTEP_RETURN_IF_ERROR(from.add->Enqueue(gradients[from.variable], from.term, stream));
     }
     if (!step->ready_ids.empty()) complete(step->ready_ids);
   }

@@ -1,7 +1,6 @@
 // A model ready to run on one device for one batch size: ops, activations, gradients.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "worker/ops/loss.h"
 #include "worker/ops/op_table.h"
 #include "worker/tower/memory_plan.h"
+#include "worker/tower/partial_sum.h"
 #include "worker/tower/pass_buffers.h"
 #include "worker/tower/schedule.h"
 #include "worker/tower/variable_values.h"
@@ -35,18 +35,20 @@ class Pass {
   absl::Status Prepare(const ModelGraph& graph, const Schedule& schedule, std::byte* memory,
                        const OpTable& ops, OpContext* context);
 
-  // Up to what the loss reads.
+  // Up to what the losses read.
   absl::Status Forward(Mode mode, const TensorView& features, const VariableValues& variables,
                        uint64_t random_key, Stream* stream);
 
-  // What the loss then does: one of these.
+  // What the losses then do, or the one that is evaluated: one of these. `loss` receives their sum;
+  // `labels` are not read where the graph uses none.
   absl::Status Train(const TensorView& labels, const MutableTensorView& loss, Stream* stream);
   absl::Status Evaluate(const TensorView& labels, const MutableTensorView& sums, Stream* stream);
   absl::Status Predict(const MutableTensorView& predictions, Stream* stream);
 
   // After Train, with the same variables. Calls `complete` with the variables of each op that is
   // not frozen, from the last to the first, when the work that completes their gradients or new
-  // values has been enqueued.
+  // values has been enqueued. A gradient that several ops contribute to is their sum, in the order
+  // of the layers, and complete with the first of them.
   absl::Status Backward(std::span<const MutableTensorView> gradients,
                         absl::FunctionRef<void(std::span<const int> variables)> complete,
                         Stream* stream);
@@ -56,9 +58,13 @@ class Pass {
   struct Contribution {
     size_t input = 0;  // of the op: where the gradient was computed
     MutableTensorView sum;
-    std::unique_ptr<Op> add;
-    std::array<TensorView, 2> terms;
-    Op::ForwardArgs args;
+    std::unique_ptr<PartialSum> add;
+  };
+  // Beside the gradient of a variable, that of a later op.
+  struct SharedGradient {
+    int variable = 0;
+    TensorView term;
+    std::unique_ptr<PartialSum> add;
   };
   struct Step {
     std::unique_ptr<Op> op;
@@ -73,12 +79,33 @@ class Pass {
     std::vector<MutableTensorView> input_gradients;
     std::vector<Contribution> contributions;
     std::vector<MutableTensorView> variable_gradients;
+    std::vector<MutableTensorView> own_gradients;  // by variable: in place of it; data may be null
+    std::vector<SharedGradient> shared;            // in the order of the layers
     // Of the last call, for the stream.
     Op::ForwardArgs forward_args;
     Op::BackwardArgs backward_args;
   };
 
+  struct LossStep {
+    int node = 0;
+    std::unique_ptr<Loss> loss;
+    Loss::Args args;  // of the last call
+    TensorView scores;
+    bool scores_are_features = false;
+    bool takes_labels = true;
+    MutableTensorView gradient;
+    MutableTensorView result;  // data null: the caller's
+    MutableTensorView sum;     // of the gradients of the same scores; data null: this is it
+    std::unique_ptr<PartialSum> add_gradient;
+    std::unique_ptr<PartialSum> add_result;
+  };
+
   void PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
+  void PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
+  void PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
+  // A buffer of the plan, or none.
+  MutableTensorView ViewOf(int buffer, const Shape& shape, std::byte* memory) const;
+  absl::Status MakeSums(const OpTable& ops, OpContext* context);
   absl::Status MakeOps(const ModelGraph& graph, const Schedule& schedule, const OpTable& ops,
                        OpContext* context);
 
@@ -86,11 +113,8 @@ class Pass {
   const PassBuffers buffers_;
   const MemoryPlan plan_;
   std::vector<Step> steps_;
-  std::unique_ptr<Loss> loss_;
-  Loss::Args loss_args_;
-  TensorView scores_;
-  bool scores_are_features_ = false;
-  MutableTensorView scores_gradient_;
+  std::vector<LossStep> losses_;
+  size_t evaluated_ = 0;  // of them
 };
 
 }  // namespace lockstep::worker

@@ -8,24 +8,22 @@ PassBuffers::PassBuffers(const ModelGraph& graph, const Schedule& schedule,
                          const PassOptions& options)
     : value(graph.nodes().size(), kNone),
       gradient(graph.nodes().size(), kNone),
-      partial(schedule.ops.size()) {
+      partial(schedule.ops.size()),
+      shared(schedule.ops.size()),
+      first_user(graph.variables().size(), kNone) {
   const int end = static_cast<int>(schedule.ops.size());
   const auto add = [&](ValueId id, int first, int last) {
-    const size_t elements = options.batch * graph.nodes()[id].output.num_elements();
-    lives.push_back({elements * sizeof(float), first, last});
-    return static_cast<int>(lives.size()) - 1;
+    return Add(options.batch * graph.nodes()[id].output.num_elements(), first, last);
   };
   for (int i = 0; i < end; ++i) {
     const ScheduledOp& op = schedule.ops[i];
     value[op.output] = add(op.output, i, options.training ? 2 * end - i : i);
     for (ValueId input : op.inputs) Extend(value[input], i);
   }
-  Extend(value[schedule.scores], end);
+  for (const ScheduledLoss& loss : schedule.losses) Extend(value[loss.scores], end);
   if (!options.training) return;
 
-  if (schedule.wants_gradient[schedule.scores]) {
-    gradient[schedule.scores] = add(schedule.scores, end, end);
-  }
+  AddLosses(graph, schedule, options.batch);
   for (int i = end - 1; i >= 0; --i) {
     const ScheduledOp& op = schedule.ops[i];
     const int now = 2 * end - i;
@@ -41,6 +39,41 @@ PassBuffers::PassBuffers(const ModelGraph& graph, const Schedule& schedule,
       }
     }
   }
+  AddShared(graph, schedule);
+}
+
+void PassBuffers::AddLosses(const ModelGraph& graph, const Schedule& schedule, int64_t batch) {
+  const int end = static_cast<int>(schedule.ops.size());
+  for (const ScheduledLoss& loss : schedule.losses) {
+    loss_result.push_back(loss_result.empty() ? kNone : Add(1, end, end));
+    loss_partial.push_back(kNone);
+    if (!schedule.wants_gradient[loss.scores]) continue;
+    const bool is_first = gradient[loss.scores] == kNone;
+    const int buffer = Add(batch * graph.nodes()[loss.scores].output.num_elements(), end, end);
+    (is_first ? gradient[loss.scores] : loss_partial.back()) = buffer;
+  }
+}
+
+void PassBuffers::AddShared(const ModelGraph& graph, const Schedule& schedule) {
+  const int end = static_cast<int>(schedule.ops.size());
+  for (int i = 0; i < end; ++i) {
+    for (const int variable : graph.nodes()[schedule.ops[i].node].variables) {
+      shared[i].push_back(kNone);
+      const ModelVariable& own = graph.variables()[variable];
+      if (own.frozen) continue;
+      int& first = first_user[variable];
+      if (first == kNone) {
+        first = i;
+      } else {
+        shared[i].back() = Add(own.shape.num_elements(), 2 * end - i, 2 * end - first);
+      }
+    }
+  }
+}
+
+int PassBuffers::Add(size_t elements, int first, int last) {
+  lives.push_back({elements * sizeof(float), first, last});
+  return static_cast<int>(lives.size()) - 1;
 }
 
 void PassBuffers::Extend(int buffer, int time) {

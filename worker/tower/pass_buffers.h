@@ -15,7 +15,7 @@ struct PassOptions {
   bool training = true;  // false: no memory for gradients; activations share theirs
 };
 
-// Op i of n runs forward at time i and backward at 2n - i, the loss at n.
+// Op i of n runs forward at time i and backward at 2n - i, the losses at n.
 struct PassBuffers {
   PassBuffers(const ModelGraph& graph, const Schedule& schedule, const PassOptions& options);
 
@@ -26,9 +26,19 @@ struct PassBuffers {
   std::vector<int> value;                 // by ValueId
   std::vector<int> gradient;              // by ValueId
   std::vector<std::vector<int>> partial;  // by op and input: beside another gradient of the value
+  // By loss: beside the gradient that another one has of the value, and beside the first's result.
+  std::vector<int> loss_partial;
+  std::vector<int> loss_result;
+  // By op and variable, of those that are trained and that an earlier op uses too: beside the
+  // gradient that this one computes.
+  std::vector<std::vector<int>> shared;
+  std::vector<int> first_user;  // by variable: an op, or kNone
 
  private:
+  int Add(size_t elements, int first, int last);
   void Extend(int buffer, int time);
+  void AddLosses(const ModelGraph& graph, const Schedule& schedule, int64_t batch);
+  void AddShared(const ModelGraph& graph, const Schedule& schedule);
 };
 
 }  // namespace lockstep::worker

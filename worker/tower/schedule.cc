@@ -1,5 +1,7 @@
 #include "worker/tower/schedule.h"
 
+#include "common/model/loss_rules.h"
+
 namespace lockstep::worker {
 namespace {
 
@@ -8,10 +10,12 @@ bool CanFoldRelu(const LayerDef& layer) {
 }
 
 // The only reader of each node, or -1 where there are none or several.
-std::vector<int> OnlyReaders(const std::vector<ModelNode>& nodes) {
+std::vector<int> OnlyReaders(const ModelGraph& graph) {
+  const std::vector<ModelNode>& nodes = graph.nodes();
   std::vector<int> count(nodes.size());
   std::vector<int> reader(nodes.size(), -1);
   for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
+    if (!graph.IsReached(node)) continue;
     for (int input : nodes[node].inputs) {
       ++count[input];
       reader[input] = node;
@@ -27,17 +31,16 @@ std::vector<int> OnlyReaders(const std::vector<ModelNode>& nodes) {
 
 Schedule MakeSchedule(const ModelGraph& graph) {
   const std::vector<ModelNode>& nodes = graph.nodes();
-  const std::vector<int> only_reader = OnlyReaders(nodes);
+  const std::vector<int> only_reader = OnlyReaders(graph);
   std::vector<bool> folded(nodes.size());
   std::vector<ValueId> value(nodes.size());
   Schedule schedule;
   schedule.wants_gradient.assign(nodes.size(), false);
   for (int node = 1; node < static_cast<int>(nodes.size()); ++node) {
     const ModelNode& layer = nodes[node];
-    if (folded[node]) continue;
-    if (node == graph.loss_node()) {
-      schedule.scores_node = layer.inputs[0];
-      schedule.scores = value[schedule.scores_node];
+    if (folded[node] || !graph.IsReached(node)) continue;
+    if (IsLoss(layer.layer)) {
+      schedule.losses.push_back({node, value[layer.inputs[0]], layer.inputs[0]});
       continue;
     }
     if (layer.layer.has_flatten()) {

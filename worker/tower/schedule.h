@@ -22,12 +22,18 @@ struct ScheduledOp {
   ValueId output = 0;
 };
 
+struct ScheduledLoss {
+  int node = 0;
+  ValueId scores = 0;   // what the loss reads
+  int scores_node = 0;  // the node whose shape it sees
+};
+
+// Of what the losses of the graph depend on.
 struct Schedule {
   // In the order of execution. Node numbers ascend, so a backward pass in the opposite order
   // finishes variables from the last to the first.
   std::vector<ScheduledOp> ops;
-  ValueId scores = 0;   // what the loss reads
-  int scores_node = 0;  // the node whose shape it sees
+  std::vector<ScheduledLoss> losses;  // in the order of the layers
   // By value: whether a variable that is trained comes before it, so that its gradient is needed.
   std::vector<bool> wants_gradient;
 };

@@ -40,7 +40,11 @@ class BatchNormOp : public CpuOp {
                             {DNNL_ARG_SCALE, channels},
                             {DNNL_ARG_SHIFT, channels},
                             {DNNL_ARG_DST, data}});
-    if (!options.training || !options.variable_gradients) return;
+    if (!options.training || options.frozen) return;
+    if (!options.variable_gradients) {
+      gamma_gradient_.resize(options.channels);
+      beta_gradient_.resize(options.channels);
+    }
     const Forward::primitive_desc training(
         {dnnl::prop_kind::forward_training, data, options.epsilon, flags}, Primitive::Attributes(),
         engine);
@@ -80,7 +84,7 @@ class BatchNormOp : public CpuOp {
   }
 
   void RunForward(const ForwardArgs& args) override {
-    const bool of_batch = args.mode == Mode::kTraining && options_.variable_gradients;
+    const bool of_batch = args.mode == Mode::kTraining && !options_.frozen;
     Primitive& forward = of_batch ? training_ : inference_;
     if (!of_batch) {
       forward.Bind(DNNL_ARG_MEAN, args.variables[kMovingMean].data);
@@ -94,12 +98,12 @@ class BatchNormOp : public CpuOp {
   }
 
   void RunBackward(const BackwardArgs& args) override {
-    if (!options_.variable_gradients) {
-      if (options_.input_gradient) BackwardFrozen(args);
-      return;
+    if (!options_.variable_gradients && !options_.input_gradient) return;
+    if (options_.frozen) return BackwardFrozen(args);
+    if (options_.variable_gradients) {
+      Update(mean_, args.variables[kMovingMean], args.variable_gradients[kMovingMean]);
+      Update(variance_, args.variables[kMovingVariance], args.variable_gradients[kMovingVariance]);
     }
-    Update(mean_, args.variables[kMovingMean], args.variable_gradients[kMovingMean]);
-    Update(variance_, args.variables[kMovingVariance], args.variable_gradients[kMovingVariance]);
     backward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     backward_.Bind(DNNL_ARG_SCALE, args.variables[kGamma].data);
     backward_.Bind(DNNL_ARG_SHIFT, args.variables[kBeta].data);
@@ -107,8 +111,11 @@ class BatchNormOp : public CpuOp {
     // Each element of the gradient is read before it is written.
     backward_.Bind(DNNL_ARG_DIFF_SRC, options_.input_gradient ? args.input_gradients[0].data
                                                               : args.output_gradient.data);
-    backward_.Bind(DNNL_ARG_DIFF_SCALE, args.variable_gradients[kGamma].data);
-    backward_.Bind(DNNL_ARG_DIFF_SHIFT, args.variable_gradients[kBeta].data);
+    const bool is_wanted = options_.variable_gradients;
+    backward_.Bind(DNNL_ARG_DIFF_SCALE,
+                   is_wanted ? args.variable_gradients[kGamma].data : gamma_gradient_.data());
+    backward_.Bind(DNNL_ARG_DIFF_SHIFT,
+                   is_wanted ? args.variable_gradients[kBeta].data : beta_gradient_.data());
     backward_.Run();
   }
 
@@ -147,6 +154,9 @@ class BatchNormOp : public CpuOp {
   std::vector<float> mean_;  // of the last batch
   std::vector<float> variance_;
   std::vector<float> factor_;  // of frozen channels, from gradient to gradient
+  // That nobody wants.
+  std::vector<float> gamma_gradient_;
+  std::vector<float> beta_gradient_;
   dnnl::memory cut_off_;
   Primitive inference_;
   Primitive training_;

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/registration.h"
+#include "worker/ops/cpu/sigmoid_cross_entropy.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -129,8 +130,15 @@ class L2 : public CpuLoss {
 };
 
 std::unique_ptr<Loss> MakeLoss(OneDnn*, const LossOptions& options) {
-  if (options.kind == LossKind::kL2) return std::make_unique<L2>(options);
-  return std::make_unique<SoftmaxCrossEntropy>(options);
+  switch (options.kind) {
+    case LossKind::kSoftmaxCrossEntropy:
+      return std::make_unique<SoftmaxCrossEntropy>(options);
+    case LossKind::kSigmoidCrossEntropy:
+      return std::make_unique<SigmoidCrossEntropy>(options);
+    case LossKind::kL2:
+      break;
+  }
+  return std::make_unique<L2>(options);
 }
 
 const Registration<&MakeLoss> kLoss;

@@ -319,6 +319,38 @@ TEST_CASE("what a job has changed is told field by field, of job and model") {
   CHECK(DescribeJobChanges("", "", now->job, now->model).empty());
 }
 
+TEST_CASE("a model with nothing to train, or with two losses, is refused") {
+  Fixture f;
+  const auto error = [&f](const std::string& model) {
+    f.folder.Write("model.textproto", "input_shape: [2] " + model);
+    const absl::Status status = f.Make().status();
+    CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
+    return status;
+  };
+  const std::string loss = "layers { name: 'loss' softmax_cross_entropy {} }";
+  CHECK(Mentions(error(loss), "model: it has nothing to train"));
+  CHECK(Mentions(error("layers { name: 'fc' frozen: true dense { units: 3 } }" + loss),
+                 "remove frozen: true from one"));
+  CHECK(Mentions(error("layers { name: 'fc' dense { units: 3 } }" + loss +
+                       "layers { name: 'two' inputs: 'fc' softmax_cross_entropy {} }"),
+                 "expected one loss, got \"loss\" and \"two\""));
+}
+
+TEST_CASE("a model that takes no labels is trained and cannot be evaluated") {
+  Fixture f;
+  f.folder.Write("model.textproto", R"(
+      input_shape: [2]
+      layers { name: "fc" dense { units: 1 } }
+      layers { name: "loss" sigmoid_cross_entropy { target: 1 } })");
+  CHECK(Mentions(f.Make().status(), "evaluation: there is a test set"));
+  CHECK(Mentions(f.Fail("max_steps: 10", "max_steps: 10 evaluation { every_steps: 2 }"),
+                 "evaluation.every_steps: no loss of the model takes labels"));
+  CHECK(Mentions(f.Fail("global_batch: 4", "local_sync {} evaluation { not_at_end: true }"),
+                 "local_sync: it loads examples with labels"));
+  CHECK(f.Fail("max_steps: 10", "max_steps: 10 evaluation { not_at_end: true }").ok());
+  CHECK(f.Fail("test: \"test.csv\"", "").ok());
+}
+
 TEST_CASE("averages are of variables that the model trains") {
   Fixture f;
   const auto only = [&](const std::string& name) {

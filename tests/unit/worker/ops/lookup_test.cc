@@ -230,13 +230,45 @@ TEST_CASE("a frozen batch norm normalises with its moving statistics, in trainin
   for (double& variance : variables[3].values) variance += 1.5;
   for (bool relu : {false, true}) {
     TestOps ops(2);
-    const std::unique_ptr<Op> op = Sound(ops.Make(BatchNormOptions{
-        {.batch = 4, .variable_gradients = false}, 2000, 3, 0.5f, kEpsilon, relu}));
+    const std::unique_ptr<Op> op =
+        Sound(ops.Make(BatchNormOptions{{.batch = 4, .variable_gradients = false},
+                                        2000,
+                                        3,
+                                        0.5f,
+                                        kEpsilon,
+                                        relu,
+                                        /*frozen=*/true}));
     CheckOp(ops, *op, {Array::Random({4, 2000, 3}, "x")}, variables, 0,
             [&](const std::vector<Array>& inputs, const std::vector<Array>& v) {
               const Array y = reference::Normalise(inputs[0], {v[2], v[3]}, v[0], v[1], kEpsilon);
               return relu ? reference::Relu(y) : y;
             });
+  }
+}
+
+TEST_CASE("a batch norm whose gradients nobody needs still takes the moments of the batch") {
+  constexpr float kEpsilon = 0.01f;
+  std::vector<Array> variables;
+  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
+    variables.push_back(Array::Random({3}, name));
+  }
+  for (const bool relu : {false, true}) {
+    TestOps ops(2);
+    const std::unique_ptr<Op> op = Sound(ops.Make(
+        BatchNormOptions{{.batch = 4, .variable_gradients = false}, 50, 3, 0.5f, kEpsilon, relu}));
+    const Array x = Array::Random({4, 50, 3}, "x");
+    const auto reference = [&](const std::vector<Array>& inputs, const std::vector<Array>& v) {
+      const Array y =
+          reference::Normalise(inputs[0], reference::MomentsOf(inputs[0]), v[0], v[1], kEpsilon);
+      return relu ? reference::Relu(y) : y;
+    };
+    CheckOp(ops, *op, {x}, variables, 0, reference);
+    OpRun run(ops, {x}, variables, x.dims);
+    run.Forward(*op, Mode::kTraining);
+    run.Backward(*op, Array::Random(x.dims, "weights"));
+    for (const Tensor& gradient : run.variable_gradients) {
+      for (const float value : gradient.as<float>()) CHECK(std::isnan(value));
+    }
   }
 }
 

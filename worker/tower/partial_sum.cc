@@ -1,0 +1,21 @@
+#include "worker/tower/partial_sum.h"
+
+#include "common/base/status_macros.h"
+#include "worker/ops/add.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<PartialSum> PartialSum::Create(int64_t elements, const OpTable& ops,
+                                              OpContext* context) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto add, ops.Make(context, AddOptions{OpOptions(), elements}));
+  return PartialSum(std::move(add));
+}
+
+absl::Status PartialSum::Enqueue(const MutableTensorView& sum, const TensorView& term,
+                                 Stream* stream) {
+  terms_ = {sum, term};
+  args_ = {Mode::kTraining, 0, terms_, {}, sum};
+  return add_->Forward(args_, stream);
+}
+
+}  // namespace lockstep::worker
