@@ -42,8 +42,9 @@ MutableTensorView LocalGroupReducer::tensor(int tower, int i) const {
 void LocalGroupReducer::Reduce(int64_t, absl::Span<const std::vector<TensorView>> gradients,
                                StatusCallback done) {
   if (!failure_.ok()) return done(failure_);
-  layout_.CopyGradients(gradients, addresses_);
-  for (LocalParticipants& vector : vectors_) {
+  for (int v = 0; v < layout_.num_vectors(); ++v) {
+    layout_.CopyGradients(v, gradients, addresses_);
+    LocalParticipants& vector = vectors_[v];
     vector.Restart();
     vector.Advance(&sends_, &consumed_);
     LOCKSTEP_CHECK(vector.is_done());

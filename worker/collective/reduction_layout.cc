@@ -32,6 +32,7 @@ absl::StatusOr<ReductionLayout> ReductionLayout::Create(absl::Span<const TensorS
     if (!vector.is_pack || !is_after_pack || end % size != 0) end = Aligned(end);
     is_after_pack = vector.is_pack;
     layout.vectors_.push_back({vector.dtype, Shape({vector.elements}), end});
+    layout.segments_.push_back(vector.segments);
     for (const PackedSegment& segment : vector.segments) {
       Place& tensor = layout.tensors_[segment.tensor];
       const size_t begin = end - segment.first * size;
@@ -64,18 +65,21 @@ std::vector<MutableTensorView> ReductionLayout::VectorOf(
   return views;
 }
 
-void ReductionLayout::CopyGradients(absl::Span<const std::vector<TensorView>> gradients,
+void ReductionLayout::CopyGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
                                     absl::Span<std::byte* const> towers) const {
   LOCKSTEP_CHECK(gradients.size() == towers.size());
+  const size_t size = SizeOf(vectors_[v].dtype);
   for (size_t tower = 0; tower < towers.size(); ++tower) {
     LOCKSTEP_CHECK(gradients[tower].size() == tensors_.size());
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      const TensorView& from = gradients[tower][i];
-      std::byte* const to = towers[tower] + tensors_[i].offset;
-      LOCKSTEP_CHECK(from.dtype == tensors_[i].dtype &&
-                     from.num_elements() == tensors_[i].shape.num_elements());
-      if (from.data == to || from.num_bytes() == 0) continue;
-      std::memcpy(to, from.data, from.num_bytes());
+    for (const PackedSegment& segment : segments_[v]) {
+      const TensorView& gradient = gradients[tower][segment.tensor];
+      const Place& place = tensors_[segment.tensor];
+      LOCKSTEP_CHECK(gradient.dtype == place.dtype &&
+                     gradient.num_elements() == place.shape.num_elements());
+      const size_t first = segment.first * size;
+      const auto* const from = static_cast<const std::byte*>(gradient.data) + first;
+      std::byte* const to = towers[tower] + place.offset + first;
+      if (from != to && segment.count > 0) std::memcpy(to, from, segment.count * size);
     }
   }
 }

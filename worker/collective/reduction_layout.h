@@ -30,9 +30,9 @@ class ReductionLayout {
 
   // The views of vector `v` in the memory of each tower.
   std::vector<MutableTensorView> VectorOf(int v, absl::Span<std::byte* const> towers) const;
-  // Copies gradients[tower][i] into the memory of its tower, except where it lies there already.
-  // Number of towers and tensors, dtypes and sizes agree (CHECK).
-  void CopyGradients(absl::Span<const std::vector<TensorView>> gradients,
+  // Copies what vector `v` has of gradients[tower][i] into the memory of its tower, except where it
+  // lies there already. Number of towers and tensors, dtypes and sizes agree (CHECK).
+  void CopyGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
                      absl::Span<std::byte* const> towers) const;
 
  private:
@@ -48,6 +48,7 @@ class ReductionLayout {
 
   std::vector<Place> tensors_;
   std::vector<Place> vectors_;
+  std::vector<std::vector<PackedSegment>> segments_;  // of each vector
   size_t num_bytes_ = 0;
 };
 

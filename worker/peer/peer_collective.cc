@@ -4,16 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/peer/compare_reductions.h"
 
 namespace lockstep::worker {
 namespace {
-
-// A message that a member could not take is sent again after this.
-constexpr absl::Duration kPause = absl::Milliseconds(20);
-constexpr absl::Duration kProbePeriod = absl::Seconds(1);
 
 std::vector<std::string> NamesOf(const Group& group) {
   std::vector<std::string> names;
@@ -40,14 +36,6 @@ std::optional<Algorithm> AlgorithmOf(absl::string_view name) {
   return std::nullopt;
 }
 
-// The member may take the message later. Whether it lives, the watch says.
-bool MayPass(const absl::Status& status) {
-  // NOT_FOUND: the member has no memory of this worker, which is then attached again.
-  return absl::IsUnavailable(status) || absl::IsNotFound(status) ||
-         absl::IsDeadlineExceeded(status) || absl::IsFailedPrecondition(status) ||
-         absl::IsCancelled(status) || absl::IsResourceExhausted(status);
-}
-
 }  // namespace
 
 PeerCollective::PeerCollective(Options options, ReductionLayout layout,
@@ -56,9 +44,15 @@ PeerCollective::PeerCollective(Options options, ReductionLayout layout,
       layout_(std::move(layout)),
       towers_(towers.begin(), towers.end()),
       names_(NamesOf(options_.group)),
+      description_(DescribeReduction(options_.reduction, options_.message_bytes)),
       member_memory_(options_.memory, options_.group.size()),
-      watch_(names_, options_.patience),
-      is_probed_(names_.size()) {
+      monitor_({.position = options_.group.position,
+                .self = IdentityOf(options_.group),
+                .names = names_,
+                .connections = options_.connections,
+                .timer = options_.timer,
+                .clock = options_.clock,
+                .patience = options_.patience}) {
   const GroupReduction& reduction = options_.reduction;
   const Topology& topology = reduction.topology;
   const int first_rank = topology.rank(options_.group.position, 0);
@@ -77,6 +71,7 @@ PeerCollective::PeerCollective(Options options, ReductionLayout layout,
 void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorView>> gradients,
                             StatusCallback done) {
   int64_t reduction = 0;
+  bool compares = false;
   absl::Status failure;
   {
     absl::MutexLock lock(&mutex_);
@@ -86,17 +81,22 @@ void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorVie
       is_running_ = true;
       has_outcome_ = false;
       done_ = std::move(done);
-      open_vectors_ = layout_.num_vectors();
       reduction = reductions_++;
+      compares = reduction == 0 && options_.group.size() > 1;
+      open_parts_ = layout_.num_vectors() + (compares ? 1 : 0);
       ++inside_;
-      watch_.Start(options_.clock->Monotonic());
-      if (open_vectors_ == 0) End(absl::OkStatus());
+      if (open_parts_ == 0) End(absl::OkStatus());
     }
   }
   if (!failure.ok()) return done(failure);
-  Watch();
-  layout_.CopyGradients(gradients, towers_);
-  for (const auto& vector : vectors_) vector->Start(reduction, step);
+  monitor_.Begin(shared_from_this());
+  if (compares) {
+    monitor_.CompareWithNext(shared_from_this(), description_, [this] { OnPartDone(); });
+  }
+  for (int v = 0; v < layout_.num_vectors(); ++v) {
+    layout_.CopyGradients(v, gradients, towers_);
+    vectors_[v]->Start(reduction, step);
+  }
   Leave();
 }
 
@@ -117,9 +117,15 @@ void PeerCollective::Close() {
   const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return inside_ == 0 && !is_running_;
   };
+  monitor_.Close();
   absl::MutexLock lock(&mutex_);
-  is_closed_ = true;
   mutex_.Await(absl::Condition(&is_over));
+}
+
+absl::Status PeerCollective::Compare(int position, const CompareRequest& theirs) {
+  const absl::Status status = CompareReductions(description_, theirs, names_[position]);
+  if (!status.ok()) Fail(status);
+  return status;
 }
 
 void PeerCollective::Receive(int position, std::shared_ptr<SendCall> call) {
@@ -171,11 +177,6 @@ absl::Status PeerCollective::TakeElements(SendCall* call,
   return absl::OkStatus();
 }
 
-void PeerCollective::OnHeard(int position) {
-  absl::MutexLock lock(&mutex_);
-  if (!is_closed_) watch_.OnHeard(position, options_.clock->Monotonic());
-}
-
 absl::Status PeerCollective::failure() const {
   absl::MutexLock lock(&mutex_);
   return failure_;
@@ -201,6 +202,7 @@ void PeerCollective::Leave() {
       done = std::move(done_);
       outcome = outcome_;
       is_running_ = false;
+      monitor_.End();
       // Closing waits for the callback. The next reduction may begin, and end, in it.
       ++inside_;
     }
@@ -251,26 +253,18 @@ void PeerCollective::OnAnswered(const Outgoing& outgoing, const absl::Status& st
     vectors_[outgoing.vector]->OnAnswered(outgoing.send.message);
     return Leave();
   }
-  if (!MayPass(status)) {
-    Fail(status);
-    return Leave();
-  }
-  bool is_over = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    is_over = !failure_.ok();
-    if (absl::IsUnavailable(status)) watch_.OnError(position, status);
-  }
-  if (is_over) return Leave();
-  options_.timer->After(kPause, [self = shared_from_this(), outgoing] {
+  monitor_.OnError(position, status);
+  if (!MayRepeat(status)) Fail(status);
+  if (!failure().ok()) return Leave();
+  options_.timer->After(kRepeatPause, [self = shared_from_this(), outgoing] {
     if (self->failure().ok()) return self->Transmit(outgoing);
     self->Leave();
   });
 }
 
-void PeerCollective::OnVectorDone() {
+void PeerCollective::OnPartDone() {
   absl::MutexLock lock(&mutex_);
-  if (--open_vectors_ == 0) End(absl::OkStatus());
+  if (--open_parts_ == 0) End(absl::OkStatus());
 }
 
 void PeerCollective::Fail(absl::Status failure) {
@@ -286,65 +280,6 @@ void PeerCollective::Fail(absl::Status failure) {
   }
   for (const auto& vector : vectors_) vector->Stop(failure);
   Leave();
-}
-
-void PeerCollective::Watch() {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (is_watching_ || options_.group.size() == 1) return;
-    is_watching_ = true;
-  }
-  options_.timer->After(kProbePeriod, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->Look();
-  });
-}
-
-void PeerCollective::Look() {
-  absl::Status silence;
-  {
-    absl::MutexLock lock(&mutex_);
-    is_watching_ = false;
-    if (is_closed_ || !is_running_ || !failure_.ok()) return;
-    const absl::Duration now = options_.clock->Monotonic();
-    watch_.OnHeard(options_.group.position, now);
-    silence = watch_.Check(now);
-    ++inside_;
-  }
-  if (silence.ok()) {
-    for (int position = 0; position < options_.group.size(); ++position) Probe(position);
-    Watch();
-  } else {
-    Fail(silence);
-  }
-  Leave();
-}
-
-void PeerCollective::Probe(int position) {
-  if (position == options_.group.position) return;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (is_probed_[position]) return;
-    is_probed_[position] = true;
-  }
-  options_.connections[position]->Probe(
-      [self = shared_from_this(), position](const absl::StatusOr<ProbeReply>& reply) {
-        self->OnProbed(position, reply);
-      });
-}
-
-void PeerCollective::OnProbed(int position, const absl::StatusOr<ProbeReply>& reply) {
-  const absl::Status& status = reply.status();
-  // A member that has not joined the view yet answers, too.
-  if (reply.ok() || absl::IsFailedPrecondition(status)) OnHeard(position);
-  {
-    absl::MutexLock lock(&mutex_);
-    is_probed_[position] = false;
-    if (absl::IsUnavailable(status)) watch_.OnError(position, status);
-  }
-  if (absl::IsAborted(status)) return Fail(status);
-  if (!reply.ok() || reply->code() == 0) return;
-  Fail(Annotate(absl::Status(static_cast<absl::StatusCode>(reply->code()), reply->message()),
-                names_[position]));
 }
 
 }  // namespace lockstep::worker

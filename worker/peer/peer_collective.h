@@ -19,7 +19,7 @@
 #include "worker/collective/reduction_layout.h"
 #include "worker/peer/member_connection.h"
 #include "worker/peer/member_memory.h"
-#include "worker/peer/member_watch.h"
+#include "worker/peer/member_monitor.h"
 #include "worker/peer/peer_service.h"
 #include "worker/peer/vector_reduction.h"
 
@@ -37,6 +37,7 @@ class PeerCollective final : public PeerReceiver,
     std::vector<MemberConnection*> connections;
     // In which the towers' memory lies, for members to read. Null: messages carry elements.
     std::shared_ptr<const shm::Segment> memory;
+    size_t message_bytes = 0;  // as the schedules are cut
     Timer* timer = nullptr;
     const Clock* clock = nullptr;
     absl::Duration patience;
@@ -54,11 +55,12 @@ class PeerCollective final : public PeerReceiver,
   void Close();
 
   const Group& group() const override { return options_.group; }
+  absl::Status Compare(int position, const CompareRequest& theirs) override;
   AttachMemoryReply OfferAttachment(int position, const std::string& host) override {
     return member_memory_.Offer(position, host);
   }
   void Receive(int position, std::shared_ptr<SendCall> call) override;
-  void OnHeard(int position) override;
+  void OnHeard(int position) override { monitor_.OnHeard(position); }
   absl::Status failure() const override;
   void OnNewerView(const ViewId& newest) override;
 
@@ -66,7 +68,7 @@ class PeerCollective final : public PeerReceiver,
   void Leave() override;
   void Send(int vector, int64_t reduction, int64_t step,
             const LocalParticipants::Send& send) override;
-  void OnVectorDone() override;
+  void OnVectorDone() override { OnPartDone(); }
   // The first one counts: it ends the reduction that runs and all later ones.
   void Fail(absl::Status failure) override;
   const std::string& NameOf(int position) const override { return names_[position]; }
@@ -85,25 +87,21 @@ class PeerCollective final : public PeerReceiver,
   absl::Status TakeElements(SendCall* call, VectorReduction::Incoming* incoming) const;
   void Transmit(const Outgoing& outgoing);
   void OnAnswered(const Outgoing& outgoing, const absl::Status& status);
+  void OnPartDone();
   // The reduction has its outcome.
   void End(const absl::Status& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  // Looks after the members for as long as a reduction runs.
-  void Watch();
-  void Look();
-  void Probe(int position);
-  void OnProbed(int position, const absl::StatusOr<ProbeReply>& reply);
 
   const Options options_;
   const ReductionLayout layout_;
   const std::vector<std::byte*> towers_;
   std::vector<std::string> names_;  // by position
+  CompareRequest description_;      // of the reduction
   MemberMemory member_memory_;
+  MemberMonitor monitor_;
   std::vector<std::unique_ptr<VectorReduction>> vectors_;
 
   mutable absl::Mutex mutex_;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
   // Threads at work on vectors, and messages under way.
   int inside_ ABSL_GUARDED_BY(mutex_) = 0;
   // Of the reduction that runs.
@@ -111,11 +109,9 @@ class PeerCollective final : public PeerReceiver,
   bool has_outcome_ ABSL_GUARDED_BY(mutex_) = false;  // told when nothing is inside any more
   absl::Status outcome_ ABSL_GUARDED_BY(mutex_);
   StatusCallback done_ ABSL_GUARDED_BY(mutex_);
-  int open_vectors_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Vectors; in the first reduction also the comparison with the next member.
+  int open_parts_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t reductions_ ABSL_GUARDED_BY(mutex_) = 0;  // begun
-  MemberWatch watch_ ABSL_GUARDED_BY(mutex_);
-  bool is_watching_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<bool> is_probed_ ABSL_GUARDED_BY(mutex_);  // by position: a probe is under way
 };
 
 }  // namespace lockstep::worker

@@ -8,6 +8,7 @@
 #include "common/log/log.h"
 #include "common/rpc/limits.h"
 #include "worker/collective/split_messages.h"
+#include "worker/peer/grpc_member_connection.h"
 
 namespace lockstep::worker {
 namespace {
@@ -85,6 +86,7 @@ PeerGroupReducer::PeerGroupReducer(PeerGroupReducerOptions options, ReductionLay
           .reduction = WithCutMessages(std::move(options.reduction), options.message_bytes),
           .connections = std::move(connections),
           .memory = segment_,
+          .message_bytes = options.message_bytes,
           .timer = options.timer,
           .clock = options.clock,
           .patience = options.patience},
@@ -122,13 +124,17 @@ void PeerGroupReducer::Connect(const PeerGroupReducerOptions& options) {
       continue;
     }
     const Group::Member& member = options.group.members[position];
+    if (options.connect) {
+      connections_.push_back(options.connect(member));
+      continue;
+    }
     const std::string name = absl::StrCat("worker ", member.worker);
     const auto tell = [name](const absl::Status& shares) {
       log::Info(shares.ok() ? absl::StrCat("shares memory with ", name)
                             : absl::StrCat("shared memory with ", name,
                                            " unavailable, using gRPC: ", shares.message()));
     };
-    connections_.push_back(std::make_unique<MemberConnection>(
+    connections_.push_back(std::make_unique<GrpcMemberConnection>(
         ClientOptions{.address = member.address, .name = name, .queue = options.queue}, self,
         segment_, tell));
   }

@@ -6,6 +6,7 @@
 // reducer, make one for the new group, and reduce the same gradients again.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct PeerGroupReducerOptions {
   rpc::EventQueue* queue = nullptr;
   Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
+  // Makes the connection to a member. Null: GrpcMemberConnection. For simulations.
+  std::function<std::unique_ptr<MemberConnection>(const Group::Member&)> connect = nullptr;
 };
 
 // Calls work on the threads that bring messages; a step in steady state allocates only for calls.

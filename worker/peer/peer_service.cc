@@ -67,16 +67,20 @@ void PeerService::Serve(const rpc::ServingQueue& queue) {
   const auto send = std::make_shared<const Method>(
       Method{.await = std::bind_front(&Methods::RequestSend, &methods_),
              .check = CheckHeader,
-             .handle = [this](const std::shared_ptr<SendCall>& call) { HandleSend(call); }});
+             .handle = [this](const std::shared_ptr<SendCall>& call) { OnSend(call); }});
   for (int i = 0; i < kAhead; ++i) GrpcTensorCall<SendRequest, SendReply>::Await(send, queue);
+  rpc::ServeUnary(&methods_, &Methods::RequestCompare, queue,
+                  [this](const CompareRequest& request, Callback<CompareReply> respond) {
+                    respond(OnCompare(request));
+                  });
   rpc::ServeUnary(&methods_, &Methods::RequestProbe, queue,
                   [this](const ProbeRequest& request, Callback<ProbeReply> respond) {
-                    respond(HandleProbe(request));
+                    respond(OnProbe(request));
                   });
   rpc::ServeUnary(
       &methods_, &Methods::RequestAttachMemory, queue,
       [this](const AttachPeerMemoryRequest& request, Callback<AttachMemoryReply> respond) {
-        respond(HandleAttachMemory(request));
+        respond(OnAttachMemory(request));
       });
 }
 
@@ -104,7 +108,7 @@ absl::StatusOr<PeerService::Admitted> PeerService::Admit(const PeerIdentity& sen
       ", is no other member of ", ToString(view), " of job ", group.job));
 }
 
-void PeerService::HandleSend(const std::shared_ptr<SendCall>& call) {
+void PeerService::OnSend(const std::shared_ptr<SendCall>& call) {
   const absl::StatusOr<Admitted> admitted = Admit(call->request().sender());
   if (!admitted.ok()) return call->Respond(admitted.status());
   admitted->receiver->OnHeard(admitted->position);
@@ -113,7 +117,14 @@ void PeerService::HandleSend(const std::shared_ptr<SendCall>& call) {
   admitted->receiver->Receive(admitted->position, call);
 }
 
-absl::StatusOr<ProbeReply> PeerService::HandleProbe(const ProbeRequest& request) {
+absl::StatusOr<CompareReply> PeerService::OnCompare(const CompareRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
+  admitted.receiver->OnHeard(admitted.position);
+  LOCKSTEP_RETURN_IF_ERROR(admitted.receiver->Compare(admitted.position, request));
+  return CompareReply();
+}
+
+absl::StatusOr<ProbeReply> PeerService::OnProbe(const ProbeRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
   admitted.receiver->OnHeard(admitted.position);
   const absl::Status failure = admitted.receiver->failure();
@@ -123,7 +134,7 @@ absl::StatusOr<ProbeReply> PeerService::HandleProbe(const ProbeRequest& request)
   return reply;
 }
 
-absl::StatusOr<AttachMemoryReply> PeerService::HandleAttachMemory(
+absl::StatusOr<AttachMemoryReply> PeerService::OnAttachMemory(
     const AttachPeerMemoryRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
   admitted.receiver->OnHeard(admitted.position);

@@ -22,6 +22,8 @@ class PeerReceiver {
  public:
   virtual ~PeerReceiver() = default;
   virtual const Group& group() const = 0;
+  // The member at this position says what it reduces. INVALID_ARGUMENT: something else.
+  virtual absl::Status Compare(int position, const CompareRequest& theirs) = 0;
   // Where the member at this position may hand over its memory, or why not.
   virtual AttachMemoryReply OfferAttachment(int position, const std::string& host) = 0;
   // A message of the member at this position. Answered once, at any time. On a thread that polls.
@@ -49,6 +51,12 @@ class PeerService final : public rpc::Service {
   // The newest view that the chief has told. A collective of an older one ends with ABORTED.
   void AnnounceView(const ViewId& newest);
 
+  // What the calls do, whatever carries them. Of Send, the answer may come much later.
+  void OnSend(const std::shared_ptr<SendCall>& call);
+  absl::StatusOr<CompareReply> OnCompare(const CompareRequest& request);
+  absl::StatusOr<ProbeReply> OnProbe(const ProbeRequest& request);
+  absl::StatusOr<AttachMemoryReply> OnAttachMemory(const AttachPeerMemoryRequest& request);
+
   grpc::Service* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
 
@@ -62,10 +70,6 @@ class PeerService final : public rpc::Service {
   // FAILED_PRECONDITION: no collective of this view is here yet, repeat. ABORTED: the view is over,
   // or the sender is no member.
   absl::StatusOr<Admitted> Admit(const PeerIdentity& sender) const;
-  void HandleSend(const std::shared_ptr<SendCall>& call);
-  absl::StatusOr<ProbeReply> HandleProbe(const ProbeRequest& request);
-  absl::StatusOr<AttachMemoryReply> HandleAttachMemory(const AttachPeerMemoryRequest& request);
-
   Methods methods_;
   mutable absl::Mutex mutex_;
   ViewId newest_ ABSL_GUARDED_BY(mutex_);

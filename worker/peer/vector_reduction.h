@@ -11,25 +11,19 @@
 #include "absl/synchronization/mutex.h"
 #include "worker/collective/collective_keys.h"
 #include "worker/collective/local_participants.h"
+#include "worker/peer/collective_activity.h"
 #include "worker/peer/peer_service.h"
 
 namespace lockstep::worker {
 
-// What a vector needs of the collective that it belongs to. Called from any thread, never under a
-// lock.
-class VectorOwner {
+// What a vector needs of the collective that it belongs to.
+class VectorOwner : public CollectiveActivity {
  public:
-  virtual ~VectorOwner() = default;
-  // Between these two a thread works on a vector.
-  virtual void Enter() = 0;
-  virtual void Leave() = 0;
   // Sends a message. VectorReduction::OnAnswered once its elements are not read any more.
   virtual void Send(int vector, int64_t reduction, int64_t step,
                     const LocalParticipants::Send& send) = 0;
   // All local participants of the vector are done.
   virtual void OnVectorDone() = 0;
-  // The collective cannot go on. VectorReduction::Stop follows.
-  virtual void Fail(absl::Status failure) = 0;
   // Of a member, for errors.
   virtual const std::string& NameOf(int position) const = 0;
 };
@@ -54,8 +48,9 @@ class VectorReduction {
     std::shared_ptr<const void> owner;
   };
 
-  // `participants` are those of vector `index` of `num_vectors`. `owner` outlives this. `call`:
-  // what messages of the vector say, but for the instance.
+  // After VectorOwner::Fail, Stop is called. `participants` are those of vector `index` of
+  // `num_vectors`. `owner` outlives this. `call`: what messages of the vector say, but for the
+  // instance.
   VectorReduction(int index, int num_vectors, const CollectiveCall& call,
                   LocalParticipants participants, VectorOwner* owner);
 

@@ -40,13 +40,21 @@ void CheckBothRefuse(GroupReduction own, GroupReduction theirs, const std::strin
 }
 
 TEST_CASE("members that reduce vectors of other lengths are told so at both ends") {
-  CheckBothRefuse(ReductionOver(2, 100), ReductionOver(2, 104), "over 100 elements",
-                  "over 104 elements");
+  CheckBothRefuse(ReductionOver(2, 100), ReductionOver(2, 104), "100", "104");
 }
 
 TEST_CASE("members that use other algorithms are told so at both ends") {
   CheckBothRefuse(ReductionOver(2, 100), ReductionOver(2, 100, Algorithm::kPscpu), "xring over 100",
                   "pscpu over 100");
+}
+
+TEST_CASE("members with other gradients, towers or operations are told so at both ends") {
+  GroupReduction other = ReductionOver(2, 100);
+  other.tensors[0].name = "kernel";
+  CheckBothRefuse(ReductionOver(2, 100), other, "t float32 [100]", "kernel float32 [100]");
+  other = ReductionOver(2, 100);
+  other.average = true;
+  CheckBothRefuse(ReductionOver(2, 100), other, "average: expected ", "false");
 }
 
 TEST_CASE("members that reduce other steps are told so at both ends") {
@@ -77,6 +85,30 @@ TEST_CASE("a message of an instance that is not next ends the collective, naming
   CHECK(absl::IsInvalidArgument(reducing.Wait()));
   CHECK(stranger.Probe(workers.GroupOf(2, 1, 0))->code() ==
         static_cast<int>(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_CASE("a message of another length, group or algorithm is refused with both named") {
+  for (const int wrong : {0, 1, 2}) {
+    test::PeerWorkers workers(2);
+    const auto reducer = Make(&workers, workers.GroupOf(2, 1, 1), ReductionOver(2, 8));
+    Stranger stranger(workers, 1);
+    SendRequest request = Stranger::RingMessage(workers.GroupOf(2, 1, 0), 8, 0);
+    const std::string right =
+        absl::StrCat("group ", absl::Hex(request.group()), ", instance 0, xring over 8 elements");
+    if (wrong == 0) request.set_length(9);
+    if (wrong == 1) request.set_group(5);
+    if (wrong == 2) request.set_algorithm(std::string("rechd"));
+    const std::string got = absl::StrCat("group ", absl::Hex(request.group()), ", instance 0, ",
+                                         request.algorithm(), " over ", request.length());
+    const Tensor segment = Tensor::Zeros(DType::kFloat32, Shape({4}));
+    const absl::Status status = stranger.SendAndWait(request, BytesOf(segment));
+    INFO(status);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(absl::StrContains(status.message(), right));
+    CHECK(absl::StrContains(status.message(), got));
+    Reducing reducing(reducer.get(), 8);
+    CHECK(absl::IsInvalidArgument(reducing.Wait()));
+  }
 }
 
 TEST_CASE("a message of another size or number ends the collective") {

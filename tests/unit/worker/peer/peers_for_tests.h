@@ -113,6 +113,7 @@ class AnsweringReceiver final : public PeerReceiver {
       : group_(std::move(group)), memory_(std::move(own), group_.size()) {}
 
   const Group& group() const override { return group_; }
+  absl::Status Compare(int, const CompareRequest&) override { return absl::OkStatus(); }
   AttachMemoryReply OfferAttachment(int position, const std::string& host) override {
     return memory_.Offer(position, host);
   }

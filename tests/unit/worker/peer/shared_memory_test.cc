@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "common/shm/host.h"
 #include "tests/unit/worker/peer/peers_for_tests.h"
+#include "worker/peer/grpc_member_connection.h"
 #include "worker/peer/member_memory.h"
 
 namespace lockstep::worker {
@@ -84,8 +85,8 @@ TEST_CASE("a place that is not in the sender's memory is refused") {
   options.shared_memory = true;
   const auto reducer = PeerGroupReducer::Create(options, workers.service(1)).value();
   const Group group = workers.GroupOf(2, 1, 0);
-  MemberConnection connection({.address = workers.address(1), .name = "worker 1"},
-                              IdentityOf(group), NewSegment(), nullptr);
+  GrpcMemberConnection connection({.address = workers.address(1), .name = "worker 1"},
+                                  IdentityOf(group), NewSegment(), nullptr);
   Stranger stranger(workers, 1);
   SendRequest request = Stranger::RingMessage(group, kLength, 0);
   request.set_in_memory(true);

@@ -1,4 +1,4 @@
-#include "worker/peer/member_connection.h"
+#include "worker/peer/grpc_member_connection.h"
 
 #include <optional>
 #include <utility>
@@ -7,15 +7,15 @@
 
 namespace lockstep::worker {
 
-MemberConnection::MemberConnection(const ClientOptions& options, const PeerIdentity& self,
-                                   Memory memory, StatusCallback attached)
+GrpcMemberConnection::GrpcMemberConnection(const ClientOptions& options, const PeerIdentity& self,
+                                           Memory memory, StatusCallback attached)
     : self_(self),
       has_memory_(memory != nullptr),
       memory_(std::move(memory), std::move(attached)),
       transport_(options) {}
 
-void MemberConnection::Send(SendRequest header, std::span<const std::byte> elements,
-                            StatusCallback done) {
+void GrpcMemberConnection::Send(SendRequest header, std::span<const std::byte> elements,
+                                StatusCallback done) {
   if (!has_memory_) return SendNow(std::move(header), elements, std::move(done));
   Attach([this, header = std::move(header), elements,
           done = std::move(done)](absl::Status status) mutable {
@@ -24,7 +24,7 @@ void MemberConnection::Send(SendRequest header, std::span<const std::byte> eleme
   });
 }
 
-void MemberConnection::Attach(StatusCallback done) {
+void GrpcMemberConnection::Attach(StatusCallback done) {
   WorkerIdentity self;
   self.set_job(self_.job());
   self.set_epoch(self_.epoch());
@@ -46,8 +46,8 @@ void MemberConnection::Attach(StatusCallback done) {
   });
 }
 
-void MemberConnection::SendNow(SendRequest header, std::span<const std::byte> elements,
-                               StatusCallback done) {
+void GrpcMemberConnection::SendNow(SendRequest header, std::span<const std::byte> elements,
+                                   StatusCallback done) {
   std::vector<OutgoingTensor> tensors;
   const std::optional<uint64_t> place = memory_.PlaceOf(elements);
   if (place.has_value()) {
@@ -65,9 +65,15 @@ void MemberConnection::SendNow(SendRequest header, std::span<const std::byte> el
       });
 }
 
-void MemberConnection::Probe(Callback<ProbeReply> done) {
-  ProbeRequest request;
-  *request.mutable_sender() = self_;
+void GrpcMemberConnection::Compare(CompareRequest own, StatusCallback done) {
+  transport_.Call(
+      kCompare, std::move(own), {}, false,
+      [done = std::move(done)](const absl::StatusOr<TensorReply<CompareReply>>& reply) mutable {
+        done(reply.status());
+      });
+}
+
+void GrpcMemberConnection::Probe(ProbeRequest request, Callback<ProbeReply> done) {
   transport_.Call(kProbe, std::move(request), {}, false,
                   [done = std::move(done)](absl::StatusOr<TensorReply<ProbeReply>> reply) mutable {
                     if (!reply.ok()) return done(reply.status());
