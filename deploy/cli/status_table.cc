@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/quantity.h"
 #include "deploy/cli/state_text.h"
@@ -146,6 +147,14 @@ std::string LocalSyncText(const LocalSyncStatus& load) {
                       WithCommas(load.bytes_to_towers()), " bytes to towers\n");
 }
 
+// How much of its time a worker's towers had no batch.
+std::string WaitText(const WorkerStatus& worker) {
+  if (worker.seconds_training() <= 0) return "";
+  return absl::StrFormat("waited for data: %.3f s, %.2f %% of training\n",
+                         worker.seconds_waiting_for_data(),
+                         100 * worker.seconds_waiting_for_data() / worker.seconds_training());
+}
+
 std::string WorkerText(const WorkerStatus& worker) {
   const bool has_trained = worker.examples() > 0 || worker.loss() != 0;
   return absl::StrCat("worker at step ", WithCommas(worker.local_step()), ": loss ",
@@ -154,7 +163,7 @@ std::string WorkerText(const WorkerStatus& worker) {
                       CountText(worker.examples(), "example"), ", ",
                       CountText(worker.towers(), "tower"), " on ", Shown(worker.device()),
                       "\ngradients of single variables: ", WithCommas(worker.accepted()),
-                      " accepted, ", WithCommas(worker.stale()), " stale\n",
+                      " accepted, ", WithCommas(worker.stale()), " stale\n", WaitText(worker),
                       worker.has_local_sync() ? LocalSyncText(worker.local_sync()) : "");
 }
 

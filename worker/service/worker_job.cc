@@ -318,6 +318,8 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
     worker->set_examples_per_second(static_cast<double>(report.examples) /
                                     report.seconds_computing);
   }
+  worker->set_seconds_waiting_for_data(report.seconds_waiting_for_data);
+  worker->set_seconds_training(report.seconds_training);
   worker->set_accepted(report.accepted);
   worker->set_stale(report.stale);
   worker->set_towers(TowersOf(options_.registration.job()));

@@ -17,10 +17,15 @@ ProgressReport Combine(std::span<const Progress> replicas) {
     all.accepted += report.accepted;
     all.stale += report.stale;
     all.seconds_computing += report.seconds_computing;
+    all.seconds_waiting_for_data += report.seconds_waiting_for_data;
+    all.seconds_training += report.seconds_training;
     all.loss += report.loss;
     all.done = all.done && report.done;
   }
-  all.seconds_computing /= static_cast<double>(replicas.size());
+  const double count = static_cast<double>(replicas.size());
+  all.seconds_computing /= count;
+  all.seconds_waiting_for_data /= count;
+  all.seconds_training /= count;
   all.loss /= static_cast<float>(replicas.size());
   return all;
 }

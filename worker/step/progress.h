@@ -20,7 +20,9 @@ struct ProgressReport {
   uint64_t accepted = 0;  // variables
   uint64_t stale = 0;
   double seconds_computing = 0;
-  float loss = 0;  // of the last batch
+  double seconds_waiting_for_data = 0;
+  double seconds_training = 0;  // since the first step began
+  float loss = 0;               // of the last batch
   bool done = false;
 };
 
@@ -46,6 +48,16 @@ class Progress {
     report_.examples += examples;
     report_.seconds_computing += seconds;
     report_.loss = loss;
+  }
+  // Of this step.
+  void WaitedForData(double seconds) {
+    absl::MutexLock lock(&mutex_);
+    report_.seconds_waiting_for_data += seconds;
+  }
+  // Up to now.
+  void Trained(double seconds) {
+    absl::MutexLock lock(&mutex_);
+    report_.seconds_training = seconds;
   }
   void Pushed(uint64_t accepted, uint64_t stale) {
     absl::MutexLock lock(&mutex_);

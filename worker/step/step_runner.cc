@@ -32,8 +32,10 @@ absl::Status StepRunner::Run() {
 
 absl::Status StepRunner::RunSteps() {
   GlobalStep step = options_.first_step;
+  const absl::Duration start = options_.clock->Monotonic();
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, RunStep(step));
+    progress_->Trained(absl::ToDoubleSeconds(options_.clock->Monotonic() - start));
     if (outcome.done) return absl::OkStatus();
     step = outcome.next;
     progress_->StartStep(outcome.local_step);
@@ -69,7 +71,9 @@ absl::Status StepRunner::Read(GlobalStep step) {
   if (batches_ != nullptr && batches_of_ == step) return absl::OkStatus();
   batches_ = nullptr;
   progress_->WaitFor("its own data");
+  const absl::Duration start = options_.clock->Monotonic();
   LOCKSTEP_ASSIGN_OR_RETURN(batches_, data_->BatchesFor(step));
+  progress_->WaitedForData(absl::ToDoubleSeconds(options_.clock->Monotonic() - start));
   batches_of_ = step;
   rows_->Collect(*batches_);
   return absl::OkStatus();

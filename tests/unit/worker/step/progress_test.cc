@@ -51,8 +51,16 @@ TEST_CASE("a worker whose towers train by themselves tells their sum, and waits 
   towers[1].Computed(20, 4, 3);
   towers[0].Pushed(3, 1);
   towers[1].Pushed(2, 2);
+  towers[0].WaitedForData(0.5);
+  towers[0].WaitedForData(0.5);
+  towers[1].WaitedForData(2);
+  towers[0].Trained(7);
+  towers[0].Trained(8);
+  towers[1].Trained(10);
   towers[0].WaitFor("its own data");
   const ProgressReport one_waits = Combine(towers);
+  CHECK(one_waits.seconds_waiting_for_data == 1.5);
+  CHECK(one_waits.seconds_training == 9);
   CHECK(one_waits.waiting_for.empty());
   CHECK(one_waits.local_step == GlobalStep(9));
   CHECK(one_waits.examples == 30);
