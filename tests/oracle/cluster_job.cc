@@ -4,73 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/tensor_proto/convert.h"
 #include "tests/oracle/initial_checkpoint.h"
 #include "tests/oracle/numbers.h"
+#include "tests/oracle/shard_setup.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::oracle {
-namespace {
 
 using nlohmann::json;
-
-const Command kChief = [] {
-  Command command;
-  command.set_job(1);
-  command.set_term(1);
-  return command;
-}();
-
-ps::WorkerIdentity IdentityOf(uint32_t worker) {
-  return {.job = kChief.job(),
-          .epoch = Epoch(1),
-          .worker = WorkerIndex(worker),
-          .incarnation = Incarnation(worker + 1)};
-}
-
-// The extents of nested lists.
-void AddDims(const json& nested, VariableSpec* spec) {
-  if (!nested.is_array()) return;
-  spec->add_dims(static_cast<int64_t>(nested.size()));
-  AddDims(nested.at(0), spec);
-}
-
-Placement PlacementOf(const json& initial, uint32_t num_shards) {
-  Placement placement;
-  placement.set_shards(num_shards);
-  for (const auto& [name, values] : initial.items()) {
-    const auto id = static_cast<uint32_t>(placement.variables_size());
-    VariableSpec* spec = placement.add_variables();
-    spec->set_id(id);
-    spec->set_name(name);
-    spec->set_dtype(FLOAT32);
-    AddDims(values, spec);
-    spec->set_shard(id % num_shards);
-    spec->set_trainable(true);
-  }
-  return placement;
-}
-
-absl::StatusOr<OptimizerDef> OptimizerOf(const json& script) {
-  const std::string name = script.at("optimizer");
-  const json& hyper = script.at("hyper_parameters");
-  OptimizerDef optimizer;
-  if (name == "sgd") {
-    optimizer.mutable_sgd();
-  } else if (name == "momentum") {
-    optimizer.mutable_momentum()->set_momentum(hyper.at("momentum"));
-  } else if (name == "adam") {
-    OptimizerDef::Adam* adam = optimizer.mutable_adam();
-    adam->set_beta1(hyper.at("beta1"));
-    adam->set_beta2(hyper.at("beta2"));
-    adam->set_epsilon(hyper.at("epsilon"));
-  } else {
-    return absl::InvalidArgumentError(absl::StrCat("no cluster trains with \"", name, "\""));
-  }
-  return optimizer;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterJob>> ClusterJob::Start(const json& script,
                                                               uint32_t num_shards) {
@@ -101,7 +42,7 @@ ClusterJob::~ClusterJob() {
 
 absl::Status ClusterJob::CreateVariables(const json& script, const std::string& checkpoint) {
   CreateVariablesRequest plan;
-  *plan.mutable_command() = kChief;
+  *plan.mutable_command() = ChiefOfScript();
   *plan.mutable_placement() = placement_;
   LOCKSTEP_ASSIGN_OR_RETURN(*plan.mutable_optimizer(), OptimizerOf(script));
   plan.set_token_policy(FIFO);
@@ -109,7 +50,7 @@ absl::Status ClusterJob::CreateVariables(const json& script, const std::string& 
   plan.set_replicas_to_aggregate(required_);
   plan.set_init_tokens(script.at("num_init_tokens"));
   plan.set_restore_from(checkpoint);
-  ps::View view{.command = kChief, .epoch = Epoch(1)};
+  ps::View view{.command = ChiefOfScript(), .epoch = Epoch(1)};
   for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
     view.members.push_back({WorkerIndex(worker), IdentityOf(worker).incarnation});
   }
@@ -123,7 +64,7 @@ absl::Status ClusterJob::CreateVariables(const json& script, const std::string& 
 
 void ClusterJob::Grant(GlobalStep step) {
   for (const auto& shard : shards_) {
-    shard->Grant({.command = kChief,
+    shard->Grant({.command = ChiefOfScript(),
                   .step = step,
                   .required = required_,
                   .learning_rate = learning_rate_,
@@ -141,7 +82,8 @@ void ClusterJob::Grant(GlobalStep step) {
 absl::Status ClusterJob::GoOn() {
   while (closed_[open_] == shards_.size()) {
     if (shards_.size() > 1) {
-      LOCKSTEP_RETURN_IF_ERROR(shards_[0]->CommitStep(kChief, open_, /*last=*/false).status());
+      LOCKSTEP_RETURN_IF_ERROR(
+          shards_[0]->CommitStep(ChiefOfScript(), open_, /*last=*/false).status());
     }
     open_ = open_.next();
     Grant(open_.next());
@@ -165,25 +107,12 @@ absl::Status ClusterJob::Run(uint32_t number, const json& gradients) {
 }
 
 absl::Status ClusterJob::Push(uint32_t worker, uint32_t shard, const json& gradients) {
-  ps::PushOrder order{.worker = IdentityOf(worker),
-                      .push_seq = PushSeq(workers_[worker].runs),
-                      .local_step = workers_[worker].local_step};
-  std::vector<Tensor> values;
-  ReceivedTensors::Segments segments;
+  ScriptPush push(IdentityOf(worker), PushSeq(workers_[worker].runs), workers_[worker].local_step);
   for (const VariableSpec& spec : placement_.variables()) {
     if (spec.shard() != shard) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
-    LOCKSTEP_ASSIGN_OR_RETURN(Tensor value,
-                              TensorOf(type.dtype, type.shape, Flatten(gradients.at(spec.name()))));
-    order.pieces.push_back({.variable = VariableId(spec.id()),
-                            .dtype = type.dtype,
-                            .shape = type.shape,
-                            .size = value.num_bytes()});
-    values.push_back(std::move(value));
-    segments.push_back(values.back().view().bytes());
+    LOCKSTEP_RETURN_IF_ERROR(push.Add(spec, Flatten(gradients.at(spec.name()))));
   }
-  order.tensors = ReceivedTensors(std::move(segments));
-  return shards_[shard]->Push(order).status();
+  return push.PushTo(shards_[shard].get());
 }
 
 std::vector<uint32_t> ClusterJob::TakeFinished() {

@@ -27,6 +27,15 @@ cross_tower  ReductionToOneDevice or HierarchicalCopyAllReduce, one batch on up 
              "reduce_to_device" or null, "accumulation": add or maximum. "log", one entry for each value of the batch:
                {devices, shapes, values[, indices], destinations, result_shape, result[, result_indices]}
              "shapes", "values" and "indices" by device, "result" and "result_indices" by destination.
+local_sync   A classifier with batch norm, float64, on up to 4 towers that share its variables. "towers",
+             "max_per_device_batch_size", "features", "hidden", "classes", "bn_momentum", "bn_epsilon",
+             "batch_norm_updates", "optimizer", "learning_rate", "global_norm" or null, "initial". "log":
+               load_data {features, labels, tuples_per_device, per_device_batch_size}
+               optimize  {batch_index, device_losses, variables}             variables: after the step
+async_towers A linear regression, float64, of up to 4 towers that apply their gradients by themselves. "scale_gradient":
+             each is multiplied by 1 / towers. "rows" and "targets" by tower. "log":
+               pull {tower}                                                  takes the variables of now
+               push {tower, loss, variables}                                 of what it has pulled; variables: after it
 clipping     {"op", "clip", "tensors", "clipped", "norm"}; "nan", "inf" and "-inf" stand for what JSON cannot write.
 
 What an exact implementation keeps: steps, counts, who waits, indices and error codes are equal; a value differs by at
@@ -41,10 +50,12 @@ import sys
 import numpy as np
 
 from recorder.accumulator import record_accumulator
+from recorder.async_towers import record_async_towers
 from recorder.clipping import record_clipping
 from recorder.cluster import record_cluster
 from recorder.cross_tower import record_cross_tower
 from recorder.ftrl import record_ftrl
+from recorder.local_sync import record_local_sync
 from recorder.optimizers import MAKE
 from recorder.schedules import record_schedule
 from recorder.script_file import write
@@ -84,6 +95,8 @@ KINDS = {
     "clipping": lambda rng: [("tensors", record_clipping(rng))],
     "ftrl": ftrl,
     "cross_tower": cross_tower,
+    "local_sync": lambda rng: [("loads", record_local_sync(rng))],
+    "async_towers": lambda rng: [("towers", record_async_towers(rng))],
 }
 
 

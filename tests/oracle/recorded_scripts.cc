@@ -27,7 +27,7 @@ json* LargestIn(json* nested) {
 
 Pointers TensorsOfEntry(const json& entry, const json::json_pointer& at) {
   Pointers tensors;
-  for (const char* field : {"learning_rate", "variable", "average"}) {
+  for (const char* field : {"learning_rate", "variable", "average", "device_losses", "loss"}) {
     if (entry.contains(field)) tensors.push_back(at / field);
   }
   if (entry.contains("variables")) {

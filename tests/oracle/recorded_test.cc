@@ -17,8 +17,9 @@ using test::AnsweredTensors;
 using test::Change;
 using test::RecordedScripts;
 
-const std::vector<std::string> kKinds = {"accumulator", "adamw", "clipping", "cluster",
-                                         "cross_tower", "ftrl",  "schedule", "training"};
+const std::vector<std::string> kKinds = {"accumulator", "adamw",       "async_towers", "clipping",
+                                         "cluster",     "cross_tower", "ftrl",         "local_sync",
+                                         "schedule",    "training"};
 
 bool Differs(const Script& script) {
   const absl::StatusOr<Comparison> comparison = Replay(script);
@@ -156,6 +157,53 @@ TEST_CASE("a recorded destination or shape of a reduction that is another one is
     (*entry)["result_shape"].push_back(1);
     return true;
   });
+}
+
+TEST_CASE("loads and towers have been recorded with all that changes their way") {
+  std::map<std::string, int> loads, pushes;
+  for (const Script& script : RecordedScripts("local_sync")) {
+    const json& content = script.content;
+    ++loads["scripts"];
+    ++loads[content.at("batch_norm_updates")];
+    ++loads["towers: " + content.at("towers").dump()];
+    if (!content.at("global_norm").is_null()) ++loads["clipped"];
+    for (const json& entry : content.at("log")) {
+      if (entry.value("batch_index", 0) > 0) ++loads["later batches"];
+      if (!entry.contains("features")) continue;
+      const int64_t kept =
+          entry.at("tuples_per_device").get<int64_t>() * content.at("towers").get<int64_t>();
+      if (kept < static_cast<int64_t>(entry.at("features").size())) ++loads["truncated"];
+    }
+  }
+  CHECK(loads["scripts"] >= 24);
+  for (const char* way :
+       {"EVERY_TOWER", "MEAN", "FIRST_TOWER", "towers: 1", "towers: 2", "towers: 3", "towers: 4"}) {
+    INFO(way);
+    CHECK(loads[way] >= 2);
+  }
+  for (const char* way : {"clipped", "later batches", "truncated"}) {
+    INFO(way);
+    CHECK(loads[way] >= 8);
+  }
+  for (const Script& script : RecordedScripts("async_towers")) {
+    ++pushes["scripts"];
+    ++pushes[script.content.at("optimizer")];
+    if (script.content.at("towers") > 1 && script.content.at("scale_gradient")) ++pushes["scaled"];
+  }
+  CHECK(pushes["scripts"] >= 24);
+  CHECK(pushes["momentum"] >= 10);
+  CHECK(pushes["nesterov"] >= 2);
+  CHECK(pushes["scaled"] >= 6);
+}
+
+TEST_CASE("a recorded size of a load that is another one is found") {
+  for (const char* field : {"tuples_per_device", "per_device_batch_size"}) {
+    CheckFound("local_sync", [field](json* entry) {
+      if (!entry->contains(field)) return false;
+      (*entry)[field] = (*entry)[field].get<int64_t>() * 2;
+      return true;
+    });
+  }
 }
 
 TEST_CASE("every cross-tower op has been recorded with all that changes its way") {

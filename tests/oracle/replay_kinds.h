@@ -23,5 +23,9 @@ absl::Status ReplayAdamW(const nlohmann::json& script, Comparison* comparison);
 absl::Status ReplayClipping(const nlohmann::json& script, Comparison* comparison);
 // The cross-tower ops of worker/collective, one batch: to the last bit.
 absl::Status ReplayCrossTower(const nlohmann::json& script, Comparison* comparison);
+// LocalSyncParallelOptimizer: loads, and steps of the towers with clipping and batch norm.
+absl::Status ReplayLocalSync(const nlohmann::json& script, Comparison* comparison);
+// Towers that compute and push by themselves to an asynchronous shard.
+absl::Status ReplayAsyncTowers(const nlohmann::json& script, Comparison* comparison);
 
 }  // namespace lockstep::oracle
