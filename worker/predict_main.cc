@@ -30,6 +30,8 @@ ABSL_FLAG(std::string, checkpoint, "", "checkpoint folder, or a folder of them: 
 ABSL_FLAG(std::string, data, "",
           "FILE[,LABELS]: IDX images with IDX labels or without, or a CSV file with the job's "
           "label column or without (default of evaluate: the job's own test files)");
+ABSL_FLAG(std::string, states, "",
+          "FILE[,FILE]: with --data, the rows of the model's state inputs, in its order");
 ABSL_FLAG(int64_t, limit, 0, "only the first N examples; 0: all");
 ABSL_FLAG(int, threads, 0, "threads that compute; 0: all CPUs that this process may use");
 ABSL_FLAG(std::string, json, "", "also write the results to this file");
@@ -60,6 +62,8 @@ absl::Status CheckFlags(bool evaluate) {
     return UsageError("--checkpoint: not set. Remedy: --checkpoint=DIR names what to load");
   if (absl::GetFlag(FLAGS_data).empty() && !evaluate)
     return UsageError("--data: not set. Remedy: --data=FILE names the examples to predict");
+  if (absl::GetFlag(FLAGS_data).empty() && !absl::GetFlag(FLAGS_states).empty())
+    return UsageError("--states: set without --data. Remedy: --data=FILE names their examples");
   LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--limit", absl::GetFlag(FLAGS_limit), "examples"));
   LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--threads", absl::GetFlag(FLAGS_threads), "CPUs"));
   return absl::OkStatus();
@@ -90,6 +94,7 @@ absl::StatusOr<Session> Open() {
   const std::string argument = absl::GetFlag(FLAGS_data);
   if (!argument.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(data, DataFromArgument(argument, session.model));
+    LOCKSTEP_RETURN_IF_ERROR(SetStateFiles(absl::GetFlag(FLAGS_states), session.model, &data));
   } else if (!HasTestSet(data)) {
     return UsageError("--data: not set, and the job names no test files. Remedy: --data=FILE");
   }

@@ -37,22 +37,23 @@ struct StepRate {
   int64_t data_epochs = 0;
 };
 
-absl::StatusOr<StepRate> StepRateOf(const JobDef& job, int64_t training_examples,
+absl::StatusOr<StepRate> StepRateOf(const JobDef& job, const DatasetSizes& examples,
                                     int64_t num_workers) {
   if (job.has_local_sync()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule,
-                              LoadScheduleOf(job, training_examples, num_workers));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        const LoadSchedule schedule,
+        LoadScheduleOf(job, examples.train, examples.rows_per_sequence, num_workers));
     return StepRate{schedule.steps_per_data_epoch(), 1};
   }
   // An asynchronous step is of one tower.
-  return StepRate{training_examples,
+  return StepRate{examples.train,
                   job.sync().has_asynchronous() ? job.batch_per_tower() : job.global_batch()};
 }
 
-absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, int64_t training_examples,
+absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, const DatasetSizes& examples,
                                       int64_t num_workers) {
   if (job.max_steps() > 0) return GlobalStep(job.max_steps());
-  LOCKSTEP_ASSIGN_OR_RETURN(const StepRate rate, StepRateOf(job, training_examples, num_workers));
+  LOCKSTEP_ASSIGN_OR_RETURN(const StepRate rate, StepRateOf(job, examples, num_workers));
   const double steps = std::ceil(job.data_epochs() * static_cast<double>(rate.steps) /
                                  static_cast<double>(rate.data_epochs));
   if (steps >= 1 && steps <= kMostSteps) return GlobalStep(static_cast<int64_t>(steps));
@@ -166,7 +167,7 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
                            GlobalStep step) { return LearningRateAt(schedule, step); };
 
   const absl::StatusOr<GlobalStep> steps =
-      CountSteps(plan.job, plan.examples.train, static_cast<int64_t>(cluster.workers.size()));
+      CountSteps(plan.job, plan.examples, static_cast<int64_t>(cluster.workers.size()));
   if (!steps.ok()) return Annotate(steps.status(), job_file);
   plan.max_steps = *steps;
   LOCKSTEP_RETURN_IF_ERROR(

@@ -48,6 +48,20 @@ absl::Status CheckCsv(const CsvFile& csv) {
   return absl::OkStatus();
 }
 
+absl::Status CheckStateInput(const StateInputData& state) {
+  const std::string field = absl::StrCat("data.state_inputs: \"", state.name(), "\"");
+  if (state.name().empty()) {
+    return Broken("data.state_inputs.name", "it is missing", "name a state input of the model");
+  }
+  if (state.zeros() && (state.train_size() > 0 || !state.test().empty())) {
+    return Broken(field, "expected files or zeros, got both", "keep one of the two");
+  }
+  if (state.zeros()) return absl::OkStatus();
+  LOCKSTEP_RETURN_IF_ERROR(CheckPaths(absl::StrCat(field, ": train"), state.train()));
+  return state.test().empty() ? absl::OkStatus()
+                              : CheckPath(absl::StrCat(field, ": test"), state.test());
+}
+
 }  // namespace
 
 absl::Status CheckData(const DataDef& data) {
@@ -61,6 +75,9 @@ absl::Status CheckData(const DataDef& data) {
   if (data.has_idx()) LOCKSTEP_RETURN_IF_ERROR(CheckIdx(data.idx()));
   if (data.has_csv()) LOCKSTEP_RETURN_IF_ERROR(CheckCsv(data.csv()));
   if (data.has_text()) LOCKSTEP_RETURN_IF_ERROR(CheckPath("data.text.path", data.text().path()));
+  for (const StateInputData& state : data.state_inputs()) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckStateInput(state));
+  }
   if (data.no_shuffle() && data.shuffle_buffer() != 0) {
     return Broken("data.shuffle_buffer", "no_shuffle is given too", "keep one of the two");
   }

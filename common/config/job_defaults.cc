@@ -53,6 +53,10 @@ void MakePathsAbsolute(absl::string_view folder, JobDef* job) {
     for (std::string& path : *csv->mutable_train()) complete(&path);
     complete(csv->mutable_test());
   }
+  for (StateInputData& state : *job->mutable_data()->mutable_state_inputs()) {
+    for (std::string& path : *state.mutable_train()) complete(&path);
+    complete(state.mutable_test());
+  }
   if (job->data().has_text()) complete(job->mutable_data()->mutable_text()->mutable_path());
   if (job->has_checkpoint()) complete(job->mutable_checkpoint()->mutable_folder());
 }

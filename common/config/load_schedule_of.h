@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// `job` has its defaults; `examples` is the size of its training data. Errors as
-// LoadSchedule::Create.
+// `job` has its defaults; `examples` is the size of its training data, of which each is
+// `max_seq_len` rows. Errors as LoadSchedule::Create.
 absl::StatusOr<LoadSchedule> LoadScheduleOf(const JobDef& job, int64_t examples,
-                                            int64_t num_workers);
+                                            int64_t max_seq_len, int64_t num_workers);
 
 }  // namespace lockstep

@@ -47,10 +47,10 @@ absl::Status FillTokens(SyncDef* sync, int64_t num_workers) {
 absl::Status FillBatch(JobDef* job, int64_t num_workers) {
   const int64_t towers = num_workers * std::max<int64_t>(1, job->towers());
   if (job->has_local_sync()) {
-    // Of a full load: how many examples there are is not known yet.
+    // Of a full load: how many examples there are, and how long, is not known yet.
     LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule,
-                              LoadScheduleOf(*job, job->local_sync().load(), num_workers));
-    job->set_batch_per_tower(schedule.plan(0).per_device_batch_size());
+                              LoadScheduleOf(*job, job->local_sync().load(), 1, num_workers));
+    job->set_batch_per_tower(schedule.plan(0).sequences_per_batch());
     job->set_global_batch(towers * job->batch_per_tower());
     return absl::OkStatus();
   }

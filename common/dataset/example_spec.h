@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/tensor/shape.h"
@@ -21,6 +22,12 @@ struct ExampleSpec {
   std::vector<RowIndices> row_indices;
   int64_t labels_per_example = 1;  // of a classifier: one, or one for each time step
   bool uses_labels = true;         // false: nobody reads the labels that files have
+  // Rows that come with each example, in the model's order.
+  struct StateRow {
+    std::string name;
+    int64_t units = 0;
+  };
+  std::vector<StateRow> state_inputs;
 };
 
 }  // namespace lockstep

@@ -72,10 +72,36 @@ absl::StatusOr<ExampleTable> ReadIdxPair(const DataFile& source) {
   return table;
 }
 
+// Makes one example of `rows` rows.
+absl::Status GroupRows(int64_t rows, Records* records) {
+  std::vector<int64_t> dims = {rows};
+  dims.insert(dims.end(), records->shape.dims().begin(), records->shape.dims().end());
+  LOCKSTEP_ASSIGN_OR_RETURN(records->shape, Shape::Create(dims));
+  records->count /= rows;
+  return absl::OkStatus();
+}
+
+// Reads the states of the examples of one file.
+absl::Status AddStates(const std::vector<StateFile>& files, ExampleTable* table) {
+  LOCKSTEP_ASSIGN_OR_RETURN(table->states, ReadStateRows(files));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const int64_t rows,
+      RowsPerSequence(table->files.front().features, table->size(), files, table->states));
+  table->rows_per_sequence = rows;
+  if (rows == 1) return absl::OkStatus();
+  LOCKSTEP_RETURN_IF_ERROR(GroupRows(rows, &table->features));
+  if (table->has_labels()) LOCKSTEP_RETURN_IF_ERROR(GroupRows(rows, &table->labels));
+  if (table->lines.empty()) return absl::OkStatus();
+  for (int64_t i = 0; i < table->size(); ++i) table->lines[i] = table->lines[i * rows];
+  table->lines.resize(table->size());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExampleTable> ReadFile(const DataFile& source, const SplitFiles& split) {
   LOCKSTEP_ASSIGN_OR_RETURN(ExampleTable table,
                             split.csv ? ReadCsv(source, split.csv_format) : ReadIdxPair(source));
   table.files = {{source.features, source.labels, 0}};
+  LOCKSTEP_RETURN_IF_ERROR(AddStates(source.states, &table));
   return table;
 }
 
@@ -101,9 +127,26 @@ absl::Status AppendTable(const ExampleTable& from, ExampleTable* to) {
   LOCKSTEP_RETURN_IF_ERROR(
       AppendRecords(first.features, file.features, from.features, &to->features));
   LOCKSTEP_RETURN_IF_ERROR(AppendRecords(first.labels, file.labels, from.labels, &to->labels));
+  for (size_t state = 0; state < to->states.size(); ++state) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        AppendRecords(first.features, file.features, from.states[state], &to->states[state]));
+  }
   LOCKSTEP_RETURN_IF_ERROR(Append(file.features, absl::MakeConstSpan(from.lines), &to->lines));
   to->files.push_back(std::move(file));
   return absl::OkStatus();
+}
+
+absl::StatusOr<ExampleTable> ReadTextExamples(const DataDef& data, Split split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ExampleTable table, ReadText(data.text(), split));
+  std::vector<StateFile> states;
+  if (split == Split::kTest) {
+    LOCKSTEP_ASSIGN_OR_RETURN(states, TestStateFiles(data));
+  } else {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto by_file, TrainStateFiles(data, 1));
+    states = std::move(by_file.front());
+  }
+  LOCKSTEP_RETURN_IF_ERROR(AddStates(states, &table));
+  return table;
 }
 
 }  // namespace
@@ -124,7 +167,7 @@ std::string ExampleTable::ColumnName(int64_t column) const {
 
 absl::StatusOr<ExampleTable> ReadExamples(const DataDef& data, Split split,
                                           const FileShard& shard) {
-  if (data.has_text() && !data.has_idx() && !data.has_csv()) return ReadText(data.text(), split);
+  if (data.has_text() && !data.has_idx() && !data.has_csv()) return ReadTextExamples(data, split);
   LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles files, FilesOf(data, split, shard));
   if (files.files.empty()) {
     return absl::InvalidArgumentError(

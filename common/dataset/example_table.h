@@ -22,6 +22,11 @@ struct ExampleTable {
   // As many as features; count 0 when the job names no labels (allowed for test data only).
   Records labels;
   std::vector<File> files;  // at least one
+  // In the order of data.state_inputs: a row for each example; none where they are zeros.
+  std::vector<Records> states;
+  // How many rows of the files are one example; more than 1 where states tell that rows are time
+  // steps.
+  int64_t rows_per_sequence = 1;
   // CSV: the line that each example starts at. Empty for IDX.
   std::vector<int64_t> lines;
   // CSV: the names of the features, their numbers without a header. Empty for IDX.

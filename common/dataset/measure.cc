@@ -14,16 +14,47 @@
 #include "common/dataset/idx.h"
 #include "common/dataset/records.h"
 #include "common/dataset/split_files.h"
+#include "common/dataset/state_rows.h"
 #include "common/dataset/text.h"
 
 namespace lockstep {
 namespace {
 
 struct Measure {
-  int64_t count = 0;
+  int64_t count = 0;  // of examples
   Shape shape;
   std::vector<std::string> columns;  // CSV with a header
+  int64_t rows_per_sequence = 1;
 };
+
+// `rows` rows of the file are as its states say.
+absl::Status CountExamples(const DataFile& file, const DataDef& data, const ExampleSpec& spec,
+                           int64_t rows, Measure* measure) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Records> states, ReadStateRows(file.states));
+  LOCKSTEP_RETURN_IF_ERROR(MakeStates(data, states, spec).status());
+  LOCKSTEP_ASSIGN_OR_RETURN(measure->rows_per_sequence,
+                            RowsPerSequence(file.features, rows, file.states, states));
+  measure->count = rows / measure->rows_per_sequence;
+  if (measure->rows_per_sequence == 1) return absl::OkStatus();
+  std::vector<int64_t> dims = {measure->rows_per_sequence};
+  dims.insert(dims.end(), measure->shape.dims().begin(), measure->shape.dims().end());
+  LOCKSTEP_ASSIGN_OR_RETURN(measure->shape, Shape::Create(dims));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> CountRows(CsvReader reader) {
+  int64_t rows = 0;
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool found, reader.Next());
+    if (!found) return rows;
+    ++rows;
+  }
+}
+
+// Of the labels of an example, from that of a row.
+Shape LabelShape(const Shape& row, int64_t rows_per_sequence) {
+  return row.rank() == 0 && rows_per_sequence > 1 ? Shape({rows_per_sequence}) : row;
+}
 
 // "column "age"": the feature of a CSV example.
 std::string ColumnName(const CsvReader& reader, int64_t feature) {
@@ -51,20 +82,29 @@ absl::Status CheckCsvExample(const std::string& file, const CsvReader& reader,
 using ShapeCheck = absl::FunctionRef<absl::Status(const Measure&)>;
 
 absl::StatusOr<Measure> MeasureCsv(const DataFile& file, const CsvFormat& format,
-                                   const ExampleSpec& spec, int64_t num_classes, ShapeCheck check) {
+                                   const DataDef& data, const ExampleSpec& spec,
+                                   int64_t num_classes, ShapeCheck check) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto reader, CsvReader::Open(file.features, format));
   Measure measure;
   measure.shape = Shape({static_cast<int64_t>(reader.num_features())});
   if (format.header) measure.columns = reader.FeatureNames();
+  if (!file.states.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto counter, CsvReader::Open(file.features, format));
+    LOCKSTEP_ASSIGN_OR_RETURN(const int64_t rows, CountRows(std::move(counter)));
+    LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, rows, &measure));
+  }
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.features, /*csv=*/true, Shape(), spec));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.features, /*csv=*/true,
+                                           LabelShape(Shape(), measure.rows_per_sequence), spec));
+  int64_t rows = 0;
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool found, reader.Next());
     if (!found) break;
-    ++measure.count;
+    ++rows;
     LOCKSTEP_RETURN_IF_ERROR(CheckCsvExample(file.features, reader, spec, num_classes));
   }
-  if (measure.count == 0) return NoExamples(file);
+  if (rows == 0) return NoExamples(file);
+  measure.count = rows / measure.rows_per_sequence;
   return measure;
 }
 
@@ -80,21 +120,40 @@ absl::Status CheckIdxLabels(const DataFile& file, int64_t num_classes) {
   });
 }
 
-absl::StatusOr<Measure> MeasureIdx(const DataFile& file, const ExampleSpec& spec,
-                                   int64_t num_classes, ShapeCheck check) {
+absl::StatusOr<Measure> MeasureIdx(const DataFile& file, const DataDef& data,
+                                   const ExampleSpec& spec, int64_t num_classes, ShapeCheck check) {
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader images, ReadIdxHeader(file.features));
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader labels, ReadIdxHeader(file.labels));
   LOCKSTEP_RETURN_IF_ERROR(CheckSameCount(file, images.count, labels.count));
-  const Measure measure{images.count, images.shape, {}};
+  Measure measure{images.count, images.shape, {}};
+  LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, images.count, &measure));
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.labels, /*csv=*/false, labels.shape, spec));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(
+      file.labels, /*csv=*/false, LabelShape(labels.shape, measure.rows_per_sequence), spec));
   if (spec.classifier) LOCKSTEP_RETURN_IF_ERROR(CheckIdxLabels(file, num_classes));
   return measure;
 }
 
+// Each sequence of characters has its row of states.
+absl::Status CheckTextStates(const DataDef& data, const ExampleSpec& spec,
+                             const TextMeasure& sizes) {
+  const auto check = [&](std::vector<StateFile> states, int64_t count) -> absl::Status {
+    const DataFile file{data.text().path(), data.text().path(), std::move(states)};
+    Measure measure{count, sizes.shape, {}};
+    LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, count, &measure));
+    return CheckExamplesFit(data.text().path(), measure.shape, spec.input_shape);
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(auto train, TrainStateFiles(data, 1));
+  LOCKSTEP_RETURN_IF_ERROR(check(std::move(train.front()), sizes.train));
+  if (sizes.test == 0) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(auto test, TestStateFiles(data));
+  return check(std::move(test), sizes.test);
+}
+
 // The sequences fit the model, and it knows all characters.
-absl::StatusOr<DatasetSizes> MeasureTextData(const TextFile& text, const ExampleSpec& spec,
+absl::StatusOr<DatasetSizes> MeasureTextData(const DataDef& data, const ExampleSpec& spec,
                                              int64_t num_classes) {
+  const TextFile& text = data.text();
   LOCKSTEP_ASSIGN_OR_RETURN(const TextMeasure measure, MeasureText(text));
   LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(text.path(), measure.shape, spec.input_shape));
   LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(text.path(), /*csv=*/false, measure.shape, spec));
@@ -108,6 +167,7 @@ absl::StatusOr<DatasetSizes> MeasureTextData(const TextFile& text, const Example
   for (const ExampleSpec::RowIndices& indices : spec.row_indices) {
     LOCKSTEP_RETURN_IF_ERROR(check(indices.rows, "the rows of the embedding"));
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckTextStates(data, spec, measure));
   return DatasetSizes{.train = measure.train,
                       .train_files = {measure.train},
                       .test = measure.test,
@@ -133,12 +193,13 @@ absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSp
   if (spec.classifier) {
     LOCKSTEP_ASSIGN_OR_RETURN(num_classes, NumClasses(data.num_classes(), spec));
   }
-  if (is_text) return MeasureTextData(data.text(), spec, num_classes);
+  LOCKSTEP_RETURN_IF_ERROR(CheckStateInputs(data, spec));
+  if (is_text) return MeasureTextData(data, spec, num_classes);
   LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles train, FilesOf(data, Split::kTrain));
   LOCKSTEP_ASSIGN_OR_RETURN(const SplitFiles test, FilesOf(data, Split::kTest));
   const auto measure = [&](const DataFile& file, ShapeCheck check) {
-    return train.csv ? MeasureCsv(file, train.csv_format, spec, num_classes, check)
-                     : MeasureIdx(file, spec, num_classes, check);
+    return train.csv ? MeasureCsv(file, train.csv_format, data, spec, num_classes, check)
+                     : MeasureIdx(file, data, spec, num_classes, check);
   };
   const DataFile& first_file = train.files.front();
   LOCKSTEP_ASSIGN_OR_RETURN(const Measure first, measure(first_file, [&](const Measure& found) {
@@ -151,7 +212,9 @@ absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSp
                               }));
     return found.count;
   };
-  DatasetSizes sizes{.train_files = {first.count}, .example_shape = first.shape};
+  DatasetSizes sizes{.train_files = {first.count},
+                     .example_shape = first.shape,
+                     .rows_per_sequence = first.rows_per_sequence};
   for (size_t i = 1; i < train.files.size(); ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(const int64_t count, count_like_first(train.files[i]));
     sizes.train_files.push_back(count);

@@ -17,13 +17,15 @@ struct DatasetSizes {
   std::vector<int64_t> train_files;  // of each training file
   int64_t test = 0;                  // 0: the job names no test files
   Shape example_shape;
+  int64_t rows_per_sequence = 1;  // ExampleTable::rows_per_sequence
 };
 
-// IDX: reads headers and labels. CSV: reads all, keeps nothing. Errors as ReadExamples (what an IDX
-// header does not tell of the examples is found when the worker reads the file); in addition
-// INVALID_ARGUMENT for test data without labels, of another shape, or with other columns than the
-// training data, and for examples that do not fit the model: their shape, their labels, in a CSV
-// file their row indices. `spec` is the model's.
+// IDX: reads headers and labels. CSV: reads all, with state inputs twice, and keeps nothing. State
+// inputs: reads all. Errors as ReadExamples (what an IDX header does not tell of the examples is
+// found when the worker reads the file) and as CheckStateInputs; in addition INVALID_ARGUMENT for
+// test data without labels, of another shape, or with other columns than the training data, and
+// for examples that do not fit the model: their shape, their labels, their states, in a CSV file
+// their row indices. `spec` is the model's.
 absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec);
 
 }  // namespace lockstep

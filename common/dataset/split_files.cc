@@ -88,10 +88,16 @@ absl::StatusOr<SplitFiles> FilesOf(const DataDef& data, Split split, const FileS
         "... } }."));
   }
   if (split == Split::kTest) {
-    return data.has_csv() ? CsvFiles(data.csv(), split) : IdxTest(data.idx());
+    LOCKSTEP_ASSIGN_OR_RETURN(SplitFiles test,
+                              data.has_csv() ? CsvFiles(data.csv(), split) : IdxTest(data.idx()));
+    if (test.files.empty()) return test;
+    LOCKSTEP_ASSIGN_OR_RETURN(test.files.front().states, TestStateFiles(data));
+    return test;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(SplitFiles split_files,
                             data.has_csv() ? CsvFiles(data.csv(), split) : IdxTrain(data.idx()));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto states, TrainStateFiles(data, split_files.files.size()));
+  for (size_t i = 0; i < states.size(); ++i) split_files.files[i].states = std::move(states[i]);
   LOCKSTEP_RETURN_IF_ERROR(KeepShard(shard, &split_files.files));
   return split_files;
 }

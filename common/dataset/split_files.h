@@ -7,12 +7,14 @@
 #include "absl/status/statusor.h"
 #include "common/dataset/csv_reader.h"
 #include "common/dataset/example_table.h"
+#include "common/dataset/state_rows.h"
 
 namespace lockstep {
 
 struct DataFile {
   std::string features;
-  std::string labels;  // CSV: the same file; IDX: may be empty for test data
+  std::string labels;                  // CSV: the same file; IDX: may be empty for test data
+  std::vector<StateFile> states = {};  // in the order of data.state_inputs
 };
 
 struct SplitFiles {
@@ -22,8 +24,8 @@ struct SplitFiles {
 };
 
 // Of idx or csv. INVALID_ARGUMENT naming the field: not exactly one format, training files or
-// labels missing, numbers of images and labels that differ, fewer training files than the shard
-// needs. Test files may be missing altogether. Only training files are sharded.
+// labels missing, numbers of images, labels and states that differ, fewer training files than the
+// shard needs. Test files may be missing altogether. Only training files are sharded.
 absl::StatusOr<SplitFiles> FilesOf(const DataDef& data, Split split, const FileShard& shard = {});
 
 // DATA_LOSS naming both files when images and labels differ in number.

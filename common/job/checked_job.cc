@@ -39,8 +39,9 @@ absl::Status FillLoadedBatch(int64_t num_workers, CheckedJob* checked) {
   JobDef* job = &checked->job;
   if (!job->has_local_sync()) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule,
-                            LoadScheduleOf(*job, checked->examples.train, num_workers));
-  job->set_batch_per_tower(schedule.plan(0).per_device_batch_size());
+                            LoadScheduleOf(*job, checked->examples.train,
+                                           checked->examples.rows_per_sequence, num_workers));
+  job->set_batch_per_tower(schedule.plan(0).sequences_per_batch());
   job->set_global_batch(num_workers * job->towers() * job->batch_per_tower());
   return absl::OkStatus();
 }

@@ -11,6 +11,10 @@ ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
   }
   spec.uses_labels = graph.uses_labels();
   spec.labels_per_example = graph.labels_per_example();
+  for (int state = 1; state <= graph.num_state_inputs(); ++state) {
+    const ModelNode& node = graph.nodes()[state];
+    spec.state_inputs.push_back({node.name, node.output.num_elements()});
+  }
   return spec;
 }
 

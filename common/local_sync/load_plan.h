@@ -36,8 +36,11 @@ class LoadPlan {
   int64_t max_seq_len() const { return max_seq_len_; }  // rows per sequence; 1 without states
   int64_t per_device_batch_size() const { return per_device_batch_size_; }
   int64_t tuples_per_device() const { return tuples_per_device_; }
+  // Of a batch: rows without states.
+  int64_t sequences_per_batch() const { return per_device_batch_size_ / max_seq_len_; }
   int64_t num_batches() const { return tuples_per_device_ / per_device_batch_size_; }
   int64_t rows_kept() const { return towers_ * tuples_per_device_; }
+  int64_t sequences_kept() const { return rows_kept() / max_seq_len_; }
   int64_t state_rows_kept() const { return has_states_ ? rows_kept() / max_seq_len_ : 0; }
 
   // Of the block: what tower k is given.

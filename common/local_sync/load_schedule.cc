@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/check.h"
 #include "common/base/checked.h"
 #include "common/base/status_macros.h"
 
@@ -20,15 +21,21 @@ absl::Status Check(const LoadScheduleOptions& options) {
         absl::StrCat(kField, ": expected at least 1 worker, row and pass, got ", options.workers,
                      ", ", options.load, " and ", options.passes, ". Remedy: correct the job"));
   }
+  LOCKSTEP_CHECK(options.max_seq_len >= 1);
   if (options.load % options.workers == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       kField, ".load: expected a multiple of ", options.workers, ", the number of workers, got ",
       options.load, ". Remedy: use ", (options.load / options.workers + 1) * options.workers));
 }
 
+// Examples of each worker in a full load.
+int64_t ShareOf(const LoadScheduleOptions& options) {
+  return options.load / options.workers / options.max_seq_len;
+}
+
 absl::StatusOr<LoadPlan> PlanOf(const LoadScheduleOptions& options, int64_t share) {
-  return LoadPlan::Create({.rows = share,
-                           .state_rows = std::nullopt,
+  return LoadPlan::Create({.rows = share * options.max_seq_len,
+                           .state_rows = share,
                            .max_per_device_batch_size = options.max_per_device_batch_size,
                            .towers = options.towers});
 }
@@ -37,11 +44,12 @@ absl::StatusOr<LoadPlan> PlanOf(const LoadScheduleOptions& options, int64_t shar
 
 absl::StatusOr<LoadSchedule> LoadSchedule::Create(const LoadScheduleOptions& options) {
   LOCKSTEP_RETURN_IF_ERROR(Check(options));
-  const int64_t share = options.load / options.workers;
+  const int64_t share = ShareOf(options);
   const absl::StatusOr<LoadPlan> full = PlanOf(options, share);
   if (!full.ok()) return Annotate(full.status(), kField);
-  const int64_t full_loads = options.examples / options.load;
-  const int64_t rest = options.examples % options.load / options.workers;
+  const int64_t per_load = share * options.workers;
+  const int64_t full_loads = options.examples / per_load;
+  const int64_t rest = options.examples % per_load / options.workers;
   const bool has_rest = rest >= options.towers;
   if (full_loads == 0 && !has_rest) {
     return absl::InvalidArgumentError(
@@ -76,12 +84,12 @@ LoadSchedule::Place LoadSchedule::At(int64_t step) const {
 }
 
 int64_t LoadSchedule::share(int64_t load) const {
-  return load % loads_ == loads_ - 1 ? last_share_ : options_.load / options_.workers;
+  return load % loads_ == loads_ - 1 ? last_share_ : ShareOf(options_);
 }
 
 int64_t LoadSchedule::FirstExample(int64_t load, int64_t worker) const {
-  return data_epoch(load) * options_.examples + load % loads_ * options_.load +
-         worker * share(load);
+  return data_epoch(load) * options_.examples +
+         load % loads_ * ShareOf(options_) * options_.workers + worker * share(load);
 }
 
 int64_t LoadSchedule::last_step() const {

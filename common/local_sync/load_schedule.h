@@ -10,17 +10,18 @@
 namespace lockstep {
 
 struct LoadScheduleOptions {
-  int64_t examples = 0;  // of the training data
-  int64_t load = 0;      // rows of all workers together
-  int64_t max_per_device_batch_size = 0;
-  int64_t passes = 1;  // over each load
-  int64_t towers = 1;  // per worker
+  int64_t examples = 0;                   // of the training data
+  int64_t load = 0;                       // rows of all workers together
+  int64_t max_per_device_batch_size = 0;  // rows
+  int64_t max_seq_len = 1;                // rows of one example: a sequence where there are several
+  int64_t passes = 1;                     // over each load
+  int64_t towers = 1;                     // per worker
   int64_t workers = 1;
 };
 
-// A value; pure. A data epoch is cut into loads of `load` examples; what remains is its last load.
-// Each worker takes the same number of rows of a load. A remainder with less than one row for each
-// tower of each worker is left out.
+// A value; pure. A data epoch is cut into loads of `load` rows, but whole examples; what remains is
+// its last load. Each worker takes the same number of examples of a load. A remainder with less
+// than one example for each tower of each worker is left out.
 class LoadSchedule {
  public:
   // INVALID_ARGUMENT naming the option: a load that workers cannot share evenly or that has less
@@ -41,7 +42,7 @@ class LoadSchedule {
   int64_t data_epoch(int64_t load) const { return load / loads_; }
   // The first row of worker w's share, counted in examples of the endless stream of data epochs.
   int64_t FirstExample(int64_t load, int64_t worker) const;
-  int64_t share(int64_t load) const;  // rows of each worker, before truncation
+  int64_t share(int64_t load) const;  // examples of each worker, before truncation
 
   int64_t loads_per_data_epoch() const { return loads_; }
   int64_t steps_per_data_epoch() const { return steps_; }

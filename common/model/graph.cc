@@ -14,6 +14,7 @@
 #include "common/model/index_columns.h"
 #include "common/model/layer_rules.h"
 #include "common/model/loss_rules.h"
+#include "common/model/size_rules.h"
 
 namespace lockstep {
 namespace {
@@ -86,6 +87,15 @@ class Builder {
     return Append(std::move(input));
   }
 
+  absl::Status AddStateInput(const StateInput& state) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckName(state.name()));
+    LOCKSTEP_ASSIGN_OR_RETURN(const int64_t units, Positive("units", state.units()));
+    ModelNode node;
+    node.name = state.name();
+    LOCKSTEP_ASSIGN_OR_RETURN(node.output, SizedShape("the state", {units}));
+    return Append(std::move(node));
+  }
+
   absl::Status AddLayer(const LayerDef& layer) {
     LOCKSTEP_RETURN_IF_ERROR(CheckName(layer.name()));
     ModelNode node;
@@ -132,6 +142,11 @@ class Builder {
     }
     for (size_t node = 0; node < nodes.size(); ++node) {
       if (used_[node] || IsLoss(nodes[node].layer)) continue;
+      if (IsStateInput(node)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("state_inputs: no layer takes \"", nodes[node].name,
+                         "\". Remedy: name it in the inputs of an lstm or a gru, or remove it"));
+      }
       return absl::InvalidArgumentError(
           absl::StrCat(node == 0 ? "" : "layer ", "\"", nodes[node].name,
                        "\": no layer takes its output. Remedy: name it in the inputs of another ",
@@ -145,6 +160,10 @@ class Builder {
   std::vector<int> loss_nodes;
 
  private:
+  bool IsStateInput(size_t node) const {
+    return node >= 1 && node <= static_cast<size_t>(def_.state_inputs_size());
+  }
+
   // The variables of another layer, which `layer`, were it alone, would have alike.
   absl::StatusOr<std::vector<int>> ShareVariables(const LayerDef& layer,
                                                   const InferredLayer& inferred) const {
@@ -225,7 +244,10 @@ class Builder {
       LOCKSTEP_ASSIGN_OR_RETURN(const int input, Find("inputs", name));
       inputs.push_back(input);
     }
-    if (inputs.empty() && !layer.has_noise()) inputs.push_back(static_cast<int>(nodes.size()) - 1);
+    const size_t before = nodes.size() - 1;
+    if (inputs.empty() && !layer.has_noise()) {
+      inputs.push_back(IsStateInput(before) ? 0 : static_cast<int>(before));
+    }
     for (int input : inputs) {
       if (IsLoss(nodes[input].layer)) {
         return absl::InvalidArgumentError(
@@ -240,6 +262,7 @@ class Builder {
   absl::StatusOr<int> Find(absl::string_view field, const std::string& name) const {
     if (const auto found = index_.find(name); found != index_.end()) return found->second;
     std::vector<std::string> known = {kInput};
+    for (const StateInput& state : def_.state_inputs()) known.push_back(state.name());
     for (const LayerDef& layer : def_.layers()) {
       if (layer.name() == name) {
         return absl::InvalidArgumentError(
@@ -265,6 +288,10 @@ class Builder {
 absl::StatusOr<ModelGraph> ModelGraph::Build(const ModelDef& def) {
   Builder builder(def);
   LOCKSTEP_RETURN_IF_ERROR(builder.AddInput());
+  for (int index = 0; index < def.state_inputs_size(); ++index) {
+    const absl::Status added = builder.AddStateInput(def.state_inputs(index));
+    if (!added.ok()) return Annotate(added, absl::StrCat("state_inputs[", index, "]"));
+  }
   for (int index = 0; index < def.layers_size(); ++index) {
     const absl::Status added = builder.AddLayer(def.layers(index));
     if (!added.ok()) return Annotate(added, Describe(def.layers(index), index));
@@ -275,6 +302,7 @@ absl::StatusOr<ModelGraph> ModelGraph::Build(const ModelDef& def) {
   graph.nodes_ = std::move(builder.nodes);
   graph.variables_ = std::move(builder.variables);
   graph.SetLosses(std::move(builder.loss_nodes));
+  graph.num_state_inputs_ = def.state_inputs_size();
   graph.variables_.push_back({kLossVariable, Shape({1}), DType::kFloat32, /*trainable=*/false, {}});
   return graph;
 }

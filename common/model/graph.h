@@ -43,7 +43,7 @@ class ModelGraph {
  public:
   // INVALID_ARGUMENT naming the layer, what was expected and what was got: unknown input, duplicate
   // or malformed name, shapes that do not fit, no loss, losses that need different labels, a layer
-  // nobody uses, a lookup of what are not columns of the example.
+  // or a state input that nobody uses, a lookup of what are not columns of the example.
   static absl::StatusOr<ModelGraph> Build(const ModelDef& def);
 
   const std::string& name() const { return name_; }
@@ -74,6 +74,9 @@ class ModelGraph {
   // The time steps of a classifier of sequences; else 1.
   int64_t labels_per_example() const;
   const Shape& input_shape() const { return nodes_[0].output; }
+  // Nodes 1 to num_state_inputs() are the model's state inputs, in its order. Their layers are
+  // empty.
+  int num_state_inputs() const { return num_state_inputs_; }
 
   static constexpr char kLossVariable[] = "train/loss";
 
@@ -85,6 +88,7 @@ class ModelGraph {
   std::vector<ModelVariable> variables_;
   std::vector<int> loss_nodes_;
   int loss_node_ = 0;
+  int num_state_inputs_ = 0;
   std::vector<bool> is_reached_;  // by node
 };
 

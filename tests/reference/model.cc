@@ -87,9 +87,10 @@ Array Apply(const ModelNode& node, const std::vector<Array>& inputs,
 
 // By node; nothing for a loss and what no loss depends on.
 std::vector<Array> ValuesOf(const ModelGraph& graph, const std::vector<Array>& variables,
-                            const Array& features, bool training) {
-  std::vector<Array> values = {features};
-  for (size_t i = 1; i < graph.nodes().size(); ++i) {
+                            const worker::Batch& batch, bool training) {
+  std::vector<Array> values = {ToArray(batch.features.view())};
+  for (const Tensor& state : batch.states) values.push_back(ToArray(state.view()));
+  for (size_t i = values.size(); i < graph.nodes().size(); ++i) {
     const ModelNode& node = graph.nodes()[i];
     values.emplace_back();
     if (IsLoss(node.layer) || !graph.IsReached(static_cast<int>(i))) continue;
@@ -118,15 +119,14 @@ double LossOf(const LayerDef& layer, const Array& scores, const worker::Batch& b
 
 }  // namespace
 
-Array Scores(const ModelGraph& graph, const std::vector<Array>& variables, const Array& features,
-             bool training) {
-  return ValuesOf(graph, variables, features, training)[graph.nodes()[graph.loss_node()].inputs[0]];
+Array Scores(const ModelGraph& graph, const std::vector<Array>& variables,
+             const worker::Batch& batch, bool training) {
+  return ValuesOf(graph, variables, batch, training)[graph.nodes()[graph.loss_node()].inputs[0]];
 }
 
 double MeanLoss(const ModelGraph& graph, const std::vector<Array>& variables,
                 const worker::Batch& batch, bool training) {
-  const std::vector<Array> values =
-      ValuesOf(graph, variables, ToArray(batch.features.view()), training);
+  const std::vector<Array> values = ValuesOf(graph, variables, batch, training);
   double loss = 0;
   for (const int node : graph.loss_nodes()) {
     const ModelNode& of = graph.nodes()[node];

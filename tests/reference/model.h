@@ -9,11 +9,10 @@
 
 namespace lockstep::reference {
 
-// The scores of the loss that is evaluated, for `features`; `variables` are in the order of
-// graph.variables(). `training`: batch norm takes the moments of the batch. Dropout does nothing
-// here.
-Array Scores(const ModelGraph& graph, const std::vector<Array>& variables, const Array& features,
-             bool training);
+// The scores of the loss that is evaluated; `variables` are in the order of graph.variables().
+// `training`: batch norm takes the moments of the batch. Dropout does nothing here.
+Array Scores(const ModelGraph& graph, const std::vector<Array>& variables,
+             const worker::Batch& batch, bool training);
 
 // The sum of the graph's losses.
 double MeanLoss(const ModelGraph& graph, const std::vector<Array>& variables,

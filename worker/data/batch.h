@@ -19,7 +19,9 @@ struct LoadedRows {
 struct Batch {
   Tensor features;  // float32 [n, ...example shape], scaled and augmented
   Tensor labels;  // int32 [n] or [n, time] for a classifier; float32 [n, outputs] for a regression
-  // In place of both tensors, which are empty then. Does not own.
+  // By state input of the model: float32 [n, units].
+  std::vector<Tensor> states = {};
+  // In place of all these, which are empty then. Does not own.
   std::optional<LoadedRows> loaded = std::nullopt;
 
   // In host memory.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/fit.h"
+#include "common/dataset/state_rows.h"
 #include "worker/data/labels.h"
 #include "worker/data/row_indices.h"
 
@@ -36,6 +37,7 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
                                                    data.offset(), " and ", data.scale(),
                                                    ". Remedy: correct them in the job file."));
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckStateInputs(data, spec));
   ExampleStore store;
   LOCKSTEP_ASSIGN_OR_RETURN(store.table_, ReadExamples(data, split, shard));
   LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(store.table_.FileOf(0).features,
@@ -48,6 +50,9 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
     LOCKSTEP_ASSIGN_OR_RETURN(store.labels_, MakeLabels(store.table_, spec, data.num_classes()));
     store.table_.labels = Records();
   }
+  LOCKSTEP_ASSIGN_OR_RETURN(store.states_, MakeStates(data, store.table_.states, spec));
+  store.table_.states.clear();
+  for (const ExampleSpec::StateRow& state : spec.state_inputs) store.units_.push_back(state.units);
   store.input_shape_ = spec.input_shape;
   store.offset_ = data.offset();
   store.scale_ = data.scale() == 0 ? 1 : data.scale();
@@ -65,6 +70,9 @@ Batch ExampleStore::MakeBatch(int64_t n) const {
   if (has_labels()) {
     batch.labels = Tensor(labels_.dtype(), batched(labels_.shape().dims().subspan(1)));
   }
+  for (const int64_t units : units_) {
+    batch.states.push_back(Tensor::Zeros(DType::kFloat32, Shape({n, units})));
+  }
   return batch;
 }
 
@@ -79,6 +87,7 @@ void ExampleStore::CopyTo(int64_t example, int64_t row, Batch* batch) const {
     Convert(all.data() + example * size, size, offset_, scale_, out);
   });
   CopyLabel(example, row, batch);
+  CopyStates(example, row, batch);
 }
 
 void ExampleStore::CopyShiftedTo(int64_t example, Shift shift, int64_t row, Batch* batch) const {
@@ -103,6 +112,7 @@ void ExampleStore::CopyShiftedTo(int64_t example, Shift shift, int64_t row, Batc
     }
   });
   CopyLabel(example, row, batch);
+  CopyStates(example, row, batch);
 }
 
 void ExampleStore::CopyLabel(int64_t example, int64_t row, Batch* batch) const {
@@ -110,6 +120,14 @@ void ExampleStore::CopyLabel(int64_t example, int64_t row, Batch* batch) const {
   const size_t size = labels_.num_bytes() / labels_.shape().dim(0);
   std::memcpy(static_cast<std::byte*>(batch->labels.data()) + row * size,
               static_cast<const std::byte*>(labels_.data()) + example * size, size);
+}
+
+void ExampleStore::CopyStates(int64_t example, int64_t row, Batch* batch) const {
+  for (size_t state = 0; state < states_.size(); ++state) {
+    if (states_[state].num_elements() == 0) continue;
+    std::ranges::copy(states_[state].as<float>().subspan(example * units_[state], units_[state]),
+                      batch->states[state].as<float>().begin() + row * units_[state]);
+  }
 }
 
 }  // namespace lockstep::worker

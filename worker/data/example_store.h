@@ -1,6 +1,9 @@
 // Examples that fit the model, kept as compact as the file has them and converted one by one.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "common/dataset/example_table.h"
 #include "common/tensor/tensor.h"
@@ -21,6 +24,9 @@ class ExampleStore {
   int64_t num_examples() const { return table_.size(); }
   bool has_labels() const { return labels_.num_elements() > 0; }
 
+  // How many rows of the files are one example: ExampleTable::rows_per_sequence.
+  int64_t rows_per_sequence() const { return table_.rows_per_sequence; }
+
   // A batch with room for n examples. Without labels in the files its labels are empty.
   Batch MakeBatch(int64_t n) const;
 
@@ -36,10 +42,13 @@ class ExampleStore {
  private:
   ExampleStore() = default;
   void CopyLabel(int64_t example, int64_t row, Batch* batch) const;
+  void CopyStates(int64_t example, int64_t row, Batch* batch) const;
   float* Row(int64_t row, Batch* batch) const;
 
-  ExampleTable table_;  // its labels are moved into labels_
+  ExampleTable table_;  // its labels are moved into labels_, its states into states_
   Tensor labels_;
+  std::vector<Tensor> states_;  // in the model's order; empty where they are zeros
+  std::vector<int64_t> units_;  // of each state input
   Shape input_shape_;
   float offset_ = 0;
   float scale_ = 1;

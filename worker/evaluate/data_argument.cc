@@ -3,10 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
@@ -54,7 +56,11 @@ absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel&
       const CsvReader reader,
       CsvReader::Open(file, {.label_column = "", .header = !csv.no_header()}));
   const int64_t columns = static_cast<int64_t>(reader.num_features());
-  const int64_t inputs = model.graph.input_shape().num_elements();
+  int64_t inputs = model.graph.input_shape().num_elements();
+  // Rows may be steps of sequences; reading them tells how long these are.
+  if (model.graph.num_state_inputs() > 0 && columns < inputs) {
+    inputs /= model.graph.input_shape().dim(0);
+  }
   const std::string label = csv.label_column();
   const bool has_label =
       !csv.no_header() && !label.empty() && absl::c_linear_search(reader.FeatureNames(), label);
@@ -68,6 +74,8 @@ absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel&
 
 absl::Status CheckShape(const std::string& file, const TrainedModel& model) {
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader header, ReadIdxHeader(file));
+  // Rows may be steps of sequences; reading them tells how long these are.
+  if (model.graph.num_state_inputs() > 0) return absl::OkStatus();
   return SetRemedy(CheckExamplesFit(file, header.shape, model.graph.input_shape()),
                    "give --data examples like those that the model was trained on");
 }
@@ -102,6 +110,33 @@ absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const Train
   data.clear_idx();
   *data.mutable_csv() = std::move(csv);
   return data;
+}
+
+absl::Status SetStateFiles(absl::string_view argument, const TrainedModel& model, DataDef* data) {
+  const auto& states = model.example_spec().state_inputs;
+  std::vector<std::string> files;
+  if (!argument.empty()) files = absl::StrSplit(argument, ',');
+  const bool all_zeros = absl::c_all_of(data->state_inputs(),
+                                        [](const StateInputData& state) { return state.zeros(); });
+  if (files.empty() && all_zeros) return absl::OkStatus();
+  if (files.size() != states.size()) {
+    const auto quote = [](std::string* out, const ExampleSpec::StateRow& state) {
+      absl::StrAppend(out, "\"", state.name, "\"");
+    };
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--states: expected ", states.size(), " files, of rows for the model's state inputs",
+        states.empty() ? "" : ": ", absl::StrJoin(states, ", ", quote), ", got ", files.size(),
+        ". Remedy: --states=FILE[,FILE] names them in this order"));
+  }
+  for (StateInputData& state : *data->mutable_state_inputs()) {
+    const auto of_model =
+        absl::c_find_if(states, [&](const auto& row) { return row.name == state.name(); });
+    if (of_model == states.end()) continue;
+    state.set_zeros(false);
+    state.clear_train();
+    state.set_test(files[of_model - states.begin()]);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::worker

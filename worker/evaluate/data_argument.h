@@ -1,4 +1,4 @@
-// What `--data=FILE[,LABELS]` of the offline tools means.
+// What `--data=FILE[,LABELS]` and `--states=FILE[,FILE]` of the offline tools mean.
 #pragma once
 
 #include <string>
@@ -11,10 +11,14 @@
 namespace lockstep::worker {
 
 // The job's description of its data with these files in the place of its test files, for a text the
-// text itself: IDX images
-// with IDX labels or without, or a CSV file whose label column may be missing. Which it is, the
-// first bytes tell (through gzip, too). INVALID_ARGUMENT where the files cannot be that; errors of
-// opening them.
+// text itself: IDX images with IDX labels or without, or a CSV file whose label column may be
+// missing. Which it is, the first bytes tell (through gzip, too). INVALID_ARGUMENT where the files
+// cannot be that; errors of opening them.
 absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const TrainedModel& model);
+
+// `--states=FILE[,FILE]`: puts the files of rows, in the order of the model's state inputs, in the
+// place of those of the job's test set. INVALID_ARGUMENT for another number of files, and for none
+// where the job has files.
+absl::Status SetStateFiles(absl::string_view argument, const TrainedModel& model, DataDef* data);
 
 }  // namespace lockstep::worker

@@ -47,8 +47,7 @@ absl::Status PredictRange(Tower* tower, const TrainedModel& model, const TestSet
                           const std::function<void(const Prediction&)>& each) {
   for (int64_t begin = 0; begin < end; begin += batch) {
     LOCKSTEP_ASSIGN_OR_RETURN(const Batch read, examples.Read(begin, std::min(end, begin + batch)));
-    LOCKSTEP_ASSIGN_OR_RETURN(const TensorView scores,
-                              tower->Predict(read.features, {model.views}));
+    LOCKSTEP_ASSIGN_OR_RETURN(const TensorView scores, tower->Predict(read, {model.views}));
     const int64_t labels = model.graph.labels_per_example();
     for (int64_t row = 0; row < read.size() * labels; ++row) {
       const std::span<const float> outputs = RowOf(scores, row);

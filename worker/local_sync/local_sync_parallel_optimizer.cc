@@ -1,5 +1,7 @@
 #include "worker/local_sync/local_sync_parallel_optimizer.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +27,30 @@ absl::Status CheckArrays(absl::string_view name, std::span<const TensorView> arr
                      arrays[i].shape.ToString(), ". Remedy: load equally many rows"));
   }
   return absl::OkStatus();
+}
+
+// A sequence of rows is a tensor too.
+absl::Status CheckRank(std::span<const TensorView> arrays) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].shape.rank() < Shape::kMaxRank) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("load_data: inputs[", i, "]: expected fewer than ", Shape::kMaxRank,
+                     " dimensions of rows in sequences, got shape ", arrays[i].shape.ToString(),
+                     ". Remedy: load rows of fewer dimensions"));
+  }
+  return absl::OkStatus();
+}
+
+// The rows as sequences of so many.
+TensorView AsSequences(TensorView rows, int64_t max_seq_len) {
+  if (max_seq_len == 1) return rows;
+  std::array<int64_t, Shape::kMaxRank> dims;
+  const absl::Span<const int64_t> all = rows.shape.dims();
+  dims[0] = all[0] / max_seq_len;
+  dims[1] = max_seq_len;
+  std::ranges::copy(all.subspan(1), dims.begin() + 2);
+  rows.shape = Shape(absl::MakeConstSpan(dims).subspan(0, all.size() + 1));
+  return rows;
 }
 
 }  // namespace
@@ -62,6 +88,7 @@ absl::StatusOr<int64_t> LocalSyncParallelOptimizer::LoadData(
                       .towers = options_.towers};
   if (!state_inputs.empty()) request.state_rows = state_inputs[0].shape.dim(0);
   LOCKSTEP_ASSIGN_OR_RETURN(const LoadPlan plan, LoadPlan::Create(request));
+  if (plan.max_seq_len() > 1) LOCKSTEP_RETURN_IF_ERROR(CheckRank(inputs));
   LOCKSTEP_RETURN_IF_ERROR(data_->Load(plan, inputs, state_inputs));
   host_features_ = inputs[kFeatures];
   plan_ = plan;
@@ -79,9 +106,12 @@ absl::StatusOr<const std::vector<Batch>*> LocalSyncParallelOptimizer::BatchesAt(
   for (int64_t tower = 0; tower < options_.towers; ++tower) {
     const int64_t on_host = plan_->RowsOf(tower).begin + rows.begin;
     LoadedRows* loaded = &*batches_[tower].loaded;
-    loaded->host_features = RowRange(host_features_, on_host, rows.count);
-    loaded->features = data_->Rows(tower, kFeatures, rows);
-    loaded->labels = data_->Rows(tower, kLabels, rows);
+    const auto sequences = [this](const TensorView& view) {
+      return AsSequences(view, plan_->max_seq_len());
+    };
+    loaded->host_features = sequences(RowRange(host_features_, on_host, rows.count));
+    loaded->features = sequences(data_->Rows(tower, kFeatures, rows));
+    loaded->labels = sequences(data_->Rows(tower, kLabels, rows));
     for (size_t state = 0; state < loaded->state_inputs.size(); ++state) {
       loaded->state_inputs[state] =
           data_->Rows(tower, kNumInputs + state, plan_->StateRowsAt(batch_index));

@@ -31,7 +31,9 @@ struct DeviceLosses {
   float common_loss = 0;                 // of the rows of all towers: they have equally many
 };
 
-// Not thread-safe. The inputs are two arrays: features [n, ...example shape] and labels [n, ...].
+// Not thread-safe. The inputs are two arrays: features [n, ...] and labels [n, ...]. With q rows of
+// state inputs, max_seq_len = n / q rows are a sequence. Where that is more than 1, it is the first
+// dimension of an example: a batch of b rows has features [b / max_seq_len, max_seq_len, ...].
 class LocalSyncParallelOptimizer {
  public:
   // `device` is that of the towers and outlives the optimizer. INVALID_ARGUMENT for fewer than 1

@@ -13,14 +13,25 @@ namespace {
 constexpr int64_t kLoadsAhead = 1;
 
 // Of the largest load of one worker.
-int64_t RowsPerLoad(const LoadSchedule& schedule) { return schedule.plan(0).rows_kept(); }
+int64_t ExamplesPerLoad(const LoadSchedule& schedule) { return schedule.plan(0).sequences_kept(); }
+
+// The rows of examples [0, count), of which each has `rows` in its first dimension.
+TensorView RowsOf(const Tensor& examples, int64_t count, int64_t rows) {
+  TensorView view = RowRange(examples.view(), 0, count);
+  if (rows == 1) return view;
+  std::vector<int64_t> dims = {count * rows};
+  const absl::Span<const int64_t> row = view.shape.dims().subspan(2);
+  dims.insert(dims.end(), row.begin(), row.end());
+  view.shape = Shape(dims);
+  return view;
+}
 
 absl::Status CheckMemory(const LoadSchedule& schedule, const ExampleStream& stream,
                          int64_t workers) {
-  if (stream.HasRoomFor(RowsPerLoad(schedule))) return absl::OkStatus();
+  if (stream.HasRoomFor(ExamplesPerLoad(schedule))) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("local_sync.load: expected at most ", stream.MostRows(), " examples of shape ",
-                   stream.input_shape().ToString(), " per worker, got ", RowsPerLoad(schedule),
+                   stream.input_shape().ToString(), " per worker, got ", ExamplesPerLoad(schedule),
                    " for each of ", workers, " workers. Remedy: lower it"));
 }
 
@@ -32,13 +43,15 @@ absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> LocalSyncPipeline::Open(
   LOCKSTEP_ASSIGN_OR_RETURN(auto stream, ExampleStream::Open(data, spec, options.seed));
   LoadScheduleOptions loads = options.loads;
   loads.examples = stream.num_examples();
+  loads.max_seq_len = stream.rows_per_sequence();
   LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule, LoadSchedule::Create(loads));
   LOCKSTEP_RETURN_IF_ERROR(CheckMemory(schedule, stream, loads.workers));
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto optimizer,
-      LocalSyncParallelOptimizer::Create(
-          {.max_per_device_batch_size = loads.max_per_device_batch_size, .towers = loads.towers},
-          device));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto optimizer,
+                            LocalSyncParallelOptimizer::Create(
+                                {.max_per_device_batch_size = loads.max_per_device_batch_size,
+                                 .towers = loads.towers,
+                                 .state_inputs = static_cast<int64_t>(spec.state_inputs.size())},
+                                device));
   return std::unique_ptr<LocalSyncPipeline>(
       new LocalSyncPipeline(options, schedule, std::move(stream), std::move(optimizer)));
 }
@@ -54,12 +67,12 @@ LocalSyncPipeline::LocalSyncPipeline(const LocalSyncPipelineOptions& options,
           kLoadsAhead, schedule_.At(schedule_.last_step()).load,
           [this] {
             std::vector<Batch> block(1);
-            block[0] = stream_.MakeBatch(RowsPerLoad(schedule_));
+            block[0] = stream_.MakeBatch(ExamplesPerLoad(schedule_));
             return block;
           },
           [this](int64_t load, std::vector<Batch>* block) {
             stream_.Fill(schedule_.FirstExample(load, options_.replica),
-                         schedule_.plan(load).rows_kept(), &block->front());
+                         schedule_.plan(load).sequences_kept(), &block->front());
           }) {}
 
 absl::StatusOr<const std::vector<Batch>*> LocalSyncPipeline::BatchesFor(GlobalStep step) {
@@ -84,9 +97,12 @@ absl::Status LocalSyncPipeline::Load(int64_t load) {
   pass_ = -1;
   const Batch& block = prefetcher_.Get(load)->front();
   const LoadPlan& plan = schedule_.plan(load);
-  const TensorView inputs[] = {RowRange(block.features.view(), 0, plan.rows_kept()),
-                               RowRange(block.labels.view(), 0, plan.rows_kept())};
-  LOCKSTEP_RETURN_IF_ERROR(optimizer_->LoadData(inputs, {}).status());
+  const int64_t examples = plan.sequences_kept();
+  const TensorView inputs[] = {RowsOf(block.features, examples, plan.max_seq_len()),
+                               RowsOf(block.labels, examples, plan.max_seq_len())};
+  std::vector<TensorView> states;
+  for (const Tensor& state : block.states) states.push_back(RowRange(state.view(), 0, examples));
+  LOCKSTEP_RETURN_IF_ERROR(optimizer_->LoadData(inputs, states).status());
   load_ = load;
   absl::MutexLock lock(&mutex_);
   ++report_.loads;
@@ -114,8 +130,8 @@ LoadReport LocalSyncPipeline::Report() const {
 }
 
 std::vector<int64_t> LocalSyncPipeline::smaller_batches() const {
-  const int64_t last = schedule_.plan(schedule_.loads_per_data_epoch() - 1).per_device_batch_size();
-  if (last == schedule_.plan(0).per_device_batch_size()) return {};
+  const int64_t last = schedule_.plan(schedule_.loads_per_data_epoch() - 1).sequences_per_batch();
+  if (last == schedule_.plan(0).sequences_per_batch()) return {};
   return {last};
 }
 

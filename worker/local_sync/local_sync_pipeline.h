@@ -21,7 +21,7 @@ namespace lockstep::worker {
 struct LocalSyncPipelineOptions {
   uint64_t seed = 0;
   int64_t replica = 0;
-  LoadScheduleOptions loads;  // without the number of examples
+  LoadScheduleOptions loads;  // without the number of examples and their length
 };
 
 // What the towers have in their memory.

@@ -30,9 +30,8 @@ class DelayedTower : public Tower {
                                       const VariableValues& variables) override {
     return tower_->Evaluate(batch, variables);
   }
-  absl::StatusOr<TensorView> Predict(const Tensor& features,
-                                     const VariableValues& variables) override {
-    return tower_->Predict(features, variables);
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues& variables) override {
+    return tower_->Predict(batch, variables);
   }
 
  private:

@@ -36,7 +36,10 @@ void ModelTower::AddPlaces() {
   const int64_t batch = *std::ranges::max_element(options_.batches);
   const int64_t labels = batch * graph_.labels_per_example();
   const int64_t outputs = labels * graph_.num_outputs();
-  places_.features = staging_.AddPlace(batch * graph_.input_shape().num_elements() * sizeof(float));
+  for (int input = 0; input <= graph_.num_state_inputs(); ++input) {
+    const int64_t elements = batch * graph_.nodes()[input].output.num_elements();
+    places_.inputs.push_back(staging_.AddPlace(elements * sizeof(float)));
+  }
   const int64_t label_bytes =
       graph_.is_classifier() ? labels * sizeof(int32_t) : outputs * sizeof(float);
   places_.labels = staging_.AddPlace(graph_.uses_labels() ? label_bytes : 0);
@@ -92,6 +95,7 @@ absl::Status ModelTower::MakePasses() {
 
 absl::Status ModelTower::MakeEvents() {
   const size_t count = graph_.variables().size();
+  call_.inputs.resize(places_.inputs.size());
   call_.values.resize(count);
   call_.gradient_views.resize(count);
   call_.gradients.resize(count);
@@ -111,9 +115,23 @@ absl::StatusOr<Pass*> ModelTower::PassFor(int64_t size) {
                                                  absl::StrJoin(options_.batches, ", ")));
 }
 
-absl::StatusOr<TensorView> ModelTower::FeaturesOf(const Batch& batch) {
-  if (batch.loaded) return batch.loaded->features;
-  return staging_.ToDevice(places_.features, batch.features.view(), stream_.get());
+absl::Status ModelTower::BringInputs(const Batch& batch) {
+  const size_t states = batch.loaded ? batch.loaded->state_inputs.size() : batch.states.size();
+  if (1 + states != call_.inputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "state_inputs: the model takes ", call_.inputs.size() - 1, ", the batch has ", states));
+  }
+  for (size_t input = 0; input < call_.inputs.size(); ++input) {
+    if (batch.loaded) {
+      const LoadedRows& rows = *batch.loaded;
+      call_.inputs[input] = input == 0 ? rows.features : rows.state_inputs[input - 1];
+      continue;
+    }
+    const Tensor& host = input == 0 ? batch.features : batch.states[input - 1];
+    LOCKSTEP_ASSIGN_OR_RETURN(call_.inputs[input],
+                              staging_.ToDevice(places_.inputs[input], host.view(), stream_.get()));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TensorView> ModelTower::LabelsOf(const Batch& batch) {
@@ -122,13 +140,15 @@ absl::StatusOr<TensorView> ModelTower::LabelsOf(const Batch& batch) {
   return staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get());
 }
 
-absl::Status ModelTower::Forward(Pass* pass, Mode mode, const TensorView& features,
+absl::Status ModelTower::Forward(Pass* pass, Mode mode, const Batch& batch,
                                  const VariableValues& variables, uint64_t random_key) {
+  LOCKSTEP_RETURN_IF_ERROR(BringInputs(batch));
   for (size_t i = 0; i < call_.values.size(); ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         call_.values[i], staging_.ToDevice(places_.values[i], variables.views[i], stream_.get()));
   }
-  return pass->Forward(mode, features, {call_.values, variables.rows}, random_key, stream_.get());
+  return pass->Forward(mode, call_.inputs, {call_.values, variables.rows}, random_key,
+                       stream_.get());
 }
 
 absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
@@ -136,8 +156,7 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
     std::span<const MutableTensorView> gradients, uint64_t random_key) {
   LOCKSTEP_CHECK(options_.training);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
-  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView features, FeaturesOf(batch));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kTraining, features, variables, random_key));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kTraining, batch, variables, random_key));
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
   for (size_t i = 0; i < gradients.size(); ++i) {
     call_.gradients[i] = {};
@@ -171,8 +190,7 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                                                        const VariableValues& variables) {
   if (batch.size() == 0) return Evaluation();
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
-  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView features, FeaturesOf(batch));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, features, variables, 0));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, batch, variables, 0));
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView sums,
                             staging_.OnDevice(places_.sums, results_.sums));
@@ -184,16 +202,14 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                     result[Loss::kLossSum]};
 }
 
-absl::StatusOr<TensorView> ModelTower::Predict(const Tensor& features,
+absl::StatusOr<TensorView> ModelTower::Predict(const Batch& batch,
                                                const VariableValues& variables) {
-  const int64_t size = features.shape().dim(0);
+  const int64_t size = batch.size();
   MutableTensorView predictions = results_.predictions;
   predictions.shape = PredictionsOf(size);
   if (size == 0) return TensorView(predictions);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(size));
-  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView examples,
-                            staging_.ToDevice(places_.features, features.view(), stream_.get()));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, examples, variables, 0));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, batch, variables, 0));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView on_device,
                             staging_.OnDevice(places_.predictions, predictions));
   LOCKSTEP_RETURN_IF_ERROR(pass->Predict(on_device, stream_.get()));

@@ -25,13 +25,12 @@ class ModelTower : public Tower {
   absl::Status Finish() override;
   float loss() const override { return results_.loss.as<float>()[0]; }
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, const VariableValues& variables) override;
-  absl::StatusOr<TensorView> Predict(const Tensor& features,
-                                     const VariableValues& variables) override;
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues& variables) override;
 
  private:
   // Where each tensor of the host lies on the device.
   struct Places {
-    int features = 0;
+    std::vector<int> inputs;  // features, then state inputs
     int labels = 0;
     int sums = 0;
     int predictions = 0;
@@ -41,6 +40,7 @@ class ModelTower : public Tower {
 
   // What the stream reads of the last call, by variable.
   struct Call {
+    std::vector<TensorView> inputs;  // features, then state inputs
     std::vector<TensorView> values;
     std::vector<MutableTensorView> gradient_views;
     std::vector<TowerGradient> gradients;
@@ -61,11 +61,11 @@ class ModelTower : public Tower {
   // The pass for a batch of this size.
   absl::StatusOr<Pass*> PassFor(int64_t size);
   // What ops read: rows that the device has, or a copy of the batch's.
-  absl::StatusOr<TensorView> FeaturesOf(const Batch& batch);
+  absl::Status BringInputs(const Batch& batch);
   absl::StatusOr<TensorView> LabelsOf(const Batch& batch);
-  // Enqueues the forward pass over `features`, which the device has.
-  absl::Status Forward(Pass* pass, Mode mode, const TensorView& features,
-                       const VariableValues& variables, uint64_t random_key);
+  // Enqueues the forward pass over the batch, which the pass is for.
+  absl::Status Forward(Pass* pass, Mode mode, const Batch& batch, const VariableValues& variables,
+                       uint64_t random_key);
 
   const ModelGraph graph_;
   const TowerOptions options_;

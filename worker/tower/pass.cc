@@ -52,7 +52,7 @@ void Pass::PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::
       const ValueId from = op.inputs[input];
       const int node = op.input_nodes[input];
       step.inputs.push_back(view(buffers_.value[from], node));
-      if (from == 0) step.feature_inputs.push_back(input);
+      if (from <= graph.num_state_inputs()) step.batch_inputs.push_back({input, from});
       if (!options_.training) continue;
       const int partial = buffers_.partial[i][input];
       const MutableTensorView sum = view(buffers_.gradient[from], node);
@@ -69,7 +69,7 @@ void Pass::PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::b
     LossStep& step = losses_.emplace_back();
     step.node = of.node;
     step.scores = ViewOf(buffers_.value[of.scores], scores, memory);
-    step.scores_are_features = of.scores == 0;
+    if (of.scores <= graph.num_state_inputs()) step.scores_from_batch = of.scores;
     step.takes_labels = TakesLabels(graph.nodes()[of.node].layer);
     if (of.node == graph.loss_node()) evaluated_ = k;
     if (!options_.training) continue;
@@ -137,11 +137,13 @@ absl::Status Pass::MakeSums(const OpTable& ops, OpContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status Pass::Forward(Mode mode, const TensorView& features, const VariableValues& variables,
-                           uint64_t random_key, Stream* stream) {
+absl::Status Pass::Forward(Mode mode, std::span<const TensorView> inputs,
+                           const VariableValues& variables, uint64_t random_key, Stream* stream) {
   const bool whole = variables.rows.empty();
   for (Step& step : steps_) {
-    for (size_t input : step.feature_inputs) step.inputs[input].data = features.data;
+    for (const BatchInput& in : step.batch_inputs) {
+      step.inputs[in.input].data = inputs[in.from].data;
+    }
     for (size_t i = 0; i < step.variable_ids.size(); ++i) {
       step.variables[i] = variables.views[step.variable_ids[i]];
       if (!whole) step.rows[i] = variables.rows[step.variable_ids[i]];
@@ -151,7 +153,7 @@ absl::Status Pass::Forward(Mode mode, const TensorView& features, const Variable
     LOCKSTEP_RETURN_IF_ERROR(step.op->Forward(step.forward_args, stream));
   }
   for (LossStep& step : losses_) {
-    if (step.scores_are_features) step.scores.data = features.data;
+    if (step.scores_from_batch.has_value()) step.scores.data = inputs[*step.scores_from_batch].data;
   }
   return absl::OkStatus();
 }

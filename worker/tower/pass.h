@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,9 +36,9 @@ class Pass {
   absl::Status Prepare(const ModelGraph& graph, const Schedule& schedule, std::byte* memory,
                        const OpTable& ops, OpContext* context);
 
-  // Up to what the losses read.
-  absl::Status Forward(Mode mode, const TensorView& features, const VariableValues& variables,
-                       uint64_t random_key, Stream* stream);
+  // Up to what the losses read. `inputs`: the features, then the rows of each state input.
+  absl::Status Forward(Mode mode, std::span<const TensorView> inputs,
+                       const VariableValues& variables, uint64_t random_key, Stream* stream);
 
   // What the losses then do, or the one that is evaluated: one of these. `loss` receives their sum;
   // `labels` are not read where the graph uses none.
@@ -66,10 +67,15 @@ class Pass {
     TensorView term;
     std::unique_ptr<PartialSum> add;
   };
+  // An input of an op that is one of the batch's.
+  struct BatchInput {
+    size_t input = 0;  // of the op
+    ValueId from = 0;
+  };
   struct Step {
     std::unique_ptr<Op> op;
     std::vector<TensorView> inputs;
-    std::vector<size_t> feature_inputs;  // which of them are the batch itself
+    std::vector<BatchInput> batch_inputs;
     std::vector<int> variable_ids;
     std::vector<int> ready_ids;                  // from the last to the first
     std::vector<TensorView> variables;           // of the last Forward
@@ -91,7 +97,7 @@ class Pass {
     std::unique_ptr<Loss> loss;
     Loss::Args args;  // of the last call
     TensorView scores;
-    bool scores_are_features = false;
+    std::optional<ValueId> scores_from_batch;
     bool takes_labels = true;
     MutableTensorView gradient;
     MutableTensorView result;  // data null: the caller's

@@ -36,7 +36,9 @@ Schedule MakeSchedule(const ModelGraph& graph) {
   std::vector<ValueId> value(nodes.size());
   Schedule schedule;
   schedule.wants_gradient.assign(nodes.size(), false);
-  for (int node = 1; node < static_cast<int>(nodes.size()); ++node) {
+  const int first_layer = 1 + graph.num_state_inputs();
+  for (int node = 1; node < first_layer; ++node) value[node] = node;
+  for (int node = first_layer; node < static_cast<int>(nodes.size()); ++node) {
     const ModelNode& layer = nodes[node];
     if (folded[node] || !graph.IsReached(node)) continue;
     if (IsLoss(layer.layer)) {

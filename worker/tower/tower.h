@@ -62,9 +62,9 @@ class Tower {
   // Forward in inference mode (moving statistics, no dropout).
   virtual absl::StatusOr<Evaluation> Evaluate(const Batch& batch,
                                               const VariableValues& variables) = 0;
-  // As Evaluate, without labels: class probabilities (softmax) or outputs, [n * labels_per_example,
-  // num_outputs], in host memory. Valid until the next call.
-  virtual absl::StatusOr<TensorView> Predict(const Tensor& features,
+  // As Evaluate; labels are not read: class probabilities (softmax) or outputs, [n *
+  // labels_per_example, num_outputs], in host memory. Valid until the next call.
+  virtual absl::StatusOr<TensorView> Predict(const Batch& batch,
                                              const VariableValues& variables) = 0;
 };
 

@@ -50,7 +50,7 @@ std::vector<std::string> Blocks(const std::string& document, const std::string& 
 
 TEST_CASE("The models in the documentation build") {
   auto blocks = Blocks("model.md", "model");
-  CHECK(blocks.size() == 9);
+  CHECK(blocks.size() == 10);
   blocks.push_back(Blocks("job.md", "model").at(0));
   for (const std::string& text : blocks) {
     ModelDef def;

@@ -52,6 +52,26 @@ TEST_CASE("workers take consecutive shares of a load, which begins where the one
   CHECK(schedule.FirstExample(3, 1) == 120);
 }
 
+TEST_CASE("rows of sequences are divided by whole sequences") {
+  LoadScheduleOptions options = Options();
+  options.examples = 33;    // sequences
+  options.max_seq_len = 3;  // 20 rows for each worker: 6 sequences, 18 rows
+  const LoadSchedule schedule = *LoadSchedule::Create(options);
+  CHECK(schedule.share(0) == 6);
+  CHECK(schedule.plan(0).max_seq_len() == 3);
+  CHECK(schedule.plan(0).per_device_batch_size() == 3);  // of at most 5 rows
+  CHECK(schedule.plan(0).sequences_per_batch() == 1);
+  CHECK(schedule.plan(0).num_batches() == 3);
+  CHECK(schedule.loads_per_data_epoch() == 3);  // 12, 12, and 9: 4 for each worker
+  CHECK(schedule.share(2) == 4);
+  CHECK(schedule.FirstExample(1, 1) == 18);
+  CHECK(schedule.FirstExample(3, 0) == 33);
+  options.max_seq_len = 6;
+  CHECK_THAT(ErrorOf(options), Contains("max_per_device_batch_size: expected at least 6"));
+  options.max_seq_len = 21;
+  CHECK_THAT(ErrorOf(options), Contains("Must load at least 1 tuple sequence per device"));
+}
+
 TEST_CASE("a last load with a smaller batch keeps its own size for every worker") {
   LoadScheduleOptions options = Options();
   options.examples = 46;  // 3 rows for each worker: 1 for each tower

@@ -123,6 +123,45 @@ TEST_CASE("Names are letters, digits and underscores, unique and not reserved") 
              Contains("layer 1 of the file (relu)"));
 }
 
+TEST_CASE("State inputs are nodes behind the input, which layers take by name") {
+  const auto graph = BuildText(R"(
+      input_shape: [9, 4]
+      state_inputs { name: "h" units: 3 }
+      state_inputs { name: "c" units: 3 }
+      layers { name: "steps" dense { units: 2 } }
+      layers { name: "lstm" inputs: ["steps", "h", "c"] lstm { units: 3 } }
+      layers { name: "loss" softmax_cross_entropy {} })");
+  REQUIRE(graph.ok());
+  CHECK(graph->num_state_inputs() == 2);
+  CHECK(graph->nodes()[2].name == "c");
+  CHECK(graph->nodes()[2].output == Shape({3}));
+  CHECK(graph->nodes()[3].inputs == std::vector<int>{0});  // without a name: the example
+  CHECK(graph->nodes()[4].inputs == std::vector<int>{3, 1, 2});
+}
+
+TEST_CASE(
+    "State inputs that no layer takes, or without a size or a name of their own, are refused") {
+  const auto with_states = [](const std::string& states) {
+    return "input_shape: [9, 4] " + states +
+           " layers { name: 'gru' inputs: ['input', 'h'] gru { units: 3 } }" + kLoss;
+  };
+  CHECK(BuildText(with_states("state_inputs { name: 'h' units: 3 }")).ok());
+  CHECK_THAT(BuildError(with_states("state_inputs { name: 'h' units: 3 } "
+                                    "state_inputs { name: 'c' units: 3 }")),
+             Contains("state_inputs: no layer takes \"c\""));
+  CHECK_THAT(BuildError(with_states("state_inputs { name: 'h' units: 4 }")),
+             Contains("expected an initial state [3]"));
+  CHECK_THAT(BuildError(with_states("state_inputs { name: 'h' }")),
+             Contains("state_inputs[0]: units: "));
+  CHECK_THAT(BuildError(with_states("state_inputs { name: 'h' units: 3 } "
+                                    "state_inputs { name: 'h' units: 3 }")),
+             Contains("state_inputs[1]: name: another layer has it already"));
+  CHECK_THAT(BuildError(with_states("state_inputs { name: 'H' units: 3 }")),
+             Contains("did you mean \"H\"?"));
+  CHECK_THAT(BuildError(with_states("state_inputs { name: 'input' units: 3 }")),
+             Contains("is reserved"));
+}
+
 TEST_CASE("The shape of an example is checked") {
   for (const char* shape :
        {"", "0", "[4, -1]", "[1,1,1,1,1,1,1,1]", "[4000000000, 4000000000, 4000000000]"}) {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker/evaluate/fakes.h"
 
@@ -137,6 +138,59 @@ TEST_CASE("a CSV file with columns that the model does not take says which it ta
   CHECK(absl::StrContains(error_of("a\n1\n"), ": 1 column, the model takes 2 numbers"));
   // As many columns as inputs, but the label is one of them.
   CHECK(absl::StrContains(error_of("a,y\n1,0\n"), ": 2 columns, one of them the label"));
+}
+
+// An LSTM over the CSV columns of CsvModel, with states that the job has files for.
+TrainedModel RecurrentModel() {
+  TrainedModel model = CsvModel();
+  model.graph = test::MakeGraph(
+      "input_shape: [4, 2] state_inputs { name: 'h' units: 3 } state_inputs { name: 'c' units: 3 } "
+      "layers { name: 'l' inputs: ['input', 'h', 'c'] lstm { units: 3 } } "
+      "layers { name: 'loss' softmax_cross_entropy {} }");
+  for (const char* name : {"c", "h"}) {
+    StateInputData* const state = model.job.mutable_data()->add_state_inputs();
+    state->set_name(name);
+    state->add_train(absl::StrCat("/train-", name));
+    state->set_test(absl::StrCat("/test-", name));
+  }
+  return model;
+}
+
+TEST_CASE("rows of states take the place of the job's, in the order of the model") {
+  const TemporaryFolder folder;
+  const TrainedModel model = RecurrentModel();
+  // Steps of sequences: two columns, not eight.
+  auto data = DataFromArgument(folder.Write("steps.csv", "a,b\n1,2\n"), model);
+  REQUIRE(data.ok());
+  REQUIRE(SetStateFiles("/h.csv,/c.idx", model, &*data).ok());
+  CHECK(data->state_inputs(0).test() == "/c.idx");
+  CHECK(data->state_inputs(1).test() == "/h.csv");
+  CHECK(data->state_inputs(1).train().empty());
+  for (const char* files : {"", "/h.csv", "/a,/b,/c"}) {
+    const absl::Status status = SetStateFiles(files, model, &*data);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(absl::StrContains(status.message(),
+                            "--states: expected 2 files, of rows for the model's state inputs: "
+                            "\"h\", \"c\", got"));
+  }
+  const absl::Status none = SetStateFiles("/h.csv", CsvModel(), &*data);
+  CHECK(absl::StrContains(none.message(), "--states: expected 0 files"));
+}
+
+TEST_CASE("states that are zeros in the job are zeros without files, or rows of files") {
+  const TrainedModel model = RecurrentModel();
+  DataDef data = model.job.data();
+  for (StateInputData& state : *data.mutable_state_inputs()) {
+    state.Clear();
+    state.set_zeros(true);
+  }
+  data.mutable_state_inputs(0)->set_name("c");
+  data.mutable_state_inputs(1)->set_name("h");
+  REQUIRE(SetStateFiles("", model, &data).ok());
+  CHECK(data.state_inputs(0).zeros());
+  REQUIRE(SetStateFiles("/h,/c", model, &data).ok());
+  CHECK_FALSE(data.state_inputs(0).zeros());
+  CHECK(data.state_inputs(0).test() == "/c");
 }
 
 }  // namespace

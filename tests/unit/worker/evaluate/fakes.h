@@ -78,12 +78,12 @@ class CountingTower final : public Tower {
     return result;
   }
 
-  absl::StatusOr<TensorView> Predict(const Tensor& features, const VariableValues&) override {
-    const int64_t n = features.shape().dim(0);
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues&) override {
+    const int64_t n = batch.size();
     batches.push_back(n);
     scores_ = Tensor::Zeros(DType::kFloat32, {n, classifier_ ? 3 : 1});
     for (int64_t row = 0; row < n; ++row) {
-      const int64_t i = static_cast<int64_t>(features.as<float>()[2 * row]);
+      const int64_t i = static_cast<int64_t>(batch.features.as<float>()[2 * row]);
       if (!classifier_) {
         scores_.as<float>()[row] = 2 * i;
         continue;

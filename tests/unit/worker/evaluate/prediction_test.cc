@@ -90,8 +90,8 @@ class SequenceTower final : public Tower {
   absl::StatusOr<Evaluation> Evaluate(const Batch&, const VariableValues&) override {
     return absl::UnimplementedError("not of a prediction");
   }
-  absl::StatusOr<TensorView> Predict(const Tensor& features, const VariableValues&) override {
-    scores_ = Tensor::Zeros(DType::kFloat32, {2 * features.shape().dim(0), 3});
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues&) override {
+    scores_ = Tensor::Zeros(DType::kFloat32, {2 * batch.size(), 3});
     for (int64_t i = 2; i < scores_.num_elements(); i += 3) scores_.as<float>()[i] = 1;
     return TensorView(scores_.view());
   }

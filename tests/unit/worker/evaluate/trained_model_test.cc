@@ -98,10 +98,10 @@ TEST_CASE("the loaded model computes what its variables say") {
   auto tower =
       Tower::Create(model->graph, &device, cpu::Ops(), {.batches = {1}, .training = false});
   REQUIRE(tower.ok());
-  Tensor features(DType::kFloat32, {1, 2});
-  features.as<float>()[0] = 0.5f;
-  features.as<float>()[1] = -0.25f;
-  const auto probabilities = (*tower)->Predict(features, {model->views}).value().as<float>();
+  Batch batch{Tensor(DType::kFloat32, {1, 2}), Tensor()};
+  batch.features.as<float>()[0] = 0.5f;
+  batch.features.as<float>()[1] = -0.25f;
+  const auto probabilities = (*tower)->Predict(batch, {model->views}).value().as<float>();
   REQUIRE(probabilities.size() == 3);
   // x W + b = 0.5 (1,2,3) - 0.25 (4,5,6) + (0.5,0,-0.5) = (0,-0.25,-0.5)
   const double expected[] = {1, std::exp(-0.25), std::exp(-0.5)};

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "tests/unit/worker/local_sync/read_back.h"
 #include "tests/unit/worker/tower/models.h"
 #include "tests/unit/worker/tower/test_tower.h"
 
@@ -29,17 +30,6 @@ Tensor Numbered(int64_t rows) {
   return tensor;
 }
 
-// Rows in memory of the device.
-std::vector<float> Read(Device* device, const TensorView& rows) {
-  std::vector<float> values(rows.num_elements());
-  const auto stream = *device->CreateStream({});
-  const auto event = *device->CreateEvent();
-  stream->CopyToHost(values.data(), rows.data, rows.num_bytes());
-  stream->Record(event.get());
-  REQUIRE(event->Wait().ok());
-  return values;
-}
-
 TEST_CASE("a tower has its part, and an index gives rows of it without moving any") {
   const auto device = test::MakeTestDevice(1);
   const auto optimizer = MakeOptimizer(device.get(), 3, 2, 1);
@@ -57,11 +47,14 @@ TEST_CASE("a tower has its part, and an index gives rows of it without moving an
     for (int tower = 0; tower < 2; ++tower) {
       const LoadedRows& rows = *batches[tower].loaded;
       const float from = first + 9.0f * static_cast<float>(tower);
-      CHECK(batches[tower].size() == 3);
-      CHECK(Read(device.get(), rows.features) == std::vector<float>{from, from + 1, from + 2});
-      CHECK(Read(device.get(), rows.labels) == std::vector<float>{from, from + 1, from + 2});
+      CHECK(batches[tower].size() == 1);
+      CHECK(rows.features.shape == Shape({1, 3, 1}));
+      CHECK(test::ReadBack(device.get(), rows.features) ==
+            std::vector<float>{from, from + 1, from + 2});
+      CHECK(test::ReadBack(device.get(), rows.labels) ==
+            std::vector<float>{from, from + 1, from + 2});
       CHECK(rows.host_features.as<float>()[0] == from);
-      CHECK(Read(device.get(), rows.state_inputs[0]) == std::vector<float>{from / 3});
+      CHECK(test::ReadBack(device.get(), rows.state_inputs[0]) == std::vector<float>{from / 3});
     }
   }
   CHECK(optimizer->bytes_to_towers() == bytes);
@@ -78,7 +71,7 @@ TEST_CASE("another load replaces the one before, with a batch size of its own") 
   CHECK(*optimizer->LoadData(second, {}) == 2);
   CHECK(absl::IsInvalidArgument(optimizer->BatchesAt(16).status()));
   const std::vector<Batch>& batches = **optimizer->BatchesAt(0);
-  CHECK(Read(device.get(), batches[3].loaded->features) == std::vector<float>{6, 7});
+  CHECK(test::ReadBack(device.get(), batches[3].loaded->features) == std::vector<float>{6, 7});
 }
 
 TEST_CASE("a step without a load, past it, or after a load that failed is refused") {

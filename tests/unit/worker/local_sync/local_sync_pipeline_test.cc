@@ -4,8 +4,10 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/test_device.h"
 #include "tests/unit/worker/data/data_files.h"
+#include "tests/unit/worker/local_sync/read_back.h"
 
 namespace lockstep::worker {
 namespace {
@@ -155,6 +157,59 @@ TEST_CASE("loads that cannot be are refused, and so are steps that cannot be cou
   CHECK_THAT(error(Options(1000, 4, 1, 65)), Contains("got 64 examples in the data"));
   Opened loads(files.data, Options(32, 4, 2));
   CHECK(absl::IsInvalidArgument(loads->BatchesFor(GlobalStep(-1)).status()));
+}
+
+// Sequences of 3 steps [2] with a state [1]: step t of sequence s has the numbers 3s + t, the state
+// is s.
+TEST_CASE("sequences come with their states, in batches of whole sequences") {
+  const lockstep::test::TemporaryFolder folder;
+  std::string csv = "a,b,y\n", states = "h\n";
+  for (int s = 0; s < 20; ++s) {
+    absl::StrAppend(&states, s, "\n");
+    for (int t = 0; t < 3; ++t) absl::StrAppend(&csv, 3 * s + t, ",", 3 * s + t, ",", t, "\n");
+  }
+  DataDef data;
+  data.mutable_csv()->add_train(folder.Write("steps.csv", csv));
+  data.mutable_csv()->set_label_column("y");
+  StateInputData* const h = data.add_state_inputs();
+  h->set_name("h");
+  h->add_train(folder.Write("states.csv", states));
+  ExampleSpec spec{.input_shape = Shape({3, 2}), .classifier = true, .num_outputs = 3};
+  spec.labels_per_example = 3;
+  spec.state_inputs = {{"h", 1}};
+
+  const auto device = lockstep::test::MakeTestDevice(1);
+  const auto pipeline = LocalSyncPipeline::Open(data, spec, Options(30, 7, 2), device.get());
+  INFO(pipeline.status());
+  REQUIRE(pipeline.ok());
+  // 10 sequences of each load, of which 2 towers take 2 at a time: 8.
+  std::vector<int> seen;
+  for (int64_t step = 0; step < 8; ++step) {
+    for (const Batch& batch : **(*pipeline)->BatchesFor(GlobalStep(step))) {
+      REQUIRE(batch.loaded->state_inputs.size() == 1);
+      CHECK(batch.size() == 2);
+      CHECK(batch.loaded->features.shape == Shape({2, 3, 2}));
+      CHECK(batch.loaded->labels.shape == Shape({2, 3}));
+      const std::vector<float> first =
+          lockstep::test::ReadBack(device.get(), batch.loaded->state_inputs[0]);
+      const std::vector<float> steps =
+          lockstep::test::ReadBack(device.get(), batch.loaded->features);
+      for (size_t i = 0; i < first.size(); ++i) {
+        for (int k = 0; k < 6; ++k) CHECK(steps[6 * i + k] == 3 * first[i] + k / 2);
+        seen.push_back(static_cast<int>(first[i]));
+      }
+    }
+  }
+  // Two passes over each of two loads.
+  for (int load = 0; load < 2; ++load) {
+    const auto pass = [&](int number) {
+      return Sorted(
+          {seen.begin() + 16 * load + 8 * number, seen.begin() + 16 * load + 8 * number + 8});
+    };
+    const std::vector<int> first = pass(0);
+    CHECK(first == pass(1));
+    CHECK(std::ranges::adjacent_find(first) == first.end());
+  }
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ constexpr int kMostTowers = 3;
 constexpr int kVariants = 2;  // of the data: what a step leaves behind differs from the next one's
 
 const std::vector<const char*>& Models() {
-  static const std::vector<const char*> models = {kLeNet, kResidual, kRegression, kWideAndDeep,
-                                                  kSequences};
+  static const std::vector<const char*> models = {kLeNet,       kResidual,  kRegression,
+                                                  kWideAndDeep, kSequences, kStates};
   return models;
 }
 
@@ -137,8 +137,8 @@ TEST_CASE("evaluation in any order gives the bits of a CPU") {
       const Tower::Evaluation wanted = *on_cpu->Evaluate(batch, values);
       const Tower::Evaluation got = *tower->Evaluate(batch, values);
       if (got.loss_sum != wanted.loss_sum || got.correct != wanted.correct) FAIL("seed " << seed);
-      const TensorView scores = *on_cpu->Predict(batch.features, values);
-      const TensorView again = *tower->Predict(batch.features, values);
+      const TensorView scores = *on_cpu->Predict(batch, values);
+      const TensorView again = *tower->Predict(batch, values);
       if (!std::ranges::equal(scores.as<float>(), again.as<float>())) FAIL("seed " << seed);
     }
   }

@@ -257,6 +257,41 @@ const char kSequences[] = R"pb(
   }
 )pb";
 
+const char kStates[] = R"pb(
+  input_shape: [ 6, 3 ]
+  state_inputs { name: "h" units: 5 }
+  state_inputs { name: "c" units: 5 }
+  state_inputs { name: "last" units: 4 }
+  layers {
+    name: "steps"
+    dense { units: 4 }
+  }
+  layers {
+    name: "lstm"
+    lstm { units: 5 return_sequences: true }
+    inputs: [ "steps", "h", "c" ]
+  }
+  layers {
+    name: "start"
+    dense { units: 4 }
+    inputs: "last"
+  }
+  layers {
+    name: "sum"
+    add {}
+    inputs: [ "start", "last" ]
+  }
+  layers {
+    name: "gru"
+    gru { units: 4 return_sequences: true }
+    inputs: [ "lstm", "sum" ]
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
 ModelGraph GraphOf(const std::string& text) {
   ModelDef def;
   REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &def));
@@ -303,6 +338,11 @@ Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first) {
             static_cast<float>(generator.At((first + i) * width + c)[0] % index.rows);
       }
     }
+  }
+  for (int state = 1; state <= graph.num_state_inputs(); ++state) {
+    const ModelNode& node = graph.nodes()[state];
+    batch.states.emplace_back(DType::kFloat32, Shape({size, node.output.dim(0)}));
+    fill(batch.states.back(), node.name);
   }
   if (graph.is_classifier()) {
     const int64_t labels = graph.labels_per_example();

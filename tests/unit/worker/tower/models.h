@@ -27,6 +27,10 @@ extern const char kWideAndDeep[];
 // a label for each step.
 extern const char kSequences[];
 
+// An LSTM and a GRU over [6, 3] that begin with state inputs, of which the GRU's first goes through
+// a layer; a label for each step.
+extern const char kStates[];
+
 // Fixed values for the variables; a moving variance is positive.
 std::vector<reference::Array> VariablesOf(const ModelGraph& graph);
 

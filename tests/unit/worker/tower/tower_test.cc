@@ -48,7 +48,7 @@ void CheckTraining(const ModelGraph& graph, TestTower& tower, int64_t batch_size
 }
 
 TEST_CASE("a tower's loss and gradients are those of the model") {
-  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep, kSequences}) {
+  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep, kSequences, kStates}) {
     const ModelGraph graph = GraphOf(text);
     INFO(text);
     for (int threads : {1, 2}) {
@@ -161,7 +161,7 @@ TEST_CASE("moving statistics follow the batch with their momentum") {
 }
 
 TEST_CASE("gradients are announced once each, final, from the last variable to the first") {
-  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep, kSequences}) {
+  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep, kSequences, kStates}) {
     const ModelGraph graph = GraphOf(text);
     TestTower tower(graph, {.batches = {4}});
     const Batch batch = BatchOf(graph, 4);
@@ -203,7 +203,7 @@ TEST_CASE("the same input gives the same bits, run after run and tower after tow
 }
 
 TEST_CASE("evaluation takes the moving statistics and counts what is right") {
-  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep, kSequences}) {
+  for (const char* text : {kLeNet, kResidual, kRegression, kWideAndDeep, kSequences, kStates}) {
     const ModelGraph graph = GraphOf(text);
     INFO(text);
     const std::vector<Array> variables = VariablesOf(graph);
@@ -217,8 +217,7 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
           CHECK(tower->Evaluate(empty, {operands.variable_views}).value().examples == 0);
           continue;
         }
-        const Array scores = reference::Scores(
-            graph, variables, reference::ToArray(batch.features.view()), /*training=*/false);
+        const Array scores = reference::Scores(graph, variables, batch, /*training=*/false);
         int64_t correct = 0;
         for (int64_t row = 0; graph.is_classifier() && row < scores.rows(); ++row) {
           const auto begin = scores.values.begin() + row * scores.dims.back();
@@ -233,8 +232,7 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
                                             reference::MeanLoss(graph, variables, batch, false))
                                          .epsilon(1e-5));
 
-        const TensorView predictions =
-            tower->Predict(batch.features, {operands.variable_views}).value();
+        const TensorView predictions = tower->Predict(batch, {operands.variable_views}).value();
         CHECK(predictions.shape == Shape({size * graph.labels_per_example(), graph.num_outputs()}));
         CHECK(reference::Distance(reference::ToArray(predictions),
                                   graph.is_classifier() ? reference::Softmax(scores) : scores) <
