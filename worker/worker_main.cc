@@ -27,6 +27,7 @@
 #include "worker/device/cuda/cuda_devices.h"
 #include "worker/service/registration.h"
 #include "worker/service/worker_job.h"
+#include "worker/step/example_log.h"
 #include "worker/step/timeline.h"
 
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
@@ -38,8 +39,16 @@ ABSL_FLAG(absl::Duration, stall, absl::ZeroDuration(),
           "for trials of a straggler: every fourth of its steps takes this much longer");
 ABSL_FLAG(std::string, timeline, "",
           "write when each phase of each step was over to this file (CSV)");
+ABSL_FLAG(std::string, example_log, "",
+          "write which examples each tower took in each step to this file (CSV)");
 namespace lockstep::worker {
 namespace {
+
+// Of the flags; null where they are not given.
+struct StepFiles {
+  Timeline* timeline = nullptr;
+  ExampleLog* examples = nullptr;
+};
 
 constexpr char kUsage[] =
     "worker --cluster=FILE --task_index=N\n"
@@ -77,7 +86,7 @@ int Threads() {
 
 // Registers as a new incarnation and takes part until the job ends.
 absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefClient* chief,
-                  Server* server, Status* status, Timeline* timeline,
+                  Server* server, Status* status, const StepFiles& files,
                   const MonotonicNotification* stop) {
   const TaskConfig& task = daemon.task;
   RegisterTaskRequest request;
@@ -106,7 +115,8 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefCli
   options.patience = registration.start_timeout;
   options.threads = Threads();
   options.delay = {absl::GetFlag(FLAGS_sleep), absl::GetFlag(FLAGS_stall)};
-  options.timeline = timeline;
+  options.timeline = files.timeline;
+  options.example_log = files.examples;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerJob> run,
                             WorkerJob::Create(std::move(options), chief));
   server->SetReady(true);
@@ -117,7 +127,7 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefCli
   return end;
 }
 
-absl::Status Run(const DaemonContext& daemon, Status* status, Timeline* timeline,
+absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& files,
                  const MonotonicNotification* stop) {
   const TaskConfig& task = daemon.task;
   Incarnation incarnation = NewIncarnation();
@@ -136,7 +146,7 @@ absl::Status Run(const DaemonContext& daemon, Status* status, Timeline* timeline
       MakeChiefClient({.address = task.cluster.chief, .name = "chief", .queue = server->queue()});
   while (true) {
     const absl::Status end =
-        Join(daemon, incarnation, chief.get(), server.get(), status, timeline, stop);
+        Join(daemon, incarnation, chief.get(), server.get(), status, files, stop);
     if (!absl::IsAborted(end)) return end;
     // Given up by the chief, after a pause too long: whatever this incarnation still sent would be
     // refused. If another worker has the place by now, the chief says so.
@@ -145,15 +155,22 @@ absl::Status Run(const DaemonContext& daemon, Status* status, Timeline* timeline
   }
 }
 
-absl::Status RunWithTimeline(const DaemonContext& daemon, Status* status,
-                             const MonotonicNotification* stop) {
-  const std::string path = absl::GetFlag(FLAGS_timeline);
-  if (path.empty()) return Run(daemon, status, nullptr, stop);
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Timeline> timeline,
-                            Timeline::Create(path, Clock::Real()));
-  const absl::Status end = Run(daemon, status, timeline.get(), stop);
-  const absl::Status written = timeline->Flush();
-  if (!written.ok()) log::Warning(absl::StrCat("--timeline: ", written.message()));
+absl::Status RunWithFiles(const DaemonContext& daemon, Status* status,
+                          const MonotonicNotification* stop) {
+  std::unique_ptr<Timeline> timeline;
+  std::unique_ptr<ExampleLog> examples;
+  if (const std::string path = absl::GetFlag(FLAGS_timeline); !path.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(timeline, Timeline::Create(path, Clock::Real()));
+  }
+  if (const std::string path = absl::GetFlag(FLAGS_example_log); !path.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(examples, ExampleLog::Create(path));
+  }
+  const absl::Status end = Run(daemon, status, {timeline.get(), examples.get()}, stop);
+  const auto warn = [](absl::string_view flag, const absl::Status& written) {
+    if (!written.ok()) log::Warning(absl::StrCat(flag, ": ", written.message()));
+  };
+  if (timeline != nullptr) warn("--timeline", timeline->Flush());
+  if (examples != nullptr) warn("--example_log", examples->status());
   return end;
 }
 
@@ -165,7 +182,7 @@ absl::Status RunWorker(const DaemonContext& daemon) {
   Status status;
   MonotonicNotification stop;
   std::thread work([&] {
-    const absl::Status end = RunWithTimeline(daemon, &status, &stop);
+    const absl::Status end = RunWithFiles(daemon, &status, &stop);
     // Whoever asked for the end knows of it.
     if (!absl::IsCancelled(end)) PrintFailure(daemon.name, end);
     daemon.stop->Stop(ExitCodeFor(end));

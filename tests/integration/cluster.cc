@@ -56,8 +56,16 @@ std::vector<std::string> Cluster::Ps(int index) const {
 }
 
 std::vector<std::string> Cluster::Worker(int index) const {
-  return {Binary("worker/worker"), "--cluster=" + spec_path(), absl::StrCat("--task_index=", index),
-          "--threads=1"};
+  std::vector<std::string> command = {Binary("worker/worker"), "--cluster=" + spec_path(),
+                                      absl::StrCat("--task_index=", index), "--threads=1"};
+  if (logs_examples_) {
+    command.push_back("--example_log=" + folder_.Path(absl::StrCat("examples-", index)));
+  }
+  return command;
+}
+
+std::string Cluster::ExampleLog(int worker) const {
+  return folder_.Read(absl::StrCat("examples-", worker));
 }
 
 std::vector<std::string> Cluster::Chief(const std::string& job_path) const {

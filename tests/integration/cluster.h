@@ -42,6 +42,10 @@ class Cluster {
   // Writes job and model files; returns the job's path.
   std::string WriteJob(const JobText& text) const;
 
+  // Workers that are started from now on write their --example_log.
+  void LogExamples() { logs_examples_ = true; }
+  std::string ExampleLog(int worker) const;
+
   // Command lines, with --cluster.
   std::vector<std::string> Ps(int index) const;
   std::vector<std::string> Worker(int index) const;
@@ -65,6 +69,7 @@ class Cluster {
   TemporaryFolder folder_;
   deploy::PortReservation ports_;
   ClusterSpec spec_;
+  bool logs_examples_ = false;
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
   std::unique_ptr<Process> chief_;

@@ -28,13 +28,13 @@ int64_t ExampleStream::MostRows() const {
 }
 
 void ExampleStream::Fill(int64_t first, int64_t rows, Batch* batch) {
-  examples_.resize(rows);
-  indices_.Read(first, absl::MakeSpan(examples_));
+  batch->examples.resize(rows);
+  indices_.Read(first, absl::MakeSpan(batch->examples));
   for (int64_t row = 0; row < rows; ++row) {
     if (shifted_) {
-      store_->CopyShiftedTo(examples_[row], shifts_.At(first + row), row, batch);
+      store_->CopyShiftedTo(batch->examples[row], shifts_.At(first + row), row, batch);
     } else {
-      store_->CopyTo(examples_[row], row, batch);
+      store_->CopyTo(batch->examples[row], row, batch);
     }
   }
 }

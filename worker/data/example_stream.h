@@ -42,7 +42,6 @@ class ExampleStream {
   IndexStream indices_;
   ShiftSource shifts_;
   bool shifted_;
-  std::vector<int64_t> examples_;  // of the batch being assembled
 };
 
 }  // namespace lockstep::worker

@@ -91,6 +91,7 @@ std::vector<Batch> ReplicaBatches::MakeBatches() const {
   std::vector<Batch> batches;
   for (int64_t tower = 0; tower < towers_.count; ++tower) {
     batches.push_back(store_->MakeBatch(batch_per_tower_));
+    batches.back().examples.resize(batch_per_tower_);
   }
   return batches;
 }
@@ -101,6 +102,7 @@ void ReplicaBatches::Fill(int64_t step, std::vector<Batch>* batches) {
     Batch* batch = &(*batches)[tower];
     for (int64_t row = 0; row < batch_per_tower_; ++row) {
       const DrawnExample& example = examples_[towers_.first + tower][row];
+      batch->examples[row] = example.number;
       if (shifted_) {
         store_->CopyShiftedTo(example.number, shifts_.At(example.draw), row, batch);
       } else {

@@ -95,8 +95,7 @@ absl::StatusOr<int64_t> LocalSyncParallelOptimizer::LoadData(
   return plan.tuples_per_device();
 }
 
-absl::StatusOr<const std::vector<Batch>*> LocalSyncParallelOptimizer::BatchesAt(
-    int64_t batch_index) {
+absl::StatusOr<std::vector<Batch>*> LocalSyncParallelOptimizer::BatchesAt(int64_t batch_index) {
   if (!plan_.has_value()) {
     return absl::FailedPreconditionError(
         "optimize: No data loaded? Remedy: call load_data before the first step");

@@ -48,9 +48,10 @@ class LocalSyncParallelOptimizer {
   absl::StatusOr<int64_t> LoadData(std::span<const TensorView> inputs,
                                    std::span<const TensorView> state_inputs);
 
-  // The minibatch at tuple `batch_index`, one batch per tower, valid until the next call.
-  // FAILED_PRECONDITION before the first load, INVALID_ARGUMENT outside of it. Allocates nothing.
-  absl::StatusOr<const std::vector<Batch>*> BatchesAt(int64_t batch_index);
+  // The minibatch at tuple `batch_index`, one batch per tower, valid until the next call, without
+  // the numbers of its examples. FAILED_PRECONDITION before the first load, INVALID_ARGUMENT
+  // outside of it. Allocates nothing.
+  absl::StatusOr<std::vector<Batch>*> BatchesAt(int64_t batch_index);
 
   // One step of that minibatch by `towers`, which are on the optimizer's device and have the
   // load's batch size. The other arguments are those of TowerGroup::Train.

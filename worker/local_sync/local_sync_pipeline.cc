@@ -83,8 +83,15 @@ absl::StatusOr<const std::vector<Batch>*> LocalSyncPipeline::BatchesFor(GlobalSt
   const LoadSchedule::Place place = schedule_.At(step.value());
   if (place.load != load_) LOCKSTEP_RETURN_IF_ERROR(Load(place.load));
   if (place.pass != pass_) DrawOrder(place.load, place.pass);
-  const int64_t batch = order_[place.batch];
-  return optimizer_->BatchesAt(batch * schedule_.plan(place.load).per_device_batch_size());
+  const LoadPlan& plan = schedule_.plan(place.load);
+  const int64_t at = order_[place.batch] * plan.per_device_batch_size();
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<Batch>* const batches, optimizer_->BatchesAt(at));
+  for (size_t tower = 0; tower < batches->size(); ++tower) {
+    const int64_t row = plan.RowsOf(static_cast<int64_t>(tower)).begin + plan.RowsAt(at).begin;
+    (*batches)[tower].loaded->examples =
+        examples_.subspan(row / plan.max_seq_len(), plan.sequences_per_batch());
+  }
+  return batches;
 }
 
 bool LocalSyncPipeline::IsReady(GlobalStep step) const {
@@ -103,6 +110,7 @@ absl::Status LocalSyncPipeline::Load(int64_t load) {
   std::vector<TensorView> states;
   for (const Tensor& state : block.states) states.push_back(RowRange(state.view(), 0, examples));
   LOCKSTEP_RETURN_IF_ERROR(optimizer_->LoadData(inputs, states).status());
+  examples_ = block.examples;
   load_ = load;
   absl::MutexLock lock(&mutex_);
   ++report_.loads;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -65,8 +66,9 @@ class LocalSyncPipeline final : public Pipeline {
   const LoadSchedule schedule_;
   ExampleStream stream_;  // of the prefetcher's thread
   const std::unique_ptr<LocalSyncParallelOptimizer> optimizer_;
-  int64_t load_ = -1;  // what the towers have; -1: nothing
-  int64_t pass_ = -1;  // whose order order_ is
+  int64_t load_ = -1;                  // what the towers have; -1: nothing
+  std::span<const int64_t> examples_;  // of the load: their numbers
+  int64_t pass_ = -1;                  // whose order order_ is
   std::vector<int64_t> order_;
 
   mutable absl::Mutex mutex_;

@@ -106,6 +106,8 @@ absl::Status Trainer::Run() {
   // Towers drop out independently.
   if (trainers > 1) options.random_seed = MixSeeds(options.random_seed, identity.tower());
   options.timeline = options_.timeline;
+  options.example_log = options_.example_log;
+  options.first_tower = static_cast<int>(identity.tower());
   return StepRunner(options, *resources_.layout, strategy_.get(), towers_.get(), data_.get(),
                     &rows_, progress_)
       .Run();

@@ -37,8 +37,10 @@ struct TrainerOptions {
   ShardGroupOptions shards;
   // TowerGroupOptions::smaller_batches.
   std::vector<int64_t> smaller_batches;
-  TowerDelay delay;              // for trials
-  Timeline* timeline = nullptr;  // StepRunnerOptions::timeline; outlives the trainer
+  TowerDelay delay;  // for trials
+  // As in StepRunnerOptions. They outlive the trainer.
+  Timeline* timeline = nullptr;
+  ExampleLog* example_log = nullptr;
 };
 
 // What trainers of a worker share. All of it outlives them.

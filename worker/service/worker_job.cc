@@ -247,6 +247,7 @@ absl::Status WorkerJob::MakeTrainers() {
     // One late tower delays those that it trains with.
     if (trainer == 0) options.delay = options_.delay;
     if (trainer == 0) options.timeline = options_.timeline;
+    options.example_log = options_.example_log;
     LOCKSTEP_ASSIGN_OR_RETURN(
         trainers_.emplace_back(),
         Trainer::Create(options, resources, std::move(data_[trainer]), &progress_[trainer]));

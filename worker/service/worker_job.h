@@ -44,6 +44,7 @@ struct WorkerJobOptions {
   TowerDelay delay;                              // for trials
   // StepRunnerOptions::timeline, of the first tower where each trains by itself; outlives the run.
   Timeline* timeline = nullptr;
+  ExampleLog* example_log = nullptr;  // of all towers; may be null; outlives the run
 };
 
 class WorkerJob {

@@ -87,6 +87,9 @@ std::optional<StepInput> StepRunner::PredictNext() {
 }
 
 absl::Status StepRunner::Train(GlobalStep step, const StepValues& values) {
+  if (options_.example_log != nullptr) {
+    options_.example_log->Record(step, options_.first_tower, *batches_);
+  }
   const absl::Duration start = options_.clock->Monotonic();
   const uint64_t key = MixSeeds(options_.random_seed, static_cast<uint64_t>(step.value()));
   LOCKSTEP_ASSIGN_OR_RETURN(

@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
+#include "worker/step/example_log.h"
 #include "worker/step/progress.h"
 #include "worker/step/timeline.h"
 #include "worker/strategy/update_strategy.h"
@@ -26,6 +27,9 @@ struct StepRunnerOptions {
   GlobalStep first_step;         // whose data is read first
   uint64_t random_seed = 0;      // of this replica: for dropout
   Timeline* timeline = nullptr;  // may be null; outlives the runner
+  // May be null; outlives the runner.
+  ExampleLog* example_log = nullptr;
+  int first_tower = 0;  // of the worker's: for the log
   const Clock* clock = Clock::Real();
 };
 
