@@ -28,9 +28,9 @@ class PrefetchedPipeline final : public Pipeline {
             [this](int64_t step, std::vector<Batch>* out) { batches_.Fill(step, out); }) {}
 
   absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override {
-    if (step.value() < 0 || step.value() > batches_.last_step()) {
+    if (step.value() < 0 || step.value() > last_step()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("step: expected 0 to ", batches_.last_step(), ", got ", step.value()));
+          absl::StrCat("step: expected 0 to ", last_step(), ", got ", step.value()));
     }
     return prefetcher_.Get(step.value());
   }
@@ -38,6 +38,7 @@ class PrefetchedPipeline final : public Pipeline {
   bool IsReady(GlobalStep step) const override { return prefetcher_.Has(step.value()); }
 
   int64_t num_examples() const override { return batches_.num_examples(); }
+  int64_t last_step() const override { return batches_.last_step(); }
 
  private:
   ReplicaBatches batches_;  // filled from by the prefetcher's thread alone

@@ -49,6 +49,8 @@ class Pipeline {
   virtual bool IsReady(GlobalStep step) const = 0;
 
   virtual int64_t num_examples() const = 0;
+  // The last one that BatchesFor takes.
+  virtual int64_t last_step() const = 0;
 };
 
 // Whether the job has examples to evaluate on.

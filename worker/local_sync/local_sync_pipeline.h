@@ -48,6 +48,7 @@ class LocalSyncPipeline final : public Pipeline {
   absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override;
   bool IsReady(GlobalStep step) const override;
   int64_t num_examples() const override { return stream_.num_examples(); }
+  int64_t last_step() const override { return schedule_.last_step(); }
 
   const LoadSchedule& schedule() const { return schedule_; }
   // Batches per tower of the last load of a data epoch, where they are smaller than the others.

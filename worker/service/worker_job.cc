@@ -9,6 +9,7 @@
 #include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
+#include "worker/data/prefetch_to_device/device_prefetcher.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/service/check_registration.h"
 
@@ -173,6 +174,10 @@ absl::Status WorkerJob::OpenTrainingData() {
     LOCKSTEP_ASSIGN_OR_RETURN(data_, Pipeline::OpenPerTower(job.data(), spec, pipeline));
   } else {
     LOCKSTEP_ASSIGN_OR_RETURN(data_.emplace_back(), Pipeline::Open(job.data(), spec, pipeline));
+  }
+  if (device_->is_host()) return absl::OkStatus();
+  for (std::unique_ptr<Pipeline>& data : data_) {
+    LOCKSTEP_ASSIGN_OR_RETURN(data, DevicePrefetcher::Create(std::move(data), device_.get()));
   }
   return absl::OkStatus();
 }

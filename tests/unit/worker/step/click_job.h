@@ -77,6 +77,7 @@ class NotingPipeline final : public Pipeline {
   }
   bool IsReady(GlobalStep step) const override { return pipeline_->IsReady(step); }
   int64_t num_examples() const override { return pipeline_->num_examples(); }
+  int64_t last_step() const override { return pipeline_->last_step(); }
 
  private:
   const std::unique_ptr<Pipeline> pipeline_;

@@ -1,0 +1,115 @@
+#include "worker/data/prefetch_to_device/device_prefetcher.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<std::unique_ptr<Pipeline>> DevicePrefetcher::Create(std::unique_ptr<Pipeline> host,
+                                                                   Device* device, int64_t ahead) {
+  device->MakeCurrent();
+  LOCKSTEP_ASSIGN_OR_RETURN(auto copied, device->CreateEvent());
+  LOCKSTEP_ASSIGN_OR_RETURN(auto stream, device->CreateStream({}));
+  return std::unique_ptr<Pipeline>(
+      new DevicePrefetcher(std::move(host), device, std::move(copied), std::move(stream), ahead));
+}
+
+DevicePrefetcher::DevicePrefetcher(std::unique_ptr<Pipeline> host, Device* device,
+                                   std::unique_ptr<Event> copied, std::unique_ptr<Stream> stream,
+                                   int64_t ahead)
+    : host_(std::move(host)),
+      device_(device),
+      copied_(std::move(copied)),
+      stream_(std::move(stream)),
+      prefetcher_(
+          ahead, host_->last_step(), [] { return std::vector<Batch>(); },
+          [this](int64_t step, std::vector<Batch>* batches) {
+            const absl::Status loaded = Load(step, batches);
+            absl::MutexLock lock(&mutex_);
+            status_.Update(loaded);
+          }) {}
+
+absl::Status DevicePrefetcher::status() const {
+  absl::MutexLock lock(&mutex_);
+  return status_;
+}
+
+absl::StatusOr<const std::vector<Batch>*> DevicePrefetcher::BatchesFor(GlobalStep step) {
+  if (step.value() < 0 || step.value() > last_step()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("step: expected 0 to ", last_step(), ", got ", step.value()));
+  }
+  const std::vector<Batch>* const batches = prefetcher_.Get(step.value());
+  LOCKSTEP_RETURN_IF_ERROR(status());
+  return batches;
+}
+
+absl::Status DevicePrefetcher::Load(int64_t step, std::vector<Batch>* batches) {
+  LOCKSTEP_RETURN_IF_ERROR(status());
+  device_->MakeCurrent();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* const from,
+                            host_->BatchesFor(GlobalStep(step)));
+  LOCKSTEP_ASSIGN_OR_RETURN(StepMemory* const memory, MemoryFor(batches, *from));
+  batches->resize(from->size());
+  memory->used = 0;
+  for (size_t tower = 0; tower < from->size(); ++tower) {
+    LoadBatch((*from)[tower], memory, &(*batches)[tower]);
+  }
+  stream_->Record(copied_.get());
+  return copied_->Wait();
+}
+
+absl::StatusOr<DevicePrefetcher::StepMemory*> DevicePrefetcher::MemoryFor(
+    const std::vector<Batch>* batches, const std::vector<Batch>& from) {
+  const auto found = std::ranges::find_if(
+      memory_, [batches](const auto& memory) { return memory->batches == batches; });
+  if (found != memory_.end()) return found->get();
+  // All batches of a pipeline are of one size.
+  size_t bytes = 0;
+  for (const Batch& batch : from) {
+    LOCKSTEP_CHECK(!batch.loaded.has_value());
+    bytes +=
+        Tensor::RoomFor(batch.features.num_bytes()) + Tensor::RoomFor(batch.labels.num_bytes());
+    for (const Tensor& state : batch.states) bytes += Tensor::RoomFor(state.num_bytes());
+  }
+  auto memory = std::make_unique<StepMemory>();
+  memory->batches = batches;
+  LOCKSTEP_ASSIGN_OR_RETURN(memory->host, device_->AllocatePinned(bytes));
+  LOCKSTEP_ASSIGN_OR_RETURN(memory->device, device_->Allocate(bytes));
+  return memory_.emplace_back(std::move(memory)).get();
+}
+
+void DevicePrefetcher::LoadBatch(const Batch& from, StepMemory* memory, Batch* to) {
+  if (!to->loaded.has_value()) to->loaded.emplace();
+  LoadedRows& rows = *to->loaded;
+  TensorView on_host;
+  rows.features = CopyToDevice(from.features, memory, &rows.host_features);
+  rows.labels = CopyToDevice(from.labels, memory, &on_host);
+  rows.state_inputs.resize(from.states.size());
+  for (size_t state = 0; state < from.states.size(); ++state) {
+    rows.state_inputs[state] = CopyToDevice(from.states[state], memory, &on_host);
+  }
+  to->examples = from.examples;
+  rows.examples = to->examples;
+}
+
+TensorView DevicePrefetcher::CopyToDevice(const Tensor& from, StepMemory* memory,
+                                          TensorView* on_host) {
+  const size_t bytes = from.num_bytes();
+  std::byte* const pinned = memory->host.get() + memory->used;
+  std::byte* const there = memory->device.get() + memory->used;
+  memory->used += Tensor::RoomFor(bytes);
+  *on_host = {from.dtype(), from.shape(), pinned};
+  if (bytes > 0) {
+    std::memcpy(pinned, from.data(), bytes);
+    stream_->CopyToDevice(there, pinned, bytes);
+  }
+  return {from.dtype(), from.shape(), there};
+}
+
+}  // namespace lockstep::worker
