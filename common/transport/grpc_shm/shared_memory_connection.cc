@@ -64,7 +64,7 @@ void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& r
 void SharedMemoryConnection::Exchange(const AttachMemoryReply& offer) {
   auto values = shm::ShareMemory(offer.socket(), offer.secret(), gradients_.get(), kSharePatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
-  if (*values == nullptr) return Settle(absl::InternalError("the ps gave no memory"), nullptr);
+  if (*values == nullptr) return Settle(absl::InternalError("the peer gave no memory"), nullptr);
   Settle(absl::OkStatus(), *std::move(values));
 }
 
@@ -98,7 +98,7 @@ void SharedMemoryConnection::Await(Callback<TransportInfo> done) {
         waiting_.push_back(std::move(done));
         return;
       case State::kIdle:
-        answer = absl::UnavailableError("the ps could not be asked for its memory");
+        answer = absl::UnavailableError("the peer could not be asked for its memory");
         break;
       case State::kAttached:
       case State::kRefused:

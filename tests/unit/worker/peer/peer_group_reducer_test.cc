@@ -271,6 +271,30 @@ TEST_CASE("the next reduction may begin in the callback of the one before") {
   }
 }
 
+TEST_CASE("a group of one reduces its own towers before Reduce returns") {
+  test::PeerWorkers workers(1);
+  const std::vector<TensorSpec> tensors = {{"t", DType::kFloat32, Shape({5})}};
+  const ScheduleSpec spec{Algorithm::kPscpuPscpu, {1, 3}};
+  auto options = workers.OptionsFor(
+      workers.GroupOf(1, 1, 0),
+      {spec.topology, tensors, MakeBatchPlan(PackingPlan::Unpacked(tensors), spec).value(), true});
+  options.shared_memory = true;
+  const auto reducer = PeerGroupReducer::Create(options, workers.service(0)).value();
+  Tensor gradient(DType::kFloat32, Shape({5}));
+  for (float& element : gradient.as<float>()) element = 4;
+  const std::vector<std::vector<TensorView>> gradients(3, {gradient.view()});
+  bool is_over = false;
+  reducer->Reduce(0, gradients, [&](absl::Status status) {
+    CHECK(status.ok());
+    is_over = true;
+  });
+  CHECK(is_over);
+  for (int tower = 0; tower < 3; ++tower) {
+    CHECK(TensorView(reducer->tensor(tower, 0)).as<float>()[4] == 4);
+  }
+  CHECK(reducer->traffic().across == Traffic());
+}
+
 TEST_CASE("a reduction that is not the group's is refused") {
   test::PeerWorkers workers(2);
   const auto error = [&](GroupReduction reduction, size_t message_bytes) {
