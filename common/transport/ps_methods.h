@@ -14,6 +14,8 @@ inline constexpr TensorMethod<PushRequest, PushReply> kPushAndFetch{
     "/lockstep.ParameterServer/Push", rpc::kParkedDeadline};
 inline constexpr TensorMethod<PullRequest, PullReply> kPull{"/lockstep.ParameterServer/Pull",
                                                             rpc::kParkedDeadline};
+inline constexpr TensorMethod<StoreVersionRequest, StoreVersionReply> kStoreVersion{
+    "/lockstep.ParameterServer/StoreVersion", rpc::kDataDeadline};
 inline constexpr TensorMethod<DequeueTokenRequest, DequeueTokenReply> kDequeueToken{
     "/lockstep.ParameterServer/DequeueToken", rpc::kParkedDeadline};
 

@@ -77,6 +77,12 @@ void Variable::Publish(NextValue next) {
 
 void Variable::PublishUnchanged() { version_ = version_.next(); }
 
+void Variable::PublishAs(GlobalStep version, std::shared_ptr<const Tensor> value) {
+  previous_ = nullptr;
+  value_ = std::move(value);
+  version_ = unchanged_since_ = version;
+}
+
 std::shared_ptr<ValueBuffer> Variable::TakeCopy() {
   std::shared_ptr<ValueBuffer> copy = pool_->Take();
   Copy(value_->view(), copy->tensor.view());

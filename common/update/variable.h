@@ -72,6 +72,8 @@ class Variable {
   uint64_t FirstMissing(GlobalStep version, ByteRange part) const;
   // The newest value becomes that of the version above, too.
   void PublishUnchanged();
+  // This becomes the newest version, any number of versions above. The one before stays no longer.
+  void PublishAs(GlobalStep version, std::shared_ptr<const Tensor> value);
 
   // With any contents.
   std::shared_ptr<ValueBuffer> TakeBuffer() { return pool_->Take(); }

@@ -110,6 +110,15 @@ absl::StatusOr<PullOrder> FromProto(const PullRequest& request) {
   return order;
 }
 
+StoreOrder FromProto(const StoreVersionRequest& request) {
+  StoreOrder order{.worker = FromProto(request.worker()), .version = GlobalStep(request.version())};
+  for (const lockstep::StoredPiece& piece : request.pieces()) {
+    order.pieces.push_back(
+        {VariableId(piece.variable()), piece.slot(), piece.offset(), piece.size()});
+  }
+  return order;
+}
+
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
   PushOrder order{.worker = FromProto(request.worker()),
                   .push_seq = PushSeq(request.push_seq()),
@@ -201,6 +210,8 @@ DequeueTokenReply ToProto(const Token& token) {
   DequeueTokenReply reply;
   reply.set_step(token.step.value());
   reply.set_done(token.done);
+  reply.set_store_values(token.store_values);
+  reply.set_store_slots(token.store_slots);
   return reply;
 }
 
@@ -221,6 +232,7 @@ PushReply ToProto(const PushPullResult& result, const PushRequest& request) {
 PullReply ToProto(const PullResult& result) {
   PullReply reply;
   reply.set_version(result.version.value());
+  reply.mutable_scalars()->Add(result.scalars.begin(), result.scalars.end());
   for (const PulledPiece& piece : result.pieces) {
     lockstep::PullPiece* to = reply.add_pieces();
     to->set_variable(piece.variable.value());

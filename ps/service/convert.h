@@ -17,6 +17,8 @@ DequeueOrder FromProto(const DequeueTokenRequest& request);
 // Does not set `accepts_references`: the transport knows. INVALID_ARGUMENT: an unknown element
 // type.
 absl::StatusOr<PullOrder> FromProto(const PullRequest& request);
+// Without the tensors.
+StoreOrder FromProto(const StoreVersionRequest& request);
 // Without the tensors. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
 // As of the requests that it stands for.

@@ -102,7 +102,15 @@ void PsService::ServeTensors(const rpc::ServingQueue& queue) {
           .handle = std::bind_front(HandlePull, shard_),
           .references = &references_,
           .watches_callers = true});
+  const auto store =
+      std::make_shared<const GrpcTensorMethod<StoreVersionRequest, StoreVersionReply>>(
+          GrpcTensorMethod<StoreVersionRequest, StoreVersionReply>{
+              .await = std::bind_front(&Methods::RequestStoreVersion, &methods_),
+              .check = check,
+              .handle = std::bind_front(HandleStoreVersion, shard_),
+              .references = &references_});
   for (int i = 0; i < kAhead; ++i) {
+    GrpcTensorCall<StoreVersionRequest, StoreVersionReply>::Await(store, queue);
     GrpcTensorCall<PushRequest, PushReply>::Await(push, queue);
     GrpcTensorCall<PullRequest, PullReply>::Await(pull, queue);
   }
@@ -230,8 +238,15 @@ void PsService::CommitStep(const CommitStepRequest& request, Callback<CommitStep
 
 void PsService::Save(const SaveRequest& request, Callback<SaveReply> respond) {
   Call(events_.called_by_chief);
-  const absl::Status refused = shard_->Admit(request.command());
-  if (!refused.ok()) return respond(refused);
+  shard_->AwaitStored(
+      request.command(), GlobalStep(request.version()),
+      [this, request, respond = std::move(respond)](const absl::StatusOr<bool>& stored) mutable {
+        if (!stored.ok()) return respond(stored.status());
+        SaveStored(request, std::move(respond));
+      });
+}
+
+void PsService::SaveStored(const SaveRequest& request, Callback<SaveReply> respond) {
   DoOnDisk<ShardFile>(
       [this, order = request] {
         return shard_->Save(order.command(), GlobalStep(order.version()), order.folder());

@@ -50,10 +50,10 @@ class PsService final : public rpc::Service {
   void Serve(const rpc::ServingQueue& queue) override;
 
  private:
-  // Push and Pull have raw bodies, so that gradients go to the shard in the slices in which they
-  // came, and values leave in slices over the published tensors.
-  using Methods = ParameterServer::WithRawMethod_Push<
-      ParameterServer::WithRawMethod_Pull<ParameterServer::AsyncService>>;
+  // Methods with tensors have raw bodies, so that gradients go to the shard in the slices in which
+  // they came, and values leave in slices over the published tensors.
+  using Methods = ParameterServer::WithRawMethod_Push<ParameterServer::WithRawMethod_Pull<
+      ParameterServer::WithRawMethod_StoreVersion<ParameterServer::AsyncService>>>;
   template <typename Request, typename Reply>
   using Handler = void (PsService::*)(const Request&, Callback<Reply>);
 
@@ -74,6 +74,7 @@ class PsService final : public rpc::Service {
   void Grant(const GrantRequest& request, Callback<GrantReply> respond);
   void CommitStep(const CommitStepRequest& request, Callback<CommitStepReply> respond);
   void Save(const SaveRequest& request, Callback<SaveReply> respond);
+  void SaveStored(const SaveRequest& request, Callback<SaveReply> respond);
   void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
                        Callback<ReleaseSnapshotReply> respond);
   void Finish(const FinishRequest& request, Callback<FinishReply> respond);

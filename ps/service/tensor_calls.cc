@@ -93,4 +93,16 @@ void HandlePull(Shard* shard, const std::shared_ptr<PullCall>& call) {
   });
 }
 
+void HandleStoreVersion(Shard* shard, const std::shared_ptr<StoreVersionCall>& call) {
+  StoreOrder order = FromProto(call->request());
+  absl::StatusOr<ReceivedTensors> tensors = call->TakeTensors();
+  if (!tensors.ok()) return call->Respond(tensors.status());
+  order.tensors = *std::move(tensors);
+  const absl::StatusOr<bool> complete = shard->Store(order);
+  if (!complete.ok()) return call->Respond(complete.status());
+  StoreVersionReply reply;
+  reply.set_complete(*complete);
+  call->Respond(std::move(reply));
+}
+
 }  // namespace lockstep::ps

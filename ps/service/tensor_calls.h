@@ -1,4 +1,4 @@
-// Push and Pull: from a call with tensors to the shard and back.
+// Push, Pull and StoreVersion: from a call with tensors to the shard and back.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,9 @@ namespace lockstep::ps {
 
 using PushCall = TensorCall<PushRequest, PushReply>;
 using PullCall = TensorCall<PullRequest, PullReply>;
+using StoreVersionCall = TensorCall<StoreVersionRequest, StoreVersionReply>;
 
-// Both run on the polling thread. `shard` answers before it goes.
+// All run on the polling thread. `shard` answers before it goes.
 
 // Answered there; with a token and values when these are there, on whichever thread made them.
 // Until then the shard keeps the call.
@@ -21,5 +22,8 @@ void HandlePush(Shard* shard, const std::shared_ptr<PushCall>& call);
 // Answered when the version exists, on whichever thread made it. When the caller goes away first,
 // the parked pull is withdrawn.
 void HandlePull(Shard* shard, const std::shared_ptr<PullCall>& call);
+
+// Answered there.
+void HandleStoreVersion(Shard* shard, const std::shared_ptr<StoreVersionCall>& call);
 
 }  // namespace lockstep::ps

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kShortMessage = 64 << 10;
 
 static_assert(int{PushRequest::kWorkerFieldNumber} == int{PullRequest::kWorkerFieldNumber});
+static_assert(int{PushRequest::kWorkerFieldNumber} == int{StoreVersionRequest::kWorkerFieldNumber});
 
 }  // namespace
 
@@ -24,7 +25,7 @@ absl::Status CheckSender(absl::string_view message, const Shard& shard) {
   lockstep::WorkerIdentity worker;
   if (!field.has_value() ||
       !worker.ParseFromArray(field->data(), static_cast<int>(field->size()))) {
-    return absl::InvalidArgumentError("a push or pull without `worker`");
+    return absl::InvalidArgumentError("a message without `worker`");
   }
   return shard.Admit(FromProto(worker));
 }

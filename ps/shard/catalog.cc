@@ -52,6 +52,11 @@ absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(entry), ": it is frozen: expected no gradient, got one"));
   }
+  if (entry.is_replicated) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(entry),
+                     ": the workers keep it (strategy replicated): expected no gradient, got one"));
+  }
   if (!entry.MayBe(piece.dtype)) {
     const bool has_narrower = entry.MayBe(DType::kBFloat16);
     return absl::InvalidArgumentError(
@@ -187,7 +192,8 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
                        .initializer = spec.initializer(),
                        .is_sparse = spec.sparse(),
                        .part = spec.part(),
-                       .is_frozen = spec.frozen()};
+                       .is_frozen = spec.frozen(),
+                       .is_replicated = spec.replicated()};
     if (entry.is_sparse) entry.row_bytes = RowBytes(type.dtype, type.shape);
     entry.num_bytes = static_cast<uint64_t>(type.shape.num_elements()) * SizeOf(type.dtype);
     const auto sum = CheckedAddBytes(catalog.num_bytes_, entry.num_bytes);

@@ -24,6 +24,10 @@ struct CatalogEntry {
   RowPart part;            // of a part; otherwise `of` is empty
   uint64_t row_bytes = 0;  // of a sparse variable
   bool is_frozen = false;
+  bool is_replicated = false;  // the workers keep it
+
+  // Otherwise nobody waits for one.
+  bool TakesGradients() const { return !is_frozen && !is_replicated; }
 
   // Whether it may travel as this type: its own, or of a dense float32 variable half its width.
   bool MayBe(DType type) const;
@@ -61,6 +65,8 @@ class Catalog {
   const CatalogEntry& operator[](size_t variable) const { return entries_[variable]; }
   uint64_t num_bytes() const { return num_bytes_; }
 
+  // INVALID_ARGUMENT: this shard has no such variable.
+  absl::StatusOr<size_t> Find(VariableId id) const;
   // The variable of each piece. INVALID_ARGUMENT naming the variable, what was expected and what
   // came: unknown or twice in the message, dtype, shape, slices, range outside the gradient, a cut
   // through an index, payload of another size. Of a message that only asks, the variables alone
@@ -76,7 +82,6 @@ class Catalog {
   static constexpr size_t kElsewhere = static_cast<size_t>(-1);
 
   Catalog() = default;
-  absl::StatusOr<size_t> Find(VariableId id) const;
 
   ShardIndex shard_;
   std::vector<CatalogEntry> entries_;

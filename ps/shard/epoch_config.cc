@@ -92,6 +92,10 @@ std::optional<GlobalStep> EpochConfig::end_step() const {
   return GlobalStep(request_.end_step());
 }
 
+bool EpochConfig::is_replicated() const {
+  return std::ranges::any_of(placement().variables(), &VariableSpec::replicated);
+}
+
 uint32_t EpochConfig::replicas_to_aggregate() const {
   return static_cast<uint32_t>(sync().replicas_to_aggregate());
 }

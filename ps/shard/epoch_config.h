@@ -30,6 +30,8 @@ class EpochConfig {
   GlobalStep start_step() const { return GlobalStep(request_.start_step()); }
   uint32_t total_num_replicas() const { return request_.total_num_replicas(); }
 
+  // Workers keep variables of the job.
+  bool is_replicated() const;
   bool is_asynchronous() const { return sync().has_asynchronous(); }
   bool is_fifo() const { return sync().token_policy() == FIFO; }
   // Of an asynchronous job; nullopt: none.

@@ -65,7 +65,7 @@ absl::StatusOr<HeldBudget> MakeBudget(const EpochConfig& config, const Catalog& 
   uint64_t whole = 0;
   for (size_t i = 0; i < catalog.size(); ++i) {
     const CatalogEntry& entry = catalog[i];
-    if (entry.is_frozen) {
+    if (!entry.TakesGradients()) {
       kinds.push_back({.is_frozen = true});
       continue;
     }
@@ -101,9 +101,10 @@ EpochState::EpochState(const Host& host, EpochVariables of, HeldBudget budget, S
       variables(std::move(of)),
       step(std::move(steps)),
       receiver(&variables, &step, std::move(budget), host.counts),
-      reader(&variables, &snapshots, host.readers),
+      reader(&variables, &snapshots, &to_store, host.readers),
       tokens(std::move(token_server)),
-      driver(StepDriver::Create({&variables, &step, tokens.get(), &snapshots, host.counts}, end)) {}
+      driver(StepDriver::Create(
+          {&variables, &step, tokens.get(), &snapshots, &to_store, host.counts}, end)) {}
 
 absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariablesRequest& request,
                                                              ShardIndex shard,
@@ -146,12 +147,13 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
     LOCKSTEP_ASSIGN_OR_RETURN(const float value, first.Scalar(spec));
     scalars.push_back(value);
   }
+  variables.start_scalars = scalars;
   variables.shared_values = MakeValueMemory(variables, options);
   std::vector<std::string> missing_slots;
   uint64_t used = 0;  // of the shared values' memory
   for (size_t i = 0; i < variables.catalog.size(); ++i) {
     const CatalogEntry& entry = variables.catalog[i];
-    if (entry.is_frozen) step.Freeze(i);
+    if (!entry.TakesGradients()) step.Freeze(i);
     const RuleOfVariable rule = RuleOf(variables, entry);
     LOCKSTEP_ASSIGN_OR_RETURN(
         auto hosted,
@@ -159,7 +161,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
                            SharedBuffersFor(entry, *rule.rule, variables.shared_values, &used),
                            &missing_slots));
     const size_t num_chunks = DenseUpdate::NumRanges(entry.num_bytes);
-    if (variables.config.applies_early_chunks() && entry.trainable && !entry.is_frozen &&
+    if (variables.config.applies_early_chunks() && entry.trainable && entry.TakesGradients() &&
         !entry.is_sparse && num_chunks > 1) {
       hosted->num_chunks = num_chunks;
     }

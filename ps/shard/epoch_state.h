@@ -40,6 +40,7 @@ struct EpochState {
   StepMachine step ABSL_GUARDED_BY(mu);
   GradientReceiver receiver ABSL_GUARDED_BY(mu);
   SnapshotStore snapshots ABSL_GUARDED_BY(mu);
+  VersionsToStore to_store ABSL_GUARDED_BY(mu);
   ValueReader reader ABSL_GUARDED_BY(mu);
   const std::unique_ptr<TokenServer> tokens ABSL_PT_GUARDED_BY(mu);  // null but at the step shard
   const std::unique_ptr<StepDriver> driver ABSL_PT_GUARDED_BY(mu);

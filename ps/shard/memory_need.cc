@@ -13,7 +13,7 @@ constexpr char kRemedy[] =
 
 // The newest version and the next one; what does not change, and a table, is there once.
 uint64_t NumValues(const CatalogEntry& entry, const UpdateRule& rule) {
-  const bool is_table = entry.is_sparse && rule.TouchesOnlyRows();
+  const bool is_table = entry.is_sparse && !entry.is_replicated && rule.TouchesOnlyRows();
   return entry.is_frozen || is_table ? 1 : 2;
 }
 

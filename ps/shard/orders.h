@@ -106,6 +106,22 @@ struct PushPiece {
   int64_t rows = 0;  // slices of a sparse gradient
 };
 
+// A range of bytes of a variable's value, or of the slot of this name.
+struct StoredPiece {
+  VariableId variable;
+  std::string slot;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+
+// What a worker has of a version, of variables that the workers keep.
+struct StoreOrder {
+  WorkerIdentity worker;
+  GlobalStep version;
+  std::vector<StoredPiece> pieces;
+  ReceivedTensors tensors;
+};
+
 // `tensors` has the pieces' bytes in their order. Of borrowed ones the shard keeps what it needs
 // instead of copying; the worker leaves them unchanged for as long as proto/ps.proto says.
 struct PushOrder {
@@ -175,6 +191,7 @@ struct PullResult {
   bool by_reference = false;
   // Of a result that is not by reference: counts its bytes as not read, for as long as it exists.
   std::shared_ptr<const void> pin = nullptr;
+  std::vector<float> scalars = {};  // of a pull of a slot
 };
 
 struct DequeueOrder {
@@ -185,6 +202,9 @@ struct DequeueOrder {
 struct Token {
   GlobalStep step;
   bool done = false;
+  // The workers are to store this version (proto/ps.proto).
+  bool store_values = false;
+  bool store_slots = false;
 };
 
 // What a worker wants for its next step, asked for with a gradient.

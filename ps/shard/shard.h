@@ -66,6 +66,8 @@ class Shard {
   // gradient of the step at hand has been taken; blocks on the disk, so not for a polling thread.
   absl::StatusOr<ShardFile> Save(const Command& command, GlobalStep version,
                                  const std::string& folder);
+  // `done` gets true when workers have stored what they keep of the version: it can be saved.
+  void AwaitStored(const Command& command, GlobalStep version, Callback<bool> done);
   // With what the version's evaluation found, which is kept.
   absl::Status ReleaseSnapshot(const Command& command, GlobalStep version,
                                const std::optional<EvaluatedVersion>& evaluation = std::nullopt);
@@ -84,6 +86,9 @@ class Shard {
   // RESOURCE_EXHAUSTED: as many pulls as common/base/limits.h allows wait for their versions.
   void Pull(const PullOrder& order, Callback<PullResult> done);
   void DequeueToken(const DequeueOrder& order, Callback<Token> done);
+  // Whether nothing of the version is missing now. Copies the tensors under the lock: their sender
+  // cuts them (proto/ps.proto).
+  absl::StatusOr<bool> Store(const StoreOrder& order);
   // The caller has gone: its parked pull is answered CANCELLED, and so is one that is about to
   // park. Does nothing to a pull that has been answered.
   void CancelPull(PullTicket* ticket);

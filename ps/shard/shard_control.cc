@@ -108,6 +108,7 @@ void Shard::FailWaiting(const absl::Status& status, DeferredCallbacks* deferred)
   if (state == nullptr) return;
   state->mu.AssertHeld();
   state->driver->FailGrants(status, deferred);
+  state->to_store.FailWaiting(status, deferred);
   if (state->tokens == nullptr) return;
   TokenQueue* const queue = state->tokens->queue();
   state->tokens->Answer(phase_ == Phase::kFinished ? queue->Finish() : queue->Drop(status),

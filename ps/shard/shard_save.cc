@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "ps/shard/epoch_state.h"
 #include "ps/shard/shard.h"
+#include "ps/shard/step_applier.h"
 #include "ps/shard/tensor_names.h"
 
 namespace lockstep::ps {
@@ -44,6 +46,11 @@ absl::Status CheckNewest(const EpochState& state, GlobalStep version, ShardIndex
       !state.driver->IsBusy() && state.step.IsUntouched() && state.step.shard_step() == version &&
       std::ranges::none_of(state.variables.entries,
                            [](const auto& entry) { return entry->early.has_value(); });
+  if (state.variables.config.is_replicated()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "version ", version.value(),
+        " is not kept with its slots, and the workers have its values (strategy replicated)"));
+  }
   // Where no variable takes gradients, every version is the same.
   const bool is_constant = state.step.IsEmpty() && shard != kScalarShard;
   if (is_newest || is_constant) return absl::OkStatus();
@@ -71,6 +78,10 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
       EpochState& state = *pass.state();
       state.mu.AssertHeld();
       snapshot = state.snapshots.Find(version);
+      if (!state.to_store.IsComplete(version)) {
+        return absl::UnavailableError(absl::StrCat(
+            "version ", version.value(), ": its worker has not stored all of it: try again"));
+      }
       if (snapshot == nullptr || !snapshot->has_slots) {
         LOCKSTEP_RETURN_IF_ERROR(CheckNewest(state, version, shard));
         state.driver->SetCopied(true);
@@ -105,14 +116,22 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
 absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version,
                                     const std::optional<EvaluatedVersion>& evaluation) {
   std::shared_ptr<const void> released;
+  std::optional<StepApplier> applier;
   {
-    absl::MutexLock lock(&mutex_);
+    DeferringLock lock(&mutex_);
     LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckCommand(command)));
     EpochState& state = *gate_.state();
     state.mu.AssertHeld();
     released = state.snapshots.Release(version);
     if (evaluation.has_value()) state.evaluations.Keep(*evaluation);
+    if (!state.to_store.IsComplete(version)) {
+      state.to_store.End(version, lock.deferred());
+      // The step that it begins need not wait for it any more.
+      applier.emplace(gate_.Enter());
+      applier->TakeReady(lock.deferred());
+    }
   }
+  if (applier.has_value()) applier->Run();
   LetGo(options_.run_in_background, std::move(released));
   return absl::OkStatus();
 }

@@ -26,14 +26,16 @@ std::shared_ptr<Snapshot> TakeSnapshot(const EpochVariables& variables, const Gr
   if (!terms.keep_values && !terms.keep_slots) return nullptr;
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->has_slots = terms.keep_slots;
-  for (const auto& hosted : variables.entries) {
-    snapshot->values.push_back(ValueOf(hosted->variable));
-    snapshot->averages.push_back(CopyOfAverage(*hosted));
+  for (size_t i = 0; i < variables.entries.size(); ++i) {
+    const std::unique_ptr<VariableEntry>& hosted = variables.entries[i];
+    const bool is_here = !variables.catalog[i].is_replicated;
+    snapshot->values.push_back(is_here ? ValueOf(hosted->variable) : nullptr);
+    snapshot->averages.push_back(is_here ? CopyOfAverage(*hosted) : nullptr);
     snapshot->slots.emplace_back();
     if (!terms.keep_slots) continue;
     for (const MutableTensorView& slot : hosted->variable.slots()) {
       Tensor copy(slot.dtype, slot.shape);
-      Copy(slot, copy.view());
+      if (is_here) Copy(slot, copy.view());
       snapshot->slots.back().push_back(std::move(copy));
     }
   }

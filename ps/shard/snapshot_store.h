@@ -16,7 +16,8 @@ namespace lockstep::ps {
 
 struct EpochVariables;
 
-// All variables of a shard at one version, in the shard's order.
+// All variables of a shard at one version, in the shard's order. Of variables that workers keep,
+// values and averages are null, and slots any bytes, until they have been stored (StoredVersion).
 struct Snapshot {
   std::vector<std::shared_ptr<const Tensor>> values;
   // Copies of the moving averages; null for a variable without one.

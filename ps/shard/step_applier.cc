@@ -170,7 +170,7 @@ void StepApplier::AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallba
   variables.rule->AdvanceScalars(absl::MakeSpan(state_->scalars));
   if (snapshot != nullptr) {
     snapshot->scalars = state_->scalars;
-    state_->snapshots.Keep(step.next(), std::move(snapshot));
+    Keep(step.next(), terms, std::move(snapshot));
   }
   state_->step.Advance();
   // What does not change has every version that the others have.
@@ -185,6 +185,14 @@ void StepApplier::AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallba
     committed = state_->tokens->Commit(step, terms.last, state_->step.shard_step(), deferred);
   }
   state_->driver->AnswerClosed(step, committed, deferred);
+}
+
+void StepApplier::Keep(GlobalStep version, const GrantTerms& terms,
+                       std::shared_ptr<Snapshot> snapshot) {
+  state_->snapshots.Keep(version, snapshot);
+  if (!state_->variables.config.is_replicated()) return;
+  state_->to_store.Await(version, StoredVersion(state_->variables, std::move(snapshot)));
+  if (state_->tokens != nullptr) state_->tokens->AskToStore(version, terms.keep_slots);
 }
 
 void StepApplier::KeepVersion() {

@@ -48,6 +48,8 @@ class StepApplier {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void Keep(GlobalStep version, const GrantTerms& terms, std::shared_ptr<Snapshot> snapshot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   // Here or, where it takes long, in the background.
   void KeepVersion() ABSL_LOCKS_EXCLUDED(state_->mu);
   void CopyVersion() ABSL_LOCKS_EXCLUDED(state_->mu);

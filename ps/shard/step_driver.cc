@@ -60,6 +60,8 @@ std::optional<Milestone> StepDriver::BeginMilestone() {
   if (is_at_milestone_) return std::nullopt;
   std::optional<Milestone> milestone;
   if (owners_.step->IsComplete()) {
+    // Workers go on from a version when the step that it begins closes.
+    if (!owners_.to_store->IsComplete(owners_.step->shard_step())) return std::nullopt;
     milestone = {*owners_.step->terms(), true};
   } else {
     milestone = MilestoneOfOpenStep();

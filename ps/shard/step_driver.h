@@ -10,6 +10,7 @@
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/gradient_receiver.h"
 #include "ps/shard/snapshot_store.h"
+#include "ps/shard/stored_version.h"
 #include "ps/shard/token_server.h"
 
 namespace lockstep::ps {
@@ -29,6 +30,7 @@ class StepDriver {
     StepMachine* step;
     TokenServer* tokens;  // null but at the step shard
     SnapshotStore* snapshots;
+    const VersionsToStore* to_store;
     const PushCounts* counts;
   };
 

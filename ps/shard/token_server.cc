@@ -35,7 +35,9 @@ void TokenServer::Answer(TokenQueue::Answers answers, DeferredCallbacks* deferre
     LOCKSTEP_CHECK(call != dequeues_.end());
     if (answer.handout.ok()) {
       const GlobalStep step = answer.handout->done ? global_step_ : answer.handout->step;
-      deferred->Answer<Token>(std::move(call->second), Token{step, answer.handout->done});
+      const bool stores = step == to_store_;
+      deferred->Answer<Token>(std::move(call->second),
+                              Token{step, answer.handout->done, stores, stores && stores_slots_});
     } else {
       deferred->Answer<Token>(std::move(call->second), answer.handout.status());
     }

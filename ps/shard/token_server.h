@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -23,6 +24,11 @@ class TokenServer {
   void Answer(TokenQueue::Answers answers, DeferredCallbacks* deferred);
   void Dequeue(const DequeueKey& key, std::optional<GlobalStep> newest_push, Callback<Token> done,
                DeferredCallbacks* deferred);
+  // The tokens of this version ask workers to store it.
+  void AskToStore(GlobalStep version, bool slots) {
+    to_store_ = version;
+    stores_slots_ = slots;
+  }
   // FAILED_PRECONDITION: the shard, which is at `shard_step`, has not closed the step, or the job
   // is not there yet.
   absl::Status Commit(GlobalStep step, bool last, GlobalStep shard_step,
@@ -31,6 +37,8 @@ class TokenServer {
  private:
   TokenQueue queue_;
   GlobalStep global_step_;
+  std::optional<GlobalStep> to_store_;  // the last such version
+  bool stores_slots_ = false;
   DequeueCall last_dequeue_ = 0;
   absl::flat_hash_map<DequeueCall, Callback<Token>> dequeues_;
 };

@@ -11,35 +11,11 @@
 #include "common/tensor/gather_rows.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/seq_lock.h"
+#include "ps/shard/kept_values.h"
+#include "ps/shard/read_values.h"
 
 namespace lockstep::ps {
 namespace {
-
-// value_of(piece): the tensor to read, which is narrowed here where the piece wants half its width.
-// What is copied out later (CopyOut) gets the whole tensor.
-template <typename ValueOf>
-PullResult Read(const EpochVariables& variables, GlobalStep version,
-                const std::vector<ResolvedPiece>& pieces, ValueOf value_of) {
-  PullResult result{version, {}};
-  result.pieces.reserve(pieces.size());
-  for (const ResolvedPiece& piece : pieces) {
-    std::shared_ptr<const Tensor> value = value_of(piece);
-    if (value->dtype() != piece.type) {
-      value = variables.entries[piece.variable]->variable.Narrowed(value, piece.type);
-    }
-    PulledPiece pulled{variables.catalog[piece.variable].id, piece.offset, piece.size,
-                       value->view().bytes()};
-    const std::shared_ptr<SharedTable>& shared = variables.entries[piece.variable]->table;
-    if (shared != nullptr && value == shared->table->value()) {
-      pulled.table = shared;
-    } else if (piece.rows.empty()) {
-      pulled.bytes = pulled.bytes.subspan(piece.offset, piece.size);
-    }
-    pulled.owner = std::move(value);
-    result.pieces.push_back(std::move(pulled));
-  }
-  return result;
-}
 
 // Gives all pieces by reference if each of them is in the lent memory. Otherwise none.
 void ReferTo(const LentMemory& memory, PullResult* result) {
@@ -59,54 +35,6 @@ void ReferTo(const LentMemory& memory, PullResult* result) {
     piece.table.reset();
   }
   result->by_reference = true;
-}
-
-// For messages: peers may ask for any version.
-int64_t StepBefore(GlobalStep version) { return SaturatingSubtract(version.value(), 1); }
-
-absl::StatusOr<PullResult> ReadAverages(const EpochVariables& variables,
-                                        const std::shared_ptr<const Snapshot>& kept,
-                                        GlobalStep version,
-                                        const std::vector<ResolvedPiece>& pieces) {
-  if (kept == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("averages of version ", version.value(),
-                                                      ": it is not kept; the grant of step ",
-                                                      StepBefore(version), " must ask for that"));
-  }
-  return Read(variables, version, pieces, [&](const ResolvedPiece& piece) {
-    const auto& average = kept->averages[piece.variable];
-    return average != nullptr ? average : kept->values[piece.variable];
-  });
-}
-
-// Where among the slots of a variable the one of this name is.
-std::optional<size_t> FindSlot(const EpochVariables& variables, const Snapshot& kept,
-                               size_t variable, const std::string& name) {
-  const absl::Span<const SlotSpec> slots = variables.entries[variable]->rule->slots();
-  for (size_t i = 0; i < kept.slots[variable].size(); ++i) {
-    if (slots[i].name == name) return i;
-  }
-  return std::nullopt;
-}
-
-absl::StatusOr<PullResult> ReadSlot(const EpochVariables& variables,
-                                    const std::shared_ptr<const Snapshot>& kept, GlobalStep version,
-                                    const std::string& slot,
-                                    const std::vector<ResolvedPiece>& pieces) {
-  if (kept == nullptr || !kept->has_slots) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "slot \"", slot, "\" of version ", version.value(), ": it is not kept; the grant of step ",
-        StepBefore(version), " must ask for slots"));
-  }
-  for (const ResolvedPiece& piece : pieces) {
-    if (FindSlot(variables, *kept, piece.variable, slot).has_value()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(variables.catalog[piece.variable]), ": it has no slot \"", slot, "\""));
-  }
-  return Read(variables, version, pieces, [&](const ResolvedPiece& piece) {
-    const size_t index = *FindSlot(variables, *kept, piece.variable, slot);
-    return std::shared_ptr<const Tensor>(kept, &kept->slots[piece.variable][index]);
-  });
 }
 
 // The bytes of the value that a piece names. It may travel in a narrower type.
@@ -154,7 +82,7 @@ std::optional<AwaitedPart> FindMissing(const EpochVariables& variables, ParkedPu
 
 // Parts of a version of which not every variable has all: each has been found.
 PullResult ReadShown(const EpochVariables& variables, const ParkedPull& pull) {
-  return Read(variables, pull.version, *pull.pieces, [&](const ResolvedPiece& piece) {
+  return ReadValues(variables, pull.version, *pull.pieces, [&](const ResolvedPiece& piece) {
     const Variable& variable = variables.entries[piece.variable]->variable;
     std::shared_ptr<const Tensor> value = variable.At(pull.version);
     if (value == nullptr) value = FindShown(variable, pull.version, piece);
@@ -244,10 +172,7 @@ void ValueReader::Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces
     pull.pin = *std::move(pin);
   }
   if (!order.slot.empty() || order.averages) {
-    const auto kept = snapshots_.Find(order.version);
-    auto result = order.slot.empty()
-                      ? ReadAverages(variables_, kept, order.version, *pull.pieces)
-                      : ReadSlot(variables_, kept, order.version, order.slot, *pull.pieces);
+    auto result = ReadKept(variables_, snapshots_, to_store_, order, *pull.pieces);
     if (result.ok()) result->pin = std::move(pull.pin);
     return deferred->Answer<PullResult>(std::move(pull.done), std::move(result));
   }
@@ -321,8 +246,11 @@ ParkedPulls::Attempt ValueReader::ReadVersion(ParkedPull* waiting) const {
 
   const auto kept = snapshots_.Find(pull.version);
   if (kept != nullptr) {
-    return Read(variables_, pull.version, *pull.pieces,
-                [&](const ResolvedPiece& piece) { return kept->values[piece.variable]; });
+    for (const ResolvedPiece& piece : *pull.pieces) {
+      if (kept->values[piece.variable] == nullptr) return AwaitedPart{pull.version, piece.variable};
+    }
+    return ReadValues(variables_, pull.version, *pull.pieces,
+                      [&](const ResolvedPiece& piece) { return kept->values[piece.variable]; });
   }
   if (!is_asynchronous) {
     if (const auto missing = FindMissing(variables_, waiting)) return *missing;
@@ -335,13 +263,13 @@ ParkedPulls::Attempt ValueReader::ReadVersion(ParkedPull* waiting) const {
     is_kept = is_kept && variable.At(pull.version) != nullptr;
   }
   if (is_asynchronous) {
-    return Read(variables_, newest, *pull.pieces,
-                [&](const ResolvedPiece& piece) { return variable_of(piece).newest(); });
+    return ReadValues(variables_, newest, *pull.pieces,
+                      [&](const ResolvedPiece& piece) { return variable_of(piece).newest(); });
   }
   if (pull.version > newest) return ReadShown(variables_, pull);
   const GlobalStep version = is_kept ? pull.version : newest;
-  return Read(variables_, version, *pull.pieces,
-              [&](const ResolvedPiece& piece) { return variable_of(piece).At(version); });
+  return ReadValues(variables_, version, *pull.pieces,
+                    [&](const ResolvedPiece& piece) { return variable_of(piece).At(version); });
 }
 
 void ValueReader::OnPublished(size_t variable) {

@@ -6,6 +6,7 @@
 
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/snapshot_store.h"
+#include "ps/shard/stored_version.h"
 #include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
@@ -14,8 +15,9 @@ namespace lockstep::ps {
 class ValueReader {
  public:
   // All outlive the reader.
-  ValueReader(const EpochVariables* variables, const SnapshotStore* snapshots, Readers* readers)
-      : variables_(*variables), snapshots_(*snapshots), readers_(*readers) {}
+  ValueReader(const EpochVariables* variables, const SnapshotStore* snapshots,
+              const VersionsToStore* to_store, Readers* readers)
+      : variables_(*variables), snapshots_(*snapshots), to_store_(*to_store), readers_(*readers) {}
 
   // Answers the pull, with values or an error, or parks it; with `is_over` it parks none.
   void Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces, bool is_over,
@@ -39,6 +41,7 @@ class ValueReader {
 
   const EpochVariables& variables_;
   const SnapshotStore& snapshots_;
+  const VersionsToStore& to_store_;
   Readers& readers_;
   uint64_t extra_bytes_ = 0;  // Variable::ExtraBytes of all, when each was published last
 };

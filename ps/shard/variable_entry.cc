@@ -9,7 +9,7 @@ namespace {
 
 // Its values change in place, row by row.
 bool IsTable(const CatalogEntry& entry, const UpdateRule& rule) {
-  return entry.is_sparse && !entry.is_frozen && rule.TouchesOnlyRows();
+  return entry.is_sparse && entry.TakesGradients() && rule.TouchesOnlyRows();
 }
 
 absl::StatusOr<std::shared_ptr<Table>> MakeTable(const CatalogEntry& entry,
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry,
 }  // namespace
 
 size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule) {
-  if (entry.is_frozen || IsTable(entry, rule)) return 1;
+  if (!entry.TakesGradients() || IsTable(entry, rule)) return 1;
   return entry.is_sparse ? 0 : BufferPool::kMaxShared;
 }
 

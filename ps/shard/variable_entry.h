@@ -55,6 +55,7 @@ struct EpochVariables {
   Catalog catalog;
   std::unique_ptr<const UpdateRule> rule;
   std::unique_ptr<const UpdateRule> averaged_rule;  // of variables with an average; may be null
+  std::vector<float> start_scalars = {};            // of the rule, at the starting version
   LentMemory shared_values = {};                    // empty: they are on the heap
   std::vector<std::unique_ptr<VariableEntry>> entries = {};  // in the catalog's order
 };

@@ -1,0 +1,154 @@
+#include "ps/shard/stored_version.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/checked.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::ps {
+namespace {
+
+absl::StatusOr<std::optional<size_t>> FindSlotNamed(const UpdateRule& rule,
+                                                    const CatalogEntry& entry,
+                                                    const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  const absl::Span<const SlotSpec> slots = rule.slots();
+  for (size_t i = 0; entry.trainable && i < slots.size(); ++i) {
+    if (slots[i].name == name) return i;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(entry), ": it has no slot \"", name, "\" to be stored"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ResolvedStore>> ResolveStore(const EpochVariables& variables,
+                                                        const StoreOrder& order) {
+  std::vector<ResolvedStore> resolved;
+  uint64_t total = 0;
+  for (const StoredPiece& piece : order.pieces) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, variables.catalog.Find(piece.variable));
+    const CatalogEntry& entry = variables.catalog[variable];
+    if (!entry.is_replicated) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(entry), ": it is not replicated: expected gradients, got values"));
+    }
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<size_t> slot,
+                              FindSlotNamed(*variables.entries[variable]->rule, entry, piece.slot));
+    if (piece.offset > entry.num_bytes || piece.size > entry.num_bytes - piece.offset) {
+      return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected bytes in [0, ",
+                                                     entry.num_bytes, "), got ", piece.size,
+                                                     " bytes from offset ", piece.offset));
+    }
+    const std::optional<uint64_t> sum = CheckedAddBytes(total, piece.size);
+    if (!sum.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(entry), ": more bytes than can be counted"));
+    }
+    total = *sum;
+    resolved.push_back({variable, slot, piece.offset, piece.size});
+  }
+  if (total == order.tensors.num_bytes()) return resolved;
+  return absl::InvalidArgumentError(
+      absl::StrCat("values of version ", order.version.value(), ": expected ", total,
+                   " bytes for its pieces, got ", order.tensors.num_bytes()));
+}
+
+StoredVersion::StoredVersion(const EpochVariables& variables, std::shared_ptr<Snapshot> snapshot)
+    : snapshot_(std::move(snapshot)), variables_(variables.catalog.size()) {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const CatalogEntry& entry = variables.catalog[i];
+    if (!entry.is_replicated) continue;
+    OfVariable& of = variables_[i];
+    of.value = std::make_shared<Tensor>(entry.dtype, entry.shape);
+    const size_t num_slots = variables.entries[i]->variable.slots().size();
+    of.items.resize(1 + num_slots);
+    of.items[0] = MakeItem(of.value->view());
+    if (variables.entries[i]->is_averaged) {
+      of.average_slot = num_slots - 1;
+      of.average = std::make_shared<Tensor>(entry.dtype, entry.shape);
+    }
+    for (size_t slot = 0; slot < num_slots; ++slot) {
+      if (snapshot_->has_slots) {
+        of.items[1 + slot] = MakeItem(snapshot_->slots[i][slot].view());
+      } else if (slot == of.average_slot) {
+        of.items[1 + slot] = MakeItem(of.average->view());
+      }
+    }
+    for (size_t item = 0; item < of.items.size(); ++item) {
+      if (of.items[item].missing == 0) Finish(&of, i, item);
+    }
+  }
+}
+
+StoredVersion::Item StoredVersion::MakeItem(const MutableTensorView& to) {
+  missing_bytes_ += to.num_bytes();
+  return {.to = to, .there = {}, .missing = to.num_bytes()};
+}
+
+void StoredVersion::Take(const std::vector<ResolvedStore>& pieces, const ReceivedTensors& tensors) {
+  SegmentedReader payload(tensors.segments());
+  uint64_t from = 0;
+  for (const ResolvedStore& piece : pieces) {
+    OfVariable& of = variables_[piece.variable];
+    const size_t number = piece.slot.has_value() ? 1 + *piece.slot : 0;
+    Item& item = of.items[number];
+    const std::span<std::byte> bytes = item.to.bytes();
+    for (const ByteRange& range : bytes.empty()
+                                      ? ByteRanges::List()
+                                      : item.there.Claim(piece.offset, piece.offset + piece.size)) {
+      const uint64_t size = range.end - range.begin;
+      LOCKSTEP_CHECK(
+          payload.CopyFrom(from + range.begin - piece.offset, bytes.subspan(range.begin, size)));
+      item.missing -= size;
+      missing_bytes_ -= size;
+      if (item.missing == 0) Finish(&of, piece.variable, number);
+    }
+    from += piece.size;
+  }
+}
+
+void StoredVersion::Finish(OfVariable* of, size_t variable, size_t item) {
+  if (item == 0) {
+    snapshot_->values[variable] = of->value;
+  } else if (item - 1 == of->average_slot) {
+    if (snapshot_->has_slots)
+      Copy(snapshot_->slots[variable][item - 1].view(), of->average->view());
+    snapshot_->averages[variable] = of->average;
+  }
+}
+
+void VersionsToStore::Await(GlobalStep version, StoredVersion stored) {
+  if (!stored.is_complete()) versions_.emplace(version, Awaited{std::move(stored), {}});
+}
+
+StoredVersion* VersionsToStore::Find(GlobalStep version) {
+  const auto found = versions_.find(version);
+  return found == versions_.end() ? nullptr : &found->second.stored;
+}
+
+void VersionsToStore::WhenComplete(GlobalStep version, Callback<bool> done,
+                                   DeferredCallbacks* deferred) {
+  const auto found = versions_.find(version);
+  if (found == versions_.end()) return deferred->Answer<bool>(std::move(done), true);
+  found->second.waiting.push_back(std::move(done));
+}
+
+void VersionsToStore::End(GlobalStep version, DeferredCallbacks* deferred) {
+  const auto found = versions_.find(version);
+  if (found == versions_.end()) return;
+  for (Callback<bool>& done : found->second.waiting) deferred->Answer<bool>(std::move(done), true);
+  versions_.erase(found);
+}
+
+void VersionsToStore::FailWaiting(const absl::Status& status, DeferredCallbacks* deferred) {
+  for (auto& [version, awaited] : versions_) {
+    for (Callback<bool>& done : std::exchange(awaited.waiting, {})) {
+      deferred->Answer<bool>(std::move(done), status);
+    }
+  }
+}
+
+}  // namespace lockstep::ps
