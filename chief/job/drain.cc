@@ -103,6 +103,9 @@ void Drain::CloseStep() {
   StepLoopOptions steps = options_.steps;
   steps.start = step_;
   steps.stop_at = step_.next();
+  if (options_.saves_kept_alone) {
+    steps.keep = [](GlobalStep) { return Keep{.values = true, .slots = true}; };
+  }
   steps_.emplace(
       std::move(steps), shards_, executor_, clock_,
       [this](const CommittedStep& committed) { step_ = committed.global_step; },

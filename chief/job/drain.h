@@ -32,6 +32,8 @@ struct DrainOptions {
   SetViewRequest view;  // of this chief; its members do not matter
   std::vector<std::string> shard_names;
   GlobalStep saved;  // of a step that is not later there is nothing to save
+  // The shards can save no other versions than those that a grant kept.
+  bool saves_kept_alone = false;
   // Of the job; their command and the step to start from do not matter.
   StepLoopOptions steps;
   CheckpointerOptions checkpoints;

@@ -58,6 +58,7 @@ void EndingPhase::DrainIfIdle() {
   drain_.emplace(DrainOptions{.view = job_->initialized.view,
                               .shard_names = job_->inputs.shard_names,
                               .saved = saved,
+                              .saves_kept_alone = job_->inputs.plan.is_replicated(),
                               .steps = MakeStepOptions(*job_),
                               .checkpoints = MakeCheckpointerOptions(*job_)},
                  job_->inputs.shards, job_->inputs.executor, job_->inputs.clock,

@@ -26,7 +26,8 @@ nlohmann::json Accuracy(const JobPlan& plan, const EvaluationTotals& totals) {
 
 uint32_t VariablesPerGradient(const JobPlan& plan) {
   return static_cast<uint32_t>(std::ranges::count_if(
-      plan.placement.variables(), [](const VariableSpec& variable) { return !variable.frozen(); }));
+      plan.placement.variables(),
+      [](const VariableSpec& variable) { return !variable.frozen() && !variable.replicated(); }));
 }
 
 std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {

@@ -13,6 +13,7 @@
 #include "chief/job/status_reporter.h"
 #include "chief/membership/describe.h"
 #include "common/log/log.h"
+#include "proto/chief.pb.h"
 
 namespace lockstep::chief {
 namespace {
@@ -33,7 +34,11 @@ TrainingPhase::TrainingPhase(JobState* job)
       probe_(job->inputs.shards, job->inputs.executor),
       stall_reminder_(kStallReminder, job->now()),
       progress_line_(kProgressLine, job->now()),
-      reported_step_(job->record.start) {}
+      reported_step_(job->record.start) {
+  if (!job->inputs.plan.is_replicated()) return;
+  replicas_.emplace(job->record.start, &job->membership);
+  group_.emplace(job->inputs.plan.required());
+}
 
 void TrainingPhase::Start() {
   const absl::Duration now = job_->now();
@@ -112,8 +117,34 @@ void TrainingPhase::OnStepsEnded(absl::Status status) {
 }
 
 void TrainingPhase::WatchQuorum() {
+  if (replicas_.has_value()) {
+    absl::Status lost = replicas_->Check(job_->record.global_step);
+    if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
+    FormGroup();
+  }
   if (!job_->inputs.plan.asynchronous()) return WatchSynchronousQuorum();
   job_->WatchShortage(quorum_.CountAble(job_->record.global_step) == 0);
+}
+
+void TrainingPhase::FormGroup() {
+  std::vector<LiveMember> members;
+  for (const LiveMember& live : job_->membership.Live()) {
+    if (job_->views->IsConfirmed(live)) members.push_back(live);
+  }
+  if (!group_->Update(members)) return;
+  const SetViewRequest& view = job_->initialized.view;
+  GroupView group;
+  group.set_job(view.command().job());
+  group.set_term(view.command().term());
+  group.set_epoch(view.epoch());
+  group.set_view(group_->view());
+  for (const LiveMember& member : group_->members()) {
+    GroupMember* to = group.add_members();
+    to->set_worker(member.worker.value());
+    to->set_incarnation(member.incarnation.value());
+    to->set_address(job_->membership.members()[member.worker.value()].address);
+  }
+  job_->calls->SetGroup(std::move(group));
 }
 
 void TrainingPhase::WatchSynchronousQuorum() {

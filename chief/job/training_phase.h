@@ -1,12 +1,16 @@
 // Drives the steps, and decides what a lack of workers means for them.
 #pragma once
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "chief/job/job_state.h"
 #include "chief/job/phase.h"
 #include "chief/job/progress_probe.h"
 #include "chief/job/quorum_watch.h"
 #include "chief/job/reminder.h"
+#include "chief/job/replica_watch.h"
+#include "chief/membership/group_former.h"
 #include "chief/sync/step_loop.h"
 
 namespace lockstep::chief {
@@ -29,12 +33,17 @@ class TrainingPhase final : public Phase {
   // Comes after the successors of those whose leases ended have been let in.
   void WatchQuorum();
   void WatchSynchronousQuorum();
+  // The members that every shard knows reduce together.
+  void FormGroup();
   void Remind();
   void OnProgress(const ProgressByShard& progress);
 
   JobState* const job_;
   StepLoop steps_;
   QuorumWatch quorum_;
+  // Of a replicated job.
+  std::optional<ReplicaWatch> replicas_;
+  std::optional<GroupFormer> group_;
   ProgressProbe probe_;
   ProgressByShard progress_;  // as of the last probe, when no step was committed since
   Reminder stall_reminder_;

@@ -142,6 +142,12 @@ absl::StatusOr<Placement> Place(const ModelGraph& graph, uint32_t shards, int64_
   return placement;
 }
 
+void LeaveToWorkers(Placement* placement) {
+  for (VariableSpec& spec : *placement->mutable_variables()) {
+    spec.set_replicated(!spec.frozen() && spec.name() != ModelGraph::kLossVariable);
+  }
+}
+
 Balance BalanceOf(const Placement& placement) {
   std::vector<ShardIndex> assigned;
   for (const VariableSpec& spec : placement.variables()) {

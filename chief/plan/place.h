@@ -19,6 +19,9 @@ namespace lockstep::chief {
 absl::StatusOr<Placement> Place(const ModelGraph& graph, uint32_t shards, int64_t max_part_bytes,
                                 const StrategyDef::ParameterServer& strategy);
 
+// The workers keep every variable that is not frozen, but the loss (strategy replicated).
+void LeaveToWorkers(Placement* placement);
+
 Balance BalanceOf(const Placement& placement);
 
 }  // namespace lockstep::chief

@@ -158,6 +158,7 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
                          plan.job.max_part_bytes(), plan.job.strategy().parameter_server());
   if (!placement.ok()) return Annotate(placement.status(), job_file);
   plan.placement = *std::move(placement);
+  if (plan.is_replicated()) LeaveToWorkers(&plan.placement);
   plan.balance = BalanceOf(plan.placement);
   plan.loss_variable = plan.placement.variables().rbegin()->id();
   plan.is_classifier = checked.graph.is_classifier();

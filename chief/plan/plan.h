@@ -45,6 +45,8 @@ struct JobPlan {
   // kResume: the checkpoint is of the last step.
   bool is_done() const { return start >= max_steps; }
 
+  // The workers keep the variables.
+  bool is_replicated() const { return job.strategy().has_replicated(); }
   bool asynchronous() const { return job.sync().has_asynchronous(); }
   // Gradients that a step needs, and the live workers without which it cannot close.
   uint32_t required() const;

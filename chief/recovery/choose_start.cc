@@ -11,7 +11,13 @@ bool HasProgress(const SetViewReply& view) {
   return view.has_variables() && (view.shard_step() > 0 || view.global_step() > 0);
 }
 
+// Of variables that the workers keep, shards have the values of the start.
+bool IsReplicated(const RecoverySpec& spec) {
+  return std::ranges::any_of(spec.variables.placement().variables(), &VariableSpec::replicated);
+}
+
 StartPoint ChooseToResume(const RecoverySpec& spec, const std::vector<SetViewReply>& seen) {
+  if (IsReplicated(spec)) return spec.is_done() ? StartPoint::kDone : StartPoint::kAsSpecified;
   const bool all_have = std::ranges::all_of(seen, &SetViewReply::has_variables);
   const bool have_progress = std::ranges::any_of(seen, HasProgress);
   if (all_have && have_progress) return StartPoint::kTakeOver;

@@ -235,6 +235,11 @@ void WorkerCalls::AssignLeases() {
   AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
 }
 
+void WorkerCalls::SetGroup(GroupView group) {
+  group_ = std::move(group);
+  AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
+}
+
 bool WorkerCalls::IsInContact(WorkerIndex worker) const {
   const auto found = contacts_.find(worker);
   const MemberRecord& member = membership_->members()[worker.value()];
@@ -245,6 +250,7 @@ bool WorkerCalls::IsInContact(WorkerIndex worker) const {
 bool WorkerCalls::HasNews(WorkerIndex worker) const {
   const Contact& contact = contacts_.at(worker);
   if (outcome_.has_value()) return !contact.told_end;
+  if (group_.has_value() && group_->view() != contact.told_group) return true;
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
   return (lease.has_value() ? lease->id : 0) != contact.told_lease;
@@ -266,6 +272,10 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
   contact.told_lease = lease.has_value() ? lease->id : 0;
+  if (group_.has_value()) {
+    contact.told_group = group_->view();
+    *reply.mutable_group() = *group_;
+  }
   if (lease.has_value()) {
     EvaluationLease* told = reply.add_leases();
     told->set_id(lease->id);

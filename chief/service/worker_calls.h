@@ -56,6 +56,8 @@ class WorkerCalls {
   // After End: every live worker has been told, and after Begin also those that never registered.
   bool EverybodyKnows() const;
 
+  // Of a replicated job: what every heartbeat's answer tells from now on, the next one at once.
+  void SetGroup(GroupView group);
   // Answers parked registrations that can go on. After any change of what they wait for.
   void AdmitParked();
   // Gives out evaluation leases and tells their workers at once.
@@ -77,6 +79,7 @@ class WorkerCalls {
   struct Contact {
     Incarnation incarnation;
     uint64_t told_lease = 0;  // 0: none
+    uint64_t told_group = 0;  // its view; 0: none
     bool told_end = false;
   };
 
@@ -109,6 +112,7 @@ class WorkerCalls {
   std::optional<RegisterTaskReply> job_;
   std::function<GlobalStep()> start_step_;
   std::optional<absl::Status> outcome_;
+  std::optional<GroupView> group_;
   std::list<ParkedRegistration> registrations_;
   std::map<WorkerIndex, ParkedHeartbeat> heartbeats_;
   std::map<WorkerIndex, Contact> contacts_;

@@ -28,7 +28,8 @@ void FillLocalSync(JobDef* job) {
     if (local_sync->load() == 0) local_sync->set_load(kDefaultLoad);
     if (local_sync->passes() == 0) local_sync->set_passes(kDefaultPasses);
   }
-  if (job->batch_norm_updates() == JobDef::BATCH_NORM_UPDATES_UNSPECIFIED) {
+  if (!job->strategy().has_replicated() &&
+      job->batch_norm_updates() == JobDef::BATCH_NORM_UPDATES_UNSPECIFIED) {
     job->set_batch_norm_updates(job->has_local_sync() ? JobDef::EVERY_TOWER : JobDef::MEAN);
   }
 }

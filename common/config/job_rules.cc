@@ -124,6 +124,7 @@ absl::Status CheckJob(const JobDef& job) {
   }
   LOCKSTEP_RETURN_IF_ERROR(CheckOptimizer(job.optimizer()));
   LOCKSTEP_RETURN_IF_ERROR(CheckSync(job.sync()));
+  LOCKSTEP_RETURN_IF_ERROR(CheckStrategy(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckStop(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckEvaluation(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckCheckpoint(job.checkpoint()));

@@ -25,9 +25,11 @@ absl::Status CheckData(const DataDef& data);
 absl::Status CheckTransform(const DataDef& data);
 absl::Status CheckOptimizer(const OptimizerDef& optimizer);
 absl::Status CheckSync(const SyncDef& sync);
+absl::Status CheckStrategy(const JobDef& job);
 
 // What only the number of workers can tell.
 absl::Status CheckFileShards(const DataDef& data, int64_t num_workers);
+absl::Status CheckStrategy(const JobDef& job, int64_t num_workers);
 
 // What only the shape of an example can tell.
 absl::Status CheckJobAgainstModel(const JobDef& job, const ModelDef& model);

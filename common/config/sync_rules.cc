@@ -105,6 +105,7 @@ absl::Status CheckSync(const SyncDef& sync) {
 absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("workers", num_workers, 1, 65536));
   LOCKSTEP_RETURN_IF_ERROR(FillReplicas(job->mutable_sync(), num_workers));
+  LOCKSTEP_RETURN_IF_ERROR(CheckStrategy(*job, num_workers));
   LOCKSTEP_RETURN_IF_ERROR(FillTokens(job->mutable_sync(), num_workers));
   LOCKSTEP_RETURN_IF_ERROR(CheckFileShards(job->data(), num_workers));
   return FillBatch(job, num_workers);

@@ -34,6 +34,17 @@ absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& g
   return absl::OkStatus();
 }
 
+absl::Status CheckReplicated(const JobDef& job, const ModelGraph& graph) {
+  if (!job.strategy().has_replicated()) return absl::OkStatus();
+  for (const ModelVariable& variable : graph.variables()) {
+    if (!variable.sparse || variable.frozen) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "strategy.replicated: it reduces dense gradients, and that of \"", variable.name,
+        "\" comes as rows. Remedy: strategy { parameter_server {} }, which sends the rows alone"));
+  }
+  return absl::OkStatus();
+}
+
 // Where the data are less than a load, batches are smaller than the job alone tells.
 absl::Status FillLoadedBatch(int64_t num_workers, CheckedJob* checked) {
   JobDef* job = &checked->job;
@@ -58,6 +69,7 @@ absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, Loade
   LOCKSTEP_RETURN_IF_ERROR(Annotate(
       CheckAveraged(checked.job.optimizer().variable_averages(), checked.graph), job_file));
   LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckLosses(checked.job, checked.graph), job_file));
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckReplicated(checked.job, checked.graph), job_file));
   const ExampleSpec spec = ExampleSpecOf(checked.graph);
   if (!spec.row_indices.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckIndicesKept(checked.job.data()), job_file));

@@ -153,5 +153,16 @@ TEST_CASE("more parts than can be hosted are refused, naming the variable and th
                           "parts, expected at most 4096. Remedy: raise it"));
 }
 
+TEST_CASE("the workers of a replicated job keep all but the loss and what is frozen") {
+  auto placement = Place(Wide(), 2, int64_t{64} << 20);
+  REQUIRE(placement.ok());
+  LeaveToWorkers(&*placement);
+  std::vector<std::string> replicated;
+  for (const VariableSpec& spec : placement->variables()) {
+    if (spec.replicated()) replicated.push_back(spec.name());
+  }
+  CHECK(replicated == std::vector<std::string>{"table/table"});
+}
+
 }  // namespace
 }  // namespace lockstep::chief

@@ -312,5 +312,30 @@ TEST_CASE("With a token queue TensorFlow's rule holds") {
   CHECK(defaults.sync().init_tokens() == 2);
 }
 
+TEST_CASE("What replicated training cannot do is refused with the field") {
+  const std::string strategy = "strategy { replicated {} } ";
+  CHECK_THAT(With(strategy + "sync { token_policy: FIFO }"), Contains("sync.token_policy: "));
+  CHECK_THAT(With(strategy + "sync { asynchronous {} }"), Contains("sync.asynchronous: "));
+  CHECK_THAT(With(strategy + "transport { wire_type: BFLOAT16 }"),
+             Contains("transport.wire_type: "));
+  CHECK_THAT(With(strategy + "batch_norm_updates: MEAN"), Contains("batch_norm_updates: "));
+  CHECK_THAT(With("strategy { replicated { mode: CPU cross_tower_ops { all_reduce {} } } }"),
+             Contains("strategy.replicated.mode: cross_tower_ops stands in its place"));
+  CHECK_THAT(With("strategy { replicated { cross_tower_ops {} } }"),
+             Contains("strategy.replicated.cross_tower_ops: it names no op"));
+}
+
+TEST_CASE("Replicated training has no backup workers") {
+  auto loaded = Load(std::string(kModelPath) + kData + kBatch + kOptimizer + kStop +
+                     "strategy { replicated {} } sync { replicas_to_aggregate: 2 }");
+  REQUIRE(loaded.ok());
+  JobDef job = loaded->job;
+  CHECK(ValidateJob(&job, 2).ok());
+  job = loaded->job;
+  CHECK_THAT(
+      std::string(ValidateJob(&job, 3).message()),
+      Contains("sync.replicas_to_aggregate: ") && Contains("expected 3") && Contains("got 2"));
+}
+
 }  // namespace
 }  // namespace lockstep
