@@ -25,6 +25,7 @@
 #include "common/status/status_service.h"
 #include "worker/device/cpu/wait_policy.h"
 #include "worker/device/cuda/cuda_devices.h"
+#include "worker/peer/peer_service.h"
 #include "worker/service/registration.h"
 #include "worker/service/worker_job.h"
 #include "worker/step/example_log.h"
@@ -86,7 +87,7 @@ int Threads() {
 
 // Registers as a new incarnation and takes part until the job ends.
 absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefClient* chief,
-                  Server* server, Status* status, const StepFiles& files,
+                  Server* server, PeerService* peers, Status* status, const StepFiles& files,
                   const MonotonicNotification* stop) {
   const TaskConfig& task = daemon.task;
   RegisterTaskRequest request;
@@ -112,6 +113,7 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefCli
   options.incarnation = incarnation.value();
   options.ps_addresses = task.cluster.ps;
   options.queue = server->queue();
+  options.peers = peers;
   options.patience = registration.start_timeout;
   options.threads = Threads();
   options.delay = {absl::GetFlag(FLAGS_sleep), absl::GetFlag(FLAGS_stall)};
@@ -140,13 +142,14 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
                         });
   ServerOptions serving = daemon.serving;
   serving.stop = stop;
-  serving.services = {status_service.get()};
+  PeerService peers;
+  serving.services = {status_service.get(), &peers};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
   const std::unique_ptr<ChiefClient> chief =
       MakeChiefClient({.address = task.cluster.chief, .name = "chief", .queue = server->queue()});
   while (true) {
     const absl::Status end =
-        Join(daemon, incarnation, chief.get(), server.get(), status, files, stop);
+        Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);
     if (!absl::IsAborted(end)) return end;
     // Given up by the chief, after a pause too long: whatever this incarnation still sent would be
     // refused. If another worker has the place by now, the chief says so.

@@ -79,7 +79,8 @@ void FetchedValues::SetTarget(size_t target, MutableTensorView value,
 void FetchedValues::Begin(GlobalStep version, FetchKind kind) {
   LOCKSTEP_CHECK(!std::exchange(is_active_, true));
   version_ = version;
-  Start(transport_->ReceivesByReference() && !options_.averages, kind);
+  const bool are_published = !options_.averages && options_.slot.empty();
+  Start(transport_->ReceivesByReference() && are_published, kind);
 }
 
 void FetchedValues::Start(bool shares_values, FetchKind kind) {
@@ -119,6 +120,7 @@ std::optional<FetchCall> FetchedValues::Next(absl::Duration now) {
   *call.request.mutable_worker() = options_.identity;
   call.request.set_version(outgoing->version.value());
   call.request.set_averages(options_.averages);
+  call.request.set_slot(options_.slot);
   if (outgoing->is_narrow) call.request.set_wire_type(ToProto(options_.wire_dtype));
   for (const FetchPlan::Piece& piece : plan_.pieces(outgoing->request)) {
     Describe(targets_[piece.target], piece, UnitBytes(outgoing->is_narrow),
@@ -167,6 +169,7 @@ void FetchedValues::OnReply(const FetchCall& call, absl::StatusOr<Reply> reply,
     plan_.OnError(call.index, copied, now);
   } else {
     plan_.OnReply(call.index, GlobalStep(reply->header.version()));
+    scalars_.assign(reply->header.scalars().begin(), reply->header.scalars().end());
     in_place_[call.index].reset();  // of an earlier reply to the same request
     if (StaysInPlace(call, reply->tensors)) in_place_[call.index] = std::move(reply->tensors);
   }

@@ -57,6 +57,8 @@ class FetchedValues {
 
   // After a fetch, until the next one.
   const void* Value(size_t target) const;
+  // Of the last fetch of a slot.
+  std::span<const float> scalars() const { return scalars_; }
 
  private:
   void Start(bool shares_values, FetchKind kind);
@@ -75,6 +77,7 @@ class FetchedValues {
   std::vector<FetchPlan::Extent> extents_;
   FetchPlan plan_;
   GlobalStep version_;  // requested
+  std::vector<float> scalars_;
   bool is_active_ = false;
   bool shares_values_ = false;
   // By request: the reply, where it is in the ps's memory; otherwise none.

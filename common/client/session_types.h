@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -26,6 +27,7 @@ struct SessionOptions {
   // is nothing unusual: only a shard that is done drops gradients.
   bool asynchronous = false;
   bool averages = false;  // as PullRequest.averages
+  std::string slot = "";  // as PullRequest.slot
 
   size_t push_chunk_bytes = 512 * 1024;
   size_t bucket_bytes = 64 * 1024;  // tensors up to this size share messages

@@ -82,6 +82,11 @@ const void* ShardSession::Value(size_t target) const {
   return values_.Value(target);
 }
 
+std::vector<float> ShardSession::Scalars() const {
+  absl::MutexLock lock(&mutex_);
+  return {values_.scalars().begin(), values_.scalars().end()};
+}
+
 void ShardSession::BeginGradient(PushSeq push_seq, GlobalStep local_step, int num_tensors) {
   absl::MutexLock lock(&mutex_);
   LOCKSTEP_CHECK(!pushed_);

@@ -54,6 +54,8 @@ class ShardSession {
   // After a fetch, until the next one: where the value of a target is. In the ps's memory it is
   // that of its version until the ps makes one that is two above.
   const void* Value(size_t target) const;
+  // After a fetch of a slot: PullReply.scalars.
+  std::vector<float> Scalars() const;
 
   // Begins a gradient of so many variables. Not before the callback of the last EndStep.
   void BeginGradient(PushSeq push_seq, GlobalStep local_step, int num_tensors);

@@ -31,13 +31,15 @@ WholeVariable BeginVariable(const VariableSpec& spec, const VariableType& type) 
           .trainable = spec.trainable(),
           .sparse = spec.sparse(),
           .frozen = spec.frozen(),
+          .replicated = spec.replicated(),
           .parts = {}};
 }
 
 bool HasPart(const WholeVariable& variable, const VariableSpec& spec, const VariableType& type) {
   return variable.name == spec.part().of() && variable.dtype == type.dtype &&
          variable.shape == type.whole && variable.trainable == spec.trainable() &&
-         variable.sparse == spec.sparse() && variable.frozen == spec.frozen();
+         variable.sparse == spec.sparse() && variable.frozen == spec.frozen() &&
+         variable.replicated == spec.replicated();
 }
 
 }  // namespace
@@ -71,7 +73,7 @@ absl::StatusOr<VariableLayout> VariableLayout::Create(const Placement& placement
                                       " of ", NumRows(variable.shape), "; expected them from row ",
                                       RowsHere(variable)));
     }
-    if (!variable.frozen) ++layout.pushed_parts_[part.shard];
+    if (!variable.frozen && !variable.replicated) ++layout.pushed_parts_[part.shard];
     variable.parts.push_back(part);
   }
   if (variables.empty() || IsComplete(variables.back())) return layout;

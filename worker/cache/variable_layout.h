@@ -30,6 +30,7 @@ struct WholeVariable {
   bool trainable = true;
   bool sparse = false;
   bool frozen = false;
+  bool replicated = false;          // the workers keep it: nothing is pushed for it
   std::vector<VariablePart> parts;  // in the order of their rows; together all of them
 };
 

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "common/log/log.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/gradient_buffers.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
+#include "worker/strategy/replicated/reduction_of_job.h"
+#include "worker/strategy/replicated/replicated_strategy.h"
+#include "worker/tower/replicated_towers.h"
+#include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {
 namespace {
@@ -35,6 +41,7 @@ int NumTrainers(const JobDef& job) { return job.sync().has_asynchronous() ? Towe
 
 uint64_t Trainer::GradientBytes(const JobDef& job, const ModelGraph& graph,
                                 const VariableLayout& layout) {
+  if (job.strategy().has_replicated()) return 0;
   return GradientBuffers::NumBytes(layout, MostRows(job, BatchRows(graph))) *
          static_cast<uint64_t>(NumTrainers(job));
 }
@@ -59,6 +66,7 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerResources& resource
 
 absl::Status Trainer::MakeTowers() {
   const JobDef& job = options_.registration->job();
+  if (job.strategy().has_replicated()) return MakeReplicatedTowers();
   TowerGroupOptions group;
   group.batch_per_tower = job.batch_per_tower();
   group.smaller_batches = options_.smaller_batches;
@@ -72,8 +80,54 @@ absl::Status Trainer::MakeTowers() {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::MakeReplicatedTowers() {
+  const JobDef& job = options_.registration->job();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      towers_, ReplicatedTowers::Create(*resources_.graph, resources_.device, cpu::Ops(),
+                                        {.towers = TowersOf(job),
+                                         .batch_per_tower = job.batch_per_tower(),
+                                         .smaller_batches = options_.smaller_batches,
+                                         .delay = options_.delay}));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::MakeReplicatedStrategy() {
+  const RegisterTaskReply& registration = *options_.registration;
+  const JobDef& job = registration.job();
+  const Topology topology{.workers = static_cast<int>(registration.total_num_replicas()),
+                          .towers = TowersOf(job)};
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      ChosenReduction chosen,
+      ReductionOf(job.strategy().replicated(), topology, ReducedTensors(*resources_.layout)));
+  reduction_ = chosen.reason.empty() ? chosen.name : absl::StrCat(chosen.name, ": ", chosen.reason);
+  log::Info(absl::StrCat("gradients are reduced by ", reduction_));
+  auto groups = std::make_unique<GroupSource>(
+      GroupSourceOptions{.worker = options_.shards.session.identity.worker(),
+                         .incarnation = options_.shards.session.identity.incarnation(),
+                         .num_workers = topology.workers,
+                         .reduction = std::move(chosen.reduction),
+                         .shared_memory = job.transport().shared_memory() != TransportDef::OFF,
+                         .peers = resources_.peers,
+                         .queue = resources_.queue,
+                         .timer = resources_.shards.timer});
+  groups_ = groups.get();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      strategy_,
+      ReplicatedStrategy::Create(
+          {.shards = options_.shards,
+           .replicas = {.towers = topology.towers, .threads = resources_.threads},
+           .optimizer = job.optimizer()},
+          *resources_.layout, *resources_.loss_layout, resources_.shards, std::move(groups)));
+  return absl::OkStatus();
+}
+
+void Trainer::SetGroup(const GroupView& view) {
+  if (groups_ != nullptr) groups_->SetView(view);
+}
+
 absl::Status Trainer::MakeStrategy() {
   const RegisterTaskReply& registration = *options_.registration;
+  if (registration.job().strategy().has_replicated()) return MakeReplicatedStrategy();
   const std::vector<int64_t> most_rows = MostRows(registration.job(), rows_);
   if (registration.job().sync().has_asynchronous()) {
     LOCKSTEP_ASSIGN_OR_RETURN(

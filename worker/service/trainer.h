@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,13 +16,15 @@
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
 #include "worker/device/device.h"
+#include "worker/service/group_source.h"
 #include "worker/step/progress.h"
 #include "worker/step/step_runner.h"
 #include "worker/step/timeline.h"
 #include "worker/strategy/parameter_server/shard_group.h"
 #include "worker/strategy/update_strategy.h"
 #include "worker/tower/batch_rows.h"
-#include "worker/tower/tower_group.h"
+#include "worker/tower/delayed_tower.h"
+#include "worker/tower/training_towers.h"
 
 namespace lockstep::worker {
 
@@ -47,14 +50,20 @@ struct TrainerOptions {
 struct TrainerResources {
   const ModelGraph* graph = nullptr;
   const VariableLayout* layout = nullptr;
+  const VariableLayout* loss_layout =
+      nullptr;  // of a replicated job: ReplicatedStrategy::LossLayout
   ShardGroupResources shards;
   Device* device = nullptr;
+  // Of a replicated job: threads that apply updates; what GroupSourceOptions has.
+  int threads = 1;
+  PeerService* peers = nullptr;
+  rpc::EventQueue* queue = nullptr;
   GradientMemory* memory = nullptr;  // null: the heap
 };
 
 class Trainer {
  public:
-  // What the memory of all trainers of a worker should have.
+  // What the memory of all trainers of a worker should have; 0: they share none.
   static uint64_t GradientBytes(const JobDef& job, const ModelGraph& graph,
                                 const VariableLayout& layout);
 
@@ -67,6 +76,10 @@ class Trainer {
 
   // As StepRunner::Run: once, on one thread.
   absl::Status Run();
+  // How gradients are reduced, and why so, in a replicated job; otherwise empty.
+  const std::string& reduction() const { return reduction_; }
+  // The chief's view of the group of a replicated job. Thread-safe.
+  void SetGroup(const GroupView& view);
   // Ends Run with CANCELLED. Thread-safe.
   void Cancel() { strategy_->Cancel(); }
 
@@ -75,13 +88,17 @@ class Trainer {
           std::unique_ptr<Pipeline> data, Progress* progress);
   absl::Status MakeTowers();
   absl::Status MakeStrategy();
+  absl::Status MakeReplicatedTowers();
+  absl::Status MakeReplicatedStrategy();
 
   const TrainerOptions options_;
   const TrainerResources resources_;
   Progress* const progress_;
   const std::unique_ptr<Pipeline> data_;
   BatchRows rows_;
-  std::unique_ptr<TowerGroup> towers_;
+  std::string reduction_;
+  std::unique_ptr<TrainingTowers> towers_;
+  GroupSource* groups_ = nullptr;  // the strategy's, of a replicated job
   std::unique_ptr<UpdateStrategy> strategy_;
 };
 

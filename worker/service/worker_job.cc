@@ -12,6 +12,7 @@
 #include "worker/data/prefetch_to_device/device_prefetcher.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/service/check_registration.h"
+#include "worker/strategy/replicated/replicated_strategy.h"
 
 namespace lockstep::worker {
 namespace {
@@ -108,12 +109,28 @@ void WorkerJob::StartHeartbeat() {
                                  return evaluator_ ? evaluator_->Results()
                                                    : std::vector<EvaluationResult>();
                                },
-                           .reply =
-                               [this](const HeartbeatReply& reply) {
-                                 absl::MutexLock lock(&mutex_);
-                                 if (evaluator_) evaluator_->SetLeases(reply.leases());
-                               },
+                           .reply = [this](const HeartbeatReply& reply) { OnReply(reply); },
                            .end = [this](absl::Status status) { EndWith(std::move(status)); }});
+}
+
+void WorkerJob::OnReply(const HeartbeatReply& reply) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (evaluator_) evaluator_->SetLeases(reply.leases());
+    if (reply.has_group()) group_ = reply.group();
+  }
+  TellGroup();
+}
+
+void WorkerJob::TellGroup() {
+  std::optional<GroupView> group;
+  Trainer* to = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    group = group_;
+    to = replicated_;
+  }
+  if (group.has_value() && to != nullptr) to->SetGroup(*group);
 }
 
 absl::Status WorkerJob::Prepare() {
@@ -125,6 +142,9 @@ absl::Status WorkerJob::Prepare() {
   }
   LOCKSTEP_ASSIGN_OR_RETURN(graph_, ModelGraph::Build(job.model()));
   LOCKSTEP_ASSIGN_OR_RETURN(layout_, VariableLayout::Create(job.placement()));
+  if (job.job().strategy().has_replicated()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(loss_layout_, ReplicatedStrategy::LossLayout(job.placement()));
+  }
   if (!IsOf(layout_, graph_) || layout_.num_shards() != options_.ps_addresses.size()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the chief placed ", layout_.variables().size(), " variables on ", layout_.num_shards(),
@@ -193,8 +213,9 @@ absl::Status WorkerJob::OpenData() {
 
 void WorkerJob::MakeMemory() {
   const JobDef& job = options_.registration.job();
-  if (job.transport().shared_memory() == TransportDef::OFF) return;
-  auto memory = GradientMemory::Create(Trainer::GradientBytes(job, graph_, layout_));
+  const uint64_t bytes = Trainer::GradientBytes(job, graph_, layout_);
+  if (job.transport().shared_memory() == TransportDef::OFF || bytes == 0) return;
+  auto memory = GradientMemory::Create(bytes);
   if (memory.ok()) {
     memory_ = *std::move(memory);
   } else {
@@ -241,8 +262,12 @@ ShardGroupOptions WorkerJob::ShardOptions(size_t trainer) const {
 absl::Status WorkerJob::MakeTrainers() {
   const TrainerResources resources{.graph = &graph_,
                                    .layout = &layout_,
+                                   .loss_layout = &loss_layout_,
                                    .shards = {.shards = shard_pointers_, .timer = &timer_},
                                    .device = device_.get(),
+                                   .threads = options_.threads,
+                                   .peers = options_.peers,
+                                   .queue = options_.queue,
                                    .memory = memory_.get()};
   for (size_t trainer = 0; trainer < progress_.size(); ++trainer) {
     TrainerOptions options;
@@ -258,6 +283,12 @@ absl::Status WorkerJob::MakeTrainers() {
         Trainer::Create(options, resources, std::move(data_[trainer]), &progress_[trainer]));
   }
   data_.clear();
+  reduction_ = trainers_.front()->reduction();
+  {
+    absl::MutexLock lock(&mutex_);
+    replicated_ = trainers_.front().get();
+  }
+  TellGroup();
   return absl::OkStatus();
 }
 
@@ -331,6 +362,7 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_towers(TowersOf(options_.registration.job()));
   worker->set_device("cpu");
   worker->set_loss(report.loss);
+  worker->set_reduction(reduction_);
   if (local_sync_ != nullptr) FillLocalSync(local_sync_->Report(), worker->mutable_local_sync());
 }
 

@@ -39,6 +39,7 @@ struct WorkerJobOptions {
   uint64_t incarnation = 0;
   std::vector<std::string> ps_addresses;
   rpc::EventQueue* queue = nullptr;              // of calls and timers; outlives the run
+  PeerService* peers = nullptr;                  // of this process; outlives the run
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   TowerDelay delay;                              // for trials
@@ -67,6 +68,9 @@ class WorkerJob {
   WorkerJob(WorkerJobOptions options, ChiefClient* chief);
   void StartHeartbeat();
   absl::Status Prepare();
+  void OnReply(const HeartbeatReply& reply);
+  // The group of a replicated job to those who train, as soon as both are there.
+  void TellGroup();
   // Memory to share with the ps of this host, where the job wants it.
   void MakeMemory();
   std::unique_ptr<TensorTransport> Connect(size_t shard);
@@ -90,6 +94,8 @@ class WorkerJob {
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
   VariableLayout layout_;
+  VariableLayout loss_layout_;              // of a replicated job
+  std::string reduction_;                   // Trainer::reduction
   std::unique_ptr<GradientMemory> memory_;  // null: nothing is shared
   rpc::AlarmTimer timer_;
   std::vector<std::unique_ptr<TensorTransport>> shards_;
@@ -104,6 +110,8 @@ class WorkerJob {
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   MonotonicCondVar ended_;
+  std::optional<GroupView> group_ ABSL_GUARDED_BY(mutex_);  // the chief's newest
+  Trainer* replicated_ ABSL_GUARDED_BY(mutex_) = nullptr;   // once it is made
   std::unique_ptr<Evaluator> evaluator_ ABSL_GUARDED_BY(mutex_);
   // From the first moment, since opening the data may take longer than a lease. Calls into all
   // above.

@@ -9,7 +9,7 @@
 namespace lockstep::worker {
 
 StepRunner::StepRunner(const StepRunnerOptions& options, const VariableLayout& layout,
-                       UpdateStrategy* strategy, TowerGroup* towers, Pipeline* data,
+                       UpdateStrategy* strategy, TrainingTowers* towers, Pipeline* data,
                        BatchRows* rows, Progress* progress)
     : options_(options),
       layout_(layout),
@@ -92,10 +92,12 @@ absl::Status StepRunner::Train(GlobalStep step, const StepValues& values) {
   }
   const absl::Duration start = options_.clock->Monotonic();
   const uint64_t key = MixSeeds(options_.random_seed, static_cast<uint64_t>(step.value()));
+  const TowerMemory shared{values.values, values.gradients};
+  const std::span<const TowerMemory> memory =
+      values.by_tower.empty() ? std::span(&shared, 1) : values.by_tower;
   LOCKSTEP_ASSIGN_OR_RETURN(
-      const float loss,
-      towers_->Train(*batches_, values.values, values.gradients, key,
-                     [this](std::span<const int> variables) { OnGradients(variables); }));
+      const float loss, towers_->TrainStep(*batches_, memory, key,
+                                           [this](std::span<const int> of) { OnGradients(of); }));
   uint64_t examples = 0;
   for (const Batch& batch : *batches_) examples += batch.size();
   progress_->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start), loss);

@@ -19,7 +19,7 @@
 #include "worker/step/timeline.h"
 #include "worker/strategy/update_strategy.h"
 #include "worker/tower/batch_rows.h"
-#include "worker/tower/tower_group.h"
+#include "worker/tower/training_towers.h"
 
 namespace lockstep::worker {
 
@@ -38,7 +38,7 @@ class StepRunner {
  public:
   // What is passed outlives the runner. `rows` is for the runner alone.
   StepRunner(const StepRunnerOptions& options, const VariableLayout& layout,
-             UpdateStrategy* strategy, TowerGroup* towers, Pipeline* data, BatchRows* rows,
+             UpdateStrategy* strategy, TrainingTowers* towers, Pipeline* data, BatchRows* rows,
              Progress* progress);
 
   // Trains until the strategy says that the job is done (OK), or until the first error, which
@@ -61,7 +61,7 @@ class StepRunner {
   const StepRunnerOptions options_;
   const VariableLayout& layout_;
   UpdateStrategy* const strategy_;
-  TowerGroup* const towers_;
+  TrainingTowers* const towers_;
   Pipeline* const data_;
   BatchRows* const rows_;
   Progress* const progress_;

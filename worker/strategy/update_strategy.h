@@ -11,6 +11,7 @@
 #include "common/base/callback.h"
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
+#include "worker/tower/tower_memory.h"
 #include "worker/tower/variable_values.h"
 
 namespace lockstep::worker {
@@ -33,6 +34,8 @@ struct StepValues {
   // By variable, host memory that receives its gradient: of a sparse one, of the rows in `values`;
   // of a frozen one without data. Constant from AddGradients until the callback of EndStep.
   std::span<const MutableTensorView> gradients = {};
+  // Where every tower has variables of its own: by tower, in place of the two above.
+  std::span<const TowerMemory> by_tower = {};
 };
 
 struct StepOutcome {

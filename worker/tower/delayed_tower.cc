@@ -1,5 +1,7 @@
 #include "worker/tower/delayed_tower.h"
 
+#include <utility>
+
 #include "absl/time/clock.h"
 
 namespace lockstep::worker {
@@ -15,6 +17,11 @@ absl::StatusOr<std::span<const TowerGradient>> DelayedTower::Train(
   const bool stalls = ++steps_ % kStallEvery == 0;
   absl::SleepFor(delay_.sleep + (stalls ? delay_.stall : absl::ZeroDuration()));
   return tower_->Train(batch, variables, gradients, random_key);
+}
+
+std::unique_ptr<Tower> Delayed(std::unique_ptr<Tower> tower, const TowerDelay& delay) {
+  if (delay.sleep <= absl::ZeroDuration() && delay.stall <= absl::ZeroDuration()) return tower;
+  return std::make_unique<DelayedTower>(std::move(tower), delay);
 }
 
 }  // namespace lockstep::worker

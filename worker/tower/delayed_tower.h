@@ -40,4 +40,7 @@ class DelayedTower : public Tower {
   int64_t steps_ = 0;
 };
 
+// The tower itself where there is no delay.
+std::unique_ptr<Tower> Delayed(std::unique_ptr<Tower> tower, const TowerDelay& delay);
+
 }  // namespace lockstep::worker

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "worker/tower/staging.h"
 
@@ -28,10 +27,7 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> TowerGroup::Create(const ModelGraph&
     LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, device, ops, tower_options));
   }
   // One late tower delays them all.
-  const TowerDelay& delay = options.delay;
-  if (delay.sleep > absl::ZeroDuration() || delay.stall > absl::ZeroDuration()) {
-    towers[0] = std::make_unique<DelayedTower>(std::move(towers[0]), delay);
-  }
+  towers[0] = Delayed(std::move(towers[0]), options.delay);
   std::unique_ptr<TowerGroup> group(new TowerGroup(graph, device, std::move(towers)));
   LOCKSTEP_RETURN_IF_ERROR(group->PrepareReduction(ops, graph, options.reducer));
   return group;
@@ -64,6 +60,13 @@ absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& 
   return absl::OkStatus();
 }
 
+absl::StatusOr<float> TowerGroup::TrainStep(std::span<const Batch> batches,
+                                            std::span<const TowerMemory> memory,
+                                            uint64_t random_key, const GradientReady& ready) {
+  LOCKSTEP_CHECK(memory.size() == 1);
+  return Train(batches, memory[0].values, memory[0].gradients, random_key, ready);
+}
+
 absl::StatusOr<float> TowerGroup::Train(std::span<const Batch> batches,
                                         const VariableValues& variables,
                                         std::span<const MutableTensorView> gradients,
@@ -83,9 +86,7 @@ absl::Status TowerGroup::EnqueueTowers(std::span<const Batch> batches,
                                        std::span<const MutableTensorView> gradients,
                                        uint64_t random_key) {
   for (size_t tower = 0; tower < towers_.size(); ++tower) {
-    // Towers drop out independently.
-    const uint64_t key =
-        towers_.size() == 1 ? random_key : MixSeeds(random_key, static_cast<uint64_t>(tower));
+    const uint64_t key = KeyOfTower(random_key, tower, towers_.size());
     LOCKSTEP_ASSIGN_OR_RETURN(by_tower_[tower],
                               towers_[tower]->Train(batches[tower], variables, gradients, key));
   }

@@ -2,7 +2,6 @@
 // the worker as if one tower had taken all.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "worker/tower/make_reducer.h"
 #include "worker/tower/tower.h"
 #include "worker/tower/tower_reducer.h"
+#include "worker/tower/training_towers.h"
 
 namespace lockstep::worker {
 
@@ -28,19 +28,19 @@ struct TowerGroupOptions {
 
 // Not thread-safe: one call at a time. On a CPU a single tower computes on the caller's thread and
 // into the caller's gradients; several have a thread each and gradients of their own.
-class TowerGroup {
+class TowerGroup final : public TrainingTowers {
  public:
   // Errors as Tower::Create. Device and ops outlive the group.
   static absl::StatusOr<std::unique_ptr<TowerGroup>> Create(const ModelGraph& graph, Device* device,
                                                             const OpTable& ops,
                                                             const TowerGroupOptions& options);
 
-  int size() const { return static_cast<int>(towers_.size()); }
+  int size() const override { return static_cast<int>(towers_.size()); }
 
-  // Called on the caller's thread as soon as the gradients of these variables (indices into
-  // graph.variables()) are final, those of a layer together: each one that is not frozen once, from
-  // the last to the first.
-  using GradientReady = std::function<void(std::span<const int> variables)>;
+  // As Train, with the one element of `memory`.
+  absl::StatusOr<float> TrainStep(std::span<const Batch> batches,
+                                  std::span<const TowerMemory> memory, uint64_t random_key,
+                                  const GradientReady& ready) override;
 
   // One training pass with batches[t] on tower t, all of one size that the options tell. Enqueues
   // the whole step, then waits for one gradient after the other. `variables` have the rows of all

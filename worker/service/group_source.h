@@ -1,0 +1,64 @@
+// The reducers of a worker's groups: the chief's views of the group go in, and the newest comes out
+// as a reducer over its members.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/timer.h"
+#include "proto/group.pb.h"
+#include "proto/job.pb.h"
+#include "worker/cache/variable_layout.h"
+#include "worker/collective/group_reducer.h"
+#include "worker/strategy/replicated/reducer_source.h"
+
+namespace lockstep {
+namespace rpc {
+class EventQueue;
+}
+}  // namespace lockstep
+
+namespace lockstep::worker {
+
+class PeerService;
+
+struct GroupSourceOptions {
+  uint32_t worker = 0;
+  uint64_t incarnation = 0;
+  int num_workers = 1;  // one: there is no group to wait for
+  GroupReduction reduction;
+  bool shared_memory = true;  // PeerGroupReducerOptions::shared_memory
+  // All three outlive the source and its reducers; null with one worker.
+  PeerService* peers = nullptr;
+  rpc::EventQueue* queue = nullptr;
+  Timer* timer = nullptr;
+};
+
+// Thread-safe.
+class GroupSource final : public ReducerSource {
+ public:
+  explicit GroupSource(GroupSourceOptions options) : options_(std::move(options)) {}
+
+  // The chief's view, again and again. Ends the reductions of an older one.
+  void SetView(const GroupView& view);
+  // INVALID_ARGUMENT as PeerGroupReducer::Create.
+  void Next(Callback<ReducerOfGroup> done) override;
+  void Cancel() override;
+
+ private:
+  // Answers the pending call, if there is something to tell.
+  void Answer();
+  absl::StatusOr<ReducerOfGroup> Make(const GroupView& view) const;
+
+  const GroupSourceOptions options_;
+  absl::Mutex mutex_;
+  std::optional<GroupView> newest_ ABSL_GUARDED_BY(mutex_);
+  bool is_told_ ABSL_GUARDED_BY(mutex_) = false;  // of the newest
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  Callback<ReducerOfGroup> pending_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,30 @@
+// From strategy { replicated {} } of a job to the reduction that its workers make each step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/job.pb.h"
+#include "worker/cache/variable_layout.h"
+#include "worker/collective/group_reducer.h"
+
+namespace lockstep::worker {
+
+struct ChosenReduction {
+  GroupReduction reduction;
+  std::string name;    // "multi_worker_all_reduce xring", for log and status
+  std::string reason;  // why, where the job does not say: a sentence without its dot
+};
+
+// What a step reduces: the trained variables, in the layout's order.
+std::vector<TensorSpec> ReducedTensors(const VariableLayout& layout);
+
+// Over the towers, on CPUs, of a group of this shape. INVALID_ARGUMENT naming the field: a mode or
+// op that needs GPUs, or one worker alone, or eight towers; a spec that is not well formed; numbers
+// out of range.
+absl::StatusOr<ChosenReduction> ReductionOf(const StrategyDef::Replicated& replicated,
+                                            const Topology& topology,
+                                            std::vector<TensorSpec> tensors);
+
+}  // namespace lockstep::worker

@@ -1,0 +1,242 @@
+#include "worker/strategy/replicated/replicated_strategy.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/optimizer/clipping.h"
+#include "common/optimizer_proto/learning_rate.h"
+
+namespace lockstep::worker {
+namespace {
+
+const std::vector<int64_t> kNoRows = {0};  // of the one variable that is pushed
+
+bool IsLoss(const VariableSpec& spec) { return !spec.frozen() && !spec.replicated(); }
+
+// As MeanReducer makes it: the sum in the order of the towers, times 1 / their number.
+float MeanLoss(std::span<const TowerMemory> towers) {
+  float sum = towers[0].gradients.back().as<float>()[0];
+  for (const TowerMemory& tower : towers.subspan(1)) sum += tower.gradients.back().as<float>()[0];
+  return sum * (1.0f / static_cast<float>(towers.size()));
+}
+
+}  // namespace
+
+absl::StatusOr<VariableLayout> ReplicatedStrategy::LossLayout(const Placement& placement) {
+  Placement loss;
+  loss.set_shards(placement.shards());
+  for (const VariableSpec& spec : placement.variables()) {
+    if (IsLoss(spec)) *loss.add_variables() = spec;
+  }
+  if (loss.variables_size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement: expected the loss alone to be pushed (strategy replicated), got ",
+                     loss.variables_size(), " variables"));
+  }
+  return VariableLayout::Create(loss);
+}
+
+absl::StatusOr<std::unique_ptr<ReplicatedStrategy>> ReplicatedStrategy::Create(
+    const ReplicatedOptions& options, const VariableLayout& layout, const VariableLayout& loss,
+    const ShardGroupResources& resources, std::unique_ptr<ReducerSource> groups) {
+  LOCKSTEP_ASSIGN_OR_RETURN(OptimizerRules rules, OptimizerRules::Create(options.optimizer));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto shards, ShardGroup::Create(options.shards, loss, resources));
+  std::unique_ptr<ReplicatedStrategy> strategy(new ReplicatedStrategy(
+      options, layout, loss, resources, std::move(rules), std::move(groups)));
+  strategy->shards_ = std::move(shards);
+  return strategy;
+}
+
+ReplicatedStrategy::ReplicatedStrategy(const ReplicatedOptions& options,
+                                       const VariableLayout& layout, const VariableLayout& loss,
+                                       const ShardGroupResources& resources, OptimizerRules rules,
+                                       std::unique_ptr<ReducerSource> groups)
+    : options_(options),
+      layout_(layout),
+      clock_(resources.clock),
+      rules_(std::move(rules)),
+      learning_rate_(ToSchedule(options.optimizer.learning_rate())),
+      loss_(loss, kNoRows, nullptr),
+      stamps_(resources.shards.size()),
+      groups_(std::move(groups)),
+      reader_(options.shards.session, layout, rules_, resources),
+      writer_(options.shards.session, resources) {}
+
+void ReplicatedStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
+  step_ = input.step;
+  begun_ = std::move(done);
+  if (replicas_ != nullptr) {
+    if (token_.has_value()) Apply(*std::exchange(token_, std::nullopt));
+    return TellValues(absl::OkStatus());
+  }
+  wait_.Set("the variables", step_);
+  reader_.Read(step_, [this](absl::StatusOr<ReplicaState> state) { OnState(std::move(state)); });
+}
+
+void ReplicatedStrategy::OnState(absl::StatusOr<ReplicaState> state) {
+  if (!state.ok()) return TellValues(state.status());
+  auto replicas = Replicas::Create(options_.replicas, layout_, rules_, *std::move(state));
+  if (!replicas.ok()) return TellValues(replicas.status());
+  replicas_ = *std::move(replicas);
+  wait_.Set("all workers of the group", step_);
+  groups_->Next([this](absl::StatusOr<ReducerOfGroup> group) { OnGroup(std::move(group)); });
+}
+
+void ReplicatedStrategy::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
+  if (group.ok()) group_ = *std::move(group);
+  TellValues(group.status());
+}
+
+void ReplicatedStrategy::TellValues(const absl::Status& status) {
+  wait_.Clear();
+  Callback<StepValues> done = std::exchange(begun_, nullptr);
+  if (!status.ok()) return done(status);
+  outcome_ = StepOutcome();
+  done(StepValues{.version = step_, .by_tower = replicas_->memory()});
+}
+
+void ReplicatedStrategy::EndStep(const std::optional<StepInput>&, Callback<StepOutcome> done) {
+  ended_ = std::move(done);
+  wait_.Set("the gradients of the other workers", step_);
+  const std::span<const std::vector<TensorView>> gradients = replicas_->gradients();
+  group_.reducer->Reduce(step_.value(), absl::MakeConstSpan(gradients.data(), gradients.size()),
+                         [this](const absl::Status& reduced) {
+                           if (!reduced.ok()) return TellOutcome(reduced);
+                           AwaitStored();
+                         });
+}
+
+// A step closes only when its version has been stored, where it is kept: until then nobody applies,
+// and another worker could store it.
+void ReplicatedStrategy::AwaitStored() {
+  wait_.Set("the ps to take the version", step_);
+  writer_.WhenIdle([this](const absl::Status& stored) {
+    if (!stored.ok()) return TellOutcome(stored);
+    PushLoss();
+  });
+}
+
+void ReplicatedStrategy::PushLoss() {
+  wait_.Set("the other workers", step_);
+  loss_.views()[0].as<float>()[0] = MeanLoss(replicas_->memory());
+  push_seq_ = push_seq_.next();
+  dequeue_seq_ = dequeue_seq_.next();
+  stamps_.assign(stamps_.size(), step_);
+  shards_->Begin(push_seq_, stamps_);
+  constexpr int kLoss = 0;
+  shards_->Add({&kLoss, 1}, loss_.views());
+  shards_->End(dequeue_seq_, [this](absl::StatusOr<std::span<const PushSummary>> summaries) {
+    OnPushed(std::move(summaries));
+  });
+}
+
+void ReplicatedStrategy::OnPushed(absl::StatusOr<std::span<const PushSummary>> summaries) {
+  if (!summaries.ok()) return TellOutcome(summaries.status());
+  outcome_.judged_at = clock_->Monotonic();
+  for (const PushSummary& summary : *summaries) {
+    outcome_.accepted += summary.accepted;
+    outcome_.stale += summary.stale;
+  }
+  AskForToken((*summaries)[kStepShard].token);
+}
+
+void ReplicatedStrategy::AskForToken(std::optional<DequeueTokenReply> token) {
+  if (token.has_value()) return OnToken(*std::move(token));
+  shards_->DequeueToken(
+      dequeue_seq_, [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
+}
+
+void ReplicatedStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {
+  if (!token.ok()) return TellOutcome(token.status());
+  if (absl::Status status = CheckToken(*token); !status.ok()) return TellOutcome(status);
+  outcome_.next = outcome_.local_step = step_.next();
+  outcome_.done = token->done();
+  if (!outcome_.done) {
+    // Applied by the thread of the next BeginStep: this one must not be kept from other calls.
+    token_ = *std::move(token);
+    return TellOutcome(outcome_);
+  }
+  Apply(*token);
+  writer_.WhenIdle([this](const absl::Status& stored) {
+    TellOutcome(stored.ok() ? absl::StatusOr<StepOutcome>(outcome_) : stored);
+  });
+}
+
+absl::Status ReplicatedStrategy::CheckToken(const DequeueTokenReply& token) const {
+  if (token.step() == step_.next().value()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(options_.shards.shard_names[kStepShard],
+                                          ": token of step ", token.step(), ", expected ",
+                                          step_.next().value(), " (strategy replicated)"));
+}
+
+void ReplicatedStrategy::Apply(const DequeueTokenReply& token) {
+  Clip();
+  replicas_->Apply(LearningRateAt(learning_rate_, replicas_->version()), *group_.reducer);
+  if (token.store_values() && group_.is_first) Store(token.store_slots());
+}
+
+void ReplicatedStrategy::Clip() {
+  const Clipping& clipping = options_.optimizer.clipping();
+  if (clipping.kind_case() == Clipping::KIND_NOT_SET) return;
+  for (size_t tower = 0; tower < replicas_->memory().size(); ++tower) {
+    std::vector<MutableTensorView> gradients;
+    for (size_t i = 0; i < replicas_->reduced().size(); ++i) {
+      gradients.push_back(group_.reducer->tensor(static_cast<int>(tower), static_cast<int>(i)));
+    }
+    if (clipping.has_global_norm()) {
+      ClipByGlobalNorm(clipping.global_norm(), gradients);
+      continue;
+    }
+    for (const MutableTensorView& gradient : gradients) {
+      if (clipping.has_norm()) {
+        ClipByNorm(clipping.norm(), gradient);
+      } else {
+        ClipByValue(-clipping.value(), clipping.value(), gradient);
+      }
+    }
+  }
+}
+
+void ReplicatedStrategy::Store(bool with_slots) {
+  std::vector<TensorToStore> tensors;
+  const std::vector<WholeVariable>& variables = layout_.variables();
+  for (size_t i = 0; i + 1 < variables.size(); ++i) {
+    if (variables[i].frozen) continue;
+    const Variable& variable = replicas_->variable(i);
+    const auto add = [&](const std::string& slot, const TensorView& whole,
+                         const std::shared_ptr<const void>& owner) {
+      for (const VariablePart& part : variables[i].parts) {
+        const TensorView values =
+            whole.shape.rank() == 0 ? whole : RowRange(whole, part.first_row, part.num_rows);
+        tensors.push_back({part.id, part.shard, slot, values, owner});
+      }
+    };
+    add("", variable.newest()->view(), variable.newest());
+    if (!variables[i].trainable) continue;
+    const absl::Span<const SlotSpec> slots = rules_.of(variables[i].name).slots();
+    for (size_t slot = 0; slot < slots.size(); ++slot) {
+      // The moving average is the last one, and is evaluated.
+      const bool is_average = rules_.is_averaged(variables[i].name) && slot + 1 == slots.size();
+      if (with_slots || is_average) add(slots[slot].name, variable.slots()[slot], nullptr);
+    }
+  }
+  writer_.Write(replicas_->version(), std::move(tensors));
+}
+
+void ReplicatedStrategy::TellOutcome(absl::StatusOr<StepOutcome> outcome) {
+  wait_.Clear();
+  std::exchange(ended_, nullptr)(std::move(outcome));
+}
+
+void ReplicatedStrategy::Cancel() {
+  reader_.Cancel();
+  writer_.Cancel();
+  groups_->Cancel();
+  if (group_.reducer != nullptr) {
+    group_.reducer->Cancel(absl::CancelledError("training was cancelled"));
+  }
+  if (shards_ != nullptr) shards_->Cancel();
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,105 @@
+// Replicated training: every tower of every worker keeps the variables and applies the optimizer.
+// Gradients are reduced over all of them. The parameter servers keep tokens, the loss, and versions
+// that are evaluated or saved, which tower 0 of the lowest worker stores there.
+//
+// Step g: token g; gradients on own variables; reduction; push of the loss with local step g, which
+// says "I have the sum"; the step closes when all have it; token g + 1; every tower applies the sum
+// with the learning rate of g. So no replica applies what another could lack for good.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/callback.h"
+#include "common/optimizer/schedule.h"
+#include "worker/strategy/parameter_server/gradient_buffers.h"
+#include "worker/strategy/parameter_server/shard_group.h"
+#include "worker/strategy/replicated/optimizer_rules.h"
+#include "worker/strategy/replicated/reducer_source.h"
+#include "worker/strategy/replicated/replicas.h"
+#include "worker/strategy/replicated/state_reader.h"
+#include "worker/strategy/replicated/version_writer.h"
+#include "worker/strategy/update_strategy.h"
+#include "worker/strategy/wait_description.h"
+
+namespace lockstep::worker {
+
+struct ReplicatedOptions {
+  ShardGroupOptions shards;
+  ReplicasOptions replicas;
+  OptimizerDef optimizer;
+};
+
+class ReplicatedStrategy final : public UpdateStrategy {
+ public:
+  // Where the loss is pushed to, alone of all variables: what the layout of a ShardGroup must be.
+  static absl::StatusOr<VariableLayout> LossLayout(const Placement& placement);
+
+  // `layout` is of all variables, `loss` LossLayout's. Both and what is pointed to outlive the
+  // strategy. The reducers of `groups` reduce the trained variables, in the layout's
+  // order. Errors as
+  // VariableCache::Create and OptimizerRules::Create.
+  static absl::StatusOr<std::unique_ptr<ReplicatedStrategy>> Create(
+      const ReplicatedOptions& options, const VariableLayout& layout, const VariableLayout& loss,
+      const ShardGroupResources& resources, std::unique_ptr<ReducerSource> groups);
+
+  // The first step reads its version from the ps. The version of later ones is here.
+  void BeginStep(const StepInput& input, Callback<StepValues> done) override;
+  void AddGradients(std::span<const int>) override {}
+  void EndStep(const std::optional<StepInput>& predicted, Callback<StepOutcome> done) override;
+  std::optional<GlobalStep> PredictNext() const override { return step_.next(); }
+  std::string DescribeWait() const override { return wait_.Describe(); }
+  void Cancel() override;
+
+ private:
+  ReplicatedStrategy(const ReplicatedOptions& options, const VariableLayout& layout,
+                     const VariableLayout& loss, const ShardGroupResources& resources,
+                     OptimizerRules rules, std::unique_ptr<ReducerSource> groups);
+
+  void OnState(absl::StatusOr<ReplicaState> state);
+  void OnGroup(absl::StatusOr<ReducerOfGroup> group);
+  void TellValues(const absl::Status& status);
+  // The parts of a step after its gradients, in their order.
+  void AwaitStored();
+  void PushLoss();
+  void OnPushed(absl::StatusOr<std::span<const PushSummary>> summaries);
+  void AskForToken(std::optional<DequeueTokenReply> token);
+  void OnToken(absl::StatusOr<DequeueTokenReply> token);
+  absl::Status CheckToken(const DequeueTokenReply& token) const;
+  // What the last token permits: clipped, applied, and stored where that is asked for.
+  void Apply(const DequeueTokenReply& token);
+  void Clip();
+  void Store(bool with_slots);
+  void TellOutcome(absl::StatusOr<StepOutcome> outcome);
+
+  const ReplicatedOptions options_;
+  const VariableLayout& layout_;
+  const Clock* const clock_;
+  OptimizerRules rules_;
+  const LearningRateSchedule learning_rate_;
+  WaitDescription wait_;
+  GradientBuffers loss_;
+  std::unique_ptr<Replicas> replicas_;  // null before the first step
+  // Of the step under way.
+  GlobalStep step_;
+  StepOutcome outcome_;
+  std::optional<DequeueTokenReply> token_;  // of the last step, whose sum is still to be applied
+  Callback<StepValues> begun_;
+  Callback<StepOutcome> ended_;
+  PushSeq push_seq_;
+  DequeueSeq dequeue_seq_;
+  std::vector<GlobalStep> stamps_;  // by shard
+  // Last: their calls use all above.
+  std::unique_ptr<ReducerSource> groups_;
+  ReducerOfGroup group_;
+  StateReader reader_;
+  VersionWriter writer_;
+  std::unique_ptr<ShardGroup> shards_;
+};
+
+}  // namespace lockstep::worker

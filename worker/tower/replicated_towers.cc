@@ -1,0 +1,85 @@
+#include "worker/tower/replicated_towers.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<std::unique_ptr<ReplicatedTowers>> ReplicatedTowers::Create(
+    const ModelGraph& graph, Device* device, const OpTable& ops,
+    const ReplicatedTowersOptions& options) {
+  if (options.towers < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("towers: expected at least 1, got ", options.towers));
+  }
+  std::vector<int64_t> batches = {options.batch_per_tower};
+  batches.insert(batches.end(), options.smaller_batches.begin(), options.smaller_batches.end());
+  const TowerOptions tower_options{.batches = std::move(batches), .background = options.towers > 1};
+  std::vector<std::unique_ptr<Tower>> towers(static_cast<size_t>(options.towers));
+  for (std::unique_ptr<Tower>& tower : towers) {
+    LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, device, ops, tower_options));
+  }
+  towers[0] = Delayed(std::move(towers[0]), options.delay);
+  return std::unique_ptr<ReplicatedTowers>(new ReplicatedTowers(graph, std::move(towers)));
+}
+
+ReplicatedTowers::ReplicatedTowers(const ModelGraph& graph,
+                                   std::vector<std::unique_ptr<Tower>> towers)
+    : towers_(std::move(towers)), by_tower_(towers_.size()) {
+  for (int variable = static_cast<int>(graph.variables().size()) - 1; variable >= 0; --variable) {
+    if (!graph.variables()[variable].frozen) descending_.push_back(variable);
+  }
+}
+
+absl::StatusOr<float> ReplicatedTowers::TrainStep(std::span<const Batch> batches,
+                                                  std::span<const TowerMemory> memory,
+                                                  uint64_t random_key, const GradientReady& ready) {
+  LOCKSTEP_CHECK(batches.size() == towers_.size() && memory.size() == towers_.size());
+  absl::Status status = Enqueue(batches, memory, random_key);
+  if (status.ok()) status = Announce(ready);
+  for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
+  if (!status.ok()) return status;
+  float sum = towers_[0]->loss();
+  for (size_t tower = 1; tower < towers_.size(); ++tower) sum += towers_[tower]->loss();
+  return sum * (1.0f / static_cast<float>(towers_.size()));
+}
+
+absl::Status ReplicatedTowers::Enqueue(std::span<const Batch> batches,
+                                       std::span<const TowerMemory> memory, uint64_t random_key) {
+  for (size_t tower = 0; tower < towers_.size(); ++tower) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        by_tower_[tower],
+        towers_[tower]->Train(batches[tower], memory[tower].values, memory[tower].gradients,
+                              KeyOfTower(random_key, tower, towers_.size())));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplicatedTowers::Announce(const GradientReady& ready) {
+  // Variables of a layer share the event of their tower.
+  const std::span<const TowerGradient> by_layer = by_tower_[0];
+  group_.clear();
+  for (const int variable : descending_) {
+    if (!group_.empty() && by_layer[group_[0]].ready != by_layer[variable].ready) {
+      LOCKSTEP_RETURN_IF_ERROR(AnnounceGroup(ready));
+    }
+    group_.push_back(variable);
+  }
+  return AnnounceGroup(ready);
+}
+
+absl::Status ReplicatedTowers::AnnounceGroup(const GradientReady& ready) {
+  if (group_.empty()) return absl::OkStatus();
+  for (const std::span<const TowerGradient> gradients : by_tower_) {
+    LOCKSTEP_RETURN_IF_ERROR(gradients[group_[0]].ready->Wait());
+  }
+  ready(group_);
+  group_.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,59 @@
+// Towers that each have variables and gradients of their own (strategy replicated). Nothing is
+// merged here.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/model/graph.h"
+#include "worker/device/device.h"
+#include "worker/ops/op_table.h"
+#include "worker/tower/delayed_tower.h"
+#include "worker/tower/tower.h"
+#include "worker/tower/training_towers.h"
+
+namespace lockstep::worker {
+
+struct ReplicatedTowersOptions {
+  int towers = 1;
+  int64_t batch_per_tower = 0;           // the largest
+  std::vector<int64_t> smaller_batches;  // per tower, that are given too
+  TowerDelay delay;                      // for trials: of the first tower
+};
+
+// On a CPU a single tower computes on the caller's thread; several have a thread each.
+class ReplicatedTowers final : public TrainingTowers {
+ public:
+  // Errors as Tower::Create. Device and ops outlive the towers.
+  static absl::StatusOr<std::unique_ptr<ReplicatedTowers>> Create(
+      const ModelGraph& graph, Device* device, const OpTable& ops,
+      const ReplicatedTowersOptions& options);
+
+  int size() const override { return static_cast<int>(towers_.size()); }
+  // `memory` has an element for each tower, whose gradients it receives alone. `ready` means: on
+  // every tower.
+  absl::StatusOr<float> TrainStep(std::span<const Batch> batches,
+                                  std::span<const TowerMemory> memory, uint64_t random_key,
+                                  const GradientReady& ready) override;
+
+ private:
+  ReplicatedTowers(const ModelGraph& graph, std::vector<std::unique_ptr<Tower>> towers);
+
+  absl::Status Enqueue(std::span<const Batch> batches, std::span<const TowerMemory> memory,
+                       uint64_t random_key);
+  absl::Status Announce(const GradientReady& ready);
+  // Waits for the layer's gradients on every tower.
+  absl::Status AnnounceGroup(const GradientReady& ready);
+
+  std::vector<int> descending_;  // variables that are not frozen, from the last to the first
+  const std::vector<std::unique_ptr<Tower>> towers_;
+
+  // Of the step at hand.
+  std::vector<std::span<const TowerGradient>> by_tower_;  // then by variable
+  std::vector<int> group_;                                // variables that are announced together
+};
+
+}  // namespace lockstep::worker
