@@ -1,5 +1,7 @@
 // A synchronous step without a parameter server: all-reduce over TCP on loopback, then each worker
-// applies SGD to its own variables. Gloo's chunked ring, the fastest of its algorithms here.
+// applies SGD to its own variables. Gloo's chunked ring, the fastest of its algorithms here, or
+// with a fifth argument, halving_doubling, that one.
+#include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
 #include <gloo/barrier_all_to_all.h>
 #include <gloo/rendezvous/context.h>
@@ -13,6 +15,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/bench/peers/huge_pages.h"
 #include "tests/bench/peers/steps.h"
@@ -22,7 +25,19 @@ namespace {
 
 constexpr float kLearningRate = 0.01f;
 
-bool Work(const PeerJob& job, int worker, const std::string& folder, StepTimes* times) {
+std::unique_ptr<gloo::Algorithm> MakeAllReduce(bool halving_doubling,
+                                               const std::shared_ptr<gloo::Context>& context,
+                                               float* gradient, size_t floats) {
+  const std::vector<float*> gradients = {gradient};
+  const int count = static_cast<int>(floats);
+  if (halving_doubling) {
+    return std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context, gradients, count);
+  }
+  return std::make_unique<gloo::AllreduceRingChunked<float>>(context, gradients, count);
+}
+
+bool Work(const PeerJob& job, bool halving_doubling, int worker, const std::string& folder,
+          StepTimes* times) {
   gloo::transport::tcp::attr attributes;
   attributes.iface = "lo";
   auto device = gloo::transport::tcp::CreateDevice(attributes);
@@ -32,13 +47,12 @@ bool Work(const PeerJob& job, int worker, const std::string& folder, StepTimes* 
 
   HugePageVector<float> gradient(job.floats);
   HugePageVector<float> values(job.floats);
-  gloo::AllreduceRingChunked<float> reduce(context, {gradient.data()},
-                                           static_cast<int>(job.floats));
+  const auto reduce = MakeAllReduce(halving_doubling, context, gradient.data(), job.floats);
   gloo::BarrierAllToAll barrier(context);
   for (int step = 0; step < times->all_steps(); ++step) {
     std::fill(gradient.begin(), gradient.end(), static_cast<float>(step + worker));
     times->Release(worker, step);
-    reduce.run();
+    reduce->run();
     const float rate = kLearningRate / static_cast<float>(job.workers);
     for (size_t i = 0; i < job.floats; ++i) values[i] -= rate * gradient[i];
     times->Finish(worker, step);
@@ -51,15 +65,16 @@ bool Work(const PeerJob& job, int worker, const std::string& folder, StepTimes* 
 }
 
 int Main(int argc, char** argv) {
-  const PeerJob job = ParsePeerJob(argc, argv);
+  const bool halving_doubling = argc == 6 && std::string(argv[5]) == "halving_doubling";
+  const PeerJob job = ParsePeerJob(halving_doubling ? 5 : argc, argv);
   StepTimes times(job);
   std::string folder = std::filesystem::temp_directory_path() / "gloo-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
     std::perror(folder.c_str());
     return 1;
   }
-  const bool well =
-      RunWorkers(job.workers, [&](int worker) { return Work(job, worker, folder, &times); });
+  const bool well = RunWorkers(
+      job.workers, [&](int worker) { return Work(job, halving_doubling, worker, folder, &times); });
   std::filesystem::remove_all(folder);
   return Report(well, "gloo: a worker failed, or its sum was wrong", times);
 }

@@ -12,6 +12,10 @@ absl::StatusOr<RowResult> ComputeDemoCnn(const BenchOptions& options);
 
 // step_shm_2w/gloo, step_shm_2w/zeromq, ... for this many workers.
 RowGroup StepRows(int workers);
+// allreduce_xring_shm_2w/gloo, ... for this many workers.
+RowGroup AllReduceRows(int workers);
+// allreduce_packed_grpc_4w/unpacked.
+RowGroup PackedAllReduceRows();
 // step_5000_variables_shm_2w/step_shm_2w.
 RowGroup ManyVariablesRows();
 // step_small_4w/grpc_unary, ...
