@@ -142,14 +142,13 @@ bool LocalParticipants::ReceiveAt(int rank, const Participant::Action& action,
     if (!slot->has_arrived) return false;
     cursors_.push_back({slot});
   }
-  // Participant adds in blocks, too: one that was copied is still in the nearest cache.
-  const size_t block = kBlockBytes / size_;
+  const size_t alignment = action.is_copy ? 1 : size_;
   for (size_t missing = action.range.count; missing > 0;) {
-    const size_t count = std::min(block, missing);
+    const size_t count = PartOf(action, missing);
     elements_.clear();
     for (size_t k = 0; k < cursors_.size(); ++k) {
       auto* const copy = static_cast<std::byte*>(blocks_.data()) + k * kBlockBytes;
-      elements_.push_back(Read(&cursors_[k], count * size_, copy));
+      elements_.push_back(Read(&cursors_[k], count * size_, alignment, copy));
     }
     participants_[rank - first_rank_].OnReceived(elements_, count);
     missing -= count;
@@ -165,25 +164,46 @@ bool LocalParticipants::ReceiveAt(int rank, const Participant::Action& action,
   return true;
 }
 
-const void* LocalParticipants::Read(Cursor* cursor, size_t bytes, std::byte* block) const {
+size_t LocalParticipants::PartOf(const Participant::Action& action, size_t missing) const {
+  // Participant adds in blocks, too: one that was copied is still in the nearest cache.
+  const size_t block = std::min(kBlockBytes / size_, missing);
+  if (cursors_.size() > 1) return block;
+  const Cursor& cursor = cursors_[0];
+  if (cursor.slot->elements_at != nullptr) return missing;
+  const std::span<const std::byte> left = LeftOf(cursor);
+  const bool is_usable = action.is_copy || reinterpret_cast<uintptr_t>(left.data()) % size_ == 0;
+  const size_t together = left.size() / size_;
+  if (!is_usable) return block;
+  // An element that is cut goes by itself.
+  return together == 0 ? 1 : std::min(together, missing);
+}
+
+std::span<const std::byte> LocalParticipants::LeftOf(const Cursor& cursor) {
+  return cursor.slot->pieces[cursor.piece].subspan(cursor.offset);
+}
+
+const void* LocalParticipants::Read(Cursor* cursor, size_t bytes, size_t alignment,
+                                    std::byte* block) const {
   const Slot& slot = *cursor->slot;
   if (slot.elements_at != nullptr) {
     cursor->offset += bytes;
     return slot.elements_at + cursor->offset - bytes;
   }
+  const std::byte* const begin = LeftOf(*cursor).data();
+  const bool is_usable =
+      LeftOf(*cursor).size() >= bytes && reinterpret_cast<uintptr_t>(begin) % alignment == 0;
   for (size_t done = 0; done < bytes;) {
-    const std::span<const std::byte> left = slot.pieces[cursor->piece].subspan(cursor->offset);
+    const std::span<const std::byte> left = LeftOf(*cursor);
     const size_t now = std::min(bytes - done, left.size());
+    if (!is_usable) std::memcpy(block + done, left.data(), now);
     cursor->offset += now;
-    if (now == bytes && reinterpret_cast<uintptr_t>(left.data()) % size_ == 0) return left.data();
-    std::memcpy(block + done, left.data(), now);
     done += now;
     if (now == left.size()) {
       ++cursor->piece;
       cursor->offset = 0;
     }
   }
-  return block;
+  return is_usable ? begin : block;
 }
 
 }  // namespace lockstep::worker

@@ -97,8 +97,14 @@ class LocalParticipants {
   bool Step(int rank, std::vector<Send>* sends, std::vector<MessageId>* consumed);
   void SendFrom(int rank, const Participant::Action& action, std::vector<Send>* sends);
   bool ReceiveAt(int rank, const Participant::Action& action, std::vector<MessageId>* consumed);
-  // The next `bytes` of a message: where they lie, or a copy in `block`.
-  const void* Read(Cursor* cursor, size_t bytes, std::byte* block) const;
+  // How many of `missing` elements the next part has: of one message all that lie together, if they
+  // can be used there, otherwise a block.
+  size_t PartOf(const Participant::Action& action, size_t missing) const;
+  // The next `bytes` of a message: where they lie, if they lie together at a multiple of
+  // `alignment`, otherwise a copy in `block`, which has kBlockBytes.
+  const void* Read(Cursor* cursor, size_t bytes, size_t alignment, std::byte* block) const;
+  // Of the message, from the cursor on; not empty.
+  static std::span<const std::byte> LeftOf(const Cursor& cursor);
 
   const Schedule* const schedule_;
   const int first_rank_;

@@ -83,7 +83,8 @@ Participant::Action Participant::Next() {
       return {.kind = Action::Kind::kReceive,
               .messages = messages_,
               .range = operation.range,
-              .received = received_};
+              .received = received_,
+              .is_copy = operation.kind == Operation::Kind::kReceive};
     }
     AddPart(operation, {}, operation.range.count);
     FinishOperation();

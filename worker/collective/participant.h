@@ -42,6 +42,8 @@ class Participant {
     absl::Span<const Term> messages;
     ElementRange range;
     size_t received = 0;
+    // The elements are only copied: they may lie at any address.
+    bool is_copy = false;
   };
 
   // `schedule` outlives this. `vector` has its length, a dtype with element math (CHECK), and is
