@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -90,16 +91,20 @@ absl::StatusOr<int64_t> LocalSyncParallelOptimizer::LoadData(
   LOCKSTEP_ASSIGN_OR_RETURN(const LoadPlan plan, LoadPlan::Create(request));
   if (plan.max_seq_len() > 1) LOCKSTEP_RETURN_IF_ERROR(CheckRank(inputs));
   LOCKSTEP_RETURN_IF_ERROR(data_->Load(plan, inputs, state_inputs));
-  host_features_ = inputs[kFeatures];
+  host_inputs_.assign(inputs.begin(), inputs.end());
+  host_states_.assign(state_inputs.begin(), state_inputs.end());
   plan_ = plan;
   return plan.tuples_per_device();
 }
 
+absl::Status LocalSyncParallelOptimizer::CheckLoaded() const {
+  if (plan_.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "optimize: No data loaded? Remedy: call load_data before the first step");
+}
+
 absl::StatusOr<std::vector<Batch>*> LocalSyncParallelOptimizer::BatchesAt(int64_t batch_index) {
-  if (!plan_.has_value()) {
-    return absl::FailedPreconditionError(
-        "optimize: No data loaded? Remedy: call load_data before the first step");
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckLoaded());
   LOCKSTEP_RETURN_IF_ERROR(plan_->CheckIndex(batch_index));
   const RowSpan rows = plan_->RowsAt(batch_index);
   for (int64_t tower = 0; tower < options_.towers; ++tower) {
@@ -108,7 +113,7 @@ absl::StatusOr<std::vector<Batch>*> LocalSyncParallelOptimizer::BatchesAt(int64_
     const auto sequences = [this](const TensorView& view) {
       return AsSequences(view, plan_->max_seq_len());
     };
-    loaded->host_features = sequences(RowRange(host_features_, on_host, rows.count));
+    loaded->host_features = sequences(RowRange(host_inputs_[kFeatures], on_host, rows.count));
     loaded->features = sequences(data_->Rows(tower, kFeatures, rows));
     loaded->labels = sequences(data_->Rows(tower, kLabels, rows));
     for (size_t state = 0; state < loaded->state_inputs.size(); ++state) {
@@ -126,6 +131,48 @@ absl::StatusOr<DeviceLosses> LocalSyncParallelOptimizer::Optimize(
       const float loss,
       step.towers->Train(*batches, step.variables, step.gradients, step.random_key, ready));
   return DeviceLosses{step.towers->device_losses(), loss};
+}
+
+Batch LocalSyncParallelOptimizer::Unsplit(int64_t batch_index) const {
+  const auto gather = [this](const TensorView& array, const auto& rows_of, const RowSpan& rows,
+                             int64_t rows_per_example) {
+    std::vector<int64_t> dims(array.shape.dims().begin(), array.shape.dims().end());
+    dims[0] = options_.towers * rows.count;
+    const TensorView whole{array.dtype, Shape(dims), nullptr};
+    Tensor all(array.dtype, AsSequences(whole, rows_per_example).shape);
+    std::byte* to = static_cast<std::byte*>(all.data());
+    for (int64_t tower = 0; tower < options_.towers; ++tower) {
+      const TensorView part = RowRange(array, rows_of(tower).begin + rows.begin, rows.count);
+      std::memcpy(to, part.data, part.num_bytes());
+      to += part.num_bytes();
+    }
+    return all;
+  };
+  const auto rows_of = [this](int64_t tower) { return plan_->RowsOf(tower); };
+  const auto states_of = [this](int64_t tower) { return plan_->StateRowsOf(tower); };
+  const RowSpan rows = plan_->RowsAt(batch_index);
+  Batch batch;
+  batch.features = gather(host_inputs_[kFeatures], rows_of, rows, plan_->max_seq_len());
+  batch.labels = gather(host_inputs_[kLabels], rows_of, rows, plan_->max_seq_len());
+  for (const TensorView& state : host_states_) {
+    batch.states.push_back(gather(state, states_of, plan_->StateRowsAt(batch_index), 1));
+  }
+  return batch;
+}
+
+absl::StatusOr<float> LocalSyncParallelOptimizer::GetCommonLoss(
+    int64_t batch_index, const CommonLossArguments& arguments) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckLoaded());
+  LOCKSTEP_RETURN_IF_ERROR(plan_->CheckIndex(batch_index));
+  const Batch batch = Unsplit(batch_index);
+  // The new values of statistics are among the gradients, which nobody applies.
+  const absl::Status trained =
+      arguments.tower->Train(batch, arguments.variables, arguments.gradients, arguments.random_key)
+          .status();
+  const absl::Status finished = arguments.tower->Finish();
+  LOCKSTEP_RETURN_IF_ERROR(trained);
+  LOCKSTEP_RETURN_IF_ERROR(finished);
+  return arguments.tower->loss();
 }
 
 }  // namespace lockstep::worker

@@ -15,6 +15,7 @@
 #include "worker/data/batch.h"
 #include "worker/device/device.h"
 #include "worker/local_sync/tower_data.h"
+#include "worker/tower/tower.h"
 #include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {
@@ -28,7 +29,7 @@ struct LocalSyncOptions {
 // Of one step, over which the towers' mean decides.
 struct DeviceLosses {
   std::span<const float> device_losses;  // by tower; valid until the next step
-  float common_loss = 0;                 // of the rows of all towers: they have equally many
+  float common_loss = 0;                 // their mean: towers have equally many rows
 };
 
 // Not thread-safe. The inputs are two arrays: features [n, ...] and labels [n, ...]. With q rows of
@@ -42,9 +43,9 @@ class LocalSyncParallelOptimizer {
       const LocalSyncOptions& options, Device* device);
 
   // Replaces the load. Returns its tuples per device. The arrays of `inputs` have equally many
-  // rows, and so have those of `state_inputs`; on a host device they stay as they are until the
-  // next load. INVALID_ARGUMENT for another number of arrays, unequal rows, and all that
-  // LoadPlan::Create refuses: nothing is loaded then.
+  // rows, and so have those of `state_inputs`; they stay as they are until the next load.
+  // INVALID_ARGUMENT for another number of arrays, unequal rows, and all that LoadPlan::Create
+  // refuses: nothing is loaded then.
   absl::StatusOr<int64_t> LoadData(std::span<const TensorView> inputs,
                                    std::span<const TensorView> state_inputs);
 
@@ -64,17 +65,34 @@ class LocalSyncParallelOptimizer {
   absl::StatusOr<DeviceLosses> Optimize(int64_t batch_index, const StepArguments& step,
                                         const TowerGroup::GradientReady& ready);
 
+  // The loss of that minibatch as one: the rows of all towers, unsplit, with the moments of all of
+  // them where a layer takes those of its batch. No statistic moves. `tower` has memory for the
+  // batches of all towers together, for training, and gradients of its own; `gradients` tell their
+  // shapes. Errors as BatchesAt and Tower::Train.
+  struct CommonLossArguments {
+    Tower* tower = nullptr;
+    VariableValues variables;
+    std::span<const MutableTensorView> gradients;
+    uint64_t random_key = 0;
+  };
+  absl::StatusOr<float> GetCommonLoss(int64_t batch_index, const CommonLossArguments& arguments);
+
   // Of the load; none before the first.
   const std::optional<LoadPlan>& plan() const { return plan_; }
   uint64_t bytes_to_towers() const { return data_->bytes_to_towers(); }
 
  private:
   LocalSyncParallelOptimizer(const LocalSyncOptions& options, std::unique_ptr<TowerData> data);
+  // FAILED_PRECONDITION before the first load, and after one that failed.
+  absl::Status CheckLoaded() const;
+  // The minibatch in one piece, in host memory.
+  Batch Unsplit(int64_t batch_index) const;
 
   const LocalSyncOptions options_;
   const std::unique_ptr<TowerData> data_;
   std::optional<LoadPlan> plan_;
-  TensorView host_features_;  // of the load
+  std::vector<TensorView> host_inputs_;  // of the load
+  std::vector<TensorView> host_states_;
   std::vector<Batch> batches_;
 };
 

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "tests/reference/model.h"
 #include "tests/unit/worker/local_sync/read_back.h"
 #include "tests/unit/worker/tower/models.h"
 #include "tests/unit/worker/tower/test_tower.h"
@@ -145,6 +146,77 @@ TEST_CASE("a step of a load gives the bits of the same batches given one by one"
       }
     }
   }
+}
+
+// The batches one behind the other.
+Batch Joined(const ModelGraph& graph, std::span<const int64_t> firsts, int64_t size) {
+  const int64_t count = static_cast<int64_t>(firsts.size());
+  Batch all = BatchOf(graph, size * count);
+  const auto copy = [&](const Tensor& from, int64_t at, Tensor* to) {
+    Copy(from.view(), RowRange(to->view(), at * size, size));
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    const Batch one = BatchOf(graph, size, firsts[i]);
+    copy(one.features, i, &all.features);
+    copy(one.labels, i, &all.labels);
+    for (size_t state = 0; state < one.states.size(); ++state) {
+      copy(one.states[state], i, &all.states[state]);
+    }
+  }
+  return all;
+}
+
+TEST_CASE("the common loss is that of the rows of all towers as one batch") {
+  for (const char* model : {kLeNet, kResidual, kStates}) {
+    CAPTURE(model);
+    const ModelGraph graph = GraphOf(model);
+    TestTower unsplit(graph, {.batches = {8}, .own_gradients = true});
+    const auto device = test::MakeTestDevice(1);
+    const int64_t states = graph.num_state_inputs();
+    const auto optimizer = MakeOptimizer(device.get(), 4, 2, states);
+    const Batch block = BatchOf(graph, 24);
+    Operands operands(graph);
+    const LocalSyncParallelOptimizer::CommonLossArguments arguments{
+        unsplit.operator->(), {operands.variable_views}, operands.gradient_views};
+    CHECK(absl::IsFailedPrecondition(optimizer->GetCommonLoss(0, arguments).status()));
+    const TensorView inputs[] = {block.features.view(), block.labels.view()};
+    std::vector<TensorView> state_inputs;
+    for (const Tensor& state : block.states) state_inputs.push_back(state.view());
+    REQUIRE(optimizer->LoadData(inputs, state_inputs).ok());
+    for (const int64_t index : {8, 0, 4}) {
+      const int64_t firsts[] = {index, 12 + index};
+      const Batch all = Joined(graph, firsts, 4);
+      const absl::StatusOr<float> loss = optimizer->GetCommonLoss(index, arguments);
+      INFO(loss.status());
+      REQUIRE(loss.ok());
+      CHECK(*loss ==
+            Approx(reference::MeanLoss(graph, VariablesOf(graph), all, true)).epsilon(1e-5));
+    }
+    CHECK(absl::IsInvalidArgument(optimizer->GetCommonLoss(9, arguments).status()));
+    CHECK(absl::IsInvalidArgument(optimizer->GetCommonLoss(-1, arguments).status()));
+  }
+}
+
+TEST_CASE("the common loss of steps takes them as sequences, with their states") {
+  const ModelGraph graph = GraphOf(kStates);  // sequences of 6 steps
+  TestTower unsplit(graph, {.batches = {4}, .own_gradients = true});
+  const auto device = test::MakeTestDevice(1);
+  const auto optimizer = MakeOptimizer(device.get(), 12, 2, 3);
+  const Batch block = BatchOf(graph, 8);
+  TensorView inputs[] = {block.features.view(), block.labels.view()};
+  inputs[0].shape = Shape({48, 3});
+  inputs[1].shape = Shape({48});
+  const TensorView states[] = {block.states[0].view(), block.states[1].view(),
+                               block.states[2].view()};
+  REQUIRE(*optimizer->LoadData(inputs, states) == 24);
+  Operands operands(graph);
+  const int64_t firsts[] = {2, 6};
+  const absl::StatusOr<float> loss = optimizer->GetCommonLoss(
+      12, {unsplit.operator->(), {operands.variable_views}, operands.gradient_views});
+  REQUIRE(loss.ok());
+  CHECK(*loss ==
+        Approx(reference::MeanLoss(graph, VariablesOf(graph), Joined(graph, firsts, 2), true))
+            .epsilon(1e-5));
 }
 
 }  // namespace
