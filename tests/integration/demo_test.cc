@@ -3,12 +3,16 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/support/process.h"
@@ -53,6 +57,48 @@ TEST_CASE("the demo reaches its accuracy and writes what it says") {
   for (const char* task : {"chief", "ps-0", "ps-1", "worker-0", "worker-1", "worker-2"}) {
     CHECK(std::filesystem::file_size(absl::StrCat(run, "/logs/", task, ".log")) > 0);
   }
+  CHECK(ProcessesWith(run).empty());
+}
+
+// The example of a dataset in `folder`, but with other lines in its job.
+void ShortenExample(const TemporaryFolder& folder, const std::string& dataset,
+                    const std::vector<std::pair<std::string, std::string>>& lines) {
+  const std::filesystem::path from = Binary("deploy/examples/" + dataset);
+  const std::filesystem::path to = folder.Path("deploy/examples/" + dataset);
+  std::filesystem::create_directories(to);
+  std::filesystem::create_directories(folder.Path("deploy/data"));
+  std::filesystem::copy_file(from / "model.textproto", to / "model.textproto");
+  std::filesystem::create_directory_symlink(
+      std::filesystem::absolute(Binary("deploy/data/" + dataset)),
+      folder.Path("deploy/data/" + dataset));
+  std::ifstream file(from / "job.textproto");
+  std::string job((std::istreambuf_iterator<char>(file)), {});
+  for (const auto& [line, other] : lines) {
+    REQUIRE(job.find(line) != std::string::npos);
+    job = absl::StrReplaceAll(job, {{line, other}});
+  }
+  std::ofstream(to / "job.textproto") << job;
+}
+
+TEST_CASE("the demo of a text learns its characters and tells bits of each") {
+  const TemporaryFolder folder;
+  ShortenExample(folder, "text",
+                 {{"max_steps: 900", "max_steps: 25"},
+                  {"every_steps: 300", "every_steps: 25"},
+                  {"held_out: 0.1", "held_out: 0.01"}});
+  const std::string run = folder.Path("run");
+  const Ended ended =
+      RunToEnd({Binary("deploy/cli/demo"), "--bin_dir=" + Binary(""), "--dataset=text",
+                "--examples_dir=" + folder.Path("deploy/examples"), "--seed=1", "--run_dir=" + run,
+                "--json=" + folder.Path("figures.json")},
+               kWhole);
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  const auto figures = nlohmann::json::parse(folder.Read("figures.json"));
+  CHECK(figures["steps"] == 25);
+  // One of 62 characters by chance has 5.95 bits.
+  CHECK(figures["test_bits_per_character"] < 4.6);
+  CHECK_THAT(ended.output, Contains("bits per character"));
   CHECK(ProcessesWith(run).empty());
 }
 
