@@ -224,6 +224,30 @@ TEST_CASE("a row index that is no whole number or beyond the table is named") {
   CheckCsvRefused("0.5,4,0\n", 78, {"t.csv: line 4: column \"a\": 0.5, expected"}, model);
 }
 
+TEST_CASE("state inputs that nobody takes, or that the data do not give, are named") {
+  const auto model = [](const std::string& states, const std::string& inputs) {
+    return absl::StrCat("input_shape: [1, 2] ", states, " layers { name: 'gru' inputs: [", inputs,
+                        "] gru { units: 3 } } layers { name: 'loss' softmax_cross_entropy {} }");
+  };
+  const std::string h = "state_inputs { name: 'h' units: 3 }";
+  const TemporaryFolder folder;
+  const std::string csv =
+      absl::StrCat("csv { train: '", folder.Write("t.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,2\n"),
+                   "' label_column: 'y' } ");
+  const auto rows = [&](const std::string& text) {
+    return absl::StrCat(csv, "state_inputs { name: 'h' train: '", folder.Write("h.csv", text),
+                        "' }");
+  };
+  CheckRunFails(csv, model(h, "'input'"), 78,
+                {"model.textproto: state_inputs: no layer takes \"h\"", "Remedy"});
+  CheckRunFails(csv, model(h, "'input', 'h'"), 78,
+                {"data.state_inputs: expected \"h\", which the model takes", "Remedy"});
+  CheckRunFails(rows("a\n1\n2\n3\n"), model("", "'input'"), 78,
+                {"\"h\": the model has no state input of this name", "Remedy"});
+  CheckRunFails(rows("a,b,c\n1,2,3\n4,5,6\n"), model(h, "'input', 'h'"), 65,
+                {"h.csv: has 2 rows", "t.csv, which has 3 rows", "Remedy"});
+}
+
 void CheckIdxRefused(const std::string& images, const std::vector<std::string>& words) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("images.idx", images);
