@@ -137,6 +137,13 @@ TEST_CASE("gradients are those of workers, and of a ps those of single variables
                  Contains("waiting: 1 pull, 0 token requests"));
 }
 
+TEST_CASE("a worker's table says how long its towers waited for data, once they have trained") {
+  CHECK_THAT(StatusTable(Parse("role: 'worker' worker { towers: 2 seconds_training: 50 "
+                               "seconds_waiting_for_data: 0.625 }")),
+             Contains("waited for data: 0.625 s, 1.25 % of training\n"));
+  CHECK_THAT(StatusTable(Parse("role: 'worker' worker { towers: 2 }")), !Contains("waited"));
+}
+
 TEST_CASE("the chief's table shows what went wrong with the last checkpoint, and its warnings") {
   ProcessStatus status = Parse(kTraining);
   status.mutable_job()->set_checkpoint_error("ps 0: disk full");
