@@ -19,6 +19,7 @@
 #include "tests/unit/worker/support/counting_ps.h"
 #include "tests/unit/worker/support/fetched_variables.h"
 #include "tests/unit/worker/support/ps_cluster.h"
+#include "worker/data/prefetch_to_device/device_prefetcher.h"
 #include "worker/local_sync/local_sync_pipeline.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
@@ -215,12 +216,14 @@ class ClickJob {
       return LocalSyncPipeline::Open(
           data, spec, {.seed = 5, .replica = worker, .loads = *options_.loads}, device);
     }
-    return Pipeline::Open(data, spec,
-                          {.seed = 5,
-                           .replica = worker,
-                           .num_replicas = options_.workers,
-                           .batch_per_tower = options_.batch,
-                           .towers = options_.towers});
+    auto host = Pipeline::Open(data, spec,
+                               {.seed = 5,
+                                .replica = worker,
+                                .num_replicas = options_.workers,
+                                .batch_per_tower = options_.batch,
+                                .towers = options_.towers});
+    if (!host.ok() || device->is_host()) return host;
+    return DevicePrefetcher::Create(*std::move(host), device);
   }
 
   std::unique_ptr<UpdateStrategy> MakeStrategy(uint32_t worker,
