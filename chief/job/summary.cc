@@ -25,9 +25,18 @@ nlohmann::json Accuracy(const JobPlan& plan, const EvaluationTotals& totals) {
 }  // namespace
 
 uint32_t VariablesPerGradient(const JobPlan& plan) {
-  return static_cast<uint32_t>(std::ranges::count_if(
-      plan.placement.variables(),
-      [](const VariableSpec& variable) { return !variable.frozen() && !variable.replicated(); }));
+  const google::protobuf::RepeatedField<int64_t>& turns = plan.placement.turns();
+  int64_t variables = 0;  // of all steps of a cycle of turns
+  int64_t cycle = 0;
+  for (const int64_t steps : turns) cycle += steps;
+  for (const VariableSpec& variable : plan.placement.variables()) {
+    if (variable.frozen() || variable.replicated()) continue;
+    const bool is_in_turns = variable.loss() > 0;
+    variables += is_in_turns ? turns.Get(static_cast<int>(variable.loss()) - 1)
+                             : std::max<int64_t>(cycle, 1);
+  }
+  cycle = std::max<int64_t>(cycle, 1);
+  return static_cast<uint32_t>((variables + cycle / 2) / cycle);
 }
 
 std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {

@@ -20,6 +20,7 @@ CreateVariablesRequest ToCreateVariables(const JobPlan& plan) {
   CreateVariablesRequest request;
   *request.mutable_placement() = plan.placement;
   *request.mutable_optimizer() = plan.job.optimizer();
+  *request.mutable_losses() = plan.job.losses();
   *request.mutable_sync() = sync;
   *request.mutable_transport() = plan.job.transport();
   request.set_seed(plan.job.seed());

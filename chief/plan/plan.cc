@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/restorable.h"
 #include "chief/plan/check_batches.h"
+#include "chief/plan/losses.h"
 #include "chief/plan/place.h"
 #include "common/base/annotate.h"
 #include "common/base/remedy.h"
@@ -18,18 +19,12 @@
 #include "common/config/load_schedule_of.h"
 #include "common/job/checked_job.h"
 #include "common/log/log.h"
-#include "common/optimizer_proto/learning_rate.h"
 
 namespace lockstep::chief {
 namespace {
 
 // Beyond it nobody means what the job says, and step numbers no longer fit a double.
 constexpr double kMostSteps = 1e15;
-
-std::string KindOf(const OptimizerDef& optimizer) {
-  const auto* kind = OptimizerDef::descriptor()->FindFieldByNumber(optimizer.kind_case());
-  return kind == nullptr ? "none" : kind->name();
-}
 
 // So many steps take so many data epochs.
 struct StepRate {
@@ -159,13 +154,13 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
   if (!placement.ok()) return Annotate(placement.status(), job_file);
   plan.placement = *std::move(placement);
   if (plan.is_replicated()) LeaveToWorkers(&plan.placement);
+  SetTurns(plan.job, checked.graph, checked.losses, &plan.placement);
   plan.balance = BalanceOf(plan.placement);
   plan.loss_variable = plan.placement.variables().rbegin()->id();
   plan.is_classifier = checked.graph.is_classifier();
   plan.labels_per_example = checked.graph.labels_per_example();
-  plan.optimizer = KindOf(plan.job.optimizer());
-  plan.learning_rate = [schedule = ToSchedule(plan.job.optimizer().learning_rate())](
-                           GlobalStep step) { return LearningRateAt(schedule, step); };
+  plan.optimizer = OptimizerKindOf(plan.job);
+  plan.learning_rate = LearningRateOf(plan.job);
 
   const absl::StatusOr<GlobalStep> steps =
       CountSteps(plan.job, plan.examples, static_cast<int64_t>(cluster.workers.size()));

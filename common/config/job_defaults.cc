@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "common/config/job_fields.h"
+#include "common/config/job_rules.h"
 #include "common/fs/path.h"
 
 namespace lockstep {
@@ -68,6 +69,7 @@ void FillJobDefaults(const std::string& path, JobDef* job) {
   }
   FillJobFields(job);
   FillLocalSync(job);
+  FillLosses(job);
   if (!HasTestSet(job->data())) job->mutable_evaluation()->set_not_at_end(true);
 }
 

@@ -102,6 +102,13 @@ absl::Status CheckTransport(const TransportDef& transport) {
                 "name one of them, or leave it out for FLOAT32");
 }
 
+absl::Status CheckTrained(const JobDef& job) {
+  if (!job.losses().empty()) return CheckLosses(job);
+  if (job.has_optimizer()) return CheckOptimizer(job.optimizer());
+  return Broken("optimizer", "it is missing",
+                "write optimizer { sgd {} learning_rate { base: 0.1 } } or another one");
+}
+
 }  // namespace
 
 absl::Status CheckPath(absl::string_view field, const std::string& path) {
@@ -118,11 +125,7 @@ absl::Status CheckJob(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckJobFields(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckData(job.data()));
   LOCKSTEP_RETURN_IF_ERROR(CheckBatch(job));
-  if (!job.has_optimizer()) {
-    return Broken("optimizer", "it is missing",
-                  "write optimizer { sgd {} learning_rate { base: 0.1 } } or another one");
-  }
-  LOCKSTEP_RETURN_IF_ERROR(CheckOptimizer(job.optimizer()));
+  LOCKSTEP_RETURN_IF_ERROR(CheckTrained(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckSync(job.sync()));
   LOCKSTEP_RETURN_IF_ERROR(CheckStrategy(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckStop(job));

@@ -26,6 +26,10 @@ absl::Status CheckTransform(const DataDef& data);
 absl::Status CheckOptimizer(const OptimizerDef& optimizer);
 absl::Status CheckSync(const SyncDef& sync);
 absl::Status CheckStrategy(const JobDef& job);
+absl::Status CheckLosses(const JobDef& job);  // where there are any
+
+// Gives what the job's losses leave out its default.
+void FillLosses(JobDef* job);
 
 // What only the number of workers can tell.
 absl::Status CheckFileShards(const DataDef& data, int64_t num_workers);

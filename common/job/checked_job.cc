@@ -70,6 +70,9 @@ absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, Loade
       CheckAveraged(checked.job.optimizer().variable_averages(), checked.graph), job_file));
   LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckLosses(checked.job, checked.graph), job_file));
   LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckReplicated(checked.job, checked.graph), job_file));
+  absl::StatusOr<std::vector<uint32_t>> losses = AssignLosses(checked.job, checked.graph);
+  if (!losses.ok()) return Annotate(losses.status(), job_file);
+  checked.losses = *std::move(losses);
   const ExampleSpec spec = ExampleSpecOf(checked.graph);
   if (!spec.row_indices.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckIndicesKept(checked.job.data()), job_file));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,6 +17,7 @@ struct CheckedJob {
   JobDef job;  // complete: for this number of workers
   ModelDef model;
   ModelGraph graph;
+  std::vector<uint32_t> losses;  // AssignLosses
   DatasetSizes examples;
 
   // Completes the job for `num_workers`, builds its model and reads its data: all of a CSV file, of

@@ -38,12 +38,13 @@ absl::Status CheckLabels(const JobDef& job, const ModelGraph& graph) {
 
 absl::Status CheckLosses(const JobDef& job, const ModelGraph& graph) {
   LOCKSTEP_RETURN_IF_ERROR(CheckTrained(graph));
-  if (graph.loss_nodes().size() > 1) {
+  if (graph.loss_nodes().size() > 1 && job.losses().empty()) {
     return Broken(
-        "model",
-        absl::StrCat("expected one loss, got \"", graph.nodes()[graph.loss_nodes()[0]].name,
-                     "\" and \"", graph.nodes()[graph.loss_nodes()[1]].name, "\""),
-        "remove one of the two");
+        "losses",
+        absl::StrCat("the model has several losses, \"", graph.nodes()[graph.loss_nodes()[0]].name,
+                     "\" and \"", graph.nodes()[graph.loss_nodes()[1]].name,
+                     "\", and the job does not say what each trains"),
+        "write losses { ... } for each, or remove layers");
   }
   return CheckLabels(job, graph);
 }

@@ -322,12 +322,12 @@ void ModelGraph::SetLosses(std::vector<int> loss_nodes) {
 }
 
 ModelGraph ModelGraph::ForLosses(std::vector<int> loss_nodes,
-                                 absl::FunctionRef<bool(const ModelVariable&)> trains) const {
+                                 absl::FunctionRef<bool(int variable)> trains) const {
   ModelGraph graph = *this;
   graph.SetLosses(std::move(loss_nodes));
   for (int variable = 0; variable < graph.loss_variable(); ++variable) {
     ModelVariable& own = graph.variables_[variable];
-    own.frozen = own.frozen || !trains(own);
+    own.frozen = own.frozen || !trains(variable);
   }
   return graph;
 }

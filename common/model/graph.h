@@ -65,7 +65,7 @@ class ModelGraph {
   // The graph that trains some of its losses, nodes and variables numbered as in this one. All
   // variables but those for which `trains` is true, and the training loss, are frozen.
   ModelGraph ForLosses(std::vector<int> loss_nodes,
-                       absl::FunctionRef<bool(const ModelVariable&)> trains) const;
+                       absl::FunctionRef<bool(int variable)> trains) const;
 
   // Of the loss that is evaluated.
   bool is_classifier() const;

@@ -46,7 +46,7 @@ class AsyncDriver final : public StepDriver {
 
 AsyncDriver::AsyncDriver(const Owners& owners, std::optional<GlobalStep> end)
     : StepDriver(owners),
-      learning_rate_(ToSchedule(owners.variables->config.optimizer().learning_rate())),
+      learning_rate_(ToSchedule(owners.variables->config.optimizer(0).learning_rate())),
       end_(end) {}
 
 void AsyncDriver::EndEpoch() {

@@ -11,6 +11,7 @@
 #include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
 #include "common/tensor_proto/convert.h"
+#include "common/tensor_proto/turns.h"
 
 namespace lockstep::ps {
 namespace {
@@ -159,6 +160,7 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
   }
   Catalog catalog;
   catalog.shard_ = shard;
+  LOCKSTEP_ASSIGN_OR_RETURN(catalog.turns_, TurnsOf(placement));
   absl::flat_hash_set<std::string> names;
   for (const VariableSpec& spec : placement.variables()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
@@ -193,7 +195,9 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
                        .is_sparse = spec.sparse(),
                        .part = spec.part(),
                        .is_frozen = spec.frozen(),
-                       .is_replicated = spec.replicated()};
+                       .is_replicated = spec.replicated(),
+                       .loss = spec.loss(),
+                       .turn = TurnOf(spec)};
     if (entry.is_sparse) entry.row_bytes = RowBytes(type.dtype, type.shape);
     entry.num_bytes = static_cast<uint64_t>(type.shape.num_elements()) * SizeOf(type.dtype);
     const auto sum = CheckedAddBytes(catalog.num_bytes_, entry.num_bytes);
@@ -207,6 +211,12 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
     catalog.entries_.push_back(std::move(entry));
   }
   return catalog;
+}
+
+GradientTurns Catalog::gradient_turns() const {
+  std::vector<int> turn_of;
+  for (const CatalogEntry& entry : entries_) turn_of.push_back(entry.turn);
+  return GradientTurns(turns_, std::move(turn_of));
 }
 
 absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushOrder& order) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/turns/gradient_turns.h"
 #include "ps/shard/orders.h"
 
 namespace lockstep::ps {
@@ -24,7 +25,9 @@ struct CatalogEntry {
   RowPart part;            // of a part; otherwise `of` is empty
   uint64_t row_bytes = 0;  // of a sparse variable
   bool is_frozen = false;
-  bool is_replicated = false;  // the workers keep it
+  bool is_replicated = false;            // the workers keep it
+  uint32_t loss = 0;                     // that trains it, as in VariableSpec
+  int turn = GradientTurns::kEveryStep;  // as GradientTurns takes it
 
   // Otherwise nobody waits for one.
   bool TakesGradients() const { return !is_frozen && !is_replicated; }
@@ -58,12 +61,14 @@ struct ResolvedPiece {
 class Catalog {
  public:
   // INVALID_ARGUMENT naming the variable: ids that do not count up from 0, a name twice or empty, a
-  // shard that is none, a dtype that variables cannot have.
+  // shard that is none, a dtype that variables cannot have; or the turns (TurnsOf).
   static absl::StatusOr<Catalog> Create(const Placement& placement, ShardIndex shard);
 
   size_t size() const { return entries_.size(); }
   const CatalogEntry& operator[](size_t variable) const { return entries_[variable]; }
   uint64_t num_bytes() const { return num_bytes_; }
+  // In which steps the variables get gradients.
+  GradientTurns gradient_turns() const;
 
   // INVALID_ARGUMENT: this shard has no such variable.
   absl::StatusOr<size_t> Find(VariableId id) const;
@@ -84,6 +89,7 @@ class Catalog {
   Catalog() = default;
 
   ShardIndex shard_;
+  LossTurns turns_;
   std::vector<CatalogEntry> entries_;
   uint64_t num_bytes_ = 0;
   std::vector<size_t> index_of_id_;  // kElsewhere for variables of other shards

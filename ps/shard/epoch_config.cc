@@ -41,7 +41,28 @@ EpochConfig::EpochConfig(CreateVariablesRequest request) : request_(std::move(re
 absl::Status EpochConfig::Check() const {
   LOCKSTEP_RETURN_IF_ERROR(CheckReplicas());
   LOCKSTEP_RETURN_IF_ERROR(CheckSteps());
-  return CheckAsynchronous();
+  LOCKSTEP_RETURN_IF_ERROR(CheckAsynchronous());
+  return CheckLosses();
+}
+
+const OptimizerDef& EpochConfig::optimizer(size_t loss) const {
+  return request_.losses().empty() ? request_.optimizer()
+                                   : request_.losses(static_cast<int>(loss)).optimizer();
+}
+
+std::string EpochConfig::OptimizerName(size_t loss) const {
+  if (request_.losses().empty()) return "optimizer";
+  return absl::StrCat("optimizer/", request_.losses(static_cast<int>(loss)).name());
+}
+
+absl::Status EpochConfig::CheckLosses() const {
+  if (request_.losses_size() != placement().turns_size()) {
+    return absl::InvalidArgumentError(absl::StrCat("losses: expected ", placement().turns_size(),
+                                                   ", one for each of placement.turns, got ",
+                                                   request_.losses_size()));
+  }
+  if (request_.losses().empty() || !is_asynchronous()) return absl::OkStatus();
+  return absl::InvalidArgumentError("losses: expected none in an asynchronous job");
 }
 
 absl::Status EpochConfig::CheckReplicas() const {
@@ -116,16 +137,20 @@ bool EpochConfig::applies_early_chunks() const {
 }
 
 std::string EpochConfig::Fingerprint() const {
-  OptimizerDef optimizer = request_.optimizer();
-  if (!is_asynchronous()) optimizer.clear_learning_rate();
-  optimizer.clear_clipping();
+  std::string optimizers;
+  for (size_t loss = 0; loss < num_optimizers(); ++loss) {
+    OptimizerDef of = optimizer(loss);
+    if (!is_asynchronous()) of.clear_learning_rate();
+    of.clear_clipping();
+    absl::StrAppend(&optimizers, OptimizerName(loss), ":", of.SerializeAsString(), "|");
+  }
   SyncDef sync = request_.sync();
   sync.clear_quorum_policy();
   sync.clear_init_tokens();
   if (is_asynchronous()) sync.mutable_asynchronous()->clear_scale_gradient();
-  return absl::StrCat(placement().SerializeAsString(), "|", optimizer.SerializeAsString(), "|",
-                      sync.SerializeAsString(), "|", seed(), "|", total_num_replicas(), "|",
-                      request_.end_step(), "|", request_.every_replica_counts());
+  return absl::StrCat(placement().SerializeAsString(), "|", optimizers, sync.SerializeAsString(),
+                      "|", seed(), "|", total_num_replicas(), "|", request_.end_step(), "|",
+                      request_.every_replica_counts());
 }
 
 }  // namespace lockstep::ps

@@ -2,6 +2,7 @@
 // from it. Constant.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,7 +23,12 @@ class EpochConfig {
   absl::Status Check() const;
 
   const Placement& placement() const { return request_.placement(); }
-  const OptimizerDef& optimizer() const { return request_.optimizer(); }
+  // One, or one for each of several losses.
+  size_t num_optimizers() const { return std::max(request_.losses_size(), 1); }
+  // Of the losses, counted from 0.
+  const OptimizerDef& optimizer(size_t loss) const;
+  // "optimizer", or "optimizer/generator": scalars in checkpoints begin so.
+  std::string OptimizerName(size_t loss) const;
   const SyncDef& sync() const { return request_.sync(); }
   const TransportDef& transport() const { return request_.transport(); }
   uint64_t seed() const { return request_.seed(); }
@@ -59,6 +65,7 @@ class EpochConfig {
   absl::Status CheckReplicas() const;
   absl::Status CheckSteps() const;
   absl::Status CheckAsynchronous() const;
+  absl::Status CheckLosses() const;
 
   CreateVariablesRequest request_;
 };

@@ -9,18 +9,41 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer_proto/update_rule_of.h"
+#include "ps/shard/tensor_names.h"
 #include "ps/shard/variable_initializer.h"
 
 namespace lockstep::ps {
 namespace {
 
-bool KeepsAverage(const EpochConfig& config, const CatalogEntry& entry) {
-  return entry.trainable && !entry.is_frozen && IsAveraged(config.optimizer(), WholeName(entry));
+RuleOfVariable RuleOf(const EpochVariables& variables, const CatalogEntry& entry) {
+  const size_t optimizer = entry.loss == 0 ? 0 : entry.loss - 1;
+  const bool is_averaged = entry.trainable && !entry.is_frozen &&
+                           IsAveraged(variables.config.optimizer(optimizer), WholeName(entry));
+  const OptimizerRules& rules = variables.optimizers[optimizer];
+  return {is_averaged ? rules.averaged.get() : rules.plain.get(), is_averaged, optimizer};
 }
 
-RuleOfVariable RuleOf(const EpochVariables& variables, const CatalogEntry& entry) {
-  const bool is_averaged = KeepsAverage(variables.config, entry);
-  return {is_averaged ? variables.averaged_rule.get() : variables.rule.get(), is_averaged};
+absl::StatusOr<std::vector<OptimizerRules>> RulesOf(const EpochConfig& config) {
+  std::vector<OptimizerRules> optimizers(config.num_optimizers());
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(optimizers[i].plain, UpdateRuleOf(config.optimizer(i)));
+    LOCKSTEP_ASSIGN_OR_RETURN(optimizers[i].averaged, AveragedRuleOf(config.optimizer(i)));
+  }
+  return optimizers;
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> FirstScalars(const EpochVariables& variables,
+                                                             const VariableInitializer& first) {
+  std::vector<std::vector<float>> scalars(variables.optimizers.size());
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    for (const ScalarSpec& spec : variables.optimizers[i].plain->scalars()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          const float value,
+          first.Scalar(ScalarTensorName(variables.config.OptimizerName(i), spec.name), spec));
+      scalars[i].push_back(value);
+    }
+  }
+  return scalars;
 }
 
 LentMemory MakeValueMemory(const EpochVariables& variables, const ShardOptions& options) {
@@ -119,10 +142,8 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
                                 config.sync().init_tokens()));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Catalog catalog, Catalog::Create(config.placement(), shard));
-  LOCKSTEP_ASSIGN_OR_RETURN(auto plain_rule, UpdateRuleOf(config.optimizer()));
-  LOCKSTEP_ASSIGN_OR_RETURN(auto averaged_rule, AveragedRuleOf(config.optimizer()));
-  EpochVariables variables{std::move(config), std::move(catalog), std::move(plain_rule),
-                           std::move(averaged_rule)};
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<OptimizerRules> optimizers, RulesOf(config));
+  EpochVariables variables{std::move(config), std::move(catalog), std::move(optimizers)};
   const auto rule_of = [&](const CatalogEntry& entry) -> const UpdateRule& {
     return *RuleOf(variables, entry).rule;
   };
@@ -141,19 +162,14 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
   // The others are told when the step shard has come to the end.
   const std::optional<GlobalStep> end = is_step_shard ? variables.config.end_step() : std::nullopt;
   const GlobalStep start = variables.config.start_step();
-  StepMachine step(variables.catalog.size(), start, variables.config.count_rule(end));
-  std::vector<float> scalars;
-  for (const ScalarSpec& spec : variables.rule->scalars()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const float value, first.Scalar(spec));
-    scalars.push_back(value);
-  }
+  StepMachine step(variables.catalog.gradient_turns(), start, variables.config.count_rule(end));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto scalars, FirstScalars(variables, first));
   variables.start_scalars = scalars;
   variables.shared_values = MakeValueMemory(variables, options);
   std::vector<std::string> missing_slots;
   uint64_t used = 0;  // of the shared values' memory
   for (size_t i = 0; i < variables.catalog.size(); ++i) {
     const CatalogEntry& entry = variables.catalog[i];
-    if (!entry.TakesGradients()) step.Freeze(i);
     const RuleOfVariable rule = RuleOf(variables, entry);
     LOCKSTEP_ASSIGN_OR_RETURN(
         auto hosted,

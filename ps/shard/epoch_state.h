@@ -34,7 +34,8 @@ struct EpochState {
   const Host host;
   absl::Mutex& mu;  // the shard's
   EpochVariables variables;
-  std::vector<float> scalars;  // of the rule; they change only while no variable is closing
+  // Of the rules, by optimizer; they change only while no variable is closing.
+  std::vector<std::vector<float>> scalars;
   std::vector<std::string> missing_slots;  // as in CreatedVariables, until they have been told
 
   StepMachine step ABSL_GUARDED_BY(mu);
@@ -48,6 +49,9 @@ struct EpochState {
   bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one
   bool is_finished ABSL_GUARDED_BY(mu) = false;  // the job is over
 
+  absl::Span<const float> ScalarsOf(const VariableEntry& entry) const {
+    return scalars[entry.optimizer];
+  }
   // Gradients are no longer counted.
   bool IsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return is_finished || driver->has_stopped();

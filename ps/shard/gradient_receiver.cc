@@ -49,6 +49,14 @@ GradientReceiver::GradientReceiver(const EpochVariables* variables, const StepMa
       budget_(std::move(budget)),
       counts_(*counts) {
   for (const auto& entry : variables_.entries) arrived_.emplace_back(entry->num_chunks);
+  BeginStep();
+}
+
+void GradientReceiver::BeginStep() {
+  for (size_t variable = 0; variable < variables_.entries.size(); ++variable) {
+    // They close with the beginning of the step; those that are never trained have no room.
+    if (!step_.Expects(variable) && step_.turns().IsTrained(variable)) budget_.Close(variable);
+  }
 }
 
 absl::Status GradientReceiver::Claim(bool is_over, PushContext* push) {

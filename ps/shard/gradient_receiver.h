@@ -72,6 +72,8 @@ class GradientReceiver {
   // One of each replica, held or still coming in, in parts.
   ReadyChunk::Gradients GradientsOf(size_t variable) const;
   void Release(size_t variable, Gradient gradient, DeferredCallbacks* deferred);
+  // A step begins: it does not wait for some variables.
+  void BeginStep();
   // The variable's gradients have been taken: what was on its way for that step is stale.
   void OnTaken(const TakenVariable& taken, DeferredCallbacks* deferred);
   // Drops the partial gradients of the pushes for which `condition` is true.

@@ -70,7 +70,9 @@ absl::StatusOr<PullResult> ReadSlot(const EpochVariables& variables,
       ReadSlots(variables, version, slot, pieces, [&](size_t variable, size_t index) {
         return std::shared_ptr<const Tensor>(kept, &kept->slots[variable][index]);
       }));
-  result.scalars = kept->scalars;
+  for (const std::vector<float>& scalars : kept->scalars) {
+    result.scalars.insert(result.scalars.end(), scalars.begin(), scalars.end());
+  }
   return result;
 }
 
@@ -87,7 +89,9 @@ absl::StatusOr<PullResult> ReadStartingSlot(const EpochVariables& variables, Glo
         Copy(own, copy->view());
         return std::shared_ptr<const Tensor>(std::move(copy));
       }));
-  result.scalars = variables.start_scalars;
+  for (const std::vector<float>& scalars : variables.start_scalars) {
+    result.scalars.insert(result.scalars.end(), scalars.begin(), scalars.end());
+  }
   return result;
 }
 

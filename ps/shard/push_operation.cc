@@ -157,7 +157,7 @@ void PushOperation::ClaimChunks() {
       // and its memory may hold the next.
       entry.variable.DropPrevious().reset();
       entry.early.emplace(step.shard_step(), step.terms()->learning_rate, *entry.rule,
-                          state_->scalars, &entry.variable);
+                          state_->ScalarsOf(entry), &entry.variable);
     }
     LOCKSTEP_CHECK(entry.early->ClaimEarly(ready.chunk));
     step.BeginEarly(ready.variable);

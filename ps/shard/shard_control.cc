@@ -1,6 +1,7 @@
 // The shard from its first view to its end.
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/epoch_state.h"
@@ -12,7 +13,12 @@ namespace {
 CreatedVariables Created(const EpochState& state) {
   CreatedVariables created;
   created.reply.set_bytes(static_cast<int64_t>(state.variables.catalog.num_bytes()));
-  for (const SlotSpec& slot : state.variables.rule->slots()) created.reply.add_slots(slot.name);
+  absl::flat_hash_set<std::string> names;
+  for (const OptimizerRules& rules : state.variables.optimizers) {
+    for (const SlotSpec& slot : rules.plain->slots()) {
+      if (names.insert(slot.name).second) created.reply.add_slots(slot.name);
+    }
+  }
   return created;
 }
 

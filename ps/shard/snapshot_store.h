@@ -23,8 +23,8 @@ struct Snapshot {
   // Copies of the moving averages; null for a variable without one.
   std::vector<std::shared_ptr<const Tensor>> averages;
   bool has_slots = false;
-  std::vector<std::vector<Tensor>> slots;  // copies, per variable; empty without has_slots
-  std::vector<float> scalars;              // of the update rule
+  std::vector<std::vector<Tensor>> slots;   // copies, per variable; empty without has_slots
+  std::vector<std::vector<float>> scalars;  // as EpochState has them
 };
 
 // Not thread-safe; a snapshot that was handed out stays whole after its release.

@@ -36,7 +36,8 @@ DenseUpdate BeginDense(const EpochState& state, const TakenVariable& of) {
   VariableEntry& hosted = *state.variables.entries[of.variable];
   std::optional<DenseUpdate> update = std::exchange(hosted.early, std::nullopt);
   if (!update.has_value()) {
-    update.emplace(of.taken.step, of.learning_rate, *hosted.rule, state.scalars, &hosted.variable);
+    update.emplace(of.taken.step, of.learning_rate, *hosted.rule, state.ScalarsOf(hosted),
+                   &hosted.variable);
   }
   DenseUpdate::GradientSources gradients;
   for (const HeldGradient& held : of.taken.gradients) gradients.push_back(SourceOf(held.gradient));
@@ -52,7 +53,8 @@ NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRange
     gradients.push_back(SlicesOf(held.gradient, variable.dtype(), variable.shape()));
   }
   absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
-  SparseUpdate update(of.taken.step, of.learning_rate, *hosted.rule, state.scalars, &variable);
+  SparseUpdate update(of.taken.step, of.learning_rate, *hosted.rule, state.ScalarsOf(hosted),
+                      &variable);
   return update.Make(gradients, run);
 }
 
@@ -167,18 +169,21 @@ void StepApplier::AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallba
   const GrantTerms terms = *state_->step.terms();
   const GlobalStep step = state_->step.shard_step();
   const EpochVariables& variables = state_->variables;
-  variables.rule->AdvanceScalars(absl::MakeSpan(state_->scalars));
+  const GradientTurns& turns = state_->step.turns();
+  const size_t loss = turns.losses().LossOf(step);
+  variables.optimizers[loss].plain->AdvanceScalars(absl::MakeSpan(state_->scalars[loss]));
   if (snapshot != nullptr) {
     snapshot->scalars = state_->scalars;
     Keep(step.next(), terms, std::move(snapshot));
   }
   state_->step.Advance();
-  // What does not change has every version that the others have.
+  // What the step did not change has every version that the others have.
   for (size_t i = 0; i < variables.entries.size(); ++i) {
-    if (!variables.catalog[i].is_frozen) continue;
+    if (turns.Expects(step, i)) continue;
     variables.entries[i]->variable.PublishUnchanged();
     state_->reader.RetryPulls(i, deferred);
   }
+  state_->receiver.BeginStep();
   state_->driver->BeginStep();
   absl::Status committed;
   if (terms.commit) {

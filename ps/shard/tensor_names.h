@@ -13,8 +13,9 @@ inline std::string SlotTensorName(absl::string_view variable, absl::string_view 
   return absl::StrCat(variable, "/", slot);
 }
 
-inline std::string ScalarTensorName(absl::string_view scalar) {
-  return absl::StrCat("optimizer/", scalar);
+// `optimizer` as EpochConfig::OptimizerName.
+inline std::string ScalarTensorName(absl::string_view optimizer, absl::string_view scalar) {
+  return absl::StrCat(optimizer, "/", scalar);
 }
 
 }  // namespace lockstep::ps

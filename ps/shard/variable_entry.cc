@@ -59,14 +59,15 @@ absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
                               MakeTable(entry, first, keeps, version, std::move(shared)));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, *table->value(), missing));
     hosted.reset(new VariableEntry{Variable(entry.name, table, version, std::move(slots)), of.rule,
-                                   of.is_averaged, std::make_shared<SharedTable>(table)});
+                                   of.is_averaged, of.optimizer,
+                                   std::make_shared<SharedTable>(table)});
   } else {
     LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, MakeTensor(entry, "values"));
     LOCKSTEP_RETURN_IF_ERROR(first.Fill(entry, value.view()));
     LOCKSTEP_ASSIGN_OR_RETURN(auto slots, MakeSlots(entry, first, rule, value, missing));
     hosted.reset(new VariableEntry{Variable(entry.name, entry.trainable, std::move(value), version,
                                             std::move(slots), std::move(shared)),
-                                   of.rule, of.is_averaged});
+                                   of.rule, of.is_averaged, of.optimizer});
   }
   return hosted;
 }

@@ -34,6 +34,7 @@ struct VariableEntry {
   Variable variable;
   const UpdateRule* rule;  // not its own
   bool is_averaged = false;
+  size_t optimizer = 0;                          // whose rule that is, as EpochConfig counts them
   std::shared_ptr<SharedTable> table = nullptr;  // the variable's, if it is one
   size_t num_chunks = 0;  // that can be applied before the rest has come; 0: none can
 
@@ -49,14 +50,18 @@ struct VariableEntry {
   }
 };
 
+struct OptimizerRules {
+  std::unique_ptr<const UpdateRule> plain;
+  std::unique_ptr<const UpdateRule> averaged;  // of variables with an average; may be null
+};
+
 // Constant but for the values, slots and entries, which the shard's lock guards as Variable says.
 struct EpochVariables {
   EpochConfig config;
   Catalog catalog;
-  std::unique_ptr<const UpdateRule> rule;
-  std::unique_ptr<const UpdateRule> averaged_rule;  // of variables with an average; may be null
-  std::vector<float> start_scalars = {};            // of the rule, at the starting version
-  LentMemory shared_values = {};                    // empty: they are on the heap
+  std::vector<OptimizerRules> optimizers;                    // as EpochConfig counts them
+  std::vector<std::vector<float>> start_scalars = {};        // as EpochState has them, at the start
+  LentMemory shared_values = {};                             // empty: they are on the heap
   std::vector<std::unique_ptr<VariableEntry>> entries = {};  // in the catalog's order
 };
 
@@ -64,6 +69,7 @@ struct EpochVariables {
 struct RuleOfVariable {
   const UpdateRule* rule;
   bool is_averaged = false;
+  size_t optimizer = 0;
 };
 
 using RuleOfEntry = absl::FunctionRef<const UpdateRule&(const CatalogEntry&)>;

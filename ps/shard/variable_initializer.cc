@@ -57,11 +57,12 @@ absl::StatusOr<Tensor> VariableInitializer::Slot(const CatalogEntry& entry, cons
   return slot;
 }
 
-absl::StatusOr<float> VariableInitializer::Scalar(const ScalarSpec& spec) const {
+absl::StatusOr<float> VariableInitializer::Scalar(const std::string& name,
+                                                  const ScalarSpec& spec) const {
   float value = spec.initial_value;
   if (checkpoint_.has_value()) {
-    LOCKSTEP_RETURN_IF_ERROR(checkpoint_->ReadInto(
-        ScalarTensorName(spec.name), MutableTensorView{DType::kFloat32, Shape(), &value}));
+    LOCKSTEP_RETURN_IF_ERROR(
+        checkpoint_->ReadInto(name, MutableTensorView{DType::kFloat32, Shape(), &value}));
   }
   return value;
 }

@@ -25,7 +25,8 @@ class VariableInitializer {
   // `value`: the variable's. `missing`: gets the name of what the checkpoint lacks.
   absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec, const Tensor& value,
                               std::vector<std::string>* missing) const;
-  absl::StatusOr<float> Scalar(const ScalarSpec& spec) const;
+  // `name`: in a checkpoint.
+  absl::StatusOr<float> Scalar(const std::string& name, const ScalarSpec& spec) const;
 
  private:
   explicit VariableInitializer(uint64_t seed) : seed_(seed) {}

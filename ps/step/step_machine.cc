@@ -20,18 +20,22 @@ void Renew(std::optional<GrantTerms>* terms, const GrantTerms& newer) {
 
 }  // namespace
 
-StepMachine::StepMachine(size_t num_variables, GlobalStep start, CountRule rule)
-    : step_(start), per_step_(num_variables), open_(num_variables) {
-  variables_.reserve(num_variables);
-  for (size_t i = 0; i < num_variables; ++i) variables_.push_back({{rule, start}});
+StepMachine::StepMachine(GradientTurns turns, GlobalStep start, CountRule rule)
+    : turns_(std::move(turns)), step_(start) {
+  variables_.reserve(turns_.num_variables());
+  for (size_t i = 0; i < turns_.num_variables(); ++i) variables_.push_back({{rule, start}});
+  OpenVariables();
 }
 
-void StepMachine::Freeze(size_t variable) {
-  VariableStep& entry = variables_[variable];
-  if (std::exchange(entry.is_frozen, true)) return;
-  entry.accumulator.SetGlobalStep(step_.next());
-  --per_step_;
-  --open_;
+void StepMachine::OpenVariables() {
+  open_ = 0;
+  for (size_t variable = 0; variable < variables_.size(); ++variable) {
+    if (Expects(variable)) {
+      ++open_;
+    } else {
+      variables_[variable].accumulator.SetGlobalStep(step_.next());
+    }
+  }
 }
 
 absl::StatusOr<StepMachine::Granted> StepMachine::Grant(GlobalStep step, const GrantTerms& terms) {
@@ -95,20 +99,26 @@ bool StepMachine::IsQuiet() const {
   return taken == variables_.size() - open_;
 }
 
+bool StepMachine::IsEmpty() const {
+  for (size_t variable = 0; variable < variables_.size(); ++variable) {
+    if (turns_.IsTrained(variable)) return false;
+  }
+  return true;
+}
+
 bool StepMachine::IsUntouched() const {
-  return std::ranges::all_of(variables_, [this](const VariableStep& variable) {
-    return variable.is_frozen ||
-           (variable.accumulator.global_step() == step_ && variable.early == 0);
-  });
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    const VariableStep& variable = variables_[i];
+    const bool is_open = variable.accumulator.global_step() == step_ && variable.early == 0;
+    if (Expects(i) && !is_open) return false;
+  }
+  return true;
 }
 
 void StepMachine::Advance() {
   LOCKSTEP_CHECK(IsComplete());
   step_ = step_.next();
-  for (VariableStep& variable : variables_) {
-    if (variable.is_frozen) variable.accumulator.SetGlobalStep(step_.next());
-  }
-  open_ = per_step_;
+  OpenVariables();
   current_ = std::exchange(next_, std::nullopt);
 }
 

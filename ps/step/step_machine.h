@@ -14,6 +14,9 @@
 // variable is then at most one step ahead of the others of the shard: a gradient that comes for it
 // before is held until they have followed. No more are held than there are steps to the end.
 //
+// A step waits for the variables that get gradients in it (GradientTurns). The others count as
+// taken and published from its beginning.
+//
 // Variables close independently. Each then belongs to the thread that asked to close it until it
 // reports Published; the step is over when all have. Pure; not thread-safe.
 #pragma once
@@ -24,6 +27,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/turns/gradient_turns.h"
 #include "ps/accumulator/conditional_accumulator.h"
 
 namespace lockstep::ps {
@@ -47,11 +51,11 @@ struct TakenVariable {
 
 class StepMachine {
  public:
-  StepMachine(size_t num_variables, GlobalStep start, CountRule rule);
+  StepMachine(GradientTurns turns, GlobalStep start, CountRule rule);
 
-  // The variable gets no gradients and is not waited for: it counts as taken and published in every
-  // step. Before the first gradient and grant.
-  void Freeze(size_t variable);
+  const GradientTurns& turns() const { return turns_; }
+  // Whether the step at hand waits for the variable.
+  bool Expects(size_t variable) const { return turns_.Expects(step_, variable); }
 
   // First step that is not over.
   GlobalStep shard_step() const { return step_; }
@@ -92,8 +96,8 @@ class StepMachine {
   // Nothing of the step at hand has been taken, in whole or in part: each variable has the version
   // that the step began with.
   bool IsUntouched() const;
-  // No variable takes gradients: every step that is granted is complete.
-  bool IsEmpty() const { return per_step_ == 0; }
+  // No variable ever takes gradients: every step that is granted is complete.
+  bool IsEmpty() const;
   // No variable is between its take and its publication.
   bool IsQuiet() const;
   // Goes on to the next step, for which a grant may have come already. IsComplete (CHECK).
@@ -102,14 +106,16 @@ class StepMachine {
  private:
   struct VariableStep {
     ConditionalAccumulator accumulator;
-    bool is_frozen = false;
     int early = 0;  // ranges that are being made
   };
 
+  // Opens the variables that the step at hand waits for.
+  void OpenVariables();
+
+  const GradientTurns turns_;
   GlobalStep step_;
   std::vector<VariableStep> variables_;
-  size_t per_step_;  // variables that are not frozen
-  size_t open_;      // of them, not yet published in this step
+  size_t open_ = 0;  // variables that are not yet published in this step
   std::optional<GrantTerms> current_;
   std::optional<GrantTerms> next_;
 };

@@ -44,11 +44,12 @@ std::string Cluster::WriteJob(const JobText& text) const {
   folder_.Write("model.textproto", text.model.empty() ? kModel : text.model);
   return folder_.Write(
       "job.textproto",
-      absl::StrCat("model: 'model.textproto'\ndata { ",
-                   text.data.empty() ? DigitsData() : text.data,
-                   " }\nglobal_batch: ", text.global_batch, "\nmax_steps: ", text.max_steps,
-                   "\noptimizer { ", text.optimizer, " }\nsync { ", text.sync, " }\nevaluation { ",
-                   text.evaluation, " }\ncheckpoint { ", text.checkpoint, " }\n", text.more, "\n"));
+      absl::StrCat(
+          "model: 'model.textproto'\ndata { ", text.data.empty() ? DigitsData() : text.data,
+          " }\nglobal_batch: ", text.global_batch, "\nmax_steps: ", text.max_steps, "\n",
+          text.losses.empty() ? absl::StrCat("optimizer { ", text.optimizer, " }") : text.losses,
+          "\nsync { ", text.sync, " }\nevaluation { ", text.evaluation, " }\ncheckpoint { ",
+          text.checkpoint, " }\n", text.more, "\n"));
 }
 
 std::vector<std::string> Cluster::Ps(int index) const {

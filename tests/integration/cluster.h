@@ -22,6 +22,7 @@ struct JobText {
   int global_batch = 60;
   int max_steps = 60;
   std::string optimizer = "adam {} learning_rate { base: 0.01 }";
+  std::string losses;      // of JobDef, in place of the optimizer
   std::string sync;        // fields of SyncDef
   std::string checkpoint;  // fields of CheckpointDef
   std::string evaluation;  // fields of EvaluationDef

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<OwnedTensor>> TensorsOf(const json& script) {
   for (const ScalarSpec& scalar : rule->scalars()) {
     LOCKSTEP_ASSIGN_OR_RETURN(Tensor value,
                               TensorOf(DType::kFloat32, Shape(), {scalar.initial_value}));
-    tensors.push_back({ps::ScalarTensorName(scalar.name), std::move(value)});
+    tensors.push_back({ps::ScalarTensorName("optimizer", scalar.name), std::move(value)});
   }
   return tensors;
 }

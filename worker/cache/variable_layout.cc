@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/tensor_proto/convert.h"
+#include "common/tensor_proto/turns.h"
 
 namespace lockstep::worker {
 namespace {
@@ -32,6 +33,7 @@ WholeVariable BeginVariable(const VariableSpec& spec, const VariableType& type) 
           .sparse = spec.sparse(),
           .frozen = spec.frozen(),
           .replicated = spec.replicated(),
+          .turn = TurnOf(spec),
           .parts = {}};
 }
 
@@ -39,7 +41,7 @@ bool HasPart(const WholeVariable& variable, const VariableSpec& spec, const Vari
   return variable.name == spec.part().of() && variable.dtype == type.dtype &&
          variable.shape == type.whole && variable.trainable == spec.trainable() &&
          variable.sparse == spec.sparse() && variable.frozen == spec.frozen() &&
-         variable.replicated == spec.replicated();
+         variable.replicated == spec.replicated() && variable.turn == TurnOf(spec);
 }
 
 }  // namespace
@@ -47,7 +49,8 @@ bool HasPart(const WholeVariable& variable, const VariableSpec& spec, const Vari
 absl::StatusOr<VariableLayout> VariableLayout::Create(const Placement& placement) {
   VariableLayout layout;
   layout.num_shards_ = placement.shards();
-  layout.pushed_parts_.assign(layout.num_shards_, 0);
+  LOCKSTEP_ASSIGN_OR_RETURN(layout.turns_, TurnsOf(placement));
+  layout.pushed_parts_.assign(layout.turns_.num_losses(), std::vector<int>(layout.num_shards_));
   std::vector<WholeVariable>& variables = layout.variables_;
   for (const VariableSpec& spec : placement.variables()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
@@ -73,7 +76,11 @@ absl::StatusOr<VariableLayout> VariableLayout::Create(const Placement& placement
                                       " of ", NumRows(variable.shape), "; expected them from row ",
                                       RowsHere(variable)));
     }
-    if (!variable.frozen && !variable.replicated) ++layout.pushed_parts_[part.shard];
+    for (size_t loss = 0; loss < layout.pushed_parts_.size(); ++loss) {
+      const bool is_pushed =
+          variable.turn == GradientTurns::kEveryStep || variable.turn == static_cast<int>(loss);
+      layout.pushed_parts_[loss][part.shard] += is_pushed;
+    }
     variable.parts.push_back(part);
   }
   if (variables.empty() || IsComplete(variables.back())) return layout;

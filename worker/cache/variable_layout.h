@@ -10,6 +10,7 @@
 #include "common/base/ids.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
+#include "common/turns/gradient_turns.h"
 #include "proto/tensor.pb.h"
 
 namespace lockstep::worker {
@@ -30,26 +31,29 @@ struct WholeVariable {
   bool trainable = true;
   bool sparse = false;
   bool frozen = false;
-  bool replicated = false;          // the workers keep it: nothing is pushed for it
-  std::vector<VariablePart> parts;  // in the order of their rows; together all of them
+  bool replicated = false;               // the workers keep it: nothing is pushed for it
+  int turn = GradientTurns::kEveryStep;  // as GradientTurns takes it
+  std::vector<VariablePart> parts;       // in the order of their rows; together all of them
 };
 
 // A value, constant after Create.
 class VariableLayout {
  public:
   // INVALID_ARGUMENT naming the variable: parts that do not follow one another or leave rows out, a
-  // shard that is none.
+  // shard that is none, a loss that has no turn.
   static absl::StatusOr<VariableLayout> Create(const Placement& placement);
 
   const std::vector<WholeVariable>& variables() const { return variables_; }
   uint32_t num_shards() const { return num_shards_; }
-  // Parts on a shard for which a step pushes something.
-  int pushed_parts(uint32_t shard) const { return pushed_parts_[shard]; }
+  const LossTurns& turns() const { return turns_; }
+  // Parts on a shard for which a step of this loss's turn pushes something.
+  int pushed_parts(size_t loss, uint32_t shard) const { return pushed_parts_[loss][shard]; }
 
  private:
   std::vector<WholeVariable> variables_;
   uint32_t num_shards_ = 0;
-  std::vector<int> pushed_parts_;
+  LossTurns turns_;
+  std::vector<std::vector<int>> pushed_parts_;  // by loss and shard
 };
 
 }  // namespace lockstep::worker

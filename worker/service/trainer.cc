@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "common/job/loss_checks.h"
 #include "common/log/log.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
@@ -67,27 +68,42 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerResources& resource
 absl::Status Trainer::MakeTowers() {
   const JobDef& job = options_.registration->job();
   if (job.strategy().has_replicated()) return MakeReplicatedTowers();
+  const ModelGraph& graph = *resources_.graph;
+  if (job.losses().empty()) return AddTowers(graph, job.optimizer());
+  const std::vector<WholeVariable>& variables = resources_.layout->variables();
+  for (int loss = 0; loss < job.losses_size(); ++loss) {
+    LOCKSTEP_ASSIGN_OR_RETURN(std::vector<int> nodes, LossNodesOf(job.losses(loss), graph));
+    const auto trains = [&](int variable) { return variables[variable].turn == loss; };
+    LOCKSTEP_RETURN_IF_ERROR(
+        AddTowers(graph.ForLosses(std::move(nodes), trains), job.losses(loss).optimizer()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::AddTowers(const ModelGraph& graph, const OptimizerDef& optimizer) {
+  const JobDef& job = options_.registration->job();
   TowerGroupOptions group;
   group.batch_per_tower = job.batch_per_tower();
   group.smaller_batches = options_.smaller_batches;
   group.reducer = {.towers = TowersOfTrainer(job),
                    .count = CountOf(job),
                    .batch_norm_updates = job.batch_norm_updates(),
-                   .clipping = job.optimizer().clipping()};
+                   .clipping = optimizer.clipping()};
   group.delay = options_.delay;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      towers_, TowerGroup::Create(*resources_.graph, resources_.device, cpu::Ops(), group));
+  LOCKSTEP_ASSIGN_OR_RETURN(towers_.emplace_back(),
+                            TowerGroup::Create(graph, resources_.device, cpu::Ops(), group));
   return absl::OkStatus();
 }
 
 absl::Status Trainer::MakeReplicatedTowers() {
   const JobDef& job = options_.registration->job();
   LOCKSTEP_ASSIGN_OR_RETURN(
-      towers_, ReplicatedTowers::Create(*resources_.graph, resources_.device, cpu::Ops(),
-                                        {.towers = TowersOf(job),
-                                         .batch_per_tower = job.batch_per_tower(),
-                                         .smaller_batches = options_.smaller_batches,
-                                         .delay = options_.delay}));
+      towers_.emplace_back(),
+      ReplicatedTowers::Create(*resources_.graph, resources_.device, cpu::Ops(),
+                               {.towers = TowersOf(job),
+                                .batch_per_tower = job.batch_per_tower(),
+                                .smaller_batches = options_.smaller_batches,
+                                .delay = options_.delay}));
   return absl::OkStatus();
 }
 
@@ -162,7 +178,9 @@ absl::Status Trainer::Run() {
   options.timeline = options_.timeline;
   options.example_log = options_.example_log;
   options.first_tower = static_cast<int>(identity.tower());
-  return StepRunner(options, *resources_.layout, strategy_.get(), towers_.get(), data_.get(),
+  std::vector<TrainingTowers*> towers;
+  for (const std::unique_ptr<TrainingTowers>& group : towers_) towers.push_back(group.get());
+  return StepRunner(options, *resources_.layout, strategy_.get(), std::move(towers), data_.get(),
                     &rows_, progress_)
       .Run();
 }

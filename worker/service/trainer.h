@@ -87,6 +87,8 @@ class Trainer {
   Trainer(const TrainerOptions& options, const TrainerResources& resources,
           std::unique_ptr<Pipeline> data, Progress* progress);
   absl::Status MakeTowers();
+  // Of one loss, or of the job's only one.
+  absl::Status AddTowers(const ModelGraph& graph, const OptimizerDef& optimizer);
   absl::Status MakeStrategy();
   absl::Status MakeReplicatedTowers();
   absl::Status MakeReplicatedStrategy();
@@ -97,8 +99,8 @@ class Trainer {
   const std::unique_ptr<Pipeline> data_;
   BatchRows rows_;
   std::string reduction_;
-  std::unique_ptr<TrainingTowers> towers_;
-  GroupSource* groups_ = nullptr;  // the strategy's, of a replicated job
+  std::vector<std::unique_ptr<TrainingTowers>> towers_;  // by loss
+  GroupSource* groups_ = nullptr;                        // the strategy's, of a replicated job
   std::unique_ptr<UpdateStrategy> strategy_;
 };
 

@@ -3,21 +3,24 @@
 #include <utility>
 
 #include "common/base/await.h"
+#include "common/base/check.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
 
 StepRunner::StepRunner(const StepRunnerOptions& options, const VariableLayout& layout,
-                       UpdateStrategy* strategy, TrainingTowers* towers, Pipeline* data,
-                       BatchRows* rows, Progress* progress)
+                       UpdateStrategy* strategy, std::vector<TrainingTowers*> towers,
+                       Pipeline* data, BatchRows* rows, Progress* progress)
     : options_(options),
       layout_(layout),
       strategy_(strategy),
-      towers_(towers),
+      towers_(std::move(towers)),
       data_(data),
       rows_(rows),
-      progress_(progress) {}
+      progress_(progress) {
+  LOCKSTEP_CHECK(towers_.size() == layout_.turns().num_losses());
+}
 
 absl::Status StepRunner::Run() {
   absl::Status end = RunSteps();
@@ -92,12 +95,13 @@ absl::Status StepRunner::Train(GlobalStep step, const StepValues& values) {
   }
   const absl::Duration start = options_.clock->Monotonic();
   const uint64_t key = MixSeeds(options_.random_seed, static_cast<uint64_t>(step.value()));
+  TrainingTowers* const towers = towers_[layout_.turns().LossOf(step)];
   const TowerMemory shared{values.values, values.gradients};
   const std::span<const TowerMemory> memory =
       values.by_tower.empty() ? std::span(&shared, 1) : values.by_tower;
   LOCKSTEP_ASSIGN_OR_RETURN(
-      const float loss, towers_->TrainStep(*batches_, memory, key,
-                                           [this](std::span<const int> of) { OnGradients(of); }));
+      const float loss, towers->TrainStep(*batches_, memory, key,
+                                          [this](std::span<const int> of) { OnGradients(of); }));
   uint64_t examples = 0;
   for (const Batch& batch : *batches_) examples += batch.size();
   progress_->Computed(examples, absl::ToDoubleSeconds(options_.clock->Monotonic() - start), loss);

@@ -36,10 +36,11 @@ struct StepRunnerOptions {
 // Run is called once; it keeps its thread until the end.
 class StepRunner {
  public:
-  // What is passed outlives the runner. `rows` is for the runner alone.
+  // What is passed outlives the runner. `rows` is for the runner alone. `towers`: by loss, as the
+  // layout counts them.
   StepRunner(const StepRunnerOptions& options, const VariableLayout& layout,
-             UpdateStrategy* strategy, TrainingTowers* towers, Pipeline* data, BatchRows* rows,
-             Progress* progress);
+             UpdateStrategy* strategy, std::vector<TrainingTowers*> towers, Pipeline* data,
+             BatchRows* rows, Progress* progress);
 
   // Trains until the strategy says that the job is done (OK), or until the first error, which
   // cancels the strategy. CANCELLED: somebody else cancelled it.
@@ -61,7 +62,7 @@ class StepRunner {
   const StepRunnerOptions options_;
   const VariableLayout& layout_;
   UpdateStrategy* const strategy_;
-  TrainingTowers* const towers_;
+  const std::vector<TrainingTowers*> towers_;
   Pipeline* const data_;
   BatchRows* const rows_;
   Progress* const progress_;

@@ -49,10 +49,10 @@ struct StepOutcome {
   absl::Duration judged_at = absl::ZeroDuration();
 };
 
-// One step at a time: BeginStep, its callback, AddGradients until each variable that is not frozen
-// was named once, EndStep, its callback. All from one thread, or handed from one to the next, but
-// for what says otherwise. An error ends training: no further call is made but Cancel.
-// Destroyed when no callback is pending.
+// One step at a time: BeginStep, its callback, AddGradients until each variable that gets a
+// gradient in the step was named once, EndStep, its callback. All from one thread, or handed from
+// one to the next, but for what says otherwise. An error ends training: no further call is made but
+// Cancel. Destroyed when no callback is pending.
 class UpdateStrategy {
  public:
   virtual ~UpdateStrategy() = default;

@@ -60,7 +60,7 @@ TEST_CASE("a replica trains with a strategy that applies its gradients without a
   LocalStrategy strategy(graph, {.seed = 3, .learning_rate = 0.1f, .steps = kSteps});
   worker::BatchRows rows(graph);
   worker::Progress progress;
-  worker::StepRunner runner({}, layout, &strategy, towers->get(), pipeline->get(), &rows,
+  worker::StepRunner runner({}, layout, &strategy, {towers->get()}, pipeline->get(), &rows,
                             &progress);
   const absl::Status end = runner.Run();
   INFO(end);

@@ -48,7 +48,7 @@ void AsynchronousStrategy::TellValues(const absl::Status& fetched) {
   for (size_t shard = 0; shard < stamps_.size(); ++shard) stamps_[shard] = cache.version_of(shard);
   gradients_.BindRowGradients(cache.views());
   push_seq_ = push_seq_.next();
-  shards_->Begin(push_seq_, stamps_);
+  shards_->Begin(push_seq_, input_.step, stamps_);
   done(StepValues{.version = stamps_[kStepShard],
                   .values = {cache.views(), input_.rows},
                   .gradients = gradients_.views()});

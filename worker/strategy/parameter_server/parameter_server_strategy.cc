@@ -56,7 +56,7 @@ void ParameterServerStrategy::TellValues(absl::StatusOr<GlobalStep> version) {
   gradients_.BindRowGradients(values);
   push_seq_ = push_seq_.next();
   stamps_.assign(stamps_.size(), input_.step);
-  shards_->Begin(push_seq_, stamps_);
+  shards_->Begin(push_seq_, input_.step, stamps_);
   done(StepValues{
       .version = *version, .values = {values, input_.rows}, .gradients = gradients_.views()});
 }

@@ -66,10 +66,11 @@ void ShardGroup::Open(Callback<bool> done) {
   }
 }
 
-void ShardGroup::Begin(PushSeq push_seq, std::span<const GlobalStep> stamps) {
+void ShardGroup::Begin(PushSeq push_seq, GlobalStep step, std::span<const GlobalStep> stamps) {
+  const size_t loss = layout_.turns().LossOf(step);
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
     sessions_[shard]->BeginGradient(push_seq, stamps[shard],
-                                    layout_.pushed_parts(static_cast<uint32_t>(shard)));
+                                    layout_.pushed_parts(loss, static_cast<uint32_t>(shard)));
   }
 }
 

@@ -42,7 +42,7 @@ struct ShardGroupResources {
 };
 
 // Used by one thread, or handed from one to the next, but for Cancel. One gradient at a time:
-// Begin, Add until each variable that is not frozen was named once, End.
+// Begin, Add until each variable that gets a gradient in the step was named once, End.
 class ShardGroup {
  public:
   // The layout outlives the group. Errors as VariableCache::Create.
@@ -57,8 +57,9 @@ class ShardGroup {
   // otherwise a run would depend on when the answer comes. Tells nothing.
   void Open(Callback<bool> done);
 
-  // stamps[k] is the version of shard k that the gradient is computed from.
-  void Begin(PushSeq push_seq, std::span<const GlobalStep> stamps);
+  // stamps[k] is the version of shard k that the gradient is computed from. `step`: whose variables
+  // get gradients.
+  void Begin(PushSeq push_seq, GlobalStep step, std::span<const GlobalStep> stamps);
   // The gradients of these variables are final: they are sent as far as the window allows. They
   // stay unchanged until the callback of End.
   void Add(std::span<const int> variables, std::span<const MutableTensorView> gradients);

@@ -123,7 +123,7 @@ void ReplicatedStrategy::PushLoss() {
   push_seq_ = push_seq_.next();
   dequeue_seq_ = dequeue_seq_.next();
   stamps_.assign(stamps_.size(), step_);
-  shards_->Begin(push_seq_, stamps_);
+  shards_->Begin(push_seq_, step_, stamps_);
   constexpr int kLoss = 0;
   shards_->Add({&kLoss, 1}, loss_.views());
   shards_->End(dequeue_seq_, [this](absl::StatusOr<std::span<const PushSummary>> summaries) {

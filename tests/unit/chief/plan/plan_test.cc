@@ -11,49 +11,10 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/tensor/tensor.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/chief/plan/plan_fixture.h"
 
 namespace lockstep::chief {
 namespace {
-
-constexpr char kJob[] = R"(
-  model: "model.textproto"
-  data { csv { train: "train.csv" test: "test.csv" label_column: "label" } }
-  global_batch: 4
-  max_steps: 10
-  optimizer { momentum { momentum: 0.9 } learning_rate { base: 0.5 } }
-  sync { replicas_to_aggregate: 1 }
-  checkpoint { folder: "ckpt" }
-)";
-
-constexpr char kModel[] = R"(
-  input_shape: [2]
-  layers { name: "fc" dense { units: 3 } }
-  layers { name: "loss" softmax_cross_entropy {} }
-)";
-
-// A job on disk, with seven training examples and two to test on.
-struct Fixture {
-  Fixture() {
-    Write(kJob);
-    folder.Write("model.textproto", kModel);
-    folder.Write("train.csv", absl::StrCat("a,b,label\n", "1,2,0\n1,2,1\n1,2,2\n1,2,0\n",
-                                           "1,2,1\n1,2,2\n1,2,0\n"));
-    folder.Write("test.csv", "a,b,label\n1,2,0\n1,2,1\n");
-  }
-  void Write(absl::string_view job) { folder.Write("job.textproto", std::string(job)); }
-  absl::StatusOr<JobPlan> Make(const StartChoice& start = {}) {
-    return MakePlan(folder.Path("job.textproto"), cluster, start);
-  }
-  absl::Status Fail(const std::string& from, const std::string& to, const StartChoice& start = {}) {
-    Write(absl::StrReplaceAll(kJob, {{from, to}}));
-    return Make(start).status();
-  }
-
-  test::TemporaryFolder folder;
-  ClusterSpec cluster{.ps = {"127.0.0.1:1", "127.0.0.1:2"},
-                      .workers = {"127.0.0.1:3", "127.0.0.1:4"},
-                      .chief = "127.0.0.1:5"};
-};
 
 // A checkpoint as the job itself would write it.
 void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step) {
@@ -71,11 +32,6 @@ void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step)
   REQUIRE(file.ok());
   manifest.shards = {*file};
   REQUIRE(CommitCheckpoint(root, manifest, 3).ok());
-}
-
-bool Mentions(const absl::Status& status, absl::string_view text) {
-  INFO(status.ToString());
-  return absl::StrContains(status.message(), text);
 }
 
 TEST_CASE("a plan has everything that the ps and the workers are told") {
@@ -317,38 +273,6 @@ TEST_CASE("what a job has changed is told field by field, of job and model") {
   CHECK(changes.find("optimizer.learning_rate.base: 0.5 -> 0.25") != std::string::npos);
   CHECK(changes.find("model: layers[0].dense.units: 3 -> 4") != std::string::npos);
   CHECK(DescribeJobChanges("", "", now->job, now->model).empty());
-}
-
-TEST_CASE("a model with nothing to train, or with two losses, is refused") {
-  Fixture f;
-  const auto error = [&f](const std::string& model) {
-    f.folder.Write("model.textproto", "input_shape: [2] " + model);
-    const absl::Status status = f.Make().status();
-    CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
-    return status;
-  };
-  const std::string loss = "layers { name: 'loss' softmax_cross_entropy {} }";
-  CHECK(Mentions(error(loss), "model: it has nothing to train"));
-  CHECK(Mentions(error("layers { name: 'fc' frozen: true dense { units: 3 } }" + loss),
-                 "remove frozen: true from one"));
-  CHECK(Mentions(error("layers { name: 'fc' dense { units: 3 } }" + loss +
-                       "layers { name: 'two' inputs: 'fc' softmax_cross_entropy {} }"),
-                 "expected one loss, got \"loss\" and \"two\""));
-}
-
-TEST_CASE("a model that takes no labels is trained and cannot be evaluated") {
-  Fixture f;
-  f.folder.Write("model.textproto", R"(
-      input_shape: [2]
-      layers { name: "fc" dense { units: 1 } }
-      layers { name: "loss" sigmoid_cross_entropy { target: 1 } })");
-  CHECK(Mentions(f.Make().status(), "evaluation: there is a test set"));
-  CHECK(Mentions(f.Fail("max_steps: 10", "max_steps: 10 evaluation { every_steps: 2 }"),
-                 "evaluation.every_steps: no loss of the model takes labels"));
-  CHECK(Mentions(f.Fail("global_batch: 4", "local_sync {} evaluation { not_at_end: true }"),
-                 "local_sync: it loads examples with labels"));
-  CHECK(f.Fail("max_steps: 10", "max_steps: 10 evaluation { not_at_end: true }").ok());
-  CHECK(f.Fail("test: \"test.csv\"", "").ok());
 }
 
 TEST_CASE("averages are of variables that the model trains") {

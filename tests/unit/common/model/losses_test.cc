@@ -44,7 +44,7 @@ TEST_CASE(
     return names;
   };
   const ModelGraph generator = whole->ForLosses(
-      {8}, [](const ModelVariable& variable) { return absl::StartsWith(variable.name, "g_"); });
+      {8}, [&](int variable) { return absl::StartsWith(whole->variables()[variable].name, "g_"); });
   CHECK(generator.loss_nodes() == std::vector<int>{8});
   CHECK(generator.loss_node() == 8);
   CHECK_FALSE(generator.IsReached(0));  // the data
@@ -53,8 +53,9 @@ TEST_CASE(
   CHECK(generator.IsReached(6));
   CHECK_FALSE(generator.IsReached(7));
   CHECK(frozen(generator) == std::vector<std::string>{"d_real/kernel", "d_real/bias"});
-  const ModelGraph discriminator = whole->ForLosses(
-      {2, 7}, [](const ModelVariable& variable) { return absl::StartsWith(variable.name, "d_"); });
+  const ModelGraph discriminator = whole->ForLosses({2, 7}, [&](int variable) {
+    return absl::StartsWith(whole->variables()[variable].name, "d_");
+  });
   CHECK(discriminator.IsReached(0));
   CHECK(discriminator.IsReached(5));
   CHECK_FALSE(discriminator.IsReached(8));

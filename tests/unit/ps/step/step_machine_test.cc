@@ -5,6 +5,10 @@
 namespace lockstep::ps {
 namespace {
 
+GradientTurns EveryStep(size_t variables) {
+  return GradientTurns(LossTurns(), std::vector<int>(variables, GradientTurns::kEveryStep));
+}
+
 HeldGradient From(uint32_t worker, uint64_t push_seq = 1, int64_t stamp = 0) {
   return {WorkerIndex(worker),
           PushSeq(push_seq),
@@ -32,7 +36,7 @@ StepMachine::Granted Grant(StepMachine* machine, int64_t step, const GrantTerms&
 }
 
 TEST_CASE("gradients are summed in the order (worker, push_seq), however they arrive") {
-  StepMachine machine(1, GlobalStep(0), CountRule::kEveryGradient);
+  StepMachine machine(EveryStep(1), GlobalStep(0), CountRule::kEveryGradient);
   Grant(&machine, 0, Requires(5));
   machine.Apply(0, From(2, 1));
   machine.Apply(0, From(0, 7));
@@ -49,7 +53,7 @@ TEST_CASE("gradients are summed in the order (worker, push_seq), however they ar
 }
 
 TEST_CASE("a late grant takes everything that is held") {
-  StepMachine machine(1, GlobalStep(0), CountRule::kEveryGradient);
+  StepMachine machine(EveryStep(1), GlobalStep(0), CountRule::kEveryGradient);
   for (uint32_t worker = 0; worker < 3; ++worker) machine.Apply(0, From(worker));
   CHECK(machine.TakeReady().empty());
   Grant(&machine, 0, Requires(2));
@@ -60,9 +64,9 @@ TEST_CASE("a late grant takes everything that is held") {
 }
 
 TEST_CASE("a frozen variable is never waited for") {
-  StepMachine machine(2, GlobalStep(5), CountRule::kOncePerReplica);
-  machine.Freeze(1);
-  machine.Freeze(1);
+  StepMachine machine(
+      GradientTurns(LossTurns(), {GradientTurns::kEveryStep, GradientTurns::kNever}), GlobalStep(5),
+      CountRule::kOncePerReplica);
   for (int64_t step = 5; step < 8; ++step) {
     CHECK(machine.IsTaken(1));
     Grant(&machine, step, Requires(1));
@@ -77,8 +81,51 @@ TEST_CASE("a frozen variable is never waited for") {
   }
 }
 
+TEST_CASE("a step closes with the variables of its loss's turn alone") {
+  // Two steps of the first loss, one of the second; variable 0 belongs to every step.
+  StepMachine machine(GradientTurns(LossTurns({2, 1}), {GradientTurns::kEveryStep, 0, 1}),
+                      GlobalStep(1), CountRule::kOncePerReplica);
+  for (int64_t step = 1; step < 12; ++step) {
+    const size_t trained = step % 3 == 2 ? 2 : 1;
+    const size_t other = 3 - trained;
+    CAPTURE(step);
+    CHECK(machine.IsUntouched());
+    CHECK(machine.Expects(trained));
+    CHECK_FALSE(machine.Expects(other));
+    CHECK(machine.IsTaken(other));
+    CHECK(machine.StepOf(trained) == GlobalStep(step));
+    Grant(&machine, step, Requires(2));
+    // A gradient for a variable of another turn counts as late.
+    CHECK(machine.Apply(other, From(0, 1, step)) == PushStatus::kStale);
+    for (const uint32_t worker : {0, 1}) {
+      CHECK(machine.Apply(trained, From(worker, 1, step)) == PushStatus::kAccepted);
+      CHECK(machine.Apply(0, From(worker, 1, step)) == PushStatus::kAccepted);
+    }
+    CHECK(machine.TakeReady().size() == 2);
+    machine.Published(0);
+    CHECK_FALSE(machine.IsComplete());
+    machine.Published(trained);
+    REQUIRE(machine.IsComplete());
+    CHECK(machine.IsQuiet());
+    machine.Advance();
+  }
+  CHECK_FALSE(machine.IsEmpty());
+}
+
+TEST_CASE("a shard without variables of a turn closes its steps with the grant") {
+  StepMachine machine(GradientTurns(LossTurns({1, 1}), {1}), GlobalStep(0),
+                      CountRule::kOncePerReplica);
+  CHECK_FALSE(machine.IsComplete());
+  Grant(&machine, 0, Requires(1));
+  CHECK(machine.IsComplete());
+  CHECK_FALSE(machine.IsEmpty());
+  machine.Advance();
+  Grant(&machine, 1, Requires(1));
+  CHECK_FALSE(machine.IsComplete());
+}
+
 TEST_CASE("variables close independently and the step when all have been published") {
-  StepMachine machine(2, GlobalStep(0), CountRule::kOncePerReplica);
+  StepMachine machine(EveryStep(2), GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(1));
   machine.Apply(1, From(0));
   REQUIRE(machine.TryTake(1).has_value());
@@ -97,7 +144,7 @@ TEST_CASE("variables close independently and the step when all have been publish
 }
 
 TEST_CASE("a variable does not close twice in a step") {
-  StepMachine machine(2, GlobalStep(0), CountRule::kEveryGradient);
+  StepMachine machine(EveryStep(2), GlobalStep(0), CountRule::kEveryGradient);
   Grant(&machine, 0, Requires(1));
   Grant(&machine, 1, Requires(1));
   machine.Apply(0, From(0));
@@ -113,7 +160,7 @@ TEST_CASE("a variable does not close twice in a step") {
 }
 
 TEST_CASE("a variable is not taken while ranges of it are made early") {
-  StepMachine machine(1, GlobalStep(0), CountRule::kOncePerReplica);
+  StepMachine machine(EveryStep(1), GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(1));
   machine.BeginEarly(0);
   machine.BeginEarly(0);
@@ -126,7 +173,7 @@ TEST_CASE("a variable is not taken while ranges of it are made early") {
 }
 
 TEST_CASE("grants may be given for this step and the next, and again") {
-  StepMachine machine(1, GlobalStep(3), CountRule::kOncePerReplica);
+  StepMachine machine(EveryStep(1), GlobalStep(3), CountRule::kOncePerReplica);
   CHECK(Grant(&machine, 2, Requires(1)) == StepMachine::Granted::kOver);
   CHECK(Grant(&machine, 3, Requires(2)) == StepMachine::Granted::kCurrent);
   CHECK(Grant(&machine, 4, Requires(1)) == StepMachine::Granted::kNext);
@@ -147,7 +194,7 @@ TEST_CASE("grants may be given for this step and the next, and again") {
 }
 
 TEST_CASE("what a grant asked to keep stays kept when it is given again") {
-  StepMachine machine(1, GlobalStep(0), CountRule::kOncePerReplica);
+  StepMachine machine(EveryStep(1), GlobalStep(0), CountRule::kOncePerReplica);
   GrantTerms keeping = Requires(1);
   keeping.keep_slots = true;
   Grant(&machine, 0, keeping);
@@ -157,7 +204,7 @@ TEST_CASE("what a grant asked to keep stays kept when it is given again") {
 }
 
 TEST_CASE("a withdrawn grant takes nothing more, and what was taken stays taken") {
-  StepMachine machine(2, GlobalStep(0), CountRule::kOncePerReplica);
+  StepMachine machine(EveryStep(2), GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(1));
   machine.Apply(0, From(0));
   REQUIRE(machine.TryTake(0).has_value());
@@ -174,7 +221,7 @@ TEST_CASE("a withdrawn grant takes nothing more, and what was taken stays taken"
 }
 
 TEST_CASE("a gradient from the future counts for the step at hand") {
-  StepMachine machine(1, GlobalStep(0), CountRule::kOncePerReplica);
+  StepMachine machine(EveryStep(1), GlobalStep(0), CountRule::kOncePerReplica);
   Grant(&machine, 0, Requires(2));
   machine.Apply(0, From(0, 1, 0));
   machine.Apply(0, From(1, 9, 9));
@@ -184,7 +231,7 @@ TEST_CASE("a gradient from the future counts for the step at hand") {
 }
 
 TEST_CASE("a shard without variables closes as soon as it is granted") {
-  StepMachine machine(0, GlobalStep(0), CountRule::kOncePerReplica);
+  StepMachine machine(EveryStep(0), GlobalStep(0), CountRule::kOncePerReplica);
   CHECK_FALSE(machine.IsComplete());
   Grant(&machine, 0, Requires(2));
   CHECK(machine.IsComplete());

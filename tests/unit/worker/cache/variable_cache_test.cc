@@ -116,7 +116,7 @@ struct Fixture {
     const MutableTensorView gradients[] = {{DType::kFloat32, cache->views()[0].shape, rows.data()},
                                            {DType::kFloat32, Shape({5}), dense.data()},
                                            {DType::kFloat32, Shape({1}), mean.data()}};
-    group->Begin(PushSeq(seq), stamps);
+    group->Begin(PushSeq(seq), stamps[0], stamps);
     group->Add(kBackward, gradients);
     REQUIRE(End().ok());
   }
@@ -203,7 +203,8 @@ TEST_CASE("rows of the next step come ahead with what is dense, while this step'
   const MutableTensorView gradients[] = {{DType::kFloat32, Shape({3, 2}), gradient.data()},
                                          {DType::kFloat32, Shape({5}), dense.data()},
                                          {DType::kFloat32, Shape({1}), mean.data()}};
-  f.group->Begin(PushSeq(1), std::vector<GlobalStep>(f.shards.pointers().size(), GlobalStep(0)));
+  f.group->Begin(PushSeq(1), GlobalStep(0),
+                 std::vector<GlobalStep>(f.shards.pointers().size(), GlobalStep(0)));
   f.cache->FetchAhead(GlobalStep(1), f.Named(next));
   // The rows lie in their parts as before.
   f.group->Add(kBackward, gradients);

@@ -45,9 +45,9 @@ TEST_CASE("parts become one variable, and what is whole stays") {
   CHECK(layout->variables()[2].parts.size() == 1);
   CHECK_FALSE(layout->variables()[2].trainable);
   // The frozen bias gets no gradient.
-  CHECK(layout->pushed_parts(0) == 1);
-  CHECK(layout->pushed_parts(1) == 1);
-  CHECK(layout->pushed_parts(2) == 1);
+  CHECK(layout->pushed_parts(0, 0) == 1);
+  CHECK(layout->pushed_parts(0, 1) == 1);
+  CHECK(layout->pushed_parts(0, 2) == 1);
 }
 
 TEST_CASE("a scalar and a variable of one part are whole") {

@@ -25,7 +25,7 @@ TEST_CASE("replicas train until the step shard has applied its last gradient") {
     const ps::ShardReport report = job.cluster().shard(0).Report();
     CHECK(report.state.shard_step == GlobalStep(60));
     uint64_t parts = 0;
-    for (uint32_t shard = 0; shard < ps; ++shard) parts += job.layout().pushed_parts(shard);
+    for (uint32_t shard = 0; shard < ps; ++shard) parts += job.layout().pushed_parts(0, shard);
     uint64_t examples = 0;
     uint64_t verdicts = 0;
     for (uint32_t worker = 0; worker < 3; ++worker) {

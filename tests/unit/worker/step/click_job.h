@@ -200,7 +200,7 @@ class ClickJob {
         GlobalStep(options_.asynchronous ? options_.start / options_.workers : options_.start);
     training.random_seed = MixSeeds(3, worker);
     training.timeline = timeline.get();
-    absl::Status end = StepRunner(training, layout_, strategy.get(), towers->get(), &pipeline,
+    absl::Status end = StepRunner(training, layout_, strategy.get(), {towers->get()}, &pipeline,
                                   &rows, &progress_[worker])
                            .Run();
     if (timeline != nullptr) end.Update(timeline->Flush());

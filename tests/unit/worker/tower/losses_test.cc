@@ -89,8 +89,8 @@ ModelGraph TurnOf(const ModelGraph& whole, const std::vector<std::string>& losse
       if (whole.nodes()[node].name == loss) nodes.push_back(static_cast<int>(node));
     }
   }
-  return whole.ForLosses(nodes, [&](const ModelVariable& variable) {
-    return absl::StartsWith(variable.name, trains);
+  return whole.ForLosses(nodes, [&](int variable) {
+    return absl::StartsWith(whole.variables()[variable].name, trains);
   });
 }
 
