@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "worker/tower/for_each_layer.h"
 
 namespace lockstep::worker {
 
@@ -60,26 +61,13 @@ absl::Status ReplicatedTowers::Enqueue(std::span<const Batch> batches,
 }
 
 absl::Status ReplicatedTowers::Announce(const GradientReady& ready) {
-  // Variables of a layer share the event of their tower.
-  const std::span<const TowerGradient> by_layer = by_tower_[0];
-  group_.clear();
-  for (const int variable : descending_) {
-    if (!group_.empty() && by_layer[group_[0]].ready != by_layer[variable].ready) {
-      LOCKSTEP_RETURN_IF_ERROR(AnnounceGroup(ready));
+  return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
+    for (const std::span<const TowerGradient> gradients : by_tower_) {
+      LOCKSTEP_RETURN_IF_ERROR(gradients[variables[0]].ready->Wait());
     }
-    group_.push_back(variable);
-  }
-  return AnnounceGroup(ready);
-}
-
-absl::Status ReplicatedTowers::AnnounceGroup(const GradientReady& ready) {
-  if (group_.empty()) return absl::OkStatus();
-  for (const std::span<const TowerGradient> gradients : by_tower_) {
-    LOCKSTEP_RETURN_IF_ERROR(gradients[group_[0]].ready->Wait());
-  }
-  ready(group_);
-  group_.clear();
-  return absl::OkStatus();
+    ready(variables);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace lockstep::worker

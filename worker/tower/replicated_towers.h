@@ -45,8 +45,6 @@ class ReplicatedTowers final : public TrainingTowers {
   absl::Status Enqueue(std::span<const Batch> batches, std::span<const TowerMemory> memory,
                        uint64_t random_key);
   absl::Status Announce(const GradientReady& ready);
-  // Waits for the layer's gradients on every tower.
-  absl::Status AnnounceGroup(const GradientReady& ready);
 
   std::vector<int> descending_;  // variables that are not frozen, from the last to the first
   const std::vector<std::unique_ptr<Tower>> towers_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/tower/for_each_layer.h"
 #include "worker/tower/staging.h"
 
 namespace lockstep::worker {
@@ -127,25 +128,13 @@ void TowerGroup::EnqueueCopy(int variable, const MutableTensorView& host) {
 }
 
 absl::Status TowerGroup::Announce(const GradientReady& ready) {
-  // Variables of a layer share the event of their tower.
-  const std::span<const TowerGradient> by_layer = by_tower_[0];
-  group_.clear();
-  for (const int variable : descending_) {
-    if (!group_.empty() && by_layer[group_[0]].ready != by_layer[variable].ready) {
-      LOCKSTEP_RETURN_IF_ERROR(AnnounceGroup(ready));
+  return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
+    for (const int variable : variables) {
+      LOCKSTEP_RETURN_IF_ERROR(reduced_[variable].ready->Wait());
     }
-    group_.push_back(variable);
-  }
-  return AnnounceGroup(ready);
-}
-
-absl::Status TowerGroup::AnnounceGroup(const GradientReady& ready) {
-  for (const int variable : group_) {
-    LOCKSTEP_RETURN_IF_ERROR(reduced_[variable].ready->Wait());
-  }
-  ready(group_);
-  group_.clear();
-  return absl::OkStatus();
+    ready(variables);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status TowerGroup::Finish() {

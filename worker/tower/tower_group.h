@@ -64,7 +64,6 @@ class TowerGroup final : public TrainingTowers {
   absl::StatusOr<TowerGradient> Reduce(int variable, const MutableTensorView& host);
   void EnqueueCopy(int variable, const MutableTensorView& host);
   absl::Status Announce(const GradientReady& ready);
-  absl::Status AnnounceGroup(const GradientReady& ready);
   absl::Status Finish();
 
   Device* const device_;
