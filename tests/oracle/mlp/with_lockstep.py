@@ -20,7 +20,7 @@ layers {{ name: "loss" softmax_cross_entropy {{}} }}
 """
 
 
-def _job(digits, optimizer, rate, steps):
+def _job(digits, optimizer, rate, steps, more=""):
     return f"""
 name: "mlp"
 model: "model.textproto"
@@ -35,6 +35,7 @@ optimizer {{ {optimizer} learning_rate {{ base: {rate} }} }}
 checkpoint {{ folder: "checkpoints" }}
 seed: 11
 local {{ ps: 1 workers: {REPLICAS} }}
+{more}
 """
 
 
@@ -63,8 +64,9 @@ def initial_values(folder, programs, digits):
     return values
 
 
-def train(folder, programs, digits, name):
+def train(folder, programs, digits, name, strategy="parameter_server"):
     """(the loss of every step, the final values)"""
     optimizer, rate = OPTIMIZERS[name]
-    summary, values = _run(pathlib.Path(folder) / name, programs, _job(digits, optimizer, rate, STEPS))
+    job = _job(digits, optimizer, rate, STEPS, f"strategy {{ {strategy} {{}} }}")
+    summary, values = _run(pathlib.Path(folder) / strategy / name, programs, job)
     return summary["losses"], values
