@@ -9,6 +9,7 @@
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
+#include "worker/tower/tower_group.h"
 
 namespace lockstep::extend {
 namespace {
