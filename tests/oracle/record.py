@@ -36,6 +36,9 @@ async_towers A linear regression, float64, of up to 4 towers that apply their gr
              each is multiplied by 1 / towers. "rows" and "targets" by tower. "log":
                pull {tower}                                                  takes the variables of now
                push {tower, loss, variables}                                 of what it has pulled; variables: after it
+gan          A generator and a discriminator, each with an RMSProp, which take turns of 10 steps and 1. "model" is our model
+             file of TensorFlow's network, "losses" what its parts train: {name, steps, loss, trains, optimizer}. "log", one
+             entry for each step: {features, loss, variables}; the loss is that whose turn it is.
 clipping     {"op", "clip", "tensors", "clipped", "norm"}; "nan", "inf" and "-inf" stand for what JSON cannot write.
 
 What an exact implementation keeps: steps, counts, who waits, indices and error codes are equal; a value differs by at
@@ -55,6 +58,7 @@ from recorder.clipping import record_clipping
 from recorder.cluster import record_cluster
 from recorder.cross_tower import record_cross_tower
 from recorder.ftrl import record_ftrl
+from recorder.gan import record_gan
 from recorder.local_sync import record_local_sync
 from recorder.optimizers import MAKE
 from recorder.schedules import record_schedule
@@ -97,6 +101,7 @@ KINDS = {
     "cross_tower": cross_tower,
     "local_sync": lambda rng: [("loads", record_local_sync(rng))],
     "async_towers": lambda rng: [("towers", record_async_towers(rng))],
+    "gan": lambda rng: [("turns", record_gan(rng))],
 }
 
 

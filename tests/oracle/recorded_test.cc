@@ -18,8 +18,8 @@ using test::Change;
 using test::RecordedScripts;
 
 const std::vector<std::string> kKinds = {"accumulator", "adamw",       "async_towers", "clipping",
-                                         "cluster",     "cross_tower", "ftrl",         "local_sync",
-                                         "schedule",    "training"};
+                                         "cluster",     "cross_tower", "ftrl",         "gan",
+                                         "local_sync",  "schedule",    "training"};
 
 bool Differs(const Script& script) {
   const absl::StatusOr<Comparison> comparison = Replay(script);
@@ -194,6 +194,20 @@ TEST_CASE("loads and towers have been recorded with all that changes their way")
   CHECK(pushes["momentum"] >= 10);
   CHECK(pushes["nesterov"] >= 2);
   CHECK(pushes["scaled"] >= 6);
+}
+
+TEST_CASE("losses that take turns have been recorded over two cycles, with and without momentum") {
+  std::map<std::string, int> scripts;
+  for (const Script& script : RecordedScripts("gan")) {
+    ++scripts["all"];
+    CHECK(script.content.at("log").size() == 22);
+    for (const json& loss : script.content.at("losses")) {
+      ++scripts[loss.at("optimizer").at("momentum") > 0 ? "momentum" : "plain"];
+    }
+  }
+  CHECK(scripts["all"] >= 24);
+  CHECK(scripts["momentum"] >= 12);
+  CHECK(scripts["plain"] >= 12);
 }
 
 TEST_CASE("a recorded size of a load that is another one is found") {

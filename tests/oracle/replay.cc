@@ -14,6 +14,7 @@ absl::Status ReplayKind(const Script& script, Comparison* comparison) {
   if (kind == "cluster") return ReplayCluster(script.content, comparison);
   if (kind == "cross_tower") return ReplayCrossTower(script.content, comparison);
   if (kind == "local_sync") return ReplayLocalSync(script.content, comparison);
+  if (kind == "gan") return ReplayGan(script.content, comparison);
   if (kind == "async_towers") return ReplayAsyncTowers(script.content, comparison);
   if (kind == "schedule") return ReplaySchedule(script.content, comparison);
   if (kind == "ftrl") return ReplayFtrl(script.content, comparison);

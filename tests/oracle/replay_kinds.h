@@ -28,4 +28,7 @@ absl::Status ReplayLocalSync(const nlohmann::json& script, Comparison* compariso
 // Towers that compute and push by themselves to an asynchronous shard.
 absl::Status ReplayAsyncTowers(const nlohmann::json& script, Comparison* comparison);
 
+// Losses that take turns: towers of each loss, and one shard.
+absl::Status ReplayGan(const nlohmann::json& script, Comparison* comparison);
+
 }  // namespace lockstep::oracle
