@@ -22,6 +22,8 @@
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/evaluate/data_argument.h"
 #include "worker/evaluate/evaluate_range.h"
+#include "worker/evaluate/layer_output.h"
+#include "worker/evaluate/output_files.h"
 #include "worker/evaluate/prediction.h"
 #include "worker/evaluate/trained_model.h"
 #include "worker/ops/cpu/ops.h"
@@ -33,6 +35,11 @@ ABSL_FLAG(std::string, data, "",
 ABSL_FLAG(std::string, states, "",
           "FILE[,FILE]: with --data, the rows of the model's state inputs, in its order");
 ABSL_FLAG(int64_t, limit, 0, "only the first N examples; 0: all");
+ABSL_FLAG(std::string, layer, "", "of predict: the output of this layer, not of the last one");
+ABSL_FLAG(uint64_t, seed, 0, "of predict: what noise layers draw from");
+ABSL_FLAG(std::string, png, "", "of predict: the outputs as images, a grid of them in this file");
+ABSL_FLAG(std::string, idx, "",
+          "of predict: the outputs as an IDX file, in the units of the job's data");
 ABSL_FLAG(int, threads, 0, "threads that compute; 0: all CPUs that this process may use");
 ABSL_FLAG(std::string, json, "", "also write the results to this file");
 
@@ -46,7 +53,10 @@ constexpr char kUsage[] =
     "predict|evaluate --checkpoint=DIR [--data=FILES]\n"
     "\n"
     "predict   prints a line per example: its index, the class and how probable it is, then the\n"
-    "          true class where the files have labels; for a regression the outputs\n"
+    "          true class where the files have labels; for a regression the outputs, and with\n"
+    "          --layer those of a layer. --png and --idx write outputs to files in place of "
+    "lines.\n"
+    "          A layer that depends on noise alone needs no --data, but a --limit\n"
     "evaluate  prints the accuracy and the mean loss on examples with labels\n"
     "\n"
     "The model, the scaling of its inputs and the label column come from the checkpoint.\n";
@@ -60,8 +70,12 @@ absl::Status CheckNotNegative(absl::string_view flag, int64_t value, absl::strin
 absl::Status CheckFlags(bool evaluate) {
   if (absl::GetFlag(FLAGS_checkpoint).empty())
     return UsageError("--checkpoint: not set. Remedy: --checkpoint=DIR names what to load");
-  if (absl::GetFlag(FLAGS_data).empty() && !evaluate)
-    return UsageError("--data: not set. Remedy: --data=FILE names the examples to predict");
+  for (const auto& [flag, value] : {std::pair("--layer", absl::GetFlag(FLAGS_layer)),
+                                    {"--png", absl::GetFlag(FLAGS_png)},
+                                    {"--idx", absl::GetFlag(FLAGS_idx)}}) {
+    if (!evaluate || value.empty()) continue;
+    return UsageError(absl::StrCat(flag, ": not a flag of evaluate. Remedy: predict takes it"));
+  }
   if (absl::GetFlag(FLAGS_data).empty() && !absl::GetFlag(FLAGS_states).empty())
     return UsageError("--states: set without --data. Remedy: --data=FILE names their examples");
   LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--limit", absl::GetFlag(FLAGS_limit), "examples"));
@@ -78,7 +92,32 @@ struct Session {
   int64_t count = 0;  // examples to use
 };
 
-absl::StatusOr<Session> Open() {
+absl::StatusOr<std::unique_ptr<TestSet>> OpenExamples(bool evaluate, const TrainedModel& model) {
+  const std::string argument = absl::GetFlag(FLAGS_data);
+  if (!ReadsExamples(model.graph)) {
+    if (!argument.empty())
+      return UsageError(
+          "--data: nothing reads it: the layer depends on noise alone. Remedy: "
+          "leave it out");
+    if (absl::GetFlag(FLAGS_limit) == 0)
+      return UsageError(
+          "--limit: not set, and noise has no end. Remedy: --limit=N says how many "
+          "examples to draw");
+    return MakeZeroExamples(model.graph, absl::GetFlag(FLAGS_limit));
+  }
+  DataDef data = model.job.data();
+  if (!argument.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(data, DataFromArgument(argument, model));
+    LOCKSTEP_RETURN_IF_ERROR(SetStateFiles(absl::GetFlag(FLAGS_states), model, &data));
+  } else if (!evaluate) {
+    return UsageError("--data: not set. Remedy: --data=FILE names the examples to predict");
+  } else if (!HasTestSet(data)) {
+    return UsageError("--data: not set, and the job names no test files. Remedy: --data=FILE");
+  }
+  return TestSet::Open(data, model.example_spec());
+}
+
+absl::StatusOr<Session> Open(bool evaluate) {
   Session session;
   std::vector<std::string> warnings;
   auto folder = ResolveCheckpoint(absl::GetFlag(FLAGS_checkpoint), &warnings);
@@ -89,16 +128,10 @@ absl::StatusOr<Session> Open() {
   }
   session.folder = *std::move(folder);
   LOCKSTEP_ASSIGN_OR_RETURN(session.model, TrainedModel::Load(session.folder));
-
-  DataDef data = session.model.job.data();
-  const std::string argument = absl::GetFlag(FLAGS_data);
-  if (!argument.empty()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(data, DataFromArgument(argument, session.model));
-    LOCKSTEP_RETURN_IF_ERROR(SetStateFiles(absl::GetFlag(FLAGS_states), session.model, &data));
-  } else if (!HasTestSet(data)) {
-    return UsageError("--data: not set, and the job names no test files. Remedy: --data=FILE");
+  if (const std::string layer = absl::GetFlag(FLAGS_layer); !layer.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(session.model.graph, CutAtLayer(session.model.graph, layer));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(session.examples, TestSet::Open(data, session.model.example_spec()));
+  LOCKSTEP_ASSIGN_OR_RETURN(session.examples, OpenExamples(evaluate, session.model));
   const int64_t limit = absl::GetFlag(FLAGS_limit);
   session.count = session.examples->num_examples();
   if (limit > 0) session.count = std::min(session.count, limit);
@@ -126,14 +159,41 @@ Json ToJson(const Prediction& prediction) {
   return json;
 }
 
+// To the files of --png and --idx.
+absl::Status WriteOutputs(const Session& session, const std::vector<float>& outputs) {
+  const Shape shape = OutputShapeOf(session.model.graph);
+  const std::string png = absl::GetFlag(FLAGS_png), idx = absl::GetFlag(FLAGS_idx);
+  if (!png.empty()) LOCKSTEP_RETURN_IF_ERROR(WritePng(png, shape, outputs));
+  if (!idx.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(WriteExamples(idx, shape, session.model.job.data(), outputs));
+  }
+  for (const std::string& file : {png, idx}) {
+    if (!file.empty()) absl::PrintF("%d of %s: %s\n", session.count, shape.ToString(), file);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Predict(Session& session, Json& json) {
+  const bool to_files = !absl::GetFlag(FLAGS_png).empty() || !absl::GetFlag(FLAGS_idx).empty();
+  if (to_files && session.model.graph.is_classifier()) {
+    return UsageError(
+        "--png, --idx: the model tells classes. Remedy: --layer=NAME, whose outputs are written");
+  }
   Json& all = json["predictions"] = Json::array();
   const bool keep = !absl::GetFlag(FLAGS_json).empty();
-  return PredictRange(session.tower.get(), session.model, *session.examples, session.count, kBatch,
-                      [&](const Prediction& prediction) {
-                        std::printf("%s\n", ToLine(prediction).c_str());
-                        if (keep) all.push_back(ToJson(prediction));
-                      });
+  std::vector<float> outputs;
+  LOCKSTEP_RETURN_IF_ERROR(PredictRange(
+      session.tower.get(), session.model, *session.examples,
+      {.end = session.count, .batch = kBatch, .seed = absl::GetFlag(FLAGS_seed)},
+      [&](const Prediction& prediction) {
+        if (keep) all.push_back(ToJson(prediction));
+        if (!to_files) {
+          std::printf("%s\n", ToLine(prediction).c_str());
+          return;
+        }
+        outputs.insert(outputs.end(), prediction.outputs.begin(), prediction.outputs.end());
+      }));
+  return to_files ? WriteOutputs(session, outputs) : absl::OkStatus();
 }
 
 absl::Status Measure(Session& session, Json& json) {
@@ -155,7 +215,7 @@ absl::Status Measure(Session& session, Json& json) {
 
 absl::Status Run(bool evaluate) {
   LOCKSTEP_RETURN_IF_ERROR(CheckFlags(evaluate));
-  LOCKSTEP_ASSIGN_OR_RETURN(Session session, Open());
+  LOCKSTEP_ASSIGN_OR_RETURN(Session session, Open(evaluate));
   if (evaluate && !session.examples->has_labels()) {
     return absl::InvalidArgumentError(
         "--data: no labels, so there is nothing to measure. Remedy: --data=IMAGES,LABELS, or a "

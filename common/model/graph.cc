@@ -332,7 +332,28 @@ ModelGraph ModelGraph::ForLosses(std::vector<int> loss_nodes,
   return graph;
 }
 
-bool ModelGraph::uses_labels() const { return TakesLabels(nodes_[loss_node_].layer); }
+int ModelGraph::Append(ModelNode node) {
+  nodes_.push_back(std::move(node));
+  return static_cast<int>(nodes_.size()) - 1;
+}
+
+// An l2_loss predicts what it reads.
+ModelGraph ModelGraph::ForLayer(int node) const {
+  ModelGraph graph = *this;
+  ModelNode flat{.name = absl::StrCat(nodes_[node].name, " (flat)"), .inputs = {node}};
+  flat.layer.mutable_flatten();
+  flat.output = Shape({nodes_[node].output.num_elements()});
+  ModelNode end{.name = absl::StrCat(nodes_[node].name, " (output)")};
+  end.inputs = {graph.Append(std::move(flat))};
+  end.layer.mutable_l2_loss();
+  graph.SetLosses({graph.Append(std::move(end))});
+  graph.has_targets_ = false;
+  return graph;
+}
+
+bool ModelGraph::uses_labels() const {
+  return has_targets_ && TakesLabels(nodes_[loss_node_].layer);
+}
 
 bool ModelGraph::is_classifier() const {
   return nodes_[loss_node_].layer.has_softmax_cross_entropy();

@@ -66,6 +66,9 @@ class ModelGraph {
   // variables but those for which `trains` is true, and the training loss, are frozen.
   ModelGraph ForLosses(std::vector<int> loss_nodes,
                        absl::FunctionRef<bool(int variable)> trains) const;
+  // The graph that predicts the output of a layer other than a loss: a regression that is compared
+  // with no labels. Nodes and variables are numbered as in this one.
+  ModelGraph ForLayer(int node) const;
 
   // Of the loss that is evaluated.
   bool is_classifier() const;
@@ -82,12 +85,15 @@ class ModelGraph {
 
  private:
   void SetLosses(std::vector<int> loss_nodes);
+  // Returns its number.
+  int Append(ModelNode node);
 
   std::string name_;
   std::vector<ModelNode> nodes_;
   std::vector<ModelVariable> variables_;
   std::vector<int> loss_nodes_;
   int loss_node_ = 0;
+  bool has_targets_ = true;  // false: nothing is compared with the loss that is evaluated
   int num_state_inputs_ = 0;
   std::vector<bool> is_reached_;  // by node
 };

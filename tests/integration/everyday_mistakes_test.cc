@@ -177,6 +177,19 @@ TEST_CASE("a model that is used on other data than its own says what it takes") 
   CheckEnds(predict(model, files.folder.path()), 66, {"Remedy: give --data a file"});
   CheckEnds(predict(files.folder.Path("job.textproto"), files.folder.Path("train.csv")), 66,
             {"job.textproto: ", "Remedy: --checkpoint=DIR names a folder that a job wrote"});
+  const auto with = [&](const std::string& flag) {
+    std::vector<std::string> command = predict(model, files.folder.Path("train.csv"));
+    command.push_back(flag);
+    return command;
+  };
+  CheckEnds(with("--layer=scors"), 78,
+            {"--layer: expected a layer of the model that is no loss, got \"scors\"; did you mean "
+             "\"scores\"? Remedy: name one of scores"});
+  CheckEnds(with("--png=a.png"), 64,
+            {"--png, --idx: the model tells classes. Remedy: --layer=NAME"});
+  std::vector<std::string> evaluate = with("--layer=scores");
+  evaluate[1] = "evaluate";
+  CheckEnds(evaluate, 64, {"--layer: not a flag of evaluate. Remedy: predict takes it"});
 }
 
 }  // namespace

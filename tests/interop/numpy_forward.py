@@ -62,17 +62,21 @@ class Forward:
 
     def run(self, x):
         """Scores (or outputs): what the loss layer takes."""
+        return self.values(x)["scores of the loss"]
+
+    def values(self, x):
+        """What each layer puts out, by its name."""
         values = {"input": x}
         last = "input"
         for layer in self.model.layers:
             inputs = [values[name] for name in (layer.inputs or [last])]
             kind = layer.WhichOneof("kind")
             if kind in ("softmax_cross_entropy", "l2_loss"):
-                scores = inputs[0]
+                values["scores of the loss"] = inputs[0]
             else:
                 values[layer.name] = getattr(self, kind)(layer.name, getattr(layer, kind), *inputs)
             last = layer.name
-        return scores
+        return values
 
     def dense(self, name, layer, x):
         return x @ self.tensors[f"{name}/kernel"] + (0 if layer.no_bias else self.tensors[f"{name}/bias"])

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/philox.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
@@ -43,21 +44,25 @@ std::string ToLine(const Prediction& prediction) {
 }
 
 absl::Status PredictRange(Tower* tower, const TrainedModel& model, const TestSet& examples,
-                          int64_t end, int64_t batch,
+                          const PredictOptions& options,
                           const std::function<void(const Prediction&)>& each) {
-  for (int64_t begin = 0; begin < end; begin += batch) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const Batch read, examples.Read(begin, std::min(end, begin + batch)));
-    LOCKSTEP_ASSIGN_OR_RETURN(const TensorView scores, tower->Predict(read, {model.views}));
+  const bool has_labels = examples.has_labels() && model.graph.uses_labels();
+  for (int64_t begin = 0; begin < options.end; begin += options.batch) {
+    const int64_t end = std::min(options.end, begin + options.batch);
+    LOCKSTEP_ASSIGN_OR_RETURN(const Batch read, examples.Read(begin, end));
+    const uint64_t random_key = MixSeeds(options.seed, static_cast<uint64_t>(begin));
+    LOCKSTEP_ASSIGN_OR_RETURN(const TensorView scores,
+                              tower->Predict(read, {model.views}, random_key));
     const int64_t labels = model.graph.labels_per_example();
     for (int64_t row = 0; row < read.size() * labels; ++row) {
       const std::span<const float> outputs = RowOf(scores, row);
       Prediction prediction;
       if (model.graph.is_classifier()) {
         prediction = Classified(outputs);
-        if (examples.has_labels()) prediction.true_label = read.labels.as<int32_t>()[row];
+        if (has_labels) prediction.true_label = read.labels.as<int32_t>()[row];
       } else {
         prediction.outputs.assign(outputs.begin(), outputs.end());
-        if (examples.has_labels()) {
+        if (has_labels) {
           const std::span<const float> truth = RowOf(read.labels.view(), row);
           prediction.true_outputs.assign(truth.begin(), truth.end());
         }

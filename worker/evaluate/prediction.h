@@ -31,10 +31,15 @@ struct Prediction {
 // outputs, then "true" and the true ones.
 std::string ToLine(const Prediction& prediction);
 
-// Predicts the examples [0, end), `batch` at a time, and calls `each` for every one in order, or
-// for every time step of it.
+struct PredictOptions {
+  int64_t end = 0;    // examples [0, end)
+  int64_t batch = 1;  // so many at a time
+  uint64_t seed = 0;  // of noise, which is drawn anew for each example
+};
+
+// Calls `each` for every example in order, or for every time step of it.
 absl::Status PredictRange(Tower* tower, const TrainedModel& model, const TestSet& examples,
-                          int64_t end, int64_t batch,
+                          const PredictOptions& options,
                           const std::function<void(const Prediction&)>& each);
 
 }  // namespace lockstep::worker

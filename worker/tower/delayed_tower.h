@@ -30,8 +30,9 @@ class DelayedTower : public Tower {
                                       const VariableValues& variables) override {
     return tower_->Evaluate(batch, variables);
   }
-  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues& variables) override {
-    return tower_->Predict(batch, variables);
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues& variables,
+                                     uint64_t random_key) override {
+    return tower_->Predict(batch, variables, random_key);
   }
 
  private:

@@ -202,14 +202,14 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                     result[Loss::kLossSum]};
 }
 
-absl::StatusOr<TensorView> ModelTower::Predict(const Batch& batch,
-                                               const VariableValues& variables) {
+absl::StatusOr<TensorView> ModelTower::Predict(const Batch& batch, const VariableValues& variables,
+                                               uint64_t random_key) {
   const int64_t size = batch.size();
   MutableTensorView predictions = results_.predictions;
   predictions.shape = PredictionsOf(size);
   if (size == 0) return TensorView(predictions);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(size));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, batch, variables, 0));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, batch, variables, random_key));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView on_device,
                             staging_.OnDevice(places_.predictions, predictions));
   LOCKSTEP_RETURN_IF_ERROR(pass->Predict(on_device, stream_.get()));

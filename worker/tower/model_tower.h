@@ -25,7 +25,8 @@ class ModelTower : public Tower {
   absl::Status Finish() override;
   float loss() const override { return results_.loss.as<float>()[0]; }
   absl::StatusOr<Evaluation> Evaluate(const Batch& batch, const VariableValues& variables) override;
-  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues& variables) override;
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues& variables,
+                                     uint64_t random_key) override;
 
  private:
   // Where each tensor of the host lies on the device.

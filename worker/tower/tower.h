@@ -63,9 +63,10 @@ class Tower {
   virtual absl::StatusOr<Evaluation> Evaluate(const Batch& batch,
                                               const VariableValues& variables) = 0;
   // As Evaluate; labels are not read: class probabilities (softmax) or outputs, [n *
-  // labels_per_example, num_outputs], in host memory. Valid until the next call.
-  virtual absl::StatusOr<TensorView> Predict(const Batch& batch,
-                                             const VariableValues& variables) = 0;
+  // labels_per_example, num_outputs], in host memory. Valid until the next call. `random_key` seeds
+  // noise; Evaluate has 0.
+  virtual absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues& variables,
+                                             uint64_t random_key) = 0;
 };
 
 }  // namespace lockstep::worker

@@ -32,6 +32,18 @@ TEST_CASE("A graph may have several losses, and layers that use another's variab
   for (int node = 0; node < 9; ++node) CHECK(graph->IsReached(node));
 }
 
+TEST_CASE("The graph of a layer predicts its output and reaches what that depends on") {
+  const auto whole = BuildText(kAdversaries);
+  REQUIRE(whole.ok());
+  const ModelGraph made = whole->ForLayer(4);
+  CHECK(made.num_outputs() == 8);
+  CHECK(made.labels_per_example() == 1);
+  CHECK_FALSE(made.is_classifier());
+  CHECK_FALSE(made.uses_labels());
+  for (int node = 0; node < 9; ++node) CHECK(made.IsReached(node) == (node == 3 || node == 4));
+  CHECK(made.variables().size() == whole->variables().size());
+}
+
 TEST_CASE(
     "The graph of some losses reaches what they depend on and freezes what they do not train") {
   const auto whole = BuildText(kAdversaries);

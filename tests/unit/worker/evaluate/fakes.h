@@ -78,7 +78,7 @@ class CountingTower final : public Tower {
     return result;
   }
 
-  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues&) override {
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues&, uint64_t) override {
     const int64_t n = batch.size();
     batches.push_back(n);
     scores_ = Tensor::Zeros(DType::kFloat32, {n, classifier_ ? 3 : 1});

@@ -21,7 +21,7 @@ std::vector<Prediction> PredictAll(Tower& tower, const TestSet& examples, const 
   TrainedModel model;
   model.graph = test::MakeGraph(graph);
   std::vector<Prediction> all;
-  CHECK(PredictRange(&tower, model, examples, end, batch, [&](const Prediction& prediction) {
+  CHECK(PredictRange(&tower, model, examples, {end, batch}, [&](const Prediction& prediction) {
           all.push_back(prediction);
         }).ok());
   return all;
@@ -90,7 +90,7 @@ class SequenceTower final : public Tower {
   absl::StatusOr<Evaluation> Evaluate(const Batch&, const VariableValues&) override {
     return absl::UnimplementedError("not of a prediction");
   }
-  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues&) override {
+  absl::StatusOr<TensorView> Predict(const Batch& batch, const VariableValues&, uint64_t) override {
     scores_ = Tensor::Zeros(DType::kFloat32, {2 * batch.size(), 3});
     for (int64_t i = 2; i < scores_.num_elements(); i += 3) scores_.as<float>()[i] = 1;
     return TensorView(scores_.view());
@@ -134,7 +134,7 @@ TEST_CASE("an error of the examples ends the prediction") {
   model.graph = test::MakeGraph(kClassifier);
   int calls = 0;
   CHECK_FALSE(
-      PredictRange(&tower, model, examples, 5, 2, [&](const Prediction&) { ++calls; }).ok());
+      PredictRange(&tower, model, examples, {5, 2}, [&](const Prediction&) { ++calls; }).ok());
   CHECK(calls == 2);
 }
 

@@ -101,7 +101,7 @@ TEST_CASE("the loaded model computes what its variables say") {
   Batch batch{Tensor(DType::kFloat32, {1, 2}), Tensor()};
   batch.features.as<float>()[0] = 0.5f;
   batch.features.as<float>()[1] = -0.25f;
-  const auto probabilities = (*tower)->Predict(batch, {model->views}).value().as<float>();
+  const auto probabilities = (*tower)->Predict(batch, {model->views}, 0).value().as<float>();
   REQUIRE(probabilities.size() == 3);
   // x W + b = 0.5 (1,2,3) - 0.25 (4,5,6) + (0.5,0,-0.5) = (0,-0.25,-0.5)
   const double expected[] = {1, std::exp(-0.25), std::exp(-0.5)};

@@ -137,8 +137,8 @@ TEST_CASE("evaluation in any order gives the bits of a CPU") {
       const Tower::Evaluation wanted = *on_cpu->Evaluate(batch, values);
       const Tower::Evaluation got = *tower->Evaluate(batch, values);
       if (got.loss_sum != wanted.loss_sum || got.correct != wanted.correct) FAIL("seed " << seed);
-      const TensorView scores = *on_cpu->Predict(batch, values);
-      const TensorView again = *tower->Predict(batch, values);
+      const TensorView scores = *on_cpu->Predict(batch, values, 0);
+      const TensorView again = *tower->Predict(batch, values, 0);
       if (!std::ranges::equal(scores.as<float>(), again.as<float>())) FAIL("seed " << seed);
     }
   }

@@ -232,7 +232,7 @@ TEST_CASE("evaluation takes the moving statistics and counts what is right") {
                                             reference::MeanLoss(graph, variables, batch, false))
                                          .epsilon(1e-5));
 
-        const TensorView predictions = tower->Predict(batch, {operands.variable_views}).value();
+        const TensorView predictions = tower->Predict(batch, {operands.variable_views}, 0).value();
         CHECK(predictions.shape == Shape({size * graph.labels_per_example(), graph.num_outputs()}));
         CHECK(reference::Distance(reference::ToArray(predictions),
                                   graph.is_classifier() ? reference::Softmax(scores) : scores) <
