@@ -166,6 +166,18 @@ absl::StatusOr<pid_t> Start(const Command& command) {
                                           ". Remedy: build it with ./lockstep build"));
 }
 
+absl::Status RunToEnd(const Command& command) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, Start(command));
+  int wait_status = 0;
+  while (waitpid(pid, &wait_status, 0) < 0) {
+    if (errno != EINTR)
+      return absl::ErrnoToStatus(errno, absl::StrCat("waiting for ", command.name));
+  }
+  if (wait_status == 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(command.name, ": ", DescribeEnd(wait_status), "; log: ", command.log_path));
+}
+
 std::string DescribeEnd(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);

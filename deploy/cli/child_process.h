@@ -27,6 +27,9 @@ struct Command {
 // link or a folder; otherwise errors of the log file as common/fs/fs_error.h says.
 absl::StatusOr<pid_t> Start(const Command& command);
 
+// Starts the program and waits for its end. An error unless it exits with 0, naming the log.
+absl::Status RunToEnd(const Command& command);
+
 // How a process ended, for people: "exit code 65 (corrupt data set, model or checkpoint)",
 // "signal 9 (Killed)". `wait_status` is from waitpid.
 std::string DescribeEnd(int wait_status);

@@ -82,13 +82,18 @@ int WorkersNeeded(const SyncDef& sync) {
 
 }  // namespace
 
+std::string ProgramFolder(const LocalRunOptions& options) {
+  return Absolute(options.bin_dir.empty() ? BuiltIn() : options.bin_dir);
+}
+
 void ShowResult(const LocalRunOptions& options, const Summary& summary, Console* console) {
   console->Line(absl::StrCat(SummaryText(summary), "job            ", options.job_path,
                              "\nlogs           ", JoinPath(options.run_dir, "logs")));
   if (const std::string warning = DivergenceWarning(summary); !warning.empty()) {
     return console->Error(warning);
   }
-  if (summary.checkpoint.empty()) return;
+  // A model of several losses predicts what one of them reads, which is rarely what it is for.
+  if (summary.checkpoint.empty() || !options.job.job.losses().empty()) return;
   console->Line(absl::StrCat("To use the model:\n  ",
                              PredictCommand(summary.checkpoint, options.job.job.data())));
 }
@@ -101,7 +106,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
                             PortReservation::Take(1 + job.local().ps() + job.local().workers()));
   const ClusterSpec cluster = ClusterAt(ports.addresses(), job.local());
   const LocalPlan plan = {
-      .bin_dir = Absolute(options.bin_dir.empty() ? BuiltIn() : options.bin_dir),
+      .bin_dir = ProgramFolder(options),
       .run_dir = options.run_dir,
       .cluster_path = options.cluster_out.empty() ? JoinPath(options.run_dir, "cluster.json")
                                                   : Absolute(options.cluster_out),

@@ -33,6 +33,9 @@ struct LocalRunResult {
 // could not be started, and nothing runs. Supervisor::BlockSignals comes first.
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console);
 
+// Where the programs are: absolute.
+std::string ProgramFolder(const LocalRunOptions& options);
+
 // The end of a run whose job is done: its figures, where everything is, how to use the model.
 void ShowResult(const LocalRunOptions& options, const Summary& summary, Console* console);
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,17 +61,21 @@ TEST_CASE("the demo reaches its accuracy and writes what it says") {
   CHECK(ProcessesWith(run).empty());
 }
 
-// The example of a dataset in `folder`, but with other lines in its job.
+// The example of a dataset in `folder`, but with other lines in its job, which reads the data of
+// the example `data`.
 void ShortenExample(const TemporaryFolder& folder, const std::string& dataset,
+                    const std::string& data,
                     const std::vector<std::pair<std::string, std::string>>& lines) {
   const std::filesystem::path from = Binary("deploy/examples/" + dataset);
   const std::filesystem::path to = folder.Path("deploy/examples/" + dataset);
   std::filesystem::create_directories(to);
   std::filesystem::create_directories(folder.Path("deploy/data"));
   std::filesystem::copy_file(from / "model.textproto", to / "model.textproto");
-  std::filesystem::create_directory_symlink(
-      std::filesystem::absolute(Binary("deploy/data/" + dataset)),
-      folder.Path("deploy/data/" + dataset));
+  const std::string link = folder.Path("deploy/data/" + data);
+  if (!std::filesystem::exists(link)) {
+    std::filesystem::create_directory_symlink(
+        std::filesystem::absolute(Binary("deploy/data/" + data)), link);
+  }
   std::ifstream file(from / "job.textproto");
   std::string job((std::istreambuf_iterator<char>(file)), {});
   for (const auto& [line, other] : lines) {
@@ -82,7 +87,7 @@ void ShortenExample(const TemporaryFolder& folder, const std::string& dataset,
 
 TEST_CASE("the demo of a text learns its characters and tells bits of each") {
   const TemporaryFolder folder;
-  ShortenExample(folder, "text",
+  ShortenExample(folder, "text", "text",
                  {{"max_steps: 900", "max_steps: 25"},
                   {"every_steps: 300", "every_steps: 25"},
                   {"held_out: 0.1", "held_out: 0.01"}});
@@ -99,6 +104,44 @@ TEST_CASE("the demo of a text learns its characters and tells bits of each") {
   // One of 62 characters by chance has 5.95 bits.
   CHECK(figures["test_bits_per_character"] < 4.6);
   CHECK_THAT(ended.output, Contains("bits per character"));
+  CHECK(ProcessesWith(run).empty());
+}
+
+TEST_CASE("the demo of a gan draws images and has the digits' network judge them") {
+  const TemporaryFolder folder;
+  ShortenExample(folder, "gan", "digits", {{"max_steps: 20000", "max_steps: 40"}});
+  ShortenExample(folder, "digits", "digits", {{"max_steps: 600", "max_steps: 60"}});
+  const std::string run = folder.Path("run");
+  const Ended ended =
+      RunToEnd({Binary("deploy/cli/demo"), "--bin_dir=" + Binary(""), "--dataset=gan",
+                "--examples_dir=" + folder.Path("deploy/examples"), "--seed=5", "--run_dir=" + run,
+                "--json=" + folder.Path("figures.json")},
+               kWhole);
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  const auto figures = nlohmann::json::parse(folder.Read("figures.json"));
+  CHECK(figures["steps"] == 40);
+  const auto& generated = figures.at("generated");
+  CHECK(generated["grid"] == run + "/generated.png");
+  CHECK(generated["images"] == 1000);
+  // The share that was told is that of the judge's own lines.
+  const auto judged = nlohmann::json::parse(folder.Read("run/judged.json"));
+  int sure = 0;
+  std::set<int> classes;
+  for (const auto& prediction : judged.at("predictions")) {
+    if (prediction["probability"] < 0.9) continue;
+    ++sure;
+    classes.insert(prediction["class"].get<int>());
+  }
+  CHECK(judged.at("predictions").size() == 1000);
+  CHECK(generated["sure"] == sure);
+  CHECK(generated["classes"] == classes.size());
+  // 100 tiles of 32 x 32 pixels with 2 between them.
+  CHECK(folder.Read("run/generated.png").substr(12, 12) ==
+        std::string("IHDR\0\0\1\x56\0\0\1\x56", 12));
+  CHECK_THAT(ended.output, Contains(" " + run + "/generated.png") &&
+                               Contains("of 1,000 generated images") &&
+                               Contains("--layer=g_image --limit=100 --seed=6 --png=more.png"));
   CHECK(ProcessesWith(run).empty());
 }
 
