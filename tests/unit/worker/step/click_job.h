@@ -1,4 +1,5 @@
-// A small job with a table, and replicas of it that train over parameter servers in this process.
+// A small job with a table, or another one, and replicas of it that train over parameter servers in
+// this process.
 #pragma once
 
 #include <memory>
@@ -48,6 +49,7 @@ Message ParseOrDie(const std::string& text) {
 
 struct ClickJobOptions {
   std::string model = kClickModel;
+  std::optional<DataDef> data = std::nullopt;  // in place of the clicks
   std::string optimizer = "adam {} learning_rate { base: 0.05 }";
   uint32_t ps = 1;
   uint32_t workers = 1;
@@ -87,6 +89,9 @@ class NotingPipeline final : public Pipeline {
 
 class ClickJob {
  public:
+  static constexpr uint64_t kSeed = 3;      // of first values and dropout
+  static constexpr uint64_t kDataSeed = 5;  // of the order of examples
+
   explicit ClickJob(const ClickJobOptions& options)
       : options_(options),
         graph_(*ModelGraph::Build(ParseOrDie<ModelDef>(options.model))),
@@ -94,7 +99,7 @@ class ClickJob {
         layout_(*VariableLayout::Create(placement_)),
         cluster_({.placement = placement_,
                   .optimizer = ParseOrDie<OptimizerDef>(options.optimizer),
-                  .seed = 3,
+                  .seed = kSeed,
                   .workers = options.workers,
                   .asynchronous = options.asynchronous,
                   .max_staleness = options.max_staleness,
@@ -168,14 +173,19 @@ class ClickJob {
  private:
   static std::string TimelineName(uint32_t worker) { return absl::StrCat(worker, ".csv"); }
 
+  DataDef Data() const {
+    if (options_.data.has_value()) return *options_.data;
+    DataDef clicks;
+    clicks.set_scale(1);
+    clicks.mutable_csv()->add_train(folder_.Path("train.csv"));
+    clicks.mutable_csv()->set_label_column("3");
+    clicks.mutable_csv()->set_no_header(true);
+    return clicks;
+  }
+
   absl::Status TrainReplica(uint32_t worker) {
-    DataDef data;
-    data.set_scale(1);
-    data.mutable_csv()->add_train(folder_.Path("train.csv"));
-    data.mutable_csv()->set_label_column("3");
-    data.mutable_csv()->set_no_header(true);
     const std::unique_ptr<Device> device = lockstep::test::MakeTestDevice(1);
-    auto opened = OpenData(data, worker, device.get());
+    auto opened = OpenData(Data(), worker, device.get());
     if (!opened.ok()) return opened.status();
     NotingPipeline pipeline(*std::move(opened), &batches_[worker]);
     const auto towers = TowerGroup::Create(
@@ -198,7 +208,7 @@ class ClickJob {
     StepRunnerOptions training;
     training.first_step =
         GlobalStep(options_.asynchronous ? options_.start / options_.workers : options_.start);
-    training.random_seed = MixSeeds(3, worker);
+    training.random_seed = MixSeeds(kSeed, worker);
     training.timeline = timeline.get();
     absl::Status end = StepRunner(training, layout_, strategy.get(), {towers->get()}, &pipeline,
                                   &rows, &progress_[worker])
@@ -214,10 +224,10 @@ class ClickJob {
     const ExampleSpec spec{graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()};
     if (options_.loads.has_value()) {
       return LocalSyncPipeline::Open(
-          data, spec, {.seed = 5, .replica = worker, .loads = *options_.loads}, device);
+          data, spec, {.seed = kDataSeed, .replica = worker, .loads = *options_.loads}, device);
     }
     auto host = Pipeline::Open(data, spec,
-                               {.seed = 5,
+                               {.seed = kDataSeed,
                                 .replica = worker,
                                 .num_replicas = options_.workers,
                                 .batch_per_tower = options_.batch,
