@@ -47,6 +47,17 @@ TEST_CASE("a started program has its own group, no terminal, no TF_CONFIG, and a
   CHECK(folder.Read("log") == "tf: omp:passive\nerror\n");
 }
 
+TEST_CASE("a program that is waited for tells how it ended, and where its log is") {
+  const test::TemporaryFolder folder;
+  CHECK(RunToEnd(Shell("echo done", folder.Path("log"))).ok());
+  CHECK(folder.Read("log") == "done\n");
+  const absl::Status failed = RunToEnd(Shell("exit 78", folder.Path("log")));
+  CHECK(failed.message() ==
+        "ps 0: exit code 78 (cluster or job configuration wrong); log: " + folder.Path("log"));
+  CHECK(absl::IsNotFound(
+      RunToEnd({.name = "ps 0", .arguments = {"/no"}, .log_path = folder.Path("log")})));
+}
+
 TEST_CASE("signals that the launcher keeps for itself reach the program") {
   const test::TemporaryFolder folder;
   sigset_t set, before;
