@@ -194,9 +194,7 @@ MutableTensorView VariableCache::MemoryOf(const Target& target) {
     return RowRange(memory.view(), static_cast<int64_t>(range.begin),
                     static_cast<int64_t>(range.indices.size()));
   }
-  if (variable.parts.size() == 1) return memory.view();
-  const VariablePart& part = variable.parts[target.part];
-  return RowRange(memory.view(), part.first_row, part.num_rows);
+  return variable.parts[target.part].In(memory.view());
 }
 
 void VariableCache::AimAtSomething() {

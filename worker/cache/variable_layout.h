@@ -10,6 +10,7 @@
 #include "common/base/ids.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
 #include "common/turns/gradient_turns.h"
 #include "proto/tensor.pb.h"
 
@@ -22,6 +23,13 @@ struct VariablePart {
   Shape shape;
   int64_t first_row = 0;  // in the whole variable; a scalar counts as a row
   int64_t num_rows = 1;
+
+  // Its rows in a view of the whole variable.
+  template <typename View>
+  View In(const View& whole) const {
+    const bool is_whole = whole.shape.rank() == 0 || num_rows == whole.shape.dim(0);
+    return is_whole ? whole : RowRange(whole, first_row, num_rows);
+  }
 };
 
 struct WholeVariable {

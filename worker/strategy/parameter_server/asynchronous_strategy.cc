@@ -75,10 +75,7 @@ void AsynchronousStrategy::TellOutcome(absl::StatusOr<std::span<const PushSummar
                       .local_step = stamps_[kStepShard],
                       .done = (*summaries)[kStepShard].done,
                       .judged_at = clock_->Monotonic()};
-  for (const PushSummary& summary : *summaries) {
-    outcome.accepted += summary.accepted;
-    outcome.stale += summary.stale;
-  }
+  AddVerdicts(*summaries, &outcome);
   done(outcome);
 }
 

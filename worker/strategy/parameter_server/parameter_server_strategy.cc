@@ -90,18 +90,15 @@ void ParameterServerStrategy::EndStep(const std::optional<StepInput>& predicted,
 void ParameterServerStrategy::OnJudged(absl::StatusOr<std::span<const PushSummary>> summaries) {
   if (!summaries.ok()) return TellOutcome(summaries.status());
   outcome_.judged_at = clock_->Monotonic();
-  for (const PushSummary& summary : *summaries) {
-    outcome_.accepted += summary.accepted;
-    outcome_.stale += summary.stale;
-  }
+  AddVerdicts(*summaries, &outcome_);
   AskForToken((*summaries)[kStepShard].token);
 }
 
 void ParameterServerStrategy::AskForToken(std::optional<DequeueTokenReply> token) {
-  if (token.has_value()) return OnToken(*std::move(token));
   wait_.Set("the other workers", input_.step);
-  shards_->DequeueToken(
-      dequeue_seq_, [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
+  shards_->AwaitToken(
+      dequeue_seq_, std::move(token),
+      [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
 }
 
 void ParameterServerStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {

@@ -28,6 +28,13 @@ SessionOptions SessionOptionsOf(const ShardGroupOptions& options) {
 
 }  // namespace
 
+void AddVerdicts(std::span<const PushSummary> summaries, StepOutcome* outcome) {
+  for (const PushSummary& summary : summaries) {
+    outcome->accepted += summary.accepted;
+    outcome->stale += summary.stale;
+  }
+}
+
 absl::StatusOr<std::unique_ptr<ShardGroup>> ShardGroup::Create(
     const ShardGroupOptions& options, const VariableLayout& layout,
     const ShardGroupResources& resources) {
@@ -86,7 +93,7 @@ void ShardGroup::Add(std::span<const int> variables, std::span<const MutableTens
     } else {
       // In the reverse order of the placement, as variables are.
       for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-        AddPart(variable, *part, RowRange(gradient, part->first_row, part->num_rows));
+        AddPart(variable, *part, part->In(gradient));
       }
     }
   }
@@ -131,7 +138,9 @@ bool ShardGroup::HoldsGradient() const {
                              [](const auto& session) { return session->HoldsGradient(); });
 }
 
-void ShardGroup::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done) {
+void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, std::optional<DequeueTokenReply> came_along,
+                            Callback<DequeueTokenReply> done) {
+  if (came_along.has_value()) return done(*std::move(came_along));
   sessions_[kStepShard]->DequeueToken(dequeue_seq, std::move(done));
 }
 

@@ -18,8 +18,12 @@
 #include "common/transport/tensor_transport.h"
 #include "worker/cache/variable_cache.h"
 #include "worker/cache/variable_layout.h"
+#include "worker/strategy/update_strategy.h"
 
 namespace lockstep::worker {
+
+// Adds what the shards say of a gradient.
+void AddVerdicts(std::span<const PushSummary> summaries, StepOutcome* outcome);
 
 struct ShardGroupOptions {
   // Of each session, but for what follows from the rest.
@@ -68,7 +72,10 @@ class ShardGroup {
   // `done` gets what the shards say when all of them have judged the gradient. The step shard's
   // answer brings the token of `dequeue_seq`, if it came along; 0: none is requested.
   void End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done);
-  void DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done);
+  // `done` gets the token that came along with the gradient, or where there is none, the next one
+  // of the step shard.
+  void AwaitToken(DequeueSeq dequeue_seq, std::optional<DequeueTokenReply> came_along,
+                  Callback<DequeueTokenReply> done);
 
   // Ends all calls, and later ones at once. Thread-safe.
   void Cancel();

@@ -134,17 +134,14 @@ void ReplicatedStrategy::PushLoss() {
 void ReplicatedStrategy::OnPushed(absl::StatusOr<std::span<const PushSummary>> summaries) {
   if (!summaries.ok()) return TellOutcome(summaries.status());
   outcome_.judged_at = clock_->Monotonic();
-  for (const PushSummary& summary : *summaries) {
-    outcome_.accepted += summary.accepted;
-    outcome_.stale += summary.stale;
-  }
+  AddVerdicts(*summaries, &outcome_);
   AskForToken((*summaries)[kStepShard].token);
 }
 
 void ReplicatedStrategy::AskForToken(std::optional<DequeueTokenReply> token) {
-  if (token.has_value()) return OnToken(*std::move(token));
-  shards_->DequeueToken(
-      dequeue_seq_, [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
+  shards_->AwaitToken(
+      dequeue_seq_, std::move(token),
+      [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
 }
 
 void ReplicatedStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {
@@ -207,9 +204,7 @@ void ReplicatedStrategy::Store(bool with_slots) {
     const auto add = [&](const std::string& slot, const TensorView& whole,
                          const std::shared_ptr<const void>& owner) {
       for (const VariablePart& part : variables[i].parts) {
-        const TensorView values =
-            whole.shape.rank() == 0 ? whole : RowRange(whole, part.first_row, part.num_rows);
-        tensors.push_back({part.id, part.shard, slot, values, owner});
+        tensors.push_back({part.id, part.shard, slot, part.In(whole), owner});
       }
     };
     add("", variable.newest()->view(), variable.newest());

@@ -6,15 +6,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace lockstep::worker {
-namespace {
-
-MutableTensorView PartOf(Tensor* whole, const VariablePart& part) {
-  const MutableTensorView view = whole->view();
-  if (whole->shape().rank() == 0) return view;
-  return RowRange(view, part.first_row, part.num_rows);
-}
-
-}  // namespace
 
 StateReader::StateReader(const SessionOptions& options, const VariableLayout& layout,
                          const OptimizerRules& rules, const ShardGroupResources& resources)
@@ -61,7 +52,7 @@ std::vector<std::vector<FetchTarget>> StateReader::TargetsOf(const std::string& 
     }
     for (const VariablePart& part : variable.parts) {
       targets[part.shard].push_back(
-          {.variable = part.id, .value = PartOf(whole, part), .is_statistic = true});
+          {.variable = part.id, .value = part.In(whole->view()), .is_statistic = true});
     }
   }
   return targets;
