@@ -58,12 +58,13 @@ void ViewKeeper::Send(size_t shard) {
   shards_[shard]->Call(kSetView, request,
                        On<SetViewReply>(executor_, [=, this, number = number](
                                                        const absl::StatusOr<SetViewReply>& reply) {
-                         OnAnswer(shard, number, reply.status());
+                         OnAnswer(shard, number, reply);
                        }));
 }
 
-void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::Status& status) {
+void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetViewReply>& reply) {
   if (stopped_) return;
+  const absl::Status& status = reply.status();
   Shard& state = states_[shard];
   if (!status.ok()) {
     if (!IsTransient(status)) {
@@ -74,6 +75,10 @@ void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::Status& statu
   }
   state.retry.Succeeded();
   state.accepted = view;
+  if (shard == kStepShard) {
+    open_step_ = GlobalStep(reply->shard_step());
+    start_step_ = GlobalStep(reply->start_step());
+  }
   if (view < views_.rbegin()->first) Send(shard);
 
   uint64_t everywhere = view;

@@ -13,6 +13,7 @@
 #include "chief/membership/membership.h"
 #include "chief/sync/retry.h"
 #include "common/base/clock.h"
+#include "common/base/ids.h"
 #include "common/client/ps_control.h"
 
 namespace lockstep::chief {
@@ -35,6 +36,10 @@ class ViewKeeper {
   // Of the newest view that every shard has accepted.
   const std::vector<LiveMember>& confirmed() const { return confirmed_; }
   bool IsConfirmed(const LiveMember& member) const;
+  // As the step shard said when it accepted that view, or later: the first step that it has not
+  // closed, and the version that its variables were created with.
+  GlobalStep open_step() const { return open_step_; }
+  GlobalStep start_step() const { return start_step_; }
 
  private:
   struct Shard {
@@ -44,7 +49,7 @@ class ViewKeeper {
   };
 
   void Send(size_t shard);
-  void OnAnswer(size_t shard, uint64_t view, const absl::Status& status);
+  void OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetViewReply>& reply);
 
   const SetViewRequest view_;
   const std::vector<PsControl*> shards_;
@@ -57,6 +62,8 @@ class ViewKeeper {
   // By number, from the confirmed one to the newest. View 0 has no members.
   std::map<uint64_t, std::vector<LiveMember>> views_;
   std::vector<LiveMember> confirmed_;
+  GlobalStep open_step_;
+  GlobalStep start_step_;
   bool stopped_ = false;
 };
 

@@ -41,6 +41,15 @@ const HeldGradient* ConditionalAccumulator::Find(WorkerIndex worker) const {
   return found != held_.end() && found->worker == worker ? &*found : nullptr;
 }
 
+std::optional<HeldGradient> ConditionalAccumulator::Remove(WorkerIndex worker) {
+  const HeldGradient* const found = Find(worker);
+  if (found == nullptr) return std::nullopt;
+  const auto place = held_.begin() + (found - held_.data());
+  HeldGradient removed = std::move(*place);
+  held_.erase(place);
+  return removed;
+}
+
 std::optional<TakenGradients> ConditionalAccumulator::Take(uint32_t required) {
   LOCKSTEP_CHECK(required > 0);
   if (held_.size() < required) return std::nullopt;

@@ -71,6 +71,8 @@ class ConditionalAccumulator {
   const std::vector<HeldGradient>& held() const { return held_; }
   // The replica's, where each counts once; nullptr: there is none.
   const HeldGradient* Find(WorkerIndex worker) const;
+  // The same, no longer held: the replica can be counted again.
+  std::optional<HeldGradient> Remove(WorkerIndex worker);
 
   // Once at least `required` gradients are held: takes all of them, even more than required, or,
   // one by one, the first. The step moves to the next.

@@ -144,6 +144,7 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   SetViewReply reply;
   reply.set_incarnation(incarnation.value());
   reply.set_shard_step(state.shard_step.value());
+  reply.set_start_step(state.start_step.value());
   reply.set_global_step(state.global_step.value());
   reply.set_has_variables(state.has_variables);
   reply.set_epoch(state.epoch.value());

@@ -129,6 +129,14 @@ EpochState::EpochState(const Host& host, EpochVariables of, HeldBudget budget, S
       driver(StepDriver::Create(
           {&variables, &step, tokens.get(), &snapshots, &to_store, host.counts}, end)) {}
 
+void EpochState::GiveBack(WorkerIndex worker, DeferredCallbacks* deferred) {
+  if (!variables.config.is_replicated()) return;
+  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+    std::optional<HeldGradient> held = step.Remove(i, worker);
+    if (held.has_value()) receiver.Release(i, std::move(held->gradient), deferred);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariablesRequest& request,
                                                              ShardIndex shard,
                                                              const EpochState::Host& host) {

@@ -56,6 +56,10 @@ struct EpochState {
   bool IsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return is_finished || driver->has_stopped();
   }
+  // The worker has left. Where workers keep the variables, what it has pushed for the step at hand
+  // counts no more: the step cannot close before its successor is there, so that the other workers
+  // know which step that is.
+  void GiveBack(WorkerIndex worker, DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 };
 
 // Makes variables and slots, from their initializers or from a checkpoint. Slow: for large

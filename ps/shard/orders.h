@@ -57,6 +57,7 @@ struct ShardState {
   bool has_variables = false;
   GlobalStep shard_step;   // first step that this shard has not closed
   GlobalStep global_step;  // step shard: committed steps
+  GlobalStep start_step;   // the version that the variables were created with
   std::vector<Member> members;
   std::vector<GlobalStep> kept_versions;
   std::vector<EvaluatedVersion> evaluations;

@@ -41,6 +41,7 @@ ShardState Shard::StateNow() const {
     state->mu.AssertHeld();
     now.has_variables = true;
     now.shard_step = state->step.shard_step();
+    now.start_step = state->variables.config.start_step();
     now.global_step = state->tokens != nullptr ? state->tokens->global_step()
                                                : state->variables.config.start_step();
     now.kept_versions = state->snapshots.versions();
@@ -63,6 +64,7 @@ absl::StatusOr<ShardState> Shard::SetView(const View& view) {
   DeferringLock lock(&mutex_);
   const Term term = view_.term();
   const Epoch epoch = view_.epoch();
+  const auto members = view_.members();
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
   LOCKSTEP_RETURN_IF_ERROR(view_.SetView(view));
   if (view_.epoch() > epoch) ended = EndEpoch(lock.deferred());
@@ -87,6 +89,9 @@ absl::StatusOr<ShardState> Shard::SetView(const View& view) {
     }
     state->receiver.AbandonIf(
         [&](const PushKey& key) { return has_left(key.worker, key.incarnation); }, lock.deferred());
+    for (const auto& [worker, incarnation] : members) {
+      if (has_left(worker, incarnation)) state->GiveBack(worker, lock.deferred());
+    }
     if (state->tokens != nullptr) {
       state->tokens->Answer(state->tokens->queue()->SetView(view_.members()), lock.deferred());
     }

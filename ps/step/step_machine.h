@@ -70,6 +70,9 @@ class StepMachine {
   PushStatus Apply(size_t variable, HeldGradient&& gradient) {
     return variables_[variable].accumulator.Apply(std::move(gradient));
   }
+  std::optional<HeldGradient> Remove(size_t variable, WorkerIndex worker) {
+    return variables_[variable].accumulator.Remove(worker);
+  }
   // Has been taken in the step at hand; its update may still be under way.
   bool IsTaken(size_t variable) const { return StepOf(variable) > step_; }
 

@@ -63,6 +63,19 @@ TEST_CASE("a replica counts once per step under one rule and any number of times
   CHECK_FALSE(every.HasCounted(WorkerIndex(4)));
 }
 
+TEST_CASE("a replica that is removed can be counted again") {
+  ConditionalAccumulator accumulator(CountRule::kOncePerReplica, GlobalStep(0));
+  accumulator.Apply(From(0));
+  accumulator.Apply(From(1));
+  CHECK_FALSE(accumulator.Remove(WorkerIndex(2)).has_value());
+  const std::optional<HeldGradient> removed = accumulator.Remove(WorkerIndex(0));
+  REQUIRE(removed.has_value());
+  CHECK(removed->worker == WorkerIndex(0));
+  CHECK_FALSE(accumulator.Take(2).has_value());
+  CHECK(accumulator.Apply(From(0, 9)) == PushStatus::kAccepted);
+  CHECK(OrderOf(*accumulator.Take(2)) == Order{{0, 9}, {1, 1}});
+}
+
 TEST_CASE("one by one, each gradient is a step, in the order of arrival") {
   ConditionalAccumulator accumulator(CountRule::kOneByOne, GlobalStep(0));
   accumulator.Apply(From(1, 1));

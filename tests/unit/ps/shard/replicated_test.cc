@@ -23,10 +23,10 @@ using test::Reply;
 constexpr uint32_t kW = 0, kLoss = 1;
 
 // "w" has two elements and begins at 4; "loss" is pushed.
-CreateVariablesRequest Replicated() {
+CreateVariablesRequest Replicated(uint32_t replicas = 1) {
   CreateVariablesRequest plan = PlanOf(
-      PlacementOf({{"w", {2}, 0, true, 4}, {.name = "loss", .dims = {1}, .trainable = false}}), 1,
-      1);
+      PlacementOf({{"w", {2}, 0, true, 4}, {.name = "loss", .dims = {1}, .trainable = false}}),
+      replicas, replicas);
   plan.mutable_placement()->mutable_variables(kW)->set_replicated(true);
   plan.mutable_optimizer()->mutable_adam();
   return plan;
@@ -71,6 +71,29 @@ TEST_CASE("a step closes with the loss alone, and nobody may push what the worke
   const auto token = harness.Dequeue(0, 1);
   CHECK(token->step == GlobalStep(1));
   CHECK_FALSE(token->store_values);
+}
+
+TEST_CASE("what a lost worker has pushed counts no more, and its successor pushes again") {
+  Harness harness(Replicated(2));
+  GrantOrder grant = Keeping(0, false, false);
+  grant.required = 2;
+  const auto closed = harness.Grant(grant);
+  REQUIRE(harness.Push(1, 1, 0, kLoss, {1}) == PushStatus::kAccepted);
+
+  View view = test::ViewOf(2);
+  view.members.pop_back();
+  CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(0));
+  REQUIRE(harness.Push(0, 1, 0, kLoss, {3}) == PushStatus::kAccepted);
+  CHECK(closed.IsParked());
+
+  WorkerIdentity successor = IdentityOf(1);
+  successor.incarnation = Incarnation(77);
+  view.members.push_back({successor.worker, successor.incarnation});
+  CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(0));
+  CHECK(closed.IsParked());
+  REQUIRE(harness.shard.Push(Message(successor, 1, 0).Whole(kLoss, Shape({1}), {5}).Ready()).ok());
+  REQUIRE_FALSE(closed.IsParked());
+  CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(1));
 }
 
 TEST_CASE("the starting version has its values and slots here, with the rule's numbers") {
