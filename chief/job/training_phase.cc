@@ -12,6 +12,7 @@
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
 #include "chief/membership/describe.h"
+#include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "proto/chief.pb.h"
 
@@ -36,8 +37,9 @@ TrainingPhase::TrainingPhase(JobState* job)
       progress_line_(kProgressLine, job->now()),
       reported_step_(job->record.start) {
   if (!job->inputs.plan.is_replicated()) return;
-  replicas_.emplace(job->record.start, &job->membership);
-  group_.emplace(job->inputs.plan.required());
+  const bool takes_over = job->initialized.start == StartPoint::kTakeOver;
+  group_.emplace(job->inputs.plan.required(),
+                 takes_over ? job->membership.Live() : std::vector<LiveMember>());
 }
 
 void TrainingPhase::Start() {
@@ -117,32 +119,42 @@ void TrainingPhase::OnStepsEnded(absl::Status status) {
 }
 
 void TrainingPhase::WatchQuorum() {
-  if (replicas_.has_value()) {
-    absl::Status lost = replicas_->Check(job_->record.global_step);
+  if (group_.has_value()) {
+    absl::Status lost = FormGroup();
     if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
-    FormGroup();
   }
   if (!job_->inputs.plan.asynchronous()) return WatchSynchronousQuorum();
   job_->WatchShortage(quorum_.CountAble(job_->record.global_step) == 0);
 }
 
-void TrainingPhase::FormGroup() {
-  std::vector<LiveMember> members;
-  for (const LiveMember& live : job_->membership.Live()) {
-    if (job_->views->IsConfirmed(live)) members.push_back(live);
+absl::Status TrainingPhase::FormGroup() {
+  const std::vector<LiveMember> live = job_->membership.Live();
+  // Until every shard knows that somebody has gone, the step at hand may close without a successor.
+  if (job_->views->confirmed() != live) return absl::OkStatus();
+  for (const LiveMember& member : live) {
+    const WorkerReport& report = job_->membership.members()[member.worker.value()].report;
+    group_->NoteFailure(report.failed_view, report.local_step);
   }
-  if (!group_->Update(members)) return;
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_new, group_->Update(live, {job_->views->open_step(),
+                                                                     job_->views->start_step()}));
+  if (is_new) TellGroup();
+  return absl::OkStatus();
+}
+
+void TrainingPhase::TellGroup() {
   const SetViewRequest& view = job_->initialized.view;
   GroupView group;
   group.set_job(view.command().job());
   group.set_term(view.command().term());
   group.set_epoch(view.epoch());
   group.set_view(group_->view());
-  for (const LiveMember& member : group_->members()) {
+  group.set_step(group_->step().value());
+  for (const GroupFormer::Member& member : group_->members()) {
     GroupMember* to = group.add_members();
-    to->set_worker(member.worker.value());
-    to->set_incarnation(member.incarnation.value());
-    to->set_address(job_->membership.members()[member.worker.value()].address);
+    to->set_worker(member.live.worker.value());
+    to->set_incarnation(member.live.incarnation.value());
+    to->set_address(job_->membership.members()[member.live.worker.value()].address);
+    to->set_has_variables(member.has_variables);
   }
   job_->calls->SetGroup(std::move(group));
 }

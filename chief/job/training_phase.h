@@ -9,7 +9,6 @@
 #include "chief/job/progress_probe.h"
 #include "chief/job/quorum_watch.h"
 #include "chief/job/reminder.h"
-#include "chief/job/replica_watch.h"
 #include "chief/membership/group_former.h"
 #include "chief/sync/step_loop.h"
 
@@ -34,16 +33,15 @@ class TrainingPhase final : public Phase {
   void WatchQuorum();
   void WatchSynchronousQuorum();
   // The members that every shard knows reduce together.
-  void FormGroup();
+  absl::Status FormGroup();
+  void TellGroup();
   void Remind();
   void OnProgress(const ProgressByShard& progress);
 
   JobState* const job_;
   StepLoop steps_;
   QuorumWatch quorum_;
-  // Of a replicated job.
-  std::optional<ReplicaWatch> replicas_;
-  std::optional<GroupFormer> group_;
+  std::optional<GroupFormer> group_;  // of a replicated job
   ProgressProbe probe_;
   ProgressByShard progress_;  // as of the last probe, when no step was committed since
   Reminder stall_reminder_;

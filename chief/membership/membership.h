@@ -27,6 +27,7 @@ struct WorkerReport {
   uint64_t accepted = 0;
   uint64_t stale = 0;
   bool out_of_data = false;  // from then on it pushes nothing, not even with local_step
+  uint64_t failed_view = 0;  // of the group, in which the reduction of local_step failed; 0: none
 };
 
 enum class MemberState { kAbsent, kLive, kLost };

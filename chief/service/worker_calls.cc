@@ -174,7 +174,8 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
        .examples = request.examples(),
        .accepted = request.accepted(),
        .stale = request.stale(),
-       .out_of_data = request.out_of_data()},
+       .out_of_data = request.out_of_data(),
+       .failed_view = request.failed_view()},
       clock_->Monotonic());
   // A member of the job that this chief takes over keeps its lease; nobody is sent away yet.
   if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));

@@ -1,0 +1,55 @@
+#include "chief/membership/group_former.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "common/base/quantity.h"
+
+namespace lockstep::chief {
+
+GroupFormer::GroupFormer(size_t size, absl::Span<const LiveMember> adopted) : size_(size) {
+  for (const LiveMember& live : adopted) members_.push_back({live, true});
+}
+
+bool GroupFormer::HasVariables(const LiveMember& live, GlobalStep step) const {
+  const auto member = std::ranges::find(members_, live, &Member::live);
+  return member != members_.end() && (member->has_variables || (view_ > 0 && step > step_));
+}
+
+bool GroupFormer::IsOfView(absl::Span<const LiveMember> live) const {
+  return view_ > 0 && std::ranges::equal(members_, live, {}, &Member::live);
+}
+
+absl::StatusOr<bool> GroupFormer::Update(absl::Span<const LiveMember> live, const Steps& steps) {
+  if (IsOfView(live) && !failed_.has_value()) return false;
+  const GlobalStep open = std::max(steps.open, failed_.value_or(step_));
+  const bool is_at_ps = open == steps.at_ps;
+  const bool is_lost = std::ranges::none_of(
+      live, [&](const LiveMember& member) { return HasVariables(member, open); });
+  if (is_lost && !is_at_ps) {
+    return WithExitCode(
+        absl::UnavailableError(absl::StrCat(
+            "every worker that had the variables and slots of step ",
+            WithCommas(static_cast<uint64_t>(open.value())),
+            " is lost (strategy replicated). Remedy: start the cluster again, the chief with "
+            "--resume: it goes on from the newest checkpoint")),
+        ExitCode::kPeersLost);
+  }
+  if (live.size() < size_) return false;
+  std::vector<Member> members;
+  for (const LiveMember& member : live) {
+    members.push_back({member, !is_at_ps && HasVariables(member, open)});
+  }
+  members_ = std::move(members);
+  step_ = open;
+  failed_.reset();
+  ++view_;
+  return true;
+}
+
+void GroupFormer::NoteFailure(uint64_t view, GlobalStep step) {
+  if (view > 0 && view == view_) failed_ = std::max(step, step_);
+}
+
+}  // namespace lockstep::chief
