@@ -71,6 +71,15 @@ void SimPeerConnection::Probe(ProbeRequest request, Callback<ProbeReply> done) {
       std::move(done));
 }
 
+void SimPeerConnection::ReadState(ReadStateRequest request, Callback<ReadStateReply> done) {
+  Call<ReadStateReply>(
+      kControlDeadline,
+      [this, request = std::move(request)](Callback<ReadStateReply> answer) {
+        answer(to_->service->OnReadState(request));
+      },
+      std::move(done));
+}
+
 void SimPeerConnection::Cancel() {
   is_cancelled_ = true;
   EndAll(absl::CancelledError("calls were cancelled"));

@@ -37,6 +37,7 @@ class SimPeerConnection final : public worker::MemberConnection {
   void Send(SendRequest header, std::span<const std::byte> elements, StatusCallback done) override;
   void Compare(CompareRequest own, StatusCallback done) override;
   void Probe(ProbeRequest request, Callback<ProbeReply> done) override;
+  void ReadState(ReadStateRequest request, Callback<ReadStateReply> done) override;
   void Cancel() override;
 
   const PeerProcess* to() const { return to_; }

@@ -11,6 +11,7 @@ std::string ToString(const ViewId& view) {
 absl::StatusOr<Group> GroupFromProto(const GroupView& view, uint32_t worker, uint64_t incarnation) {
   Group group{view.job(), {view.term(), view.epoch(), view.view()}};
   group.position = -1;
+  group.step = view.step();
   const auto wrong = [&](const auto&... what) {
     return absl::InvalidArgumentError(
         absl::StrCat("group of ", ToString(group.view), ": ", what...));
@@ -26,7 +27,8 @@ absl::StatusOr<Group> GroupFromProto(const GroupView& view, uint32_t worker, uin
     if (member.worker() == worker && member.incarnation() == incarnation) {
       group.position = group.size();
     }
-    group.members.push_back({member.worker(), member.incarnation(), member.address()});
+    group.members.push_back(
+        {member.worker(), member.incarnation(), member.address(), member.has_variables()});
   }
   if (group.position >= 0) return group;
   return absl::AbortedError(absl::StrCat("worker ", worker, ", incarnation ", incarnation,

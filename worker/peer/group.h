@@ -29,12 +29,14 @@ struct Group {
     uint32_t worker = 0;
     uint64_t incarnation = 0;
     std::string address;
+    bool has_variables = false;  // of `step`
   };
 
   uint64_t job = 0;
   ViewId view;
   std::vector<Member> members;  // in the order of the reductions; not empty
   int position = 0;             // of this worker among them
+  int64_t step = 0;             // the first that is not closed: the view begins with it
 
   int size() const { return static_cast<int>(members.size()); }
 };

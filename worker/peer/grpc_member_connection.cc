@@ -6,6 +6,18 @@
 #include "worker/peer/peer_methods.h"
 
 namespace lockstep::worker {
+namespace {
+
+// Of a call whose answer has no elements.
+template <typename Reply>
+auto HeaderTo(Callback<Reply> done) {
+  return [done = std::move(done)](absl::StatusOr<TensorReply<Reply>> reply) mutable {
+    if (!reply.ok()) return done(reply.status());
+    done(std::move(reply->header));
+  };
+}
+
+}  // namespace
 
 GrpcMemberConnection::GrpcMemberConnection(const ClientOptions& options, const PeerIdentity& self,
                                            Memory memory, StatusCallback attached)
@@ -74,11 +86,11 @@ void GrpcMemberConnection::Compare(CompareRequest own, StatusCallback done) {
 }
 
 void GrpcMemberConnection::Probe(ProbeRequest request, Callback<ProbeReply> done) {
-  transport_.Call(kProbe, std::move(request), {}, false,
-                  [done = std::move(done)](absl::StatusOr<TensorReply<ProbeReply>> reply) mutable {
-                    if (!reply.ok()) return done(reply.status());
-                    done(std::move(reply->header));
-                  });
+  transport_.Call(kProbe, std::move(request), {}, false, HeaderTo(std::move(done)));
+}
+
+void GrpcMemberConnection::ReadState(ReadStateRequest request, Callback<ReadStateReply> done) {
+  transport_.Call(kReadState, std::move(request), {}, false, HeaderTo(std::move(done)));
 }
 
 }  // namespace lockstep::worker

@@ -19,6 +19,7 @@ class GrpcMemberConnection final : public MemberConnection {
   void Send(SendRequest header, std::span<const std::byte> elements, StatusCallback done) override;
   void Compare(CompareRequest own, StatusCallback done) override;
   void Probe(ProbeRequest request, Callback<ProbeReply> done) override;
+  void ReadState(ReadStateRequest request, Callback<ReadStateReply> done) override;
   void Cancel() override { transport_.Cancel(); }
 
  private:

@@ -19,6 +19,7 @@ class MemberConnection {
                     StatusCallback done) = 0;
   virtual void Compare(CompareRequest own, StatusCallback done) = 0;
   virtual void Probe(ProbeRequest request, Callback<ProbeReply> done) = 0;
+  virtual void ReadState(ReadStateRequest request, Callback<ReadStateReply> done) = 0;
   // Ends what is in flight, and every later call, with CANCELLED.
   virtual void Cancel() = 0;
 };

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<PeerGroupReducer>> PeerGroupReducer::Create(
 
 PeerGroupReducer::PeerGroupReducer(PeerGroupReducerOptions options, ReductionLayout layout,
                                    PeerService* service)
-    : service_(service), layout_(std::move(layout)) {
+    : service_(service), self_(IdentityOf(options.group)), layout_(std::move(layout)) {
   MakeMemory(options);
   Connect(options);
   std::vector<MemberConnection*> connections;
@@ -117,7 +117,6 @@ void PeerGroupReducer::MakeMemory(const PeerGroupReducerOptions& options) {
 }
 
 void PeerGroupReducer::Connect(const PeerGroupReducerOptions& options) {
-  const PeerIdentity self = IdentityOf(options.group);
   for (int position = 0; position < options.group.size(); ++position) {
     if (position == options.group.position) {
       connections_.push_back(nullptr);
@@ -135,7 +134,7 @@ void PeerGroupReducer::Connect(const PeerGroupReducerOptions& options) {
                                            " unavailable, using gRPC: ", shares.message()));
     };
     connections_.push_back(std::make_unique<GrpcMemberConnection>(
-        ClientOptions{.address = member.address, .name = name, .queue = options.queue}, self,
+        ClientOptions{.address = member.address, .name = name, .queue = options.queue}, self_,
         segment_, tell));
   }
 }
@@ -143,6 +142,22 @@ void PeerGroupReducer::Connect(const PeerGroupReducerOptions& options) {
 PeerGroupReducer::~PeerGroupReducer() {
   service_->Detach(collective_.get());
   collective_->Close();
+}
+
+void PeerGroupReducer::ReadState(int position, GlobalStep version, uint64_t offset, uint64_t size,
+                                 Callback<StatePiece> done) {
+  ReadStateRequest request;
+  *request.mutable_sender() = self_;
+  request.set_version(version.value());
+  request.set_offset(offset);
+  request.set_size(size);
+  connections_[position]->ReadState(
+      std::move(request), [done = std::move(done)](absl::StatusOr<ReadStateReply> reply) mutable {
+        if (!reply.ok()) return done(reply.status());
+        done(StatePiece{.total = reply->total(),
+                        .scalars = {reply->scalars().begin(), reply->scalars().end()},
+                        .bytes = std::move(*reply->mutable_bytes())});
+      });
 }
 
 MutableTensorView PeerGroupReducer::tensor(int tower, int i) const {

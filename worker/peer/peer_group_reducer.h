@@ -16,6 +16,7 @@
 #include "common/base/timer.h"
 #include "common/shm/segment.h"
 #include "worker/collective/group_reducer.h"
+#include "worker/collective/member_state.h"
 #include "worker/collective/reduction_layout.h"
 #include "worker/peer/group.h"
 #include "worker/peer/member_connection.h"
@@ -51,7 +52,7 @@ struct PeerGroupReducerOptions {
 };
 
 // Calls work on the threads that bring messages; a step in steady state allocates only for calls.
-class PeerGroupReducer final : public GroupReducer {
+class PeerGroupReducer final : public GroupReducer, public MemberStates {
  public:
   // Takes the calls of `service`, which outlives this, for the group's view. INVALID_ARGUMENT: the
   // reduction is not one of the group, or a plan that is not of the tensors. ABORTED: the service
@@ -67,6 +68,8 @@ class PeerGroupReducer final : public GroupReducer {
   }
   void Cancel(absl::Status reason) override { collective_->Fail(std::move(reason)); }
   GroupTraffic traffic() const override { return collective_->traffic(); }
+  void ReadState(int position, GlobalStep version, uint64_t offset, uint64_t size,
+                 Callback<StatePiece> done) override;
 
  private:
   PeerGroupReducer(PeerGroupReducerOptions options, ReductionLayout layout, PeerService* service);
@@ -75,6 +78,7 @@ class PeerGroupReducer final : public GroupReducer {
   void Connect(const PeerGroupReducerOptions& options);
 
   PeerService* const service_;
+  const PeerIdentity self_;
   const ReductionLayout layout_;
   std::shared_ptr<shm::Segment> segment_;  // of all local towers; null: `memory_` has them
   Tensor memory_;

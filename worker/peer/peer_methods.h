@@ -12,6 +12,8 @@ inline constexpr TensorMethod<SendRequest, SendReply> kSend{"/lockstep.Peer/Send
                                                             rpc::kParkedDeadline};
 inline constexpr TensorMethod<ProbeRequest, ProbeReply> kProbe{"/lockstep.Peer/Probe",
                                                                rpc::kControlDeadline};
+inline constexpr TensorMethod<ReadStateRequest, ReadStateReply> kReadState{
+    "/lockstep.Peer/ReadState", rpc::kControlDeadline};
 inline constexpr TensorMethod<CompareRequest, CompareReply> kCompare{"/lockstep.Peer/Compare",
                                                                      rpc::kControlDeadline};
 inline constexpr TensorMethod<AttachPeerMemoryRequest, AttachMemoryReply> kAttachMemory{

@@ -15,6 +15,7 @@ namespace {
 constexpr int kAhead = 8;
 // Of the header, without elements. A member's is shorter.
 constexpr size_t kMaxHeader = 1024;
+constexpr uint64_t kMaxStatePiece = uint64_t{1} << 20;
 
 absl::Status CheckHeader(absl::string_view header) {
   if (header.size() <= kMaxHeader) return absl::OkStatus();
@@ -62,6 +63,11 @@ void PeerService::AnnounceView(const ViewId& newest) {
   if (replaced != nullptr) replaced->OnNewerView(newest);
 }
 
+void PeerService::SetOwnState(OwnState* state) {
+  absl::MutexLock lock(&state_mutex_);
+  state_ = state;
+}
+
 void PeerService::Serve(const rpc::ServingQueue& queue) {
   using Method = GrpcTensorMethod<SendRequest, SendReply>;
   const auto send = std::make_shared<const Method>(
@@ -76,6 +82,10 @@ void PeerService::Serve(const rpc::ServingQueue& queue) {
   rpc::ServeUnary(&methods_, &Methods::RequestProbe, queue,
                   [this](const ProbeRequest& request, Callback<ProbeReply> respond) {
                     respond(OnProbe(request));
+                  });
+  rpc::ServeUnary(&methods_, &Methods::RequestReadState, queue,
+                  [this](const ReadStateRequest& request, Callback<ReadStateReply> respond) {
+                    respond(OnReadState(request));
                   });
   rpc::ServeUnary(
       &methods_, &Methods::RequestAttachMemory, queue,
@@ -131,6 +141,21 @@ absl::StatusOr<ProbeReply> PeerService::OnProbe(const ProbeRequest& request) {
   ProbeReply reply;
   reply.set_code(static_cast<int>(failure.code()));
   reply.set_message(std::string(failure.message()));
+  return reply;
+}
+
+absl::StatusOr<ReadStateReply> PeerService::OnReadState(const ReadStateRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
+  admitted.receiver->OnHeard(admitted.position);
+  const uint64_t size = std::min(request.size(), kMaxStatePiece);
+  absl::MutexLock lock(&state_mutex_);
+  if (state_ == nullptr) return absl::UnavailableError("this worker has no variables yet");
+  LOCKSTEP_ASSIGN_OR_RETURN(StatePiece piece,
+                            state_->Read(GlobalStep(request.version()), request.offset(), size));
+  ReadStateReply reply;
+  reply.set_total(piece.total);
+  reply.mutable_scalars()->Add(piece.scalars.begin(), piece.scalars.end());
+  reply.set_bytes(std::move(piece.bytes));
   return reply;
 }
 

@@ -11,6 +11,7 @@
 #include "common/rpc/service.h"
 #include "common/transport/tensor_call.h"
 #include "proto/peer.grpc.pb.h"
+#include "worker/collective/member_state.h"
 #include "worker/peer/group.h"
 
 namespace lockstep::worker {
@@ -48,6 +49,9 @@ class PeerService final : public rpc::Service {
   absl::Status Attach(std::shared_ptr<PeerReceiver> receiver);
   // Calls do not go to it any more. Those that it has are its own to answer.
   void Detach(const PeerReceiver* receiver);
+  // What members read that come later; null: nothing. It must outlive the service, or be taken
+  // away.
+  void SetOwnState(OwnState* state);
   // The newest view that the chief has told. A collective of an older one ends with ABORTED.
   void AnnounceView(const ViewId& newest);
 
@@ -55,6 +59,7 @@ class PeerService final : public rpc::Service {
   void OnSend(const std::shared_ptr<SendCall>& call);
   absl::StatusOr<CompareReply> OnCompare(const CompareRequest& request);
   absl::StatusOr<ProbeReply> OnProbe(const ProbeRequest& request);
+  absl::StatusOr<ReadStateReply> OnReadState(const ReadStateRequest& request);
   absl::StatusOr<AttachMemoryReply> OnAttachMemory(const AttachPeerMemoryRequest& request);
 
   grpc::Service* methods() override { return &methods_; }
@@ -74,6 +79,9 @@ class PeerService final : public rpc::Service {
   mutable absl::Mutex mutex_;
   ViewId newest_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<PeerReceiver> receiver_ ABSL_GUARDED_BY(mutex_);
+  // Held while the state is read.
+  absl::Mutex state_mutex_;
+  OwnState* state_ ABSL_GUARDED_BY(state_mutex_) = nullptr;
 };
 
 }  // namespace lockstep::worker

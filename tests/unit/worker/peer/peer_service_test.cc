@@ -81,6 +81,45 @@ TEST_CASE("a newer view ends the reduction that runs, at once") {
   CHECK(absl::IsAborted(PeerGroupReducer::Create(options, two.workers.service(1)).status()));
 }
 
+class TwentyBytes final : public OwnState {
+ public:
+  absl::StatusOr<StatePiece> Read(GlobalStep version, uint64_t offset, uint64_t size) override {
+    if (version != GlobalStep(7)) return absl::UnavailableError("this worker has version 7");
+    asked = size;
+    return StatePiece{.total = 20, .scalars = {0.5f}, .bytes = state.substr(offset, size)};
+  }
+  const std::string state = "abcdefghijklmnopqrst";
+  uint64_t asked = 0;
+};
+
+TEST_CASE("a member reads what another one has at a version, a piece at a time") {
+  TwoWorkers two;
+  const auto reads = two.MakeReducer(0, 1);
+  const auto read = [&](int64_t version, uint64_t size) {
+    return Await<StatePiece>([&](Callback<StatePiece> done) {
+      reads->ReadState(1, GlobalStep(version), 3, size, std::move(done));
+    });
+  };
+  CHECK(absl::IsFailedPrecondition(read(7, 5).status()));  // not in this view yet
+  const auto has = two.MakeReducer(1, 1);
+  CHECK(absl::IsUnavailable(read(7, 5).status()));  // no variables yet
+  TwentyBytes state;
+  two.workers.service(1)->SetOwnState(&state);
+  CHECK(absl::IsUnavailable(read(8, 5).status()));
+  const absl::StatusOr<StatePiece> piece = read(7, 5);
+  REQUIRE(piece.ok());
+  CHECK(piece->total == 20);
+  CHECK(piece->scalars == std::vector<float>{0.5f});
+  CHECK(piece->bytes == "defgh");
+  // A caller cannot make it send more than a message holds.
+  CHECK(read(7, ~uint64_t{0}).ok());
+  CHECK(state.asked == uint64_t{1} << 20);
+  two.workers.service(1)->SetOwnState(nullptr);
+  CHECK(absl::IsUnavailable(read(7, 5).status()));
+  two.workers.service(1)->AnnounceView({1, 1, 2});
+  CHECK(absl::IsAborted(read(7, 5).status()));
+}
+
 TEST_CASE("malformed and foreign bytes are refused and harm nobody") {
   TwoWorkers two;
   const auto first = two.MakeReducer(0, 1);
