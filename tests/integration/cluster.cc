@@ -80,11 +80,17 @@ void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief
   for (size_t i = 0; i < spec_.ps.size(); ++i) {
     ps_.push_back(std::make_unique<Process>(Ps(i)));
   }
-  for (size_t i = 0; i < spec_.workers.size(); ++i) {
-    workers_.push_back(std::make_unique<Process>(Worker(i)));
-  }
-  std::vector<std::string> chief = Chief(WriteJob(job));
-  chief.insert(chief.end(), chief_flags.begin(), chief_flags.end());
+  workers_.resize(spec_.workers.size());
+  for (size_t i = 0; i < spec_.workers.size(); ++i) StartWorker(static_cast<int>(i));
+  job_path_ = WriteJob(job);
+  StartChief(chief_flags);
+}
+
+void Cluster::StartWorker(int index) { workers_[index] = std::make_unique<Process>(Worker(index)); }
+
+void Cluster::StartChief(const std::vector<std::string>& flags) {
+  std::vector<std::string> chief = Chief(job_path_);
+  chief.insert(chief.end(), flags.begin(), flags.end());
   chief_ = std::make_unique<Process>(std::move(chief));
 }
 

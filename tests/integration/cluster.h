@@ -56,6 +56,11 @@ class Cluster {
   // call must have ended, or be about to.
   void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {});
 
+  // In place of one that has ended.
+  void StartWorker(int index);
+  // The same job again.
+  void StartChief(const std::vector<std::string>& flags = {});
+
   Process& ps(int index) { return *ps_[index]; }
   Process& worker(int index) { return *workers_[index]; }
   Process& chief() { return *chief_; }
@@ -70,6 +75,7 @@ class Cluster {
   TemporaryFolder folder_;
   deploy::PortReservation ports_;
   ClusterSpec spec_;
+  std::string job_path_;
   bool logs_examples_ = false;
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;

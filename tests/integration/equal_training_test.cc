@@ -39,15 +39,8 @@ Trained Train(const Topology& group, const std::string& optimizer, const std::st
                     .evaluation = "every_steps: 90",
                     .more = absl::StrCat(more, " towers: ", group.towers)});
   const nlohmann::json summary = Finish(cluster);
-  Trained trained{Losses(summary), {}};
-  const nlohmann::json manifest = nlohmann::json::parse(
-      cluster.folder().Read(absl::StrCat("checkpoints/ckpt-", kSteps, "/manifest.json")));
-  for (const nlohmann::json& shard : manifest.at("shards")) {
-    for (const nlohmann::json& tensor : shard.at("tensors")) {
-      trained.tensors[tensor.at("name")] = tensor.at("crc32c").dump();
-    }
-  }
-  return trained;
+  return {Losses(summary),
+          TensorsOf(cluster.folder().Path(absl::StrCat("checkpoints/ckpt-", kSteps)))};
 }
 
 std::string Replicated(const std::string& fields) {

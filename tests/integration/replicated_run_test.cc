@@ -1,6 +1,4 @@
-// Replicated jobs in real processes: how they begin, what they refuse, and how they end.
-#include <signal.h>
-
+// Replicated jobs in real processes: how they begin, and what they refuse.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -52,20 +50,6 @@ TEST_CASE("what the group cannot do ends every process with 78 and the field") {
   cluster.StartAll({.max_steps = 10, .more = Replicated(fields)});
   CHECK(cluster.chief().Wait(absl::Seconds(30)) == 78);
   CHECK_THAT(cluster.Logs(), Contains(place));
-}
-
-TEST_CASE("a worker that is lost takes the job with it, and --resume goes on") {
-  Cluster cluster(1, 2);
-  const std::string folder = cluster.folder().Path("checkpoints");
-  const JobText job{.global_batch = 24,
-                    .max_steps = 1'000'000,
-                    .checkpoint = "folder: '" + folder + "' every_steps: 20",
-                    .more = Replicated("")};
-  cluster.StartAll(job);
-  REQUIRE(cluster.WaitForStep(40, absl::Seconds(60)));
-  cluster.worker(1).Signal(SIGKILL);
-  CHECK(cluster.chief().Wait(absl::Seconds(30)) == 138);
-  CHECK_THAT(cluster.Logs(), Contains("worker 1") && Contains("is lost"));
 }
 
 }  // namespace

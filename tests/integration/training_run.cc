@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "absl/time/clock.h"
@@ -40,6 +41,18 @@ std::vector<double> LossesOf(int ps, int workers, const JobText& job,
   Cluster cluster(ps, workers);
   cluster.StartAll(job, chief_flags);
   return Losses(Finish(cluster));
+}
+
+std::map<std::string, std::string> TensorsOf(const std::string& checkpoint) {
+  std::ifstream file(checkpoint + "/manifest.json");
+  const nlohmann::json manifest = nlohmann::json::parse(file);
+  std::map<std::string, std::string> tensors;
+  for (const nlohmann::json& shard : manifest.at("shards")) {
+    for (const nlohmann::json& tensor : shard.at("tensors")) {
+      tensors[tensor.at("name")] = tensor.at("crc32c").dump();
+    }
+  }
+  return tensors;
 }
 
 nlohmann::json EvaluateAlone(const std::string& checkpoint) {

@@ -1,6 +1,7 @@
 // Whole runs of a job on a cluster of real processes, and what came of them.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ std::vector<double> Losses(const nlohmann::json& summary);
 // Of a run on a new cluster.
 std::vector<double> LossesOf(int ps, int workers, const JobText& job,
                              const std::vector<std::string>& chief_flags = {});
+
+// The CRC of every tensor of a checkpoint, by name.
+std::map<std::string, std::string> TensorsOf(const std::string& checkpoint);
 
 // What `lockstep evaluate` says about a checkpoint.
 nlohmann::json EvaluateAlone(const std::string& checkpoint);

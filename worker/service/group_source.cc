@@ -1,5 +1,6 @@
 #include "worker/service/group_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -13,68 +14,132 @@ namespace {
 
 ViewId IdOf(const GroupView& view) { return {view.term(), view.epoch(), view.view()}; }
 
+bool HaveSameMembers(const GroupView& a, const GroupView& b) {
+  return std::ranges::equal(
+      a.members(), b.members(), [](const GroupMember& one, const GroupMember& other) {
+        return one.worker() == other.worker() && one.incarnation() == other.incarnation();
+      });
+}
+
+absl::Status Cancelled() { return absl::CancelledError("training was cancelled"); }
+
 }  // namespace
+
+GroupSource::~GroupSource() { SetOwnState(nullptr); }
 
 void GroupSource::SetView(const GroupView& view) {
   if (options_.peers == nullptr) return;
   {
     absl::MutexLock lock(&mutex_);
     if (newest_.has_value() && IdOf(view) <= IdOf(*newest_)) return;
+    const bool is_of_new_chief = newest_.has_value() && view.term() > newest_->term();
     newest_ = view;
-    is_told_ = false;
+    has_news_ =
+        has_failed_ || !is_of_new_chief || !told_.has_value() || !HaveSameMembers(view, *told_);
+    if (!has_news_) return;
   }
   options_.peers->AnnounceView(IdOf(view));
   Answer();
+}
+
+uint64_t GroupSource::failed_view() const {
+  absl::MutexLock lock(&mutex_);
+  return has_failed_ ? told_->view() : 0;
+}
+
+void GroupSource::NoteFailure() {
+  std::optional<ViewId> passed_over;
+  {
+    absl::MutexLock lock(&mutex_);
+    has_failed_ = told_.has_value();
+    if (!has_failed_) return;
+    if (IdOf(*newest_) != IdOf(*told_) && !std::exchange(has_news_, true)) {
+      passed_over = IdOf(*newest_);
+    }
+  }
+  if (passed_over.has_value()) options_.peers->AnnounceView(*passed_over);
+  Answer();
+}
+
+void GroupSource::SetOwnState(OwnState* state) {
+  if (options_.peers != nullptr) options_.peers->SetOwnState(state);
 }
 
 void GroupSource::Next(Callback<ReducerOfGroup> done) {
   {
     absl::MutexLock lock(&mutex_);
     pending_ = std::move(done);
+    if (options_.num_workers == 1) has_news_ = !told_.has_value();
   }
   Answer();
 }
 
 void GroupSource::Cancel() {
+  std::shared_ptr<GroupReducer> reducer;
   {
     absl::MutexLock lock(&mutex_);
     is_cancelled_ = true;
+    reducer = reducer_.lock();
   }
+  if (reducer != nullptr) reducer->Cancel(Cancelled());
   Answer();
 }
 
 void GroupSource::Answer() {
   Callback<ReducerOfGroup> done;
-  std::optional<GroupView> view;
+  GroupView view;
   bool is_cancelled = false;
   {
     absl::MutexLock lock(&mutex_);
-    const bool has_news = options_.num_workers == 1 || (newest_.has_value() && !is_told_);
-    if (!pending_ || !(is_cancelled_ || has_news)) return;
+    if (!pending_ || !(is_cancelled_ || has_news_)) return;
     done = std::exchange(pending_, nullptr);
     is_cancelled = is_cancelled_;
-    is_told_ = true;
-    view = newest_;
+    has_news_ = has_failed_ = false;
+    if (newest_.has_value()) view = *newest_;
+    told_ = view;
   }
-  if (is_cancelled) return done(absl::CancelledError("training was cancelled"));
-  if (options_.num_workers > 1) return done(Make(*view));
-  auto local = LocalGroupReducer::Create(options_.reduction);
-  if (!local.ok()) return done(local.status());
-  done(ReducerOfGroup{*std::move(local), true});
+  if (is_cancelled) return done(Cancelled());
+  absl::StatusOr<ReducerOfGroup> group =
+      options_.num_workers == 1 ? MakeLocal() : MakeOfPeers(view);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (group.ok()) reducer_ = group->reducer;
+    is_cancelled = is_cancelled_;
+    // A newer view has come meanwhile.
+    if (absl::IsAborted(group.status()) && has_news_) pending_ = std::move(done);
+  }
+  if (!done) return Answer();
+  if (is_cancelled) return done(Cancelled());
+  done(std::move(group));
 }
 
-absl::StatusOr<ReducerOfGroup> GroupSource::Make(const GroupView& view) const {
+absl::StatusOr<ReducerOfGroup> GroupSource::MakeLocal() const {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<GroupReducer> reducer,
+                            LocalGroupReducer::Create(options_.reduction));
+  return ReducerOfGroup{.reducer = std::move(reducer), .step = options_.first_step};
+}
+
+absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) const {
   LOCKSTEP_ASSIGN_OR_RETURN(Group group,
                             GroupFromProto(view, options_.worker, options_.incarnation));
-  const bool is_first = group.position == 0;
-  LOCKSTEP_ASSIGN_OR_RETURN(auto reducer,
+  ReducerOfGroup of{.step = GlobalStep(group.step), .is_first = group.position == 0};
+  const auto first_holder = std::ranges::find(group.members, true, &Group::Member::has_variables);
+  of.is_first_holder = first_holder == group.members.begin() + group.position;
+  for (int position = 0; position < group.size(); ++position) {
+    if (group.members[position].has_variables && position != group.position) {
+      of.holders.push_back(position);
+    }
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<PeerGroupReducer> reducer,
                             PeerGroupReducer::Create({.group = std::move(group),
                                                       .reduction = options_.reduction,
                                                       .shared_memory = options_.shared_memory,
                                                       .queue = options_.queue,
                                                       .timer = options_.timer},
                                                      options_.peers));
-  return ReducerOfGroup{std::move(reducer), is_first};
+  of.states = reducer.get();
+  of.reducer = std::move(reducer);
+  return of;
 }
 
 }  // namespace lockstep::worker

@@ -28,7 +28,8 @@ class PeerService;
 struct GroupSourceOptions {
   uint32_t worker = 0;
   uint64_t incarnation = 0;
-  int num_workers = 1;  // one: there is no group to wait for
+  int num_workers = 1;    // one: there is no group to wait for
+  GlobalStep first_step;  // of this worker
   GroupReduction reduction;
   bool shared_memory = true;  // PeerGroupReducerOptions::shared_memory
   // All three outlive the source and its reducers; null with one worker.
@@ -41,23 +42,35 @@ struct GroupSourceOptions {
 class GroupSource final : public ReducerSource {
  public:
   explicit GroupSource(GroupSourceOptions options) : options_(std::move(options)) {}
+  ~GroupSource() override;
 
-  // The chief's view, again and again. Ends the reductions of an older one.
+  // The chief's view, again and again. Ends the reductions of an older one. The first view of
+  // another chief, with the same members, is passed over until a reduction fails: the members go
+  // on with the one that they have.
   void SetView(const GroupView& view);
+  // The view that failed (HeartbeatRequest::failed_view); 0: none.
+  uint64_t failed_view() const;
+
   // INVALID_ARGUMENT as PeerGroupReducer::Create.
   void Next(Callback<ReducerOfGroup> done) override;
+  void NoteFailure() override;
+  void SetOwnState(OwnState* state) override;
   void Cancel() override;
 
  private:
   // Answers the pending call, if there is something to tell.
   void Answer();
-  absl::StatusOr<ReducerOfGroup> Make(const GroupView& view) const;
+  absl::StatusOr<ReducerOfGroup> MakeLocal() const;
+  absl::StatusOr<ReducerOfGroup> MakeOfPeers(const GroupView& view) const;
 
   const GroupSourceOptions options_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::optional<GroupView> newest_ ABSL_GUARDED_BY(mutex_);
-  bool is_told_ ABSL_GUARDED_BY(mutex_) = false;  // of the newest
+  std::optional<GroupView> told_ ABSL_GUARDED_BY(mutex_);
+  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;    // the newest is to be told
+  bool has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the one that was told
   bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::weak_ptr<GroupReducer> reducer_ ABSL_GUARDED_BY(mutex_);  // of the one that was told
   Callback<ReducerOfGroup> pending_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -104,6 +104,7 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
   request.set_accepted(report.accepted);
   request.set_stale(report.stale);
   request.set_seconds_computing(report.seconds_computing);
+  request.set_failed_view(callbacks_.failed_view());
   for (EvaluationResult& result : callbacks_.results()) *request.add_results() = std::move(result);
   return request;
 }

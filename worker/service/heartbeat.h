@@ -35,6 +35,8 @@ class Heartbeat {
  public:
   struct Callbacks {
     std::function<std::vector<EvaluationResult>()> results;
+    // Of a replicated job: GroupSource::failed_view.
+    std::function<uint64_t()> failed_view;
     std::function<void(const HeartbeatReply&)> reply;
     // Once: OK when the job is over; the job's failure; or why the chief is lost. On the
     // heartbeat's thread.

@@ -121,6 +121,7 @@ absl::Status Trainer::MakeReplicatedStrategy() {
       GroupSourceOptions{.worker = options_.shards.session.identity.worker(),
                          .incarnation = options_.shards.session.identity.incarnation(),
                          .num_workers = topology.workers,
+                         .first_step = GlobalStep(registration.start_step()),
                          .reduction = std::move(chosen.reduction),
                          .shared_memory = job.transport().shared_memory() != TransportDef::OFF,
                          .peers = resources_.peers,

@@ -80,6 +80,8 @@ class Trainer {
   const std::string& reduction() const { return reduction_; }
   // The chief's view of the group of a replicated job. Thread-safe.
   void SetGroup(const GroupView& view);
+  // GroupSource::failed_view. Thread-safe.
+  uint64_t failed_view() const { return groups_ == nullptr ? 0 : groups_->failed_view(); }
   // Ends Run with CANCELLED. Thread-safe.
   void Cancel() { strategy_->Cancel(); }
 

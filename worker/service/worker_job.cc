@@ -12,6 +12,7 @@
 #include "worker/data/prefetch_to_device/device_prefetcher.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/service/check_registration.h"
+#include "worker/service/shard_options.h"
 #include "worker/strategy/replicated/replicated_strategy.h"
 
 namespace lockstep::worker {
@@ -39,18 +40,6 @@ bool IsOf(const VariableLayout& layout, const ModelGraph& graph) {
                placed.shape == variable.shape && placed.trainable == variable.trainable &&
                placed.sparse == variable.sparse && placed.frozen == variable.frozen;
       });
-}
-
-// As which tensors travel, where they do.
-DType WireTypeOf(const JobDef& job) {
-  switch (job.transport().wire_type()) {
-    case BFLOAT16:
-      return DType::kBFloat16;
-    case FLOAT16:
-      return DType::kFloat16;
-    default:
-      return DType::kFloat32;
-  }
 }
 
 void FillLocalSync(const LoadReport& report, LocalSyncStatus* status) {
@@ -108,6 +97,11 @@ void WorkerJob::StartHeartbeat() {
                                  absl::MutexLock lock(&mutex_);
                                  return evaluator_ ? evaluator_->Results()
                                                    : std::vector<EvaluationResult>();
+                               },
+                           .failed_view =
+                               [this] {
+                                 absl::MutexLock lock(&mutex_);
+                                 return replicated_ ? replicated_->failed_view() : 0;
                                },
                            .reply = [this](const HeartbeatReply& reply) { OnReply(reply); },
                            .end = [this](absl::Status status) { EndWith(std::move(status)); }});
@@ -241,25 +235,8 @@ void WorkerJob::ConnectShards() {
   }
 }
 
-ShardGroupOptions WorkerJob::ShardOptions(size_t trainer) const {
-  const JobDef& job = options_.registration.job();
-  ShardGroupOptions options;
-  options.session.identity = identity_;
-  options.session.identity.set_tower(static_cast<uint32_t>(trainer));
-  options.session.asynchronous = job.sync().has_asynchronous();
-  options.token_per_replica =
-      !options.session.asynchronous && job.sync().token_policy() == PER_REPLICA;
-  options.values_in_place = job.transport().shared_memory() == TransportDef::MAP;
-  options.session.wire_dtype = WireTypeOf(job);
-  options.session.patience = options_.patience;
-  for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
-    options.shard_names.push_back(
-        absl::StrCat("ps ", shard, " (", options_.ps_addresses[shard], ")"));
-  }
-  return options;
-}
-
 absl::Status WorkerJob::MakeTrainers() {
+  const JobDef& job = options_.registration.job();
   const TrainerResources resources{.graph = &graph_,
                                    .layout = &layout_,
                                    .loss_layout = &loss_layout_,
@@ -272,7 +249,9 @@ absl::Status WorkerJob::MakeTrainers() {
   for (size_t trainer = 0; trainer < progress_.size(); ++trainer) {
     TrainerOptions options;
     options.registration = &options_.registration;
-    options.shards = ShardOptions(trainer);
+    WorkerIdentity identity = identity_;
+    identity.set_tower(static_cast<uint32_t>(trainer));
+    options.shards = ShardOptionsOf(job, identity, options_.ps_addresses, options_.patience);
     if (local_sync_ != nullptr) options.smaller_batches = local_sync_->smaller_batches();
     // One late tower delays those that it trains with.
     if (trainer == 0) options.delay = options_.delay;

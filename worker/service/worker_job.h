@@ -77,7 +77,6 @@ class WorkerJob {
   absl::Status OpenData();
   absl::Status OpenTrainingData();
   void ConnectShards();
-  ShardGroupOptions ShardOptions(size_t trainer) const;
   absl::Status MakeTrainers();
   // One thread for each trainer. What one of them ends with, other than OK, ends the job here.
   std::vector<std::thread> StartTraining();

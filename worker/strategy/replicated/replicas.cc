@@ -59,6 +59,15 @@ Replicas::Tower Replicas::MakeTower(const ReplicaState& state) const {
   return tower;
 }
 
+std::vector<TensorView> Replicas::StateOfTower0() const {
+  std::vector<TensorView> tensors;
+  for (const std::unique_ptr<Variable>& variable : towers_[0].variables) {
+    tensors.push_back(variable->newest()->view());
+    for (const MutableTensorView& slot : variable->slots()) tensors.push_back(slot);
+  }
+  return tensors;
+}
+
 void Replicas::Apply(float learning_rate, const GroupReducer& reduced) {
   std::vector<DenseUpdate> updates;
   std::vector<std::pair<size_t, size_t>> of;  // tower and variable

@@ -47,6 +47,8 @@ class Replicas {
   const Variable& variable(size_t variable) const { return *towers_[0].variables[variable]; }
   const OptimizerRules& rules() const { return rules_; }
   std::span<const float> scalars() const { return scalars_; }
+  // The same tower's values and slots, in the order of TensorsOf. Valid until Apply.
+  std::vector<TensorView> StateOfTower0() const;
 
  private:
   struct Tower {

@@ -59,9 +59,15 @@ ReplicatedStrategy::ReplicatedStrategy(const ReplicatedOptions& options,
       learning_rate_(ToSchedule(options.optimizer.learning_rate())),
       loss_(loss, kNoRows, nullptr),
       stamps_(resources.shards.size()),
-      groups_(std::move(groups)),
       reader_(options.shards.session, layout, rules_, resources),
-      writer_(options.shards.session, resources) {}
+      writer_(options.shards.session, resources),
+      groups_(std::move(groups)),
+      member_reader_(layout, rules_, resources.timer),
+      reduction_(groups_.get(), [this](const ReducerOfGroup& group, StatusCallback done) {
+        PrepareGroup(group, std::move(done));
+      }) {}
+
+ReplicatedStrategy::~ReplicatedStrategy() { Cancel(); }
 
 void ReplicatedStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
   step_ = input.step;
@@ -70,8 +76,27 @@ void ReplicatedStrategy::BeginStep(const StepInput& input, Callback<StepValues> 
     if (token_.has_value()) Apply(*std::exchange(token_, std::nullopt));
     return TellValues(absl::OkStatus());
   }
-  wait_.Set("the variables", step_);
-  reader_.Read(step_, [this](absl::StatusOr<ReplicaState> state) { OnState(std::move(state)); });
+  AwaitGroup();
+}
+
+void ReplicatedStrategy::AwaitGroup() {
+  wait_.Set("all workers of the group", step_);
+  reduction_.AwaitGroup(
+      [this](absl::StatusOr<ReducerOfGroup> group) { OnGroup(std::move(group)); });
+}
+
+void ReplicatedStrategy::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
+  if (!group.ok()) return TellValues(group.status());
+  wait_.Set("the variables", group->step);
+  if (group->holders.empty()) {
+    return reader_.Read(group->step,
+                        [this](absl::StatusOr<ReplicaState> state) { OnState(std::move(state)); });
+  }
+  member_reader_.Read(group->step, group->states, std::move(group->holders),
+                      [this](absl::StatusOr<ReplicaState> state) {
+                        if (absl::IsAborted(state.status())) return AwaitGroup();
+                        OnState(std::move(state));
+                      });
 }
 
 void ReplicatedStrategy::OnState(absl::StatusOr<ReplicaState> state) {
@@ -79,13 +104,9 @@ void ReplicatedStrategy::OnState(absl::StatusOr<ReplicaState> state) {
   auto replicas = Replicas::Create(options_.replicas, layout_, rules_, *std::move(state));
   if (!replicas.ok()) return TellValues(replicas.status());
   replicas_ = *std::move(replicas);
-  wait_.Set("all workers of the group", step_);
-  groups_->Next([this](absl::StatusOr<ReducerOfGroup> group) { OnGroup(std::move(group)); });
-}
-
-void ReplicatedStrategy::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
-  if (group.ok()) group_ = *std::move(group);
-  TellValues(group.status());
+  server_.Serve(replicas_.get());
+  groups_->SetOwnState(&server_);
+  TellValues(absl::OkStatus());
 }
 
 void ReplicatedStrategy::TellValues(const absl::Status& status) {
@@ -93,18 +114,24 @@ void ReplicatedStrategy::TellValues(const absl::Status& status) {
   Callback<StepValues> done = std::exchange(begun_, nullptr);
   if (!status.ok()) return done(status);
   outcome_ = StepOutcome();
-  done(StepValues{.version = step_, .by_tower = replicas_->memory()});
+  const GlobalStep version = replicas_->version();
+  if (version != step_) return done(StepValues{.version = version, .is_superseded = true});
+  done(StepValues{.version = version, .by_tower = replicas_->memory()});
 }
 
 void ReplicatedStrategy::EndStep(const std::optional<StepInput>&, Callback<StepOutcome> done) {
   ended_ = std::move(done);
+  if (const GlobalStep version = replicas_->version(); version != step_) {
+    outcome_.next = outcome_.local_step = version;
+    return TellOutcome(outcome_);
+  }
   wait_.Set("the gradients of the other workers", step_);
   const std::span<const std::vector<TensorView>> gradients = replicas_->gradients();
-  group_.reducer->Reduce(step_.value(), absl::MakeConstSpan(gradients.data(), gradients.size()),
-                         [this](const absl::Status& reduced) {
-                           if (!reduced.ok()) return TellOutcome(reduced);
-                           AwaitStored();
-                         });
+  reduction_.Reduce(step_, absl::MakeConstSpan(gradients.data(), gradients.size()),
+                    [this](const absl::Status& reduced) {
+                      if (!reduced.ok()) return TellOutcome(reduced);
+                      AwaitStored();
+                    });
 }
 
 // A step closes only when its version has been stored, where it is kept: until then nobody applies,
@@ -147,14 +174,21 @@ void ReplicatedStrategy::AskForToken(std::optional<DequeueTokenReply> token) {
 void ReplicatedStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {
   if (!token.ok()) return TellOutcome(token.status());
   if (absl::Status status = CheckToken(*token); !status.ok()) return TellOutcome(status);
+  reduction_.Release([this, token = *std::move(token)](const absl::Status& released) {
+    if (!released.ok()) return TellOutcome(released);
+    OnReleased(token);
+  });
+}
+
+void ReplicatedStrategy::OnReleased(const DequeueTokenReply& token) {
   outcome_.next = outcome_.local_step = step_.next();
-  outcome_.done = token->done();
+  outcome_.done = token.done();
   if (!outcome_.done) {
     // Applied by the thread of the next BeginStep: this one must not be kept from other calls.
-    token_ = *std::move(token);
+    token_ = token;
     return TellOutcome(outcome_);
   }
-  Apply(*token);
+  Apply(token);
   writer_.WhenIdle([this](const absl::Status& stored) {
     TellOutcome(stored.ok() ? absl::StatusOr<StepOutcome>(outcome_) : stored);
   });
@@ -168,18 +202,34 @@ absl::Status ReplicatedStrategy::CheckToken(const DequeueTokenReply& token) cons
 }
 
 void ReplicatedStrategy::Apply(const DequeueTokenReply& token) {
-  Clip();
-  replicas_->Apply(LearningRateAt(learning_rate_, replicas_->version()), *group_.reducer);
-  if (token.store_values() && group_.is_first) Store(token.store_slots());
+  server_.Change([this] {
+    const GroupReducer& sum = reduction_.sum();
+    Clip(sum);
+    replicas_->Apply(LearningRateAt(learning_rate_, replicas_->version()), sum);
+  });
+  keeps_values_ = token.store_values();
+  keeps_slots_ = token.store_slots();
+  StoreIfKept(reduction_.is_first());
 }
 
-void ReplicatedStrategy::Clip() {
+void ReplicatedStrategy::StoreIfKept(bool is_first) {
+  if (!is_first || !keeps_values_ || stored_ == replicas_->version()) return;
+  stored_ = replicas_->version();
+  Store(keeps_slots_);
+}
+
+void ReplicatedStrategy::PrepareGroup(const ReducerOfGroup& group, StatusCallback done) {
+  if (group.step == replicas_->version()) StoreIfKept(group.is_first_holder);
+  writer_.WhenIdle(std::move(done));
+}
+
+void ReplicatedStrategy::Clip(const GroupReducer& sum) {
   const Clipping& clipping = options_.optimizer.clipping();
   if (clipping.kind_case() == Clipping::KIND_NOT_SET) return;
   for (size_t tower = 0; tower < replicas_->memory().size(); ++tower) {
     std::vector<MutableTensorView> gradients;
     for (size_t i = 0; i < replicas_->reduced().size(); ++i) {
-      gradients.push_back(group_.reducer->tensor(static_cast<int>(tower), static_cast<int>(i)));
+      gradients.push_back(sum.tensor(static_cast<int>(tower), static_cast<int>(i)));
     }
     if (clipping.has_global_norm()) {
       ClipByGlobalNorm(clipping.global_norm(), gradients);
@@ -226,11 +276,9 @@ void ReplicatedStrategy::TellOutcome(absl::StatusOr<StepOutcome> outcome) {
 
 void ReplicatedStrategy::Cancel() {
   reader_.Cancel();
+  member_reader_.Cancel();
   writer_.Cancel();
   groups_->Cancel();
-  if (group_.reducer != nullptr) {
-    group_.reducer->Cancel(absl::CancelledError("training was cancelled"));
-  }
   if (shards_ != nullptr) shards_->Cancel();
 }
 

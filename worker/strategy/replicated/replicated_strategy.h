@@ -4,7 +4,9 @@
 //
 // Step g: token g; gradients on own variables; reduction; push of the loss with local step g, which
 // says "I have the sum"; the step closes when all have it; token g + 1; every tower applies the sum
-// with the learning rate of g. So no replica applies what another could lack for good.
+// with the learning rate of g. So no replica applies what another could lack for good, and the
+// gradients of an open step are there to be reduced again with a lost worker's successor, which
+// reads the variables of the step from one that has them.
 #pragma once
 
 #include <memory>
@@ -19,10 +21,13 @@
 #include "common/optimizer/schedule.h"
 #include "worker/strategy/parameter_server/gradient_buffers.h"
 #include "worker/strategy/parameter_server/shard_group.h"
+#include "worker/strategy/replicated/member_state_reader.h"
 #include "worker/strategy/replicated/optimizer_rules.h"
 #include "worker/strategy/replicated/reducer_source.h"
+#include "worker/strategy/replicated/replica_server.h"
 #include "worker/strategy/replicated/replicas.h"
 #include "worker/strategy/replicated/state_reader.h"
+#include "worker/strategy/replicated/step_reduction.h"
 #include "worker/strategy/replicated/version_writer.h"
 #include "worker/strategy/update_strategy.h"
 #include "worker/strategy/wait_description.h"
@@ -47,8 +52,9 @@ class ReplicatedStrategy final : public UpdateStrategy {
   static absl::StatusOr<std::unique_ptr<ReplicatedStrategy>> Create(
       const ReplicatedOptions& options, const VariableLayout& layout, const VariableLayout& loss,
       const ShardGroupResources& resources, std::unique_ptr<ReducerSource> groups);
+  ~ReplicatedStrategy() override;
 
-  // The first step reads its version from the ps. The version of later ones is here.
+  // The first step reads its version from the ps, or from another worker. Later ones have it here.
   void BeginStep(const StepInput& input, Callback<StepValues> done) override;
   void AddGradients(std::span<const int>) override {}
   void EndStep(const std::optional<StepInput>& predicted, Callback<StepOutcome> done) override;
@@ -61,8 +67,9 @@ class ReplicatedStrategy final : public UpdateStrategy {
                      const VariableLayout& loss, const ShardGroupResources& resources,
                      OptimizerRules rules, std::unique_ptr<ReducerSource> groups);
 
-  void OnState(absl::StatusOr<ReplicaState> state);
+  void AwaitGroup();
   void OnGroup(absl::StatusOr<ReducerOfGroup> group);
+  void OnState(absl::StatusOr<ReplicaState> state);
   void TellValues(const absl::Status& status);
   // The parts of a step after its gradients, in their order.
   void AwaitStored();
@@ -71,10 +78,15 @@ class ReplicatedStrategy final : public UpdateStrategy {
   void AskForToken(std::optional<DequeueTokenReply> token);
   void OnToken(absl::StatusOr<DequeueTokenReply> token);
   absl::Status CheckToken(const DequeueTokenReply& token) const;
+  void OnReleased(const DequeueTokenReply& token);
   // What the last token permits: clipped, applied, and stored where that is asked for.
   void Apply(const DequeueTokenReply& token);
-  void Clip();
+  void Clip(const GroupReducer& sum);
+  // The version at hand, if it is kept and this worker is to store it.
+  void StoreIfKept(bool is_first);
   void Store(bool with_slots);
+  // A lost worker may have had the version at hand to store.
+  void PrepareGroup(const ReducerOfGroup& group, StatusCallback done);
   void TellOutcome(absl::StatusOr<StepOutcome> outcome);
 
   const ReplicatedOptions options_;
@@ -85,20 +97,26 @@ class ReplicatedStrategy final : public UpdateStrategy {
   WaitDescription wait_;
   GradientBuffers loss_;
   std::unique_ptr<Replicas> replicas_;  // null before the first step
+  ReplicaServer server_;                // of these
   // Of the step under way.
   GlobalStep step_;
   StepOutcome outcome_;
   std::optional<DequeueTokenReply> token_;  // of the last step, whose sum is still to be applied
+  // That the version at hand is kept, and the newest that this worker has begun to store.
+  bool keeps_values_ = false;
+  bool keeps_slots_ = false;
+  GlobalStep stored_ = GlobalStep(-1);
   Callback<StepValues> begun_;
   Callback<StepOutcome> ended_;
   PushSeq push_seq_;
   DequeueSeq dequeue_seq_;
   std::vector<GlobalStep> stamps_;  // by shard
   // Last: their calls use all above.
-  std::unique_ptr<ReducerSource> groups_;
-  ReducerOfGroup group_;
   StateReader reader_;
   VersionWriter writer_;
+  std::unique_ptr<ReducerSource> groups_;
+  MemberStateReader member_reader_;
+  StepReduction reduction_;
   std::unique_ptr<ShardGroup> shards_;
 };
 

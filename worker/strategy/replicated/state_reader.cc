@@ -14,13 +14,11 @@ StateReader::StateReader(const SessionOptions& options, const VariableLayout& la
       rules_(rules),
       resources_(resources),
       names_({""}),
+      state_(UninitializedState(layout, rules)),
       answers_(resources.shards.size()) {
   for (const WholeVariable& variable : layout.variables()) {
-    state_.values.emplace_back(variable.dtype, variable.shape);
-    state_.slots.emplace_back();
     if (!variable.trainable || variable.frozen) continue;
     for (const SlotSpec& slot : rules.of(variable.name).slots()) {
-      state_.slots.back().emplace_back(variable.dtype, variable.shape);
       if (std::ranges::find(names_, slot.name) == names_.end()) names_.push_back(slot.name);
     }
   }

@@ -41,9 +41,8 @@ void VersionWriter::WhenIdle(StatusCallback done) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
-    LOCKSTEP_CHECK(!idle_);
     if (num_open_ > 0) {
-      idle_ = std::move(done);
+      idle_.push_back(std::move(done));
       return;
     }
     status = failure_;
@@ -123,18 +122,18 @@ void VersionWriter::OnAnswer(size_t shard, size_t tensor, uint64_t offset,
 }
 
 void VersionWriter::Close(size_t shard, const absl::Status& status) {
-  StatusCallback idle;
+  std::vector<StatusCallback> idle;
   absl::Status failure;
   {
     absl::MutexLock lock(&mutex_);
     if (!std::exchange(shards_[shard].is_open, false)) return;
     shards_[shard].tensors.clear();
     failure_.Update(status);
-    if (--num_open_ > 0 || !idle_) return;
-    idle = std::exchange(idle_, nullptr);
+    if (--num_open_ > 0) return;
+    idle = std::exchange(idle_, {});
     failure = failure_;
   }
-  idle(failure);
+  for (StatusCallback& done : idle) done(failure);
 }
 
 void VersionWriter::Cancel() {

@@ -40,7 +40,7 @@ class VersionWriter {
   // Begins to store: in pieces, one after the other to each shard, until each has answered. Not
   // while another version is being stored (CHECK).
   void Write(GlobalStep version, std::vector<TensorToStore> tensors);
-  // Called when nothing is being stored, or cannot be: now or later. One waits at a time.
+  // Called when nothing is being stored, or cannot be: now or later.
   void WhenIdle(StatusCallback done);
   void Cancel();
 
@@ -74,7 +74,7 @@ class VersionWriter {
   std::vector<OfShard> shards_ ABSL_GUARDED_BY(mutex_);
   size_t num_open_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  StatusCallback idle_ ABSL_GUARDED_BY(mutex_);
+  std::vector<StatusCallback> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::worker

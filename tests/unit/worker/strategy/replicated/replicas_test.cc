@@ -2,31 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
 #include "worker/collective/local_group_reducer.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
 
 namespace lockstep::worker {
 namespace {
-
-// "w" is trained, "mean" a statistic, "fixed" frozen, the loss last. Two elements each, but for the
-// loss.
-VariableLayout Layout() {
-  Placement placement;
-  placement.set_shards(1);
-  const auto add = [&](const std::string& name, int64_t size) {
-    VariableSpec* spec = placement.add_variables();
-    spec->set_id(static_cast<uint32_t>(placement.variables_size() - 1));
-    spec->set_name(name);
-    spec->set_dtype(FLOAT32);
-    spec->add_dims(size);
-    return spec;
-  };
-  add("w", 2)->set_trainable(true);
-  add("mean", 2);
-  add("fixed", 2)->set_frozen(true);
-  add("loss", 1);
-  return *VariableLayout::Create(placement);
-}
 
 Tensor Filled(std::vector<float> values) {
   Tensor tensor(DType::kFloat32, Shape({static_cast<int64_t>(values.size())}));
@@ -72,7 +53,7 @@ struct Fixture {
     return ValuesOf(replicas->memory()[tower].values.views[variable]);
   }
 
-  VariableLayout layout = Layout();
+  VariableLayout layout = LayoutForTests();
   std::unique_ptr<Replicas> replicas;
   std::unique_ptr<LocalGroupReducer> reducer;
 };
@@ -121,7 +102,7 @@ TEST_CASE("a version that somebody holds stays as it was") {
 TEST_CASE("a state without the rule's numbers is refused") {
   OptimizerDef optimizer;
   optimizer.mutable_adam();
-  const VariableLayout layout = Layout();
+  const VariableLayout layout = LayoutForTests();
   const auto replicas = Replicas::Create({}, layout, *OptimizerRules::Create(optimizer), {});
   CHECK(absl::IsInvalidArgument(replicas.status()));
 }

@@ -1,0 +1,134 @@
+// Replicated training in real processes while members are lost: every run ends with the bits of one
+// that nothing disturbed.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/training_run.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr int kWorkers = 3;
+constexpr int kSteps = 2400;
+const std::vector<std::string> kFlags = {"--lease=2"};
+
+JobText Job(const std::string& checkpoints) {
+  return {.global_batch = 24,
+          .max_steps = kSteps,
+          .optimizer = "adam {} learning_rate { base: 0.001 } variable_averages { decay: 0.99 }",
+          .checkpoint = absl::StrCat("folder: '", checkpoints, "' every_steps: 150"),
+          .more = "strategy { replicated {} } "};
+}
+
+// A cluster whose processes are killed, and started again.
+class Disturbed {
+ public:
+  Disturbed() : cluster_(2, kWorkers) {
+    cluster_.StartAll(Job(cluster_.folder().Path("checkpoints")), kFlags);
+  }
+
+  bool WaitForStep(int64_t step) { return cluster_.WaitForStep(step, kPatience); }
+  void KillWorkers(const std::vector<int>& workers) {
+    for (const int worker : workers) Kill(&cluster_.worker(worker));
+    for (const int worker : workers) cluster_.StartWorker(worker);
+  }
+  void KillChief() {
+    Kill(&cluster_.chief());
+    cluster_.StartChief(kFlags);
+  }
+
+  // The losses that the last chief has seen.
+  std::vector<double> Finish() { return Losses(test::Finish(cluster_)); }
+  std::map<std::string, std::string> tensors() const {
+    return TensorsOf(cluster_.folder().Path(absl::StrCat("checkpoints/ckpt-", kSteps)));
+  }
+
+ private:
+  static void Kill(Process* process) {
+    process->Signal(SIGKILL);
+    REQUIRE(process->Wait(kPatience) == 137);
+  }
+
+  Cluster cluster_;
+};
+
+// Of a run that nothing disturbs.
+struct Calm {
+  Calm() {
+    Disturbed run;
+    losses = run.Finish();
+    tensors = run.tensors();
+  }
+  std::vector<double> losses;
+  std::map<std::string, std::string> tensors;
+};
+
+TEST_CASE("workers that are killed again and again, and the chief, change no bit") {
+  static const Calm calm;
+  REQUIRE(calm.losses.size() == kSteps);
+  REQUIRE(calm.tensors.size() > 12);
+
+  SECTION("eight times, the first worker and two at once among them") {
+    Disturbed run;
+    int64_t step = 0;
+    for (const std::vector<int>& victims :
+         std::vector<std::vector<int>>{{1}, {0}, {2}, {0, 1}, {1}, {0}, {2, 1}, {0}}) {
+      REQUIRE(run.WaitForStep(step += 200));
+      run.KillWorkers(victims);
+    }
+    CHECK(run.Finish() == calm.losses);
+    CHECK(run.tensors() == calm.tensors);
+  }
+  SECTION("the chief alone, and together with a worker") {
+    Disturbed run;
+    REQUIRE(run.WaitForStep(500));
+    run.KillChief();
+    REQUIRE(run.WaitForStep(1200));
+    run.KillWorkers({0});
+    run.KillChief();
+    run.Finish();
+    CHECK(run.tensors() == calm.tensors);
+  }
+}
+
+TEST_CASE("a worker that hangs is named within 8 s, and its successor takes over") {
+  Cluster cluster(1, 2);
+  cluster.StartAll(Job(cluster.folder().Path("checkpoints")));
+  REQUIRE(cluster.WaitForStep(100, kPatience));
+  cluster.worker(1).Signal(SIGSTOP);
+  const absl::Time stopped = absl::Now();
+  CHECK(cluster.chief().WaitForOutput("is lost: silent", absl::Seconds(8)));
+  CHECK(cluster.worker(0).WaitForOutput("worker 1", absl::Seconds(8) - (absl::Now() - stopped)));
+  cluster.worker(1).Signal(SIGKILL);
+  cluster.StartWorker(1);
+  CHECK(Losses(Finish(cluster)).size() == kSteps);
+}
+
+TEST_CASE("when every worker is lost, the job ends with 138, and --resume goes on") {
+  Cluster cluster(1, 2);
+  JobText job = Job(cluster.folder().Path("checkpoints"));
+  job.max_steps = 1'000'000;
+  cluster.StartAll(job, {"--lease=2"});
+  REQUIRE(cluster.WaitForStep(600, kPatience));
+  for (int i = 0; i < 2; ++i) cluster.worker(i).Signal(SIGKILL);
+  CHECK(cluster.chief().Wait(kPatience) == 138);
+  CHECK_THAT(cluster.Logs(), Contains("every worker that had the variables"));
+  CHECK(cluster.ps(0).Wait(kPatience).has_value());
+
+  job.max_steps = 1000;
+  cluster.StartAll(job, {"--resume"});
+  Finish(cluster);
+  CHECK_THAT(cluster.Logs(), Contains("restored from"));
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,160 @@
+// Which of the chief's views become reducers, and what is told of them.
+#include "worker/service/group_source.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/await.h"
+#include "tests/support/manual_time.h"
+#include "worker/collective/cross_tower_ops.h"
+#include "worker/peer/peer_service.h"
+
+namespace lockstep::worker {
+namespace {
+
+GroupReduction ReductionOver(int workers) {
+  const std::vector<TensorSpec> tensors = {{"t", DType::kFloat32, Shape({4})}};
+  const ScheduleSpec spec{workers == 1 ? Algorithm::kPscpu : Algorithm::kXring, {workers, 1}};
+  return {spec.topology, tensors, MakeBatchPlan(PackingPlan::Unpacked(tensors), spec).value(),
+          true};
+}
+
+// Worker 1, incarnation 11, of three.
+struct Fixture {
+  Fixture() {
+    source = std::make_unique<GroupSource>(GroupSourceOptions{.worker = 1,
+                                                              .incarnation = 11,
+                                                              .num_workers = 3,
+                                                              .reduction = ReductionOver(3),
+                                                              .shared_memory = false,
+                                                              .peers = &peers,
+                                                              .timer = &time});
+  }
+  ~Fixture() { source->Cancel(); }
+
+  // Members are "incarnation of each worker"; those in `holders` have the variables.
+  static GroupView View(uint64_t term, uint64_t number, int64_t step,
+                        std::vector<uint64_t> incarnations = {10, 11, 12},
+                        std::vector<uint32_t> holders = {}) {
+    GroupView view;
+    view.set_job(1);
+    view.set_term(term);
+    view.set_epoch(1);
+    view.set_view(number);
+    view.set_step(step);
+    for (uint32_t worker = 0; worker < incarnations.size(); ++worker) {
+      GroupMember* member = view.add_members();
+      member->set_worker(worker);
+      member->set_incarnation(incarnations[worker]);
+      member->set_address(absl::StrCat("127.0.0.1:", worker + 1));
+      member->set_has_variables(std::ranges::find(holders, worker) != holders.end());
+    }
+    return view;
+  }
+  Answer<ReducerOfGroup> Next() {
+    Answer<ReducerOfGroup> answer;
+    source->Next(answer.done());
+    return answer;
+  }
+
+  test::ManualTime time;
+  PeerService peers;
+  std::unique_ptr<GroupSource> source;
+};
+
+TEST_CASE("a view is told once, and an older one never") {
+  Fixture f;
+  auto first = f.Next();
+  CHECK_FALSE(first.answered());
+  f.source->SetView(f.View(1, 2, 30));
+  REQUIRE(first.answered());
+  const ReducerOfGroup group = *first.Wait();
+  CHECK(group.step == GlobalStep(30));
+  CHECK_FALSE(group.is_first);
+  CHECK_FALSE(group.is_first_holder);
+  CHECK(group.holders.empty());
+  auto second = f.Next();
+  f.source->SetView(f.View(1, 2, 30));
+  f.source->SetView(f.View(1, 1, 20));
+  CHECK_FALSE(second.answered());
+}
+
+TEST_CASE("who has the variables is told by position, this worker left out") {
+  Fixture f;
+  auto next = f.Next();
+  f.source->SetView(f.View(1, 1, 30, {20, 11, 12}, {1, 2}));
+  const ReducerOfGroup group = *next.Wait();
+  CHECK(group.holders == std::vector<int>{2});
+  CHECK(group.is_first_holder);
+  CHECK_FALSE(group.is_first);
+  CHECK(group.states != nullptr);
+}
+
+TEST_CASE("a view without this process ends it") {
+  Fixture f;
+  auto next = f.Next();
+  f.source->SetView(f.View(1, 1, 30, {10, 99, 12}));
+  CHECK(absl::IsAborted(next.Wait().status()));
+}
+
+TEST_CASE("another chief's view of the same members is passed over until a reduction fails") {
+  Fixture f;
+  auto first = f.Next();
+  f.source->SetView(f.View(1, 4, 30));
+  REQUIRE(first.Wait().ok());
+  auto next = f.Next();
+  f.source->SetView(f.View(2, 1, 50));
+  CHECK_FALSE(next.answered());
+  SECTION("a failure takes it up") {
+    f.source->NoteFailure();
+    REQUIRE(next.answered());
+    CHECK(next.Wait()->step == GlobalStep(50));
+    CHECK(f.source->failed_view() == 0);
+  }
+  SECTION("that chief's next view counts, and one with other members") {
+    const bool has_others = GENERATE(false, true);
+    f.source->SetView(f.View(2, 2, 51, {has_others ? 20ul : 10ul, 11, 12}));
+    REQUIRE(next.answered());
+    CHECK(next.Wait()->step == GlobalStep(51));
+  }
+}
+
+TEST_CASE("the view that failed is told to the chief until there is a newer one") {
+  Fixture f;
+  auto first = f.Next();
+  f.source->SetView(f.View(1, 4, 30));
+  REQUIRE(first.Wait().ok());
+  CHECK(f.source->failed_view() == 0);
+  auto next = f.Next();
+  f.source->NoteFailure();
+  CHECK(f.source->failed_view() == 4);
+  CHECK_FALSE(next.answered());
+  f.source->SetView(f.View(1, 5, 30));
+  CHECK(next.answered());
+  CHECK(f.source->failed_view() == 0);
+}
+
+TEST_CASE("cancelling ends the pending call, and later ones") {
+  Fixture f;
+  auto first = f.Next();
+  f.source->Cancel();
+  CHECK(absl::IsCancelled(first.Wait().status()));
+  f.source->SetView(f.View(1, 1, 30));
+  CHECK(absl::IsCancelled(f.Next().Wait().status()));
+}
+
+TEST_CASE("one worker reduces by itself, and is told so once") {
+  GroupSource source({.first_step = GlobalStep(7), .reduction = ReductionOver(1)});
+  Answer<ReducerOfGroup> first;
+  source.Next(first.done());
+  const ReducerOfGroup group = *first.Wait();
+  CHECK(group.step == GlobalStep(7));
+  CHECK(group.is_first);
+  Answer<ReducerOfGroup> second;
+  source.Next(second.done());
+  CHECK_FALSE(second.answered());
+  source.Cancel();
+  CHECK(absl::IsCancelled(second.Wait().status()));
+}
+
+}  // namespace
+}  // namespace lockstep::worker

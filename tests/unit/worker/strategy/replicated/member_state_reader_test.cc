@@ -1,0 +1,131 @@
+// What a worker that joins reads of the others: every byte, from whoever has the version.
+#include "worker/strategy/replicated/member_state_reader.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <numeric>
+
+#include "tests/support/await.h"
+#include "tests/support/manual_time.h"
+#include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
+
+namespace lockstep::worker {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Members with a state each, or an error that they answer.
+class FakeMembers final : public MemberStates {
+ public:
+  void ReadState(int position, GlobalStep version, uint64_t offset, uint64_t size,
+                 Callback<StatePiece> done) override {
+    CHECK(version == GlobalStep(7));
+    asked.push_back(position);
+    if (errors.contains(position)) return done(errors.at(position));
+    const std::vector<TensorView> tensors(views.begin(), views.end());
+    done(StatePiece{.total = total.value_or(NumBytes(tensors)),
+                    .scalars = {0.5f, 0.25f},
+                    .bytes = ReadBytes(tensors, offset, size)});
+  }
+
+  std::map<int, absl::Status> errors;
+  std::vector<int> asked;
+  std::vector<MutableTensorView> views;
+  std::optional<uint64_t> total;
+};
+
+// 1.6 MB of variables and slots: two pieces.
+struct Fixture {
+  Fixture() {
+    float next = 1;
+    members.views = TensorsOf(&state);
+    for (const MutableTensorView& view : members.views) {
+      for (float& value : view.as<float>()) value = next++;
+    }
+  }
+
+  absl::StatusOr<ReplicaState> Read() {
+    Answer<ReplicaState> answer;
+    reader.Read(GlobalStep(7), &members, {0, 2}, answer.done());
+    for (int i = 0; i < 100 && !answer.answered(); ++i) time.Advance(absl::Milliseconds(20));
+    if (!answer.answered()) reader.Cancel();
+    return answer.Wait();
+  }
+
+  OptimizerDef Adam() {
+    OptimizerDef optimizer;
+    optimizer.mutable_adam();
+    return optimizer;
+  }
+
+  const VariableLayout layout = LayoutForTests(80'000);
+  const OptimizerRules rules = *OptimizerRules::Create(Adam());
+  ReplicaState state = UninitializedState(layout, rules);
+  FakeMembers members;
+  test::ManualTime time;
+  MemberStateReader reader{layout, rules, &time};
+};
+
+TEST_CASE("every variable, slot and number arrives") {
+  Fixture f;
+  absl::StatusOr<ReplicaState> read = f.Read();
+  REQUIRE(read.ok());
+  CHECK(f.members.asked == std::vector<int>{0, 0});
+  CHECK(read->version == GlobalStep(7));
+  CHECK(read->scalars == std::vector<float>{0.5f, 0.25f});
+  REQUIRE(read->slots[0].size() == 2);
+  const std::vector<MutableTensorView> got = TensorsOf(&*read);
+  REQUIRE(got.size() == f.members.views.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    CHECK(std::ranges::equal(got[i].bytes(), f.members.views[i].bytes()));
+  }
+}
+
+TEST_CASE("a member that has not come so far, or is gone, is passed over") {
+  Fixture f;
+  f.members.errors[0] = GENERATE(absl::UnavailableError("it has version 6, not 7"),
+                                 absl::FailedPreconditionError("takes no part yet"),
+                                 absl::DeadlineExceededError("silent"));
+  CHECK(f.Read().ok());
+  CHECK(f.members.asked == std::vector<int>{0, 2, 2});
+}
+
+TEST_CASE("a newer view, another model, and a cancelled job end the reading") {
+  Fixture f;
+  SECTION("a newer view") {
+    f.members.errors[0] = absl::AbortedError("the group has a newer view");
+    CHECK(absl::IsAborted(f.Read().status()));
+    CHECK(f.members.asked.size() == 1);
+  }
+  SECTION("another model") {
+    f.members.total = GENERATE(uint64_t{0}, uint64_t{12}, uint64_t{1} << 40);
+    const absl::Status refused = f.Read().status();
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK_THAT(std::string(refused.message()), Contains("expected 1600004 bytes"));
+  }
+  SECTION("cancelled") {
+    f.members.errors[0] = f.members.errors[2] = absl::UnavailableError("not yet");
+    CHECK(absl::IsCancelled(f.Read().status()));
+    CHECK(absl::IsCancelled(f.Read().status()));
+  }
+}
+
+TEST_CASE("bytes of tensors are read and written from any place") {
+  Fixture f;
+  const std::vector<TensorView> from(f.members.views.begin(), f.members.views.end());
+  ReplicaState copy = UninitializedState(f.layout, f.rules);
+  const std::vector<MutableTensorView> to = TensorsOf(&copy);
+  const uint64_t total = NumBytes(from);
+  for (uint64_t at = 0; at < total; at += 100'003) {
+    REQUIRE(WriteBytes(to, at, ReadBytes(from, at, 100'003)));
+  }
+  for (size_t i = 0; i < to.size(); ++i) CHECK(std::ranges::equal(to[i].bytes(), from[i].bytes()));
+  CHECK(ReadBytes(from, total - 3, 10).size() == 3);
+  CHECK(ReadBytes(from, total, 10).empty());
+  CHECK(ReadBytes(from, ~uint64_t{0}, 10).empty());
+  CHECK_FALSE(WriteBytes(to, total - 3, "four"));
+  CHECK_FALSE(WriteBytes(to, ~uint64_t{0}, "four"));
+}
+
+}  // namespace
+}  // namespace lockstep::worker

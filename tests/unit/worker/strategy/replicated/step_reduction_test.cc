@@ -1,0 +1,190 @@
+#include "worker/strategy/replicated/step_reduction.h"
+
+#include <catch2/catch.hpp>
+#include <utility>
+
+namespace lockstep::worker {
+namespace {
+
+class FakeReducer final : public GroupReducer {
+ public:
+  MutableTensorView tensor(int, int) const override { return {}; }
+  void Reduce(int64_t step, absl::Span<const std::vector<TensorView>>,
+              StatusCallback done) override {
+    REQUIRE_FALSE(running);
+    ++reductions;
+    last_step = step;
+    running = std::move(done);
+  }
+  void Cancel(absl::Status) override {}
+  GroupTraffic traffic() const override { return {}; }
+  void End(absl::Status status) { std::exchange(running, nullptr)(std::move(status)); }
+
+  int reductions = 0;
+  int64_t last_step = -1;
+  StatusCallback running;
+};
+
+class FakeSource final : public ReducerSource {
+ public:
+  void Next(Callback<ReducerOfGroup> done) override { pending = std::move(done); }
+  void NoteFailure() override { ++failures; }
+  void SetOwnState(OwnState*) override {}
+  void Cancel() override { std::exchange(pending, nullptr)(absl::CancelledError("cancelled")); }
+
+  FakeReducer* Tell(int64_t step) {
+    auto reducer = std::make_shared<FakeReducer>();
+    FakeReducer* const raw = reducer.get();
+    std::exchange(pending,
+                  nullptr)(ReducerOfGroup{.reducer = std::move(reducer), .step = GlobalStep(step)});
+    return raw;
+  }
+
+  Callback<ReducerOfGroup> pending;
+  int failures = 0;
+};
+
+// With a group that begins at step 5, and the reduction of step 5 under way.
+struct Fixture {
+  Fixture() {
+    reduction.AwaitGroup([this](absl::StatusOr<ReducerOfGroup> group) { joined = group.status(); });
+    first = source.Tell(5);
+    Reduce(5);
+  }
+  ~Fixture() {
+    if (source.pending) source.Cancel();
+  }
+
+  void Reduce(int64_t step) {
+    reduced.reset();
+    reduction.Reduce(GlobalStep(step), gradients, [this](absl::Status s) { reduced = s; });
+  }
+  void Release() {
+    released.reset();
+    reduction.Release([this](absl::Status s) { released = s; });
+  }
+  bool HasSumOf(const FakeReducer* reducer) const { return &reduction.sum() == reducer; }
+
+  FakeSource source;
+  std::vector<std::vector<TensorView>> gradients;
+  int prepared = 0;
+  StepReduction reduction{&source, [this](const ReducerOfGroup&, StatusCallback done) {
+                            ++prepared;
+                            done(absl::OkStatus());
+                          }};
+  absl::Status joined = absl::UnknownError("not told");
+  std::optional<absl::Status> reduced;
+  std::optional<absl::Status> released;
+  FakeReducer* first = nullptr;
+};
+
+const absl::Status kLost = absl::UnavailableError("worker 1 (host:1) is silent");
+
+TEST_CASE("a step is reduced in the group that was told, and released at once") {
+  Fixture f;
+  CHECK(f.joined.ok());
+  CHECK(f.first->last_step == 5);
+  CHECK_FALSE(f.reduced.has_value());
+  f.first->End(absl::OkStatus());
+  CHECK(f.reduced == absl::OkStatus());
+  f.Release();
+  CHECK(f.released == absl::OkStatus());
+  CHECK(f.HasSumOf(f.first));
+  f.Reduce(6);
+  CHECK(f.first->last_step == 6);
+  CHECK(f.prepared == 0);
+}
+
+TEST_CASE("a reduction that fails is made again in the next group") {
+  Fixture f;
+  f.first->End(kLost);
+  CHECK_FALSE(f.reduced.has_value());
+  CHECK(f.source.failures == 1);
+  FakeReducer* const second = f.source.Tell(5);
+  CHECK(f.prepared == 1);
+  CHECK(second->last_step == 5);
+  second->End(absl::OkStatus());
+  CHECK(f.reduced == absl::OkStatus());
+  f.Release();
+  CHECK(f.HasSumOf(second));
+}
+
+TEST_CASE("a group that comes before the failure is used after it, and nothing is noted") {
+  Fixture f;
+  FakeReducer* const second = f.source.Tell(5);
+  CHECK(second->reductions == 0);
+  f.first->End(absl::AbortedError("the group has a newer view"));
+  CHECK(f.source.failures == 0);
+  CHECK(second->reductions == 1);
+}
+
+TEST_CASE("who has the sum reduces again for a successor") {
+  Fixture f;
+  f.first->End(absl::OkStatus());
+  FakeReducer* const second = f.source.Tell(5);
+  CHECK(second->last_step == 5);
+  f.Release();
+  CHECK_FALSE(f.released.has_value());
+  SECTION("and goes on afterwards") {
+    second->End(absl::OkStatus());
+    CHECK(f.released == absl::OkStatus());
+    CHECK(f.HasSumOf(second));
+  }
+  SECTION("also when that fails: the step is closed, and the first sum is the same") {
+    second->End(kLost);
+    CHECK(f.released == absl::OkStatus());
+    CHECK(f.HasSumOf(f.first));
+    CHECK(f.source.failures == 0);
+    f.Reduce(6);
+    CHECK(f.source.failures == 1);
+    CHECK(f.source.Tell(6)->last_step == 6);
+  }
+}
+
+TEST_CASE("a group that begins with the next step is of the next step alone") {
+  Fixture f;
+  f.first->End(absl::OkStatus());
+  FakeReducer* const second = f.source.Tell(6);
+  CHECK(second->reductions == 0);
+  f.Release();
+  REQUIRE(f.released == absl::OkStatus());
+  CHECK(f.HasSumOf(f.first));
+  f.Reduce(6);
+  CHECK(f.first->reductions == 1);
+  CHECK(second->last_step == 6);
+}
+
+TEST_CASE("the newest of several groups counts") {
+  Fixture f;
+  f.first->End(kLost);
+  f.source.Tell(5)->End(kLost);
+  FakeReducer* const third = f.source.Tell(5);
+  third->End(absl::OkStatus());
+  CHECK(f.reduced == absl::OkStatus());
+  CHECK(f.source.failures == 2);
+}
+
+TEST_CASE("what another group does not mend ends the step, and so does the source") {
+  Fixture f;
+  SECTION("members that reduce something else") {
+    f.first->End(absl::InvalidArgumentError("another step"));
+    REQUIRE(f.reduced.has_value());
+    CHECK(absl::IsInvalidArgument(*f.reduced));
+  }
+  SECTION("cancelled while a group is waited for") {
+    f.first->End(kLost);
+    f.source.Cancel();
+    REQUIRE(f.reduced.has_value());
+    CHECK(absl::IsCancelled(*f.reduced));
+  }
+  SECTION("cancelled while it is reduced: when the reduction has ended") {
+    f.source.Cancel();
+    CHECK_FALSE(f.reduced.has_value());
+    f.first->End(absl::CancelledError("cancelled"));
+    REQUIRE(f.reduced.has_value());
+    CHECK(absl::IsCancelled(*f.reduced));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::worker

@@ -1,0 +1,133 @@
+#include "worker/strategy/replicated/member_state_reader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr uint64_t kPiece = uint64_t{1} << 20;
+// A member may still be on its way to the version.
+constexpr absl::Duration kPause = absl::Milliseconds(20);
+
+bool MayHelp(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+MemberStateReader::MemberStateReader(const VariableLayout& layout, const OptimizerRules& rules,
+                                     Timer* timer)
+    : layout_(layout), rules_(rules), timer_(timer), gate_(std::make_shared<Gate>()) {}
+
+MemberStateReader::~MemberStateReader() {
+  Cancel();
+  gate_->Close();
+}
+
+void MemberStateReader::Read(GlobalStep version, MemberStates* states, std::vector<int> members,
+                             Callback<ReplicaState> done) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!is_cancelled_) {
+      ++read_;
+      states_ = states;
+      members_ = std::move(members);
+      member_ = 0;
+      offset_ = 0;
+      state_ = UninitializedState(layout_, rules_);
+      state_.version = version;
+      tensors_ = TensorsOf(&state_);
+      done_ = std::move(done);
+    }
+  }
+  if (done) return done(absl::CancelledError("training was cancelled"));
+  ReadNext();
+}
+
+void MemberStateReader::ReadNext() {
+  auto pass = std::make_shared<Gate::Pass>(gate_->Enter());
+  if (!*pass) return;
+  MemberStates* states = nullptr;
+  int member = 0;
+  uint64_t read = 0;
+  uint64_t offset = 0;
+  GlobalStep version;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!done_) return;
+    states = states_;
+    member = members_[member_];
+    read = read_;
+    offset = offset_;
+    version = state_.version;
+  }
+  states->ReadState(
+      member, version, offset, kPiece,
+      [this, pass, read](absl::StatusOr<StatePiece> piece) { OnPiece(read, std::move(piece)); });
+}
+
+void MemberStateReader::OnPiece(uint64_t read, absl::StatusOr<StatePiece> piece) {
+  absl::Status status = piece.status();
+  bool is_whole = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (read != read_ || !done_) return;
+    if (status.ok()) {
+      status = Take(*piece);
+      is_whole = status.ok() && offset_ == piece->total;
+    } else if (MayHelp(status)) {
+      member_ = (member_ + 1) % members_.size();
+      offset_ = 0;
+    }
+  }
+  if (status.ok()) return is_whole ? End(read, absl::OkStatus()) : ReadNext();
+  if (!MayHelp(status)) return End(read, std::move(status));
+  timer_->After(kPause, [this, gate = gate_] {
+    if (const Gate::Pass inside = gate->Enter()) ReadNext();
+  });
+}
+
+absl::Status MemberStateReader::Take(const StatePiece& piece) {
+  const std::vector<TensorView> tensors(tensors_.begin(), tensors_.end());
+  const uint64_t expected = NumBytes(tensors);
+  const bool is_there = !piece.bytes.empty() || expected == offset_;
+  if (piece.total != expected || !is_there || !WriteBytes(tensors_, offset_, piece.bytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("state of version ", state_.version.value(), ": expected ", expected,
+                     " bytes of variables and slots, a member of the group has ", piece.total,
+                     " and sent ", piece.bytes.size(), " from byte ", offset_,
+                     ". Remedy: run the same version of the program everywhere"));
+  }
+  offset_ += piece.bytes.size();
+  state_.scalars = piece.scalars;
+  return absl::OkStatus();
+}
+
+void MemberStateReader::End(uint64_t read, absl::Status status) {
+  Callback<ReplicaState> done;
+  ReplicaState state;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (read != read_ || !done_) return;
+    done = std::exchange(done_, nullptr);
+    state = std::move(state_);
+    tensors_.clear();
+  }
+  if (!status.ok()) return done(std::move(status));
+  done(std::move(state));
+}
+
+void MemberStateReader::Cancel() {
+  uint64_t read = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_cancelled_ = true;
+    read = read_;
+  }
+  End(read, absl::CancelledError("training was cancelled"));
+}
+
+}  // namespace lockstep::worker

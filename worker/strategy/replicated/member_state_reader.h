@@ -1,0 +1,58 @@
+// Reads the version that a worker joins at from a member of its group that has it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
+#include "common/base/gate.h"
+#include "common/base/timer.h"
+#include "worker/collective/member_state.h"
+#include "worker/strategy/replicated/optimizer_rules.h"
+#include "worker/strategy/replicated/replica_state.h"
+
+namespace lockstep::worker {
+
+// Thread-safe.
+class MemberStateReader {
+ public:
+  // All outlive the reader.
+  MemberStateReader(const VariableLayout& layout, const OptimizerRules& rules, Timer* timer);
+  // Waits for calls in flight. Never in a callback.
+  ~MemberStateReader();
+
+  // Reads the version of the first of these members that answers, from another one when it goes.
+  // One call at a time; `states` outlives it. ABORTED: the group has a newer view, read in that.
+  // INVALID_ARGUMENT: a member has another model or optimizer.
+  void Read(GlobalStep version, MemberStates* states, std::vector<int> members,
+            Callback<ReplicaState> done);
+  // Ends Read, and later ones, with CANCELLED.
+  void Cancel();
+
+ private:
+  void ReadNext();
+  void OnPiece(uint64_t read, absl::StatusOr<StatePiece> piece);
+  // Takes the piece. OK with nothing left: the state is whole.
+  absl::Status Take(const StatePiece& piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(uint64_t read, absl::Status status);
+
+  const VariableLayout& layout_;
+  const OptimizerRules& rules_;
+  Timer* const timer_;
+  const std::shared_ptr<Gate> gate_;  // held by calls in flight and the timer
+  absl::Mutex mutex_;
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;  // counts Read: answers of an earlier one are ignored
+  MemberStates* states_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::vector<int> members_ ABSL_GUARDED_BY(mutex_);
+  size_t member_ ABSL_GUARDED_BY(mutex_) = 0;    // of members_, is asked
+  uint64_t offset_ ABSL_GUARDED_BY(mutex_) = 0;  // up to which it has answered
+  ReplicaState state_ ABSL_GUARDED_BY(mutex_);
+  std::vector<MutableTensorView> tensors_ ABSL_GUARDED_BY(mutex_);
+  Callback<ReplicaState> done_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::worker
