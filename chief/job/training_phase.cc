@@ -38,7 +38,8 @@ TrainingPhase::TrainingPhase(JobState* job)
       reported_step_(job->record.start) {
   if (!job->inputs.plan.is_replicated()) return;
   const bool takes_over = job->initialized.start == StartPoint::kTakeOver;
-  group_.emplace(job->inputs.plan.required(),
+  const bool shrinks = quorum_.on_shortage() == OnShortage::kShrink;
+  group_.emplace(shrinks ? 1 : job->inputs.plan.required(),
                  takes_over ? job->membership.Live() : std::vector<LiveMember>());
 }
 
@@ -168,15 +169,16 @@ void TrainingPhase::WatchSynchronousQuorum() {
     return job_->control->End(
         {.outcome = TooFewWorkers(shortage(), quorum_.on_shortage()), .save_first = true});
   }
-  if (shrinks && quorum.required != steps_.required()) {
+  if (shrinks && quorum.required != job_->record.required) {
     const std::string missing = DescribeMissing(job_->membership, job_->now());
     job_->Warn(ShrinkWarning(quorum.required, job_->inputs.plan.required(), missing));
     job_->record.required = quorum.required;
-    steps_.SetRequired(quorum.required);
+    // Of a replicated job each shard says it, together with the members.
+    if (!group_.has_value()) steps_.SetRequired(quorum.required);
   } else if (quorum.is_short && !was_short) {
     log::Warning(absl::StrCat("waiting for ", shortage()));
   }
-  job_->WatchShortage(quorum.possible < steps_.required());
+  job_->WatchShortage(quorum.possible < job_->record.required);
 }
 
 void TrainingPhase::Remind() {

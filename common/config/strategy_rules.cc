@@ -20,10 +20,6 @@ absl::Status CheckSyncOfReplicated(const SyncDef& sync) {
   if (sync.token_policy() == FIFO) {
     return Conflict("sync.token_policy", "each worker has a token of its own, not a queue (FIFO)");
   }
-  if (sync.quorum_policy() == SHRINK) {
-    return Conflict("sync.quorum_policy",
-                    "a step needs the gradients of all workers, SHRINK does not");
-  }
   return absl::OkStatus();
 }
 

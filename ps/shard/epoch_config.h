@@ -38,6 +38,8 @@ class EpochConfig {
 
   // Workers keep variables of the job.
   bool is_replicated() const;
+  // Of such a job: a step needs a gradient of each member, however few there are.
+  bool shrinks_with_members() const { return is_replicated() && sync().quorum_policy() == SHRINK; }
   bool is_asynchronous() const { return sync().has_asynchronous(); }
   bool is_fifo() const { return sync().token_policy() == FIFO; }
   // Of an asynchronous job; nullopt: none.

@@ -25,6 +25,8 @@
 
 namespace lockstep::ps {
 
+class StepApplier;
+
 struct ShardOptions {
   // Gradients held until their step closes; 0: as much as the placement needs for all replicas.
   uint64_t held_bytes_budget = 0;
@@ -50,7 +52,8 @@ class Shard {
   ShardState GetView() const;
   // ABORTED: an older term or epoch. FAILED_PRECONDITION: another job, or another shard index than
   // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, and
-  // what still works on them, or makes them, comes to nothing.
+  // what still works on them, or makes them, comes to nothing. Where workers keep the variables,
+  // the step of the answer is the first that still takes gradients.
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE.
@@ -114,6 +117,9 @@ class Shard {
   ShardState StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Answers grants and pulls that wait.
   void FailWaiting(const absl::Status& status, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status EnterView(const View& view, EpochGate::Pass* ended,
+                         std::optional<StepApplier>* applier, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EpochGate::Pass EndEpoch(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -1,4 +1,6 @@
 // The shard from its first view to its end.
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -6,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "ps/shard/epoch_state.h"
 #include "ps/shard/shard.h"
+#include "ps/shard/step_applier.h"
 
 namespace lockstep::ps {
 namespace {
@@ -61,20 +64,36 @@ ShardState Shard::GetView() const {
 
 absl::StatusOr<ShardState> Shard::SetView(const View& view) {
   EpochGate::Pass ended;
-  DeferringLock lock(&mutex_);
+  std::optional<StepApplier> applier;
+  {
+    DeferringLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(EnterView(view, &ended, &applier, lock.deferred()));
+  }
+  if (applier.has_value()) applier->Run();
+  absl::MutexLock lock(&mutex_);
+  ShardState now = StateNow();
+  if (const EpochState* const state = gate_.state()) {
+    state->mu.AssertHeld();
+    if (state->variables.config.is_replicated()) now.shard_step = state->step.open_step();
+  }
+  return now;
+}
+
+absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
+                              std::optional<StepApplier>* applier, DeferredCallbacks* deferred) {
   const Term term = view_.term();
   const Epoch epoch = view_.epoch();
   const auto members = view_.members();
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
   LOCKSTEP_RETURN_IF_ERROR(view_.SetView(view));
-  if (view_.epoch() > epoch) ended = EndEpoch(lock.deferred());
+  if (view_.epoch() > epoch) *ended = EndEpoch(deferred);
   const auto has_left = [this](WorkerIndex worker, Incarnation incarnation) {
     mutex_.AssertHeld();
     return !view_.IsMember(worker, incarnation);
   };
   readers_.parked.FailIf(
       [&](const ParkedPull& pull) { return has_left(pull.worker.worker, pull.worker.incarnation); },
-      absl::AbortedError("the worker is no longer a member: register again"), lock.deferred());
+      absl::AbortedError("the worker is no longer a member: register again"), deferred);
   absl::erase_if(readers_.unread, [this](const auto& of) {
     mutex_.AssertHeld();
     return !view_.IsMember(of.first);
@@ -85,18 +104,23 @@ absl::StatusOr<ShardState> Shard::SetView(const View& view) {
       state->driver->EndTerm(
           absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term(),
                                           ": another chief commands")),
-          lock.deferred());
+          deferred);
     }
     state->receiver.AbandonIf(
-        [&](const PushKey& key) { return has_left(key.worker, key.incarnation); }, lock.deferred());
+        [&](const PushKey& key) { return has_left(key.worker, key.incarnation); }, deferred);
     for (const auto& [worker, incarnation] : members) {
-      if (has_left(worker, incarnation)) state->GiveBack(worker, lock.deferred());
+      if (has_left(worker, incarnation)) state->GiveBack(worker, deferred);
     }
     if (state->tokens != nullptr) {
-      state->tokens->Answer(state->tokens->queue()->SetView(view_.members()), lock.deferred());
+      state->tokens->Answer(state->tokens->queue()->SetView(view_.members()), deferred);
+    }
+    if (state->variables.config.shrinks_with_members()) {
+      state->step.LimitRequired(std::max<uint32_t>(1, static_cast<uint32_t>(view.members.size())));
+      applier->emplace(gate_.Enter());
+      (*applier)->TakeReady(deferred);
     }
   }
-  return StateNow();
+  return absl::OkStatus();
 }
 
 // Another epoch is another state: calls find that of the last one no more. Variables that are being

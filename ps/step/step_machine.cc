@@ -62,6 +62,16 @@ void StepMachine::Revoke() {
   next_.reset();
 }
 
+GlobalStep StepMachine::open_step() const {
+  bool is_taken = false;
+  for (size_t variable = 0; variable < variables_.size(); ++variable) {
+    if (!Expects(variable)) continue;
+    if (!IsTaken(variable)) return step_;
+    is_taken = true;
+  }
+  return is_taken ? step_.next() : step_;
+}
+
 void StepMachine::BeginEarly(size_t variable) {
   LOCKSTEP_CHECK(current_.has_value() && !IsTaken(variable));
   ++variables_[variable].early;
@@ -75,7 +85,8 @@ void StepMachine::EndEarly(size_t variable) {
 std::optional<TakenVariable> StepMachine::TryTake(size_t variable) {
   VariableStep& entry = variables_[variable];
   if (!current_.has_value() || IsTaken(variable) || entry.early > 0) return std::nullopt;
-  std::optional<TakenGradients> taken = entry.accumulator.Take(current_->required);
+  std::optional<TakenGradients> taken =
+      entry.accumulator.Take(std::min(current_->required, most_required_));
   if (!taken.has_value()) return std::nullopt;
   return TakenVariable{variable, current_->learning_rate, *std::move(taken)};
 }

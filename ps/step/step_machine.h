@@ -21,6 +21,8 @@
 // reports Published; the step is over when all have. Pure; not thread-safe.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -59,6 +61,8 @@ class StepMachine {
 
   // First step that is not over.
   GlobalStep shard_step() const { return step_; }
+  // First step for which a variable still takes gradients; the one before may be under way.
+  GlobalStep open_step() const;
   // Where the variable is: gradients that count for it now are of this step.
   GlobalStep StepOf(size_t variable) const {
     return variables_[variable].accumulator.global_step();
@@ -83,6 +87,8 @@ class StepMachine {
   absl::StatusOr<Granted> Grant(GlobalStep step, const GrantTerms& terms);
   // Withdraws the grants; what has been taken stays taken.
   void Revoke();
+  // No step needs more gradients than these, whatever is granted. TakeReady afterwards.
+  void LimitRequired(uint32_t most) { most_required_ = most; }
   const std::optional<GrantTerms>& terms() const { return current_; }
 
   // A range of the variable is made before its gradients are whole: while any is under way the
@@ -118,6 +124,7 @@ class StepMachine {
   const GradientTurns turns_;
   GlobalStep step_;
   std::vector<VariableStep> variables_;
+  uint32_t most_required_ = std::numeric_limits<uint32_t>::max();
   size_t open_ = 0;  // variables that are not yet published in this step
   std::optional<GrantTerms> current_;
   std::optional<GrantTerms> next_;

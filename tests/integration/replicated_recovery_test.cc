@@ -113,6 +113,26 @@ TEST_CASE("a worker that hangs is named within 8 s, and its successor takes over
   CHECK(Losses(Finish(cluster)).size() == kSteps);
 }
 
+TEST_CASE("with SHRINK the others go on without a lost worker, and with its successor") {
+  Cluster cluster(2, 3);
+  JobText job = Job(cluster.folder().Path("checkpoints"));
+  job.sync = "quorum_policy: SHRINK";
+  cluster.StartAll(job, kFlags);
+  REQUIRE(cluster.WaitForStep(100, kPatience));
+  cluster.worker(0).Signal(SIGKILL);
+  REQUIRE(cluster.worker(0).Wait(kPatience) == 137);
+  REQUIRE(cluster.WaitForStep(500, kPatience));
+  cluster.worker(2).Signal(SIGKILL);
+  REQUIRE(cluster.worker(2).Wait(kPatience) == 137);
+  REQUIRE(cluster.WaitForStep(900, kPatience));
+  for (const int worker : {2, 0}) cluster.StartWorker(worker);
+  const std::vector<double> losses = Losses(Finish(cluster));
+  REQUIRE(losses.size() == kSteps);
+  CHECK(losses.back() < 0.5);
+  CHECK_THAT(cluster.Logs(),
+             Contains("gradients of 1 workers") && Contains("gradients of 2 workers"));
+}
+
 TEST_CASE("when every worker is lost, the job ends with 138, and --resume goes on") {
   Cluster cluster(1, 2);
   JobText job = Job(cluster.folder().Path("checkpoints"));

@@ -114,15 +114,18 @@ void GroupSource::Answer() {
 }
 
 absl::StatusOr<ReducerOfGroup> GroupSource::MakeLocal() const {
+  LOCKSTEP_ASSIGN_OR_RETURN(GroupReduction reduction, options_.reduction(1));
   LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<GroupReducer> reducer,
-                            LocalGroupReducer::Create(options_.reduction));
+                            LocalGroupReducer::Create(std::move(reduction)));
   return ReducerOfGroup{.reducer = std::move(reducer), .step = options_.first_step};
 }
 
 absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) const {
   LOCKSTEP_ASSIGN_OR_RETURN(Group group,
                             GroupFromProto(view, options_.worker, options_.incarnation));
-  ReducerOfGroup of{.step = GlobalStep(group.step), .is_first = group.position == 0};
+  ReducerOfGroup of{.step = GlobalStep(group.step),
+                    .is_first = group.position == 0,
+                    .sums_differ = options_.shrinks};
   const auto first_holder = std::ranges::find(group.members, true, &Group::Member::has_variables);
   of.is_first_holder = first_holder == group.members.begin() + group.position;
   for (int position = 0; position < group.size(); ++position) {
@@ -130,9 +133,10 @@ absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) c
       of.holders.push_back(position);
     }
   }
+  LOCKSTEP_ASSIGN_OR_RETURN(GroupReduction reduction, options_.reduction(group.size()));
   LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<PeerGroupReducer> reducer,
                             PeerGroupReducer::Create({.group = std::move(group),
-                                                      .reduction = options_.reduction,
+                                                      .reduction = std::move(reduction),
                                                       .shared_memory = options_.shared_memory,
                                                       .queue = options_.queue,
                                                       .timer = options_.timer},

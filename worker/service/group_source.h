@@ -2,6 +2,7 @@
 // as a reducer over its members.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -30,7 +31,9 @@ struct GroupSourceOptions {
   uint64_t incarnation = 0;
   int num_workers = 1;    // one: there is no group to wait for
   GlobalStep first_step;  // of this worker
-  GroupReduction reduction;
+  // Of a group of so many workers.
+  std::function<absl::StatusOr<GroupReduction>(int workers)> reduction;
+  bool shrinks = false;       // ReducerOfGroup::sums_differ
   bool shared_memory = true;  // PeerGroupReducerOptions::shared_memory
   // All three outlive the source and its reducers; null with one worker.
   PeerService* peers = nullptr;

@@ -34,6 +34,28 @@ std::vector<int64_t> MostRows(const JobDef& job, const BatchRows& rows) {
   return rows.MostRows(job.batch_per_tower() * TowersOfTrainer(job));
 }
 
+// Groups that are smaller than the job's, too: where what the job says needs more participants,
+// what suits these.
+std::function<absl::StatusOr<GroupReduction>(int workers)> ReductionsOf(
+    const JobDef& job, int all_workers, const VariableLayout& layout) {
+  return [=, replicated = job.strategy().replicated(), towers = TowersOf(job),
+          tensors = ReducedTensors(layout)](int workers) -> absl::StatusOr<GroupReduction> {
+    const Topology topology{.workers = workers, .towers = towers};
+    absl::StatusOr<ChosenReduction> chosen = ReductionOf(replicated, topology, tensors);
+    if (!chosen.ok() && workers < all_workers) {
+      StrategyDef::Replicated fitting = replicated;
+      fitting.clear_mode();
+      fitting.clear_cross_tower_ops();
+      chosen = ReductionOf(fitting, topology, tensors);
+    }
+    if (!chosen.ok()) return chosen.status();
+    if (workers < all_workers) {
+      log::Info(absl::StrCat("gradients of ", workers, " workers are reduced by ", chosen->name));
+    }
+    return std::move(chosen->reduction);
+  };
+}
+
 }  // namespace
 
 int TowersOf(const JobDef& job) { return static_cast<int>(std::max<int64_t>(job.towers(), 1)); }
@@ -122,7 +144,8 @@ absl::Status Trainer::MakeReplicatedStrategy() {
                          .incarnation = options_.shards.session.identity.incarnation(),
                          .num_workers = topology.workers,
                          .first_step = GlobalStep(registration.start_step()),
-                         .reduction = std::move(chosen.reduction),
+                         .reduction = ReductionsOf(job, topology.workers, *resources_.layout),
+                         .shrinks = job.sync().quorum_policy() == SHRINK,
                          .shared_memory = job.transport().shared_memory() != TransportDef::OFF,
                          .peers = resources_.peers,
                          .queue = resources_.queue,

@@ -20,6 +20,8 @@ struct ReducerOfGroup {
   // Of those that have the variables of `step`, it is the first, and stores that version. Such a
   // member may have come later than this group's first one.
   bool is_first_holder = true;
+  // A group may have fewer members than the one before: only its own sum counts.
+  bool sums_differ = false;
   // Others that have them, by position, for a worker that has not. None: the ps have the version.
   std::vector<int> holders;
   MemberStates* states = nullptr;  // of the reducer; null: there are no others

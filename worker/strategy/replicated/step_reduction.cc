@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/exit_code.h"
 #include "common/log/log.h"
 
 namespace lockstep::worker {
@@ -12,6 +13,15 @@ namespace {
 // Another group may end well.
 bool AnotherGroupMayHelp(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+// Its successor reads the next version from those that have the sum.
+absl::Status LacksSum(GlobalStep step) {
+  return WithExitCode(
+      absl::UnavailableError(absl::StrCat("step ", step.value(), " was closed with the sum of a ",
+                                          "group that this worker had lost touch with. Remedy: "
+                                          "start it again")),
+      ExitCode::kPeersLost);
 }
 
 }  // namespace
@@ -154,13 +164,14 @@ StepReduction::Action StepReduction::NextAction() {
   if (sum_ != nullptr && reduced_) {
     return {.kind = Action::kTell, .tell = std::exchange(reduced_, nullptr)};
   }
+  const bool lacks_sum = has_failed_ && (sum_ == nullptr || group_.sums_differ);
   if (released_) {
     is_open_ = false;
-    return {.kind = Action::kTell, .tell = std::exchange(released_, nullptr)};
+    Action action{.kind = Action::kTell, .tell = std::exchange(released_, nullptr)};
+    if (lacks_sum) action.status = LacksSum(step_);
+    return action;
   }
-  if (has_failed_ && sum_ == nullptr && !std::exchange(is_failure_noted_, true)) {
-    return {.kind = Action::kNoteFailure};
-  }
+  if (lacks_sum && !std::exchange(is_failure_noted_, true)) return {.kind = Action::kNoteFailure};
   return {};
 }
 

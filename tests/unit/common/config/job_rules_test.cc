@@ -315,7 +315,6 @@ TEST_CASE("With a token queue TensorFlow's rule holds") {
 TEST_CASE("What replicated training cannot do is refused with the field") {
   const std::string strategy = "strategy { replicated {} } ";
   CHECK_THAT(With(strategy + "sync { token_policy: FIFO }"), Contains("sync.token_policy: "));
-  CHECK_THAT(With(strategy + "sync { quorum_policy: SHRINK }"), Contains("sync.quorum_policy: "));
   CHECK_THAT(With(strategy + "sync { asynchronous {} }"), Contains("sync.asynchronous: "));
   CHECK_THAT(With(strategy + "transport { wire_type: BFLOAT16 }"),
              Contains("transport.wire_type: "));

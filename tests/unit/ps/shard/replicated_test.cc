@@ -96,6 +96,33 @@ TEST_CASE("what a lost worker has pushed counts no more, and its successor pushe
   CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(1));
 }
 
+TEST_CASE("with SHRINK a step needs those who are there, and closes when somebody leaves") {
+  CreateVariablesRequest plan = Replicated(3);
+  plan.mutable_sync()->set_quorum_policy(SHRINK);
+  plan.mutable_sync()->set_token_policy(PER_REPLICA);
+  plan.mutable_sync()->set_replicas_to_aggregate(3);
+  Harness harness(plan);
+  GrantOrder grant = Keeping(0, false, false);
+  grant.required = 3;
+  const auto closed = harness.Grant(grant);
+  REQUIRE(harness.Push(0, 1, 0, kLoss, {1}) == PushStatus::kAccepted);
+  REQUIRE(harness.Push(2, 1, 0, kLoss, {3}) == PushStatus::kAccepted);
+
+  View view = test::ViewOf(3);
+  SECTION("all that are left have the sum") {
+    view.members.erase(view.members.begin() + 1);
+    CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(1));
+    CHECK_FALSE(closed.IsParked());
+  }
+  SECTION("one of them has none yet") {
+    view.members.pop_back();
+    CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(0));
+    CHECK(closed.IsParked());
+    REQUIRE(harness.Push(1, 1, 0, kLoss, {5}) == PushStatus::kAccepted);
+    CHECK_FALSE(closed.IsParked());
+  }
+}
+
 TEST_CASE("the starting version has its values and slots here, with the rule's numbers") {
   Harness harness(Replicated());
   CHECK(harness.Read(0, kW) == std::vector<float>{4, 4});

@@ -24,7 +24,7 @@ struct Fixture {
     source = std::make_unique<GroupSource>(GroupSourceOptions{.worker = 1,
                                                               .incarnation = 11,
                                                               .num_workers = 3,
-                                                              .reduction = ReductionOver(3),
+                                                              .reduction = ReductionOver,
                                                               .shared_memory = false,
                                                               .peers = &peers,
                                                               .timer = &time});
@@ -143,7 +143,7 @@ TEST_CASE("cancelling ends the pending call, and later ones") {
 }
 
 TEST_CASE("one worker reduces by itself, and is told so once") {
-  GroupSource source({.first_step = GlobalStep(7), .reduction = ReductionOver(1)});
+  GroupSource source({.first_step = GlobalStep(7), .reduction = ReductionOver});
   Answer<ReducerOfGroup> first;
   source.Next(first.done());
   const ReducerOfGroup group = *first.Wait();

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <utility>
 
+#include "common/base/exit_code.h"
+
 namespace lockstep::worker {
 namespace {
 
@@ -32,11 +34,11 @@ class FakeSource final : public ReducerSource {
   void SetOwnState(OwnState*) override {}
   void Cancel() override { std::exchange(pending, nullptr)(absl::CancelledError("cancelled")); }
 
-  FakeReducer* Tell(int64_t step) {
+  FakeReducer* Tell(int64_t step, bool sums_differ = false) {
     auto reducer = std::make_shared<FakeReducer>();
     FakeReducer* const raw = reducer.get();
-    std::exchange(pending,
-                  nullptr)(ReducerOfGroup{.reducer = std::move(reducer), .step = GlobalStep(step)});
+    std::exchange(pending, nullptr)(ReducerOfGroup{
+        .reducer = std::move(reducer), .step = GlobalStep(step), .sums_differ = sums_differ});
     return raw;
   }
 
@@ -152,6 +154,26 @@ TEST_CASE("a group that begins with the next step is of the next step alone") {
   f.Reduce(6);
   CHECK(f.first->reductions == 1);
   CHECK(second->last_step == 6);
+}
+
+TEST_CASE("where groups differ in their members, only the newest one's sum counts") {
+  Fixture f;
+  f.first->End(absl::OkStatus());
+  FakeReducer* const second = f.source.Tell(5, true);
+  second->End(kLost);
+  CHECK(f.source.failures == 1);
+  SECTION("another group mends it") {
+    FakeReducer* const third = f.source.Tell(5, true);
+    f.Release();
+    third->End(absl::OkStatus());
+    CHECK(f.released == absl::OkStatus());
+    CHECK(f.HasSumOf(third));
+  }
+  SECTION("a step that closes meanwhile is lost here") {
+    f.Release();
+    REQUIRE(f.released.has_value());
+    CHECK(ExitCodeFor(*f.released) == ExitCode::kPeersLost);
+  }
 }
 
 TEST_CASE("the newest of several groups counts") {
