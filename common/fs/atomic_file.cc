@@ -4,7 +4,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +22,6 @@ namespace {
 
 constexpr char kMark[] = ".lockstep-tmp-";
 constexpr mode_t kFileMode = 0640;
-constexpr size_t kLargestWrite = size_t{1} << 30;
 
 std::string TemporaryName(absl::string_view name) {
   uint64_t random = 0;
@@ -77,14 +75,8 @@ absl::Status AtomicFile::Fail(absl::string_view action, int error_number) {
 
 absl::Status AtomicFile::Append(std::span<const std::byte> bytes) {
   LOCKSTEP_RETURN_IF_ERROR(status_);
-  while (!bytes.empty()) {
-    const ssize_t written =
-        ::write(file_.get(), bytes.data(), std::min(bytes.size(), kLargestWrite));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Fail("write", errno);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
+  const int error_number = file_.Write(bytes);
+  return error_number == 0 ? absl::OkStatus() : Fail("write", error_number);
 }
 
 absl::Status AtomicFile::Append(absl::string_view bytes) {

@@ -1,6 +1,8 @@
 // Owns a file descriptor.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <utility>
 
 namespace lockstep {
@@ -17,6 +19,9 @@ class FileDescriptor {
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
 
+  // Writes all bytes: goes on after a signal and after a short write. 0, or the error number of
+  // write(2), after which any number of the bytes may have been written.
+  int Write(std::span<const std::byte> bytes) const;
   // 0, or the error number of close(2), after which the descriptor is gone all the same.
   int Close();
 

@@ -1,13 +1,12 @@
 #include "worker/step/timeline.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "common/fs/fs_error.h"
 
 namespace lockstep::worker {
@@ -56,14 +55,9 @@ void Timeline::Pushed(absl::Duration at) {
 }
 
 absl::Status Timeline::Flush() {
-  absl::string_view rest = lines_;
-  while (status_.ok() && !rest.empty()) {
-    const ssize_t written = write(file_.get(), rest.data(), rest.size());
-    if (written >= 0) {
-      rest.remove_prefix(written);
-    } else if (errno != EINTR) {
-      status_ = WriteError(path_, "write", errno);
-    }
+  if (status_.ok()) {
+    const int error_number = file_.Write(std::as_bytes(std::span<const char>(lines_)));
+    if (error_number != 0) status_ = WriteError(path_, "write", error_number);
   }
   lines_.clear();
   return status_;
