@@ -41,7 +41,6 @@ class StoredVersion {
   // Takes the bytes of the pieces that were missing. What is not kept is passed over.
   void Take(const std::vector<ResolvedStore>& pieces, const ReceivedTensors& tensors);
   bool is_complete() const { return missing_bytes_ == 0; }
-  uint64_t missing_bytes() const { return missing_bytes_; }
 
  private:
   struct Item {
