@@ -2,31 +2,22 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
+from recorder.ports import free_ports
+
 from .task import OPTIMIZERS, REPLICAS, STEPS, VARIABLES, Digits
-
-
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def train(digits_folder, initial, name):
     """(the loss of every step, the mean over the replicas; the final values)"""
     with tempfile.TemporaryDirectory() as folder:
         np.savez(pathlib.Path(folder) / "initial.npz", **initial)
-        addresses = [f"127.0.0.1:{port}" for port in _free_ports(REPLICAS)]
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(REPLICAS)]
         processes = []
         for number in range(REPLICAS):
             task = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": number}}

@@ -1,5 +1,4 @@
 """SyncReplicasOptimizer itself, on real servers: one ps and some workers, which run one after another."""
-import socket
 import threading
 import time
 
@@ -7,6 +6,7 @@ import numpy as np
 
 from .draw import chance, normal, plain, uniform
 from .optimizers import MAKE, hyper_parameters
+from .ports import free_ports
 from .tf1 import tf
 
 SHAPES = {"a": [3], "b": [2, 2]}
@@ -29,19 +29,9 @@ class _Draw:
         self.initial = {name: normal(rng, shape, np.float32) for name, shape in SHAPES.items()}
 
 
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 def cluster_spec(workers):
     """One ps and the workers, on ports of this machine that are free now."""
-    addresses = [f"127.0.0.1:{port}" for port in _free_ports(workers + 1)]
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(workers + 1)]
     return {"ps": addresses[:1], "worker": addresses[1:]}
 
 
