@@ -94,4 +94,20 @@ double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors
   return norm;
 }
 
+void Clip(const ClippingRule& rule, absl::Span<const MutableTensorView> tensors) {
+  switch (rule.kind) {
+    case ClippingKind::kNone:
+      return;
+    case ClippingKind::kValue:
+      for (const MutableTensorView& tensor : tensors) ClipByValue(-rule.limit, rule.limit, tensor);
+      return;
+    case ClippingKind::kNorm:
+      for (const MutableTensorView& tensor : tensors) ClipByNorm(rule.limit, tensor);
+      return;
+    case ClippingKind::kGlobalNorm:
+      ClipByGlobalNorm(rule.limit, tensors);
+      return;
+  }
+}
+
 }  // namespace lockstep

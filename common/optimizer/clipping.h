@@ -22,4 +22,19 @@ double GlobalNorm(absl::Span<const TensorView> tensors);
 // norm from before. Where that is not finite, every element becomes NaN: the error shows.
 double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors);
 
+enum class ClippingKind {
+  kNone,
+  kValue,       // each element into [-limit, limit]
+  kNorm,        // each tensor to a Euclidean norm of at most `limit`
+  kGlobalNorm,  // all tensors, as one vector, to a norm of at most `limit`
+};
+
+struct ClippingRule {
+  ClippingKind kind = ClippingKind::kNone;
+  float limit = 0;
+};
+
+// Clips the tensors by one of the functions above.
+void Clip(const ClippingRule& rule, absl::Span<const MutableTensorView> tensors);
+
 }  // namespace lockstep

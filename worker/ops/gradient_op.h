@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/optimizer/clipping.h"
 #include "common/tensor/tensor.h"
 #include "worker/device/stream.h"
 
@@ -42,19 +43,12 @@ struct MovingAverageOptions {
   float momentum = 0;
 };
 
-enum class ClippingKind {
-  kValue,       // each element into [-limit, limit]
-  kNorm,        // each output to a Euclidean norm of at most `limit`
-  kGlobalNorm,  // all outputs, as one vector, to a norm of at most `limit`
-};
-
 // Clips the outputs, in place.
 struct ClippingOptions {
   using Made = GradientOp;
   static constexpr absl::string_view kKind = "clipping";
 
-  ClippingKind kind = ClippingKind::kValue;
-  float limit = 0;
+  ClippingRule rule;
 };
 
 }  // namespace lockstep::worker

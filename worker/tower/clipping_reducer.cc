@@ -1,14 +1,15 @@
 #include "worker/tower/clipping_reducer.h"
 
 #include "common/base/status_macros.h"
+#include "common/optimizer/clipping.h"
 
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<ClippingReducer>> ClippingReducer::Create(
     std::unique_ptr<TowerReducer> inner, const ClippingOptions& options, const ModelGraph& graph,
     Device* device, const OpTable& ops, OpContext* context, Stream* stream) {
-  std::unique_ptr<ClippingReducer> reducer(
-      new ClippingReducer(std::move(inner), options.kind == ClippingKind::kGlobalNorm, stream));
+  std::unique_ptr<ClippingReducer> reducer(new ClippingReducer(
+      std::move(inner), options.rule.kind == ClippingKind::kGlobalNorm, stream));
   LOCKSTEP_ASSIGN_OR_RETURN(reducer->op_, ops.Make(context, options));
   LOCKSTEP_ASSIGN_OR_RETURN(reducer->ready_, device->CreateEvent());
   for (const ModelVariable& variable : graph.variables()) {

@@ -1,32 +1,15 @@
 #include "worker/tower/make_reducer.h"
 
-#include <optional>
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/ops/gradient_op.h"
+#include "common/optimizer/clipping.h"
+#include "common/optimizer_proto/clipping_of.h"
 #include "worker/tower/batch_norm_reducer.h"
 #include "worker/tower/clipping_reducer.h"
 #include "worker/tower/mean_reducer.h"
 
 namespace lockstep::worker {
-namespace {
-
-std::optional<ClippingOptions> ClippingOf(const Clipping& clipping) {
-  switch (clipping.kind_case()) {
-    case Clipping::kValue:
-      return ClippingOptions{ClippingKind::kValue, clipping.value()};
-    case Clipping::kNorm:
-      return ClippingOptions{ClippingKind::kNorm, clipping.norm()};
-    case Clipping::kGlobalNorm:
-      return ClippingOptions{ClippingKind::kGlobalNorm, clipping.global_norm()};
-    case Clipping::KIND_NOT_SET:
-      break;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& options,
                                                           const ModelGraph& graph, Device* device,
@@ -43,9 +26,9 @@ absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& 
         reducer, BatchNormReducer::Create(std::move(reducer), options.batch_norm_updates, graph,
                                           device, ops, context, stream));
   }
-  const std::optional<ClippingOptions> clipping = ClippingOf(options.clipping);
-  if (!clipping.has_value()) return reducer;
-  return ClippingReducer::Create(std::move(reducer), *clipping, graph, device, ops, context,
+  const ClippingRule clipping = ClippingOf(options.clipping);
+  if (clipping.kind == ClippingKind::kNone) return reducer;
+  return ClippingReducer::Create(std::move(reducer), {clipping}, graph, device, ops, context,
                                  stream);
 }
 

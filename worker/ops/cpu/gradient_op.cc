@@ -52,24 +52,14 @@ class MovingAverageOp : public CpuGradientOp {
 
 class ClippingOp : public CpuGradientOp {
  public:
-  explicit ClippingOp(const ClippingOptions& options) : options_(options) {}
+  explicit ClippingOp(const ClippingOptions& options) : rule_(options.rule) {}
 
  private:
   void RunNow(const Args& args) override {
-    if (options_.kind == ClippingKind::kGlobalNorm) {
-      ClipByGlobalNorm(options_.limit, {args.outputs.data(), args.outputs.size()});
-      return;
-    }
-    for (const MutableTensorView& gradient : args.outputs) {
-      if (options_.kind == ClippingKind::kValue) {
-        ClipByValue(-options_.limit, options_.limit, gradient);
-      } else {
-        ClipByNorm(options_.limit, gradient);
-      }
-    }
+    Clip(rule_, {args.outputs.data(), args.outputs.size()});
   }
 
-  const ClippingOptions options_;
+  const ClippingRule rule_;
 };
 
 std::unique_ptr<GradientOp> MakeMean(OneDnn*, const MeanOptions& options) {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/optimizer/clipping.h"
+#include "common/optimizer_proto/clipping_of.h"
 #include "common/optimizer_proto/learning_rate.h"
 
 namespace lockstep::worker {
@@ -57,6 +57,7 @@ ReplicatedStrategy::ReplicatedStrategy(const ReplicatedOptions& options,
       clock_(resources.clock),
       rules_(std::move(rules)),
       learning_rate_(ToSchedule(options.optimizer.learning_rate())),
+      clipping_(ClippingOf(options.optimizer.clipping())),
       loss_(loss, kNoRows, nullptr),
       stamps_(resources.shards.size()),
       reader_(options.shards.session, layout, rules_, resources),
@@ -204,7 +205,7 @@ absl::Status ReplicatedStrategy::CheckToken(const DequeueTokenReply& token) cons
 void ReplicatedStrategy::Apply(const DequeueTokenReply& token) {
   server_.Change([this] {
     const GroupReducer& sum = reduction_.sum();
-    Clip(sum);
+    ClipGradients(sum);
     replicas_->Apply(LearningRateAt(learning_rate_, replicas_->version()), sum);
   });
   keeps_values_ = token.store_values();
@@ -223,25 +224,14 @@ void ReplicatedStrategy::PrepareGroup(const ReducerOfGroup& group, StatusCallbac
   writer_.WhenIdle(std::move(done));
 }
 
-void ReplicatedStrategy::Clip(const GroupReducer& sum) {
-  const Clipping& clipping = options_.optimizer.clipping();
-  if (clipping.kind_case() == Clipping::KIND_NOT_SET) return;
+void ReplicatedStrategy::ClipGradients(const GroupReducer& sum) {
+  if (clipping_.kind == ClippingKind::kNone) return;
   for (size_t tower = 0; tower < replicas_->memory().size(); ++tower) {
     std::vector<MutableTensorView> gradients;
     for (size_t i = 0; i < replicas_->reduced().size(); ++i) {
       gradients.push_back(sum.tensor(static_cast<int>(tower), static_cast<int>(i)));
     }
-    if (clipping.has_global_norm()) {
-      ClipByGlobalNorm(clipping.global_norm(), gradients);
-      continue;
-    }
-    for (const MutableTensorView& gradient : gradients) {
-      if (clipping.has_norm()) {
-        ClipByNorm(clipping.norm(), gradient);
-      } else {
-        ClipByValue(-clipping.value(), clipping.value(), gradient);
-      }
-    }
+    Clip(clipping_, gradients);
   }
 }
 

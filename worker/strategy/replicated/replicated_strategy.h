@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/callback.h"
+#include "common/optimizer/clipping.h"
 #include "common/optimizer/schedule.h"
 #include "worker/strategy/parameter_server/gradient_buffers.h"
 #include "worker/strategy/parameter_server/shard_group.h"
@@ -81,7 +82,7 @@ class ReplicatedStrategy final : public UpdateStrategy {
   void OnReleased(const DequeueTokenReply& token);
   // What the last token permits: clipped, applied, and stored where that is asked for.
   void Apply(const DequeueTokenReply& token);
-  void Clip(const GroupReducer& sum);
+  void ClipGradients(const GroupReducer& sum);
   // The version at hand, if it is kept and this worker is to store it.
   void StoreIfKept(bool is_first);
   void Store(bool with_slots);
@@ -94,6 +95,7 @@ class ReplicatedStrategy final : public UpdateStrategy {
   const Clock* const clock_;
   OptimizerRules rules_;
   const LearningRateSchedule learning_rate_;
+  const ClippingRule clipping_;
   WaitDescription wait_;
   GradientBuffers loss_;
   std::unique_ptr<Replicas> replicas_;  // null before the first step

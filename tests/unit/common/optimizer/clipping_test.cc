@@ -87,6 +87,20 @@ TEST_CASE("the norm of a million elements does not suffer from the order of its 
   CHECK(GlobalNorm(views) == Approx(.1f * std::sqrt(1'000'003.0)).epsilon(1e-6));
 }
 
+TEST_CASE("a rule clips each tensor, or all tensors together") {
+  const auto clipped = [](const ClippingRule& rule) {
+    std::vector<float> x0 = {3, 4};
+    std::vector<float> x1 = {12, 0};
+    const MutableTensorView both[] = {ViewOf(x0), ViewOf(x1)};
+    Clip(rule, both);
+    return std::vector<float>{x0[0], x0[1], x1[0], x1[1]};
+  };
+  CHECK(clipped({}) == std::vector<float>{3, 4, 12, 0});
+  CHECK(clipped({ClippingKind::kValue, 3.5f}) == std::vector<float>{3, 3.5f, 3.5f, 0});
+  CHECK(clipped({ClippingKind::kNorm, 2.5f}) == std::vector<float>{1.5f, 2, 2.5f, 0});
+  CHECK(clipped({ClippingKind::kGlobalNorm, 6.5f}) == std::vector<float>{1.5f, 2, 6, 0});
+}
+
 TEST_CASE("one tensor of doubles makes the norm one of doubles") {
   std::vector<float> x = {1};
   std::vector<double> y = {1e-9};
