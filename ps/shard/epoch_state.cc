@@ -8,7 +8,6 @@
 #include "common/base/checked.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
-#include "common/optimizer_proto/update_rule_of.h"
 #include "ps/shard/tensor_names.h"
 #include "ps/shard/variable_initializer.h"
 
@@ -17,17 +16,17 @@ namespace {
 
 RuleOfVariable RuleOf(const EpochVariables& variables, const CatalogEntry& entry) {
   const size_t optimizer = entry.loss == 0 ? 0 : entry.loss - 1;
-  const bool is_averaged = entry.trainable && !entry.is_frozen &&
-                           IsAveraged(variables.config.optimizer(optimizer), WholeName(entry));
   const OptimizerRules& rules = variables.optimizers[optimizer];
-  return {is_averaged ? rules.averaged.get() : rules.plain.get(), is_averaged, optimizer};
+  if (!entry.trainable || entry.is_frozen) return {&rules.plain(), false, optimizer};
+  const std::string& name = WholeName(entry);
+  return {&rules.of(name), rules.is_averaged(name), optimizer};
 }
 
 absl::StatusOr<std::vector<OptimizerRules>> RulesOf(const EpochConfig& config) {
-  std::vector<OptimizerRules> optimizers(config.num_optimizers());
-  for (size_t i = 0; i < optimizers.size(); ++i) {
-    LOCKSTEP_ASSIGN_OR_RETURN(optimizers[i].plain, UpdateRuleOf(config.optimizer(i)));
-    LOCKSTEP_ASSIGN_OR_RETURN(optimizers[i].averaged, AveragedRuleOf(config.optimizer(i)));
+  std::vector<OptimizerRules> optimizers;
+  for (size_t i = 0; i < config.num_optimizers(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(OptimizerRules rules, OptimizerRules::Create(config.optimizer(i)));
+    optimizers.push_back(std::move(rules));
   }
   return optimizers;
 }
@@ -36,7 +35,7 @@ absl::StatusOr<std::vector<std::vector<float>>> FirstScalars(const EpochVariable
                                                              const VariableInitializer& first) {
   std::vector<std::vector<float>> scalars(variables.optimizers.size());
   for (size_t i = 0; i < scalars.size(); ++i) {
-    for (const ScalarSpec& spec : variables.optimizers[i].plain->scalars()) {
+    for (const ScalarSpec& spec : variables.optimizers[i].plain().scalars()) {
       LOCKSTEP_ASSIGN_OR_RETURN(
           const float value,
           first.Scalar(ScalarTensorName(variables.config.OptimizerName(i), spec.name), spec));

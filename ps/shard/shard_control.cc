@@ -18,7 +18,7 @@ CreatedVariables Created(const EpochState& state) {
   created.reply.set_bytes(static_cast<int64_t>(state.variables.catalog.num_bytes()));
   absl::flat_hash_set<std::string> names;
   for (const OptimizerRules& rules : state.variables.optimizers) {
-    for (const SlotSpec& slot : rules.plain->slots()) {
+    for (const SlotSpec& slot : rules.plain().slots()) {
       if (names.insert(slot.name).second) created.reply.add_slots(slot.name);
     }
   }

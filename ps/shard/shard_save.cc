@@ -31,7 +31,7 @@ std::vector<NamedTensor> TensorsOf(const EpochVariables& variables, const Snapsh
   // Every shard has its own copy, all the same.
   if (shard == kScalarShard) {
     for (size_t of = 0; of < snapshot.scalars.size(); ++of) {
-      const absl::Span<const ScalarSpec> specs = variables.optimizers[of].plain->scalars();
+      const absl::Span<const ScalarSpec> specs = variables.optimizers[of].plain().scalars();
       for (size_t i = 0; i < specs.size(); ++i) {
         tensors.push_back({ScalarTensorName(variables.config.OptimizerName(of), specs[i].name),
                            TensorView{DType::kFloat32, Shape(), &snapshot.scalars[of][i]}});

@@ -171,7 +171,7 @@ void StepApplier::AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallba
   const EpochVariables& variables = state_->variables;
   const GradientTurns& turns = state_->step.turns();
   const size_t loss = turns.losses().LossOf(step);
-  variables.optimizers[loss].plain->AdvanceScalars(absl::MakeSpan(state_->scalars[loss]));
+  variables.optimizers[loss].plain().AdvanceScalars(absl::MakeSpan(state_->scalars[loss]));
   if (snapshot != nullptr) {
     snapshot->scalars = state_->scalars;
     Keep(step.next(), terms, std::move(snapshot));

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/optimizer/update_rule.h"
+#include "common/optimizer_proto/optimizer_rules.h"
 #include "common/transport/lent_memory.h"
 #include "common/update/dense_update.h"
 #include "common/update/variable.h"
@@ -48,11 +49,6 @@ struct VariableEntry {
   const MutableTensorView* average() const {
     return is_averaged ? &variable.slots().back() : nullptr;
   }
-};
-
-struct OptimizerRules {
-  std::unique_ptr<const UpdateRule> plain;
-  std::unique_ptr<const UpdateRule> averaged;  // of variables with an average; may be null
 };
 
 // Constant but for the values, slots and entries, which the shard's lock guards as Variable says.

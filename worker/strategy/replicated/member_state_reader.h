@@ -10,8 +10,8 @@
 #include "common/base/callback.h"
 #include "common/base/gate.h"
 #include "common/base/timer.h"
+#include "common/optimizer_proto/optimizer_rules.h"
 #include "worker/collective/member_state.h"
-#include "worker/strategy/replicated/optimizer_rules.h"
 #include "worker/strategy/replicated/replica_state.h"
 
 namespace lockstep::worker {

@@ -9,9 +9,9 @@
 
 #include "absl/strings/string_view.h"
 #include "common/base/ids.h"
+#include "common/optimizer_proto/optimizer_rules.h"
 #include "common/tensor/tensor.h"
 #include "worker/cache/variable_layout.h"
-#include "worker/strategy/replicated/optimizer_rules.h"
 
 namespace lockstep::worker {
 

@@ -30,7 +30,9 @@ Replicas::Replicas(const ReplicasOptions& options, const VariableLayout& layout,
       version_(state.version),
       scalars_(std::move(state.scalars)) {
   for (size_t i = 0; i < layout.variables().size(); ++i) {
-    if (layout.variables()[i].trainable && Changes(i)) reduced_.push_back(static_cast<int>(i));
+    const WholeVariable& variable = layout.variables()[i];
+    rule_of_.push_back(variable.trainable ? &rules_.of(variable.name) : &rules_.plain());
+    if (variable.trainable && Changes(i)) reduced_.push_back(static_cast<int>(i));
   }
   for (int tower = 0; tower < options.towers; ++tower) towers_.push_back(MakeTower(state));
   for (Tower& tower : towers_) {
@@ -82,8 +84,8 @@ void Replicas::Apply(float learning_rate, const GroupReducer& reduced) {
                                       : TensorView(tower.gradients[i]);
       // The version before makes room for the next one.
       tower.variables[i]->DropPrevious().reset();
-      const UpdateRule& rule = variable.trainable ? rules_.of(variable.name) : rules_.plain();
-      updates.emplace_back(version_, learning_rate, rule, scalars_, tower.variables[i].get());
+      updates.emplace_back(version_, learning_rate, *rule_of_[i], scalars_,
+                           tower.variables[i].get());
       updates.back().SetGradients({GradientSource{gradient, nullptr}}, 1);
       of.emplace_back(t, i);
     }

@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/thread_pool.h"
+#include "common/optimizer_proto/optimizer_rules.h"
 #include "common/update/variable.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/collective/group_reducer.h"
-#include "worker/strategy/replicated/optimizer_rules.h"
 #include "worker/strategy/replicated/replica_state.h"
 #include "worker/tower/tower_memory.h"
 
@@ -45,7 +45,6 @@ class Replicas {
 
   // Of tower 0.
   const Variable& variable(size_t variable) const { return *towers_[0].variables[variable]; }
-  const OptimizerRules& rules() const { return rules_; }
   std::span<const float> scalars() const { return scalars_; }
   // The same tower's values and slots, in the order of TensorsOf. Valid until Apply.
   std::vector<TensorView> StateOfTower0() const;
@@ -66,6 +65,7 @@ class Replicas {
 
   const VariableLayout& layout_;
   const OptimizerRules rules_;
+  std::vector<const UpdateRule*> rule_of_;  // by variable; of rules_
   ThreadPool pool_;
   GlobalStep version_;
   std::vector<float> scalars_;

@@ -14,9 +14,9 @@
 #include "common/base/callback.h"
 #include "common/base/fan_in.h"
 #include "common/client/shard_session.h"
+#include "common/optimizer_proto/optimizer_rules.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/strategy/parameter_server/shard_group.h"
-#include "worker/strategy/replicated/optimizer_rules.h"
 #include "worker/strategy/replicated/replica_state.h"
 
 namespace lockstep::worker {

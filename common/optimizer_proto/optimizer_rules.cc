@@ -1,8 +1,8 @@
-#include "worker/strategy/replicated/optimizer_rules.h"
+#include "common/optimizer_proto/optimizer_rules.h"
 
 #include "common/base/status_macros.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 
 absl::StatusOr<OptimizerRules> OptimizerRules::Create(const OptimizerDef& optimizer) {
   OptimizerRules rules;
@@ -12,4 +12,4 @@ absl::StatusOr<OptimizerRules> OptimizerRules::Create(const OptimizerDef& optimi
   return rules;
 }
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

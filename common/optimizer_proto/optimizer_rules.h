@@ -1,4 +1,4 @@
-// The update rules of a job's variables.
+// The update rules of the variables that one optimizer trains.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 #include "common/optimizer/update_rule.h"
 #include "common/optimizer_proto/update_rule_of.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 
-// A value, constant after Create.
+// A value, constant after Create. Copies share the rules, which live as long as one of them.
 class OptimizerRules {
  public:
   // Errors as UpdateRuleOf and AveragedRuleOf.
@@ -31,4 +31,4 @@ class OptimizerRules {
   std::shared_ptr<const UpdateRule> averaged_;  // null: no variable is averaged
 };
 
-}  // namespace lockstep::worker
+}  // namespace lockstep
