@@ -122,11 +122,11 @@ void SimPeers::JoinView(Process* process, const worker::Group& group) {
 
 void SimPeers::Reduce(Process* process) {
   if (process->step == options_.steps || process->seen.is_gone) return;
-  process->gradients = GradientsOf(process->worker, process->step);
+  process->gradients.push_back(GradientsOf(process->worker, process->step));
   process->is_reducing = true;
   process->began = events_.Monotonic();
   std::vector<std::vector<TensorView>> views;
-  for (const std::vector<Tensor>& tower : process->gradients) {
+  for (const std::vector<Tensor>& tower : process->gradients.back()) {
     std::vector<TensorView>& own = views.emplace_back();
     for (const Tensor& gradient : tower) own.push_back(gradient.view());
   }

@@ -62,8 +62,8 @@ class SimPeers {
     // Of all its reducers, which own them.
     std::vector<SimPeerConnection*> connections;
     std::vector<std::unique_ptr<worker::PeerGroupReducer>> reducers;  // of its views
-    Gradients gradients;
-    int64_t step = 0;  // next to be reduced
+    std::vector<Gradients> gradients;  // all: by reference, others may still read them
+    int64_t step = 0;                  // next to be reduced
     bool is_reducing = false;
     bool has_failed = false;  // in this view
     absl::Duration began;

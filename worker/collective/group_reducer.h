@@ -3,7 +3,7 @@
 // processes. Both give the bits of RunBatchInMemory over all towers, ordered by their ranks.
 //
 // Each step:
-//   reducer->Reduce(step, gradients, done);   // copies them into the reducer's own memory
+//   reducer->Reduce(step, gradients, done);   // reads them until done
 //   ... done(OK) ...
 //   use reducer->tensor(tower, i)             // sum or mean, until the next Reduce
 //

@@ -43,9 +43,11 @@ void LocalGroupReducer::Reduce(int64_t, absl::Span<const std::vector<TensorView>
                                StatusCallback done) {
   if (!failure_.ok()) return done(failure_);
   for (int v = 0; v < layout_.num_vectors(); ++v) {
-    layout_.CopyGradients(v, gradients, addresses_);
     LocalParticipants& vector = vectors_[v];
-    vector.Restart();
+    first_.clear();
+    if (vector.MayBeginElsewhere()) layout_.FindGradients(v, gradients, &first_);
+    if (first_.empty()) layout_.CopyGradients(v, gradients, addresses_);
+    vector.Restart(first_);
     vector.Advance(&sends_, &consumed_);
     LOCKSTEP_CHECK(vector.is_done());
   }

@@ -34,6 +34,7 @@ class LocalGroupReducer final : public GroupReducer {
   std::vector<LocalParticipants> vectors_;      // of each vector
   std::vector<LocalParticipants::Send> sends_;  // these two stay empty: there is nobody else
   std::vector<MessageId> consumed_;
+  std::vector<const void*> first_;  // of the vector at hand, by tower
   absl::Status failure_;
 };
 

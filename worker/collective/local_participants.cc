@@ -52,9 +52,14 @@ LocalParticipants::LocalParticipants(const Schedule* schedule, int first_rank,
   blocks_ = Tensor(DType::kUInt8, Shape({static_cast<int64_t>(most_messages * kBlockBytes)}));
 }
 
-void LocalParticipants::Restart() {
+bool LocalParticipants::MayBeginElsewhere() const {
+  return std::ranges::all_of(participants_, &Participant::MayBeginElsewhere);
+}
+
+void LocalParticipants::Restart(absl::Span<const void* const> first) {
+  LOCKSTEP_CHECK(first.empty() || first.size() == participants_.size());
   for (size_t i = 0; i < participants_.size(); ++i) {
-    participants_[i].Restart(vectors_[i], divisor_);
+    participants_[i].Restart(vectors_[i], divisor_, first.empty() ? nullptr : first[i]);
   }
   for (Slot& slot : slots_) slot.has_arrived = false;
 }

@@ -43,8 +43,11 @@ class LocalParticipants {
   LocalParticipants(const Schedule* schedule, int first_rank,
                     absl::Span<const MutableTensorView> vectors, int divisor);
 
-  // A new reduction of the vectors. The last one is done (CHECK).
-  void Restart();
+  // Whether Restart may be told where the first elements lie.
+  bool MayBeginElsewhere() const;
+  // A new reduction of the vectors. The last one is done (CHECK). `first`: by participant, as
+  // Participant::Restart; empty: the elements are in the vectors.
+  void Restart(absl::Span<const void* const> first = {});
   // Does what can be done. Appends messages that are to leave, each once, and messages of others
   // whose elements are not read any more.
   void Advance(std::vector<Send>* sends, std::vector<MessageId>* consumed);

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/tensor/sum_of_terms.h"
+#include "worker/collective/first_reads.h"
 
 namespace lockstep::worker {
 namespace {
@@ -41,6 +42,7 @@ Participant::Participant(const Schedule* schedule, int rank, const MutableTensor
     : schedule_(schedule),
       rank_(rank),
       operations_(schedule->operations(rank)),
+      first_reads_(FindFirstReads(*schedule, rank)),
       vector_(vector),
       divisor_(divisor) {
   size_t sends = 0;
@@ -55,12 +57,14 @@ Participant::Participant(const Schedule* schedule, int rank, const MutableTensor
   Restart(vector, divisor);
 }
 
-void Participant::Restart(const MutableTensorView& vector, int divisor) {
+void Participant::Restart(const MutableTensorView& vector, int divisor, const void* first) {
   LOCKSTEP_CHECK(open_.empty() && (next_ == 0 || next_ == operations_.size()));
   LOCKSTEP_CHECK(static_cast<size_t>(vector.num_elements()) == schedule_->length());
   LOCKSTEP_CHECK(HasElementMath(vector.dtype) && divisor >= 1);
+  LOCKSTEP_CHECK(first == nullptr || MayBeginElsewhere());
   vector_ = vector;
   divisor_ = divisor;
+  first_ = first == vector.data ? nullptr : static_cast<const std::byte*>(first);
   next_ = 0;
   received_ = 0;
 }
@@ -70,12 +74,13 @@ Participant::Action Participant::Next() {
     const Operation& operation = operations_[next_];
     const absl::Span<const Term> terms = schedule_->terms(rank_, operation);
     if (operation.kind == Operation::Kind::kSend) {
+      const std::byte* const elements = OwnAt(operation.range.first);
+      open_.push_back({terms[0], operation.range, /*is_in_vector=*/!ReadsFirst()});
       ++next_;
-      open_.push_back({terms[0], operation.range});
       const Shape shape({static_cast<int64_t>(operation.range.count)});
       return {.kind = Action::Kind::kSend,
               .to = terms[0],
-              .elements = {vector_.dtype, shape, At(operation.range.first)}};
+              .elements = {vector_.dtype, shape, elements}};
     }
     if (IsBeingSent(operation.range)) return {.kind = Action::Kind::kWaitForSends};
     FindMessages(operation);
@@ -115,7 +120,7 @@ void Participant::OnSent(const Term& to) {
 
 bool Participant::IsBeingSent(const ElementRange& range) const {
   return std::ranges::any_of(open_, [&](const OpenSend& send) {
-    return send.range.first < range.first + range.count &&
+    return send.is_in_vector && send.range.first < range.first + range.count &&
            range.first < send.range.first + send.range.count;
   });
 }
@@ -131,15 +136,21 @@ void Participant::AddPart(const Operation& operation, absl::Span<const void* con
                           size_t count) {
   if (count == 0) return;
   const Shape shape({static_cast<int64_t>(count)});
-  void* const own = At(operation.range.first + received_);
+  const size_t begin = operation.range.first + received_;
+  const std::byte* const own = OwnAt(begin);
+  std::byte* const to = At(begin);
   size_t message = 0;
   terms_.clear();
   for (const Term& term : schedule_->terms(rank_, operation)) {
-    terms_.push_back({vector_.dtype, shape, term.message < 0 ? own : elements[message++]});
+    const void* const from = term.message < 0 ? own : elements[message++];
+    terms_.push_back({vector_.dtype, shape, from});
   }
   const int divisor = operation.is_total ? divisor_ : 1;
-  if (terms_.size() == 1 && divisor == 1 && message == 0) return;
-  SumInBlocks(&terms_, count, divisor, static_cast<std::byte*>(own));
+  if (terms_.size() == 1 && divisor == 1 && message == 0) {
+    if (own != to) std::memcpy(to, own, count * SizeOf(vector_.dtype));
+    return;
+  }
+  SumInBlocks(&terms_, count, divisor, to);
 }
 
 void Participant::FinishOperation() {
@@ -148,7 +159,11 @@ void Participant::FinishOperation() {
   messages_.clear();
 }
 
-void* Participant::At(size_t element) const {
+const std::byte* Participant::OwnAt(size_t element) const {
+  return ReadsFirst() ? first_ + element * SizeOf(vector_.dtype) : At(element);
+}
+
+std::byte* Participant::At(size_t element) const {
   return static_cast<std::byte*>(vector_.data) + element * SizeOf(vector_.dtype);
 }
 

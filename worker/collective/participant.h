@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -34,7 +35,8 @@ class Participant {
   struct Action {
     enum class Kind { kSend, kReceive, kWaitForSends, kDone };
     Kind kind = Kind::kDone;
-    // kSend: where to, which message, and what: elements of the vector.
+    // kSend: where to, which message, and what: elements of the vector, or those that it begins
+    // with.
     Term to;
     TensorView elements;
     // kReceive: elements [received, range.count) of these messages are missing. Every one has
@@ -61,13 +63,18 @@ class Participant {
   // The vector has its final values. Some may still have to be sent, so that they may be read but
   // not written.
   bool has_result() const { return next_ == operations_.size(); }
-  // From the start again, for the next step. Next has returned kDone (CHECK).
-  void Restart(const MutableTensorView& vector, int divisor);
+  // Whether Restart may be told where the first elements lie.
+  bool MayBeginElsewhere() const { return first_reads_.has_value(); }
+  // From the start again, for the next step. Next has returned kDone (CHECK). `first`: the elements
+  // that the vector begins with; they are only read, until kDone, and lie apart from the vector, or
+  // are the vector. Null: they are in the vector.
+  void Restart(const MutableTensorView& vector, int divisor, const void* first = nullptr);
 
  private:
   struct OpenSend {
     Term to;
     ElementRange range;
+    bool is_in_vector = true;
   };
 
   bool IsBeingSent(const ElementRange& range) const;
@@ -75,15 +82,20 @@ class Participant {
   void FindMessages(const Operation& operation);
   void AddPart(const Operation& operation, absl::Span<const void* const> elements, size_t count);
   void FinishOperation();
-  void* At(size_t element) const;
+  std::byte* At(size_t element) const;
+  bool ReadsFirst() const { return first_ != nullptr && (*first_reads_)[next_]; }
+  // Where the operation under way reads own elements.
+  const std::byte* OwnAt(size_t element) const;
 
   const Schedule* const schedule_;
   const int rank_;
   const absl::Span<const Operation> operations_;
+  const std::optional<std::vector<bool>> first_reads_;  // by operation
   MutableTensorView vector_;
   int divisor_;
-  size_t next_ = 0;      // operation
-  size_t received_ = 0;  // elements of it
+  const std::byte* first_ = nullptr;  // null: in the vector
+  size_t next_ = 0;                   // operation
+  size_t received_ = 0;               // elements of it
   std::vector<OpenSend> open_;
   std::vector<Term> messages_;
   std::vector<TensorView> terms_;

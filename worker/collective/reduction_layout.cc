@@ -65,20 +65,37 @@ std::vector<MutableTensorView> ReductionLayout::VectorOf(
   return views;
 }
 
+const TensorView& ReductionLayout::GradientOf(const PackedSegment& segment,
+                                              const std::vector<TensorView>& gradients) const {
+  LOCKSTEP_CHECK(gradients.size() == tensors_.size());
+  const TensorView& gradient = gradients[segment.tensor];
+  const Place& place = tensors_[segment.tensor];
+  LOCKSTEP_CHECK(gradient.dtype == place.dtype &&
+                 gradient.num_elements() == place.shape.num_elements());
+  return gradient;
+}
+
+void ReductionLayout::FindGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
+                                    std::vector<const void*>* found) const {
+  found->clear();
+  if (segments_[v].size() != 1) return;
+  const PackedSegment& segment = segments_[v][0];
+  const size_t first = segment.first * SizeOf(vectors_[v].dtype);
+  for (const std::vector<TensorView>& tower : gradients) {
+    found->push_back(static_cast<const std::byte*>(GradientOf(segment, tower).data) + first);
+  }
+}
+
 void ReductionLayout::CopyGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
                                     absl::Span<std::byte* const> towers) const {
   LOCKSTEP_CHECK(gradients.size() == towers.size());
   const size_t size = SizeOf(vectors_[v].dtype);
   for (size_t tower = 0; tower < towers.size(); ++tower) {
-    LOCKSTEP_CHECK(gradients[tower].size() == tensors_.size());
     for (const PackedSegment& segment : segments_[v]) {
-      const TensorView& gradient = gradients[tower][segment.tensor];
-      const Place& place = tensors_[segment.tensor];
-      LOCKSTEP_CHECK(gradient.dtype == place.dtype &&
-                     gradient.num_elements() == place.shape.num_elements());
+      const TensorView& gradient = GradientOf(segment, gradients[tower]);
       const size_t first = segment.first * size;
       const auto* const from = static_cast<const std::byte*>(gradient.data) + first;
-      std::byte* const to = towers[tower] + place.offset + first;
+      std::byte* const to = towers[tower] + tensors_[segment.tensor].offset + first;
       if (from != to && segment.count > 0) std::memcpy(to, from, segment.count * size);
     }
   }

@@ -30,6 +30,10 @@ class ReductionLayout {
 
   // The views of vector `v` in the memory of each tower.
   std::vector<MutableTensorView> VectorOf(int v, absl::Span<std::byte* const> towers) const;
+  // By tower where the elements of vector `v` lie in gradients[tower][i]. Empty: a pack's lie
+  // apart, or there is none. Number of towers and tensors, dtypes and sizes agree (CHECK).
+  void FindGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
+                     std::vector<const void*>* found) const;
   // Copies what vector `v` has of gradients[tower][i] into the memory of its tower, except where it
   // lies there already. Number of towers and tensors, dtypes and sizes agree (CHECK).
   void CopyGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
@@ -42,6 +46,9 @@ class ReductionLayout {
     size_t offset = 0;
   };
 
+  // CHECK as FindGradients says.
+  const TensorView& GradientOf(const PackedSegment& segment,
+                               const std::vector<TensorView>& gradients) const;
   static MutableTensorView At(const Place& place, std::byte* memory) {
     return {place.dtype, place.shape, memory + place.offset};
   }

@@ -93,11 +93,22 @@ void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorVie
   if (compares) {
     monitor_.CompareWithNext(shared_from_this(), description_, [this] { OnPartDone(); });
   }
+  std::vector<const void*> first;
   for (int v = 0; v < layout_.num_vectors(); ++v) {
-    layout_.CopyGradients(v, gradients, towers_);
-    vectors_[v]->Start(reduction, step);
+    PlaceGradients(v, gradients, &first);
+    vectors_[v]->Start(reduction, step, first);
   }
   Leave();
+}
+
+void PeerCollective::PlaceGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
+                                    std::vector<const void*>* first) const {
+  first->clear();
+  // Members on this host read only the towers' memory.
+  if (options_.memory == nullptr && vectors_[v]->participants().MayBeginElsewhere()) {
+    layout_.FindGradients(v, gradients, first);
+  }
+  if (first->empty()) layout_.CopyGradients(v, gradients, towers_);
 }
 
 GroupTraffic PeerCollective::traffic() const {

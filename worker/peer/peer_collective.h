@@ -82,6 +82,10 @@ class PeerCollective final : public PeerReceiver,
     LocalParticipants::Send send;
   };
 
+  // Where each tower's elements of vector `v` are read: `first` gets the gradients' own places, or
+  // is empty after they were copied into the towers' memory.
+  void PlaceGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
+                      std::vector<const void*>* first) const;
   int PositionOf(int rank) const { return rank / options_.reduction.topology.towers; }
   // Reads the elements of a message: its own, or those in the sender's memory.
   absl::Status TakeElements(SendCall* call, VectorReduction::Incoming* incoming) const;

@@ -20,7 +20,8 @@ VectorReduction::VectorReduction(int index, int num_vectors, const CollectiveCal
       early_(participants_.num_slots()),
       streams_(participants_.num_local() * participants_.num_participants()) {}
 
-void VectorReduction::Start(int64_t reduction, int64_t step) {
+void VectorReduction::Start(int64_t reduction, int64_t step, absl::Span<const void* const> first) {
+  first_.assign(first.begin(), first.end());
   Post({.kind = Event::Kind::kStart, .incoming = {.reduction = reduction, .step = step}});
 }
 
@@ -103,7 +104,7 @@ void VectorReduction::Begin(const Incoming& numbers) {
   reduction_ = numbers.reduction;
   step_ = numbers.step;
   is_open_ = true;
-  participants_.Restart();
+  participants_.Restart(first_);
   for (Incoming& early : early_) {
     if (early.call != nullptr) Accept(std::exchange(early, {}));
   }

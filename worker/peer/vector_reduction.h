@@ -54,8 +54,10 @@ class VectorReduction {
   VectorReduction(int index, int num_vectors, const CollectiveCall& call,
                   LocalParticipants participants, VectorOwner* owner);
 
-  // The next reduction begins, with this number and step.
-  void Start(int64_t reduction, int64_t step);
+  // The next reduction begins, with this number and step. `first`: as LocalParticipants::Restart;
+  // what it points to stays until VectorOwner::OnVectorDone, and until messages that are under way
+  // after a failure are over.
+  void Start(int64_t reduction, int64_t step, absl::Span<const void* const> first);
   // Of the reduction under way, an earlier one or the next one.
   void OnMessage(Incoming incoming);
   void OnAnswered(const MessageId& message);
@@ -96,6 +98,7 @@ class VectorReduction {
   const int num_vectors_;
   const CollectiveCall call_;
   VectorOwner* const owner_;
+  std::vector<const void*> first_;  // written before the event of a start, read by it
   // What follows up to the mutex belongs to the thread that drains.
   LocalParticipants participants_;
   int64_t reduction_ = -1;

@@ -2,6 +2,7 @@
 // without allocating.
 #include "worker/collective/participant.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/support/allocation_counter.h"
@@ -81,6 +82,64 @@ TEST_CASE("elements that are still being sent are not overwritten") {
   CHECK(participant.Next().kind == Kind::kWaitForSends);
   participant.OnSent({1, 0});
   CHECK(participant.Next().kind == Kind::kReceive);
+}
+
+TEST_CASE("a participant that begins elsewhere only reads there, and receives over what it sends") {
+  const Schedule schedule = MakeRing(2, 4);
+  Tensor vector = Filled(4, 9);
+  Tensor first = Filled(4, 1);
+  Participant participant(&schedule, 0, vector.view(), 1);
+  REQUIRE(participant.MayBeginElsewhere());
+  participant.Restart(vector.view(), 1, first.data());
+  Participant::Action action = participant.Next();
+  REQUIRE(action.kind == Kind::kSend);
+  CHECK(action.elements.data == first.as<float>().data() + 2);
+  REQUIRE(participant.Next().kind == Kind::kReceive);
+  const float numbers[] = {3, 5};
+  const void* const all = numbers;
+  participant.OnReceived({&all, 1}, 2);
+  action = participant.Next();
+  REQUIRE(action.kind == Kind::kSend);
+  CHECK(action.elements.data == vector.as<float>().data());
+  // Elements [2, 4) are still being sent, from elsewhere.
+  REQUIRE(participant.Next().kind == Kind::kReceive);
+  participant.OnReceived({&all, 1}, 2);
+  CHECK(participant.Next().kind == Kind::kWaitForSends);
+  participant.OnSent({1, 0});
+  participant.OnSent({1, 1});
+  CHECK(participant.Next().kind == Kind::kDone);
+  const float expected[] = {4, 6, 3, 5};
+  CHECK(std::ranges::equal(vector.as<float>(), expected));
+  for (const float element : first.as<float>()) CHECK(element == 1);
+}
+
+TEST_CASE("a participant that begins in its vector waits for sends of it") {
+  const Schedule schedule = MakeRing(2, 4);
+  Tensor vector = Filled(4, 1);
+  Participant participant(&schedule, 0, vector.view(), 1);
+  participant.Restart(vector.view(), 1, vector.data());
+  CHECK(participant.Next().kind == Kind::kSend);
+  REQUIRE(participant.Next().kind == Kind::kReceive);
+  const float numbers[] = {3, 5};
+  const void* const all = numbers;
+  participant.OnReceived({&all, 1}, 2);
+  CHECK(participant.Next().kind == Kind::kSend);
+  CHECK(participant.Next().kind == Kind::kWaitForSends);
+}
+
+TEST_CASE("a single participant that begins elsewhere divides those elements") {
+  ScheduleSpec spec{Algorithm::kPscpu};
+  spec.length = 5;
+  const Schedule schedule = *MakeSchedule(spec);
+  const Tensor first = Filled(5, 6);
+  for (const int divisor : {1, 3}) {
+    Tensor vector = Filled(5, 9);
+    Participant participant(&schedule, 0, vector.view(), divisor);
+    REQUIRE(participant.MayBeginElsewhere());
+    participant.Restart(vector.view(), divisor, first.data());
+    CHECK(participant.Next().kind == Kind::kDone);
+    for (const float element : vector.as<float>()) CHECK(element == 6.0f / divisor);
+  }
 }
 
 TEST_CASE("a single participant divides its own elements") {
