@@ -143,9 +143,12 @@ void MemberMonitor::OnProbed(const Collective& collective, int position,
   }
   if (absl::IsAborted(status)) return collective->Fail(status);
   if (!reply.ok() || reply->code() == 0) return;
-  collective->Fail(
-      Annotate(absl::Status(static_cast<absl::StatusCode>(reply->code()), reply->message()),
-               options_.names[position]));
+  // Told to stop there, the member is gone for the others.
+  const auto code = static_cast<absl::StatusCode>(reply->code());
+  collective->Fail(Annotate(
+      absl::Status(code == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : code,
+                   reply->message()),
+      options_.names[position]));
 }
 
 }  // namespace lockstep::worker

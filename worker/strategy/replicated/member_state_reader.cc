@@ -11,9 +11,9 @@ constexpr uint64_t kPiece = uint64_t{1} << 20;
 // A member may still be on its way to the version.
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 
+// A connection that breaks has many names.
 bool MayHelp(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) ||
-         absl::IsDeadlineExceeded(status);
+  return !status.ok() && !absl::IsAborted(status) && !absl::IsInvalidArgument(status);
 }
 
 }  // namespace
