@@ -12,6 +12,10 @@
 namespace lockstep::sim {
 namespace {
 
+// After Cancel, calls of workers to one another and their repetitions are over by then: what made
+// them can be destroyed without waiting, which one thread cannot.
+constexpr absl::Duration kAftermath = absl::Seconds(12);
+
 chief::JobPlan PlanOf(const SimOptions& options) {
   chief::JobPlan plan;
   for (uint32_t i = 0; i < options.ps; ++i) plan.cluster.ps.push_back(absl::StrCat("ps:", i + 1));
@@ -35,11 +39,14 @@ chief::JobPlan PlanOf(const SimOptions& options) {
   plan.job.mutable_optimizer()->mutable_sgd();
   plan.job.mutable_optimizer()->mutable_learning_rate()->set_base(kLearningRate);
   plan.job.mutable_checkpoint()->set_folder(options.checkpoints);
+  if (options.replicated) plan.job.mutable_strategy()->mutable_replicated();
   plan.placement.set_shards(options.ps);
   uint32_t id = 0;
   for (int64_t elements : options.variables) {
-    *plan.placement.add_variables() =
+    VariableSpec* const variable = plan.placement.add_variables();
+    *variable =
         PlacedVariable(id, absl::StrCat("v", id), elements, id % options.ps, true, kInitialValue);
+    variable->set_replicated(options.replicated);
     ++id;
   }
   *plan.placement.add_variables() = PlacedVariable(id, "train/loss", 1, 0, false, kInitialValue);
@@ -65,7 +72,10 @@ std::string Describe(SimCluster& cluster) {
 }
 
 SimCluster::SimCluster(const SimOptions& options)
-    : options_(options), random_(options.seed), network_(options.network, &events_, &random_) {
+    : options_(options),
+      random_(options.seed),
+      network_(options.network, &events_, &random_),
+      members_(&events_, &network_, &random_) {
   std::vector<PsControl*> controls;
   std::vector<PsData*> data;
   for (uint32_t i = 0; i < options.ps; ++i) {
@@ -85,14 +95,14 @@ SimCluster::SimCluster(const SimOptions& options)
                             .same_every_time = options.same_every_time};
     if (i < options.short_of_data) worker.batches = options.batches;
     workers_.push_back(std::make_shared<SimWorker>(std::move(worker), data, &*chief_, &network_,
-                                                   &events_, &random_, &history_));
+                                                   &members_, &events_, &random_, &history_));
   }
 }
 
 SimCluster::~SimCluster() {
   for (const auto& worker : workers_) worker->Kill();
   // What they trained with goes in events of its own.
-  events_.RunUntil([] { return false; }, absl::ZeroDuration());
+  events_.RunUntil([] { return false; }, options_.replicated ? kAftermath : absl::ZeroDuration());
   local_controls_.clear();
   local_data_.clear();
   for (const auto& shard : shards_) shard->Stop();

@@ -14,6 +14,7 @@
 #include "tests/sim/network.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim_chiefs.h"
+#include "tests/sim/sim_group.h"
 #include "tests/sim/sim_worker.h"
 #include "tests/support/ps_data.h"
 
@@ -30,6 +31,7 @@ struct SimOptions {
   bool asynchronous = false;
   std::optional<int64_t> max_staleness;
   int64_t steps = 5;
+  bool replicated = false;                  // strategy replicated, in place of parameter_server
   std::vector<int64_t> variables = {3, 2};  // elements of each, dealt out over the ps
   NetworkOptions network;
   absl::Duration least_compute = absl::Milliseconds(1);
@@ -93,6 +95,7 @@ class SimCluster {
   Random random_;
   Network network_;
   History history_;
+  SimMembers members_;
   std::vector<std::unique_ptr<ps::Shard>> shards_;
   std::vector<std::unique_ptr<PsControl>> local_controls_;
   std::vector<std::unique_ptr<PsData>> local_data_, recorded_data_;

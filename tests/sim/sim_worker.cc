@@ -9,6 +9,8 @@
 #include "tests/sim/remote_ps.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
+#include "worker/strategy/replicated/reduction_of_job.h"
+#include "worker/strategy/replicated/replicated_strategy.h"
 
 namespace lockstep::sim {
 namespace {
@@ -26,11 +28,13 @@ float GradientOf(WorkerIndex worker, PushSeq push_seq, GlobalStep stamp, uint32_
 }
 
 SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
-                     Network* network, EventQueue* events, Random* random, History* history)
+                     Network* network, SimMembers* members, EventQueue* events, Random* random,
+                     History* history)
     : options_(std::move(options)),
       shards_(std::move(shards)),
       chief_(chief),
       network_(network),
+      members_(members),
       events_(events),
       random_(random),
       history_(history) {}
@@ -52,6 +56,7 @@ void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
 void SimWorker::Start() {
   Kill();
   incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
+  member_ = members_->Add(incarnation_);
   end_.reset();
   out_of_data_ = false;
   pushes_ = 0;
@@ -60,6 +65,7 @@ void SimWorker::Start() {
 
 void SimWorker::Kill() {
   ++life_;
+  if (member_ != nullptr) members_->Kill(std::exchange(member_, nullptr));
   DropTraining();
 }
 
@@ -67,7 +73,11 @@ void SimWorker::DropTraining() {
   if (training_ == nullptr) return;
   // The worker may be in one of its callbacks.
   events_->After(absl::ZeroDuration(),
-                 [training = std::exchange(training_, nullptr)]() mutable { training.reset(); });
+                 [members = members_, training = std::exchange(training_, nullptr)]() mutable {
+                   if (training->groups == nullptr) return training.reset();
+                   training->strategy->Cancel();
+                   members->Keep(std::move(training));
+                 });
 }
 
 void SimWorker::End(absl::Status status) {
@@ -122,6 +132,7 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
   request.set_incarnation(incarnation_);
   request.set_local_step(local_step_.value());
   request.set_out_of_data(out_of_data_);
+  if (training_->groups != nullptr) request.set_failed_view(training_->groups->failed_view());
   return request;
 }
 
@@ -149,7 +160,9 @@ void SimWorker::Beat() {
         } else if (reply->finish()) {
           End(absl::OkStatus());
         } else {
-          Beat();
+          const uint64_t life = life_;
+          if (reply->has_group()) training_->groups->SetView(reply->group());
+          if (life_ == life) Beat();
         }
       }));
 }
@@ -175,14 +188,16 @@ void SimWorker::MakeTraining() {
   training_ = std::make_shared<Training>();
   training_->layout = *worker::VariableLayout::Create(job_.placement());
   training_->no_rows.resize(training_->layout.variables().size());
-  std::vector<TensorTransport*> shards;
   for (PsData* shard : shards_) {
     training_->shards.push_back(MakeRemoteData(shard, network_));
-    shards.push_back(training_->shards.back().get());
+    training_->transports.push_back(training_->shards.back().get());
   }
-  const worker::ShardGroupResources resources{.shards = shards, .timer = events_, .clock = events_};
+  const worker::ShardGroupResources resources{
+      .shards = training_->transports, .timer = events_, .clock = events_};
   const std::vector<int64_t> most_rows(training_->layout.variables().size());
-  if (sync.has_asynchronous()) {
+  if (replicated()) {
+    training_->strategy = MakeReplicated(options, resources);
+  } else if (sync.has_asynchronous()) {
     training_->strategy = *worker::AsynchronousStrategy::Create(
         options, training_->layout, resources, most_rows, /*memory=*/nullptr);
   } else {
@@ -190,6 +205,35 @@ void SimWorker::MakeTraining() {
         {.shards = options, .first_step = GlobalStep(job_.start_step())}, training_->layout,
         resources, most_rows, /*memory=*/nullptr);
   }
+}
+
+std::unique_ptr<worker::UpdateStrategy> SimWorker::MakeReplicated(
+    const worker::ShardGroupOptions& options, const worker::ShardGroupResources& resources) {
+  training_->loss_layout = *worker::ReplicatedStrategy::LossLayout(job_.placement());
+  const auto reduction = [tensors = worker::ReducedTensors(training_->layout)](
+                             int workers) -> absl::StatusOr<worker::GroupReduction> {
+    auto chosen = worker::ReductionOf({}, {.workers = workers, .towers = 1}, tensors);
+    if (!chosen.ok()) return chosen.status();
+    return std::move(chosen->reduction);
+  };
+  auto groups = std::make_unique<SimGroupSource>(worker::GroupSourceOptions{
+      .worker = options_.index.value(),
+      .incarnation = incarnation_,
+      .num_workers = static_cast<int>(job_.total_num_replicas()),
+      .first_step = GlobalStep(job_.start_step()),
+      .reduction = reduction,
+      .shrinks = job_.job().sync().quorum_policy() == SHRINK,
+      .shared_memory = false,
+      .peers = &member_->service,
+      .timer = events_,
+      .clock = events_,
+      .connect = [this, member = member_](const worker::Group::Member& to) {
+        return members_->Connect(member, to.incarnation);
+      }});
+  training_->groups = groups.get();
+  return *worker::ReplicatedStrategy::Create(
+      {.shards = options, .replicas = {}, .optimizer = job_.job().optimizer()}, training_->layout,
+      training_->loss_layout, resources, std::move(groups));
 }
 
 void SimWorker::BeginStep(GlobalStep step) {
@@ -208,8 +252,10 @@ void SimWorker::BeginStep(GlobalStep step) {
 
 void SimWorker::Note(const worker::StepValues& values) {
   if (asynchronous()) return;  // each shard has a version of its own
-  for (size_t i = 0; i < values.values.views.size(); ++i) {
-    const std::span<const float> elements = values.values.views[i].as<float>();
+  const std::span<const TensorView> views =
+      values.by_tower.empty() ? values.values.views : values.by_tower[0].values.views;
+  for (size_t i = 0; i < views.size(); ++i) {
+    const std::span<const float> elements = views[i].as<float>();
     history_->pulled.push_back({.version = values.version,
                                 .variable = training_->layout.variables()[i].parts[0].id.value(),
                                 .values = {elements.begin(), elements.end()}});
@@ -220,9 +266,11 @@ void SimWorker::Compute(GlobalStep step, const worker::StepValues& values) {
   ++pushes_;
   const PushSeq seed(options_.same_every_time ? 0 : pushes_);
   const GlobalStep stamp = asynchronous() ? GlobalStep() : step;
-  for (int i = static_cast<int>(values.gradients.size()); i-- > 0;) {
+  const std::span<const MutableTensorView> gradients =
+      values.by_tower.empty() ? values.gradients : values.by_tower[0].gradients;
+  for (int i = static_cast<int>(gradients.size()); i-- > 0;) {
     const uint32_t variable = training_->layout.variables()[i].parts[0].id.value();
-    const std::span<float> gradient = values.gradients[i].as<float>();
+    const std::span<float> gradient = gradients[i].as<float>();
     for (size_t k = 0; k < gradient.size(); ++k) {
       gradient[k] = GradientOf(options_.index, seed, stamp, variable, static_cast<int64_t>(k));
     }
@@ -247,6 +295,8 @@ void SimWorker::OnOutcome(const absl::StatusOr<worker::StepOutcome>& outcome) {
 }
 
 void SimWorker::OnFailure(const absl::Status& error) {
+  // Somebody starts it again, as a new process.
+  if (replicated() && absl::IsUnavailable(error)) return Start();
   LOCKSTEP_CHECK(!MayRepeat(error));  // the sessions repeat
 }
 

@@ -14,8 +14,10 @@
 #include "tests/sim/history.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_chiefs.h"
+#include "tests/sim/sim_group.h"
 #include "tests/support/ps_data.h"
 #include "worker/cache/variable_layout.h"
+#include "worker/strategy/parameter_server/shard_group.h"
 #include "worker/strategy/update_strategy.h"
 
 namespace lockstep::sim {
@@ -41,7 +43,8 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   // What is pointed to outlives the worker. `shards` are the ends of the ps, in the cluster's
   // order.
   SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
-            Network* network, EventQueue* events, Random* random, History* history);
+            Network* network, SimMembers* members, EventQueue* events, Random* random,
+            History* history);
 
   // As a new process.
   void Start();
@@ -55,6 +58,7 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   const std::vector<GlobalStep>& starts() const { return starts_; }
   // Gradients pushed by this process.
   uint64_t pushes() const { return pushes_; }
+  bool is_dead() const { return member_ == nullptr; }
 
  private:
   // What a process trains with.
@@ -62,8 +66,11 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
     ~Training() { strategy->Cancel(); }
 
     worker::VariableLayout layout;
+    worker::VariableLayout loss_layout;             // of a replicated job
+    SimGroupSource* groups = nullptr;               // the same; the strategy's
     std::vector<std::span<const int64_t>> no_rows;  // by variable
     std::vector<std::unique_ptr<PsData>> shards;
+    std::vector<TensorTransport*> transports;  // these
     std::unique_ptr<worker::UpdateStrategy> strategy;
   };
 
@@ -77,7 +84,10 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   HeartbeatRequest MakeHeartbeat() const;
   void EndOfData();
   bool asynchronous() const { return job_.job().sync().has_asynchronous(); }
+  bool replicated() const { return job_.job().strategy().has_replicated(); }
   void MakeTraining();
+  std::unique_ptr<worker::UpdateStrategy> MakeReplicated(
+      const worker::ShardGroupOptions& options, const worker::ShardGroupResources& resources);
   // Without the calls of its present life.
   void DropTraining();
   void BeginStep(GlobalStep step);
@@ -95,11 +105,13 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   const std::vector<PsData*> shards_;
   SimChiefs* const chief_;
   Network* const network_;
+  SimMembers* const members_;
   EventQueue* const events_;
   Random* const random_;
   History* const history_;
 
   uint64_t life_ = 0;
+  SimMember* member_ = nullptr;  // of its present life
   uint64_t incarnation_ = 0;
   std::optional<absl::Status> end_;
   std::vector<GlobalStep> starts_;

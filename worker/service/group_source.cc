@@ -139,7 +139,9 @@ absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) c
                                                       .reduction = std::move(reduction),
                                                       .shared_memory = options_.shared_memory,
                                                       .queue = options_.queue,
-                                                      .timer = options_.timer},
+                                                      .timer = options_.timer,
+                                                      .clock = options_.clock,
+                                                      .connect = options_.connect},
                                                      options_.peers));
   of.states = reducer.get();
   of.reducer = std::move(reducer);

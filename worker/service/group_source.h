@@ -9,11 +9,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
 #include "common/base/timer.h"
 #include "proto/group.pb.h"
 #include "proto/job.pb.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/collective/group_reducer.h"
+#include "worker/peer/group.h"
 #include "worker/strategy/replicated/reducer_source.h"
 
 namespace lockstep {
@@ -24,6 +26,7 @@ class EventQueue;
 
 namespace lockstep::worker {
 
+class MemberConnection;
 class PeerService;
 
 struct GroupSourceOptions {
@@ -39,6 +42,9 @@ struct GroupSourceOptions {
   PeerService* peers = nullptr;
   rpc::EventQueue* queue = nullptr;
   Timer* timer = nullptr;
+  const Clock* clock = Clock::Real();
+  // As PeerGroupReducerOptions::connect. For simulations.
+  std::function<std::unique_ptr<MemberConnection>(const Group::Member&)> connect = nullptr;
 };
 
 // Thread-safe.
