@@ -293,7 +293,10 @@ std::vector<std::thread> WorkerJob::StartTraining() {
   for (const auto& trainer : trainers_) {
     threads.emplace_back([this, trainer = trainer.get()] {
       const absl::Status status = trainer->Run();
-      if (status.ok() || absl::IsCancelled(status)) return;
+      if (status.ok()) return;
+      if (absl::IsCancelled(status)) {
+        return log::Info(absl::StrCat("training has ended: ", status.message()));
+      }
       ReportFailure(status);
       EndWith(status);
     });

@@ -10,9 +10,10 @@
 namespace lockstep::worker {
 namespace {
 
-// Another group may end well.
+// Another group may end well. Who cancels this worker's training tells so through the source, too.
 bool AnotherGroupMayHelp(const absl::Status& status) {
-  return absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  return absl::IsAborted(status) || absl::IsUnavailable(status) ||
+         absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
 }
 
 // Its successor reads the next version from those that have the sum.

@@ -111,6 +111,13 @@ TEST_CASE("a reduction that fails is made again in the next group") {
   CHECK(f.HasSumOf(second));
 }
 
+TEST_CASE("a reduction that somebody else cancels is made again, too") {
+  Fixture f;
+  f.first->End(absl::CancelledError("worker 1 was told to stop"));
+  CHECK_FALSE(f.reduced.has_value());
+  CHECK(f.source.failures == 1);
+}
+
 TEST_CASE("a group that comes before the failure is used after it, and nothing is noted") {
   Fixture f;
   FakeReducer* const second = f.source.Tell(5);
