@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/exit_code.h"
 
 namespace lockstep::worker {
 namespace {
@@ -10,17 +12,31 @@ namespace {
 constexpr uint64_t kPiece = uint64_t{1} << 20;
 // A member may still be on its way to the version.
 constexpr absl::Duration kPause = absl::Milliseconds(20);
+// One that hangs is lost before, and then there is another group.
+constexpr absl::Duration kPatience = absl::Seconds(15);
 
 // A connection that breaks has many names.
 bool MayHelp(const absl::Status& status) {
   return !status.ok() && !absl::IsAborted(status) && !absl::IsInvalidArgument(status);
 }
 
+absl::Status NobodyHas(const absl::Status& last) {
+  return WithExitCode(absl::UnavailableError(absl::StrCat(
+                          "no member of the group had the variables for this worker within ",
+                          absl::FormatDuration(kPatience), ", the last one said: ", last.message(),
+                          ". Remedy: start it again")),
+                      ExitCode::kPeersLost);
+}
+
 }  // namespace
 
 MemberStateReader::MemberStateReader(const VariableLayout& layout, const OptimizerRules& rules,
-                                     Timer* timer)
-    : layout_(layout), rules_(rules), timer_(timer), gate_(std::make_shared<Gate>()) {}
+                                     Timer* timer, const Clock* clock)
+    : layout_(layout),
+      rules_(rules),
+      timer_(timer),
+      clock_(clock),
+      gate_(std::make_shared<Gate>()) {}
 
 MemberStateReader::~MemberStateReader() {
   Cancel();
@@ -37,6 +53,7 @@ void MemberStateReader::Read(GlobalStep version, MemberStates* states, std::vect
       members_ = std::move(members);
       member_ = 0;
       offset_ = 0;
+      deadline_ = clock_->Monotonic() + kPatience;
       state_ = UninitializedState(layout_, rules_);
       state_.version = version;
       tensors_ = TensorsOf(&state_);
@@ -72,17 +89,21 @@ void MemberStateReader::ReadNext() {
 void MemberStateReader::OnPiece(uint64_t read, absl::StatusOr<StatePiece> piece) {
   absl::Status status = piece.status();
   bool is_whole = false;
+  bool is_late = false;
   {
     absl::MutexLock lock(&mutex_);
     if (read != read_ || !done_) return;
     if (status.ok()) {
       status = Take(*piece);
+      deadline_ = clock_->Monotonic() + kPatience;
       is_whole = status.ok() && offset_ == piece->total;
     } else if (MayHelp(status)) {
       member_ = (member_ + 1) % members_.size();
       offset_ = 0;
+      is_late = clock_->Monotonic() >= deadline_;
     }
   }
+  if (is_late) return End(read, NobodyHas(status));
   if (status.ok()) return is_whole ? End(read, absl::OkStatus()) : ReadNext();
   if (!MayHelp(status)) return End(read, std::move(status));
   timer_->After(kPause, [this, gate = gate_] {

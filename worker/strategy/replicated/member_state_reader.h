@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
+#include "common/base/clock.h"
 #include "common/base/gate.h"
 #include "common/base/timer.h"
 #include "common/optimizer_proto/optimizer_rules.h"
@@ -20,13 +21,16 @@ namespace lockstep::worker {
 class MemberStateReader {
  public:
   // All outlive the reader.
-  MemberStateReader(const VariableLayout& layout, const OptimizerRules& rules, Timer* timer);
+  MemberStateReader(const VariableLayout& layout, const OptimizerRules& rules, Timer* timer,
+                    const Clock* clock);
   // Waits for calls in flight. Never in a callback.
   ~MemberStateReader();
 
   // Reads the version of the first of these members that answers, from another one when it goes.
   // One call at a time; `states` outlives it. ABORTED: the group has a newer view, read in that.
-  // INVALID_ARGUMENT: a member has another model or optimizer.
+  // INVALID_ARGUMENT: a member has another model or optimizer. UNAVAILABLE: none of them had
+  // anything to tell for 15 s: the chief may take members for such that have the version, and they
+  // have not.
   void Read(GlobalStep version, MemberStates* states, std::vector<int> members,
             Callback<ReplicaState> done);
   // Ends Read, and later ones, with CANCELLED.
@@ -42,14 +46,16 @@ class MemberStateReader {
   const VariableLayout& layout_;
   const OptimizerRules& rules_;
   Timer* const timer_;
+  const Clock* const clock_;
   const std::shared_ptr<Gate> gate_;  // held by calls in flight and the timer
   absl::Mutex mutex_;
   bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;  // counts Read: answers of an earlier one are ignored
   MemberStates* states_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::vector<int> members_ ABSL_GUARDED_BY(mutex_);
-  size_t member_ ABSL_GUARDED_BY(mutex_) = 0;    // of members_, is asked
-  uint64_t offset_ ABSL_GUARDED_BY(mutex_) = 0;  // up to which it has answered
+  size_t member_ ABSL_GUARDED_BY(mutex_) = 0;        // of members_, is asked
+  uint64_t offset_ ABSL_GUARDED_BY(mutex_) = 0;      // up to which it has answered
+  absl::Duration deadline_ ABSL_GUARDED_BY(mutex_);  // for the next piece
   ReplicaState state_ ABSL_GUARDED_BY(mutex_);
   std::vector<MutableTensorView> tensors_ ABSL_GUARDED_BY(mutex_);
   Callback<ReplicaState> done_ ABSL_GUARDED_BY(mutex_);

@@ -63,7 +63,7 @@ ReplicatedStrategy::ReplicatedStrategy(const ReplicatedOptions& options,
       reader_(options.shards.session, layout, rules_, resources),
       writer_(options.shards.session, resources),
       groups_(std::move(groups)),
-      member_reader_(layout, rules_, resources.timer),
+      member_reader_(layout, rules_, resources.timer, resources.clock),
       reduction_(groups_.get(), [this](const ReducerOfGroup& group, StatusCallback done) {
         PrepareGroup(group, std::move(done));
       }) {}

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "common/base/exit_code.h"
 #include "tests/support/await.h"
 #include "tests/support/manual_time.h"
 #include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
@@ -44,10 +45,10 @@ struct Fixture {
     }
   }
 
-  absl::StatusOr<ReplicaState> Read() {
+  absl::StatusOr<ReplicaState> Read(int pauses = 100) {
     Answer<ReplicaState> answer;
     reader.Read(GlobalStep(7), &members, {0, 2}, answer.done());
-    for (int i = 0; i < 100 && !answer.answered(); ++i) time.Advance(absl::Milliseconds(20));
+    for (int i = 0; i < pauses && !answer.answered(); ++i) time.Advance(absl::Milliseconds(20));
     if (!answer.answered()) reader.Cancel();
     return answer.Wait();
   }
@@ -63,7 +64,7 @@ struct Fixture {
   ReplicaState state = UninitializedState(layout, rules);
   FakeMembers members;
   test::ManualTime time;
-  MemberStateReader reader{layout, rules, &time};
+  MemberStateReader reader{layout, rules, &time, &time};
 };
 
 TEST_CASE("every variable, slot and number arrives") {
@@ -102,6 +103,12 @@ TEST_CASE("a newer view, another model, and a cancelled job end the reading") {
     const absl::Status refused = f.Read().status();
     CHECK(absl::IsInvalidArgument(refused));
     CHECK_THAT(std::string(refused.message()), Contains("expected 1600004 bytes"));
+  }
+  SECTION("nobody has it") {
+    f.members.errors[0] = f.members.errors[2] = absl::UnavailableError("not yet");
+    const absl::Status nobody = f.Read(1000).status();
+    CHECK(ExitCodeFor(nobody) == ExitCode::kPeersLost);
+    CHECK_THAT(std::string(nobody.message()), Contains("15s") && Contains("not yet"));
   }
   SECTION("cancelled") {
     f.members.errors[0] = f.members.errors[2] = absl::UnavailableError("not yet");
