@@ -248,6 +248,9 @@ Traffic ExpectedTraffic(const ScheduleSpec& spec) {
     case Algorithm::kReductionToOne:
       traffic.messages = has_elements * 2 * (n - 1);
       break;
+    case Algorithm::kGather:
+      traffic = {RingMessages(length, n, 1) / 2, (n - 1) * length};
+      break;
   }
   return traffic;
 }

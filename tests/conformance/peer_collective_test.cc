@@ -142,6 +142,45 @@ TEST_CASE("workers get the sum in the documented order, with the documented mess
   REQUIRE(view > 50);
 }
 
+TEST_CASE("a gathered tensor has every tower's share, in the order of their ranks, everywhere") {
+  const bool shared_memory = GENERATE(false, true);
+  test::PeerWorkers workers(3);
+  uint64_t view = 0;
+  for (const worker::Topology& topology :
+       {worker::Topology{2, 1}, worker::Topology{3, 1}, worker::Topology{2, 3}}) {
+    const int n = topology.num_participants();
+    // The last ones are more than one message.
+    GroupReduction reduction =
+        ReductionOf({Algorithm::kXring, topology}, {5, 300}, DType::kFloat32, true);
+    for (const int64_t share : {1, 64, 5000}) {
+      reduction.tensors.push_back(
+          {.name = absl::StrCat("g", share), .shape = Shape({n * share}), .shares = n});
+    }
+    REQUIRE(worker::AddGathers(topology, reduction.tensors, 2, &reduction.plan).ok());
+    for (const worker::Schedule& schedule : absl::MakeSpan(reduction.plan.schedules).subspan(2)) {
+      const ScheduleSpec spec{
+          .algorithm = Algorithm::kGather, .topology = topology, .length = schedule.length()};
+      CHECK(schedule.Total() == ExpectedTraffic(spec));
+    }
+    Run run(&workers, ++view, reduction, shared_memory, 8192);
+    for (int64_t step = 0; step < 3; ++step) {
+      std::vector<std::vector<Tensor>> vectors;
+      for (const size_t length : {5, 300, 1, 64, 5000}) {
+        vectors.push_back(DrawVectors(DType::kFloat32, n, length, view * 10 + step));
+      }
+      run.Reduce(step, vectors);
+      for (size_t i = 2; i < vectors.size(); ++i) {
+        std::vector<float> expected;
+        for (const Tensor& share : vectors[i]) {
+          const std::span<const float> elements = share.view().as<float>();
+          expected.insert(expected.end(), elements.begin(), elements.end());
+        }
+        for (int rank = 0; rank < n; ++rank) RequireBits(run.Result(rank, i), expected.data());
+      }
+    }
+  }
+}
+
 TEST_CASE("messages cut through, and many steps, give the bits of one process") {
   const bool shared_memory = GENERATE(false, true);
   test::PeerWorkers workers(3);

@@ -25,6 +25,7 @@ constexpr Row kRows[] = {
     {Algorithm::kCollective, "collective", true, false},
     {Algorithm::kHierarchicalCopy, "hierarchical_copy", false, false},
     {Algorithm::kReductionToOne, "reduction_to_one", false, false},
+    {Algorithm::kGather, "gather", false, false},
 };
 
 const Row& RowOf(Algorithm algorithm) {

@@ -21,14 +21,15 @@ enum class Algorithm {
   kPsgpu,
   kPscpuPscpu,
   kCollective,
-  // These two have no name in an all_reduce_spec.
+  // These have no name in an all_reduce_spec.
   kHierarchicalCopy,
   kReductionToOne,
+  kGather,  // no sum: a part of each participant, in the order of their ranks
 };
 
 // "nccl/xring", "hierarchical_copy", "reduction_to_one".
 absl::string_view Name(Algorithm algorithm);
-// Of an all_reduce_spec. nullopt for an unknown name and for the two that no spec names.
+// Of an all_reduce_spec. nullopt for an unknown name and for those that no spec names.
 std::optional<Algorithm> ParseSpecAlgorithm(absl::string_view name);
 // All that ParseSpecAlgorithm knows.
 std::vector<std::string> SpecAlgorithmNames();

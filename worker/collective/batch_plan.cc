@@ -19,6 +19,24 @@ absl::StatusOr<BatchPlan> MakeBatchPlan(const PackingPlan& packing, ScheduleSpec
   return BatchPlan{packing, std::move(schedules), algorithms};
 }
 
+absl::Status AddGathers(const Topology& topology, absl::Span<const TensorSpec> tensors, int first,
+                        BatchPlan* plan) {
+  const absl::Span<const ReductionVector> before = plan->packing.vectors();
+  std::vector<ReductionVector> vectors(before.begin(), before.end());
+  for (int i = first; i < static_cast<int>(tensors.size()); ++i) {
+    const int64_t elements = tensors[i].shape->num_elements();
+    LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule,
+                              MakeSchedule({.algorithm = Algorithm::kGather,
+                                            .topology = topology,
+                                            .length = static_cast<size_t>(elements)}));
+    vectors.push_back({false, tensors[i].dtype, elements, {{i, 0, elements}}});
+    plan->schedules.push_back(std::move(schedule));
+    plan->algorithms.push_back(Algorithm::kGather);
+  }
+  plan->packing = PackingPlan(std::move(vectors));
+  return absl::OkStatus();
+}
+
 void RunBatchInMemory(const BatchPlan& plan,
                       absl::Span<const std::vector<MutableTensorView>> tensors, int divisor) {
   for (size_t i = 0; i < plan.schedules.size(); ++i) {

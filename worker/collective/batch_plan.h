@@ -26,6 +26,10 @@ struct BatchPlan {
 // schedules' index and length are those of the vectors. INVALID_ARGUMENT as MakeSchedule.
 absl::StatusOr<BatchPlan> MakeBatchPlan(const PackingPlan& packing, ScheduleSpec spec);
 
+// Adds vectors in which the tensors from number `first` on, which are gathered, lie as they are.
+absl::Status AddGathers(const Topology& topology, absl::Span<const TensorSpec> tensors, int first,
+                        BatchPlan* plan);
+
 // In one address space. tensors[rank][i]: tensor i of participant `rank`, which becomes the sum, or
 // what MEAN makes of it with `divisor`. Takes memory for the packs.
 void RunBatchInMemory(const BatchPlan& plan,

@@ -24,6 +24,9 @@ void AddBroadcast(int from, Members members, size_t length, ScheduleBuilder* bui
 
 // `orders`: the members once for each subchunk, each in the order of that subchunk's ring.
 void AddRing(const std::vector<std::vector<int>>& orders, size_t length, ScheduleBuilder* builder);
+// All members get all segments, of which the member at position r of a ring has segment r.
+void AddRingOfCopies(const std::vector<std::vector<int>>& orders, size_t length,
+                     ScheduleBuilder* builder);
 void AddHalvingDoubling(Members members, size_t length, ScheduleBuilder* builder);
 // Gather device k sums piece k of all members and sends it to them.
 void AddShuffle(Members members, Members gather, size_t length, ScheduleBuilder* builder);

@@ -53,7 +53,8 @@ class GroupReducer {
   // after an error: peers may still read it.
   virtual MutableTensorView tensor(int tower, int i) const = 0;
 
-  // gradients[tower][i], each of the tensor's dtype and number of elements (CHECK), are read until
+  // gradients[tower][i], each of the tensor's dtype and number of elements, of a gathered tensor of
+  // those of the tower's share (CHECK), are read until
   // `done`, which is called once, on any thread or before the call returns, never under a lock. No
   // reduction may run (CHECK). After OK, tensor(tower, i) has the result, the same bits for all
   // towers of all members. `step` travels with the messages: members that reduce different steps

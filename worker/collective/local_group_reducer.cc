@@ -46,7 +46,7 @@ void LocalGroupReducer::Reduce(int64_t, absl::Span<const std::vector<TensorView>
     LocalParticipants& vector = vectors_[v];
     first_.clear();
     if (vector.MayBeginElsewhere()) layout_.FindGradients(v, gradients, &first_);
-    if (first_.empty()) layout_.CopyGradients(v, gradients, addresses_);
+    if (first_.empty()) layout_.CopyGradients(v, gradients, addresses_, /*first_rank=*/0);
     vector.Restart(first_);
     vector.Advance(&sends_, &consumed_);
     LOCKSTEP_CHECK(vector.is_done());

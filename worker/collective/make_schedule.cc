@@ -176,6 +176,9 @@ absl::Status AddAlgorithm(const ScheduleSpec& spec, ScheduleBuilder* builder) {
       AddReduction(all, spec.root, spec.length, /*is_total=*/true, builder);
       AddBroadcast(spec.root, all, spec.length, builder);
       return absl::OkStatus();
+    case Algorithm::kGather:
+      if (all.size() > 1) AddRingOfCopies({all}, spec.length, builder);
+      return absl::OkStatus();
   }
   return absl::InternalError("no such algorithm");
 }

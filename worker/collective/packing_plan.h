@@ -22,6 +22,9 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   std::optional<Shape> shape;  // nullopt: not known
+  // 0: it is reduced. Otherwise it is gathered: as many participants have an equal share of its
+  // elements each, one share after the other in the order of their ranks.
+  int shares = 0;
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };

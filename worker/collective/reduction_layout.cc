@@ -1,5 +1,6 @@
 #include "worker/collective/reduction_layout.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/status/status.h"
@@ -14,6 +15,15 @@ size_t Aligned(size_t offset) {
   return (offset + Tensor::kAlignment - 1) / Tensor::kAlignment * Tensor::kAlignment;
 }
 
+absl::Status CheckShares(const TensorSpec& tensor, const ReductionVector& vector) {
+  if (tensor.shares == 0) return absl::OkStatus();
+  if (!vector.is_pack && tensor.shape->num_elements() % tensor.shares == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "gathered tensor ", tensor.name, ": expected a vector of its own that divides into ",
+      tensor.shares, " shares, got ", tensor.shape->num_elements(), " elements",
+      vector.is_pack ? " in a pack" : ""));
+}
+
 }  // namespace
 
 absl::StatusOr<ReductionLayout> ReductionLayout::Create(absl::Span<const TensorSpec> tensors,
@@ -21,7 +31,7 @@ absl::StatusOr<ReductionLayout> ReductionLayout::Create(absl::Span<const TensorS
   LOCKSTEP_RETURN_IF_ERROR(CheckShapesAreKnown(tensors));
   ReductionLayout layout;
   for (const TensorSpec& tensor : tensors) {
-    layout.tensors_.push_back({tensor.dtype, *tensor.shape, 0});
+    layout.tensors_.push_back({tensor.dtype, *tensor.shape, 0, tensor.shares});
   }
   std::vector<int64_t> placed(tensors.size());
   size_t end = 0;
@@ -34,6 +44,7 @@ absl::StatusOr<ReductionLayout> ReductionLayout::Create(absl::Span<const TensorS
     layout.vectors_.push_back({vector.dtype, Shape({vector.elements}), end});
     layout.segments_.push_back(vector.segments);
     for (const PackedSegment& segment : vector.segments) {
+      LOCKSTEP_RETURN_IF_ERROR(CheckShares(tensors[segment.tensor], vector));
       Place& tensor = layout.tensors_[segment.tensor];
       const size_t begin = end - segment.first * size;
       if (segment.first == 0) tensor.offset = end;
@@ -70,8 +81,8 @@ const TensorView& ReductionLayout::GradientOf(const PackedSegment& segment,
   LOCKSTEP_CHECK(gradients.size() == tensors_.size());
   const TensorView& gradient = gradients[segment.tensor];
   const Place& place = tensors_[segment.tensor];
-  LOCKSTEP_CHECK(gradient.dtype == place.dtype &&
-                 gradient.num_elements() == place.shape.num_elements());
+  const int64_t elements = place.shape.num_elements() / std::max(1, place.shares);
+  LOCKSTEP_CHECK(gradient.dtype == place.dtype && gradient.num_elements() == elements);
   return gradient;
 }
 
@@ -80,6 +91,7 @@ void ReductionLayout::FindGradients(int v, absl::Span<const std::vector<TensorVi
   found->clear();
   if (segments_[v].size() != 1) return;
   const PackedSegment& segment = segments_[v][0];
+  if (tensors_[segment.tensor].shares > 1) return;
   const size_t first = segment.first * SizeOf(vectors_[v].dtype);
   for (const std::vector<TensorView>& tower : gradients) {
     found->push_back(static_cast<const std::byte*>(GradientOf(segment, tower).data) + first);
@@ -87,16 +99,20 @@ void ReductionLayout::FindGradients(int v, absl::Span<const std::vector<TensorVi
 }
 
 void ReductionLayout::CopyGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
-                                    absl::Span<std::byte* const> towers) const {
+                                    absl::Span<std::byte* const> towers, int first_rank) const {
   LOCKSTEP_CHECK(gradients.size() == towers.size());
   const size_t size = SizeOf(vectors_[v].dtype);
   for (size_t tower = 0; tower < towers.size(); ++tower) {
     for (const PackedSegment& segment : segments_[v]) {
       const TensorView& gradient = GradientOf(segment, gradients[tower]);
+      const Place& place = tensors_[segment.tensor];
       const size_t first = segment.first * size;
+      const bool is_share = place.shares > 0;
+      const size_t bytes = is_share ? gradient.num_bytes() : segment.count * size;
+      const size_t rank = is_share ? first_rank + tower : 0;
       const auto* const from = static_cast<const std::byte*>(gradient.data) + first;
-      std::byte* const to = towers[tower] + tensors_[segment.tensor].offset + first;
-      if (from != to && segment.count > 0) std::memcpy(to, from, segment.count * size);
+      std::byte* const to = towers[tower] + place.offset + first + rank * bytes;
+      if (from != to && bytes > 0) std::memcpy(to, from, bytes);
     }
   }
 }

@@ -16,7 +16,8 @@ namespace lockstep::worker {
 class ReductionLayout {
  public:
   // INVALID_ARGUMENT naming the tensor: its shape is unknown, or its elements are not in `plan`
-  // once each and in their order.
+  // once each and in their order; a gathered one is not in a vector of its own, or its elements do
+  // not divide into its shares.
   static absl::StatusOr<ReductionLayout> Create(absl::Span<const TensorSpec> tensors,
                                                 const PackingPlan& plan);
 
@@ -30,20 +31,23 @@ class ReductionLayout {
 
   // The views of vector `v` in the memory of each tower.
   std::vector<MutableTensorView> VectorOf(int v, absl::Span<std::byte* const> towers) const;
-  // By tower where the elements of vector `v` lie in gradients[tower][i]. Empty: a pack's lie
-  // apart, or there is none. Number of towers and tensors, dtypes and sizes agree (CHECK).
+  // By tower where the elements of vector `v` lie in gradients[tower][i]. Empty: a pack's and those
+  // of several shares lie apart, or there is none. Number of towers and tensors, dtypes and sizes
+  // agree (CHECK).
   void FindGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
                      std::vector<const void*>* found) const;
   // Copies what vector `v` has of gradients[tower][i] into the memory of its tower, except where it
-  // lies there already. Number of towers and tensors, dtypes and sizes agree (CHECK).
+  // lies there already. Of a gathered tensor, gradients[tower][i] is the share of the participant
+  // of rank `first_rank` + tower. Number of towers and tensors, dtypes and sizes agree (CHECK).
   void CopyGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
-                     absl::Span<std::byte* const> towers) const;
+                     absl::Span<std::byte* const> towers, int first_rank) const;
 
  private:
   struct Place {
     DType dtype = DType::kFloat32;
     Shape shape;
     size_t offset = 0;
+    int shares = 0;  // TensorSpec::shares
   };
 
   // CHECK as FindGradients says.

@@ -5,28 +5,58 @@
 
 namespace lockstep::worker {
 
-// N members, S rings: N * S chunks, segment k of ring s is chunk k * S + s. In tick t of the
-// reduction, the member at position r of a ring adds segment (r + N - 2 - t) mod N, its
-// predecessor's value first; in tick t of the gathering it copies segment (r + N - 1 - t) mod N.
+namespace {
+
+// N members, S rings: N * S chunks, segment k of ring s is chunk k * S + s.
+class Segments {
+ public:
+  Segments(const std::vector<std::vector<int>>& orders, size_t length)
+      : rings_(static_cast<int>(orders.size())),
+        members_(static_cast<int>(orders[0].size())),
+        length_(length) {}
+
+  int rings() const { return rings_; }
+  int members() const { return members_; }
+  // Segments are counted around the ring.
+  ElementRange Of(int ring, int segment) const {
+    return PaddedPiece(length_, members_ * rings_, segment % members_ * rings_ + ring);
+  }
+
+ private:
+  const int rings_;
+  const int members_;
+  const size_t length_;
+};
+
+}  // namespace
+
+// In tick t of the reduction, the member at position r of a ring adds segment (r + N - 2 - t) mod
+// N, its predecessor's value first.
 void AddRing(const std::vector<std::vector<int>>& orders, size_t length, ScheduleBuilder* builder) {
-  const int rings = static_cast<int>(orders.size());
-  const int n = static_cast<int>(orders[0].size());
-  const auto chunk = [&](int ring, int segment) {
-    return PaddedPiece(length, n * rings, segment % n * rings + ring);
-  };
+  const Segments segments(orders, length);
+  const int n = segments.members();
   for (int tick = 0; tick + 1 < n; ++tick) {
-    for (int s = 0; s < rings; ++s) {
+    for (int s = 0; s < segments.rings(); ++s) {
       for (int r = 0; r < n; ++r) {
         const int terms[] = {orders[s][(r + n - 1) % n], orders[s][r]};
-        builder->Sum(terms[1], chunk(s, r + n - 2 - tick), terms, /*is_total=*/tick + 2 == n);
+        const bool is_total = tick + 2 == n;
+        builder->Sum(terms[1], segments.Of(s, r + n - 2 - tick), terms, is_total);
       }
     }
     builder->EndTick();
   }
+  AddRingOfCopies(orders, length, builder);
+}
+
+// In tick t the member at position r copies segment (r + N - 1 - t) mod N from its predecessor.
+void AddRingOfCopies(const std::vector<std::vector<int>>& orders, size_t length,
+                     ScheduleBuilder* builder) {
+  const Segments segments(orders, length);
+  const int n = segments.members();
   for (int tick = 0; tick + 1 < n; ++tick) {
-    for (int s = 0; s < rings; ++s) {
+    for (int s = 0; s < segments.rings(); ++s) {
       for (int r = 0; r < n; ++r) {
-        builder->Copy(orders[s][(r + n - 1) % n], orders[s][r], chunk(s, r + n - 1 - tick));
+        builder->Copy(orders[s][(r + n - 1) % n], orders[s][r], segments.Of(s, r + n - 1 - tick));
       }
     }
     builder->EndTick();

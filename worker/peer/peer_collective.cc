@@ -30,7 +30,7 @@ uint64_t KeyOf(const Group& group, int towers) {
 }
 
 std::optional<Algorithm> AlgorithmOf(absl::string_view name) {
-  for (int i = 0; i <= static_cast<int>(Algorithm::kReductionToOne); ++i) {
+  for (int i = 0; i <= static_cast<int>(Algorithm::kGather); ++i) {
     if (name == Name(static_cast<Algorithm>(i))) return static_cast<Algorithm>(i);
   }
   return std::nullopt;
@@ -104,11 +104,12 @@ void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorVie
 void PeerCollective::PlaceGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
                                     std::vector<const void*>* first) const {
   first->clear();
+  const LocalParticipants& participants = vectors_[v]->participants();
   // Members on this host read only the towers' memory.
-  if (options_.memory == nullptr && vectors_[v]->participants().MayBeginElsewhere()) {
+  if (options_.memory == nullptr && participants.MayBeginElsewhere()) {
     layout_.FindGradients(v, gradients, first);
   }
-  if (first->empty()) layout_.CopyGradients(v, gradients, towers_);
+  if (first->empty()) layout_.CopyGradients(v, gradients, towers_, participants.first_rank());
 }
 
 GroupTraffic PeerCollective::traffic() const {

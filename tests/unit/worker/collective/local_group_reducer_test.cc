@@ -124,6 +124,18 @@ TEST_CASE("after Cancel every reduction ends with its reason") {
   CHECK(ended == absl::AbortedError("view 2 replaces view 1"));
 }
 
+TEST_CASE("a gathered tensor that is packed, or has unequal shares, is refused") {
+  std::vector<TensorSpec> specs = Specs({4, 6});
+  GroupReduction packed = Reduction(specs, 2, 1);
+  packed.tensors[1].shares = 2;
+  CHECK_THAT(std::string(LocalGroupReducer::Create(packed).status().message()),
+             Catch::Matchers::Contains("t1") && Catch::Matchers::Contains("in a pack"));
+  GroupReduction unequal = Reduction(specs, 2, 0);
+  unequal.tensors[1].shares = 4;
+  CHECK_THAT(std::string(LocalGroupReducer::Create(unequal).status().message()),
+             Catch::Matchers::Contains("divides into 4 shares, got 6 elements"));
+}
+
 TEST_CASE("a reduction over several workers is refused") {
   GroupReduction reduction = Reduction(Specs({4}), 2, 0);
   reduction.topology = {2, 1};
