@@ -35,12 +35,17 @@ absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& g
 }
 
 absl::Status CheckReplicated(const JobDef& job, const ModelGraph& graph) {
-  if (!job.strategy().has_replicated()) return absl::OkStatus();
+  if (!job.strategy().replicated().cross_tower_ops().has_collective_all_reduce()) {
+    return absl::OkStatus();
+  }
   for (const ModelVariable& variable : graph.variables()) {
     if (!variable.sparse || variable.frozen) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "strategy.replicated: it reduces dense gradients, and that of \"", variable.name,
-        "\" comes as rows. Remedy: strategy { parameter_server {} }, which sends the rows alone"));
+        "strategy.replicated.cross_tower_ops.collective_all_reduce: IndexedSlices is not "
+        "supported for Collective All-Reduce, and the gradient of \"",
+        variable.name,
+        "\" comes as rows. Remedy: leave it out, or use multi_worker_all_reduce {}: these gather "
+        "the rows"));
   }
   return absl::OkStatus();
 }

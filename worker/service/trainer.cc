@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/job/loss_checks.h"
@@ -37,9 +38,9 @@ std::vector<int64_t> MostRows(const JobDef& job, const BatchRows& rows) {
 // Groups that are smaller than the job's, too: where what the job says needs more participants,
 // what suits these.
 std::function<absl::StatusOr<GroupReduction>(int workers)> ReductionsOf(
-    const JobDef& job, int all_workers, const VariableLayout& layout) {
+    const JobDef& job, int all_workers, std::vector<TensorSpec> tensors) {
   return [=, replicated = job.strategy().replicated(), towers = TowersOf(job),
-          tensors = ReducedTensors(layout)](int workers) -> absl::StatusOr<GroupReduction> {
+          tensors = std::move(tensors)](int workers) -> absl::StatusOr<GroupReduction> {
     const Topology topology{.workers = workers, .towers = towers};
     absl::StatusOr<ChosenReduction> chosen = ReductionOf(replicated, topology, tensors);
     if (!chosen.ok() && workers < all_workers) {
@@ -54,6 +55,16 @@ std::function<absl::StatusOr<GroupReduction>(int workers)> ReductionsOf(
     }
     return std::move(chosen->reduction);
   };
+}
+
+void WarnOfTables(const std::vector<TensorSpec>& tensors) {
+  std::vector<std::string> tables;
+  for (const TensorSpec& tensor : tensors) {
+    if (tensor.shares > 0) tables.push_back(tensor.name);
+  }
+  if (tables.empty()) return;
+  log::Warning(absl::StrCat("Efficient allreduce is not supported for IndexedSlices. The rows of ",
+                            absl::StrJoin(tables, ", "), " are gathered instead"));
 }
 
 }  // namespace
@@ -134,17 +145,19 @@ absl::Status Trainer::MakeReplicatedStrategy() {
   const JobDef& job = registration.job();
   const Topology topology{.workers = static_cast<int>(registration.total_num_replicas()),
                           .towers = TowersOf(job)};
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      ChosenReduction chosen,
-      ReductionOf(job.strategy().replicated(), topology, ReducedTensors(*resources_.layout)));
+  const std::vector<int64_t> most_rows = MostRows(job, rows_);
+  const std::vector<TensorSpec> tensors = ReducedTensors(*resources_.layout, most_rows);
+  LOCKSTEP_ASSIGN_OR_RETURN(ChosenReduction chosen,
+                            ReductionOf(job.strategy().replicated(), topology, tensors));
   reduction_ = chosen.reason.empty() ? chosen.name : absl::StrCat(chosen.name, ": ", chosen.reason);
   log::Info(absl::StrCat("gradients are reduced by ", reduction_));
+  WarnOfTables(tensors);
   auto groups = std::make_unique<GroupSource>(
       GroupSourceOptions{.worker = options_.shards.session.identity.worker(),
                          .incarnation = options_.shards.session.identity.incarnation(),
                          .num_workers = topology.workers,
                          .first_step = GlobalStep(registration.start_step()),
-                         .reduction = ReductionsOf(job, topology.workers, *resources_.layout),
+                         .reduction = ReductionsOf(job, topology.workers, tensors),
                          .shrinks = job.sync().quorum_policy() == SHRINK,
                          .shared_memory = job.transport().shared_memory() != TransportDef::OFF,
                          .peers = resources_.peers,
@@ -152,12 +165,14 @@ absl::Status Trainer::MakeReplicatedStrategy() {
                          .timer = resources_.shards.timer});
   groups_ = groups.get();
   LOCKSTEP_ASSIGN_OR_RETURN(
-      strategy_,
-      ReplicatedStrategy::Create(
-          {.shards = options_.shards,
-           .replicas = {.towers = topology.towers, .threads = resources_.threads},
-           .optimizer = job.optimizer()},
-          *resources_.layout, *resources_.loss_layout, resources_.shards, std::move(groups)));
+      strategy_, ReplicatedStrategy::Create({.shards = options_.shards,
+                                             .replicas = {.towers = topology.towers,
+                                                          .threads = resources_.threads,
+                                                          .most_rows = most_rows,
+                                                          .average = chosen.reduction.average},
+                                             .optimizer = job.optimizer()},
+                                            *resources_.layout, *resources_.loss_layout,
+                                            resources_.shards, std::move(groups)));
   return absl::OkStatus();
 }
 

@@ -19,7 +19,9 @@ absl::StatusOr<std::unique_ptr<ReplicatedTowers>> ReplicatedTowers::Create(
   }
   std::vector<int64_t> batches = {options.batch_per_tower};
   batches.insert(batches.end(), options.smaller_batches.begin(), options.smaller_batches.end());
-  const TowerOptions tower_options{.batches = std::move(batches), .background = options.towers > 1};
+  const TowerOptions tower_options{.batches = std::move(batches),
+                                   .row_examples = options.batch_per_tower * options.towers,
+                                   .background = options.towers > 1};
   std::vector<std::unique_ptr<Tower>> towers(static_cast<size_t>(options.towers));
   for (std::unique_ptr<Tower>& tower : towers) {
     LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, device, ops, tower_options));

@@ -1,5 +1,6 @@
 #include "worker/strategy/replicated/reduction_of_job.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "worker/collective/choose_the_best.h"
 #include "worker/collective/collective_all_reduce.h"
 #include "worker/collective/multi_worker_all_reduce.h"
+#include "worker/strategy/replicated/row_share.h"
 
 namespace lockstep::worker {
 namespace {
@@ -20,6 +22,8 @@ using Replicated = StrategyDef::Replicated;
 constexpr char kMode[] = "strategy.replicated.mode";
 constexpr char kOps[] = "strategy.replicated.cross_tower_ops";
 constexpr int kHierarchicalTowers = 8;
+
+bool IsTable(const TensorSpec& tensor) { return tensor.shares > 0; }
 
 struct Named {
   BatchPlan plan;
@@ -186,25 +190,43 @@ absl::StatusOr<Named> OfOps(const CrossTowerOpsDef& ops, const Topology& topolog
 
 }  // namespace
 
-std::vector<TensorSpec> ReducedTensors(const VariableLayout& layout) {
-  std::vector<TensorSpec> tensors;
-  for (const WholeVariable& variable : layout.variables()) {
+std::vector<TensorSpec> ReducedTensors(const VariableLayout& layout,
+                                       absl::Span<const int64_t> most_rows) {
+  std::vector<TensorSpec> dense;
+  std::vector<TensorSpec> tables;
+  for (size_t i = 0; i < layout.variables().size(); ++i) {
+    const WholeVariable& variable = layout.variables()[i];
     if (!variable.trainable || variable.frozen) continue;
-    tensors.push_back({.name = variable.name, .dtype = variable.dtype, .shape = variable.shape});
+    if (variable.sparse) {
+      const Shape share({RowShare(variable, most_rows[i]).num_elements()});
+      tables.push_back(
+          {.name = variable.name, .dtype = variable.dtype, .shape = share, .shares = 1});
+    } else {
+      dense.push_back({.name = variable.name, .dtype = variable.dtype, .shape = variable.shape});
+    }
   }
-  return tensors;
+  dense.insert(dense.end(), tables.begin(), tables.end());
+  return dense;
 }
 
 absl::StatusOr<ChosenReduction> ReductionOf(const StrategyDef::Replicated& replicated,
                                             const Topology& topology,
                                             std::vector<TensorSpec> tensors) {
   const bool names_ops = replicated.has_cross_tower_ops();
-  absl::StatusOr<Named> named = names_ops ? OfOps(replicated.cross_tower_ops(), topology, tensors)
-                                          : OfMode(replicated, topology, tensors);
+  const auto tables = std::ranges::find_if(tensors, IsTable);
+  const std::vector<TensorSpec> dense(tensors.begin(), tables);
+  absl::StatusOr<Named> named = names_ops ? OfOps(replicated.cross_tower_ops(), topology, dense)
+                                          : OfMode(replicated, topology, dense);
   if (!named.ok()) {
     const bool is_placed = absl::StartsWith(named.status().message(), "strategy.");
     return is_placed ? named.status() : Annotate(named.status(), names_ops ? kOps : kMode);
   }
+  for (TensorSpec& table : absl::MakeSpan(tensors).subspan(dense.size())) {
+    table.shares = topology.num_participants();
+    table.shape = Shape({table.shape->num_elements() * table.shares});
+  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      AddGathers(topology, tensors, static_cast<int>(dense.size()), &named->plan));
   return ChosenReduction{
       .reduction = {.topology = topology,
                     .tensors = std::move(tensors),

@@ -1,10 +1,12 @@
 // From strategy { replicated {} } of a job to the reduction that its workers make each step.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "proto/job.pb.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/collective/group_reducer.h"
@@ -17,10 +19,14 @@ struct ChosenReduction {
   std::string reason;  // why, where the job does not say: a sentence without its dot
 };
 
-// What a step reduces: the trained variables, in the layout's order.
-std::vector<TensorSpec> ReducedTensors(const VariableLayout& layout);
+// What a step reduces: the trained variables in the layout's order, then the trained tables in the
+// same, of which this is one participant's share (RowShare). `most_rows`: by variable, of tables
+// alone it is read.
+std::vector<TensorSpec> ReducedTensors(const VariableLayout& layout,
+                                       absl::Span<const int64_t> most_rows = {});
 
-// Over the towers, on CPUs, of a group of this shape. INVALID_ARGUMENT naming the field: a mode or
+// Over the towers, on CPUs, of a group of this shape: of `tensors` dense ones are reduced, and the
+// shares of tables gathered. INVALID_ARGUMENT naming the field: a mode or
 // op that needs GPUs, or one worker alone, or eight towers; a spec that is not well formed; numbers
 // out of range.
 absl::StatusOr<ChosenReduction> ReductionOf(const StrategyDef::Replicated& replicated,

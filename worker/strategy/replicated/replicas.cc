@@ -3,10 +3,23 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/tensor/gather_rows.h"
+#include "common/tensor/packed_rows.h"
 #include "common/update/dense_update.h"
+#include "common/update/sparse_update.h"
 #include "common/update/update_batch.h"
 
 namespace lockstep::worker {
+namespace {
+
+std::vector<IndexedSlices> Clone(const std::vector<IndexedSlices>& slices) {
+  std::vector<IndexedSlices> clones;
+  for (const IndexedSlices& one : slices) clones.push_back({one.indices, one.values.Clone()});
+  return clones;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const ReplicasOptions& options,
                                                            const VariableLayout& layout,
@@ -24,21 +37,31 @@ absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const ReplicasOptions
 
 Replicas::Replicas(const ReplicasOptions& options, const VariableLayout& layout,
                    OptimizerRules rules, ReplicaState state)
-    : layout_(layout),
+    : options_(options),
+      layout_(layout),
       rules_(std::move(rules)),
       pool_(options.threads),
       version_(state.version),
-      scalars_(std::move(state.scalars)) {
-  for (size_t i = 0; i < layout.variables().size(); ++i) {
-    const WholeVariable& variable = layout.variables()[i];
+      scalars_(std::move(state.scalars)),
+      numbers_(layout.variables().size(), -1) {
+  for (const WholeVariable& variable : layout.variables()) {
     rule_of_.push_back(variable.trainable ? &rules_.of(variable.name) : &rules_.plain());
-    if (variable.trainable && Changes(i)) reduced_.push_back(static_cast<int>(i));
+  }
+  for (const bool tables : {false, true}) {
+    for (size_t i = 0; i < layout.variables().size(); ++i) {
+      if (!IsTrained(i) || IsTrainedTable(i) != tables) continue;
+      numbers_[i] = static_cast<int>(reduced_.size());
+      reduced_.push_back(static_cast<int>(i));
+    }
+    if (!tables) num_dense_ = static_cast<int>(reduced_.size());
   }
   for (int tower = 0; tower < options.towers; ++tower) towers_.push_back(MakeTower(state));
   for (Tower& tower : towers_) {
     memory_.push_back({.values = {tower.values}, .gradients = tower.gradients});
     std::vector<TensorView>& gradients = trained_gradients_.emplace_back();
-    for (const int variable : reduced_) gradients.push_back(tower.gradients[variable]);
+    for (const int variable : reduced_) {
+      gradients.push_back(std::as_const(tower.gradient_memory[variable]).view());
+    }
   }
 }
 
@@ -46,19 +69,64 @@ bool Replicas::Changes(size_t variable) const {
   return !layout_.variables()[variable].frozen && variable + 1 < layout_.variables().size();
 }
 
+bool Replicas::IsTrained(size_t variable) const {
+  return layout_.variables()[variable].trainable && Changes(variable);
+}
+
+bool Replicas::IsTrainedTable(size_t variable) const {
+  return layout_.variables()[variable].sparse && Changes(variable);
+}
+
+RowShare Replicas::ShareOf(size_t variable) const {
+  return RowShare(layout_.variables()[variable], options_.most_rows[variable]);
+}
+
 Replicas::Tower Replicas::MakeTower(const ReplicaState& state) const {
   Tower tower;
   for (size_t i = 0; i < layout_.variables().size(); ++i) {
     const WholeVariable& of = layout_.variables()[i];
-    std::vector<Tensor> slots;
-    for (const Tensor& slot : state.slots[i]) slots.push_back(slot.Clone());
-    tower.variables.push_back(std::make_unique<Variable>(
-        of.name, of.trainable, state.values[i].Clone(), state.version, std::move(slots)));
+    tower.variables.push_back(MakeVariable(i, state));
     tower.values.push_back(tower.variables.back()->newest()->view());
-    tower.gradient_memory.emplace_back(of.dtype, of.frozen ? Shape({0}) : of.shape);
+    tower.rows.emplace_back(of.dtype,
+                            of.sparse ? WithRows(of.shape, options_.most_rows[i]) : Shape({0}));
+    Shape gradient = of.frozen ? Shape({0}) : of.shape;
+    if (IsTrainedTable(i)) gradient = Shape({ShareOf(i).num_elements()});
+    tower.gradient_memory.emplace_back(of.dtype, std::move(gradient));
     tower.gradients.push_back({of.dtype, of.shape, tower.gradient_memory.back().data()});
   }
   return tower;
+}
+
+std::unique_ptr<Variable> Replicas::MakeVariable(size_t variable, const ReplicaState& state) const {
+  const WholeVariable& of = layout_.variables()[variable];
+  std::vector<Tensor> slots;
+  for (const Tensor& slot : state.slots[variable]) slots.push_back(slot.Clone());
+  Tensor value = state.values[variable].Clone();
+  if (IsTrainedTable(variable) && rule_of_[variable]->TouchesOnlyRows()) {
+    auto table = std::make_shared<Table>(std::move(value), state.version, Table::kNewest, nullptr);
+    return std::make_unique<Variable>(of.name, std::move(table), state.version, std::move(slots));
+  }
+  return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state.version,
+                                    std::move(slots));
+}
+
+void Replicas::ReadRows(std::span<const std::span<const int64_t>> rows) {
+  for (size_t i = 0; i < layout_.variables().size(); ++i) {
+    const WholeVariable& of = layout_.variables()[i];
+    if (!of.sparse) continue;
+    LOCKSTEP_CHECK(static_cast<int64_t>(rows[i].size()) <= options_.most_rows[i]);
+    for (size_t t = 0; t < towers_.size(); ++t) {
+      Tower& tower = towers_[t];
+      memory_[t].values.rows = rows;
+      auto* const to = static_cast<std::byte*>(tower.rows[i].data());
+      GatherRows(static_cast<const std::byte*>(tower.variables[i]->newest()->data()),
+                 RowBytes(of.dtype, of.shape), rows[i], to);
+      tower.values[i] = {of.dtype, WithRows(of.shape, static_cast<int64_t>(rows[i].size())), to};
+      if (of.frozen) continue;
+      auto* const share = static_cast<std::byte*>(tower.gradient_memory[i].data());
+      tower.gradients[i] = ShareOf(i).Begin(rows[i], share);
+    }
+  }
 }
 
 std::vector<TensorView> Replicas::StateOfTower0() const {
@@ -70,17 +138,58 @@ std::vector<TensorView> Replicas::StateOfTower0() const {
   return tensors;
 }
 
-void Replicas::Apply(float learning_rate, const GroupReducer& reduced) {
+std::vector<IndexedSlices> Replicas::MergedRows(const GroupReducer& reduced) const {
+  std::vector<IndexedSlices> rows;
+  for (size_t i = num_dense_; i < reduced_.size(); ++i) {
+    const MutableTensorView gathered = reduced.tensor(0, static_cast<int>(i));
+    rows.push_back(MergeShares(ShareOf(reduced_[i]), gathered, options_.average));
+  }
+  return rows;
+}
+
+void Replicas::Apply(float learning_rate, const GroupReducer& reduced,
+                     const ClippingRule& clipping) {
+  const std::vector<IndexedSlices> merged = MergedRows(reduced);
+  for (size_t t = 0; t < towers_.size(); ++t) {
+    std::vector<IndexedSlices> rows = Clone(merged);
+    std::vector<MutableTensorView> gradients;
+    for (size_t i = 0; i < layout_.variables().size(); ++i) {
+      if (!IsTrained(i)) continue;
+      gradients.push_back(IsTrainedTable(i) ? rows[numbers_[i] - num_dense_].values.view()
+                                            : reduced.tensor(static_cast<int>(t), numbers_[i]));
+    }
+    Clip(clipping, gradients);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ApplyRows(learning_rate, rows[i], reduced_[num_dense_ + i], &towers_[t]);
+    }
+  }
+  ApplyDense(learning_rate, reduced);
+  rules_.plain().AdvanceScalars(absl::MakeSpan(scalars_));
+  version_ = version_.next();
+}
+
+void Replicas::ApplyRows(float learning_rate, const IndexedSlices& rows, size_t variable,
+                         Tower* tower) {
+  Variable& of = *tower->variables[variable];
+  of.DropPrevious().reset();
+  SparseUpdate update(version_, learning_rate, *rule_of_[variable], scalars_, &of);
+  const IndexedSlicesView gradient = rows.view();
+  of.Publish(update.Make({&gradient, 1}, [this](size_t count, size_t step,
+                                                absl::FunctionRef<void(size_t, size_t)> work) {
+    pool_.ForRanges(count, step, work);
+  }));
+}
+
+void Replicas::ApplyDense(float learning_rate, const GroupReducer& reduced) {
   std::vector<DenseUpdate> updates;
   std::vector<std::pair<size_t, size_t>> of;  // tower and variable
   for (size_t t = 0; t < towers_.size(); ++t) {
     Tower& tower = towers_[t];
-    int number = 0;
     for (size_t i = 0; i < tower.variables.size(); ++i) {
-      if (!Changes(i)) continue;
+      if (!Changes(i) || IsTrainedTable(i)) continue;
       const WholeVariable& variable = layout_.variables()[i];
       const TensorView gradient = variable.trainable
-                                      ? TensorView(reduced.tensor(static_cast<int>(t), number++))
+                                      ? TensorView(reduced.tensor(static_cast<int>(t), numbers_[i]))
                                       : TensorView(tower.gradients[i]);
       // The version before makes room for the next one.
       tower.variables[i]->DropPrevious().reset();
@@ -101,8 +210,6 @@ void Replicas::Apply(float learning_rate, const GroupReducer& reduced) {
     variable.Publish(together.update(i).Finish());
     tower.values[of[i].second] = variable.newest()->view();
   }
-  rules_.plain().AdvanceScalars(absl::MakeSpan(scalars_));
-  version_ = version_.next();
 }
 
 }  // namespace lockstep::worker

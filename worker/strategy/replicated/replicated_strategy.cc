@@ -72,6 +72,7 @@ ReplicatedStrategy::~ReplicatedStrategy() { Cancel(); }
 
 void ReplicatedStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
   step_ = input.step;
+  rows_ = input.rows;
   begun_ = std::move(done);
   if (replicas_ != nullptr) {
     if (token_.has_value()) Apply(*std::exchange(token_, std::nullopt));
@@ -117,6 +118,7 @@ void ReplicatedStrategy::TellValues(const absl::Status& status) {
   outcome_ = StepOutcome();
   const GlobalStep version = replicas_->version();
   if (version != step_) return done(StepValues{.version = version, .is_superseded = true});
+  replicas_->ReadRows(rows_);
   done(StepValues{.version = version, .by_tower = replicas_->memory()});
 }
 
@@ -204,9 +206,8 @@ absl::Status ReplicatedStrategy::CheckToken(const DequeueTokenReply& token) cons
 
 void ReplicatedStrategy::Apply(const DequeueTokenReply& token) {
   server_.Change([this] {
-    const GroupReducer& sum = reduction_.sum();
-    ClipGradients(sum);
-    replicas_->Apply(LearningRateAt(learning_rate_, replicas_->version()), sum);
+    replicas_->Apply(LearningRateAt(learning_rate_, replicas_->version()), reduction_.sum(),
+                     clipping_);
   });
   keeps_values_ = token.store_values();
   keeps_slots_ = token.store_slots();
@@ -222,17 +223,6 @@ void ReplicatedStrategy::StoreIfKept(bool is_first) {
 void ReplicatedStrategy::PrepareGroup(const ReducerOfGroup& group, StatusCallback done) {
   if (group.step == replicas_->version()) StoreIfKept(group.is_first_holder);
   writer_.WhenIdle(std::move(done));
-}
-
-void ReplicatedStrategy::ClipGradients(const GroupReducer& sum) {
-  if (clipping_.kind == ClippingKind::kNone) return;
-  for (size_t tower = 0; tower < replicas_->memory().size(); ++tower) {
-    std::vector<MutableTensorView> gradients;
-    for (size_t i = 0; i < replicas_->reduced().size(); ++i) {
-      gradients.push_back(sum.tensor(static_cast<int>(tower), static_cast<int>(i)));
-    }
-    Clip(clipping_, gradients);
-  }
 }
 
 void ReplicatedStrategy::Store(bool with_slots) {

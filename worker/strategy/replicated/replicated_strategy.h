@@ -82,7 +82,6 @@ class ReplicatedStrategy final : public UpdateStrategy {
   void OnReleased(const DequeueTokenReply& token);
   // What the last token permits: clipped, applied, and stored where that is asked for.
   void Apply(const DequeueTokenReply& token);
-  void ClipGradients(const GroupReducer& sum);
   // The version at hand, if it is kept and this worker is to store it.
   void StoreIfKept(bool is_first);
   void Store(bool with_slots);
@@ -102,6 +101,7 @@ class ReplicatedStrategy final : public UpdateStrategy {
   ReplicaServer server_;                // of these
   // Of the step under way.
   GlobalStep step_;
+  std::span<const std::span<const int64_t>> rows_;  // StepInput::rows, until TellValues
   StepOutcome outcome_;
   std::optional<DequeueTokenReply> token_;  // of the last step, whose sum is still to be applied
   // That the version at hand is kept, and the newest that this worker has begun to store.

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 namespace lockstep::worker {
@@ -37,6 +38,26 @@ TEST_CASE("where the job names nothing, devices and workers decide, and say why"
   CHECK_FALSE(workers->reduction.average);
   CHECK(workers->reduction.plan.algorithms ==
         std::vector<Algorithm>(kTensors.size(), Algorithm::kCollective));
+}
+
+TEST_CASE("tables are gathered, whatever reduces the rest") {
+  std::vector<TensorSpec> tensors = kTensors;
+  tensors.push_back({.name = "table", .shape = Shape({64}), .shares = 1});
+  const Topology topology{.workers = 2, .towers = 3};
+  for (const char* const text :
+       {"", "average: false", "cross_tower_ops { reduction_to_one_device {} }",
+        "cross_tower_ops { multi_worker_all_reduce { packing { num_packs: 2 } } }"}) {
+    CAPTURE(text);
+    StrategyDef::Replicated def;
+    REQUIRE(google::protobuf::TextFormat::ParseFromString(text, &def));
+    const GroupReduction reduction = ReductionOf(def, topology, tensors)->reduction;
+    CHECK(reduction.tensors.back() ==
+          TensorSpec{.name = "table", .shape = Shape({6 * 64}), .shares = 6});
+    CHECK(reduction.plan.algorithms.back() == Algorithm::kGather);
+    CHECK(reduction.plan.packing.vectors().back().elements == 6 * 64);
+    CHECK(reduction.plan.schedules.back().Total() == Traffic{6 * 5, 6 * 5 * 64});
+    CHECK(std::ranges::count(reduction.plan.algorithms, Algorithm::kGather) == 1);
+  }
 }
 
 TEST_CASE("modes and ops become the algorithms of their name") {
