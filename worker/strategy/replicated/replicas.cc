@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/tensor/gather_rows.h"
 #include "common/tensor/packed_rows.h"
@@ -136,6 +137,22 @@ std::vector<TensorView> Replicas::StateOfTower0() const {
     for (const MutableTensorView& slot : variable->slots()) tensors.push_back(slot);
   }
   return tensors;
+}
+
+absl::Status Replicas::Check(const GroupReducer& reduced) const {
+  for (size_t i = num_dense_; i < reduced_.size(); ++i) {
+    const RowShare share = ShareOf(reduced_[i]);
+    const TensorView gathered = reduced.tensor(0, static_cast<int>(i));
+    const auto* const begin = static_cast<const std::byte*>(gathered.data);
+    const int64_t shares = gathered.num_elements() / share.num_elements();
+    for (int64_t rank = 0; rank < shares; ++rank) {
+      const absl::Status status = share.Check(begin + rank * share.num_bytes());
+      if (status.ok()) continue;
+      return Annotate(status, absl::StrCat("gradient of \"", layout_.variables()[reduced_[i]].name,
+                                           "\" of tower ", rank, " of the group"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<IndexedSlices> Replicas::MergedRows(const GroupReducer& reduced) const {

@@ -51,6 +51,9 @@ class Replicas {
   // gradients()[t][i]: what tower t computed for variable reduced()[i]; of a table its share.
   std::span<const std::vector<TensorView>> gradients() const { return trained_gradients_; }
 
+  // Whether what Apply would take is well formed. INVALID_ARGUMENT naming the table and the rank of
+  // the participant that sent rows which it cannot have.
+  absl::Status Check(const GroupReducer& reduced) const;
   // Makes the next version on every tower: reduced.tensor(t, i) is the gradient of variable
   // reduced()[i] on tower t, of a table the shares of all; a statistic gets the value that its own
   // tower computed. Gradients are clipped first, those of tables as the rows that any tower names.

@@ -184,6 +184,9 @@ void ReplicatedStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {
 }
 
 void ReplicatedStrategy::OnReleased(const DequeueTokenReply& token) {
+  if (absl::Status wrong = replicas_->Check(reduction_.sum()); !wrong.ok()) {
+    return TellOutcome(wrong);
+  }
   outcome_.next = outcome_.local_step = step_.next();
   outcome_.done = token.done();
   if (!outcome_.done) {

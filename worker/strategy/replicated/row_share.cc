@@ -1,9 +1,11 @@
 #include "worker/strategy/replicated/row_share.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/tensor/element_math.h"
 #include "common/tensor/packed_rows.h"
@@ -35,9 +37,26 @@ MutableTensorView RowShare::Begin(absl::Span<const int64_t> rows, std::byte* sha
   return {dtype_, WithRows(shape_, count), share + values_at_};
 }
 
+absl::Status RowShare::Check(const std::byte* share) const {
+  const auto* const from = reinterpret_cast<const int64_t*>(share);
+  if (*from < 0 || *from > most_rows_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected at most ", most_rows_, " rows, got ", *from));
+  }
+  int64_t last = -1;
+  for (const int64_t row : std::span(from + 1, static_cast<size_t>(*from))) {
+    if (row <= last || row >= shape_.dim(0)) {
+      return absl::InvalidArgumentError(absl::StrCat("expected rows in ascending order below ",
+                                                     shape_.dim(0), ", got ", row, " after ",
+                                                     last));
+    }
+    last = row;
+  }
+  return absl::OkStatus();
+}
+
 IndexedSlicesView RowShare::View(const std::byte* share) const {
   const auto* const from = reinterpret_cast<const int64_t*>(share);
-  LOCKSTEP_CHECK(*from >= 0 && *from <= most_rows_);
   return {{from + 1, static_cast<size_t>(*from)},
           {dtype_, WithRows(shape_, *from), share + values_at_}};
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/tensor/indexed_slices.h"
 #include "worker/cache/variable_layout.h"
@@ -26,7 +27,10 @@ class RowShare {
   // Begins a gradient of these rows, ascending, each once, at most as many as there is room for
   // (CHECK). Returns where their slices are to be written.
   MutableTensorView Begin(absl::Span<const int64_t> rows, std::byte* share) const;
-  // The gradient in a share. It has room for its number of rows (CHECK).
+  // What a participant has sent: INVALID_ARGUMENT for more rows than there is room for, or rows
+  // that are not the table's, ascending, each once.
+  absl::Status Check(const std::byte* share) const;
+  // The gradient in a share that Check accepts.
   IndexedSlicesView View(const std::byte* share) const;
 
  private:

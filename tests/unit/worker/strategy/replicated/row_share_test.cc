@@ -39,6 +39,24 @@ TEST_CASE("a share has room for the most rows, and tells how many it has") {
   }
 }
 
+TEST_CASE("a share that no participant can have is refused") {
+  const RowShare share(kTable, 3);
+  Tensor memory(share.dtype(), Shape({share.num_elements()}));
+  auto* const begin = static_cast<std::byte*>(memory.data());
+  Write(share, {0, 4, 9}, Values(6), begin);
+  CHECK(share.Check(begin).ok());
+  auto* const numbers = reinterpret_cast<int64_t*>(begin);
+  const auto with = [&](Rows wrong) {
+    std::ranges::copy(wrong, numbers);
+    return std::string(share.Check(begin).message());
+  };
+  CHECK(with({4, 0, 4, 9}) == "expected at most 3 rows, got 4");
+  CHECK(with({-1, 0, 4, 9}) == "expected at most 3 rows, got -1");
+  CHECK(with({3, 0, 4, 10}) == "expected rows in ascending order below 10, got 10 after 4");
+  CHECK(with({3, 0, 0, 9}) == "expected rows in ascending order below 10, got 0 after 0");
+  CHECK(with({1, -1, 0, 0}) == "expected rows in ascending order below 10, got -1 after -1");
+}
+
 TEST_CASE("rows are added in the order of the shares, and a mean is over all participants") {
   const RowShare share(kTable, 2);
   Tensor gathered(share.dtype(), Shape({3 * share.num_elements()}));
