@@ -120,8 +120,8 @@ TEST_CASE("more than one of --resume, --restore and --fresh is a mistake on the 
 
 // A job that has saved step 20 and goes on.
 struct Running {
-  explicit Running(Parts* with, const std::vector<std::string>& ps_flags = {}) : parts(with) {
-    for (int i = 0; i < 2; ++i) ps.push_back(parts->Ps(i, ps_flags));
+  explicit Running(Parts* with) : parts(with) {
+    for (int i = 0; i < 2; ++i) ps.push_back(parts->Ps(i));
     for (int i = 0; i < 2; ++i) workers.push_back(parts->Worker(i));
     chief = parts->Chief({});
     REQUIRE(chief->WaitForOutput("ckpt-20\n", kWhole));
@@ -228,16 +228,17 @@ TEST_CASE(
 }
 
 TEST_CASE("a ps ends by itself when its chief has been gone for --orphan_timeout") {
-  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
-  Running job(&parts, {"--orphan_timeout=7"});
-  CHECK(job.ps[0]->running());
-  // Between two saves.
-  parts.job.checkpoint = "folder: '" + parts.folder() + "'";
-  job.Kill(*job.chief);
+  // Nothing is saved: a ps that holds what could not be saved stays.
+  Parts parts(2, 2, {.max_steps = kForeverSteps});
+  std::vector<std::unique_ptr<Process>> processes;
+  for (int i = 0; i < 2; ++i) processes.push_back(parts.Ps(i, {"--orphan_timeout=7"}));
+  const auto worker0 = parts.Worker(0);
+  const auto worker1 = parts.Worker(1);
   const auto chief = parts.Chief({});
   REQUIRE(chief->WaitForOutput("training begins at step", kWhole));
-  job.Kill(*chief);
-  for (const auto& ps : job.ps) {
+  CHECK(processes[0]->running());
+  chief->Signal(SIGKILL);
+  for (const auto& ps : processes) {
     CHECK(EndOf(*ps) == 138);
     CHECK_THAT(ps->Output(), Contains("no chief has called for ") && Contains("--orphan_timeout"));
   }
