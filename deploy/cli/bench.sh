@@ -5,13 +5,14 @@ peers_dir=$cache/peers
 tensorflow_python=$cache/tensorflow/bin/python3
 torch_python=$cache/torch/bin/python3
 
-# build_peer NAME LIBRARY: for this machine's processor, at the highest optimization. Not by Bazel: what
+# build_peer NAME FLAGS...: for this machine's processor, at the highest optimization. Not by Bazel: what
 # these programs are made from is no part of a build of Lockstep.
 build_peer() {
-  local name=$1 library=$2 source=$root/tests/bench/peers
+  local name=$1 source=$root/tests/bench/peers
+  shift
   [ ! -e "$peers_dir/$name" ] || [ -n "$(find "$source" -newer "$peers_dir/$name")" ] || return 0
   run_job "building $name" "$cache/peers.log" true g++ -std=c++20 -O3 -march=native -pthread -I"$root" \
-    "$source/$name.cc" "$source/steps.cc" -o "$peers_dir/$name" "-l$library" || {
+    "$source/$name.cc" "$source/steps.cc" -o "$peers_dir/$name" "$@" || {
     tail -n 15 "$cache/peers.log" >&2
     die 70 "$name does not build. Remedy: see the lines above; the whole log is $cache/peers.log"
   }
@@ -23,11 +24,13 @@ peer_venv() {
     say "pip cannot install $2: the rows of $1 stay without a peer. Remedy: see the lines above; pip needs a package index"
 }
 
-# Gloo, ZeroMQ, TensorFlow and PyTorch.
+# Gloo, Open MPI, ZeroMQ, TensorFlow and PyTorch.
 ensure_peers() {
   mkdir -p "$peers_dir"
-  build_peer gloo_step gloo
-  build_peer zeromq_step zmq
+  build_peer gloo_step -lgloo
+  # shellcheck disable=SC2046  # several flags
+  build_peer mpi_step $(pkg-config --cflags --libs ompi-c)
+  build_peer zeromq_step -lzmq
   peer_venv tensorflow tests/oracle/requirements.txt
   peer_venv torch tests/bench/torch_requirements.txt
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct Comparison {
   std::string row;   // "step_shm_2w/gloo"
   std::string ours;  // names of sides
   std::string peer;
-  double target = 1;
+  std::optional<double> target = 1;  // of the ratio; nullopt: it is only reported
 };
 
 struct Contest {

@@ -20,6 +20,7 @@ struct SyntheticJob {
   int64_t elements = 1 << 20;  // of each, float32; of tables, of each row
   int steps = 10;
   std::string optimizer = "sgd {}";
+  std::string strategy = "parameter_server {}";
   // The variables are tables of so many rows, of which every worker looks up `lookups` in each
   // step, others each time; 0: they are none.
   int64_t rows = 0;

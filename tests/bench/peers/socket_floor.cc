@@ -1,9 +1,12 @@
 // How long a synchronous step over sockets on one machine takes at least, from what its parts cost
-// a processor: every gradient and every value goes through a TCP connection, every value is copied
-// out to where the worker wants it, the gradients are added up and applied. Nothing else takes
-// time, and all processors are always busy.
+// a processor. Nothing else takes time, and all processors are always busy.
 //
-//   socket_floor WORKERS MEBIBYTES    prints milliseconds
+//   socket_floor WORKERS MEBIBYTES ps|ring    prints milliseconds
+//
+// ps: every gradient and every value goes through a TCP connection, every value is copied out to
+// where the worker wants it, the gradients are added up and applied.
+// ring: every worker sends 2 (W - 1) / W of the bytes, adds one half of what it receives to its
+// own, copies the other half, and applies the sum.
 #include <sched.h>
 
 #include <algorithm>
@@ -11,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "tests/bench/peers/huge_pages.h"
 #include "tests/bench/peers/tcp_pair.h"
@@ -58,30 +62,52 @@ int Processors() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-double FloorSeconds(int workers, size_t bytes) {
+// What a pass over the bytes of a gradient takes one processor, in seconds.
+struct Passes {
+  double tcp = 0;  // through a connection, both ends together
+  double copy = 0;
+  double add = 0;
+  double apply = 0;
+};
+
+Passes MeasurePasses(size_t bytes) {
   HugePageVector<float> a(bytes / sizeof(float), 1);
   HugePageVector<float> b(bytes / sizeof(float), 2);
-  const double copy = Shortest([&] { std::memcpy(a.data(), b.data(), bytes); });
-  const double add = Shortest([&] {
+  Passes passes;
+  passes.tcp = SecondsPerTcpByte(bytes) * static_cast<double>(bytes);
+  passes.copy = Shortest([&] { std::memcpy(a.data(), b.data(), bytes); });
+  passes.add = Shortest([&] {
     for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
   });
-  const double apply = Shortest([&] {
+  passes.apply = Shortest([&] {
     for (size_t i = 0; i < a.size(); ++i) a[i] -= kRate * b[i];
   });
-  const double transport = 2 * SecondsPerTcpByte(bytes) * static_cast<double>(bytes);
-  return (workers * (transport + copy + add) + apply) / Processors();
+  return passes;
+}
+
+double FloorOfPs(int workers, const Passes& passes) {
+  return (workers * (2 * passes.tcp + passes.copy + passes.add) + passes.apply) / Processors();
+}
+
+double FloorOfRing(int workers, const Passes& passes) {
+  const double others = static_cast<double>(workers - 1) / workers;
+  const double reduced = others * (2 * passes.tcp + passes.add + passes.copy);
+  return workers * (reduced + passes.apply) / Processors();
 }
 
 }  // namespace
 }  // namespace lockstep::bench
 
 int main(int argc, char** argv) {
-  const int workers = argc == 3 ? std::atoi(argv[1]) : 0;
-  const int mebibytes = argc == 3 ? std::atoi(argv[2]) : 0;
-  if (workers < 1 || mebibytes < 1) {
-    std::fprintf(stderr, "usage: %s WORKERS MEBIBYTES\n", argv[0]);
+  const int workers = argc == 4 ? std::atoi(argv[1]) : 0;
+  const int mebibytes = argc == 4 ? std::atoi(argv[2]) : 0;
+  const std::string_view kind = argc == 4 ? argv[3] : "";
+  if (workers < 1 || mebibytes < 1 || (kind != "ps" && kind != "ring")) {
+    std::fprintf(stderr, "usage: %s WORKERS MEBIBYTES ps|ring\n", argv[0]);
     return 64;
   }
-  std::printf("%.3f\n",
-              1000 * lockstep::bench::FloorSeconds(workers, static_cast<size_t>(mebibytes) << 20));
+  using namespace lockstep::bench;
+  const Passes passes = MeasurePasses(static_cast<size_t>(mebibytes) << 20);
+  const auto floor = kind == "ps" ? FloorOfPs : FloorOfRing;
+  std::printf("%.3f\n", 1000 * floor(workers, passes));
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 namespace lockstep::bench {
 
@@ -23,7 +24,8 @@ PeerJob ParsePeerJob(int argc, char** argv);
 // Run before the first step that is measured: memory is touched, connections are up to speed.
 inline constexpr int kWarmUpSteps = 3;
 
-// Instants by worker and step, in memory that all processes share. Made before they fork.
+// Instants by worker and step, in memory that all processes share. Made before they fork; processes
+// that are no forks of one each fill their own, and one of them adds up all instants().
 class StepTimes {
  public:
   explicit StepTimes(const PeerJob& job);
@@ -34,6 +36,11 @@ class StepTimes {
   void Release(int worker, int step);
   // The worker has all variables.
   void Finish(int worker, int step);
+
+  // Zero where nothing was noted.
+  std::span<int64_t> instants() const {
+    return {times_, 2 * static_cast<size_t>(job_.workers) * all_steps()};
+  }
 
   // One line: the milliseconds of each measured step, from the first release to the last finish.
   // Steps whose workers were not released together are left out.

@@ -10,30 +10,18 @@ Answers one line when it trains. After that each line is a number of steps, answ
 that they took; in between the processes are stopped, so that they take nothing from others.
 """
 
-import multiprocessing
 import os
-import queue
 import signal
-import socket
 import sys
 import time
+
+from tensorflow_cluster import Cluster, free_addresses
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 LEARNING_RATE = 0.01
 WARM_UP_STEPS = 3
-START_TIMEOUT_S = 120
-
-
-def free_addresses(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for sock in sockets:
-        sock.bind(("127.0.0.1", 0))
-    addresses = ["127.0.0.1:%d" % sock.getsockname()[1] for sock in sockets]
-    for sock in sockets:
-        sock.close()
-    return addresses
 
 
 def run_task(job, index, cluster, variables, elements, steps):
@@ -71,66 +59,44 @@ def run_task(job, index, cluster, variables, elements, steps):
                 steps.put((int(step), time.monotonic()))
 
 
-class Cluster:
-    def __init__(self, workers, variables, elements):
-        addresses = free_addresses(1 + workers)
-        cluster = {"ps": addresses[:1], "worker": addresses[1:]}
-        context = multiprocessing.get_context("spawn")
-        self.steps = context.Queue()
-        self.processes = [
-            context.Process(target=run_task, daemon=True,
-                            args=(job, i, cluster, variables, elements, self.steps))
-            for job in cluster for i in range(len(cluster[job]))
-        ]
-        for process in self.processes:
-            process.start()
+class Steps:
+    """What worker 0 says of the cluster's steps."""
 
-    def signal(self, number):
-        for process in self.processes:
-            if process.is_alive():
-                os.kill(process.pid, number)
+    def __init__(self, cluster):
+        self.cluster = cluster
 
-    def hear(self):
-        """What worker 0 says next."""
-        for _ in range(START_TIMEOUT_S):
-            try:
-                return self.steps.get(timeout=1)
-            except queue.Empty:
-                if not all(process.is_alive() for process in self.processes):
-                    break
-        raise SystemExit("tensorflow_sync.py: a process of TensorFlow's has ended, or hangs")
-
-    def wait_for_step(self, step):
+    def wait_for(self, step):
         """The first step from this one on that worker 0 has seen, and when."""
         while True:
-            seen, when = self.hear()
+            seen, when = self.cluster.hear()
             if seen >= step:
                 return seen, when
 
     def seconds_of(self, count):
-        self.signal(signal.SIGCONT)
-        now, _ = self.wait_for_step(0)
+        self.cluster.signal(signal.SIGCONT)
+        now, _ = self.wait_for(0)
         # What was queued before the pause is of before it, too.
-        while not self.steps.empty():
-            now, _ = self.steps.get()
-        first, start = self.wait_for_step(now + WARM_UP_STEPS)
-        last, end = self.wait_for_step(first + count)
-        self.signal(signal.SIGSTOP)
+        while not self.cluster.said.empty():
+            now, _ = self.cluster.said.get()
+        first, start = self.wait_for(now + WARM_UP_STEPS)
+        last, end = self.wait_for(first + count)
+        self.cluster.signal(signal.SIGSTOP)
         return (end - start) * count / (last - first)
 
 
 def main():
     workers, variables, elements = (int(argument) for argument in sys.argv[1:])
-    cluster = Cluster(workers, variables, elements)
-    try:
+    addresses = free_addresses(1 + workers)
+    tasks = {"ps": addresses[:1], "worker": addresses[1:]}
+    arguments = [(job, i, tasks, variables, elements) for job in tasks for i in range(len(tasks[job]))]
+    with Cluster(run_task, arguments) as cluster:
         version = cluster.hear()
-        cluster.wait_for_step(WARM_UP_STEPS)
+        steps = Steps(cluster)
+        steps.wait_for(WARM_UP_STEPS)
         cluster.signal(signal.SIGSTOP)
         print("TensorFlow", version, flush=True)
         for line in sys.stdin:
-            print(cluster.seconds_of(int(line)), flush=True)
-    finally:
-        cluster.signal(signal.SIGKILL)
+            print(steps.seconds_of(int(line)), flush=True)
 
 
 if __name__ == "__main__":

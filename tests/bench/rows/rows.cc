@@ -20,6 +20,7 @@ const std::vector<RowGroup>& Rows() {
       Alone("straggler_per_replica", &StragglerPerReplica),
       TensorFlowLargeRows(),
       TensorFlowSmallRows(),
+      TensorFlowMultiWorkerRows(),
   };
   return *rows;
 }

@@ -39,6 +39,7 @@ absl::StatusOr<RowResult> StragglerPerReplica(const BenchOptions& options);
 
 RowGroup TensorFlowLargeRows();
 RowGroup TensorFlowSmallRows();
+RowGroup TensorFlowMultiWorkerRows();
 
 // In the order of the table.
 const std::vector<RowGroup>& Rows();

@@ -77,9 +77,10 @@ Contest StepContest(const BenchOptions& options, int workers) {
   }
   contest.sides.push_back(
       PeerSide(options, "gloo", "gloo all-reduce (ring_chunked) + SGD", workers, job.steps));
-  contest.sides.push_back({"socket_floor", "what TCP, copies, sums and updates cost at least",
-                           MedianMilliseconds({BuiltProgram("tests/bench/peers/socket_floor"),
-                                               absl::StrCat(workers), absl::StrCat(kMebibytes)})});
+  contest.sides.push_back(
+      {"socket_floor", "what TCP, copies, sums and updates cost at least",
+       MedianMilliseconds({BuiltProgram("tests/bench/peers/socket_floor"), absl::StrCat(workers),
+                           absl::StrCat(kMebibytes), "ps"})});
   contest.sides.push_back(
       PeerSide(options, "zeromq", "ZeroMQ parameter server", workers, job.steps));
   return contest;

@@ -1,5 +1,5 @@
-// Whole steps of ours beside those of TensorFlow's SyncReplicasOptimizer over its gRPC: the same
-// bytes, the same workers, a gradient that costs next to nothing on both sides.
+// Whole steps of ours beside those of TensorFlow over its gRPC: the same bytes, the same workers, a
+// gradient that costs next to nothing on both sides.
 #include <filesystem>
 #include <memory>
 
@@ -15,7 +15,19 @@
 namespace lockstep::bench {
 namespace {
 
-constexpr char kTensorFlowScript[] = "tests/bench/peers/tensorflow_sync.py";
+// A way to train, as we and as they call it.
+struct TensorFlowStrategy {
+  const char* ours;  // strategy { ... } of the job
+  const char* theirs;
+  const char* script;
+};
+
+constexpr TensorFlowStrategy kSyncReplicas = {"parameter_server {}",
+                                              "TensorFlow SyncReplicasOptimizer",
+                                              "tests/bench/peers/tensorflow_sync.py"};
+constexpr TensorFlowStrategy kMirrored = {"replicated { mode: COLLECTIVE }",
+                                          "TensorFlow MultiWorkerMirroredStrategy, its ring",
+                                          "tests/bench/peers/tensorflow_multiworker.py"};
 
 struct TensorFlowOurs {
   const char* row;
@@ -25,6 +37,7 @@ struct TensorFlowOurs {
 
 // One model, which several sides of ours train.
 struct TensorFlowCase {
+  TensorFlowStrategy strategy;
   int workers;
   int64_t variables;
   int64_t elements;
@@ -33,7 +46,8 @@ struct TensorFlowCase {
   std::vector<TensorFlowOurs> ours;
 };
 
-const TensorFlowCase kLarge = {.workers = 2,
+const TensorFlowCase kLarge = {.strategy = kSyncReplicas,
+                               .workers = 2,
                                .variables = 16,
                                .elements = 1 << 20,
                                .our_steps = 20,
@@ -41,19 +55,30 @@ const TensorFlowCase kLarge = {.workers = 2,
                                .ours = {{"tensorflow_shm_mapped_2w", "shared_memory: MAP", 10},
                                         {"tensorflow_shm_2w", "shared_memory: COPY", 6},
                                         {"tensorflow_grpc_2w", "shared_memory: OFF", 2.5}}};
-const TensorFlowCase kSmall = {.workers = 4,
+const TensorFlowCase kSmall = {.strategy = kSyncReplicas,
+                               .workers = 4,
                                .variables = 8,
                                .elements = 988,
                                .our_steps = 500,
                                .their_steps = 50,
                                .ours = {{"tensorflow_small_4w", "", 20}}};
+const TensorFlowCase kMultiWorker = {
+    .strategy = kMirrored,
+    .workers = 2,
+    .variables = 16,
+    .elements = 1 << 20,
+    .our_steps = 20,
+    .their_steps = 5,
+    .ours = {{"tensorflow_multiworker_shm_2w", "shared_memory: COPY", 3},
+             {"tensorflow_multiworker_grpc_2w", "shared_memory: OFF", 1.5}}};
 
 Measure OurWholeStep(const TensorFlowCase& model, const char* transport) {
   const SyntheticJob job{.transport = transport,
                          .workers = model.workers,
                          .variables = model.variables,
                          .elements = model.elements,
-                         .steps = model.our_steps};
+                         .steps = model.our_steps,
+                         .strategy = model.strategy.ours};
   return [job]() -> absl::StatusOr<double> {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto timelines, RunSynthetic(job, /*release_every=*/0));
     return WholeStep(timelines[0], kWarmUp);
@@ -62,7 +87,7 @@ Measure OurWholeStep(const TensorFlowCase& model, const char* transport) {
 
 // Starts with the first question and stays until the contest is over, stopped in between.
 Measure TheirWholeStep(const BenchOptions& options, const TensorFlowCase& model) {
-  const std::vector<std::string> argv = {options.tensorflow_python, kTensorFlowScript,
+  const std::vector<std::string> argv = {options.tensorflow_python, model.strategy.script,
                                          absl::StrCat(model.workers), absl::StrCat(model.variables),
                                          absl::StrCat(model.elements)};
   return [argv, steps = model.their_steps,
@@ -74,8 +99,7 @@ Measure TheirWholeStep(const BenchOptions& options, const TensorFlowCase& model)
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string answer, peer->Ask(absl::StrCat(steps)));
     double seconds = 0;
     if (!absl::SimpleAtod(answer, &seconds)) {
-      return absl::DataLossError(
-          absl::StrCat(kTensorFlowScript, ": expected seconds, got \"", answer, "\""));
+      return absl::DataLossError(absl::StrCat(argv[1], ": expected seconds, got \"", answer, "\""));
     }
     return seconds * 1000 / steps;
   };
@@ -84,13 +108,14 @@ Measure TheirWholeStep(const BenchOptions& options, const TensorFlowCase& model)
 Contest TensorFlowContest(const BenchOptions& options, const TensorFlowCase& model) {
   Contest contest;
   contest.unit = "ms";
-  contest.note = absl::StrFormat("%d variables of %d float32, SGD, 1 ps, %d workers; %s",
-                                 model.variables, model.elements, model.workers, options.network);
+  contest.note =
+      absl::StrFormat("%d variables of %d float32, SGD, %s, 1 ps, %d workers; %s", model.variables,
+                      model.elements, model.strategy.ours, model.workers, options.network);
   for (const TensorFlowOurs& ours : model.ours) {
     contest.sides.push_back({ours.row, "", OurWholeStep(model, ours.transport)});
     contest.comparisons.push_back({ours.row, ours.row, "tensorflow", ours.target});
   }
-  Side peer{"tensorflow", "TensorFlow SyncReplicasOptimizer", TheirWholeStep(options, model)};
+  Side peer{"tensorflow", model.strategy.theirs, TheirWholeStep(options, model)};
   if (!std::filesystem::exists(options.tensorflow_python)) {
     peer.absent = "not installed. Remedy: ./lockstep bench --peers";
   }
@@ -107,5 +132,6 @@ RowGroup TensorFlowGroup(const TensorFlowCase& model) {
 
 RowGroup TensorFlowLargeRows() { return TensorFlowGroup(kLarge); }
 RowGroup TensorFlowSmallRows() { return TensorFlowGroup(kSmall); }
+RowGroup TensorFlowMultiWorkerRows() { return TensorFlowGroup(kMultiWorker); }
 
 }  // namespace lockstep::bench
