@@ -179,11 +179,12 @@ TEST_CASE("the benchmark's peers are installed and built when asked for, once") 
              Contains("--peers_dir=" + cache + "peers --tensorflow=" + cache +
                       "tensorflow/bin/python3 --torch=" + cache + "torch/bin/python3 --rows=a"));
   const auto calls = tree.Calls();
-  REQUIRE(calls.size() == 8);
-  CHECK_THAT(calls[0], Contains("libgloo-dev libzmq3-dev"));
+  REQUIRE(calls.size() == 9);
+  CHECK_THAT(calls[0], Contains("libgloo-dev libopenmpi-dev libzmq3-dev openmpi-bin"));
   CHECK(std::vector(calls.begin() + 1, calls.end()) ==
-        std::vector<std::string>{"g++ gloo_step -lgloo", "g++ zeromq_step -lzmq", "python3 -m venv",
-                                 "pip", "python3 -m venv", "pip", "bazel build"});
+        std::vector<std::string>{"g++ gloo_step -lgloo", "g++ mpi_step -lmpi",
+                                 "g++ zeromq_step -lzmq", "python3 -m venv", "pip",
+                                 "python3 -m venv", "pip", "bazel build"});
 
   tree.folder().Write("calls", "");
   CHECK(tree.Run({"bench", "--peers"}).exit_code == 0);

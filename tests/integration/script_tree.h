@@ -83,6 +83,7 @@ class Tree {
     Fake("bazel", kBazel);
     Fake("python3", kPython);
     Fake("g++", kCompiler);
+    Fake("pkg-config", "echo -lmpi\n");
     Fake("id", "echo 0");
     folder_.Write("installed", "");
     folder_.Write("calls", "");
