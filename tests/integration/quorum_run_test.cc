@@ -57,7 +57,7 @@ TEST_CASE("ABORT: a job of two ends with an error that names the one that was ki
 }
 
 TEST_CASE("a chief that is killed and started again takes over, and the result is the same") {
-  const JobText job{.max_steps = 150};
+  const JobText job{.max_steps = 600};
   json summaries[2];
   for (const bool killed : {false, true}) {
     Cluster cluster(2, 2);
