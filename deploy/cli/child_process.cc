@@ -54,11 +54,14 @@ std::vector<std::string> Environment(const std::vector<std::string>& added) {
 
 // A file of our own in the place of an earlier log. Nothing is written through a link, or into a
 // file that others have opened, and only the user and the group may read it.
-absl::StatusOr<FileDescriptor> CreateLog(const std::string& path) {
+absl::StatusOr<FileDescriptor> OpenLog(const Command& command) {
+  const std::string& path = command.log_path;
   struct stat info;
-  if (lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) unlink(path.c_str());
+  const bool is_file = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  if (is_file && !command.continues_log) unlink(path.c_str());
+  const int created = is_file && command.continues_log ? 0 : O_CREAT | O_EXCL;
   FileDescriptor log(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640));
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | created, 0640));
   if (log.valid()) return log;
   if (errno != EEXIST) return WriteError(path, "create", errno);
   return WithExitCode(absl::FailedPreconditionError(
@@ -137,7 +140,7 @@ std::string Command::ToShell() const {
 }
 
 absl::StatusOr<pid_t> Start(const Command& command) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const FileDescriptor log, CreateLog(command.log_path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const FileDescriptor log, OpenLog(command));
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
   const FileDescriptor report_in(pipe_ends[0]);

@@ -15,6 +15,7 @@ struct Command {
   std::vector<std::string> arguments;    // the program's path first
   std::vector<std::string> environment;  // "NAME=value", added to the launcher's own
   std::string log_path;                  // stdout and stderr; an earlier log is replaced
+  bool continues_log = false;            // what is there stays in place of that
 
   // As one line that a shell understands.
   std::string ToShell() const;

@@ -1,5 +1,7 @@
 #include "deploy/cli/job_progress.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/quantity.h"
@@ -52,6 +54,8 @@ std::vector<std::string> JobProgress::NewEvaluations(const Summary& summary) {
 }
 
 std::vector<std::string> JobProgress::NewWarnings(const ProcessStatus& chief) {
+  // Each start of a chief counts its warnings anew.
+  if (std::exchange(chief_, chief.incarnation()) != chief.incarnation()) last_warning_ = 0;
   return After(chief.job().warnings(), &last_warning_);
 }
 

@@ -26,6 +26,7 @@ class JobProgress {
  private:
   int64_t last_evaluation_ = -1;  // step
   uint64_t last_warning_ = 0;     // number
+  uint64_t chief_ = 0;            // incarnation of the one that counted it
 };
 
 }  // namespace lockstep::deploy

@@ -36,6 +36,16 @@ void AddForWorker(const char* flag, const std::vector<std::string>& values, int 
   }
 }
 
+// A chief goes on where the one before it was.
+Command SuccessorOf(const Task& task, const std::string& start_flag) {
+  Command successor = task.command;
+  successor.continues_log = true;
+  if (task.role != Role::kChief) return successor;
+  if (!start_flag.empty()) successor.arguments.pop_back();
+  successor.arguments.push_back("--resume");
+  return successor;
+}
+
 }  // namespace
 
 std::string TaskName(Role role, int index) {
@@ -64,6 +74,7 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     }
     tasks.push_back(std::move(worker));
   }
+  for (Task& task : tasks) task.successor = SuccessorOf(task, plan.start_flag);
   return tasks;
 }
 

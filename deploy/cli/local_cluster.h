@@ -27,6 +27,7 @@ struct Task {
   Role role = Role::kWorker;
   int index = 0;
   Command command;
+  Command successor;  // starts it again in mid-run
 };
 
 // "chief", "ps 0", "worker 2".

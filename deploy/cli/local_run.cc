@@ -127,7 +127,10 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
 
   const std::vector<Task> tasks = PlanTasks(cluster, plan);
   ShowPlan(cluster, tasks, plan, job.sync(), console);
-  Supervisor supervisor(tasks, WorkersNeeded(job.sync()), console);
+  Supervisor supervisor(tasks,
+                        {.workers_needed = WorkersNeeded(job.sync()),
+                         .saves_state = !job.checkpoint().folder().empty()},
+                        console);
   LOCKSTEP_RETURN_IF_ERROR(supervisor.StartAll());
 
   LocalRunResult result;

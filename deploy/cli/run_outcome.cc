@@ -1,6 +1,7 @@
 #include "deploy/cli/run_outcome.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <utility>
 
@@ -17,40 +18,71 @@ namespace {
 // Below, the task found a mistake that every successor would find again (common/base/exit_code.h).
 constexpr int kFirstRetryableCode = 128;
 
+// A task that ends more often than that within the time will end again.
+constexpr size_t kMostReturns = 5;
+constexpr absl::Duration kReturnsWithin = absl::Minutes(1);
+
 }  // namespace
 
-RunOutcome::RunOutcome(std::vector<Member> members, int workers_needed)
+RunOutcome::RunOutcome(std::vector<Member> members, const Rules& rules)
     : members_(std::move(members)),
-      workers_needed_(workers_needed),
+      rules_(rules),
+      returns_(members_.size()),
       ended_(members_.size()),
       alive_(members_.size()) {
   for (const Member& member : members_) workers_alive_ += member.role == Role::kWorker;
 }
 
-std::string RunOutcome::TaskEnded(size_t task, int wait_status) {
+RunOutcome::TaskEnd RunOutcome::TaskEnded(size_t task, int wait_status, absl::Duration now) {
   const auto [role, index] = members_[task];
-  const int code = ExitCodeOf(wait_status);
+  const std::string what =
+      absl::StrCat(TaskName(role, index), " ended with ", DescribeEnd(wait_status));
+  if (MayReturn(task, wait_status, now)) return {what + "; it is started again", true};
+  return {EndFor(task, ExitCodeOf(wait_status), what)};
+}
+
+// A signal says nothing about the job; an exit code of its own is what the task makes of it. A ps
+// without a checkpoint would have lost everything.
+bool RunOutcome::MayReturn(size_t task, int wait_status, absl::Duration now) {
+  const bool was_told = ExitCodeOf(wait_status) == static_cast<int>(ExitCode::kTerminated);
+  if (phase_ != Phase::kRunning || !(WIFSIGNALED(wait_status) || was_told)) return false;
+  if (members_[task].role == Role::kPs && !rules_.saves_state) return false;
+  std::deque<absl::Duration>& lately = returns_[task];
+  while (!lately.empty() && now - lately.front() >= kReturnsWithin) lately.pop_front();
+  if (lately.size() >= kMostReturns) return false;
+  lately.push_back(now);
+  return true;
+}
+
+// What to tell of a task that has ended for good.
+std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
+  const Role role = members_[task].role;
   ended_[task] = true;
   --alive_;
   if (role == Role::kWorker) --workers_alive_;
   if (phase_ == Phase::kFailing || phase_ == Phase::kInterrupted) return "";
 
-  const std::string what =
-      absl::StrCat(TaskName(role, index), " ended with ", DescribeEnd(wait_status));
   if (code == 0) {
     if (role == Role::kChief) phase_ = Phase::kFinishing;
     return "";
   }
   if (role == Role::kWorker && code >= kFirstRetryableCode) {
     if (phase_ == Phase::kFinishing) return what + " after the job was done";
-    if (workers_alive_ >= workers_needed_) return what + "; the run goes on without it";
+    if (workers_alive_ >= rules_.workers_needed) return what + "; the run goes on without it";
     return Fail(task, code,
                 absl::StrCat(what, "; ",
                              CountText(static_cast<uint64_t>(workers_alive_), "worker is left",
                                        "workers are left"),
-                             ", a step needs ", workers_needed_));
+                             ", a step needs ", rules_.workers_needed));
   }
   return Fail(task, code, what);
+}
+
+std::string RunOutcome::CannotReturn(size_t task, const absl::Status& why) {
+  ended_[task] = true;
+  --alive_;
+  if (members_[task].role == Role::kWorker) --workers_alive_;
+  return Fail(task, static_cast<int>(ExitCodeFor(why)), std::string(why.message()));
 }
 
 std::string RunOutcome::Fail(size_t task, int exit_code, std::string why) {

@@ -1,11 +1,15 @@
-// Decides, as the tasks of a local run end one after another, whether the run goes on, and what it
-// comes to. Pure: processes, clock and terminal are the supervisor's. Not thread-safe.
+// Decides, as the tasks of a local run end one after another, which are started again, whether the
+// run goes on, and what it comes to. Pure: processes, clock and terminal are the supervisor's. Not
+// thread-safe.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/config/cluster_spec.h"
 
 namespace lockstep::deploy {
@@ -23,12 +27,22 @@ class RunOutcome {
     kInterrupted,  // the same, because the user said so
   };
 
-  // Steps close as long as `workers_needed` workers live.
-  RunOutcome(std::vector<Member> members, int workers_needed);
+  struct Rules {
+    int workers_needed = 1;    // steps close as long as so many workers live
+    bool saves_state = false;  // a ps that is started again finds a checkpoint to go back to
+  };
+  struct TaskEnd {
+    std::string note;  // what to tell the user; empty when all is as it should be
+    bool start_again = false;
+  };
 
-  // `wait_status` is from waitpid. Returns what to tell the user; empty when all is as it should
-  // be.
-  std::string TaskEnded(size_t task, int wait_status);
+  RunOutcome(std::vector<Member> members, const Rules& rules);
+
+  // `wait_status` is from waitpid, `now` monotonic. A task that is to be started again counts as
+  // alive.
+  TaskEnd TaskEnded(size_t task, int wait_status, absl::Duration now);
+  // A task that was to be started again could not be. Returns what to tell the user.
+  std::string CannotReturn(size_t task, const absl::Status& why);
   // The user's signal (SIGINT, SIGTERM, SIGHUP).
   void Interrupt(int signal);
   // The tasks that are left had their time after the chief's end. Returns what to tell the user.
@@ -43,10 +57,13 @@ class RunOutcome {
   int exit_code() const { return exit_code_; }
 
  private:
+  std::string EndFor(size_t task, int code, const std::string& what);
+  bool MayReturn(size_t task, int wait_status, absl::Duration now);
   std::string Fail(size_t task, int exit_code, std::string why);
 
   const std::vector<Member> members_;
-  const int workers_needed_;
+  const Rules rules_;
+  std::vector<std::deque<absl::Duration>> returns_;  // by task: when it was started again, lately
   std::vector<bool> ended_;
   size_t alive_;
   int workers_alive_ = 0;

@@ -45,10 +45,10 @@ void Supervisor::BlockSignals() {
   sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
-Supervisor::Supervisor(std::vector<Task> tasks, int workers_needed, Console* console)
+Supervisor::Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console)
     : tasks_(std::move(tasks)),
       console_(console),
-      outcome_(Members(tasks_), workers_needed),
+      outcome_(Members(tasks_), rules),
       pids_(tasks_.size()) {
   const sigset_t set = HandledSignals();
   signals_ = FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -141,14 +141,25 @@ void Supervisor::Reap() {
     kill(-pids_[task], SIGKILL);
     pids_[task] = 0;
     const RunOutcome::Phase before = outcome_.phase();
-    const std::string note = outcome_.TaskEnded(task, wait_status);
+    const auto [note, start_again] =
+        outcome_.TaskEnded(task, wait_status, Clock::Real()->Monotonic());
     if (before == RunOutcome::Phase::kInterrupted && tasks_[task].role == Role::kChief) {
       OnInterruptedChief(wait_status);
     }
     if (!note.empty())
       console_->Error(absl::StrCat(note, "; log: ", tasks_[task].command.log_path));
+    if (start_again) Return(task);
     if (outcome_.phase() == before) continue;
     SetDeadline(outcome_.phase() == RunOutcome::Phase::kFinishing ? kFinishGrace : kFailGrace);
+  }
+}
+
+void Supervisor::Return(size_t task) {
+  const absl::StatusOr<pid_t> pid = Start(tasks_[task].successor);
+  if (pid.ok()) {
+    pids_[task] = *pid;
+  } else {
+    console_->Error(outcome_.CannotReturn(task, pid.status()));
   }
 }
 

@@ -23,7 +23,7 @@ class Supervisor {
   static void BlockSignals();
 
   // `console` outlives the supervisor.
-  Supervisor(std::vector<Task> tasks, int workers_needed, Console* console);
+  Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   // Kills what is left.
@@ -32,7 +32,8 @@ class Supervisor {
   // Starts all tasks; an error means that none is left running.
   absl::Status StartAll();
 
-  // Returns the run's exit code once every task has ended. `tick` is called a few times a second,
+  // Returns the run's exit code once every task has ended. One that ends for a reason which a
+  // successor need not find again is started again. `tick` is called a few times a second,
   // as long as nothing went wrong and nobody asked to stop.
   // A first SIGINT, SIGTERM or SIGHUP asks the chief to save and to end the job, then what is left
   // to end, and kills what takes longer than kStopGrace; a second kills all at once.
@@ -40,6 +41,7 @@ class Supervisor {
 
  private:
   bool IsStopping() const;
+  void Return(size_t task);
   void Reap();
   void HandleSignals();
   void AskToStop();

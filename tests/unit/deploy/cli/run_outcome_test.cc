@@ -20,39 +20,88 @@ constexpr size_t kWorker2 = 4;
 int Exit(int code) { return code << 8; }
 int Killed(int signal) { return signal; }
 
-RunOutcome ThreeWorkersTwoNeeded() {
+RunOutcome ThreeWorkersTwoNeeded(bool saves_state = true) {
   return RunOutcome({{Role::kChief, 0},
                      {Role::kPs, 0},
                      {Role::kWorker, 0},
                      {Role::kWorker, 1},
                      {Role::kWorker, 2}},
-                    2);
+                    {.workers_needed = 2, .saves_state = saves_state});
+}
+
+// For good.
+std::string End(RunOutcome* outcome, size_t task, int wait_status) {
+  const auto [note, start_again] = outcome->TaskEnded(task, wait_status, absl::ZeroDuration());
+  CHECK_FALSE(start_again);
+  return note;
 }
 
 TEST_CASE("a run whose tasks all end well is done, in whatever order they end") {
   RunOutcome chief_first = ThreeWorkersTwoNeeded();
   for (size_t task : {kChief, kPs, kWorker0, kWorker1, kWorker2}) {
     CHECK_FALSE(chief_first.all_ended());
-    CHECK(chief_first.TaskEnded(task, Exit(0)).empty());
+    CHECK(End(&chief_first, task, Exit(0)).empty());
   }
   CHECK(chief_first.all_ended());
   CHECK(chief_first.exit_code() == 0);
   CHECK_FALSE(chief_first.culprit());
 
   RunOutcome chief_last = ThreeWorkersTwoNeeded();
-  for (size_t task : {kWorker0, kWorker1, kWorker2, kPs}) chief_last.TaskEnded(task, Exit(0));
+  for (size_t task : {kWorker0, kWorker1, kWorker2, kPs}) End(&chief_last, task, Exit(0));
   CHECK(chief_last.phase() == Phase::kRunning);
-  chief_last.TaskEnded(kChief, Exit(0));
+  End(&chief_last, kChief, Exit(0));
   CHECK(chief_last.exit_code() == 0);
 }
 
-TEST_CASE("a killed backup worker does not end the run, the next one does") {
+TEST_CASE("what a signal ended is started again, until it has ended too often") {
+  const std::vector<int> signals = {Killed(SIGKILL), Killed(SIGSEGV), Exit(143)};
+  for (const size_t task : {kChief, kPs, kWorker1}) {
+    RunOutcome outcome = ThreeWorkersTwoNeeded();
+    absl::Duration now;
+    for (int times = 0; times < 5; ++times, now += absl::Seconds(11)) {
+      const auto [note, again] = outcome.TaskEnded(task, signals[times % 3], now);
+      CHECK(again);
+      CHECK_THAT(note, Contains("it is started again"));
+      CHECK(outcome.alive(task));
+    }
+    // The first one was a minute ago.
+    now += absl::Seconds(5);
+    CHECK(outcome.TaskEnded(task, Killed(SIGKILL), now).start_again);
+    CHECK_FALSE(outcome.TaskEnded(task, Killed(SIGKILL), now).start_again);
+    CHECK_FALSE(outcome.alive(task));
+    CHECK((outcome.phase() == Phase::kFailing) == (task != kWorker1));
+  }
+}
+
+TEST_CASE("nothing is started again once the run comes to its end") {
+  RunOutcome done = ThreeWorkersTwoNeeded();
+  End(&done, kChief, Exit(0));
+  End(&done, kWorker0, Killed(SIGKILL));
+  RunOutcome failing = ThreeWorkersTwoNeeded();
+  End(&failing, kWorker0, Exit(65));
+  End(&failing, kPs, Killed(SIGKILL));
+  RunOutcome interrupted = ThreeWorkersTwoNeeded();
+  interrupted.Interrupt(SIGINT);
+  End(&interrupted, kChief, Exit(143));
+}
+
+TEST_CASE("a task that cannot be started again ends the run") {
   RunOutcome outcome = ThreeWorkersTwoNeeded();
-  CHECK_THAT(outcome.TaskEnded(kWorker1, Killed(SIGKILL)),
-             Contains("worker 1") && Contains("signal 9") && Contains("goes on"));
+  REQUIRE(outcome.TaskEnded(kPs, Killed(SIGKILL), absl::ZeroDuration()).start_again);
+  CHECK(outcome.CannotReturn(kPs, absl::NotFoundError("ps/ps: no such file")) ==
+        "ps/ps: no such file");
+  CHECK(outcome.phase() == Phase::kFailing);
+  CHECK(outcome.exit_code() == 66);
+  CHECK_FALSE(outcome.alive(kPs));
+}
+
+TEST_CASE("a lost backup worker does not end the run, the next one does") {
+  RunOutcome outcome = ThreeWorkersTwoNeeded();
+  CHECK_THAT(End(&outcome, kWorker1, Exit(138)),
+             Contains("worker 1") && Contains("exit code 138") && Contains("goes on"));
   CHECK(outcome.phase() == Phase::kRunning);
 
-  CHECK_THAT(outcome.TaskEnded(kWorker2, Exit(138)),
+  CHECK_THAT(End(&outcome, kWorker2, Exit(138)),
              Contains("1 worker is left") && Contains("needs 2"));
   CHECK(outcome.phase() == Phase::kFailing);
   CHECK(outcome.culprit() == kWorker2);
@@ -61,51 +110,51 @@ TEST_CASE("a killed backup worker does not end the run, the next one does") {
 
 TEST_CASE("a run that went on without its backup ends well") {
   RunOutcome outcome = ThreeWorkersTwoNeeded();
-  outcome.TaskEnded(kWorker0, Killed(SIGKILL));
-  for (size_t task : {kChief, kPs, kWorker1, kWorker2}) outcome.TaskEnded(task, Exit(0));
+  End(&outcome, kWorker0, Exit(138));
+  for (size_t task : {kChief, kPs, kWorker1, kWorker2}) End(&outcome, task, Exit(0));
   CHECK(outcome.all_ended());
   CHECK(outcome.exit_code() == 0);
 }
 
 TEST_CASE("a worker that found a mistake ends the run, backup or not") {
   RunOutcome outcome = ThreeWorkersTwoNeeded();
-  CHECK_THAT(outcome.TaskEnded(kWorker0, Exit(65)), Contains("exit code 65 (corrupt data"));
+  CHECK_THAT(End(&outcome, kWorker0, Exit(65)), Contains("exit code 65 (corrupt data"));
   CHECK(outcome.phase() == Phase::kFailing);
   // What ends because of it changes nothing.
-  CHECK(outcome.TaskEnded(kChief, Exit(78)).empty());
-  CHECK(outcome.TaskEnded(kPs, Killed(SIGTERM)).empty());
+  CHECK(End(&outcome, kChief, Exit(78)).empty());
+  CHECK(End(&outcome, kPs, Killed(SIGTERM)).empty());
   CHECK(outcome.exit_code() == 65);
   CHECK(outcome.culprit() == kWorker0);
 }
 
-TEST_CASE("a ps or chief that is lost ends the run with its code") {
-  RunOutcome ps = ThreeWorkersTwoNeeded();
-  ps.TaskEnded(kPs, Killed(SIGKILL));
+TEST_CASE("a ps that has nothing to go back to, or a chief's own end, ends the run with its code") {
+  RunOutcome ps = ThreeWorkersTwoNeeded(/*saves_state=*/false);
+  End(&ps, kPs, Killed(SIGKILL));
   CHECK(ps.phase() == Phase::kFailing);
   CHECK(ps.exit_code() == 137);
 
   RunOutcome chief = ThreeWorkersTwoNeeded();
-  chief.TaskEnded(kChief, Exit(79));
+  End(&chief, kChief, Exit(79));
   CHECK(chief.exit_code() == 79);
   CHECK(chief.culprit() == kChief);
 }
 
 TEST_CASE("a ps that fails after the job is done still makes the run fail, a killed worker not") {
   RunOutcome outcome = ThreeWorkersTwoNeeded();
-  outcome.TaskEnded(kChief, Exit(0));
+  End(&outcome, kChief, Exit(0));
   CHECK(outcome.phase() == Phase::kFinishing);
-  outcome.TaskEnded(kWorker0, Killed(SIGKILL));
-  outcome.TaskEnded(kWorker1, Killed(SIGKILL));
+  End(&outcome, kWorker0, Exit(138));
+  End(&outcome, kWorker1, Exit(138));
   CHECK(outcome.phase() == Phase::kFinishing);
-  outcome.TaskEnded(kPs, Exit(74));
+  End(&outcome, kPs, Exit(74));
   CHECK(outcome.exit_code() == 74);
 }
 
 TEST_CASE("the user's signal decides the exit code, also of a run that was failing") {
   RunOutcome interrupted = ThreeWorkersTwoNeeded();
-  interrupted.TaskEnded(kPs, Exit(74));
+  End(&interrupted, kPs, Exit(74));
   interrupted.Interrupt(SIGINT);
-  interrupted.TaskEnded(kChief, Exit(143));
+  End(&interrupted, kChief, Exit(143));
   CHECK(interrupted.phase() == Phase::kInterrupted);
   CHECK(interrupted.exit_code() == 130);
   CHECK_FALSE(interrupted.culprit());
@@ -117,7 +166,7 @@ TEST_CASE("the user's signal decides the exit code, also of a run that was faili
 
 TEST_CASE("tasks that outlive the job are named, and the run fails") {
   RunOutcome outcome = ThreeWorkersTwoNeeded();
-  for (size_t task : {kChief, kWorker0, kWorker2}) outcome.TaskEnded(task, Exit(0));
+  for (size_t task : {kChief, kWorker0, kWorker2}) End(&outcome, task, Exit(0));
   CHECK_THAT(outcome.FinishingTookTooLong(), Contains("ps 0, worker 1"));
   CHECK(outcome.phase() == Phase::kFailing);
   CHECK(outcome.exit_code() == 70);

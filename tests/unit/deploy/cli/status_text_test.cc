@@ -96,6 +96,10 @@ TEST_CASE("each warning of the chief is told once, whoever tells it first") {
   CHECK(progress.NewWarnings(status) ==
         std::vector<std::string>{"warning: a", "warning: b\\x1b[2J"});
   CHECK(progress.NewWarnings(status).empty());
+  ProcessStatus successor = status;
+  successor.set_incarnation(2);
+  CHECK(progress.NewWarnings(successor).size() == 2);
+  CHECK(progress.NewWarnings(successor).empty());
   Summary summary;
   for (uint64_t number : {4, 5}) summary.warnings.emplace_back().set_number(number);
   summary.warnings[1].set_text("c");
