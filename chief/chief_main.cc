@@ -8,7 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "chief/job/job_controller.h"
+#include "chief/job/job_series.h"
 #include "chief/job/summary.h"
 #include "chief/loop/event_loop.h"
 #include "chief/plan/plan.h"
@@ -63,14 +63,15 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   const TaskConfig& task = daemon.task;
   ShutdownSignal* const notice = daemon.stop;
   EventLoop loop;
-  std::optional<JobController> job;
+  std::optional<JobSeries> jobs;
   absl::Status outcome;
-  const auto chief_service = MakeChiefService([&] { return job->worker_calls(); }, &loop);
-  const auto status_service = MakeStatusService(
-      {"chief", 0, NewIncarnation().value()}, [&](Callback<ProcessStatus> respond) {
-        loop.Post([&job, answer = Answer<ProcessStatus>(std::move(respond))]() mutable {
+  const auto chief_service = MakeChiefService([&] { return jobs->job().worker_calls(); }, &loop);
+  const Incarnation incarnation = NewIncarnation();
+  const auto status_service =
+      MakeStatusService({"chief", 0, incarnation.value()}, [&](Callback<ProcessStatus> respond) {
+        loop.Post([&jobs, answer = Answer<ProcessStatus>(std::move(respond))]() mutable {
           ProcessStatus status;
-          job->FillStatus(&status);
+          jobs->job().FillStatus(&status);
           answer(std::move(status));
         });
       });
@@ -89,6 +90,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   }
   JobOptions options;
   options.job_id = RandomId();
+  options.incarnation = incarnation;
   options.patience = daemon.start_timeout;
   options.lease = absl::Seconds(absl::GetFlag(FLAGS_lease));
   options.drain = absl::Seconds(absl::GetFlag(FLAGS_drain));
@@ -96,7 +98,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     options.quorum_deadline = absl::Seconds(absl::GetFlag(FLAGS_quorum_deadline));
   }
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
-  job.emplace(
+  jobs.emplace(
       std::move(plan), options, pointers, &loop, Clock::Real(), [&] { server->SetReady(true); },
       [&](absl::Status status) {
         outcome = std::move(status);
@@ -106,12 +108,12 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   std::thread signals([&] {
     notice->notification()->WaitForNotification();
     const ExitCode code = notice->Wait();
-    loop.Post([&job, code] {
-      code == ExitCode::kInterrupted ? job->Stop(StopReason(code)) : job->Leave(StopReason(code));
+    loop.Post([&jobs, code] {
+      code == ExitCode::kInterrupted ? jobs->Stop(StopReason(code)) : jobs->Leave(StopReason(code));
     });
   });
-  loop.Post([&] { job->Start(); });
-  loop.Run(kTick, [&] { job->Tick(); });
+  loop.Post([&] { jobs->Start(); });
+  loop.Run(kTick, [&] { jobs->Tick(); });
   server->Shutdown(kShutdownGrace);
   // The calls in flight end here, before what they come back to.
   shards.clear();
@@ -120,7 +122,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
 
   const std::string summary = absl::GetFlag(FLAGS_summary);
   if (outcome.ok() && !summary.empty()) {
-    outcome = WriteFileAtomically(summary, MakeSummary(job->plan(), job->record()));
+    outcome = WriteFileAtomically(summary, MakeSummary(jobs->job().plan(), jobs->job().record()));
   }
   return outcome;
 }

@@ -151,8 +151,9 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
     const absl::Status end =
         Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);
     if (!absl::IsAborted(end)) return end;
-    // Given up by the chief, after a pause too long: whatever this incarnation still sent would be
-    // refused. If another worker has the place by now, the chief says so.
+    // Given up by the chief, after a pause too long, or the job goes back to a checkpoint: whatever
+    // this incarnation still sent would be refused. If another worker has the place by now, the
+    // chief says so.
     log::Warning(absl::StrCat(end.message(), "; joining anew"));
     incarnation = NewIncarnation();
   }

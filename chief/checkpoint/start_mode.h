@@ -15,8 +15,8 @@ enum class StartMode {
   kFresh,
   // --restore. Goes on from a checkpoint. Refused where shards have trained.
   kRestore,
-  // --resume. Goes on from the newest checkpoint, or begins where there is none. Shards of which
-  // only some have trained are ended, for the next start.
+  // --resume. Goes on from the newest checkpoint, or begins where there is none; so it does where
+  // shards have trained that do not belong together.
   kResume,
 };
 

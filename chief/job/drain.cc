@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/recovery/announce_view.h"
 #include "chief/sync/steps.h"
 
 namespace lockstep::chief {
@@ -16,7 +17,11 @@ Drain::Drain(DrainOptions options, std::vector<PsControl*> shards, Executor* exe
       clock_(clock),
       on_done_(std::move(on_done)),
       seen_(shards_.size()),
-      terms_(shards_.size(), options_.view.command().term()) {}
+      term_before_(options_.view.command().term()) {}
+
+uint64_t Drain::TermOf(size_t shard) const {
+  return std::max<uint64_t>(term_before_, seen_[shard].term());
+}
 
 void Drain::Begin(Call call, void (Drain::*next)()) {
   calls_.push_back(std::make_unique<ShardCalls>(
@@ -51,22 +56,13 @@ void Drain::TakeTerm() {
   command->set_term(command->term() + 1);
   *options_.view.mutable_members() = seen_[kStepShard].members();
   options_.steps.command = options_.checkpoints.command = *command;
-  Begin(
-      [this](size_t shard, StatusCallback answered) {
-        SetViewRequest request = options_.view;
-        request.set_shard(static_cast<uint32_t>(shard));
-        shards_[shard]->Call(
-            kSetView, request,
-            On<SetViewReply>(executor_, [=, this, answered = std::move(answered)](
-                                            const absl::StatusOr<SetViewReply>& reply) mutable {
-              if (reply.ok()) {
-                seen_[shard] = *reply;
-                terms_[shard] = request.command().term();
-              }
-              answered(reply.status());
-            }));
-      },
-      &Drain::ChooseStep);
+  Begin(AnnounceView(AnnounceTo::kStepShard, options_.view, shards_, executor_, &seen_),
+        &Drain::TakeOthers);
+}
+
+void Drain::TakeOthers() {
+  Begin(AnnounceView(AnnounceTo::kOthers, options_.view, shards_, executor_, &seen_),
+        &Drain::ChooseStep);
 }
 
 void Drain::ChooseStep() {

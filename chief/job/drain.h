@@ -60,7 +60,7 @@ class Drain {
   // Makes no further calls and does not call `on_done`.
   void Stop();
   // The newest term that the shard is known to have accepted.
-  uint64_t TermOf(size_t shard) const { return terms_[shard]; }
+  uint64_t TermOf(size_t shard) const;
   // What it waits for: a shard that does not answer, the disk.
   DrainFacts Describe() const;
 
@@ -69,6 +69,7 @@ class Drain {
 
   void Begin(Call call, void (Drain::*next)());
   void TakeTerm();
+  void TakeOthers();
   void ChooseStep();
   void KeepNow();
   void CloseStep();
@@ -83,7 +84,7 @@ class Drain {
   Callback<Saved> on_done_;
 
   std::vector<SetViewReply> seen_;  // by shard
-  std::vector<uint64_t> terms_;     // by shard
+  const uint64_t term_before_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> calls_;
   std::optional<StepLoop> steps_;  // closes the step that a shard has begun

@@ -5,6 +5,7 @@
 #include "chief/job/ending_phase.h"
 #include "chief/job/job_rules.h"
 #include "chief/job/starting_phase.h"
+#include "common/base/lost_variables.h"
 
 namespace lockstep::chief {
 namespace {
@@ -83,6 +84,7 @@ void JobController::Enter(std::unique_ptr<Phase> next) {
 
 void JobController::End(JobEnd end) {
   if (ending_ != nullptr) return ending_->EndAgain(std::move(end));
+  if (state_.inputs.options.goes_back && HasLostVariables(end.outcome)) end.told = Told::kNobody;
   auto ending = std::make_unique<EndingPhase>(&state_, std::move(end));
   ending_ = ending.get();
   Enter(std::move(ending));

@@ -32,6 +32,8 @@ class JobController final : private PhaseControl {
                 StatusCallback on_end);
   ~JobController() override;
 
+  // Before Start: what happened to the job before this run of it, for status and summary.
+  void Inherit(const JobWarnings& warnings) { state_.record.warnings = warnings; }
   void Start();
   // About ten times a second.
   void Tick();

@@ -28,7 +28,8 @@ class MilestoneRunner;
 class StatusReporter;
 
 struct JobOptions {
-  uint64_t job_id = 0;  // random, not 0
+  uint64_t job_id = 0;      // random, not 0
+  Incarnation incarnation;  // of this start
   // For shards that cannot be reached, and for workers at the start.
   absl::Duration patience = absl::Seconds(120);
   absl::Duration lease = absl::Seconds(5);
@@ -37,6 +38,9 @@ struct JobOptions {
   // A job that has lacked workers for this long is saved and given up.
   absl::Duration quorum_deadline = absl::InfiniteDuration();
   bool record_losses = false;  // those of short jobs always are
+  // Whoever runs the job begins it again from a checkpoint when a ps has lost its variables: nobody
+  // is told that this one ends.
+  bool goes_back = false;
 };
 
 struct JobInputs {

@@ -5,6 +5,7 @@
 #include "chief/job/job_rules.h"
 #include "chief/membership/describe.h"
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "common/base/quantity.h"
 
 namespace lockstep::chief {
@@ -28,6 +29,13 @@ std::string AlreadyDoneLine(const JobPlan& plan) {
   return absl::StrCat("the job is done: ", plan.restore_from, " is of step ",
                       WithCommas(plan.start.value()), ", the job ends at step ",
                       WithCommas(plan.max_steps.value()));
+}
+
+std::string GoneBackWarning(const JobPlan& plan, bool takes_over) {
+  return absl::StrCat(plan.lost, "; ",
+                      takes_over                  ? "the job goes on where the ps are"
+                      : plan.restore_from.empty() ? "every ps goes back to the initial values"
+                                                  : "every ps goes back to " + plan.restore_from);
 }
 
 std::string TakeoverLine(GlobalStep step, size_t workers) {
@@ -125,7 +133,8 @@ std::string EndLine(const absl::Status& outcome, Told told) {
                             : "the job ends: ",
                         outcome.message());
   }
-  return outcome.ok() ? "" : "the job ends with an error";
+  const bool goes_back = told == Told::kNobody && HasLostVariables(outcome);
+  return outcome.ok() || goes_back ? "" : "the job ends with an error";
 }
 
 }  // namespace lockstep::chief

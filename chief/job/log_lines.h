@@ -18,6 +18,7 @@ namespace lockstep::chief {
 // Start.
 std::string ShardsReadyLine(const JobPlan& plan);
 std::string AlreadyDoneLine(const JobPlan& plan);
+std::string GoneBackWarning(const JobPlan& plan, bool takes_over);
 std::string TakeoverLine(GlobalStep step, size_t workers);
 std::string TrainingLine(const JobPlan& plan, const RunRecord& record, const Membership& membership,
                          absl::Duration now);

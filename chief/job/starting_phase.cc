@@ -26,6 +26,7 @@ RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
   return {.shard_names = inputs.shard_names,
           .cluster = plan.cluster.Canonical(),
           .job = inputs.options.job_id,
+          .chief = inputs.options.incarnation,
           .epoch = plan.epoch,
           .variables = ToCreateVariables(plan),
           .end = plan.max_steps,
@@ -54,8 +55,10 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   }
   log::Info(ShardsReadyLine(job_->inputs.plan));
   Adopt();
+  job_->calls->KnowMembers();
   job_->views.emplace(
-      job_->initialized.view, job_->inputs.shards, job_->inputs.executor, job_->inputs.clock,
+      job_->initialized.view, job_->inputs.shards, job_->inputs.shard_names, job_->inputs.executor,
+      job_->inputs.clock,
       [job = job_] {
         job->calls->AdmitParked();
         job->control->Notify(JobEvent::kMembersConfirmed);
@@ -70,6 +73,7 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
 void StartingPhase::EndDoneJob() {
   log::Info(AlreadyDoneLine(job_->inputs.plan));
   job_->record.checkpoint = job_->inputs.plan.restore_from;
+  job_->calls->KnowMembers();
   // So that workers which are on their way here are expected.
   job_->calls->Begin(MakeRegistration(*job_), [job = job_] { return job->record.global_step; });
   job_->control->End({.outcome = absl::OkStatus()});
@@ -81,6 +85,7 @@ absl::Status StartingPhase::RecordStart() {
   const JobPlan& plan = job_->inputs.plan;
   const InitializedShards& shards = job_->initialized;
   const bool takes_over = shards.start == StartPoint::kTakeOver;
+  if (!plan.lost.empty()) job_->Warn(GoneBackWarning(plan, takes_over));
   if (!takes_over && !plan.restore_from.empty()) {
     log::Info(absl::StrCat("restored from ", plan.restore_from));
     job_->record.restored_from = plan.restore_from;

@@ -81,6 +81,12 @@ absl::Status Membership::CheckHolder(WorkerIndex worker, Incarnation incarnation
                                              " is now another process: host ", member.host,
                                              ", pid ", member.pid));
     }
+    if (member.state == MemberState::kAbsent) {
+      return WithExitCode(
+          absl::AbortedError(
+              absl::StrCat("worker ", worker.value(), " is no member of the job: register first")),
+          ExitCode::kPeersLost);
+    }
     return WithExitCode(
         absl::AbortedError(absl::StrCat("worker ", worker.value(),
                                         " was silent for longer than its lease and counts as lost. "

@@ -120,6 +120,17 @@ absl::Status PlanStart(const StartChoice& start, const std::string& job_file, Jo
 
 }  // namespace
 
+absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost) {
+  plan.start = GlobalStep(0);
+  plan.restore_from.clear();
+  plan.restored_job.clear();
+  plan.restored_model.clear();
+  plan.earlier.clear();
+  plan.lost = std::move(lost);
+  LOCKSTEP_RETURN_IF_ERROR(PlanStart({.mode = StartMode::kResume}, "", &plan));
+  return plan;
+}
+
 uint32_t JobPlan::required() const {
   return asynchronous() ? 1 : static_cast<uint32_t>(job.sync().replicas_to_aggregate());
 }

@@ -41,6 +41,7 @@ struct JobPlan {
   std::string restored_job;  // the texts in the checkpoint
   std::string restored_model;
   std::string earlier;  // a checkpoint that a beginning would bury; empty: none
+  std::string lost;     // why it goes back while the job runs; empty: it does not
 
   // kResume: the checkpoint is of the last step.
   bool is_done() const { return start >= max_steps; }
@@ -56,6 +57,11 @@ struct JobPlan {
   // Examples whose gradients one step applies.
   int64_t examples_per_step() const;
 };
+
+// The plan by which a job that has lost its state, and has a checkpoint folder, goes on: from the
+// newest checkpoint, which is read whole; from the initial values where there is none. `lost` says
+// what was lost. Errors as MakePlan.
+absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost);
 
 // Reads the job file, its model and the sizes of its data, and what is in its checkpoint folder.
 // The first thing that is wrong, one line naming file, place and remedy: INVALID_ARGUMENT,

@@ -18,15 +18,9 @@ bool IsReplicated(const RecoverySpec& spec) {
 
 StartPoint ChooseToResume(const RecoverySpec& spec, const std::vector<SetViewReply>& seen) {
   if (IsReplicated(spec)) return spec.is_done() ? StartPoint::kDone : StartPoint::kAsSpecified;
-  const bool all_have = std::ranges::all_of(seen, &SetViewReply::has_variables);
   const bool have_progress = std::ranges::any_of(seen, HasProgress);
-  if (all_have && have_progress) return StartPoint::kTakeOver;
-  if (spec.is_done()) return StartPoint::kDone;
-  // Shards at the spec's own start were created by a chief that died before the others were.
-  const bool is_ahead = std::ranges::any_of(seen, [&spec](const SetViewReply& view) {
-    return HasProgress(view) && HasTrained(spec, view);
-  });
-  return is_ahead ? StartPoint::kTakeOver : StartPoint::kAsSpecified;
+  if (have_progress && CheckTogether(spec, seen).ok()) return StartPoint::kTakeOver;
+  return spec.is_done() ? StartPoint::kDone : StartPoint::kAsSpecified;
 }
 
 }  // namespace
@@ -51,8 +45,9 @@ RecoverySpec RecoverySpecFor(StartPoint start, RecoverySpec spec,
     return spec;
   }
   if (spec.mode != StartMode::kResume) return spec;
+  const bool all_have = std::ranges::all_of(seen, &SetViewReply::has_variables);
   for (const SetViewReply& view : seen) {
-    if (!view.has_variables() || !HasTrained(spec, view)) continue;
+    if (!view.has_variables() || (all_have && !HasTrained(spec, view))) continue;
     spec.epoch = std::max(spec.epoch, Epoch(view.epoch() + 1));
   }
   return spec;

@@ -16,7 +16,8 @@ enum class StartPoint {
 };
 
 // From what each shard answers to GetView. Under kResume a shard counts as trained when its step is
-// not 0: it may have been restored there, which is as good.
+// not 0: it may have been restored there, which is as good; and shards that do not belong together
+// start as specified, all of them.
 //
 // FAILED_PRECONDITION under kBegin: a beginning would bury the checkpoints of an earlier run.
 absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/sync/steps.h"
-#include "common/base/exit_code.h"
 
 namespace lockstep::chief {
 namespace {
@@ -83,7 +82,13 @@ std::unique_ptr<ShardCalls> ShardInitializer::Calls(ShardCalls::Call call,
   phase_began_ = clock_->Monotonic();
   return std::make_unique<ShardCalls>(
       spec_.shard_names, clock_, std::move(call),
-      [this, next](absl::Status status) { status.ok() ? (this->*next)() : on_done_(status); });
+      [this, next](absl::Status status) { status.ok() ? (this->*next)() : OnRefused(status); });
+}
+
+void ShardInitializer::OnRefused(const absl::Status& status) {
+  // A chief that has died meanwhile was the first to name it.
+  if (std::exchange(names_job_, false) && absl::IsFailedPrecondition(status)) return Start();
+  on_done_(status);
 }
 
 void ShardInitializer::Start() {
@@ -112,19 +117,17 @@ void ShardInitializer::SetViews() {
   absl::StatusOr<SetViewRequest> view = TakeCommand(spec_, states_);
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);
-  phases_.push_back(Calls(
-      [this](size_t shard, StatusCallback answered) {
-        SetViewRequest request = result_.view;
-        request.set_shard(static_cast<uint32_t>(shard));
-        shards_[shard]->Call(
-            kSetView, request,
-            On<SetViewReply>(executor_, [=, this, answered = std::move(answered)](
-                                            absl::StatusOr<SetViewReply> reply) mutable {
-              if (reply.ok()) states_[shard] = *reply;
-              answered(reply.status());
-            }));
-      },
-      &ShardInitializer::Judge));
+  names_job_ = states_[kStepShard].job() == 0;
+  Announce(AnnounceTo::kStepShard, &ShardInitializer::SetOtherViews);
+}
+
+void ShardInitializer::SetOtherViews() {
+  names_job_ = false;
+  Announce(AnnounceTo::kOthers, &ShardInitializer::Judge);
+}
+
+void ShardInitializer::Announce(AnnounceTo to, void (ShardInitializer::*next)()) {
+  phases_.push_back(Calls(AnnounceView(to, result_.view, shards_, executor_, &states_), next));
   phases_.back()->Start();
 }
 
@@ -136,29 +139,7 @@ void ShardInitializer::Judge() {
     if (result_.progress.has_trained) result_.start = StartPoint::kTakeOver;
     return Create();
   }
-  const absl::Status& why = progress.status();
-  ExitCodeFor(why) == ExitCode::kPeersLost ? EndShards(why) : on_done_(why);
-}
-
-void ShardInitializer::EndShards(const absl::Status& why) {
-  FinishRequest request;
-  *request.mutable_command() = result_.view.command();
-  request.set_exit_code(static_cast<int>(ExitCodeFor(why)));
-  request.set_reason(std::string(why.message()));
-  phases_.push_back(std::make_unique<ShardCalls>(
-      spec_.shard_names, clock_,
-      [this, request](size_t shard, StatusCallback answered) {
-        if (!states_[shard].has_variables()) return answered(absl::OkStatus());
-        shards_[shard]->Call(
-            kFinish, request,
-            On<FinishReply>(executor_, [answered = std::move(answered)](
-                                           const absl::StatusOr<FinishReply>& reply) mutable {
-              // One that is gone meanwhile needs not be ended.
-              answered(IsTransient(reply.status()) ? reply.status() : absl::OkStatus());
-            }));
-      },
-      [this, why](const absl::Status&) { on_done_(why); }));
-  phases_.back()->Start();
+  on_done_(progress.status());
 }
 
 void ShardInitializer::Create() {

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "chief/loop/executor.h"
+#include "chief/recovery/announce_view.h"
 #include "chief/recovery/choose_start.h"
 #include "chief/recovery/take_command.h"
 #include "chief/sync/shard_calls.h"
@@ -33,9 +34,8 @@ struct InitializedShards {
 
 class ShardInitializer {
  public:
-  // As ShardCalls; `on_done` is called once. Shards of which only some have trained are ended under
-  // kResume before it gets the error, with exit code 138. Where the job is done already, shards
-  // that do not answer soon are left out.
+  // As ShardCalls; `on_done` is called once. Where the job is done already, shards that do not
+  // answer soon are left out.
   ShardInitializer(RecoverySpec spec, std::vector<PsControl*> shards, Executor* executor,
                    const Clock* clock, Callback<InitializedShards> on_done);
 
@@ -52,11 +52,12 @@ class ShardInitializer {
   // Asks those again that have answered: so they know that this chief is there, and waits for
   // others.
   void GreetWaiting();
+  void OnRefused(const absl::Status& status);
   void SetViews();
+  void SetOtherViews();
+  void Announce(AnnounceTo to, void (ShardInitializer::*next)());
   void Judge();
   void Create();
-  // Ends the shards that have variables.
-  void EndShards(const absl::Status& why);
   std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (ShardInitializer::*next)());
   void Finish();
   // The variables of shards that have not created theirs. Once there is something to create.
@@ -69,6 +70,7 @@ class ShardInitializer {
   Callback<InitializedShards> on_done_;
 
   std::vector<SetViewReply> states_;
+  bool names_job_ = false;  // the view on its way tells the step shard its job
   absl::Duration phase_began_;
   InitializedShards result_;
   // One after another; all are kept, for answers that come late.

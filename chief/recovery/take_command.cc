@@ -8,32 +8,27 @@
 #include "chief/sync/steps.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
+#include "common/base/limits.h"
+#include "common/base/printable.h"
+#include "common/base/status_macros.h"
+#include "common/base/version.h"
 
 namespace lockstep::chief {
 namespace {
 
-constexpr char kStartAgain[] =
-    "start every ps again, and the chief with --resume to go on from the newest checkpoint";
+constexpr char kGoBack[] =
+    "start the chief with --resume: every ps goes back to the newest checkpoint";
 
 absl::Status Refused(const std::string& shard, absl::string_view why) {
-  return absl::FailedPreconditionError(absl::StrCat(shard, " ", why, ". Remedy: ", kStartAgain));
+  return absl::FailedPreconditionError(absl::StrCat(shard, " ", why, ". Remedy: ", kGoBack));
 }
 
-absl::Status CheckTogether(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
-  const int64_t step = shards[kStepShard].global_step();
-  for (size_t shard = 0; shard < shards.size(); ++shard) {
-    const SetViewReply& state = shards[shard];
-    const std::string& name = spec.shard_names[shard];
-    if (!state.has_variables()) {
-      return Refused(name, "has lost its variables, others are in training");
-    }
-    // It may have closed the step at hand; one that waits for no gradients, all that was granted.
-    const bool is_near = state.shard_step() >= step && state.shard_step() <= step + kGrantsAhead;
-    if (spec.variables.asynchronous() || is_near) continue;
-    return Refused(name,
-                   absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step));
-  }
-  return absl::OkStatus();
+absl::Status CheckVersion(const std::string& shard, const SetViewReply& state) {
+  // A shard that has not answered tells none.
+  if (state.version().empty() || state.version() == kVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      shard, " is of version ", Printable(state.version(), limits::kMaxVersionBytes),
+      ", the chief of version ", kVersion, ". Remedy: install the same version everywhere"));
 }
 
 absl::Status CheckEnd(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
@@ -63,6 +58,28 @@ void FindKept(const std::vector<SetViewReply>& shards, JobProgress* progress) {
 
 }  // namespace
 
+absl::Status CheckTogether(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
+  const int64_t step = shards[kStepShard].global_step();
+  const uint64_t epoch = shards[kStepShard].epoch();
+  for (size_t shard = 0; shard < shards.size(); ++shard) {
+    const SetViewReply& state = shards[shard];
+    const std::string& name = spec.shard_names[shard];
+    if (!state.has_variables()) {
+      return Refused(name, "has lost its variables, others are in training");
+    }
+    if (state.epoch() != epoch) {
+      return Refused(name,
+                     absl::StrCat("is in epoch ", state.epoch(), ", the job in epoch ", epoch));
+    }
+    // It may have closed the step at hand; one that waits for no gradients, all that was granted.
+    const bool is_near = state.shard_step() >= step && state.shard_step() <= step + kGrantsAhead;
+    if (spec.variables.asynchronous() || is_near) continue;
+    return Refused(name,
+                   absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step));
+  }
+  return absl::OkStatus();
+}
+
 bool HasTrained(const RecoverySpec& spec, const SetViewReply& view) {
   const int64_t start = spec.variables.start_step();
   return view.has_variables() && (view.shard_step() != start || view.global_step() > start);
@@ -76,6 +93,7 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
   for (size_t shard = 0; shard < seen.size(); ++shard) {
     const SetViewReply& state = seen[shard];
     const std::string& name = spec.shard_names[shard];
+    LOCKSTEP_RETURN_IF_ERROR(CheckVersion(name, state));
     if (state.job() != 0 && job != 0 && state.job() != job) {
       return Refused(name, "belongs to another job than the ps before it");
     }
@@ -93,6 +111,8 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
   SetViewRequest view;
   view.mutable_command()->set_job(job != 0 ? job : spec.job);
   view.mutable_command()->set_term(term + 1);
+  view.mutable_command()->set_chief(spec.chief.value());
+  view.set_version(kVersion);
   view.set_epoch(epoch);
   view.set_cluster(spec.cluster);
   // A higher epoch is another state: nobody is a member of it yet.

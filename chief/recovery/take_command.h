@@ -20,6 +20,7 @@ struct RecoverySpec {
   std::vector<std::string> shard_names;  // "ps 1 (host:port)"
   std::string cluster;                   // canonical text
   uint64_t job = 0;                      // for shards that have none yet
+  Incarnation chief;                     // of this start
   Epoch epoch;
   CreateVariablesRequest variables;  // without the command
   GlobalStep end;                    // of the job
@@ -33,9 +34,14 @@ struct RecoverySpec {
 // Whether the shard has made a step beyond the spec's start.
 bool HasTrained(const RecoverySpec& spec, const SetViewReply& view);
 
+// FAILED_PRECONDITION naming a shard that has no variables, or is steps or an epoch apart from the
+// step shard: they cannot go on together.
+absl::Status CheckTogether(const RecoverySpec& spec, const std::vector<SetViewReply>& shards);
+
 // From what each shard answers to GetView: job, term, epoch, cluster and members for SetView; the
-// shard's index is left out. FAILED_PRECONDITION naming the shard: it belongs to another job than
-// the others; it has trained, and this chief wants to start from a checkpoint.
+// shard's index is left out. FAILED_PRECONDITION naming the shard: it is of another version than
+// this chief; it belongs to another job than the others; it has trained, and this chief wants to
+// start from a checkpoint.
 absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
                                            const std::vector<SetViewReply>& seen);
 
@@ -52,8 +58,8 @@ struct JobProgress {
 };
 
 // From what each shard answers to SetView: the calls of an earlier chief are refused.
-// FAILED_PRECONDITION naming the shard: it has no variables or is steps apart, where others have
-// trained (under kResume with exit code 138: all shards are to be ended); the job is to end before.
+// FAILED_PRECONDITION: as CheckTogether, where a shard has trained (under kResume with exit code
+// 138: the next start finds them so, and sets all of them back); the job is to end before.
 absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
                                          const std::vector<SetViewReply>& shards);
 

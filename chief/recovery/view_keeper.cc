@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/lost_variables.h"
+
 namespace lockstep::chief {
 namespace {
 
@@ -11,11 +13,13 @@ constexpr absl::Duration kRepeat = absl::Seconds(5);
 
 }  // namespace
 
-ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards, Executor* executor,
-                       const Clock* clock, std::function<void()> on_confirmed,
+ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards,
+                       std::vector<std::string> shard_names, Executor* executor, const Clock* clock,
+                       std::function<void()> on_confirmed,
                        std::function<void(absl::Status)> on_error)
     : view_(std::move(view)),
       shards_(std::move(shards)),
+      shard_names_(std::move(shard_names)),
       executor_(executor),
       clock_(clock),
       on_confirmed_(std::move(on_confirmed)),
@@ -49,6 +53,7 @@ void ViewKeeper::Send(size_t shard) {
   const auto& [number, members] = *views_.rbegin();
   SetViewRequest request = view_;
   request.clear_members();
+  request.set_number(number);
   request.set_shard(static_cast<uint32_t>(shard));
   for (const LiveMember& member : members) {
     Member* added = request.add_members();
@@ -72,6 +77,10 @@ void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetV
       return on_error_(status);
     }
     return state.retry.Failed(status, clock_->Monotonic());
+  }
+  if (!reply->has_variables()) {
+    stopped_ = true;
+    return on_error_(LostVariablesError(shard_names_[shard]));
   }
   state.retry.Succeeded();
   state.accepted = view;

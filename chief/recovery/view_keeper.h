@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,10 +22,11 @@ namespace lockstep::chief {
 class ViewKeeper {
  public:
   // `view` comes from ShardInitializer. `on_confirmed` is called when the confirmed members
-  // changed; `on_error` for an error that repeating does not repair. The rest as ShardCalls.
-  ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards, Executor* executor,
-             const Clock* clock, std::function<void()> on_confirmed,
-             std::function<void(absl::Status)> on_error);
+  // changed; `on_error` for an error that repeating does not repair, such as a shard that was
+  // started again and has no variables. The rest as ShardCalls.
+  ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards,
+             std::vector<std::string> shard_names, Executor* executor, const Clock* clock,
+             std::function<void()> on_confirmed, std::function<void(absl::Status)> on_error);
 
   // Replaces what was to be told; a shard that is slow is told the last one only.
   void SetMembers(std::vector<LiveMember> members);
@@ -53,6 +55,7 @@ class ViewKeeper {
 
   const SetViewRequest view_;
   const std::vector<PsControl*> shards_;
+  const std::vector<std::string> shard_names_;
   Executor* const executor_;
   const Clock* const clock_;
   const std::function<void()> on_confirmed_;

@@ -177,9 +177,9 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
        .out_of_data = request.out_of_data(),
        .failed_view = request.failed_view()},
       clock_->Monotonic());
-  // A member of the job that this chief takes over keeps its lease; nobody is sent away yet.
+  if (!fenced.ok() && members_known_) return answer(std::move(fenced));
+  // A member of the job that this chief takes over keeps its lease.
   if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
-  if (!fenced.ok()) return answer(std::move(fenced));
   Contact& contact = contacts_[worker];
   if (contact.incarnation.value() != request.incarnation()) {
     contact = {.incarnation = Incarnation(request.incarnation())};
@@ -323,6 +323,7 @@ void WorkerCalls::ReportError(const ReportErrorRequest& request, Answer<ReportEr
 }
 
 void WorkerCalls::Begin(RegisterTaskReply job, std::function<GlobalStep()> start_step) {
+  KnowMembers();
   job_ = std::move(job);
   start_step_ = std::move(start_step);
   AdmitParked();
@@ -335,6 +336,11 @@ void WorkerCalls::End(absl::Status outcome) {
     NoteTold(call.request);
     call.answer(TooLate());
   }
+}
+
+void WorkerCalls::Close(const absl::Status& why) {
+  for (auto& [worker, call] : std::exchange(heartbeats_, {})) call.answer(why);
+  for (ParkedRegistration& call : std::exchange(registrations_, {})) call.answer(why);
 }
 
 // That a worker which had registered knows the end.

@@ -49,10 +49,15 @@ class WorkerCalls {
   void Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer);
   void ReportError(const ReportErrorRequest& request, Answer<ReportErrorReply> answer);
 
+  // Who is a member is known: whoever is none is told so by its heartbeats, and registers, already
+  // before the job runs.
+  void KnowMembers() { members_known_ = true; }
   // The job runs: what those who register are told. `start_step` fills in the step to start at.
   void Begin(RegisterTaskReply job, std::function<GlobalStep()> start_step);
   // The job is over (OK) or failed: everybody is told, now or with the next call.
   void End(absl::Status outcome);
+  // Others answer from now on: what is parked here is answered so.
+  void Close(const absl::Status& why);
   // After End: every live worker has been told, and after Begin also those that never registered.
   bool EverybodyKnows() const;
 
@@ -109,6 +114,7 @@ class WorkerCalls {
   const Hooks hooks_;
 
   log::Throttle refusals_;
+  bool members_known_ = false;
   std::optional<RegisterTaskReply> job_;
   std::function<GlobalStep()> start_step_;
   std::optional<absl::Status> outcome_;

@@ -9,6 +9,7 @@ namespace {
 
 // docs/protocol.md promises this text to clients in other languages.
 constexpr absl::string_view kNoVariables = "this ps has no variables";
+constexpr absl::string_view kLostVariables = "was started again and has lost its variables";
 
 }  // namespace
 
@@ -24,10 +25,14 @@ bool IsNoVariables(const absl::Status& status) {
 absl::Status LostVariablesError(absl::string_view ps) {
   return WithExitCode(
       absl::FailedPreconditionError(absl::StrCat(
-          ps,
-          " was started again and has lost its variables. Remedy: start the cluster again, "
-          "the chief with --resume to go on from the newest checkpoint")),
+          ps, " ", kLostVariables,
+          ". Remedy: start the chief with --resume: every ps goes back to the newest checkpoint; a "
+          "job with a checkpoint.folder does so by itself")),
       ExitCode::kPeersLost);
+}
+
+bool HasLostVariables(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), kLostVariables);
 }
 
 }  // namespace lockstep

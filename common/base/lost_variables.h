@@ -19,4 +19,7 @@ bool IsNoVariables(const absl::Status& status);
 // and the remedy, exit code 138. IsNoVariables is false for it.
 absl::Status LostVariablesError(absl::string_view ps);
 
+// Whether `status` is what LostVariablesError makes.
+bool HasLostVariables(const absl::Status& status);
+
 }  // namespace lockstep

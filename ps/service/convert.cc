@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
+#include "common/base/version.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep::ps {
@@ -60,7 +61,8 @@ WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
 View FromProto(const SetViewRequest& request) {
   View view{.command = request.command(),
             .epoch = Epoch(request.epoch()),
-            .shard = ShardIndex(request.shard())};
+            .shard = ShardIndex(request.shard()),
+            .number = request.number()};
   for (const lockstep::Member& member : request.members()) {
     view.members.push_back(
         {.worker = WorkerIndex(member.worker()), .incarnation = Incarnation(member.incarnation())});
@@ -150,6 +152,7 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   reply.set_epoch(state.epoch.value());
   reply.set_term(state.term.value());
   reply.set_job(state.job);
+  reply.set_version(kVersion);
   for (const Member& member : state.members) {
     lockstep::Member* to = reply.add_members();
     to->set_worker(member.worker.value());

@@ -11,6 +11,7 @@
 #include "common/base/lost_variables.h"
 #include "common/base/printable.h"
 #include "common/base/status_macros.h"
+#include "common/base/version.h"
 #include "common/config/cluster_spec.h"
 #include "common/log/log.h"
 #include "common/transport/grpc/grpc_tensor_call.h"
@@ -157,6 +158,12 @@ void PsService::SetView(const SetViewRequest& request, Callback<SetViewReply> re
 }
 
 absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
+  if (!request.version().empty() && request.version() != kVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ps ", identity_.task_index, " is of version ", kVersion, ", the chief of version ",
+        Printable(request.version(), limits::kMaxVersionBytes),
+        ". Remedy: install the same version everywhere"));
+  }
   const std::string difference =
       DescribeDifference(identity_.cluster, request.cluster(), "this ps's", "the chief's");
   if (!difference.empty()) {

@@ -41,6 +41,7 @@ struct View {
   Epoch epoch;
   std::vector<Member> members;
   ShardIndex shard;
+  uint64_t number = 0;  // of the views of its term
 };
 
 struct EvaluatedVersion {

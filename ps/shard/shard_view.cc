@@ -28,7 +28,11 @@ absl::Status ShardView::SetView(const View& view) {
   }
   if (job_ != 0) {
     LOCKSTEP_RETURN_IF_ERROR(CheckJob(view.command.job()));
-    LOCKSTEP_RETURN_IF_ERROR(CheckTerm(Term(view.command.term())));
+    LOCKSTEP_RETURN_IF_ERROR(CheckTerm(view.command));
+    if (Term(view.command.term()) == term_ && view.number < number_) {
+      return absl::AbortedError(absl::StrCat("view ", view.number, " of term ", term_.value(),
+                                             " is over: the shard has view ", number_));
+    }
     if (view.shard != shard_) {
       return absl::FailedPreconditionError(absl::StrCat(
           "this is shard ", shard_.value(), ", the view calls it shard ", view.shard.value()));
@@ -40,6 +44,8 @@ absl::Status ShardView::SetView(const View& view) {
   }
   job_ = view.command.job();
   term_ = Term(view.command.term());
+  chief_ = Incarnation(view.command.chief());
+  number_ = view.number;
   epoch_ = view.epoch;
   shard_ = view.shard;
   members_ = std::move(members);
@@ -49,7 +55,7 @@ absl::Status ShardView::SetView(const View& view) {
 absl::Status ShardView::CheckCommand(const Command& command) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
   LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job()));
-  LOCKSTEP_RETURN_IF_ERROR(CheckTerm(Term(command.term())));
+  LOCKSTEP_RETURN_IF_ERROR(CheckTerm(command));
   if (Term(command.term()) > term_) {
     return absl::FailedPreconditionError(absl::StrCat(
         "term ", command.term(), " has set no view; the shard is in term ", term_.value()));
@@ -93,10 +99,16 @@ absl::Status ShardView::CheckJob(uint64_t job) const {
       absl::StrCat("the shard serves job ", absl::Hex(job_), ", not job ", absl::Hex(job)));
 }
 
-absl::Status ShardView::CheckTerm(Term term) const {
-  if (term >= term_) return absl::OkStatus();
-  return absl::AbortedError(
-      absl::StrCat("term ", term.value(), " is over: the shard is in term ", term_.value()));
+absl::Status ShardView::CheckTerm(const Command& command) const {
+  const Term term(command.term());
+  if (term < term_) {
+    return absl::AbortedError(
+        absl::StrCat("term ", term.value(), " is over: the shard is in term ", term_.value()));
+  }
+  if (term == term_ && Incarnation(command.chief()) != chief_) {
+    return absl::AbortedError(absl::StrCat("term ", term.value(), " belongs to another chief"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::ps

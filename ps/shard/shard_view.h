@@ -15,12 +15,14 @@ namespace lockstep::ps {
 
 class ShardView {
  public:
-  // The first view decides on job and shard index. FAILED_PRECONDITION: another job, another shard
-  // index than before. ABORTED: an older term or epoch. INVALID_ARGUMENT: no job, a worker twice.
+  // The first view decides on job and shard index, the first one of a term on its chief.
+  // FAILED_PRECONDITION: another job, another shard index than before. ABORTED: an older term or
+  // epoch, an older view of the term, the term of another chief. INVALID_ARGUMENT: no job, a worker
+  // twice.
   absl::Status SetView(const View& view);
 
-  // ABORTED: an older term. FAILED_PRECONDITION: no view yet, another job, or a term without a
-  // view.
+  // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
+  // job, or a term without a view.
   absl::Status CheckCommand(const Command& command) const;
   // ABORTED: another epoch or another incarnation. FAILED_PRECONDITION: another job, or not a
   // member.
@@ -37,10 +39,12 @@ class ShardView {
 
  private:
   absl::Status CheckJob(uint64_t job) const;
-  absl::Status CheckTerm(Term term) const;
+  absl::Status CheckTerm(const Command& command) const;
 
   uint64_t job_ = 0;
   Term term_;
+  Incarnation chief_;    // whose term it is
+  uint64_t number_ = 0;  // of the last view
   Epoch epoch_;
   ShardIndex shard_;
   absl::btree_map<WorkerIndex, Incarnation> members_;

@@ -86,6 +86,8 @@ void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief
   StartChief(chief_flags);
 }
 
+void Cluster::StartPs(int index) { ps_[index] = std::make_unique<Process>(Ps(index)); }
+
 void Cluster::StartWorker(int index) { workers_[index] = std::make_unique<Process>(Worker(index)); }
 
 void Cluster::StartChief(const std::vector<std::string>& flags) {

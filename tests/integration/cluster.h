@@ -57,6 +57,7 @@ class Cluster {
   void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {});
 
   // In place of one that has ended.
+  void StartPs(int index);
   void StartWorker(int index);
   // The same job again.
   void StartChief(const std::vector<std::string>& flags = {});

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -58,41 +59,86 @@ void CheckAllNameThePs(Cluster& cluster, int lost) {
   }
 }
 
-double UndisturbedLoss() {
-  Cluster cluster(2, 2);
-  cluster.StartAll(Job());
-  return Finish(cluster)["test_loss"];
-}
+// Of a run that nothing disturbs.
+struct Calm {
+  Calm() {
+    Cluster cluster(2, 2);
+    cluster.StartAll(Job());
+    test_loss = Finish(cluster)["test_loss"];
+    tensors = LastTensors(cluster);
+  }
+  static std::map<std::string, std::string> LastTensors(const Cluster& cluster) {
+    return TensorsOf(cluster.folder().Path(absl::StrCat("checkpoints/ckpt-", kSteps)));
+  }
+  double test_loss = 0;
+  std::map<std::string, std::string> tensors;
+};
 
-// All processes again, with the job's own folder: the result is that of a run without the fault.
-void CheckGoesOn(Cluster& cluster, const std::string& flag) {
-  cluster.StartAll(Job(), {flag});
+// Every process that is left ends well, and the result is that of a run without the fault.
+nlohmann::json CheckEndsAsIfCalm(Cluster& cluster) {
+  static const Calm calm;
   const nlohmann::json summary = Finish(cluster);
   CHECK(summary["start_step"] >= 50);
   CHECK(summary["steps"] == kSteps);
-  static const double undisturbed = UndisturbedLoss();
-  CHECK(summary["test_loss"] == undisturbed);
+  CHECK(summary["test_loss"] == calm.test_loss);
+  CHECK(Calm::LastTensors(cluster) == calm.tensors);
+  return summary;
 }
 
-TEST_CASE("a ps that is killed ends the job after --start_timeout, and --resume goes on") {
+void KillPs(Cluster& cluster, const std::vector<int>& indices) {
+  for (const int index : indices) {
+    cluster.ps(index).Signal(SIGKILL);
+    REQUIRE(cluster.ps(index).Wait(kWhole) == 137);
+  }
+  for (const int index : indices) cluster.StartPs(index);
+}
+
+TEST_CASE(
+    "ps that are killed and started again take the job back to a checkpoint, all others stay") {
+  Cluster cluster(2, 2);
+  StartAndSave(cluster, {});
+  int64_t step = 0;
+  for (const std::vector<int>& victims : std::vector<std::vector<int>>{{1}, {0}, {0, 1}}) {
+    REQUIRE(cluster.WaitForStep(step += 200, kWhole));
+    KillPs(cluster, victims);
+  }
+  const nlohmann::json summary = CheckEndsAsIfCalm(cluster);
+  CHECK_THAT(summary["warnings"].dump(), Contains("was started again and has lost its variables") &&
+                                             Contains("every ps goes back to "));
+}
+
+TEST_CASE("a chief that dies while the ps go back has a successor that resumes") {
+  Cluster cluster(2, 2);
+  StartAndSave(cluster, {});
+  KillPs(cluster, {0});
+  REQUIRE(cluster.chief().WaitForOutput("has lost its variables", kWhole));
+  cluster.chief().Signal(SIGKILL);
+  REQUIRE(cluster.chief().Wait(kWhole) == 137);
+  cluster.StartChief({"--resume"});
+  CheckEndsAsIfCalm(cluster);
+}
+
+TEST_CASE("a ps that stays away ends the job after --start_timeout, and --resume goes on") {
   Cluster cluster(2, 2);
   StartAndSave(cluster, {"--start_timeout=2"});
   cluster.ps(1).Signal(SIGKILL);
   CheckAllNameThePs(cluster, 1);
-  CheckGoesOn(cluster, "--resume");
+  cluster.StartAll(Job(), {"--resume"});
+  CheckEndsAsIfCalm(cluster);
 }
 
-TEST_CASE("a ps that is killed and started again ends the job at once, and --restore goes on") {
+TEST_CASE("a ps that is started again ends a job without checkpoints at once") {
   Cluster cluster(2, 2);
-  StartAndSave(cluster, {});
+  JobText job = Job();
+  job.max_steps = 1'000'000;
+  job.checkpoint = "";
+  cluster.StartAll(job);
+  REQUIRE(cluster.WaitForStep(0, kWhole));
   cluster.ps(0).Signal(SIGKILL);
   REQUIRE(cluster.ps(0).Wait(kWhole) == 137);
-  {
-    Process successor(cluster.Ps(0));
-    CheckAllNameThePs(cluster, 0);
-    CHECK(successor.running());  // for the next chief
-  }
-  CheckGoesOn(cluster, "--restore");
+  Process successor(cluster.Ps(0));
+  CheckAllNameThePs(cluster, 0);
+  CHECK(successor.running());  // for the next chief
 }
 
 }  // namespace

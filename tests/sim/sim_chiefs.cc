@@ -61,7 +61,10 @@ void SimChiefs::Start() {
   }
   processes_.push_back(process);
   process->job.emplace(
-      plan_, chief::JobOptions{.job_id = kFirstJob + processes_.size(), .drain = kDrain},
+      plan_,
+      chief::JobOptions{.job_id = kFirstJob + processes_.size(),
+                        .incarnation = Incarnation(processes_.size()),
+                        .drain = kDrain},
       std::move(controls), &process->executor, events_, [] {},
       [process = process.get()](absl::Status status) { process->end = std::move(status); });
   process->job->Start();

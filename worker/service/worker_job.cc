@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
@@ -296,6 +297,14 @@ std::vector<std::thread> WorkerJob::StartTraining() {
       if (status.ok()) return;
       if (absl::IsCancelled(status)) {
         return log::Info(absl::StrCat("training has ended: ", status.message()));
+      }
+      // The chief ends the job, or goes back to a checkpoint without this incarnation: its answer
+      // to a heartbeat says which.
+      if (HasLostVariables(status)) {
+        log::Warning(status.message());
+        for (Progress& progress : progress_)
+          progress.WaitFor("the chief to go back to a checkpoint");
+        return;
       }
       ReportFailure(status);
       EndWith(status);

@@ -148,7 +148,7 @@ class Training {
       for (const auto& shard : shards_) {
         any |= shard->get_view.size() + shard->set_view.size() + shard->create.size() > 0;
         if (shard->get_view.size() > 0) shard->get_view.Answer(SetViewReply());
-        if (shard->set_view.size() > 0) shard->set_view.Answer(SetViewReply());
+        if (shard->set_view.size() > 0) shard->set_view.Answer(WithVariables());
         if (shard->create.size() > 0) shard->create.Answer(CreateVariablesReply());
       }
       executor_.Run();

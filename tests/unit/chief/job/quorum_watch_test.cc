@@ -25,7 +25,7 @@ struct Fixture {
 
   static constexpr GlobalStep kStep{3};
   Membership membership{{"127.0.0.1:1", "127.0.0.1:2"}, absl::Seconds(5), absl::ZeroDuration()};
-  ViewKeeper views{SetViewRequest(), {}, nullptr, nullptr, [] {}, [](const absl::Status&) {}};
+  ViewKeeper views{SetViewRequest(), {}, {}, nullptr, nullptr, [] {}, [](const absl::Status&) {}};
   QuorumWatch watch{
       {.aggregate = 2, .counts_stamps = true, .tokens_per_step = 2}, &membership, &views};
 };

@@ -56,13 +56,18 @@ TEST_CASE("a chief that resumes restores where no shard has trained, or begins")
   CHECK(Resumed(10, {At(10, 2), kNew}) == StartPoint::kAsSpecified);
 }
 
-TEST_CASE("where only some shards have trained they do not belong together: to be ended") {
-  CHECK(Resumed(0, {At(20), kNew}) == StartPoint::kTakeOver);
-  CHECK(Resumed(10, {kNew, At(20)}) == StartPoint::kTakeOver);
-  const std::vector<SetViewReply> seen = {kNew, At(20)};
-  const RecoverySpec spec =
-      RecoverySpecFor(StartPoint::kTakeOver, SpecOf(StartMode::kResume, 10), seen);
-  CHECK(ExitCodeFor(FindProgress(spec, seen).status()) == ExitCode::kPeersLost);
+TEST_CASE("shards that do not belong together go back to where the chief begins") {
+  CHECK(Resumed(0, {At(20), kNew}) == StartPoint::kAsSpecified);
+  CHECK(Resumed(10, {kNew, At(20)}) == StartPoint::kAsSpecified);
+  CHECK(Resumed(10, {At(20), At(30)}) == StartPoint::kAsSpecified);
+  // One went back already, with a chief that died then.
+  CHECK(Resumed(10, {At(20, 2), At(20, 1)}) == StartPoint::kAsSpecified);
+  for (const int64_t step : {10, 20}) {
+    const RecoverySpec spec = RecoverySpecFor(StartPoint::kAsSpecified,
+                                              SpecOf(StartMode::kResume, 10), {kNew, At(step, 7)});
+    CHECK(spec.epoch == Epoch(8));
+    CHECK(spec.variables.restore_from() == "/c/ckpt");
+  }
 }
 
 TEST_CASE("a job whose last step was saved is done, unless all shards say more") {
@@ -95,8 +100,8 @@ TEST_CASE("variables that are not those of the checkpoint make room in an epoch 
   CHECK(spec.epoch == Epoch(8));
   CHECK(spec.variables.restore_from() == "/c/ckpt");
   // Those that are its own stay.
-  const RecoverySpec same =
-      RecoverySpecFor(StartPoint::kAsSpecified, SpecOf(StartMode::kResume, 10), {At(10, 2), kNew});
+  const RecoverySpec same = RecoverySpecFor(StartPoint::kAsSpecified,
+                                            SpecOf(StartMode::kResume, 10), {At(10, 2), At(10, 2)});
   CHECK(same.epoch == Epoch(2));
 }
 

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/version.h"
 
 namespace lockstep::chief {
 namespace {
@@ -33,7 +35,7 @@ using Versions = std::vector<GlobalStep>;
 std::string WhyNot(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
   const absl::Status status = FindProgress(spec, shards).status();
   CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(status.message().find("Remedy: start every ps again") != absl::string_view::npos);
+  CHECK(status.message().find("Remedy: start the chief with --resume") != absl::string_view::npos);
   return std::string(status.message());
 }
 
@@ -57,9 +59,10 @@ TEST_CASE("a job in training goes on at the step shard's step, whoever closed mo
 }
 
 TEST_CASE("shards that do not belong together are refused by name") {
-  CHECK(WhyNot(TwoShards(), {At(12, 12), At(11, 0)}) ==
-        "ps 1 (b:2) is at step 11, the job at step 12. Remedy: start every ps again, and the chief "
-        "with --resume to go on from the newest checkpoint");
+  CHECK(
+      WhyNot(TwoShards(), {At(12, 12), At(11, 0)}) ==
+      "ps 1 (b:2) is at step 11, the job at step 12. Remedy: start the chief with --resume: every "
+      "ps goes back to the newest checkpoint");
   CHECK(WhyNot(TwoShards(), {At(12, 12), At(15, 0)}).find("ps 1 (b:2) is at step 15") == 0);
   CHECK(WhyNot(TwoShards(), {At(12, 12), SetViewReply()}).find("ps 1 (b:2) has lost") == 0);
   CHECK(WhyNot(TwoShards(), {SetViewReply(), At(12, 0)}).find("ps 0 (a:1) has lost") == 0);
@@ -115,6 +118,16 @@ TEST_CASE("the members of the step shard stay members, unless this is another st
   RecoverySpec restoring = TwoShards();
   restoring.epoch = Epoch(2);
   CHECK(TakeCommand(restoring, {step_shard, At(12, 0)})->members_size() == 0);
+}
+
+TEST_CASE("a ps of another version is refused, naming both versions") {
+  SetViewReply other = At(12, 0);
+  other.set_version("0.0.1-older");
+  const absl::Status refused = TakeCommand(TwoShards(), {At(12, 12), other}).status();
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK(refused.message() ==
+        absl::StrCat("ps 1 (b:2) is of version 0.0.1-older, the chief of version ", kVersion,
+                     ". Remedy: install the same version everywhere"));
 }
 
 TEST_CASE("a chief that starts from a checkpoint does not drop what has trained further") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "common/base/lost_variables.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -14,7 +15,7 @@ const LiveMember kB{WorkerIndex(1), Incarnation(20)};
 
 struct Fixture {
   void Answer(ScriptedPs* ps, absl::Status status = absl::OkStatus()) {
-    ps->set_view.Answer(status.ok() ? absl::StatusOr<SetViewReply>(SetViewReply()) : status);
+    ps->set_view.Answer(status.ok() ? absl::StatusOr<SetViewReply>(WithVariables()) : status);
     executor.Run();
   }
   static SetViewRequest View() {
@@ -31,11 +32,33 @@ struct Fixture {
   std::optional<absl::Status> error;
   ViewKeeper views{View(),
                    {&a, &b},
+                   {"ps 0 (a:1)", "ps 1 (b:2)"},
                    &executor,
                    &clock,
                    [this] { ++confirmations; },
                    [this](absl::Status status) { error = std::move(status); }};
 };
+
+TEST_CASE("a shard that has no variables any more is named") {
+  Fixture f;
+  f.views.SetMembers({kA});
+  f.Answer(&f.a);
+  f.b.set_view.Answer(SetViewReply());
+  f.executor.Run();
+  REQUIRE(f.error.has_value());
+  CHECK(HasLostVariables(*f.error));
+  CHECK(f.error->message().find("ps 1 (b:2) was started again") == 0);
+  CHECK(f.confirmations == 0);
+}
+
+TEST_CASE("views have numbers that grow") {
+  Fixture f;
+  f.views.SetMembers({kA});
+  const uint64_t first = f.a.set_view.front().number();
+  f.Answer(&f.a);
+  f.views.SetMembers({kA, kB});
+  CHECK(f.a.set_view.front().number() > first);
+}
 
 TEST_CASE("a member counts when every shard has accepted it") {
   Fixture f;

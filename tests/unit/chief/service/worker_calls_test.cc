@@ -192,6 +192,32 @@ TEST_CASE("a heartbeat of another job, or of a process that was replaced, is fen
   CHECK((*index)->status().code() == absl::StatusCode::kAborted);
 }
 
+TEST_CASE("once the members are known, others are sent to register before the job begins") {
+  Fixture f;
+  f.membership.Adopt({WorkerIndex(0), Incarnation(10)}, f.clock.Monotonic());
+  f.calls.KnowMembers();
+  CHECK(absl::IsUnavailable((**f.Beat(0, 10)).status()));
+  for (const uint32_t worker : {0, 1}) {
+    const absl::Status sent_away = (**f.Beat(worker, 30)).status();
+    CHECK(absl::IsAborted(sent_away));
+  }
+}
+
+TEST_CASE("calls that are parked are answered when others take over") {
+  Fixture f;
+  const auto newcomer = f.Register(0, 10);
+  CHECK_FALSE(newcomer->has_value());
+  f.calls.Close(absl::UnavailableError("the job goes back"));
+  REQUIRE(newcomer->has_value());
+  CHECK(absl::IsUnavailable((*newcomer)->status()));
+  f.Train();
+  const auto beat = f.Beat(0, 10);
+  CHECK_FALSE(beat->has_value());
+  f.calls.Close(absl::UnavailableError("the job goes back"));
+  REQUIRE(beat->has_value());
+  CHECK(absl::IsUnavailable((*beat)->status()));
+}
+
 TEST_CASE(
     "a member of the chief before keeps its lease by heartbeats while the job has not begun") {
   Fixture f;

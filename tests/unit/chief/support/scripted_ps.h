@@ -39,6 +39,15 @@ class Calls {
   std::vector<Request> all_;
 };
 
+// A shard's answer to SetView once it has variables, at this step.
+inline SetViewReply WithVariables(int64_t step = 0) {
+  SetViewReply reply;
+  reply.set_has_variables(true);
+  reply.set_shard_step(step);
+  reply.set_global_step(step);
+  return reply;
+}
+
 class ScriptedPs final : public test::FakeServiceClient<PsControlService> {
  public:
   ScriptedPs() {

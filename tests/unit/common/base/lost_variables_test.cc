@@ -24,9 +24,12 @@ TEST_CASE("a caller names the ps that has lost its variables, and what a restart
   const absl::Status lost = LostVariablesError("ps 0 (127.0.0.1:6222)");
   CHECK(lost.message() ==
         "ps 0 (127.0.0.1:6222) was started again and has lost its variables. Remedy: start the "
-        "cluster again, the chief with --resume to go on from the newest checkpoint");
+        "chief with --resume: every ps goes back to the newest checkpoint; a job with a "
+        "checkpoint.folder does so by itself");
   CHECK(ExitCodeFor(lost) == ExitCode::kPeersLost);
   CHECK_FALSE(IsNoVariables(lost));
+  CHECK(HasLostVariables(lost));
+  CHECK_FALSE(HasLostVariables(NoVariablesError("no chief has called it")));
 }
 
 }  // namespace

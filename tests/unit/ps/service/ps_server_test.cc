@@ -149,8 +149,8 @@ TEST_CASE("Bodies that are no messages are refused as invalid") {
 }
 
 TEST_CASE(
-    "A chief with another cluster spec, or another index for this ps, is refused with the "
-    "difference") {
+    "A chief with another cluster spec, another version, or another index for this ps, is refused "
+    "with the difference") {
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
   const auto refusal = [&](const SetViewRequest& view) {
@@ -161,6 +161,10 @@ TEST_CASE(
   CHECK(absl::IsFailedPrecondition(refusal(view)));
   CHECK(absl::StrContains(refusal(view).message(), "other:3"));
   CHECK(absl::StrContains(refusal(view).message(), "h:3"));
+  view = TwoWorkers();
+  view.set_version("0.0.1-older");
+  CHECK(absl::IsFailedPrecondition(refusal(view)));
+  CHECK(absl::StrContains(refusal(view).message(), "the chief of version 0.0.1-older"));
   view = TwoWorkers();
   view.set_shard(1);
   CHECK(absl::IsFailedPrecondition(refusal(view)));

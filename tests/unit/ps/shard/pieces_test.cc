@@ -275,6 +275,47 @@ TEST_CASE("a view is refused whole or taken whole") {
   CHECK(admission.IsMember(WorkerIndex(1), Incarnation(200)));
 }
 
+TEST_CASE("a term belongs to the chief that set its first view") {
+  ShardView admission;
+  View first{test::CommandOf(7, 3), Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
+  first.command.set_chief(11);
+  View second = first;
+  second.command.set_chief(22);
+  second.members.clear();
+  REQUIRE(admission.SetView(first).ok());
+  CHECK(admission.SetView(first).ok());
+  const absl::Status refused = admission.SetView(second);
+  CHECK(absl::IsAborted(refused));
+  CHECK(refused.message() == "term 3 belongs to another chief");
+  CHECK(absl::IsAborted(admission.CheckCommand(second.command)));
+  CHECK(admission.CheckCommand(first.command).ok());
+  CHECK(admission.IsMember(WorkerIndex(0)));
+  second.command.set_term(4);
+  REQUIRE(admission.SetView(second).ok());
+  CHECK(absl::IsAborted(admission.CheckCommand(first.command)));
+  first.command.set_term(4);
+  CHECK(absl::IsAborted(admission.SetView(first)));
+}
+
+TEST_CASE("an older view of a term changes nothing") {
+  ShardView admission;
+  View view{test::CommandOf(7, 3), Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
+  view.number = 2;
+  REQUIRE(admission.SetView(view).ok());
+  View older = view;
+  older.number = 1;
+  older.members = {{WorkerIndex(1), Incarnation(200)}};
+  const absl::Status refused = admission.SetView(older);
+  CHECK(absl::IsAborted(refused));
+  CHECK(refused.message() == "view 1 of term 3 is over: the shard has view 2");
+  CHECK(admission.IsMember(WorkerIndex(0)));
+  CHECK_FALSE(admission.IsMember(WorkerIndex(1)));
+  // Each term counts anew.
+  older.command.set_term(4);
+  REQUIRE(admission.SetView(older).ok());
+  CHECK(admission.IsMember(WorkerIndex(1)));
+}
+
 TEST_CASE("a catalog takes its shard's part of a placement") {
   Placement placement = test::PlacementOf({{"a", {2}, 0}, {"b", {3}, 1}, {"c", {}, 0}}, 2);
   const auto catalog = Catalog::Create(placement, ShardIndex(0));

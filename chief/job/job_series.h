@@ -1,0 +1,54 @@
+// A job that outlives the loss of its state: each time that a ps has lost its variables, every ps
+// goes back to the newest checkpoint, and the job goes on from there in a new epoch. Workers
+// register again. A job without a checkpoint folder ends instead.
+//
+// Lives on the executor's thread; checkpoints are read on another.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "chief/job/job_controller.h"
+
+namespace lockstep::chief {
+
+class JobSeries {
+ public:
+  // As JobController. The executor outlives the series.
+  JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> shards, Executor* executor,
+            const Clock* clock, std::function<void()> on_ready, StatusCallback on_end);
+  // Waits for the disk.
+  ~JobSeries();
+
+  void Start() { job().Start(); }
+  void Tick() { job().Tick(); }
+  // As JobController; while a checkpoint is being read, nobody is told.
+  void Stop(absl::Status why);
+  void Leave(absl::Status why);
+
+  // The one that runs, or ran last.
+  JobController& job() { return *jobs_.back(); }
+
+ private:
+  void Add(JobPlan plan);
+  void OnEnd(absl::Status outcome);
+  void GoOn(absl::StatusOr<JobPlan> plan);
+
+  const JobOptions options_;
+  const std::vector<PsControl*> shards_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  const std::function<void()> on_ready_;
+  StatusCallback on_end_;
+  // All are kept: answers to calls of those that have ended may still come.
+  std::vector<std::unique_ptr<JobController>> jobs_;
+  bool is_between_ = false;           // the last one has ended, the next one's start is being read
+  std::optional<absl::Status> stop_;  // asked for in between
+  std::thread disk_;
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,103 @@
+#include "chief/job/job_series.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/chief/job/job_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+// A job whose only ps is started again whenever the test wants it.
+struct Fixture {
+  explicit Fixture(const std::string& checkpoints)
+      : series(
+            PlanWith(checkpoints), {.job_id = 9}, {&ps}, &executor, &clock, [] {},
+            [this](absl::Status status) { ended = std::move(status); }) {
+    series.Start();
+  }
+  static JobPlan PlanWith(const std::string& checkpoints) {
+    JobPlan plan = TwoWorkerPlan(4);
+    plan.job.mutable_checkpoint()->set_folder(checkpoints);
+    return plan;
+  }
+
+  // Until the variables are to be created, in a view that is returned.
+  SetViewRequest TakeCommand() {
+    executor.Run();
+    REQUIRE(ps.get_view.size() == 1);
+    ps.get_view.Answer(SetViewReply());
+    executor.Run();
+    const SetViewRequest view = ps.set_view.front();
+    ps.set_view.Answer(SetViewReply());
+    executor.Run();
+    REQUIRE(ps.create.size() == 1);
+    return view;
+  }
+  void LoseVariables() {
+    ps.create.Answer(LostVariablesError("ps 0 (127.0.0.1:1)"));
+    executor.Run();
+  }
+
+  ScriptedPs ps;
+  ManualExecutor executor;
+  ManualClock clock;
+  std::optional<absl::Status> ended;
+  JobSeries series;
+};
+
+TEST_CASE("a ps that has lost its variables is told to make them again, as often as it takes") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  for (int times = 0; times < 3; ++times) {
+    f.TakeCommand();
+    f.LoseVariables();
+    f.executor.AwaitWork();
+    CHECK_FALSE(f.ended.has_value());
+  }
+  CHECK(f.ps.finishes.size() == 0);
+  CHECK(f.series.job().plan().mode == StartMode::kResume);
+  CHECK(f.series.job().plan().lost ==
+        "ps 0 (127.0.0.1:1) was started again and has lost its variables");
+}
+
+TEST_CASE("a job without a checkpoint folder ends with what was lost") {
+  Fixture f("");
+  f.TakeCommand();
+  f.LoseVariables();
+  REQUIRE(f.ended.has_value());
+  CHECK(HasLostVariables(*f.ended));
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+}
+
+TEST_CASE("a job that is stopped while its checkpoint is read ends with that") {
+  const test::TemporaryFolder folder;
+  const bool leaves = GENERATE(false, true);
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  const absl::Status why = absl::CancelledError("told to stop");
+  leaves ? f.series.Leave(why) : f.series.Stop(why);
+  f.executor.AwaitWork();
+  CHECK(f.ended == why);
+  CHECK(f.ps.get_view.size() == 0);
+}
+
+TEST_CASE("a checkpoint that cannot be read ends the job with what is wrong with it") {
+  const test::TemporaryFolder folder;
+  folder.Write("LATEST", "ckpt-3");
+  folder.Write("ckpt-3/manifest.json", "{");
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  f.executor.AwaitWork();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kCorruptInput);
+  CHECK(absl::StrContains(f.ended->message(), "ckpt-3/manifest.json"));
+}
+
+}  // namespace
+}  // namespace lockstep::chief
