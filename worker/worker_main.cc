@@ -182,7 +182,10 @@ absl::Status RunWorker(const DaemonContext& daemon) {
   log::Info(absl::StrCat("computes on the CPU with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));
   // Most machines have none; who has one wants to know whether it is seen.
-  if (const CudaReport gpus = FindCudaDevices(); !gpus.devices.empty()) log::Info(Describe(gpus));
+  if (const cuda::CudaReport gpus = cuda::FindCudaDevices(cuda::SharedDriver());
+      !gpus.devices.empty()) {
+    log::Info(cuda::Describe(gpus));
+  }
   Status status;
   MonotonicNotification stop;
   std::thread work([&] {

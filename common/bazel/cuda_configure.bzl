@@ -1,25 +1,28 @@
 """@local_cuda: the CUDA toolkit of this machine, or an empty twin of it.
 
-defs.bzl has HAVE_CUDA and CUDA_VERSION; //:cuda is the run-time library with headers. Where no toolkit is
-found the library is empty and HAVE_CUDA is False, so that a CPU build works everywhere.
+defs.bzl has HAVE_CUDA and CUDA_VERSION, which is 0 without a toolkit; //:headers has the toolkit's headers and
+//:stub_driver its stand-in for the driver, for tests. No program is linked from the toolkit: what it needs of CUDA it
+opens at run time. Where no toolkit is found both targets are empty, so that a CPU build works everywhere.
 The search order is CUDA_HOME, then /usr/local/cuda (change it with --repo_env=CUDA_HOME=...).
 """
 
 _EMPTY = """load("@rules_cc//cc:defs.bzl", "cc_library")
-cc_library(name = "cuda", visibility = ["//visibility:public"])
+cc_library(name = "headers", visibility = ["//visibility:public"])
+filegroup(name = "stub_driver", visibility = ["//visibility:public"])
 """
 
 _FOUND = """load("@rules_cc//cc:defs.bzl", "cc_library")
 cc_library(
-    name = "cuda",
+    name = "headers",
     hdrs = glob(["include/*.h", "include/*.hpp", "include/crt/**"]),
     includes = ["include"],
-    defines = ["LOCKSTEP_HAVE_CUDA=1"],
-    srcs = ["libcudart_static.a"],
-    linkopts = ["-ldl", "-lrt", "-pthread"],
     visibility = ["//visibility:public"],
 )
+filegroup(name = "stub_driver", srcs = ["libcuda_stub.so"], visibility = ["//visibility:public"])
 """
+
+# The first one that compiles C++20.
+_LEAST_VERSION = 12000
 
 def _version(ctx, home):
     header = ctx.read(home + "/include/cuda_runtime_api.h")
@@ -30,16 +33,17 @@ def _version(ctx, home):
 
 def _cuda_impl(ctx):
     home = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    found = ctx.path(home + "/include/cuda_runtime_api.h").exists and ctx.path(home + "/lib64/libcudart_static.a").exists
+    needed = [home + "/" + file for file in ("bin/nvcc", "include/cuda_runtime_api.h", "lib64/stubs/libcuda.so")]
+    version = _version(ctx, home) if all([ctx.path(file).exists for file in needed]) else 0
     ctx.file("WORKSPACE", "workspace(name = \"{}\")\n".format(ctx.name))
-    if found:
+    if version >= _LEAST_VERSION:
         ctx.symlink(home + "/include", "include")
-        # Static: a worker built here also starts on a host that has no toolkit.
-        ctx.symlink(home + "/lib64/libcudart_static.a", "libcudart_static.a")
+        ctx.symlink(home + "/lib64/stubs/libcuda.so", "libcuda_stub.so")
         ctx.file("BUILD", _FOUND)
     else:
+        version = 0
         ctx.file("BUILD", _EMPTY)
-    ctx.file("defs.bzl", "HAVE_CUDA = {}\nCUDA_VERSION = {}\n".format(found, _version(ctx, home) if found else 0))
+    ctx.file("defs.bzl", "HAVE_CUDA = {}\nCUDA_VERSION = {}\n".format(version > 0, version))
 
 cuda_configure = repository_rule(
     implementation = _cuda_impl,

@@ -59,14 +59,20 @@ TEST_CASE("no role is linked from another, nor from tests") {
   }
 }
 
-TEST_CASE("a ps and a chief are linked from neither oneDNN nor CUDA, a worker is") {
+TEST_CASE("a ps and a chief are not linked from oneDNN, a worker is") {
   for (const std::string binary : {"ps", "chief"}) {
     const std::set<std::string> linked = LinkedInto(binary);
     CHECK_FALSE(linked.contains("onednn"));
-    CHECK_FALSE(linked.contains("cuda"));
     CHECK(linked.contains("grpc"));
   }
   CHECK(LinkedInto("worker").contains("onednn"));
+}
+
+TEST_CASE("no program is linked from CUDA's libraries, which a worker opens at run time") {
+  for (const std::string binary : {"ps", "worker", "chief", "predict"}) {
+    CHECK_FALSE(LinkedInto(binary).contains("cuda"));
+  }
+  CHECK(LinkedInto("worker").contains("worker/device/cuda"));
 }
 
 TEST_CASE("using a trained model needs no network") {

@@ -5,19 +5,22 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::worker {
+#include "absl/status/statusor.h"
+#include "worker/device/cuda/driver.h"
+
+namespace lockstep::worker::cuda {
 
 struct CudaReport {
-  int toolkit = 0;  // CUDA version of the build times 1000 (13000: 13.0); 0: built without CUDA
+  int toolkit = 0;                   // ToolkitVersion()
   std::vector<std::string> devices;  // "NVIDIA H100, 79 GiB, compute capability 9.0"
   std::string problem;               // why there are no devices
 };
 
-// Asks the driver. Any thread; slow the first time.
-CudaReport FindCudaDevices();
+// Asks the driver, or says why there is none. Any thread.
+CudaReport FindCudaDevices(const absl::StatusOr<const Driver*>& driver);
 
-// One line: "CUDA 13.0: NVIDIA H100, ..." or "CUDA 13.0: no device (no driver ...)" or "built
+// One line: "CUDA 13.0: NVIDIA H100, ..." or "CUDA 13.0: no device (no CUDA driver ...)" or "built
 // without CUDA".
 std::string Describe(const CudaReport& report);
 
-}  // namespace lockstep::worker
+}  // namespace lockstep::worker::cuda

@@ -1,0 +1,59 @@
+// Our declarations of the driver's interface against the toolkit's, and against its stand-in for
+// the driver's library, which has all functions and refuses every call.
+#include "worker/device/cuda/driver.h"
+// Its macros rename functions, so it comes after ours.
+#include <cuda.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <type_traits>
+
+namespace lockstep::worker::cuda {
+namespace {
+
+// A handle is a pointer for both; a number has one size and is signed for both or for neither.
+// Enumerations are compared as the numbers that they are.
+template <typename Ours, typename Theirs>
+constexpr bool SameParameter() {
+  if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>) {
+    return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
+  } else {
+    return sizeof(Ours) == sizeof(Theirs);
+  }
+}
+
+template <typename... Ours, typename... Theirs>
+constexpr bool SameCall(CUresult (*)(Ours...), ::CUresult (*)(Theirs...)) {
+  if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {
+    return (SameParameter<Ours, Theirs>() && ...);
+  }
+  return false;
+}
+
+#define LOCKSTEP_COMPARE(name, symbol, parameters)                                  \
+  static_assert(SameCall(decltype(DriverFunctions::name){}, decltype(&::symbol){}), \
+                #symbol " has other parameters in cuda.h");
+LOCKSTEP_CUDA_DRIVER_FUNCTIONS(LOCKSTEP_COMPARE)
+#undef LOCKSTEP_COMPARE
+
+static_assert(sizeof(::CUresult) == sizeof(CUresult) && sizeof(::CUdevice) == sizeof(CUdevice));
+
+static_assert(kSuccess == CUDA_SUCCESS);
+static_assert(kErrorOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(kErrorStubLibrary == CUDA_ERROR_STUB_LIBRARY);
+static_assert(kErrorNoDevice == CUDA_ERROR_NO_DEVICE);
+static_assert(kErrorSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+static_assert(kAttributeComputeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(kAttributeComputeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+
+TEST_CASE("the toolkit's stub has every function of the table, and is refused with the remedy") {
+  const auto driver = Driver::Open("external/local_cuda/libcuda_stub.so", 0);
+  CHECK(absl::IsFailedPrecondition(driver.status()));
+  CHECK_THAT(std::string(driver.status().message()),
+             Catch::Contains("cuDriverGetVersion: error 34. Remedy: take the toolkit's folder"));
+}
+
+TEST_CASE("the build knows the version of its toolkit") { CHECK(ToolkitVersion() == CUDA_VERSION); }
+
+}  // namespace
+}  // namespace lockstep::worker::cuda
