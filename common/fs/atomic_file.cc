@@ -33,10 +33,11 @@ std::string TemporaryName(absl::string_view name) {
 
 }  // namespace
 
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
+                                 const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   LOCKSTEP_RETURN_IF_ERROR(file.Append(contents));
-  return file.Commit();
+  return file.Commit(check);
 }
 
 AtomicFile::AtomicFile(std::string path, FileDescriptor folder, std::string temporary,
@@ -67,7 +68,11 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
 }
 
 absl::Status AtomicFile::Fail(absl::string_view action, int error_number) {
-  status_ = WriteError(path_, action, error_number);
+  return Drop(WriteError(path_, action, error_number));
+}
+
+absl::Status AtomicFile::Drop(absl::Status why) {
+  status_ = std::move(why);
   ::unlinkat(folder_.get(), temporary_.c_str(), 0);
   file_.Close();
   return status_;
@@ -83,9 +88,12 @@ absl::Status AtomicFile::Append(absl::string_view bytes) {
   return Append(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())));
 }
 
-absl::Status AtomicFile::Commit() {
+absl::Status AtomicFile::Commit(const PublishCheck& check) {
   LOCKSTEP_RETURN_IF_ERROR(status_);
   if (::fsync(file_.get()) != 0) return Fail("fsync", errno);
+  if (check != nullptr) {
+    if (absl::Status refused = check(); !refused.ok()) return Drop(std::move(refused));
+  }
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), NameOf(path_).c_str()) != 0)
     return Fail("rename to its name", errno);
   const int close_error = file_.Close();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -14,9 +15,14 @@
 
 namespace lockstep {
 
-// Writes or replaces `path`. The folder must exist. Errors as WriteError says; the old content, if
-// any, stays.
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
+// Whether a file may still appear, or go: asked right before it does, after all that takes long. A
+// writer that another one has replaced meanwhile publishes nothing. Null: it may.
+using PublishCheck = std::function<absl::Status()>;
+
+// Writes or replaces `path`. The folder must exist. Errors as WriteError says, or of `check`; the
+// old content, if any, stays.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
+                                 const PublishCheck& check = nullptr);
 
 // The same for files too large to hold in memory. One caller at a time. Destroyed without a
 // successful Commit it removes the temporary file and leaves `path` as it was.
@@ -31,12 +37,13 @@ class AtomicFile {
   absl::Status Append(std::span<const std::byte> bytes);
   absl::Status Append(absl::string_view bytes);
 
-  // Makes the file appear under its name. Call once, last.
-  absl::Status Commit();
+  // Makes the file appear under its name, unless `check` returns an error. Call once, last.
+  absl::Status Commit(const PublishCheck& check = nullptr);
 
  private:
   AtomicFile(std::string path, FileDescriptor folder, std::string temporary, FileDescriptor file);
   absl::Status Fail(absl::string_view action, int error_number);
+  absl::Status Drop(absl::Status why);
 
   std::string path_;
   FileDescriptor folder_;

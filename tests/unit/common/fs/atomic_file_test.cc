@@ -105,6 +105,31 @@ TEST_CASE("a write that fails half-way removes its temporary file and is not for
   CHECK(ListFolder(folder.path())->size() == 1);
 }
 
+TEST_CASE("a writer that may not publish any more leaves the old content and nothing else") {
+  const TemporaryFolder folder;
+  folder.Write("a", "old");
+  auto file = AtomicFile::Create(folder.Path("a"));
+  REQUIRE(file.ok());
+  REQUIRE(file->Append("new").ok());
+  int asked = 0;
+  const absl::Status refused = file->Commit([&] {
+    ++asked;
+    CHECK(ListFolder(folder.path())->size() == 2);  // all is written
+    return absl::AbortedError("replaced");
+  });
+  CHECK(refused == absl::AbortedError("replaced"));
+  CHECK(file->Commit() == refused);
+  CHECK(asked == 1);
+  CHECK(folder.Read("a") == "old");
+  CHECK(*ListFolder(folder.path()) == std::vector<std::string>{"a"});
+
+  REQUIRE(WriteFileAtomically(folder.Path("a"), "new", [&] {
+            CHECK(folder.Read("a") == "old");
+            return absl::OkStatus();
+          }).ok());
+  CHECK(folder.Read("a") == "new");
+}
+
 TEST_CASE("a rename that fails leaves no temporary file") {
   const TemporaryFolder folder;
   folder.Write("a/inside", "x");
