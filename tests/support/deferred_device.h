@@ -40,7 +40,9 @@ class DeferredDevice : public worker::Device {
   void MakeCurrent() const override { cpu_.MakeCurrent(); }
   absl::StatusOr<worker::DeviceBuffer> Allocate(size_t bytes) override;
   absl::StatusOr<worker::DeviceBuffer> AllocatePinned(size_t bytes) override;
-  absl::Status RegisterHost(std::span<std::byte>) override { return absl::OkStatus(); }
+  absl::StatusOr<worker::HostRegistration> RegisterHost(std::span<std::byte>) override {
+    return worker::HostRegistration();
+  }
   absl::StatusOr<std::unique_ptr<worker::Stream>> CreateStream(
       const worker::StreamOptions&) override;
   absl::StatusOr<std::unique_ptr<worker::Event>> CreateEvent() override;

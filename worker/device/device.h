@@ -17,6 +17,10 @@ namespace lockstep::worker {
 // Memory of a device. The device must still exist when it is freed.
 using DeviceBuffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 
+// While it exists a device may copy directly from and to memory that is not its own. It ends before
+// that memory does.
+using HostRegistration = std::unique_ptr<void, std::function<void(void*)>>;
+
 struct StreamOptions {
   // Work starts without anybody waiting for it. A CPU gives such a stream a thread; the work of its
   // other streams runs on the thread that waits for it. Devices with queues of their own ignore it.
@@ -42,8 +46,8 @@ class Device {
   virtual absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) = 0;
   // Host memory from and to which the device copies directly. Errors alike.
   virtual absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) = 0;
-  // Lets the device copy directly from and to memory that exists, for as long as it does.
-  virtual absl::Status RegisterHost(std::span<std::byte> memory) = 0;
+  // Lets the device copy directly from and to memory that exists. Null where nothing need be done.
+  virtual absl::StatusOr<HostRegistration> RegisterHost(std::span<std::byte> memory) = 0;
 
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;

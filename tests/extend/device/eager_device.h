@@ -24,7 +24,9 @@ class EagerDevice : public worker::Device {
   absl::StatusOr<worker::DeviceBuffer> AllocatePinned(size_t bytes) override {
     return cpu_.Allocate(bytes);
   }
-  absl::Status RegisterHost(std::span<std::byte>) override { return absl::OkStatus(); }
+  absl::StatusOr<worker::HostRegistration> RegisterHost(std::span<std::byte>) override {
+    return worker::HostRegistration();
+  }
   absl::StatusOr<std::unique_ptr<worker::Stream>> CreateStream(
       const worker::StreamOptions&) override;
   absl::StatusOr<std::unique_ptr<worker::Event>> CreateEvent() override;

@@ -28,7 +28,9 @@ class CpuDevice : public Device {
   void MakeCurrent() const override;
   absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) override;
   absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) override { return Allocate(bytes); }
-  absl::Status RegisterHost(std::span<std::byte>) override { return absl::OkStatus(); }
+  absl::StatusOr<HostRegistration> RegisterHost(std::span<std::byte>) override {
+    return HostRegistration();
+  }
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::Status status() const override;
