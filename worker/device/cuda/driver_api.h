@@ -9,6 +9,13 @@ namespace lockstep::worker::cuda {
 
 using CUresult = int;
 using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+struct CUctx_st;
+struct CUstream_st;
+struct CUevent_st;
+using CUcontext = CUctx_st*;
+using CUstream = CUstream_st*;
+using CUevent = CUevent_st*;
 
 // Results that are treated apart.
 inline constexpr CUresult kSuccess = 0;
@@ -19,6 +26,11 @@ inline constexpr CUresult kErrorSystemDriverMismatch = 803;
 
 inline constexpr int kAttributeComputeCapabilityMajor = 75;
 inline constexpr int kAttributeComputeCapabilityMinor = 76;
+
+inline constexpr unsigned int kStreamNonBlocking = 1;  // does not wait for the default stream
+inline constexpr unsigned int kEventBlockingSync = 1;  // who waits for it sleeps
+inline constexpr unsigned int kEventDisableTiming = 2;
+inline constexpr unsigned int kMemHostPortable = 1;  // pinned for every context of the process
 
 // FUNCTION(name, symbol of libcuda.so, parameters) for each. A symbol's version fixes its
 // parameters.
@@ -31,7 +43,33 @@ inline constexpr int kAttributeComputeCapabilityMinor = 76;
   FUNCTION(DeviceGet, cuDeviceGet, (CUdevice * device, int ordinal))                               \
   FUNCTION(DeviceGetName, cuDeviceGetName, (char* name, int size, CUdevice device))                \
   FUNCTION(DeviceGetAttribute, cuDeviceGetAttribute, (int* value, int attribute, CUdevice device)) \
-  FUNCTION(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))
+  FUNCTION(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                 \
+  FUNCTION(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain,                                       \
+           (CUcontext * context, CUdevice device))                                                 \
+  FUNCTION(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))               \
+  FUNCTION(CtxSetCurrent, cuCtxSetCurrent, (CUcontext context))                                    \
+  FUNCTION(CtxSynchronize, cuCtxSynchronize, ())                                                   \
+  FUNCTION(MemGetInfo, cuMemGetInfo_v2, (size_t * free, size_t * total))                           \
+  FUNCTION(MemAlloc, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))                          \
+  FUNCTION(MemFree, cuMemFree_v2, (CUdeviceptr memory))                                            \
+  FUNCTION(MemHostAlloc, cuMemHostAlloc, (void** memory, size_t bytes, unsigned int flags))        \
+  FUNCTION(MemFreeHost, cuMemFreeHost, (void* memory))                                             \
+  FUNCTION(MemHostRegister, cuMemHostRegister_v2,                                                  \
+           (void* memory, size_t bytes, unsigned int flags))                                       \
+  FUNCTION(MemHostUnregister, cuMemHostUnregister, (void* memory))                                 \
+  FUNCTION(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,                                                  \
+           (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))                      \
+  FUNCTION(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                                  \
+           (void* to, CUdeviceptr from, size_t bytes, CUstream stream))                            \
+  FUNCTION(StreamCreate, cuStreamCreate, (CUstream * stream, unsigned int flags))                  \
+  FUNCTION(StreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                   \
+  FUNCTION(StreamSynchronize, cuStreamSynchronize, (CUstream stream))                              \
+  FUNCTION(StreamWaitEvent, cuStreamWaitEvent,                                                     \
+           (CUstream stream, CUevent event, unsigned int flags))                                   \
+  FUNCTION(EventCreate, cuEventCreate, (CUevent * event, unsigned int flags))                      \
+  FUNCTION(EventDestroy, cuEventDestroy_v2, (CUevent event))                                       \
+  FUNCTION(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                           \
+  FUNCTION(EventSynchronize, cuEventSynchronize, (CUevent event))
 
 struct DriverFunctions {
 #define LOCKSTEP_DECLARE_FUNCTION(name, symbol, parameters) CUresult(*name) parameters = nullptr;

@@ -37,6 +37,7 @@ LOCKSTEP_CUDA_DRIVER_FUNCTIONS(LOCKSTEP_COMPARE)
 #undef LOCKSTEP_COMPARE
 
 static_assert(sizeof(::CUresult) == sizeof(CUresult) && sizeof(::CUdevice) == sizeof(CUdevice));
+static_assert(sizeof(::CUdeviceptr) == sizeof(CUdeviceptr));
 
 static_assert(kSuccess == CUDA_SUCCESS);
 static_assert(kErrorOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
@@ -45,6 +46,11 @@ static_assert(kErrorNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(kErrorSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 static_assert(kAttributeComputeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(kAttributeComputeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(kEventBlockingSync == CU_EVENT_BLOCKING_SYNC);
+static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(kMemHostPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(kMemHostPortable == CU_MEMHOSTREGISTER_PORTABLE);
 
 TEST_CASE("the toolkit's stub has every function of the table, and is refused with the remedy") {
   const auto driver = Driver::Open("external/local_cuda/libcuda_stub.so", 0);

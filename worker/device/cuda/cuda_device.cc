@@ -1,0 +1,129 @@
+#include "worker/device/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/device/cuda/cuda_stream.h"
+
+namespace lockstep::worker::cuda {
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const Driver* driver, int ordinal) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(driver, ordinal));
+  LOCKSTEP_RETURN_IF_ERROR(device->Open(ordinal));
+  return device;
+}
+
+CudaDevice::CudaDevice(const Driver* driver, int ordinal)
+    : driver_(driver), name_(absl::StrCat("cuda:", ordinal)) {}
+
+absl::Status CudaDevice::Open(int ordinal) {
+  LOCKSTEP_RETURN_IF_ERROR(Check(driver()->DeviceGet(&handle_, ordinal), "cuDeviceGet"));
+  LOCKSTEP_RETURN_IF_ERROR(
+      Check(driver()->DevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain"));
+  MakeCurrent();
+  return status();
+}
+
+CudaDevice::~CudaDevice() {
+  if (context_ != nullptr) driver()->DevicePrimaryCtxRelease(handle_);
+}
+
+void CudaDevice::Fail(CUresult result, absl::string_view call) const {
+  absl::MutexLock lock(&mutex_);
+  if (!status_.ok()) return;
+  status_ = driver_->ToStatus(result, absl::StrCat(name_, ": ", call));
+  has_failed_.store(true, std::memory_order_release);
+}
+
+absl::Status CudaDevice::Check(CUresult result, absl::string_view call) const {
+  if (result == kSuccess) return absl::OkStatus();
+  Fail(result, call);
+  return status();
+}
+
+absl::Status CudaDevice::status() const {
+  if (!has_failed()) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  return status_;
+}
+
+void CudaDevice::MakeCurrent() const {
+  const CUresult result = driver()->CtxSetCurrent(context_);
+  if (result != kSuccess) Fail(result, "cuCtxSetCurrent");
+}
+
+void CudaDevice::WaitForAll() const {
+  MakeCurrent();
+  driver()->CtxSynchronize();
+}
+
+absl::StatusOr<DeviceBuffer> CudaDevice::Allocate(size_t bytes) {
+  MakeCurrent();
+  CUdeviceptr memory = 0;
+  const CUresult result = driver()->MemAlloc(&memory, std::max<size_t>(bytes, 1));
+  if (result == kErrorOutOfMemory) return OutOfDeviceMemory(bytes);
+  LOCKSTEP_RETURN_IF_ERROR(Check(result, absl::StrCat("cuMemAlloc of ", bytes, " bytes")));
+  return DeviceBuffer(reinterpret_cast<std::byte*>(memory), [this](std::byte* address) {
+    MakeCurrent();
+    Check(driver()->MemFree(reinterpret_cast<CUdeviceptr>(address)), "cuMemFree").IgnoreError();
+  });
+}
+
+absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
+  size_t free = 0;
+  size_t total = 0;
+  LOCKSTEP_RETURN_IF_ERROR(Check(driver()->MemGetInfo(&free, &total), "cuMemGetInfo"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      name_, ": no memory for ", bytes, " bytes of activations and gradients, ", free, " of its ",
+      total, " bytes are free. Remedy: a smaller batch per tower, or fewer towers on this GPU"));
+}
+
+absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {
+  MakeCurrent();
+  void* memory = nullptr;
+  const CUresult result =
+      driver()->MemHostAlloc(&memory, std::max<size_t>(bytes, 1), kMemHostPortable);
+  if (result == kErrorOutOfMemory) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name_, ": the host cannot pin ", bytes,
+                     " bytes. Remedy: free memory of the host, or a smaller batch per tower"));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(Check(result, absl::StrCat("cuMemHostAlloc of ", bytes, " bytes")));
+  return DeviceBuffer(static_cast<std::byte*>(memory), [this](std::byte* address) {
+    MakeCurrent();
+    Check(driver()->MemFreeHost(address), "cuMemFreeHost").IgnoreError();
+  });
+}
+
+absl::StatusOr<HostRegistration> CudaDevice::RegisterHost(std::span<std::byte> memory) {
+  if (memory.empty()) return HostRegistration();
+  MakeCurrent();
+  const CUresult result = driver()->MemHostRegister(memory.data(), memory.size(), kMemHostPortable);
+  // Not an error of the device: the same bytes can be copied through pinned memory.
+  LOCKSTEP_RETURN_IF_ERROR(driver_->ToStatus(
+      result, absl::StrCat(name_, ": cuMemHostRegister of ", memory.size(), " bytes")));
+  return HostRegistration(memory.data(), [this](void* address) {
+    MakeCurrent();
+    Check(driver()->MemHostUnregister(address), "cuMemHostUnregister").IgnoreError();
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> CudaDevice::CreateStream(const StreamOptions&) {
+  MakeCurrent();
+  CUstream stream = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(
+      Check(driver()->StreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate"));
+  return std::make_unique<CudaStream>(this, stream);
+}
+
+absl::StatusOr<std::unique_ptr<Event>> CudaDevice::CreateEvent() {
+  MakeCurrent();
+  CUevent event = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(Check(
+      driver()->EventCreate(&event, kEventBlockingSync | kEventDisableTiming), "cuEventCreate"));
+  return std::make_unique<CudaEvent>(this, event);
+}
+
+}  // namespace lockstep::worker::cuda

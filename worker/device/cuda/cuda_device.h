@@ -1,0 +1,58 @@
+// One GPU, through CUDA's driver.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/device/cuda/driver.h"
+#include "worker/device/device.h"
+
+namespace lockstep::worker::cuda {
+
+// Uses the primary context of the GPU, as the libraries of CUDA do.
+class CudaDevice : public Device {
+ public:
+  // `driver` outlives it. `ordinal`: in [0, driver->device_count()).
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const Driver* driver, int ordinal);
+  ~CudaDevice() override;
+
+  const Driver& driver() const { return *driver_; }
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
+  // Keeps the first error. `call`: "cuMemcpyHtoDAsync of 8 bytes".
+  void Fail(CUresult result, absl::string_view call) const;
+  // Blocks until no work of this device goes on, whatever became of it. For a device that has
+  // failed: an event may never be reached there.
+  void WaitForAll() const;
+
+  std::string name() const override { return name_; }
+  bool is_host() const override { return false; }
+  void MakeCurrent() const override;
+  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) override;
+  absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) override;
+  absl::StatusOr<HostRegistration> RegisterHost(std::span<std::byte> memory) override;
+  absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) override;
+  absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
+  absl::Status status() const override;
+
+ private:
+  CudaDevice(const Driver* driver, int ordinal);
+
+  absl::Status Open(int ordinal);
+  // OK, or the error that has become the device's.
+  absl::Status Check(CUresult result, absl::string_view call) const;
+  absl::Status OutOfDeviceMemory(size_t bytes) const;
+
+  const Driver* const driver_;
+  std::string name_;  // "cuda:0"
+  CUdevice handle_ = 0;
+  CUcontext context_ = nullptr;  // null: not retained
+  mutable std::atomic<bool> has_failed_ = false;
+  mutable absl::Mutex mutex_;
+  mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::worker::cuda

@@ -1,0 +1,47 @@
+// Queues of work on a GPU, and the points in them that others wait for.
+#pragma once
+
+#include "worker/device/cuda/cuda_device.h"
+#include "worker/device/stream.h"
+
+namespace lockstep::worker::cuda {
+
+class CudaEvent : public Event {
+ public:
+  // Takes `event`, which is of `device`.
+  CudaEvent(const CudaDevice* device, CUevent event) : device_(device), event_(event) {}
+  ~CudaEvent() override;
+
+  CUevent get() const { return event_; }
+
+  // The host thread sleeps. After an error it waits for all work of the device, so that memory of
+  // the host that copies name can be freed.
+  absl::Status Wait() override;
+
+ private:
+  const CudaDevice* const device_;
+  const CUevent event_;
+};
+
+// An error of a call is the device's; after one nothing is enqueued any more.
+class CudaStream : public Stream {
+ public:
+  // Takes `stream`, which is of `device`.
+  CudaStream(const CudaDevice* device, CUstream stream) : device_(device), stream_(stream) {}
+  // Waits for the work that was enqueued: it cannot be taken back.
+  ~CudaStream() override;
+
+  void CopyToDevice(void* to, const void* from, size_t bytes) override;
+  void CopyToHost(void* to, const void* from, size_t bytes) override;
+  void Record(Event* event) override;
+  void WaitFor(Event* event) override;
+
+ private:
+  // False: the device has failed.
+  bool Begin() const;
+
+  const CudaDevice* const device_;
+  const CUstream stream_;
+};
+
+}  // namespace lockstep::worker::cuda
