@@ -124,7 +124,9 @@ struct Running {
     for (int i = 0; i < 2; ++i) ps.push_back(parts->Ps(i));
     for (int i = 0; i < 2; ++i) workers.push_back(parts->Worker(i));
     chief = parts->Chief({});
-    REQUIRE(chief->WaitForOutput("ckpt-20\n", kWhole));
+    const bool has_saved = chief->WaitForOutput("ckpt-20\n", kWhole);
+    INFO(chief->Output());
+    REQUIRE(has_saved);
   }
   void Kill(Process& process) {
     process.Signal(SIGKILL);
