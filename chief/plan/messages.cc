@@ -59,6 +59,7 @@ RegisterTaskReply ToRegistration(const JobPlan& plan) {
 Manifest ToManifest(const JobPlan& plan, Epoch epoch) {
   Manifest manifest;
   manifest.epoch = epoch.value();
+  manifest.origin = plan.origin;
   manifest.seed = plan.job.seed();
   manifest.lockstep_version = kVersion;
   manifest.optimizer = plan.optimizer;

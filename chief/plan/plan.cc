@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "common/checkpoint/earlier_runs.h"
 #include "common/config/job.h"
 #include "common/config/load_schedule_of.h"
+#include "common/fs/path.h"
 #include "common/job/checked_job.h"
 #include "common/log/log.h"
 
@@ -57,6 +60,22 @@ absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, const DatasetSizes& exa
                                                  " steps. Remedy: lower it"));
 }
 
+// Of an epoch that is restored from this checkpoint. Epochs of other folders are not those of the
+// job's own.
+CheckpointOrigin OriginAt(const std::string& checkpoint, const Manifest& manifest,
+                          const std::string& root) {
+  std::error_code ignored;
+  const bool is_own = std::filesystem::equivalent(FolderOf(checkpoint), root, ignored);
+  return {.epoch = is_own ? manifest.epoch : 0, .step = manifest.step};
+}
+
+// A history of its own in the job's folder, whose checkpoints no other one has.
+absl::Status TakeNextEpoch(uint64_t restored, JobPlan* plan) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t highest, HighestEpoch(plan->job.checkpoint().folder()));
+  plan->epoch = Epoch(std::max(highest, restored) + 1);
+  return absl::OkStatus();
+}
+
 absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
   std::vector<std::string> warnings;
   absl::StatusOr<std::string> found = ResolveCheckpoint(root, &warnings);
@@ -70,10 +89,10 @@ absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
   LOCKSTEP_RETURN_IF_ERROR(
       Annotate(CheckRestorable(manifest, plan->placement, plan->optimizer), plan->restore_from));
   plan->start = GlobalStep(manifest.step);
-  plan->epoch = Epoch(manifest.epoch + 1);
+  plan->origin = OriginAt(plan->restore_from, manifest, plan->job.checkpoint().folder());
   plan->restored_job = manifest.job;
   plan->restored_model = manifest.model;
-  return absl::OkStatus();
+  return TakeNextEpoch(manifest.epoch, plan);
 }
 
 absl::Status PlanRestore(const std::string& folder, const std::string& job_file, JobPlan* plan) {
@@ -102,7 +121,7 @@ absl::Status PlanResume(JobPlan* plan) {
 
 absl::Status PlanStart(const StartChoice& start, const std::string& job_file, JobPlan* plan) {
   plan->mode = start.mode;
-  plan->epoch = Epoch(1);
+  LOCKSTEP_RETURN_IF_ERROR(TakeNextEpoch(0, plan));
   switch (start.mode) {
     case StartMode::kRestore:
       return PlanRestore(start.folder, job_file, plan);
@@ -122,6 +141,7 @@ absl::Status PlanStart(const StartChoice& start, const std::string& job_file, Jo
 
 absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost) {
   plan.start = GlobalStep(0);
+  plan.origin = {};
   plan.restore_from.clear();
   plan.restored_job.clear();
   plan.restored_model.clear();

@@ -10,6 +10,7 @@
 #include "chief/placement/assign.h"
 #include "chief/plan/start_choice.h"
 #include "common/base/ids.h"
+#include "common/checkpoint/origin.h"
 #include "common/config/cluster_spec.h"
 #include "common/dataset/measure.h"
 #include "common/model/graph.h"
@@ -36,7 +37,8 @@ struct JobPlan {
   // Where it starts, unless it goes on from shards that have trained.
   StartMode mode = StartMode::kBegin;
   GlobalStep start;          // 0, or the checkpoint's step
-  Epoch epoch;               // 1, or the one after the checkpoint's
+  Epoch epoch;               // above all that its checkpoint folder has had
+  CheckpointOrigin origin;   // of that epoch
   std::string restore_from;  // the checkpoint's folder; empty: from the initial values
   std::string restored_job;  // the texts in the checkpoint
   std::string restored_model;

@@ -3,6 +3,7 @@
 //   <root>/ckpt-<step>/manifest.json                  written last, by the chief: the checkpoint
 //                                                     exists with it
 //   <root>/LATEST                                     name of the newest complete checkpoint
+//   <root>/OWNER.json, <root>/LOCK                    whose folder it is (owner.h)
 // Every file appears by temp + fsync + rename + fsync of the folder. Tensor names: "<variable>",
 // "<variable>/<slot>", "optimizer/<scalar>". docs/checkpoint.md describes the files for users.
 //
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/origin.h"
 #include "common/checkpoint/safetensors_file.h"
 #include "common/checkpoint/whole_tensors.h"
+#include "common/fs/atomic_file.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep {
@@ -37,7 +40,8 @@ struct ShardFile {
 
 struct Manifest {
   int64_t step = 0;
-  uint64_t epoch = 0;
+  uint64_t epoch = 0;  // the history that it belongs to
+  CheckpointOrigin origin;
   uint64_t seed = 0;
   std::string lockstep_version;
   std::string optimizer;  // kind, so that a restore with another one is refused
@@ -52,26 +56,34 @@ struct NamedTensor {
   TensorView value;
 };
 
-// Writes one shard file (makes the folder if missing) and returns its record.
+// Writes one shard file (makes the folder if missing) and returns its record. `check`: AtomicFile.
 absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, uint32_t num_shards,
-                                     const std::vector<NamedTensor>& tensors);
+                                     const std::vector<NamedTensor>& tensors,
+                                     const PublishCheck& check = nullptr);
 
 // Writes manifest.json into <root>/ckpt-<step>, then LATEST, then deletes what is no longer needed:
-// of the complete checkpoints up to this step all but the newest `keep_last` (0: keeps all), the
-// incomplete ones before it, and files in its folder that the manifest does not name. Returns the
-// checkpoint's folder. FAILED_PRECONDITION when a shard file is not there with its size. What could
-// not be deleted is no error: each gets a line in `warnings`.
+// of the history that leads to this step all but the newest `keep_last` checkpoints (0: keeps all)
+// and what is older than those, the incomplete ones before this step, and files in its folder that
+// the manifest does not name. Checkpoints that an abandoned history has left between those kept,
+// and beyond this step, stay. Returns the checkpoint's folder. What could not be deleted is no
+// error: each gets a line in `warnings`.
+//
+// `check` is asked before each file appears and each deletion: its error ends it. ALREADY_EXISTS
+// where LATEST names a later step of this epoch, ABORTED where it names a later epoch: nothing is
+// written. FAILED_PRECONDITION when a shard file is not there with its size.
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Manifest& manifest,
                                              int keep_last,
-                                             std::vector<std::string>* warnings = nullptr);
+                                             std::vector<std::string>* warnings = nullptr,
+                                             const PublishCheck& check = nullptr);
 
 // The folder that shards of this step write into: <root>/ckpt-<step>.
 std::string CheckpointFolder(const std::string& root, int64_t step);
 
-// `path` is a checkpoint folder, or a root whose newest complete checkpoint is meant: the one that
-// LATEST names, or where that is broken the one of the highest step that is not; `warnings` gets a
-// line for each that was skipped. What is returned was read whole and its checksums are right.
-// NOT_FOUND names what was looked for; DATA_LOSS what is wrong where all that is there is broken.
+// `path` is a checkpoint folder, or a root whose newest complete checkpoint is meant: of the
+// history that goes on (history.h), which the owner of the root may have begun. Where that is
+// broken, the one before it in that history; `warnings` gets a line for each that was skipped. What
+// is returned was read whole and its checksums are right. NOT_FOUND names what was looked for;
+// DATA_LOSS what is wrong where all that may be taken is broken.
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
                                               std::vector<std::string>* warnings = nullptr);
 // NOT_FOUND where there is none; DATA_LOSS naming the file and what is wrong with it.

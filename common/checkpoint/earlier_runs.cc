@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/owner.h"
 #include "common/fs/file_descriptor.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
@@ -34,8 +36,10 @@ std::optional<int64_t> LatestStep(const std::string& root) {
   return ParseCheckpointName(absl::StripAsciiWhitespace(*text));
 }
 
-absl::Status Move(const std::string& root, const std::string& name, const std::string& to) {
+absl::Status Move(const std::string& root, const std::string& name, const std::string& to,
+                  const PublishCheck& check) {
   const std::string from = JoinPath(root, name);
+  if (check != nullptr) LOCKSTEP_RETURN_IF_ERROR(check());
   if (std::rename(from.c_str(), JoinPath(to, name).c_str()) == 0) return absl::OkStatus();
   const int error = errno;
   if (error == ENOENT) return absl::OkStatus();
@@ -72,19 +76,29 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& root) {
   return std::string();
 }
 
-absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root) {
+absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root,
+                                                const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListCheckpoints(root));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside, MakeNewFolder(root));
   if (const std::optional<int64_t> latest = LatestStep(root)) {
     if (std::erase(steps, *latest) > 0) steps.insert(steps.begin(), *latest);
   }
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    LOCKSTEP_RETURN_IF_ERROR(Move(root, CheckpointName(*step), aside));
+    LOCKSTEP_RETURN_IF_ERROR(Move(root, CheckpointName(*step), aside, check));
   }
-  LOCKSTEP_RETURN_IF_ERROR(Move(root, kLatestFile, aside));
+  LOCKSTEP_RETURN_IF_ERROR(Move(root, kLatestFile, aside, check));
   LOCKSTEP_RETURN_IF_ERROR(SyncEntries(aside));
   LOCKSTEP_RETURN_IF_ERROR(SyncEntries(root));
   return aside;
+}
+
+absl::StatusOr<uint64_t> HighestEpoch(const std::string& root) {
+  if (!IsFolder(root)) return uint64_t{0};
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  uint64_t highest = owner.has_value() ? owner->epoch : 0;
+  for (const HistoryPoint& point : points) highest = std::max(highest, point.epoch);
+  return highest;
 }
 
 }  // namespace lockstep

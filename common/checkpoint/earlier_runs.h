@@ -3,9 +3,11 @@
 // A library of its own: only a chief that starts needs it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/fs/atomic_file.h"
 
 namespace lockstep {
 
@@ -17,6 +19,12 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& root);
 // Moves every checkpoint of `root`, LATEST and what unfinished saves have left into a new folder
 // <root>/earlier-<n>, which is a root like any other, and returns its path. The newest is moved
 // last: after a crash what is left can still be continued. Only before a run trains; one caller.
-absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root);
+// `check` is asked before each move: its error ends it.
+absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root,
+                                                const PublishCheck& check = nullptr);
+
+// The highest epoch that anybody has had in `root`: of its checkpoints and of its owner. 0: there
+// is none, or no `root`. DATA_LOSS for an owner that cannot be read.
+absl::StatusOr<uint64_t> HighestEpoch(const std::string& root);
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/history.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/safetensors_writer.h"
 #include "common/fs/atomic_file.h"
@@ -44,46 +46,63 @@ absl::Status CheckShardsAreThere(const std::string& folder, const Manifest& mani
   return absl::OkStatus();
 }
 
+absl::Status Ask(const PublishCheck& check) {
+  return check == nullptr ? absl::OkStatus() : check();
+}
+
 bool IsComplete(const std::string& folder) {
   return InputFile::Open(JoinPath(folder, kManifestFile)).ok();
 }
 
 // The manifest goes first, also on the disk: a checkpoint that is half deleted does not exist, not
 // even after a power failure.
-absl::Status RemoveCheckpoint(const std::string& root, int64_t step) {
+absl::Status RemoveCheckpoint(const std::string& root, int64_t step, const PublishCheck& check) {
   const std::string folder = CheckpointFolder(root, step);
+  LOCKSTEP_RETURN_IF_ERROR(Ask(check));
   if (IsComplete(folder)) {
     LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, kManifestFile));
     LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
+    LOCKSTEP_RETURN_IF_ERROR(Ask(check));
   }
   return RemoveTree(root, CheckpointName(step));
 }
 
-absl::Status RemoveOldCheckpoints(const std::string& root, int64_t newest, int keep_last) {
+// Of the last checkpoint to keep; nullopt: there are not so many.
+absl::StatusOr<std::optional<int64_t>> OldestToKeep(const std::string& root, const Manifest& newest,
+                                                    int keep_last) {
+  if (keep_last <= 0) return std::nullopt;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  const std::vector<int64_t> steps = StepsUpTo(points, newest.epoch, newest.step);
+  const size_t last = static_cast<size_t>(keep_last) - 1;
+  return last < steps.size() ? std::optional(steps[last]) : std::nullopt;
+}
+
+absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newest, int keep_last,
+                                  const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
-  int kept = 0;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<int64_t> oldest,
+                            OldestToKeep(root, newest, keep_last));
   for (const int64_t step : steps) {
-    if (step > newest) continue;
-    if (step == newest || IsComplete(CheckpointFolder(root, step))) {
-      if (keep_last <= 0 || kept < keep_last) {
-        ++kept;
-        continue;
-      }
-    }
-    LOCKSTEP_RETURN_IF_ERROR(RemoveCheckpoint(root, step));
+    const bool is_wanted = !oldest.has_value() || step >= *oldest;
+    if (step >= newest.step || (is_wanted && IsComplete(CheckpointFolder(root, step)))) continue;
+    LOCKSTEP_RETURN_IF_ERROR(RemoveCheckpoint(root, step, check));
   }
+  LOCKSTEP_RETURN_IF_ERROR(Ask(check));
   return RemoveTemporaryFiles(root);
 }
 
 // Left by a save of the same step that another number of ps began.
-absl::Status RemoveStrangers(const std::string& folder, const Manifest& manifest) {
+absl::Status RemoveStrangers(const std::string& folder, const Manifest& manifest,
+                             const PublishCheck& check) {
   std::set<std::string> named;
   for (const ShardFile& shard : manifest.shards) named.insert(shard.file);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(folder));
   for (const std::string& name : names) {
-    if (absl::StartsWith(name, kShardPrefix) && !named.contains(name))
-      LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, name));
+    if (!absl::StartsWith(name, kShardPrefix) || named.contains(name)) continue;
+    LOCKSTEP_RETURN_IF_ERROR(Ask(check));
+    LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, name));
   }
+  LOCKSTEP_RETURN_IF_ERROR(Ask(check));
   return RemoveTemporaryFiles(folder);
 }
 
@@ -100,14 +119,29 @@ std::string ShardFileName(const std::string& folder, uint32_t shard, uint32_t nu
   return name;
 }
 
-// What a commit that sets LATEST back says; empty otherwise.
-std::string DescribeStepBack(const std::string& root, int64_t step) {
+// LATEST never goes back within a history, and never to an earlier one. Where a new history sets it
+// back, `step_back` says so.
+absl::Status CheckLatest(const std::string& root, const Manifest& next, std::string* step_back) {
   const absl::StatusOr<std::string> latest = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
-  if (!latest.ok()) return "";
+  if (!latest.ok()) return absl::OkStatus();
   const auto before = ParseCheckpointName(absl::StripAsciiWhitespace(*latest));
-  if (!before.has_value() || *before <= step) return "";
-  return absl::StrCat(JoinPath(root, kLatestFile), " goes back from ", CheckpointName(*before),
-                      " to ", CheckpointName(step), ": this run began before step ", *before);
+  if (!before.has_value()) return absl::OkStatus();
+  const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, *before));
+  const auto differs = [&](absl::string_view what) {
+    return absl::StrCat(JoinPath(root, kLatestFile), what, CheckpointName(*before), " to ",
+                        CheckpointName(next.step));
+  };
+  if (manifest.ok() && manifest->epoch > next.epoch) {
+    return absl::AbortedError(absl::StrCat(differs(" does not go from "), " of epoch ", next.epoch,
+                                           ": it names epoch ", manifest->epoch));
+  }
+  if (*before <= next.step) return absl::OkStatus();
+  if (manifest.ok() && manifest->epoch == next.epoch) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(differs(" does not go back from "), ": both are of epoch ", next.epoch));
+  }
+  *step_back = absl::StrCat(differs(" goes back from "), ": this run began before step ", *before);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -134,28 +168,42 @@ absl::StatusOr<std::vector<int64_t>> ListCheckpoints(const std::string& root) {
   return steps;
 }
 
+absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& root) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
+  std::vector<HistoryPoint> points;
+  for (const int64_t step : steps) {
+    const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
+    if (manifest.ok()) points.push_back({step, manifest->epoch, manifest->origin});
+  }
+  return points;
+}
+
 std::string CheckpointFolder(const std::string& root, int64_t step) {
   return JoinPath(root, CheckpointName(step));
 }
 
 absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, uint32_t num_shards,
-                                     const std::vector<NamedTensor>& tensors) {
+                                     const std::vector<NamedTensor>& tensors,
+                                     const PublishCheck& check) {
   LOCKSTEP_RETURN_IF_ERROR(MakeFolders(folder));
-  return WriteSafetensors(JoinPath(folder, ShardFileName(folder, shard, num_shards)), tensors);
+  return WriteSafetensors(JoinPath(folder, ShardFileName(folder, shard, num_shards)), tensors,
+                          check);
 }
 
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Manifest& manifest,
-                                             int keep_last, std::vector<std::string>* warnings) {
+                                             int keep_last, std::vector<std::string>* warnings,
+                                             const PublishCheck& check) {
   std::string folder = CheckpointFolder(root, manifest.step);
+  std::string step_back;
+  LOCKSTEP_RETURN_IF_ERROR(CheckLatest(root, manifest, &step_back));
   LOCKSTEP_RETURN_IF_ERROR(CheckShardsAreThere(folder, manifest));
   LOCKSTEP_RETURN_IF_ERROR(
-      WriteFileAtomically(JoinPath(folder, kManifestFile), EncodeManifest(manifest)));
-  const std::string step_back = DescribeStepBack(root, manifest.step);
-  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(root, kLatestFile),
-                                               absl::StrCat(CheckpointName(manifest.step), "\n")));
+      WriteFileAtomically(JoinPath(folder, kManifestFile), EncodeManifest(manifest), check));
+  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(
+      JoinPath(root, kLatestFile), absl::StrCat(CheckpointName(manifest.step), "\n"), check));
   if (!step_back.empty() && warnings != nullptr) warnings->push_back(step_back);
-  for (const absl::Status& status :
-       {RemoveStrangers(folder, manifest), RemoveOldCheckpoints(root, manifest.step, keep_last)}) {
+  for (const absl::Status& status : {RemoveStrangers(folder, manifest, check),
+                                     RemoveOldCheckpoints(root, manifest, keep_last, check)}) {
     if (!status.ok() && warnings != nullptr) warnings->emplace_back(status.message());
   }
   return folder;

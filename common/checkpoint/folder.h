@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/history.h"
 
 namespace lockstep {
 
@@ -23,5 +24,8 @@ std::optional<int64_t> ParseCheckpointName(absl::string_view name);
 
 // Steps that have a folder in `root`, complete or not, the highest first.
 absl::StatusOr<std::vector<int64_t>> ListCheckpoints(const std::string& root);
+
+// Of the checkpoints in `root` whose manifests can be read.
+absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& root);
 
 }  // namespace lockstep

@@ -1,15 +1,14 @@
 #include "common/checkpoint/manifest.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/crc32c.h"
+#include "common/checkpoint/json_fields.h"
 #include "common/checkpoint/strict_json.h"
 #include "common/fs/path.h"
 
@@ -19,7 +18,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kFormat[] = "lockstep-checkpoint";
-constexpr uint64_t kFormatVersion = 1;
+constexpr uint64_t kFormatVersion = 2;
+constexpr uint64_t kFirstWithOrigin = 2;
 constexpr char kChecksum[] = "manifest_crc32c";
 constexpr int kManifestDepth = 6;  // manifest, shards, shard, tensors, tensor, shape
 
@@ -34,88 +34,10 @@ uint32_t ChecksumOf(const Json& json) {
   return Crc32c(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-// Reads the fields of one object; the first problem is kept, and what is read after it is of no
-// use.
-class Fields {
- public:
-  Fields(const Json& json, absl::string_view where) : json_(json), where_(where) {
-    if (!json_.is_object()) Wrong("not an object");
-  }
-
-  void Read(const char* name, std::string& value) {
-    if (const Json* field = Find(name)) {
-      if (!field->is_string()) return Wrong(absl::StrCat(name, " is not a string"));
-      value = field->get<std::string>();
-    }
-  }
-
-  template <typename Integer>
-  requires std::is_integral_v<Integer>
-  void Read(const char* name, Integer& value) {
-    if (const Json* field = Find(name)) {
-      constexpr uint64_t kMax = std::numeric_limits<Integer>::max();
-      if (!field->is_number_unsigned() || field->get<uint64_t>() > kMax)
-        return Wrong(absl::StrCat(name, " is not a whole number of 0 to ", kMax));
-      value = static_cast<Integer>(field->get<uint64_t>());
-    }
-  }
-
-  void ReadShape(const char* name, Shape& value) {
-    if (const Json* field = Find(name)) {
-      auto shape = ShapeFromJson(*field);
-      if (!shape.ok()) return Wrong(shape.status().message());
-      value = *std::move(shape);
-    }
-  }
-
-  // Calls `read(element, place)` for each element, until one is not OK.
-  template <typename ReadElement>
-  void ReadList(const char* name, ReadElement read) {
-    if (const Json* field = Find(name)) {
-      if (!field->is_array()) return Wrong(absl::StrCat(name, " is not a list"));
-      size_t index = 0;
-      for (const Json& element : *field) {
-        status_ = read(element, absl::StrCat(where_, name, "[", index++, "]."));
-        if (!status_.ok()) return;
-      }
-    }
-  }
-
-  void Wrong(absl::string_view what) {
-    if (status_.ok()) status_ = absl::DataLossError(absl::StrCat(where_, what));
-  }
-
-  // Call last: a field that nobody asked for is one too many.
-  absl::Status Finish() {
-    if (status_.ok() && json_.size() != asked_for_.size()) {
-      for (const auto& item : json_.items()) {
-        if (!asked_for_.contains(item.key()))
-          Wrong(absl::StrCat("unknown field '", absl::CEscape(item.key().substr(0, 80)), "'"));
-      }
-    }
-    return status_;
-  }
-
- private:
-  const Json* Find(const char* name) {
-    if (!status_.ok()) return nullptr;
-    asked_for_.insert(name);
-    const auto found = json_.find(name);
-    if (found != json_.end()) return &*found;
-    Wrong(absl::StrCat(name, " is missing"));
-    return nullptr;
-  }
-
-  const Json& json_;
-  const std::string where_;  // "shards[0]." or ""
-  std::set<std::string> asked_for_;
-  absl::Status status_;
-};
-
 absl::StatusOr<TensorRecord> DecodeTensor(const Json& json, const std::string& where) {
   TensorRecord tensor;
   std::string dtype;
-  Fields fields(json, where);
+  JsonFields fields(json, where);
   fields.Read("name", tensor.name);
   fields.Read("dtype", dtype);
   fields.Read("crc32c", tensor.crc32c);
@@ -131,7 +53,7 @@ absl::StatusOr<TensorRecord> DecodeTensor(const Json& json, const std::string& w
 
 absl::StatusOr<ShardFile> DecodeShard(const Json& json, const std::string& where) {
   ShardFile shard;
-  Fields fields(json, where);
+  JsonFields fields(json, where);
   fields.Read("file", shard.file);
   fields.Read("bytes", shard.bytes);
   fields.ReadList("tensors", [&](const Json& element, const std::string& place) -> absl::Status {
@@ -180,6 +102,7 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"format_version", kFormatVersion},
                {"step", manifest.step},
                {"epoch", manifest.epoch},
+               {"origin", OriginToJson(manifest.origin)},
                {"seed", manifest.seed},
                {"lockstep_version", manifest.lockstep_version},
                {"optimizer", manifest.optimizer},
@@ -210,7 +133,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
   Manifest manifest;
   std::string format;
   uint64_t version = 0;
-  Fields fields(json, "");
+  JsonFields fields(json, "");
   fields.Read("format", format);
   fields.Read("format_version", version);
   if (!format.empty() && format != kFormat) fields.Wrong("format is not lockstep-checkpoint");
@@ -221,6 +144,11 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
   }
   fields.Read("step", manifest.step);
   fields.Read("epoch", manifest.epoch);
+  if (version >= kFirstWithOrigin) {
+    fields.ReadObject("origin", [&](const Json& json, const std::string& place) {
+      return OriginFromJson(json, place, &manifest.origin);
+    });
+  }
   fields.Read("seed", manifest.seed);
   fields.Read("lockstep_version", manifest.lockstep_version);
   fields.Read("optimizer", manifest.optimizer);

@@ -1,3 +1,6 @@
+#include <functional>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -7,7 +10,9 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
+#include "common/checkpoint/history.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/owner.h"
 #include "common/fs/folder.h"
 #include "common/fs/input_file.h"
 #include "common/fs/path.h"
@@ -20,28 +25,123 @@ absl::Status VerifyCheckpoint(const std::string& folder) {
   return reader.Verify();
 }
 
-// Steps to try: the one that LATEST names, then the others from the highest down. A LATEST that is
-// missing says nothing; one that names nothing sensible is worth a warning.
-absl::StatusOr<std::vector<int64_t>> Candidates(const std::string& root,
-                                                std::vector<std::string>& warnings) {
-  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListCheckpoints(root));
+// What a root holds, as far as its manifests tell.
+struct Contents {
+  std::vector<HistoryPoint> points;
+  std::map<int64_t, absl::Status, std::greater<>> unreadable;  // by step
+  std::optional<int64_t> latest;
+  std::vector<std::string> warnings;  // about LATEST and the owner
+
+  bool IsDamaged(int64_t step) const {
+    const auto found = unreadable.find(step);
+    // A save that was never finished is no broken checkpoint.
+    return found != unreadable.end() && !absl::IsNotFound(found->second);
+  }
+};
+
+// A LATEST that is missing says nothing; one that names nothing sensible is worth a warning.
+void ReadLatest(const std::string& root, Contents* contents) {
   const std::string path = JoinPath(root, kLatestFile);
-  const auto latest = ReadFile(path, kLongestLatest);
-  if (!latest.ok()) {
-    if (!absl::IsNotFound(latest.status())) warnings.emplace_back(latest.status().message());
-    return steps;
+  const auto text = ReadFile(path, kLongestLatest);
+  if (absl::IsNotFound(text.status())) return;
+  if (!text.ok()) {
+    contents->warnings.emplace_back(text.status().message());
+    return;
   }
-  const absl::string_view name = absl::StripAsciiWhitespace(*latest);
-  const auto step = ParseCheckpointName(name);
-  if (!step.has_value()) {
-    warnings.push_back(absl::StrCat(path, ": '", absl::CEscape(name.substr(0, 80)),
-                                    "' does not name a checkpoint"));
-    return steps;
-  }
-  std::erase(steps, *step);
-  steps.insert(steps.begin(), *step);
-  return steps;
+  const absl::string_view name = absl::StripAsciiWhitespace(*text);
+  contents->latest = ParseCheckpointName(name);
+  if (contents->latest.has_value() && IsFolder(CheckpointFolder(root, *contents->latest))) return;
+  contents->warnings.push_back(absl::StrCat(path, ": '", absl::CEscape(name.substr(0, 80)),
+                                            "' does not name a checkpoint that is there"));
 }
+
+absl::StatusOr<Contents> ReadContents(const std::string& root) {
+  Contents contents;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
+  for (const int64_t step : steps) {
+    const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
+    if (manifest.ok()) {
+      contents.points.push_back({step, manifest->epoch, manifest->origin});
+    } else {
+      contents.unreadable.emplace(step, manifest.status());
+    }
+  }
+  ReadLatest(root, &contents);
+  return contents;
+}
+
+// Steps to try, in this order.
+std::vector<int64_t> Candidates(const std::string& root, Contents* contents) {
+  const absl::StatusOr<std::optional<FolderOwner>> owner = ReadOwner(root);
+  if (!owner.ok()) contents->warnings.emplace_back(owner.status().message());
+  if (owner.ok() && owner->has_value()) {
+    return StepsThatGoOn(contents->points, HistoryTip{(*owner)->epoch, (*owner)->origin});
+  }
+  // Without an owner the damaged manifest may be the only one of its epoch: what is beyond it may
+  // be abandoned.
+  if (contents->latest.has_value() && contents->IsDamaged(*contents->latest)) {
+    std::erase_if(contents->points,
+                  [&](const HistoryPoint& point) { return point.step > *contents->latest; });
+  }
+  return StepsThatGoOn(contents->points, std::nullopt);
+}
+
+// Tries the newest checkpoint of the history that goes on, then those before it.
+class NewestCheckpoint {
+ public:
+  explicit NewestCheckpoint(std::string root, Contents contents)
+      : root_(std::move(root)), contents_(std::move(contents)) {}
+
+  absl::StatusOr<std::string> Find() {
+    const std::vector<int64_t> steps = Candidates(root_, &contents_);
+    for (const int64_t step : steps) {
+      std::string folder = CheckpointFolder(root_, step);
+      const absl::Status status = VerifyCheckpoint(folder);
+      if (status.ok()) {
+        SkipUnreadable(step);
+        return folder;
+      }
+      Skip(step, status);
+    }
+    SkipUnreadable(-1);
+    if (problem_.empty()) {
+      return absl::NotFoundError(absl::StrCat(root_, ": no complete checkpoint (looked for ",
+                                              JoinPath(root_, kManifestFile), " and ",
+                                              JoinPath(root_, "ckpt-<step>/manifest.json"), ")"));
+    }
+    const size_t others = contents_.points.size() - steps.size();
+    return absl::DataLossError(
+        absl::StrCat(root_, ": no checkpoint that can be used; the newest: ", problem_,
+                     others == 0 ? "" : "; others are there, of histories that were abandoned"));
+  }
+
+  // A line for each that was skipped.
+  std::vector<std::string> TakeWarnings() {
+    std::vector<std::string> warnings = std::move(contents_.warnings);
+    for (auto& [step, line] : skipped_) warnings.push_back(std::move(line));
+    return warnings;
+  }
+
+ private:
+  void Skip(int64_t step, const absl::Status& status) {
+    const std::string folder = CheckpointFolder(root_, step);
+    skipped_[step] = absl::StrCat("skipped ", folder, ": ", status.message());
+    if (!absl::IsNotFound(status) && problem_.empty()) problem_ = std::string(status.message());
+  }
+  // Those that are newer than the one that was found.
+  void SkipUnreadable(int64_t found) {
+    for (const auto& [step, status] : contents_.unreadable) {
+      if (step > found && (contents_.IsDamaged(step) || step == contents_.latest)) {
+        Skip(step, status);
+      }
+    }
+  }
+
+  const std::string root_;
+  Contents contents_;
+  std::map<int64_t, std::string, std::greater<>> skipped_;
+  std::string problem_;  // of the newest that is broken
+};
 
 }  // namespace
 
@@ -65,32 +165,13 @@ absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
     LOCKSTEP_RETURN_IF_ERROR(VerifyCheckpoint(path));
     return path;
   }
-  std::vector<std::string> skipped;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, Candidates(path, skipped));
-  bool broken = false;
-  std::string first_problem;
-  for (const int64_t step : steps) {
-    std::string folder = CheckpointFolder(path, step);
-    const absl::Status status = VerifyCheckpoint(folder);
-    if (status.ok()) {
-      if (warnings != nullptr) warnings->insert(warnings->end(), skipped.begin(), skipped.end());
-      return folder;
-    }
-    skipped.push_back(absl::StrCat("skipped ", folder, ": ", status.message()));
-    // A save that was never finished is no broken checkpoint.
-    if (!absl::IsNotFound(status) && !broken) {
-      broken = true;
-      first_problem = std::string(status.message());
-    }
+  LOCKSTEP_ASSIGN_OR_RETURN(Contents contents, ReadContents(path));
+  NewestCheckpoint newest(path, std::move(contents));
+  absl::StatusOr<std::string> found = newest.Find();
+  if (warnings != nullptr) {
+    for (std::string& line : newest.TakeWarnings()) warnings->push_back(std::move(line));
   }
-  if (warnings != nullptr) warnings->insert(warnings->end(), skipped.begin(), skipped.end());
-  if (broken) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": no checkpoint that can be used; the newest: ", first_problem));
-  }
-  return absl::NotFoundError(absl::StrCat(path, ": no complete checkpoint (looked for ",
-                                          JoinPath(path, kManifestFile), " and ",
-                                          JoinPath(path, "ckpt-<step>/manifest.json"), ")"));
+  return found;
 }
 
 }  // namespace lockstep

@@ -73,7 +73,8 @@ absl::StatusOr<uint32_t> AppendTensor(AtomicFile& file, std::span<const std::byt
 }  // namespace
 
 absl::StatusOr<ShardFile> WriteSafetensors(const std::string& path,
-                                           const std::vector<NamedTensor>& tensors) {
+                                           const std::vector<NamedTensor>& tensors,
+                                           const PublishCheck& check) {
   std::vector<const NamedTensor*> sorted;
   for (const NamedTensor& tensor : tensors) sorted.push_back(&tensor);
   LOCKSTEP_RETURN_IF_ERROR(CheckNames(sorted));
@@ -105,7 +106,7 @@ absl::StatusOr<ShardFile> WriteSafetensors(const std::string& path,
     LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, AppendTensor(file, tensor->value.bytes()));
     record.tensors.push_back({tensor->name, tensor->value.dtype, tensor->value.shape, crc});
   }
-  LOCKSTEP_RETURN_IF_ERROR(file.Commit());
+  LOCKSTEP_RETURN_IF_ERROR(file.Commit(check));
   return record;
 }
 

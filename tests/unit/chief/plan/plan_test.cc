@@ -9,6 +9,7 @@
 #include "chief/plan/messages.h"
 #include "common/base/exit_code.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/owner.h"
 #include "common/tensor/tensor.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/plan/plan_fixture.h"
@@ -17,8 +18,9 @@ namespace lockstep::chief {
 namespace {
 
 // A checkpoint as the job itself would write it.
-void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step) {
-  Manifest manifest = ToManifest(plan, Epoch(3));
+void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step,
+                     Epoch epoch = Epoch(3)) {
+  Manifest manifest = ToManifest(plan, epoch);
   manifest.step = step;
   std::vector<Tensor> values;
   std::vector<NamedTensor> tensors;
@@ -169,6 +171,37 @@ TEST_CASE("a restored job starts at the checkpoint's step in the next epoch") {
       f.Make({.mode = StartMode::kRestore, .folder = f.folder.Path("ckpt/ckpt-4")});
   REQUIRE(older.ok());
   CHECK(older->start == GlobalStep(4));
+}
+
+TEST_CASE("a job takes an epoch above all that its folder has had, and names its origin") {
+  Fixture f;
+  const std::string root = f.folder.Path("ckpt");
+  const auto make = [&f](StartMode mode, const std::string& folder = "") {
+    const absl::StatusOr<JobPlan> plan = f.Make({.mode = mode, .folder = folder});
+    REQUIRE(plan.ok());
+    return *plan;
+  };
+  const JobPlan first = make(StartMode::kResume);
+  CHECK(first.origin == CheckpointOrigin());
+  WriteCheckpoint(first, root, 4, Epoch(3));
+  WriteCheckpoint(first, root, 6, Epoch(5));
+  const JobPlan back = make(StartMode::kRestore, root + "/ckpt-4");
+  CHECK(back.epoch == Epoch(6));
+  CHECK(back.origin == CheckpointOrigin{.epoch = 3, .step = 4});
+  CHECK(ToManifest(back, back.epoch).origin == back.origin);
+  CHECK(make(StartMode::kResume).origin == CheckpointOrigin{.epoch = 5, .step = 6});
+  // A run that has had the folder and saved nothing counts, also for one that begins anew.
+  REQUIRE(WriteOwner(root, {.epoch = 8, .origin = back.origin}, nullptr).ok());
+  CHECK(make(StartMode::kResume).epoch == Epoch(9));
+  CHECK(make(StartMode::kResume).restore_from == root + "/ckpt-4");
+  CHECK(make(StartMode::kFresh).epoch == Epoch(9));
+  CHECK(make(StartMode::kFresh).origin == CheckpointOrigin());
+  // Another folder's epochs are not this one's.
+  const std::string elsewhere = f.folder.Path("elsewhere");
+  WriteCheckpoint(first, elsewhere, 5, Epoch(11));
+  const JobPlan from_elsewhere = make(StartMode::kRestore, elsewhere);
+  CHECK(from_elsewhere.epoch == Epoch(12));
+  CHECK(from_elsewhere.origin == CheckpointOrigin{.epoch = 0, .step = 5});
 }
 
 TEST_CASE("a job restores a checkpoint of other parts than its own") {

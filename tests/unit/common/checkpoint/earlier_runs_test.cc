@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/owner.h"
 #include "common/fs/folder.h"
 #include "common/tensor/tensor.h"
 #include "tests/support/temporary_folder.h"
@@ -10,13 +11,13 @@
 namespace lockstep {
 namespace {
 
-void WriteCheckpoint(const std::string& root, int64_t step) {
+void WriteCheckpoint(const std::string& root, int64_t step, uint64_t epoch = 1) {
   const float value = static_cast<float>(step);
   const TensorView view{DType::kFloat32, Shape(), &value};
   const absl::StatusOr<ShardFile> shard =
       WriteShard(CheckpointFolder(root, step), 0, 1, {{"v", view}});
   REQUIRE(shard.ok());
-  REQUIRE(CommitCheckpoint(root, {.step = step, .shards = {*shard}}, 0).ok());
+  REQUIRE(CommitCheckpoint(root, {.step = step, .epoch = epoch, .shards = {*shard}}, 0).ok());
 }
 
 TEST_CASE("a checkpoint of an earlier run is found: the one of LATEST, or the highest") {
@@ -26,7 +27,7 @@ TEST_CASE("a checkpoint of an earlier run is found: the one of LATEST, or the hi
   REQUIRE(MakeFolders(CheckpointFolder(root, 700)).ok());  // an unfinished save
   CHECK(*FindCheckpoint(root) == "");
   WriteCheckpoint(root, 500);
-  WriteCheckpoint(root, 300);
+  WriteCheckpoint(root, 300, 2);
   CHECK(*FindCheckpoint(root) == CheckpointFolder(root, 300));
   folder.Write("checkpoints/LATEST", "ckpt-700\n");
   CHECK(*FindCheckpoint(root) == CheckpointFolder(root, 500));
@@ -38,7 +39,7 @@ TEST_CASE("checkpoints that are set aside are none of the new run's, and can be 
   const test::TemporaryFolder folder;
   const std::string root = folder.Path("checkpoints");
   WriteCheckpoint(root, 500);
-  WriteCheckpoint(root, 300);
+  WriteCheckpoint(root, 300, 2);
   REQUIRE(MakeFolders(CheckpointFolder(root, 700)).ok());
   folder.Write("checkpoints/notes.txt", "mine");
   const absl::StatusOr<std::string> aside = SetAsideCheckpoints(root);
@@ -53,6 +54,31 @@ TEST_CASE("checkpoints that are set aside are none of the new run's, and can be 
   CHECK(*SetAsideCheckpoints(root) == folder.Path("checkpoints/earlier-2"));
   CHECK(*ResolveCheckpoint(folder.Path("checkpoints/earlier-2")) ==
         folder.Path("checkpoints/earlier-2/ckpt-100"));
+}
+
+TEST_CASE("a chief that may not write any more sets nothing aside") {
+  const test::TemporaryFolder folder;
+  WriteCheckpoint(folder.path(), 500);
+  const auto aside =
+      SetAsideCheckpoints(folder.path(), [] { return absl::AbortedError("fenced"); });
+  CHECK(aside.status() == absl::AbortedError("fenced"));
+  CHECK(*ResolveCheckpoint(folder.path()) == CheckpointFolder(folder.path(), 500));
+}
+
+TEST_CASE("the highest epoch of a folder is that of its checkpoints or of its owner") {
+  const test::TemporaryFolder folder;
+  CHECK(*HighestEpoch(folder.Path("absent")) == 0);
+  CHECK(*HighestEpoch(folder.path()) == 0);
+  WriteCheckpoint(folder.path(), 500, 3);
+  WriteCheckpoint(folder.path(), 300, 4);
+  folder.Write("ckpt-900/manifest.json", "damaged");
+  CHECK(*HighestEpoch(folder.path()) == 4);
+  for (const uint64_t epoch : {2, 7}) {
+    REQUIRE(WriteOwner(folder.path(), {.epoch = epoch}, nullptr).ok());
+    CHECK(*HighestEpoch(folder.path()) == std::max<uint64_t>(epoch, 4));
+  }
+  folder.Write("OWNER.json", "damaged");
+  CHECK(absl::IsDataLoss(HighestEpoch(folder.path()).status()));
 }
 
 }  // namespace

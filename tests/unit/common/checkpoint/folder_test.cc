@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/owner.h"
 #include "common/fs/folder.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/common/checkpoint/example_checkpoint.h"
@@ -45,7 +46,7 @@ TEST_CASE("a committed checkpoint has its shards, its manifest and LATEST, and n
 
 TEST_CASE("the newest checkpoints are kept, as many as asked for") {
   const TemporaryFolder root;
-  for (const int64_t step : {1, 2, 10, 9}) REQUIRE(WriteExample(root.path(), step).ok());
+  for (const int64_t step : {1, 2, 9, 10}) REQUIRE(WriteExample(root.path(), step).ok());
   CHECK(Steps(root) == std::vector<int64_t>{10, 9, 2, 1});
   REQUIRE(WriteExample(root.path(), 11, 3).ok());
   CHECK(Steps(root) == std::vector<int64_t>{11, 10, 9});
@@ -59,7 +60,7 @@ TEST_CASE("unfinished checkpoints before the new one go and later ones of anothe
   root.Write("ckpt-9/shard-0-of-2.safetensors", "half");
   root.Write("ckpt-x/note", "not ours");
   REQUIRE(WriteExample(root.path(), 8).ok());
-  REQUIRE(WriteExample(root.path(), 5, 1).ok());
+  REQUIRE(WriteExample(root.path(), 5, 1, 1, {.epoch = 1}).ok());
   CHECK(Steps(root) == std::vector<int64_t>{9, 8, 5});
   CHECK(root.Read("ckpt-x/note") == "not ours");
   CHECK(root.Read("LATEST") == "ckpt-5\n");
@@ -94,18 +95,77 @@ TEST_CASE("until a step that is saved again has its manifest, its first checkpoi
   CHECK(CheckpointReader::Open(*folder)->Read("w")->as<float>()[0] == 2);
 }
 
-TEST_CASE("LATEST does not go back in silence") {
+TEST_CASE("LATEST does not go back within an epoch, and not to an earlier one") {
   const TemporaryFolder root;
-  REQUIRE(WriteExample(root.path(), 9).ok());
-  REQUIRE(WriteExample(root.path(), 5).ok());
+  REQUIRE(WriteExample(root.path(), 9, 0, 1, {.epoch = 2}).ok());
+  const absl::Status back = WriteExample(root.path(), 5, 1, 1, {.epoch = 2}).status();
+  CHECK(back.code() == absl::StatusCode::kAlreadyExists);
+  CHECK(absl::StrContains(back.message(), "does not go back from ckpt-9 to ckpt-5"));
+  for (const int64_t step : {5, 9, 12}) {
+    CHECK(WriteExample(root.path(), step, 1, 1, {.epoch = 1}).status().code() ==
+          absl::StatusCode::kAborted);
+  }
+  CHECK(root.Read("LATEST") == "ckpt-9\n");
+  CHECK_FALSE(ReadManifest(root.Path("ckpt-5")).ok());
+  CHECK(ReadManifest(root.Path("ckpt-9"))->epoch == 2);
+  // The same step again, as after an answer that was lost.
+  CHECK(WriteExample(root.path(), 9, 0, 1, {.epoch = 2}).ok());
+}
+
+TEST_CASE("a history that begins before LATEST sets it back, and says so") {
+  const TemporaryFolder root;
+  REQUIRE(WriteExample(root.path(), 5, 0, 1, {.epoch = 1}).ok());
+  REQUIRE(WriteExample(root.path(), 9, 0, 1, {.epoch = 1}).ok());
   Manifest manifest = *ReadManifest(root.Path("ckpt-5"));
+  manifest.epoch = 2;
   std::vector<std::string> warnings;
-  REQUIRE(CommitCheckpoint(root.path(), manifest, 0, &warnings).ok());
-  CHECK(warnings.empty());
-  root.Write("LATEST", "ckpt-9\n");
   REQUIRE(CommitCheckpoint(root.path(), manifest, 0, &warnings).ok());
   REQUIRE(warnings.size() == 1);
   CHECK(absl::StrContains(warnings[0], "goes back from ckpt-9 to ckpt-5"));
+  warnings.clear();
+  REQUIRE(CommitCheckpoint(root.path(), manifest, 0, &warnings).ok());
+  CHECK(warnings.empty());
+}
+
+TEST_CASE(
+    "a writer that is fenced publishes nothing and deletes nothing, whenever it learns of it") {
+  // Asked before the manifest, LATEST and each deletion.
+  for (int allowed = 0; allowed < 12; ++allowed) {
+    CAPTURE(allowed);
+    const TemporaryFolder root;
+    for (const int64_t step : {1, 2}) REQUIRE(WriteExample(root.path(), step).ok());
+    root.Write("ckpt-3/shard-7-of-8.safetensors", "of an earlier attempt");
+    int asked = 0;
+    const auto saved = WriteExample(root.path(), 3, 1, 1, {}, [&] {
+      return asked++ < allowed ? absl::OkStatus() : absl::AbortedError("fenced");
+    });
+    CHECK(saved.ok() == (allowed >= 2));
+    if (allowed < 2) CHECK(saved.status() == absl::AbortedError("fenced"));
+    CHECK(ReadManifest(root.Path("ckpt-3")).ok() == (allowed >= 1));
+    CHECK(root.Read("LATEST") == (allowed >= 2 ? "ckpt-3\n" : "ckpt-2\n"));
+    if (allowed <= 2) CHECK(ListFolder(root.Path("ckpt-3"))->size() == (allowed == 0 ? 3u : 4u));
+    if (allowed <= 2) CHECK(ResolveCheckpoint(root.Path("ckpt-1")).ok());
+    CHECK(ResolveCheckpoint(root.path()).ok());
+    if (asked <= allowed) {  // it was never refused
+      CHECK(Steps(root) == std::vector<int64_t>{3});
+    }
+  }
+}
+
+TEST_CASE("of those that are kept only the history that goes on counts") {
+  const TemporaryFolder root;
+  const Manifest first{.epoch = 1};
+  const Manifest second{.epoch = 2, .origin = {.epoch = 1, .step = 2}};
+  for (const int64_t step : {1, 2, 3, 5, 9}) {
+    REQUIRE(WriteExample(root.path(), step, 0, 1, first).ok());
+  }
+  // 3, 5 and 9 are abandoned.
+  REQUIRE(WriteExample(root.path(), 4, 3, 1, second).ok());
+  CHECK(Steps(root) == std::vector<int64_t>{9, 5, 4, 3, 2, 1});
+  REQUIRE(WriteExample(root.path(), 6, 3, 1, second).ok());
+  CHECK(Steps(root) == std::vector<int64_t>{9, 6, 5, 4, 3, 2});
+  REQUIRE(WriteExample(root.path(), 7, 3, 1, second).ok());
+  CHECK(Steps(root) == std::vector<int64_t>{9, 7, 6, 5, 4});
 }
 
 TEST_CASE("deleting an old checkpoint that is a symbolic link spares what it points to") {
@@ -144,12 +204,60 @@ TEST_CASE("the newest complete checkpoint is found from its root, a given one as
   CHECK(warnings.empty());
 }
 
-TEST_CASE("LATEST decides, so that a run that went back is not overtaken by what it left") {
+TEST_CASE("the history that goes on is resolved, whatever LATEST says or one damage hides") {
   const TemporaryFolder root;
-  for (const int64_t step : {5, 10, 6}) REQUIRE(WriteExample(root.path(), step).ok());
-  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-6"));
+  const Manifest first{.epoch = 1};
+  const Manifest second{.epoch = 2, .origin = {.epoch = 1, .step = 500}};
+  for (const int64_t step : {500, 1500}) {
+    REQUIRE(WriteExample(root.path(), step, 0, 1, first).ok());
+  }
+  REQUIRE(WriteExample(root.path(), 1000, 0, 1, second).ok());
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1000"));
+  for (const char* latest : {"ckpt-1500\n", "ckpt-500\n", ""}) {
+    root.Write("LATEST", latest);
+    CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1000"));
+  }
   std::filesystem::remove(root.Path("LATEST"));
-  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-10"));
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1000"));
+
+  std::string bytes = root.Read("ckpt-1000/shard-0-of-2.safetensors");
+  bytes.back() ^= 1;
+  root.Write("ckpt-1000/shard-0-of-2.safetensors", bytes);
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-500"));
+  root.Write("LATEST", "ckpt-1000\n");
+  root.Write("ckpt-1000/manifest.json", "{");
+  std::vector<std::string> warnings;
+  CHECK(*ResolveCheckpoint(root.path(), &warnings) == root.Path("ckpt-500"));
+  CHECK(warnings.size() == 1);
+  // With its owner, even without LATEST.
+  std::filesystem::remove(root.Path("LATEST"));
+  REQUIRE(WriteOwner(root.path(), {.epoch = 2, .origin = second.origin}, nullptr).ok());
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-500"));
+  // What is abandoned is no way out.
+  root.Write("ckpt-500/shard-0-of-2.safetensors", "");
+  const absl::Status none = ResolveCheckpoint(root.path()).status();
+  CHECK(none.code() == absl::StatusCode::kDataLoss);
+  CHECK(absl::StrContains(none.message(), "abandoned"));
+  CHECK(ResolveCheckpoint(root.Path("ckpt-1500")).ok());
+}
+
+TEST_CASE("a run that has gone back and saved nothing yet counts, one from elsewhere does not") {
+  const TemporaryFolder root;
+  for (const int64_t step : {500, 1500}) {
+    REQUIRE(WriteExample(root.path(), step, 0, 1, {.epoch = 1}).ok());
+  }
+  const auto own = [&](const FolderOwner& owner) {
+    REQUIRE(WriteOwner(root.path(), owner, nullptr).ok());
+    return *ResolveCheckpoint(root.path());
+  };
+  CHECK(own({.epoch = 2, .origin = {.epoch = 1, .step = 500}}) == root.Path("ckpt-500"));
+  CHECK(own({.epoch = 2, .origin = {.epoch = 0, .step = 800}}) == root.Path("ckpt-1500"));
+  CHECK(own({.epoch = 1}) == root.Path("ckpt-1500"));
+  root.Write("OWNER.json", "{}");
+  std::vector<std::string> warnings;
+  CHECK(*ResolveCheckpoint(root.path(), &warnings) == root.Path("ckpt-1500"));
+  REQUIRE(warnings.size() == 1);
+  CHECK(absl::StrContains(warnings[0], "OWNER.json: job is missing. Remedy: "));
 }
 
 TEST_CASE("a LATEST of wrong content is reported and the highest step taken") {
@@ -247,11 +355,11 @@ TEST_CASE("a crash at any point of a save leaves a checkpoint that can be used")
                                root.Path(std::string("ckpt-2/") + shard));
     CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1"));
   }
-  // After the manifest, before LATEST: LATEST still names one that is there.
+  // After the manifest, before LATEST: with its manifest a checkpoint exists.
   std::filesystem::copy_file(root.Path("other/ckpt-2/manifest.json"),
                              root.Path("ckpt-2/manifest.json"));
-  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-1"));
-  CHECK(*ResolveCheckpoint(root.Path("ckpt-2")) == root.Path("ckpt-2"));
+  CHECK(*ResolveCheckpoint(root.path()) == root.Path("ckpt-2"));
+  CHECK(root.Read("LATEST") == "ckpt-1\n");
   // After LATEST, while the old one is being deleted: its manifest goes first.
   root.Write("LATEST", "ckpt-2\n");
   std::filesystem::remove(root.Path("ckpt-1/manifest.json"));

@@ -17,6 +17,7 @@ Manifest Example() {
   Manifest manifest;
   manifest.step = 1200;
   manifest.epoch = 3;
+  manifest.origin = {.epoch = 2, .step = 900};
   manifest.seed = UINT64_MAX;
   manifest.lockstep_version = "0.1.0";
   manifest.optimizer = "adam";
@@ -47,6 +48,7 @@ TEST_CASE("a manifest comes back as it was written") {
   REQUIRE(manifest.ok());
   CHECK(manifest->step == expected.step);
   CHECK(manifest->epoch == expected.epoch);
+  CHECK(manifest->origin == expected.origin);
   CHECK(manifest->seed == expected.seed);
   CHECK(manifest->lockstep_version == expected.lockstep_version);
   CHECK(manifest->optimizer == expected.optimizer);
@@ -108,9 +110,19 @@ TEST_CASE("no end of a manifest can be missing") {
 
 TEST_CASE("a manifest of a later version is refused with the remedy") {
   const absl::Status status =
-      DecodeManifest(Changed([](Json& json) { json["format_version"] = 2; })).status();
+      DecodeManifest(Changed([](Json& json) { json["format_version"] = 3; })).status();
   CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
   CHECK(absl::StrContains(status.message(), "Remedy"));
+}
+
+TEST_CASE("a manifest of the first version has no origin") {
+  const std::string first = Changed([](Json& json) {
+    json["format_version"] = 1;
+    json.erase("origin");
+  });
+  REQUIRE(DecodeManifest(first).ok());
+  CHECK(DecodeManifest(first)->origin == CheckpointOrigin());
+  CHECK_FALSE(DecodeManifest(Changed([](Json& json) { json["format_version"] = 1; })).ok());
 }
 
 TEST_CASE("what is not the text of a manifest is refused") {
@@ -139,6 +151,10 @@ TEST_CASE("every field must be there, of its type and sound, and no other") {
       {"step is not a whole number", [](Json& j) { j["step"] = "1"; }},
       {"step is not a whole number", [](Json& j) { j["step"] = uint64_t{1} << 63; }},
       {"epoch is not a whole number", [](Json& j) { j["epoch"] = nullptr; }},
+      {"origin is missing", [](Json& j) { j.erase("origin"); }},
+      {"origin.not an object", [](Json& j) { j["origin"] = 3; }},
+      {"origin.step is missing", [](Json& j) { j["origin"].erase("step"); }},
+      {"origin.epoch is not a whole number", [](Json& j) { j["origin"]["epoch"] = -1; }},
       {"seed is missing", [](Json& j) { j.erase("seed"); }},
       {"model is not a string", [](Json& j) { j["model"] = 5; }},
       {"optimizer is missing", [](Json& j) { j.erase("optimizer"); }},

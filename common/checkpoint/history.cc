@@ -1,0 +1,40 @@
+#include "common/checkpoint/history.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+namespace lockstep {
+
+std::vector<int64_t> StepsUpTo(const std::vector<HistoryPoint>& points, uint64_t epoch,
+                               int64_t last) {
+  std::vector<int64_t> steps;
+  while (true) {
+    const HistoryPoint* any = nullptr;
+    std::vector<int64_t> found;
+    for (const HistoryPoint& point : points) {
+      if (point.epoch != epoch) continue;
+      any = &point;
+      if (point.step <= last) found.push_back(point.step);
+    }
+    std::ranges::sort(found, std::greater<>());
+    steps.insert(steps.end(), found.begin(), found.end());
+    // An origin is before its epoch: what says otherwise leads in circles.
+    if (any == nullptr || any->origin.epoch == 0 || any->origin.epoch >= epoch) return steps;
+    epoch = any->origin.epoch;
+    last = any->origin.step;
+  }
+}
+
+std::vector<int64_t> StepsThatGoOn(const std::vector<HistoryPoint>& points,
+                                   const std::optional<HistoryTip>& tip) {
+  const auto newest = std::ranges::max_element(points, {}, &HistoryPoint::epoch);
+  if (newest == points.end()) return {};
+  if (tip.has_value() && tip->epoch > newest->epoch) {
+    std::vector<int64_t> steps = StepsUpTo(points, tip->origin.epoch, tip->origin.step);
+    if (tip->origin.epoch > 0 && !steps.empty()) return steps;
+  }
+  return StepsUpTo(points, newest->epoch, std::numeric_limits<int64_t>::max());
+}
+
+}  // namespace lockstep

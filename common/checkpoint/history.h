@@ -1,0 +1,36 @@
+// Which checkpoints of a folder belong to the history that goes on. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/checkpoint/origin.h"
+
+namespace lockstep {
+
+// A checkpoint, as far as histories are concerned.
+struct HistoryPoint {
+  int64_t step = 0;
+  uint64_t epoch = 0;
+  CheckpointOrigin origin;  // of its epoch
+};
+
+// The steps that lead to step `last` of `epoch`, the newest first: those of the epoch up to there,
+// then those of its origin's epoch up to the origin, and so on. It ends where an origin is none of
+// `points`' epochs: what went before that is not known.
+std::vector<int64_t> StepsUpTo(const std::vector<HistoryPoint>& points, uint64_t epoch,
+                               int64_t last);
+
+// The run that has the folder: an epoch that may have no checkpoint yet.
+struct HistoryTip {
+  uint64_t epoch = 0;
+  CheckpointOrigin origin;
+};
+
+// The steps of the history that goes on, the newest first: of the highest epoch. Where `tip` is of
+// a higher one, what leads to its origin, unless that is none of `points`.
+std::vector<int64_t> StepsThatGoOn(const std::vector<HistoryPoint>& points,
+                                   const std::optional<HistoryTip>& tip);
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+#include "common/checkpoint/owner.h"
+
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/json_fields.h"
+#include "common/checkpoint/strict_json.h"
+#include "common/fs/folder.h"
+#include "common/fs/input_file.h"
+#include "common/fs/path.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kOwnerDepth = 2;  // owner, origin
+
+}  // namespace
+
+std::string EncodeOwner(const FolderOwner& owner) {
+  const nlohmann::json json = {{"job", owner.job},
+                               {"epoch", owner.epoch},
+                               {"term", owner.term},
+                               {"chief", owner.chief},
+                               {"host", owner.host},
+                               {"pid", owner.pid},
+                               {"origin", OriginToJson(owner.origin)}};
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<FolderOwner> DecodeOwner(absl::string_view text) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const nlohmann::json json, ParseStrictJson(text, kOwnerDepth));
+  FolderOwner owner;
+  JsonFields fields(json, "");
+  fields.Read("job", owner.job);
+  fields.Read("epoch", owner.epoch);
+  fields.Read("term", owner.term);
+  fields.Read("chief", owner.chief);
+  fields.Read("host", owner.host);
+  fields.Read("pid", owner.pid);
+  fields.ReadObject("origin", [&](const nlohmann::json& origin, const std::string& place) {
+    return OriginFromJson(origin, place, &owner.origin);
+  });
+  LOCKSTEP_RETURN_IF_ERROR(fields.Finish());
+  return owner;
+}
+
+absl::StatusOr<std::optional<FolderOwner>> ReadOwner(const std::string& root) {
+  if (!IsFolder(root)) return std::nullopt;
+  const std::string path = JoinPath(root, kOwnerFile);
+  const absl::StatusOr<std::string> text = ReadFile(path, kLargestOwner);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  absl::StatusOr<FolderOwner> owner = text.ok() ? DecodeOwner(*text) : text.status();
+  if (owner.ok()) return *std::move(owner);
+  const bool is_content =
+      absl::IsDataLoss(owner.status()) || absl::IsInvalidArgument(owner.status());
+  if (!is_content) return owner.status();
+  return absl::DataLossError(
+      absl::StrCat(path, ": ", owner.status().message(),
+                   ". Remedy: remove it, once no other job uses this checkpoint folder"));
+}
+
+absl::Status WriteOwner(const std::string& root, const FolderOwner& owner,
+                        const PublishCheck& check) {
+  return WriteFileAtomically(JoinPath(root, kOwnerFile), EncodeOwner(owner), check);
+}
+
+std::string Describe(const FolderOwner& owner) {
+  return absl::StrCat("job ", absl::Hex(owner.job), " (epoch ", owner.epoch, ", term ", owner.term,
+                      "; its chief is process ", owner.pid, " on host ",
+                      absl::CEscape(owner.host.substr(0, 80)), ")");
+}
+
+absl::Status CheckShardWriter(const std::string& root, uint64_t job, uint64_t epoch,
+                              uint64_t term) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
+  if (!owner.has_value()) return absl::OkStatus();
+  const bool is_late = std::tie(owner->epoch, owner->term) > std::tie(epoch, term);
+  if (owner->job == job && !is_late) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(root, " belongs to ", Describe(*owner), ": job ",
+                                         absl::Hex(job), " writes there no more in epoch ", epoch,
+                                         ", term ", term));
+}
+
+}  // namespace lockstep

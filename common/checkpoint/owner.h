@@ -1,0 +1,48 @@
+// Whose a checkpoint folder is: the file OWNER.json, written by each chief that takes command.
+// Whoever is about to write or delete there reads it again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/checkpoint/origin.h"
+#include "common/fs/atomic_file.h"
+
+namespace lockstep {
+
+inline constexpr char kOwnerFile[] = "OWNER.json";
+inline constexpr size_t kLargestOwner = 4096;  // bytes
+
+struct FolderOwner {
+  uint64_t job = 0;
+  uint64_t epoch = 0;
+  uint64_t term = 0;
+  uint64_t chief = 0;  // its incarnation
+  std::string host;
+  uint32_t pid = 0;
+  CheckpointOrigin origin;  // of the epoch
+
+  bool operator==(const FolderOwner&) const = default;
+};
+
+std::string EncodeOwner(const FolderOwner& owner);
+// DATA_LOSS says what is wrong, without the file.
+absl::StatusOr<FolderOwner> DecodeOwner(absl::string_view json);
+
+// nullopt: nobody owns `root`, or there is no such folder. DATA_LOSS names the file and the remedy.
+absl::StatusOr<std::optional<FolderOwner>> ReadOwner(const std::string& root);
+absl::Status WriteOwner(const std::string& root, const FolderOwner& owner,
+                        const PublishCheck& check);
+
+// "job 1f (epoch 2, term 3; its chief is process 41 on host a)".
+std::string Describe(const FolderOwner& owner);
+
+// Whether a ps may write for this chief's command: ABORTED where `root` is another job's, or where
+// a later epoch or term owns it. A folder without an owner is anybody's.
+absl::Status CheckShardWriter(const std::string& root, uint64_t job, uint64_t epoch, uint64_t term);
+
+}  // namespace lockstep
