@@ -130,10 +130,11 @@ TEST_CASE("a stream's work runs in order, and its events say how far it is") {
 TEST_CASE("a stream that waits for another's event runs after it") {
   ForEachKind([](const Kind& kind) {
     INFO(kind.name);
-    const auto first = *kind.device->CreateStream(kind.options);
-    const auto second = *kind.device->CreateStream(kind.options);
+    // The events outlive the streams, which wait for them to the end.
     const auto passed = *kind.device->CreateEvent();
     const auto finished = *kind.device->CreateEvent();
+    const auto first = *kind.device->CreateStream(kind.options);
+    const auto second = *kind.device->CreateStream(kind.options);
     Journal journal(kind.device);
     for (size_t round = 0; round < 5; ++round) {
       journal.Note(first.get(), 2 * round);
