@@ -7,11 +7,12 @@
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/parallel.h"
 #include "worker/ops/cpu/registration.h"
+#include "worker/ops/dropout_element.h"
 
 namespace lockstep::worker::cpu {
 namespace {
 
-constexpr int64_t kPerBlock = 4;  // numbers that one call of the generator gives
+constexpr int64_t kPerBlock = kDropoutPerBlock;
 
 class DropoutOp : public CpuOp {
  public:
@@ -34,7 +35,7 @@ class DropoutOp : public CpuOp {
                   for (int64_t block = begin; block < end; ++block) {
                     const Philox::Block numbers = generator.At(block);
                     for (int i = 0; i < kPerBlock; ++i) {
-                      kept_[block * kPerBlock + i] = UniformFloat(numbers[i]) >= options_.rate;
+                      kept_[block * kPerBlock + i] = KeepsElement(numbers[i], options_.rate);
                     }
                   }
                 });
@@ -49,7 +50,7 @@ class DropoutOp : public CpuOp {
  private:
   void Apply(const float* from, float* to) const {
     ParallelFor(elements_, kElementGrain, [&](int, int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = kept_[i] ? from[i] * scale_ : 0.0f;
+      for (int64_t i = begin; i < end; ++i) to[i] = DropElement(from[i], kept_[i], scale_);
     });
   }
 

@@ -2,7 +2,7 @@
 
 #include "worker/ops/cpu/recurrent_op.h"
 #include "worker/ops/cpu/registration.h"
-#include "worker/ops/cpu/sigmoid.h"
+#include "worker/ops/sigmoid.h"
 
 namespace lockstep::worker::cpu {
 namespace {

@@ -1,16 +1,18 @@
 // Sigmoid and tanh that the compiler turns into vector code in a loop, which the library's are not.
+// A GPU computes the same bits.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
-namespace lockstep::worker::cpu {
+#include "common/base/host_device.h"
+
+namespace lockstep::worker {
 
 // exp(x) of x cut off at +-87, so that the result is a normal number: 2^n exp(r) with n the nearest
 // whole number to x / ln 2. Taylor's series of exp(r), |r| <= ln(2) / 2, is within 6e-9 of it. A
 // NaN stays one.
-inline float VectorExp(float x) {
+LOCKSTEP_HOST_DEVICE inline float VectorExp(float x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
   constexpr float kLog2E = 1.44269504f;
   constexpr float kLn2High = 0.693359375f;  // 9 bits: n times it is exact
@@ -33,9 +35,11 @@ inline float VectorExp(float x) {
   return sum * std::bit_cast<float>(exponent);
 }
 
-inline float VectorSigmoid(float x) { return 1.0f / (1.0f + VectorExp(-x)); }
+LOCKSTEP_HOST_DEVICE inline float VectorSigmoid(float x) { return 1.0f / (1.0f + VectorExp(-x)); }
 
 // Within 1.2e-7 of tanh(x), not relative to it.
-inline float VectorTanh(float x) { return 1.0f - 2.0f / (1.0f + VectorExp(2.0f * x)); }
+LOCKSTEP_HOST_DEVICE inline float VectorTanh(float x) {
+  return 1.0f - 2.0f / (1.0f + VectorExp(2.0f * x));
+}
 
-}  // namespace lockstep::worker::cpu
+}  // namespace lockstep::worker
