@@ -1,12 +1,16 @@
 // A CUDA driver without a GPU: a table of functions whose device is the deferred one, so that work
 // runs late, in any order that streams and events allow, and device memory faults under the host.
-// Refuses what a driver refuses: no current context, memory and handles that it did not make.
+// Refuses what a driver refuses: no current context, memory and handles that it did not make. Its
+// modules have the kernels that are linked in, compiled for the host.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -19,6 +23,7 @@ namespace lockstep::test {
 inline constexpr worker::cuda::CUresult kErrorInvalidValue = 1;
 inline constexpr worker::cuda::CUresult kErrorInvalidContext = 201;
 inline constexpr worker::cuda::CUresult kErrorInvalidHandle = 400;
+inline constexpr worker::cuda::CUresult kErrorNotFound = 500;
 inline constexpr worker::cuda::CUresult kErrorLaunchFailed = 719;
 
 // One at a time: the driver's functions have no object.
@@ -40,11 +45,14 @@ class FakeDriver {
   std::string failed_call() const;
   // What the device has, and cuMemAlloc refuses to exceed.
   void SetMemory(size_t bytes);
-  // Buffers, registrations, streams, events and contexts that were made and not freed.
+  // Buffers, registrations, streams, events, modules and contexts that were made and not freed.
   size_t live() const;
 
  private:
-  friend struct FakeFunctions;
+  friend struct FakeCalls;
+  friend struct FakeDeviceCalls;
+  friend struct FakeMemoryCalls;
+  friend struct FakeStreamCalls;
   using CUresult = worker::cuda::CUresult;
 
   // What a call returns at once; kSuccess: it goes on.
@@ -71,6 +79,9 @@ class FakeDriver {
   // By handle, which is the address of the object.
   std::map<void*, std::unique_ptr<worker::Stream>> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, std::unique_ptr<worker::Event>> events_ ABSL_GUARDED_BY(mutex_);
+  // Kernels that were launched and may not have run.
+  std::vector<std::unique_ptr<std::function<void()>>> launches_ ABSL_GUARDED_BY(mutex_);
+  size_t modules_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t contexts_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t memory_ ABSL_GUARDED_BY(mutex_) = size_t{1} << 30;
   size_t used_ ABSL_GUARDED_BY(mutex_) = 0;

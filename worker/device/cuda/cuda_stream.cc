@@ -52,6 +52,24 @@ void CudaStream::CopyToHost(void* to, const void* from, size_t bytes) {
   }
 }
 
+void CudaStream::CopyOnDevice(void* to, const void* from, size_t bytes) {
+  if (bytes == 0 || !Begin()) return;
+  const CUresult result = device_->driver()->MemcpyDtoDAsync(
+      reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream_);
+  if (result != kSuccess) {
+    device_->Fail(result, absl::StrCat("cuMemcpyDtoDAsync of ", bytes, " bytes"));
+  }
+}
+
+void CudaStream::Launch(const CudaKernel& kernel, unsigned int blocks, unsigned int threads,
+                        void** arguments) {
+  if (!Begin()) return;
+  const CUresult result =
+      device_->driver()->LaunchKernel(kernel.function, blocks, 1, 1, threads, 1, 1,
+                                      /*shared_bytes=*/0, stream_, arguments, nullptr);
+  if (result != kSuccess) device_->Fail(result, absl::StrCat("cuLaunchKernel of ", kernel.name));
+}
+
 void CudaStream::Record(Event* event) {
   if (!Begin()) return;
   const CUresult result =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "worker/device/cuda/cuda_device.h"
+#include "worker/device/cuda/cuda_module.h"
 #include "worker/device/stream.h"
 
 namespace lockstep::worker::cuda {
@@ -33,6 +34,12 @@ class CudaStream : public Stream {
 
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
+  // Both of this device; they do not overlap.
+  void CopyOnDevice(void* to, const void* from, size_t bytes);
+  // Runs `blocks` > 0 blocks of `threads` threads. `arguments`: the address of each of the kernel's
+  // parameters, read before this returns.
+  void Launch(const CudaKernel& kernel, unsigned int blocks, unsigned int threads,
+              void** arguments);
   void Record(Event* event) override;
   void WaitFor(Event* event) override;
 

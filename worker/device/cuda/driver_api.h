@@ -13,15 +13,21 @@ using CUdeviceptr = unsigned long long;
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
+struct CUmod_st;
+struct CUfunc_st;
 using CUcontext = CUctx_st*;
 using CUstream = CUstream_st*;
 using CUevent = CUevent_st*;
+using CUmodule = CUmod_st*;
+using CUfunction = CUfunc_st*;
 
 // Results that are treated apart.
 inline constexpr CUresult kSuccess = 0;
 inline constexpr CUresult kErrorOutOfMemory = 2;
 inline constexpr CUresult kErrorStubLibrary = 34;
 inline constexpr CUresult kErrorNoDevice = 100;
+inline constexpr CUresult kErrorNoBinaryForGpu = 209;
+inline constexpr CUresult kErrorUnsupportedPtxVersion = 222;
 inline constexpr CUresult kErrorSystemDriverMismatch = 803;
 
 inline constexpr int kAttributeComputeCapabilityMajor = 75;
@@ -69,7 +75,17 @@ inline constexpr unsigned int kMemHostPortable = 1;  // pinned for every context
   FUNCTION(EventCreate, cuEventCreate, (CUevent * event, unsigned int flags))                      \
   FUNCTION(EventDestroy, cuEventDestroy_v2, (CUevent event))                                       \
   FUNCTION(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                           \
-  FUNCTION(EventSynchronize, cuEventSynchronize, (CUevent event))
+  FUNCTION(EventSynchronize, cuEventSynchronize, (CUevent event))                                  \
+  FUNCTION(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2,                                                  \
+           (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                      \
+  FUNCTION(ModuleLoadData, cuModuleLoadData, (CUmodule * module, const void* image))               \
+  FUNCTION(ModuleUnload, cuModuleUnload, (CUmodule module))                                        \
+  FUNCTION(ModuleGetFunction, cuModuleGetFunction,                                                 \
+           (CUfunction * function, CUmodule module, const char* name))                             \
+  FUNCTION(LaunchKernel, cuLaunchKernel,                                                           \
+           (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,    \
+            unsigned int block_x, unsigned int block_y, unsigned int block_z,                      \
+            unsigned int shared_bytes, CUstream stream, void** arguments, void** extra))
 
 struct DriverFunctions {
 #define LOCKSTEP_DECLARE_FUNCTION(name, symbol, parameters) CUresult(*name) parameters = nullptr;

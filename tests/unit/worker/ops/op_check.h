@@ -15,16 +15,17 @@
 
 namespace lockstep::worker {
 
-// Ops of the test's device for this many threads, and a stream of it.
+// Ops of the test's device for this many threads, and a stream of it. The device is that of
+// tests/support/test_device.h, or a GPU over the fake driver where the variable is "cuda".
 class TestOps {
  public:
   explicit TestOps(int threads);
-  explicit TestOps(std::unique_ptr<Device> device);
+  explicit TestOps(std::shared_ptr<Device> device, const OpTable& table = cpu::Ops());
 
   template <typename Options>
   OpTable::MadeOr<typename Options::Made> Make(const Options& options) {
     device_->MakeCurrent();
-    return cpu::Ops().Make(context_.get(), options);
+    return table_.Make(context_.get(), options);
   }
 
   Device* device() { return device_.get(); }
@@ -33,7 +34,8 @@ class TestOps {
   absl::Status Finish();
 
  private:
-  const std::unique_ptr<Device> device_;
+  const std::shared_ptr<Device> device_;
+  const OpTable& table_;
   std::unique_ptr<OpContext> context_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> finished_;

@@ -1,0 +1,48 @@
+// Kernels that g++ has compiled, by name, and how they run.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace lockstep::test {
+
+struct EmulatedKernel {
+  // The call of one thread, with the arguments that these addresses name.
+  std::function<std::function<void()>(void** arguments)> bind;
+  // Without: the threads of a block are calls one after the other, on two threads of the host.
+  // With: each is a thread of the host, so that a sanitizer sees what no barrier orders.
+  bool has_barriers = false;
+};
+
+// Runs all threads of all blocks.
+void RunEmulated(const std::function<void()>& thread, bool has_barriers, unsigned int blocks,
+                 unsigned int threads);
+
+// Null: there is none of this name.
+const EmulatedKernel* FindEmulatedKernel(const std::string& name);
+std::vector<std::string> EmulatedKernelNames();
+
+// For RegisterEmulatedKernel.
+template <typename... Parameters>
+std::function<std::function<void()>(void**)> Binder(void (*kernel)(Parameters...)) {
+  return [kernel](void** arguments) -> std::function<void()> {
+    return [&]<size_t... kIndex>(std::index_sequence<kIndex...>)->std::function<void()> {
+      return [kernel,
+              values = std::tuple<Parameters...>(*static_cast<Parameters*>(arguments[kIndex])...)] {
+        std::apply(kernel, values);
+      };
+    }
+    (std::index_sequence_for<Parameters...>());
+  };
+}
+
+// At namespace scope: `const RegisterEmulatedKernel kAdd("lockstep_add", {Binder(&lockstep_add)});`
+struct RegisterEmulatedKernel {
+  RegisterEmulatedKernel(const char* name, EmulatedKernel kernel);
+};
+
+}  // namespace lockstep::test

@@ -1,0 +1,55 @@
+// What the functions of the fake driver have in common.
+#pragma once
+
+#include "absl/synchronization/mutex.h"
+#include "tests/support/cuda/fake_driver.h"
+
+namespace lockstep::test {
+
+struct FakeCalls {
+  using CUresult = worker::cuda::CUresult;
+
+  // The one that exists.
+  static FakeDriver& Driver();
+  // Of this thread. There is one device, so one context.
+  static worker::cuda::CUcontext& CurrentContext();
+
+  // For a call of the name `call`: its error, or what `body` returns, under the lock.
+  template <typename Body>
+  static CUresult Call(const char* call, const Body& body) {
+    FakeDriver& driver = Driver();
+    absl::MutexLock lock(&driver.mutex_);
+    const CUresult result = driver.Enter(call);
+    return result == worker::cuda::kSuccess ? body(driver) : result;
+  }
+  // The same for a call that frees: it does so whatever it returns.
+  template <typename Body>
+  static CUresult Free(const char* call, const Body& body) {
+    FakeDriver& driver = Driver();
+    absl::MutexLock lock(&driver.mutex_);
+    const CUresult result = driver.Enter(call);
+    const CUresult freed = body(driver);
+    return result == worker::cuda::kSuccess ? freed : result;
+  }
+  // And for one that can be called without a context.
+  template <typename Body>
+  static CUresult CallAnywhere(const char* call, const Body& body) {
+    FakeDriver& driver = Driver();
+    absl::MutexLock lock(&driver.mutex_);
+    const CUresult result = driver.Enter(call, /*needs_context=*/false);
+    return result == worker::cuda::kSuccess ? body(driver) : result;
+  }
+};
+
+// The driver's functions, by what they are about.
+struct FakeDeviceCalls : FakeCalls {
+  static void AddTo(worker::cuda::DriverFunctions* functions);
+};
+struct FakeMemoryCalls : FakeCalls {
+  static void AddTo(worker::cuda::DriverFunctions* functions);
+};
+struct FakeStreamCalls : FakeCalls {
+  static void AddTo(worker::cuda::DriverFunctions* functions);
+};
+
+}  // namespace lockstep::test

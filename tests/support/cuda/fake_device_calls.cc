@@ -1,0 +1,72 @@
+// The driver itself, its device and its context.
+#include "tests/support/cuda/fake_calls.h"
+
+namespace lockstep::test {
+
+using worker::cuda::CUcontext;
+using worker::cuda::CUdevice;
+using worker::cuda::CUresult;
+using worker::cuda::DriverFunctions;
+using worker::cuda::kSuccess;
+
+namespace {
+
+constexpr int kFakeVersion = 99000;
+
+}  // namespace
+
+void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
+  functions->Init = [](unsigned int) -> CUresult {
+    return CallAnywhere("cuInit", [](FakeDriver&) { return kSuccess; });
+  };
+  functions->DriverGetVersion = [](int* version) -> CUresult {
+    return CallAnywhere("cuDriverGetVersion", [&](FakeDriver&) {
+      *version = kFakeVersion;
+      return kSuccess;
+    });
+  };
+  functions->GetErrorName = [](CUresult result, const char** name) -> CUresult {
+    *name = result == kErrorLaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR";
+    return kSuccess;
+  };
+  functions->GetErrorString = [](CUresult, const char** text) -> CUresult {
+    *text = "of the fake driver";
+    return kSuccess;
+  };
+  functions->DeviceGetCount = [](int* count) -> CUresult {
+    return CallAnywhere("cuDeviceGetCount", [&](FakeDriver&) {
+      *count = 1;
+      return kSuccess;
+    });
+  };
+  functions->DeviceGet = [](CUdevice* device, int ordinal) -> CUresult {
+    return CallAnywhere("cuDeviceGet", [&](FakeDriver&) {
+      *device = ordinal;
+      return ordinal == 0 ? kSuccess : kErrorInvalidValue;
+    });
+  };
+  functions->DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) -> CUresult {
+    return CallAnywhere("cuDevicePrimaryCtxRetain", [&](FakeDriver& driver) {
+      ++driver.contexts_;
+      *context = reinterpret_cast<CUcontext>(&driver);
+      return kSuccess;
+    });
+  };
+  functions->DevicePrimaryCtxRelease = [](CUdevice) -> CUresult {
+    return Free("cuDevicePrimaryCtxRelease", [](FakeDriver& driver) {
+      --driver.contexts_;
+      return kSuccess;
+    });
+  };
+  functions->CtxSetCurrent = [](CUcontext context) -> CUresult {
+    return CallAnywhere("cuCtxSetCurrent", [&](FakeDriver&) {
+      CurrentContext() = context;
+      return kSuccess;
+    });
+  };
+  functions->CtxSynchronize = []() -> CUresult {
+    return Free("cuCtxSynchronize", [](FakeDriver& driver) { return driver.RunAll(); });
+  };
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,15 @@
+// A CudaDevice over the fake driver.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tests/support/cuda/fake_driver.h"
+#include "worker/device/cuda/cuda_device.h"
+
+namespace lockstep::test {
+
+// Keeps its driver. GPUs that exist at a time are of one driver, whose seed is the first one's.
+std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed);
+
+}  // namespace lockstep::test

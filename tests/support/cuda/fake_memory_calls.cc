@@ -1,0 +1,115 @@
+// Memory of the device and of the host, and copies.
+#include <memory>
+#include <utility>
+
+#include "tests/support/cuda/fake_calls.h"
+
+namespace lockstep::test {
+
+using worker::HostStream;
+using worker::cuda::CUdeviceptr;
+using worker::cuda::CUresult;
+using worker::cuda::CUstream;
+using worker::cuda::DriverFunctions;
+using worker::cuda::kErrorOutOfMemory;
+using worker::cuda::kSuccess;
+
+namespace {
+
+void* Address(CUdeviceptr memory) { return reinterpret_cast<void*>(memory); }
+
+}  // namespace
+
+void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
+  functions->MemGetInfo = [](size_t* free, size_t* total) -> CUresult {
+    return Call("cuMemGetInfo", [&](FakeDriver& driver) {
+      *free = driver.memory_ - driver.used_;
+      *total = driver.memory_;
+      return kSuccess;
+    });
+  };
+  functions->MemAlloc = [](CUdeviceptr* memory, size_t bytes) -> CUresult {
+    return Call("cuMemAlloc", [&](FakeDriver& driver) {
+      if (bytes == 0) return kErrorInvalidValue;
+      if (bytes > driver.memory_ - driver.used_) return kErrorOutOfMemory;
+      auto buffer = driver.work_.Allocate(bytes);
+      if (!buffer.ok()) return kErrorOutOfMemory;
+      *memory = reinterpret_cast<CUdeviceptr>(buffer->get());
+      driver.used_ += bytes;
+      driver.buffers_[*memory] = {*std::move(buffer), bytes};
+      return kSuccess;
+    });
+  };
+  functions->MemFree = [](CUdeviceptr memory) -> CUresult {
+    return Free("cuMemFree", [&](FakeDriver& driver) {
+      const auto found = driver.buffers_.find(memory);
+      if (found == driver.buffers_.end()) return kErrorInvalidValue;
+      const CUresult result = driver.RunAll();  // as the driver waits for the device
+      driver.used_ -= found->second.bytes;
+      driver.buffers_.erase(found);
+      return result;
+    });
+  };
+  functions->MemHostAlloc = [](void** memory, size_t bytes, unsigned int) -> CUresult {
+    return Call("cuMemHostAlloc", [&](FakeDriver& driver) {
+      auto buffer = driver.work_.AllocatePinned(bytes);
+      if (!buffer.ok()) return kErrorOutOfMemory;
+      *memory = buffer->get();
+      driver.pinned_[*memory] = *std::move(buffer);
+      return kSuccess;
+    });
+  };
+  functions->MemFreeHost = [](void* memory) -> CUresult {
+    return Free("cuMemFreeHost", [&](FakeDriver& driver) {
+      const CUresult result = driver.RunAll();
+      return driver.pinned_.erase(memory) == 1 ? result : kErrorInvalidValue;
+    });
+  };
+  functions->MemHostRegister = [](void* memory, size_t bytes, unsigned int) -> CUresult {
+    return Call("cuMemHostRegister", [&](FakeDriver& driver) {
+      if (bytes == 0) return kErrorInvalidValue;
+      return driver.registered_.insert(memory).second ? kSuccess : CUresult{712};
+    });
+  };
+  functions->MemHostUnregister = [](void* memory) -> CUresult {
+    return Free("cuMemHostUnregister", [&](FakeDriver& driver) {
+      const CUresult result = driver.RunAll();
+      return driver.registered_.erase(memory) == 1 ? result : kErrorInvalidValue;
+    });
+  };
+
+  functions->MemcpyHtoDAsync = [](CUdeviceptr to, const void* from, size_t bytes,
+                                  CUstream stream) -> CUresult {
+    return Call("cuMemcpyHtoDAsync", [&](FakeDriver& driver) {
+      if (!driver.IsDeviceMemory(to, bytes)) return kErrorInvalidValue;
+      HostStream* const found = driver.Find(stream);
+      if (found == nullptr) return kErrorInvalidHandle;
+      found->CopyToDevice(Address(to), from, bytes);
+      return kSuccess;
+    });
+  };
+  functions->MemcpyDtoHAsync = [](void* to, CUdeviceptr from, size_t bytes,
+                                  CUstream stream) -> CUresult {
+    return Call("cuMemcpyDtoHAsync", [&](FakeDriver& driver) {
+      if (!driver.IsDeviceMemory(from, bytes)) return kErrorInvalidValue;
+      HostStream* const found = driver.Find(stream);
+      if (found == nullptr) return kErrorInvalidHandle;
+      found->CopyToHost(to, Address(from), bytes);
+      return kSuccess;
+    });
+  };
+
+  functions->MemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                  CUstream stream) -> CUresult {
+    return Call("cuMemcpyDtoDAsync", [&](FakeDriver& driver) {
+      if (!driver.IsDeviceMemory(to, bytes)) return kErrorInvalidValue;
+      if (!driver.IsDeviceMemory(from, bytes)) return kErrorInvalidValue;
+      HostStream* const found = driver.Find(stream);
+      if (found == nullptr) return kErrorInvalidHandle;
+      found->CopyToHost(Address(to), Address(from), bytes);
+      return kSuccess;
+    });
+  };
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,129 @@
+// Streams, events and kernels.
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "tests/support/cuda/emulated_kernel.h"
+#include "tests/support/cuda/fake_calls.h"
+
+namespace lockstep::test {
+
+using worker::HostStream;
+using worker::cuda::CUevent;
+using worker::cuda::CUfunction;
+using worker::cuda::CUmodule;
+using worker::cuda::CUresult;
+using worker::cuda::CUstream;
+using worker::cuda::DriverFunctions;
+using worker::cuda::kSuccess;
+
+void FakeStreamCalls::AddTo(DriverFunctions* functions) {
+  functions->StreamCreate = [](CUstream* stream, unsigned int) -> CUresult {
+    return Call("cuStreamCreate", [&](FakeDriver& driver) {
+      std::unique_ptr<worker::Stream> made = *driver.work_.CreateStream({});
+      *stream = reinterpret_cast<CUstream>(made.get());
+      driver.streams_[*stream] = std::move(made);
+      return kSuccess;
+    });
+  };
+  functions->StreamDestroy = [](CUstream stream) -> CUresult {
+    return Free("cuStreamDestroy", [&](FakeDriver& driver) {
+      const CUresult result = driver.RunAll();  // a driver lets it come to its end, too
+      return driver.streams_.erase(stream) == 1 ? result : kErrorInvalidHandle;
+    });
+  };
+  functions->StreamSynchronize = [](CUstream stream) -> CUresult {
+    return Call("cuStreamSynchronize", [&](FakeDriver& driver) {
+      HostStream* const found = driver.Find(stream);
+      if (found == nullptr) return kErrorInvalidHandle;
+      const std::unique_ptr<worker::Event> reached = *driver.work_.CreateEvent();
+      found->Record(reached.get());
+      reached->Wait().IgnoreError();
+      return driver.WorkResult();
+    });
+  };
+  functions->StreamWaitEvent = [](CUstream stream, CUevent event, unsigned int) -> CUresult {
+    return Call("cuStreamWaitEvent", [&](FakeDriver& driver) {
+      HostStream* const found = driver.Find(stream);
+      worker::Event* const point = driver.Find(event);
+      if (found == nullptr || point == nullptr) return kErrorInvalidHandle;
+      found->WaitFor(point);
+      return kSuccess;
+    });
+  };
+  functions->EventCreate = [](CUevent* event, unsigned int) -> CUresult {
+    return Call("cuEventCreate", [&](FakeDriver& driver) {
+      std::unique_ptr<worker::Event> made = *driver.work_.CreateEvent();
+      *event = reinterpret_cast<CUevent>(made.get());
+      driver.events_[*event] = std::move(made);
+      return kSuccess;
+    });
+  };
+  functions->EventDestroy = [](CUevent event) -> CUresult {
+    return Free("cuEventDestroy", [&](FakeDriver& driver) {
+      const CUresult result = driver.RunAll();
+      return driver.events_.erase(event) == 1 ? result : kErrorInvalidHandle;
+    });
+  };
+  functions->EventRecord = [](CUevent event, CUstream stream) -> CUresult {
+    return Call("cuEventRecord", [&](FakeDriver& driver) {
+      HostStream* const found = driver.Find(stream);
+      worker::Event* const point = driver.Find(event);
+      if (found == nullptr || point == nullptr) return kErrorInvalidHandle;
+      found->Record(point);
+      return kSuccess;
+    });
+  };
+  functions->EventSynchronize = [](CUevent event) -> CUresult {
+    return Call("cuEventSynchronize", [&](FakeDriver& driver) {
+      worker::Event* const point = driver.Find(event);
+      if (point == nullptr) return kErrorInvalidHandle;
+      point->Wait().IgnoreError();
+      return driver.WorkResult();
+    });
+  };
+  functions->ModuleLoadData = [](CUmodule* module, const void* image) -> CUresult {
+    return Call("cuModuleLoadData", [&](FakeDriver& driver) {
+      if (image == nullptr) return kErrorInvalidValue;
+      ++driver.modules_;
+      *module = reinterpret_cast<CUmodule>(&driver);
+      return kSuccess;
+    });
+  };
+  functions->ModuleUnload = [](CUmodule) -> CUresult {
+    return Free("cuModuleUnload", [](FakeDriver& driver) {
+      --driver.modules_;
+      return kSuccess;
+    });
+  };
+  functions->ModuleGetFunction = [](CUfunction* function, CUmodule, const char* name) -> CUresult {
+    return Call("cuModuleGetFunction", [&](FakeDriver&) {
+      const EmulatedKernel* const kernel = FindEmulatedKernel(name);
+      if (kernel == nullptr) return kErrorNotFound;
+      *function = reinterpret_cast<CUfunction>(const_cast<EmulatedKernel*>(kernel));
+      return kSuccess;
+    });
+  };
+  functions->LaunchKernel = [](CUfunction function, unsigned int blocks, unsigned int, unsigned int,
+                               unsigned int threads, unsigned int, unsigned int, unsigned int,
+                               CUstream stream, void** arguments, void**) -> CUresult {
+    return Call("cuLaunchKernel", [&](FakeDriver& driver) {
+      if (blocks == 0 || threads == 0 || threads > 1024) return kErrorInvalidValue;
+      HostStream* const found = driver.Find(stream);
+      if (found == nullptr) return kErrorInvalidHandle;
+      const auto* const kernel = reinterpret_cast<const EmulatedKernel*>(function);
+      driver.launches_.push_back(std::make_unique<std::function<void()>>(
+          [thread = kernel->bind(arguments), has_barriers = kernel->has_barriers, blocks, threads] {
+            RunEmulated(thread, has_barriers, blocks, threads);
+          }));
+      const auto run = [](void* launch, const void*, uint64_t) {
+        (*static_cast<std::function<void()>*>(launch))();
+        return absl::OkStatus();
+      };
+      found->Enqueue({run, driver.launches_.back().get(), nullptr, 0});
+      return kSuccess;
+    });
+  };
+}
+
+}  // namespace lockstep::test

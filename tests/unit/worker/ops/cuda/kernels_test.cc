@@ -1,0 +1,209 @@
+// Kernels, compiled for the host, against plain loops, at sizes around the edges of blocks and with
+// grids that have more and fewer threads than there is work.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "common/base/philox.h"
+#include "common/base/philox_key.h"
+#include "tests/support/cuda/emulated_kernel.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+struct Grid {
+  unsigned int blocks;
+  unsigned int threads;
+};
+
+constexpr Grid kGrids[] = {{1, 1}, {1, 32}, {3, 64}, {5, 256}};
+constexpr int64_t kSizes[] = {0, 1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1009};
+
+// n elements with others around them that no kernel may touch.
+template <typename T>
+class Guarded {
+ public:
+  explicit Guarded(int64_t n) : values_(static_cast<size_t>(n + 2 * kGuard), kUntouched) {}
+
+  T* data() { return values_.data() + kGuard; }
+  T& operator[](int64_t i) { return data()[i]; }
+  bool IsIntact() const {
+    const auto untouched = [](T value) { return value == kUntouched; };
+    return std::all_of(values_.begin(), values_.begin() + kGuard, untouched) &&
+           std::all_of(values_.end() - kGuard, values_.end(), untouched);
+  }
+
+ private:
+  static constexpr int64_t kGuard = 8;
+  static constexpr T kUntouched = 77;
+  std::vector<T> values_;
+};
+
+Guarded<float> Numbers(int64_t n, float scale) {
+  Guarded<float> numbers(n);
+  for (int64_t i = 0; i < n; ++i) {
+    numbers[i] = scale * std::sin(static_cast<float>(i) * 1.7f + scale);
+  }
+  return numbers;
+}
+
+template <typename... Arguments>
+void Launch(const char* name, const Grid& grid, Arguments... arguments) {
+  const test::EmulatedKernel* const kernel = test::FindEmulatedKernel(name);
+  REQUIRE(kernel != nullptr);
+  void* addresses[] = {&arguments...};
+  test::RunEmulated(kernel->bind(addresses), kernel->has_barriers, grid.blocks, grid.threads);
+}
+
+void ForEachSize(const std::function<void(const Grid&, int64_t)>& test) {
+  for (const Grid& grid : kGrids) {
+    for (const int64_t n : kSizes) {
+      INFO(grid.blocks << " blocks of " << grid.threads << " threads, " << n << " elements");
+      test(grid, n);
+    }
+  }
+}
+
+// The kernel `name` of x gives `wanted` of each element, to its own memory and in place.
+void CheckUnary(const char* name, float (*wanted)(float), float tolerance) {
+  ForEachSize([&](const Grid& grid, int64_t n) {
+    Guarded<float> x = Numbers(n, 5);
+    Guarded<float> y(n);
+    Launch(name, grid, y.data(), static_cast<const float*>(x.data()), n);
+    CHECK(y.IsIntact());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; ++i) wrong += !(std::abs(y[i] - wanted(x[i])) <= tolerance);
+    CHECK(wrong == 0);
+    Launch(name, grid, x.data(), static_cast<const float*>(x.data()), n);
+    CHECK(std::equal(x.data(), x.data() + n, y.data()));
+    CHECK(x.IsIntact());
+  });
+}
+
+void CheckBinary(const char* name, float (*wanted)(float, float)) {
+  ForEachSize([&](const Grid& grid, int64_t n) {
+    Guarded<float> a = Numbers(n, 0.9f);
+    Guarded<float> b = Numbers(n, 3);
+    Guarded<float> to(n);
+    Launch(name, grid, to.data(), static_cast<const float*>(a.data()),
+           static_cast<const float*>(b.data()), n);
+    CHECK(to.IsIntact());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; ++i) wrong += !(std::abs(to[i] - wanted(a[i], b[i])) <= 1e-6f);
+    CHECK(wrong == 0);
+    Launch(name, grid, b.data(), static_cast<const float*>(a.data()),
+           static_cast<const float*>(b.data()), n);
+    CHECK(std::equal(b.data(), b.data() + n, to.data()));
+    CHECK(b.IsIntact());
+  });
+}
+
+TEST_CASE("activations equal their references") {
+  CheckUnary(
+      "lockstep_relu", [](float x) { return std::max(x, 0.0f); }, 0);
+  CheckUnary(
+      "lockstep_tanh", [](float x) { return std::tanh(x); }, 3e-7f);
+  CheckUnary(
+      "lockstep_sigmoid", [](float x) { return 1 / (1 + std::exp(-x)); }, 3e-7f);
+}
+
+TEST_CASE("gradients of activations equal their references") {
+  CheckBinary("lockstep_relu_gradient", [](float y, float g) { return y > 0 ? g : 0; });
+  CheckBinary("lockstep_tanh_gradient", [](float y, float g) { return g * (1 - y * y); });
+  CheckBinary("lockstep_sigmoid_gradient", [](float y, float g) { return g * y * (1 - y); });
+}
+
+TEST_CASE("a NaN passes relu, so that it is found") {
+  float x = std::nanf("");
+  float y = 0;
+  Launch("lockstep_relu", {1, 32}, &y, static_cast<const float*>(&x), int64_t{1});
+  CHECK(std::isnan(y));
+}
+
+TEST_CASE("sums and multiples equal their references") {
+  CheckBinary("lockstep_add", [](float a, float b) { return a + b; });
+  ForEachSize([](const Grid& grid, int64_t n) {
+    Guarded<float> from = Numbers(n, 2);
+    Guarded<float> to(n);
+    Launch("lockstep_scale", grid, to.data(), static_cast<const float*>(from.data()), 0.3f, n);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; ++i) wrong += to[i] != from[i] * 0.3f;
+    CHECK(wrong == 0);
+    CHECK(to.IsIntact());
+  });
+}
+
+TEST_CASE("dropout keeps what the host's generator says, and its gradient the same") {
+  constexpr float kRate = 0.3f;
+  constexpr float kScale = 1 / (1 - kRate);
+  const uint64_t key = PhiloxKey(5, "drop");
+  const Philox generator(5, "drop");
+  ForEachSize([&](const Grid& grid, int64_t n) {
+    Guarded<float> x = Numbers(n, 2);
+    Guarded<float> y(n);
+    Guarded<uint8_t> kept(n);
+    Guarded<float> back(n);
+    Launch("lockstep_dropout", grid, y.data(), kept.data(), static_cast<const float*>(x.data()),
+           key, kRate, kScale, n);
+    Launch("lockstep_dropout_gradient", grid, back.data(), static_cast<const uint8_t*>(kept.data()),
+           static_cast<const float*>(x.data()), kScale, n);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const Philox::Block block = generator.At(static_cast<uint64_t>(i / 4));
+      const bool keep = UniformFloat(block[static_cast<size_t>(i % 4)]) >= kRate;
+      wrong += kept[i] != keep || y[i] != (keep ? x[i] * kScale : 0.0f) || back[i] != y[i];
+    }
+    CHECK(wrong == 0);
+    CHECK((y.IsIntact() && kept.IsIntact() && back.IsIntact()));
+  });
+}
+
+TEST_CASE("columns are copied from rows of one width to rows of another") {
+  constexpr int64_t kFromWidth = 7;
+  constexpr int64_t kToWidth = 5;
+  constexpr int64_t kWidth = 3;
+  ForEachSize([](const Grid& grid, int64_t rows) {
+    Guarded<float> from = Numbers(rows * kFromWidth, 2);
+    Guarded<float> to(rows * kToWidth);
+    Launch("lockstep_copy_columns", grid, to.data(), kToWidth, int64_t{1},
+           static_cast<const float*>(from.data()), kFromWidth, int64_t{4}, kWidth, rows);
+    int64_t wrong = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t c = 0; c < kToWidth; ++c) {
+        const bool copied = c >= 1 && c < 1 + kWidth;
+        const float wanted = copied ? from[row * kFromWidth + 4 + c - 1] : 77.0f;
+        wrong += to[row * kToWidth + c] != wanted;
+      }
+    }
+    CHECK(wrong == 0);
+    CHECK(to.IsIntact());
+  });
+}
+
+TEST_CASE("the gradient of columns is zero beside them") {
+  constexpr int64_t kChannels = 6;
+  constexpr int64_t kCount = 2;
+  ForEachSize([](const Grid& grid, int64_t rows) {
+    for (const int64_t first : {0, 3, 4}) {
+      Guarded<float> gradient = Numbers(rows * kCount, 2);
+      Guarded<float> to(rows * kChannels);
+      Launch("lockstep_columns_gradient", grid, to.data(),
+             static_cast<const float*>(gradient.data()), kChannels, first, kCount, rows);
+      int64_t wrong = 0;
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t c = 0; c < kChannels; ++c) {
+          const bool inside = c >= first && c < first + kCount;
+          wrong += to[row * kChannels + c] != (inside ? gradient[row * kCount + c - first] : 0.0f);
+        }
+      }
+      CHECK(wrong == 0);
+      CHECK(to.IsIntact());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::worker::cuda

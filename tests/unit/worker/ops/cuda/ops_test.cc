@@ -1,0 +1,103 @@
+// Ops of a GPU over the fake driver: the bits of the CPU where both compute the same, and what
+// fails.
+#include "worker/ops/cuda/ops.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/reference/layers.h"
+#include "tests/support/cuda/fake_gpu.h"
+#include "tests/unit/worker/ops/op_check.h"
+#include "worker/device/cpu/cpu_device.h"
+#include "worker/ops/activation.h"
+#include "worker/ops/add.h"
+#include "worker/ops/columns.h"
+#include "worker/ops/conv2d.h"
+#include "worker/ops/dropout.h"
+#include "worker/ops/gradient_op.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+using reference::Array;
+
+// The output and the gradient of the only input.
+struct Results {
+  std::vector<double> output;
+  std::vector<float> gradient;
+  bool operator==(const Results&) const = default;
+};
+
+template <typename Options>
+Results ResultsOf(TestOps& ops, const Options& options, const Array& x,
+                  const std::vector<int64_t>& output_dims) {
+  auto op = ops.Make(options);
+  REQUIRE(op.ok());
+  OpRun run(ops, {x}, {}, output_dims);
+  Results results;
+  results.output = run.Forward(**op, Mode::kTraining, /*random_key=*/7).values;
+  run.Backward(**op, Array::Random(output_dims, "gradient"));
+  const std::span<const float> gradient = run.input_gradients[0].as<float>();
+  results.gradient.assign(gradient.begin(), gradient.end());
+  return results;
+}
+
+template <typename Options>
+void CheckBitsOfCpu(const Options& options, const Array& x,
+                    const std::vector<int64_t>& output_dims) {
+  TestOps cpu(std::make_shared<CpuDevice>(2));
+  const Results wanted = ResultsOf(cpu, options, x, output_dims);
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    TestOps gpu(test::MakeFakeGpu(seed), Ops());
+    CHECK(ResultsOf(gpu, options, x, output_dims) == wanted);
+  }
+}
+
+TEST_CASE("dropout has the CPU's masks and bits") {
+  for (const int64_t elements : {1, 2, 3, 5, 1021}) {
+    const Array x = Array::Random({3, elements}, "x");
+    CheckBitsOfCpu(DropoutOptions{{.batch = 3}, "drop", 0.4f, elements}, x, x.dims);
+  }
+}
+
+TEST_CASE("relu and columns have the CPU's bits") {
+  const Array x = Array::Random({5, 7, 11}, "x");
+  CheckBitsOfCpu(ActivationOptions{{.batch = 5}, ActivationKind::kRelu, 77}, x, x.dims);
+  CheckBitsOfCpu(ColumnsOptions{.positions = 35, .channels = 11, .first = 2, .count = 4}, x,
+                 {5, 7, 4});
+}
+
+TEST_CASE("an op that a GPU does not have is named") {
+  TestOps gpu(test::MakeFakeGpu(1), Ops());
+  CHECK(gpu.Make(Conv2DOptions{}).status() ==
+        absl::UnimplementedError("this device has no op \"conv2d\""));
+}
+
+TEST_CASE("the mean over towers is the CPU's") {
+  const std::vector<std::vector<float>> gradients = {{1, 2, 3}, {0.1f, 0.2f, 0.3f}, {7, 8, 1e-8f}};
+  const auto mean = [&](const std::shared_ptr<Device>& device, const OpTable& table) {
+    TestOps ops(device, table);
+    const auto op = *ops.Make(MeanOptions{.count = 0});
+    Staging staging(device.get());
+    for (int i = 0; i < 4; ++i) staging.AddPlace(3 * sizeof(float));
+    REQUIRE(staging.Allocate().ok());
+    Tensor result(DType::kFloat32, Shape({3}));
+    std::vector<Tensor> hosts;
+    std::vector<TensorView> inputs;
+    for (const std::vector<float>& gradient : gradients) {
+      Tensor& host = hosts.emplace_back(DType::kFloat32, Shape({3}));
+      std::ranges::copy(gradient, host.as<float>().begin());
+      inputs.push_back(
+          *staging.ToDevice(static_cast<int>(inputs.size()), host.view(), ops.stream()));
+    }
+    const std::vector<MutableTensorView> outputs = {*staging.OnDevice(3, result.view())};
+    const GradientOp::Args args{inputs, outputs};
+    REQUIRE(op->Run(args, ops.stream()).ok());
+    Staging::CopyToHost(outputs[0], result.view(), ops.stream());
+    REQUIRE(ops.Finish().ok());
+    return std::vector<float>(result.as<float>().begin(), result.as<float>().end());
+  };
+  CHECK(mean(test::MakeFakeGpu(1), Ops()) == mean(std::make_shared<CpuDevice>(1), cpu::Ops()));
+}
+
+}  // namespace
+}  // namespace lockstep::worker::cuda

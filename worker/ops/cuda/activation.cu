@@ -1,0 +1,39 @@
+#include "worker/ops/activation_element.h"
+#include "worker/ops/cuda/activation.cuh"
+#include "worker/ops/cuda/element_loop.cuh"
+#include "worker/ops/sigmoid.h"
+
+using lockstep::worker::Relu;
+using lockstep::worker::ReluGradient;
+using lockstep::worker::SigmoidGradient;
+using lockstep::worker::TanhGradient;
+using lockstep::worker::VectorSigmoid;
+using lockstep::worker::VectorTanh;
+using lockstep::worker::cuda::ForEachElement;
+
+LOCKSTEP_KERNEL void lockstep_relu(float* y, const float* x, int64_t n) {
+  ForEachElement(n, [=](int64_t i) { y[i] = Relu(x[i]); });
+}
+
+LOCKSTEP_KERNEL void lockstep_tanh(float* y, const float* x, int64_t n) {
+  ForEachElement(n, [=](int64_t i) { y[i] = VectorTanh(x[i]); });
+}
+
+LOCKSTEP_KERNEL void lockstep_sigmoid(float* y, const float* x, int64_t n) {
+  ForEachElement(n, [=](int64_t i) { y[i] = VectorSigmoid(x[i]); });
+}
+
+LOCKSTEP_KERNEL void lockstep_relu_gradient(float* to, const float* y, const float* gradient,
+                                            int64_t n) {
+  ForEachElement(n, [=](int64_t i) { to[i] = ReluGradient(y[i], gradient[i]); });
+}
+
+LOCKSTEP_KERNEL void lockstep_tanh_gradient(float* to, const float* y, const float* gradient,
+                                            int64_t n) {
+  ForEachElement(n, [=](int64_t i) { to[i] = TanhGradient(y[i], gradient[i]); });
+}
+
+LOCKSTEP_KERNEL void lockstep_sigmoid_gradient(float* to, const float* y, const float* gradient,
+                                               int64_t n) {
+  ForEachElement(n, [=](int64_t i) { to[i] = SigmoidGradient(y[i], gradient[i]); });
+}

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "worker/ops/cuda/kernel.cuh"
+
+// y[i] = f(x[i]) of n elements. `y` may be `x`.
+LOCKSTEP_KERNEL void lockstep_relu(float* y, const float* x, int64_t n);
+LOCKSTEP_KERNEL void lockstep_tanh(float* y, const float* x, int64_t n);
+LOCKSTEP_KERNEL void lockstep_sigmoid(float* y, const float* x, int64_t n);
+
+// to[i] = d loss / d x[i], of y = f(x) and gradient = d loss / d y. `to` may be `gradient`.
+LOCKSTEP_KERNEL void lockstep_relu_gradient(float* to, const float* y, const float* gradient,
+                                            int64_t n);
+LOCKSTEP_KERNEL void lockstep_tanh_gradient(float* to, const float* y, const float* gradient,
+                                            int64_t n);
+LOCKSTEP_KERNEL void lockstep_sigmoid_gradient(float* to, const float* y, const float* gradient,
+                                               int64_t n);

@@ -1,0 +1,47 @@
+#include "worker/ops/add.h"
+
+#include "common/base/status_macros.h"
+#include "worker/ops/cuda/add.cuh"
+#include "worker/ops/cuda/registration.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+class AddOp : public Op {
+ public:
+  AddOp(const AddOptions& options, const Kernel<decltype(lockstep_add)>& add)
+      : elements_(options.batch * options.elements), add_(add) {}
+
+  absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
+    float* const sum = args.output.as<float>().data();
+    const float* first = args.inputs[0].as<float>().data();
+    for (const TensorView& input : args.inputs.subspan(1)) {
+      add_.Launch(stream, elements_, sum, first, input.as<float>().data(), elements_);
+      first = sum;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const BackwardArgs& args, Stream* stream) override {
+    for (const MutableTensorView& gradient : args.input_gradients) {
+      if (gradient.data == nullptr) continue;
+      static_cast<CudaStream*>(stream)->CopyOnDevice(gradient.data, args.output_gradient.data,
+                                                     args.output_gradient.num_bytes());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const int64_t elements_;
+  const Kernel<decltype(lockstep_add)> add_;
+};
+
+OpTable::MadeOr<Op> MakeAdd(CudaContext* context, const AddOptions& options) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto add, LOCKSTEP_FIND_KERNEL(context, lockstep_add));
+  return std::make_unique<AddOp>(options, add);
+}
+
+const Registration<&MakeAdd> kAdd;
+
+}  // namespace
+}  // namespace lockstep::worker::cuda

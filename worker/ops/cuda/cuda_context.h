@@ -1,0 +1,40 @@
+// What the ops of one tower on a GPU share: the kernels.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "worker/device/cuda/cuda_device.h"
+#include "worker/device/cuda/cuda_module.h"
+#include "worker/ops/cuda/launch.h"
+#include "worker/ops/op_table.h"
+
+namespace lockstep::worker::cuda {
+
+class CudaContext : public OpContext {
+ public:
+  // `device`: a CudaDevice.
+  static OpTable::MadeOr<OpContext> Create(Device* device);
+
+  CudaDevice* device() const { return device_; }
+
+  // By LOCKSTEP_FIND_KERNEL(context, lockstep_add).
+  template <typename Function>
+  absl::StatusOr<Kernel<Function>> Find(const char* name) const {
+    absl::StatusOr<CudaKernel> kernel = module_->Find(name);
+    if (!kernel.ok()) return std::move(kernel).status();
+    return Kernel<Function>(*kernel);
+  }
+
+ private:
+  CudaContext(CudaDevice* device, std::unique_ptr<CudaModule> module)
+      : device_(device), module_(std::move(module)) {}
+
+  CudaDevice* const device_;
+  const std::unique_ptr<CudaModule> module_;
+};
+
+// The kernel that this function declares, so that a launch's arguments are checked by it.
+#define LOCKSTEP_FIND_KERNEL(context, function) (context)->Find<decltype(function)>(#function)
+
+}  // namespace lockstep::worker::cuda

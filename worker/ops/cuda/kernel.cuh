@@ -1,0 +1,14 @@
+// What kernels are written with. Their declarations are read by nvcc and by g++, which checks the
+// arguments of a launch by them. Tests compile the .cu files for the host, too
+// (tests/support/cuda/emulation.h), so kernels use nothing of a GPU that is not there.
+#pragma once
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define LOCKSTEP_KERNEL extern "C" __global__
+#define LOCKSTEP_DEVICE __device__
+#else
+#define LOCKSTEP_KERNEL extern "C"
+#define LOCKSTEP_DEVICE
+#endif

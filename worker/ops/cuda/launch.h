@@ -1,0 +1,40 @@
+// Launches of kernels that compute each element alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "worker/device/cuda/cuda_module.h"
+#include "worker/device/cuda/cuda_stream.h"
+
+namespace lockstep::worker::cuda {
+
+inline constexpr unsigned int kThreadsPerBlock = 256;
+// Enough for any GPU; each thread then has several elements.
+inline constexpr int64_t kMostBlocks = 1 << 16;
+
+template <typename Function>
+class Kernel;
+
+// Of a module, which outlives it.
+template <typename... Parameters>
+class Kernel<void(Parameters...)> {
+ public:
+  explicit Kernel(const CudaKernel& kernel) : kernel_(kernel) {}
+
+  // Enqueues it on a CudaStream with a thread for each of `elements` pieces of work, as far as
+  // there are threads. Nothing where there are none.
+  void Launch(Stream* stream, int64_t elements, Parameters... arguments) const {
+    if (elements == 0) return;
+    const int64_t blocks = (elements + kThreadsPerBlock - 1) / kThreadsPerBlock;
+    void* addresses[] = {&arguments...};
+    static_cast<CudaStream*>(stream)->Launch(
+        kernel_, static_cast<unsigned int>(std::min(blocks, kMostBlocks)), kThreadsPerBlock,
+        addresses);
+  }
+
+ private:
+  CudaKernel kernel_;
+};
+
+}  // namespace lockstep::worker::cuda
