@@ -6,6 +6,7 @@
 #include "worker/ops/cuda/add.cu"
 #include "worker/ops/cuda/columns.cu"
 #include "worker/ops/cuda/dropout.cu"
+#include "worker/ops/cuda/loss.cu"
 #include "worker/ops/cuda/mean.cu"
 
 namespace lockstep::test {
@@ -13,6 +14,9 @@ namespace {
 
 #define LOCKSTEP_EMULATE(kernel) \
   const RegisterEmulatedKernel register_##kernel(#kernel, {.bind = Binder(&kernel)})
+#define LOCKSTEP_EMULATE_BLOCKS(kernel)                   \
+  const RegisterEmulatedKernel register_##kernel(#kernel, \
+                                                 {.bind = Binder(&kernel), .has_barriers = true})
 
 LOCKSTEP_EMULATE(lockstep_relu);
 LOCKSTEP_EMULATE(lockstep_tanh);
@@ -26,6 +30,12 @@ LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);
 LOCKSTEP_EMULATE(lockstep_dropout_gradient);
 LOCKSTEP_EMULATE(lockstep_scale);
+LOCKSTEP_EMULATE(lockstep_sigmoid_of_logits);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_softmax_cross_entropy);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_softmax);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_l2);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_sigmoid_cross_entropy);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_sum_losses);
 
 }  // namespace
 }  // namespace lockstep::test

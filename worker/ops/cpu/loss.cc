@@ -1,13 +1,13 @@
 #include "worker/ops/loss.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "common/base/check.h"
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/registration.h"
 #include "worker/ops/cpu/sigmoid_cross_entropy.h"
+#include "worker/ops/loss_element.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -28,7 +28,7 @@ class SoftmaxCrossEntropy : public CpuLoss {
       if (args.gradient.data == nullptr) continue;
       float* const g = static_cast<float*>(args.gradient.data) + row * classes_;
       const float scale = static_cast<float>(1 / (sums.sum * static_cast<double>(batch_)));
-      for (int64_t c = 0; c < classes_; ++c) g[c] = std::exp(z[c] - sums.largest) * scale;
+      for (int64_t c = 0; c < classes_; ++c) g[c] = SoftmaxTerm(z[c], sums.largest) * scale;
       g[label] -= 1 / static_cast<float>(batch_);
     }
     args.result.as<float>()[0] = static_cast<float>(loss / static_cast<double>(batch_));
@@ -56,24 +56,21 @@ class SoftmaxCrossEntropy : public CpuLoss {
       const Exponentials sums = Sum(z);
       for (int64_t c = 0; c < classes_; ++c) {
         probabilities[row * classes_ + c] =
-            static_cast<float>(std::exp(z[c] - sums.largest) / sums.sum);
+            static_cast<float>(SoftmaxTerm(z[c], sums.largest) / sums.sum);
       }
     }
   }
 
  private:
-  // exp(score - largest) summed: the largest is taken out so that nothing overflows.
   struct Exponentials {
     float largest;
     double sum;
-    double LossOf(float score) const {
-      return std::log(sum) - (static_cast<double>(score) - static_cast<double>(largest));
-    }
+    double LossOf(float score) const { return SoftmaxLoss(sum, largest, score); }
   };
 
   Exponentials Sum(const float* scores) const {
     Exponentials sums{*std::max_element(scores, scores + classes_), 0};
-    for (int64_t c = 0; c < classes_; ++c) sums.sum += std::exp(scores[c] - sums.largest);
+    for (int64_t c = 0; c < classes_; ++c) sums.sum += SoftmaxTerm(scores[c], sums.largest);
     return sums;
   }
 
@@ -98,7 +95,7 @@ class L2 : public CpuLoss {
       const std::span<const float> target = args.labels.as<float>();
       const std::span<float> g = args.gradient.as<float>();
       for (int64_t i = 0; i < elements_; ++i) {
-        g[i] = (y[i] - target[i]) / static_cast<float>(batch_);
+        g[i] = L2Gradient(y[i], target[i], static_cast<float>(batch_));
       }
     }
     args.result.as<float>()[0] = static_cast<float>(SumOf(args) / static_cast<double>(batch_));
@@ -119,8 +116,7 @@ class L2 : public CpuLoss {
     const std::span<const float> target = args.labels.as<float>();
     double loss = 0;
     for (int64_t i = 0; i < elements_; ++i) {
-      const double difference = static_cast<double>(y[i]) - static_cast<double>(target[i]);
-      loss += difference * difference / 2;
+      loss += L2Term(y[i], target[i]);
     }
     return loss;
   }

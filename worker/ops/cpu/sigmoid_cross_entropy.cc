@@ -1,27 +1,16 @@
 #include "worker/ops/cpu/sigmoid_cross_entropy.h"
 
-#include <algorithm>
-#include <cmath>
+#include "worker/ops/loss_element.h"
 
 namespace lockstep::worker::cpu {
-namespace {
-
-// The exponential of a negative number: it does not overflow.
-double SigmoidOf(double logit) {
-  const double tail = std::exp(-std::abs(logit));
-  return (logit >= 0 ? 1 : tail) / (1 + tail);
-}
-
-}  // namespace
-
 void SigmoidCrossEntropy::RunTrain(const Args& args) {
   const double elements = static_cast<double>(batch_ * outputs_);
   if (args.gradient.data != nullptr) {
     const std::span<const float> logits = args.outputs.as<float>();
     const std::span<float> gradient = args.gradient.as<float>();
     for (int64_t i = 0; i < batch_ * outputs_; ++i) {
-      const double error = SigmoidOf(logits[i]) - static_cast<double>(TargetOf(args, i));
-      gradient[i] = static_cast<float>(error / elements);
+      gradient[i] =
+          SigmoidCrossEntropyGradient(logits[i], static_cast<double>(TargetOf(args, i)), elements);
     }
   }
   args.result.as<float>()[0] = static_cast<float>(SumOf(args) / elements);
@@ -44,9 +33,7 @@ double SigmoidCrossEntropy::SumOf(const Args& args) const {
   const std::span<const float> logits = args.outputs.as<float>();
   double sum = 0;
   for (int64_t i = 0; i < batch_ * outputs_; ++i) {
-    const double logit = logits[i];
-    sum += std::max(logit, 0.0) - logit * static_cast<double>(TargetOf(args, i)) +
-           std::log1p(std::exp(-std::abs(logit)));
+    sum += SigmoidCrossEntropyTerm(logits[i], static_cast<double>(TargetOf(args, i)));
   }
   return sum;
 }

@@ -1,4 +1,4 @@
-// Launches of kernels that compute each element alone.
+// Launches of kernels.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "worker/device/cuda/cuda_module.h"
 #include "worker/device/cuda/cuda_stream.h"
+#include "worker/ops/cuda/row_threads.cuh"
 
 namespace lockstep::worker::cuda {
 
@@ -25,15 +26,24 @@ class Kernel<void(Parameters...)> {
   // Enqueues it on a CudaStream with a thread for each of `elements` pieces of work, as far as
   // there are threads. Nothing where there are none.
   void Launch(Stream* stream, int64_t elements, Parameters... arguments) const {
-    if (elements == 0) return;
-    const int64_t blocks = (elements + kThreadsPerBlock - 1) / kThreadsPerBlock;
-    void* addresses[] = {&arguments...};
-    static_cast<CudaStream*>(stream)->Launch(
-        kernel_, static_cast<unsigned int>(std::min(blocks, kMostBlocks)), kThreadsPerBlock,
-        addresses);
+    Enqueue(stream, (elements + kThreadsPerBlock - 1) / kThreadsPerBlock, kThreadsPerBlock,
+            arguments...);
+  }
+
+  // The same with a block of kRowThreads threads for each of `rows`.
+  void LaunchBlocks(Stream* stream, int64_t rows, Parameters... arguments) const {
+    Enqueue(stream, rows, kRowThreads, arguments...);
   }
 
  private:
+  void Enqueue(Stream* stream, int64_t blocks, unsigned int threads,
+               Parameters... arguments) const {
+    if (blocks == 0) return;
+    void* addresses[] = {&arguments...};
+    static_cast<CudaStream*>(stream)->Launch(
+        kernel_, static_cast<unsigned int>(std::min(blocks, kMostBlocks)), threads, addresses);
+  }
+
   CudaKernel kernel_;
 };
 

@@ -3,7 +3,6 @@
 #include <fstream>
 #include <map>
 #include <regex>
-#include <set>
 #include <string>
 
 #include "tests/support/cuda/emulated_kernel.h"
@@ -11,8 +10,10 @@
 namespace lockstep::worker::cuda {
 namespace {
 
-// With more, fewer than 2048 threads of 256 a block fit into a multiprocessor's 65536 registers.
+// 65,536 registers of a multiprocessor hold 6 blocks of 256 threads that take so many.
 constexpr int kMostRegisters = 40;
+// And 16 blocks of 64 threads, which kernels with barriers have.
+constexpr int kMostRegistersWithBarriers = 64;
 
 struct Compiled {
   int registers = -1;
@@ -44,19 +45,21 @@ std::map<std::string, Compiled> ReadReport() {
 
 TEST_CASE("every kernel is compiled for each architecture, without spills") {
   const std::map<std::string, Compiled> compiled = ReadReport();
-  std::set<std::string> wanted;
+  std::map<std::string, std::string> wanted;  // the kernel of each entry
   for (const std::string& kernel : test::EmulatedKernelNames()) {
     for (const char* architecture : {"sm_80", "sm_90"}) {
-      wanted.insert(kernel + " for " + architecture);
+      wanted[kernel + " for " + architecture] = kernel;
     }
   }
   CHECK(wanted.size() == compiled.size());
-  for (const std::string& name : wanted) {
+  for (const auto& [name, kernel] : wanted) {
     INFO(name);
     REQUIRE(compiled.contains(name));
     CHECK(compiled.at(name).spilled == 0);
     CHECK(compiled.at(name).registers > 0);
-    CHECK(compiled.at(name).registers <= kMostRegisters);
+    const bool has_barriers = test::FindEmulatedKernel(kernel)->has_barriers;
+    CHECK(compiled.at(name).registers <=
+          (has_barriers ? kMostRegistersWithBarriers : kMostRegisters));
   }
 }
 
