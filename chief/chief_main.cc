@@ -91,6 +91,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   JobOptions options;
   options.job_id = RandomId();
   options.incarnation = incarnation;
+  options.host = HostName();
   options.patience = daemon.start_timeout;
   options.lease = absl::Seconds(absl::GetFlag(FLAGS_lease));
   options.drain = absl::Seconds(absl::GetFlag(FLAGS_drain));

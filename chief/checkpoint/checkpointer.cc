@@ -74,12 +74,18 @@ void Checkpointer::OnShard(size_t shard, absl::StatusOr<SaveReply> reply) {
 void Checkpointer::Commit() {
   if (disk_.joinable()) disk_.join();
   disk_ = std::thread([this, manifest = manifest_] {
-    std::vector<std::string> warnings;
-    absl::StatusOr<std::string> folder =
-        CommitCheckpoint(options_.root, manifest, options_.keep_last, &warnings);
-    for (const std::string& warning : warnings) log::Warning(warning);
-    executor_->Post([this, folder = std::move(folder)]() mutable { End(std::move(folder)); });
+    executor_->Post([this, folder = CommitOwned(manifest)]() mutable { End(std::move(folder)); });
   });
+}
+
+absl::StatusOr<std::string> Checkpointer::CommitOwned(const Manifest& manifest) const {
+  LOCKSTEP_RETURN_IF_ERROR(options_.claim->Ensure());
+  std::vector<std::string> warnings;
+  absl::StatusOr<std::string> folder =
+      CommitCheckpoint(options_.root, manifest, options_.keep_last, &warnings,
+                       [claim = options_.claim] { return claim->Check(); });
+  for (const std::string& warning : warnings) log::Warning(warning);
+  return folder;
 }
 
 void Checkpointer::End(absl::StatusOr<std::string> folder) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "chief/checkpoint/folder_claim.h"
 #include "chief/loop/executor.h"
 #include "common/base/callback.h"
 #include "common/base/ids.h"
@@ -22,7 +23,8 @@ struct CheckpointerOptions {
   Command command;
   std::string root;
   int keep_last = 3;
-  Manifest manifest;  // without step and shards
+  Manifest manifest;             // without step and shards
+  FolderClaim* claim = nullptr;  // to `root`; outlives the checkpointer
 };
 
 class Checkpointer {
@@ -34,13 +36,14 @@ class Checkpointer {
   ~Checkpointer();
 
   // Only when not busy. `done` gets the checkpoint's folder, or why there is none; what was there
-  // before is intact. Nothing is tried twice.
+  // before is intact. ABORTED: the folder, or a shard, is another chief's. Nothing is tried twice.
   void Save(GlobalStep version, Callback<std::string> done);
   bool busy() const { return busy_; }
 
  private:
   void OnShard(size_t shard, absl::StatusOr<SaveReply> reply);
   void Commit();
+  absl::StatusOr<std::string> CommitOwned(const Manifest& manifest) const;
   void End(absl::StatusOr<std::string> folder);
 
   const CheckpointerOptions options_;

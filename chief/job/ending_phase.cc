@@ -67,7 +67,7 @@ void EndingPhase::DrainIfIdle() {
 }
 
 void EndingPhase::OnDrained(const absl::StatusOr<Drain::Saved>& saved) {
-  if (absl::IsAborted(saved.status())) return Finish(saved.status(), end_.told);
+  if (absl::IsAborted(saved.status())) return Finish(saved.status(), Told::kNobody);
   if (!saved.ok()) return FinishUnsaved(saved.status());
   if (!saved->folder.empty()) job_->milestones->RecordSave(saved->step, saved->folder);
   Finish(std::move(end_.outcome), end_.told);

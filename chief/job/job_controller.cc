@@ -59,6 +59,11 @@ WorkerCalls::Hooks JobController::MakeHooks() {
           .warn = [this](std::string text) { state_.Warn(std::move(text)); }};
 }
 
+void JobController::Inherit(JobController* before) {
+  state_.record.warnings = before->state_.record.warnings;
+  state_.claim->InheritLock(before->state_.claim.get());
+}
+
 void JobController::Start() { phases_.back()->Start(); }
 
 void JobController::Tick() {
@@ -83,6 +88,8 @@ void JobController::Enter(std::unique_ptr<Phase> next) {
 }
 
 void JobController::End(JobEnd end) {
+  // Those who are told are another chief's.
+  if (absl::IsAborted(end.outcome)) end.told = Told::kNobody;
   if (ending_ != nullptr) return ending_->EndAgain(std::move(end));
   if (state_.inputs.options.goes_back && HasLostVariables(end.outcome)) end.told = Told::kNobody;
   auto ending = std::make_unique<EndingPhase>(&state_, std::move(end));

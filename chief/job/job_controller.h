@@ -32,8 +32,9 @@ class JobController final : private PhaseControl {
                 StatusCallback on_end);
   ~JobController() override;
 
-  // Before Start: what happened to the job before this run of it, for status and summary.
-  void Inherit(const JobWarnings& warnings) { state_.record.warnings = warnings; }
+  // Before Start: this is the job that `before` ran in this process. Takes over what happened to
+  // it, for status and summary, and its lock on the checkpoint folder.
+  void Inherit(JobController* before);
   void Start();
   // About ten times a second.
   void Tick();

@@ -56,7 +56,7 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
   if (!plan.ok()) return on_end_(plan.status());
   JobController& before = job();
   Add(*std::move(plan));
-  job().Inherit(before.record().warnings);
+  job().Inherit(&before);
   before.worker_calls()->Close(absl::UnavailableError("the job goes back to a checkpoint"));
   job().Start();
 }

@@ -12,7 +12,8 @@ namespace lockstep::chief {
 
 JobState::JobState(JobInputs in)
     : inputs(std::move(in)),
-      membership(inputs.plan.cluster.workers, inputs.options.lease, inputs.clock->Monotonic()) {
+      membership(inputs.plan.cluster.workers, inputs.options.lease, inputs.clock->Monotonic()),
+      claim(std::make_unique<FolderClaim>(inputs.plan.job.checkpoint().folder())) {
   record.start = record.global_step = inputs.plan.start;
   record.required = inputs.plan.required();
 }
@@ -53,7 +54,9 @@ CheckpointerOptions MakeCheckpointerOptions(const JobState& job) {
   return {.command = job.initialized.view.command(),
           .root = checkpoint.folder(),
           .keep_last = static_cast<int>(checkpoint.keep_last()),
-          .manifest = ToManifest(job.inputs.plan, Epoch(job.initialized.view.epoch()))};
+          .manifest =
+              ToManifest(job.inputs.plan, Epoch(job.initialized.view.epoch()), job.claim->origin()),
+          .claim = job.claim.get()};
 }
 
 RegisterTaskReply MakeRegistration(const JobState& job) {

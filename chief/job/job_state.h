@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "chief/checkpoint/checkpointer.h"
+#include "chief/checkpoint/folder_claim.h"
 #include "chief/job/phase.h"
 #include "chief/job/run_record.h"
 #include "chief/loop/executor.h"
@@ -30,6 +32,7 @@ class StatusReporter;
 struct JobOptions {
   uint64_t job_id = 0;      // random, not 0
   Incarnation incarnation;  // of this start
+  std::string host;         // where this chief runs
   // For shards that cannot be reached, and for workers at the start.
   absl::Duration patience = absl::Seconds(120);
   absl::Duration lease = absl::Seconds(5);
@@ -71,7 +74,8 @@ struct JobState {
   MilestoneRunner* milestones = nullptr;
   WorkerCalls* calls = nullptr;
   const StatusReporter* reporter = nullptr;
-  bool has_begun = false;  // training
+  const std::unique_ptr<FolderClaim> claim;  // to the job's checkpoint folder
+  bool has_begun = false;                    // training
 
   // Once the shards are initialized.
   InitializedShards initialized;

@@ -133,6 +133,9 @@ std::string EndLine(const absl::Status& outcome, Told told) {
                             : "the job ends: ",
                         outcome.message());
   }
+  if (absl::IsAborted(outcome)) {
+    return absl::StrCat("this chief ends, another one has its place: ", outcome.message());
+  }
   const bool goes_back = told == Told::kNobody && HasLostVariables(outcome);
   return outcome.ok() || goes_back ? "" : "the job ends with an error";
 }

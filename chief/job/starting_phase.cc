@@ -1,5 +1,7 @@
 #include "chief/job/starting_phase.h"
 
+#include <unistd.h>
+
 #include <memory>
 #include <utility>
 
@@ -34,16 +36,40 @@ RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
           .earlier = plan.earlier};
 }
 
+// Who owns the checkpoint folder with this view.
+FolderOwner OwnerOf(const JobState& job, const SetViewRequest& view) {
+  const Command& command = view.command();
+  return {.job = command.job(),
+          .epoch = view.epoch(),
+          .term = command.term(),
+          .chief = command.chief(),
+          .host = job.inputs.options.host,
+          .pid = static_cast<uint32_t>(::getpid())};
+}
+
 }  // namespace
 
 StartingPhase::StartingPhase(JobState* job)
     : job_(job),
       started_(job->now()),
       initializer_(
-          MakeRecoverySpec(job->inputs), job->inputs.shards, job->inputs.executor,
+          MakeRecoverySpec(job->inputs), MakeHooks(), job->inputs.shards, job->inputs.executor,
           job->inputs.clock,
           [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
       reminder_(kReminder, started_) {}
+
+CommandHooks StartingPhase::MakeHooks() {
+  return {
+      .before = [job = job_](
+                    const SetViewRequest& view) { return job->claim->Enter(OwnerOf(*job, view)); },
+      .accepted =
+          [job = job_](const SetViewRequest& view, StartPoint start) {
+            FolderOwner owner = OwnerOf(*job, view);
+            // What goes on has an origin that the chief before has written.
+            if (start != StartPoint::kTakeOver) owner.origin = job->inputs.plan.origin;
+            return job->claim->Take(std::move(owner));
+          }};
+}
 
 void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   if (stopped_) return;
@@ -100,7 +126,8 @@ absl::Status StartingPhase::RecordStart() {
     return absl::OkStatus();
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside,
-                            SetAsideCheckpoints(plan.job.checkpoint().folder()));
+                            SetAsideCheckpoints(plan.job.checkpoint().folder(),
+                                                [job = job_] { return job->claim->Check(); }));
   log::Info(absl::StrCat("moved the checkpoints of earlier runs to ", aside));
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@ class StartingPhase final : public Phase {
   void Describe(JobFacts* facts) const override;
 
  private:
+  CommandHooks MakeHooks();
   void OnInitialized(absl::StatusOr<InitializedShards> shards);
   void EndDoneJob();
   absl::Status RecordStart();

@@ -56,10 +56,10 @@ RegisterTaskReply ToRegistration(const JobPlan& plan) {
   return reply;
 }
 
-Manifest ToManifest(const JobPlan& plan, Epoch epoch) {
+Manifest ToManifest(const JobPlan& plan, Epoch epoch, const CheckpointOrigin& origin) {
   Manifest manifest;
   manifest.epoch = epoch.value();
-  manifest.origin = plan.origin;
+  manifest.origin = origin;
   manifest.seed = plan.job.seed();
   manifest.lockstep_version = kVersion;
   manifest.optimizer = plan.optimizer;

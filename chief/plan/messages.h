@@ -15,6 +15,6 @@ CreateVariablesRequest ToCreateVariables(const JobPlan& plan);
 RegisterTaskReply ToRegistration(const JobPlan& plan);
 
 // Without step and shards.
-Manifest ToManifest(const JobPlan& plan, Epoch epoch);
+Manifest ToManifest(const JobPlan& plan, Epoch epoch, const CheckpointOrigin& origin);
 
 }  // namespace lockstep::chief

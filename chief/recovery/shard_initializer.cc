@@ -21,10 +21,11 @@ constexpr absl::Duration kGreeting = absl::Seconds(3);
 
 }  // namespace
 
-ShardInitializer::ShardInitializer(RecoverySpec spec, std::vector<PsControl*> shards,
-                                   Executor* executor, const Clock* clock,
-                                   Callback<InitializedShards> on_done)
+ShardInitializer::ShardInitializer(RecoverySpec spec, CommandHooks hooks,
+                                   std::vector<PsControl*> shards, Executor* executor,
+                                   const Clock* clock, Callback<InitializedShards> on_done)
     : spec_(std::move(spec)),
+      hooks_(std::move(hooks)),
       shards_(std::move(shards)),
       executor_(executor),
       clock_(clock),
@@ -117,12 +118,19 @@ void ShardInitializer::SetViews() {
   absl::StatusOr<SetViewRequest> view = TakeCommand(spec_, states_);
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);
+  if (result_.start != StartPoint::kDone) {
+    if (absl::Status status = hooks_.before(result_.view); !status.ok()) return on_done_(status);
+  }
   names_job_ = states_[kStepShard].job() == 0;
   Announce(AnnounceTo::kStepShard, &ShardInitializer::SetOtherViews);
 }
 
 void ShardInitializer::SetOtherViews() {
   names_job_ = false;
+  if (result_.start != StartPoint::kDone) {
+    const absl::Status status = hooks_.accepted(result_.view, result_.start);
+    if (!status.ok()) return on_done_(status);
+  }
   Announce(AnnounceTo::kOthers, &ShardInitializer::Judge);
 }
 

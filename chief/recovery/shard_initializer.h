@@ -32,12 +32,21 @@ struct InitializedShards {
   std::string model_before;
 };
 
+// What else a chief that takes command must have. An error ends it. Where the job is done already,
+// nothing is asked.
+struct CommandHooks {
+  // Every shard has told what it is, and none has been told anything.
+  std::function<absl::Status(const SetViewRequest& view)> before;
+  // The step shard has accepted the view, the others are told next.
+  std::function<absl::Status(const SetViewRequest& view, StartPoint start)> accepted;
+};
+
 class ShardInitializer {
  public:
   // As ShardCalls; `on_done` is called once. Where the job is done already, shards that do not
   // answer soon are left out.
-  ShardInitializer(RecoverySpec spec, std::vector<PsControl*> shards, Executor* executor,
-                   const Clock* clock, Callback<InitializedShards> on_done);
+  ShardInitializer(RecoverySpec spec, CommandHooks hooks, std::vector<PsControl*> shards,
+                   Executor* executor, const Clock* clock, Callback<InitializedShards> on_done);
 
   void Start();
   // Repeats what is due. Several times a second.
@@ -64,6 +73,7 @@ class ShardInitializer {
   std::string DescribeMissing() const;
 
   RecoverySpec spec_;  // RecoverySpecFor, once the shards have been asked
+  const CommandHooks hooks_;
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;

@@ -74,8 +74,9 @@ std::string Describe(const FolderOwner& owner) {
                       absl::CEscape(owner.host.substr(0, 80)), ")");
 }
 
-absl::Status CheckShardWriter(const std::string& root, uint64_t job, uint64_t epoch,
+absl::Status CheckShardWriter(const std::string& checkpoint, uint64_t job, uint64_t epoch,
                               uint64_t term) {
+  const std::string root = FolderOf(checkpoint);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
   if (!owner.has_value()) return absl::OkStatus();
   const bool is_late = std::tie(owner->epoch, owner->term) > std::tie(epoch, term);

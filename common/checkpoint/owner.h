@@ -1,5 +1,5 @@
-// Whose a checkpoint folder is: the file OWNER.json, written by each chief that takes command.
-// Whoever is about to write or delete there reads it again.
+// Whose a checkpoint folder is: the file OWNER.json, written by each chief that takes command. It
+// is read again right before each rename and each deletion there.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,10 @@ absl::Status WriteOwner(const std::string& root, const FolderOwner& owner,
 // "job 1f (epoch 2, term 3; its chief is process 41 on host a)".
 std::string Describe(const FolderOwner& owner);
 
-// Whether a ps may write for this chief's command: ABORTED where `root` is another job's, or where
-// a later epoch or term owns it. A folder without an owner is anybody's.
-absl::Status CheckShardWriter(const std::string& root, uint64_t job, uint64_t epoch, uint64_t term);
+// Whether a ps may write into `checkpoint`, <root>/ckpt-<step>, for this command of a chief:
+// ABORTED where the root is another job's, or where a later epoch or term owns it. A root without
+// an owner is anybody's.
+absl::Status CheckShardWriter(const std::string& checkpoint, uint64_t job, uint64_t epoch,
+                              uint64_t term);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include "common/base/checked.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/owner.h"
 #include "ps/shard/epoch_state.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/step_applier.h"
@@ -70,6 +71,7 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
   std::shared_ptr<const Snapshot> snapshot;
   std::vector<NamedTensor> tensors;
   ShardIndex shard;
+  Epoch epoch;
   uint32_t num_shards = 0;
   {
     EpochGate::Pass pass;
@@ -78,6 +80,7 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
       LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckCommand(command)));
       pass = gate_.Enter();
       shard = view_.shard();
+      epoch = view_.epoch();
       EpochState& state = *pass.state();
       state.mu.AssertHeld();
       snapshot = state.snapshots.Find(version);
@@ -105,7 +108,10 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
     num_shards = state.variables.config.placement().shards();
     tensors = TensorsOf(state.variables, *snapshot, shard);
   }
-  absl::StatusOr<ShardFile> file = WriteShard(folder, shard.value(), num_shards, tensors);
+  const auto check = [&] {
+    return CheckShardWriter(folder, command.job(), epoch.value(), command.term());
+  };
+  absl::StatusOr<ShardFile> file = WriteShard(folder, shard.value(), num_shards, tensors, check);
   {
     absl::MutexLock lock(&mutex_);
     if (EpochState* const state = gate_.state()) {

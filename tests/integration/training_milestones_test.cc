@@ -52,11 +52,12 @@ TEST_CASE("the last checkpoints are kept, and LATEST names the newest") {
                     .checkpoint = "folder: '" + saved.path() + "' every_steps: 10 keep_last: 2"});
   CHECK(Finish(cluster)["checkpoint"] == saved.Path("ckpt-55"));
   const std::set<std::string> names = Names(saved.path());
-  CHECK(names.size() == 3);
+  CHECK(names.size() == 5);
+  CHECK(names.count("OWNER.json") + names.count("LOCK") == 2);
   CHECK(names.count("ckpt-55") == 1);
   CHECK(saved.Read("LATEST") == "ckpt-55\n");
   for (const std::string& name : names) {
-    if (name == "LATEST") continue;
+    if (!std::filesystem::is_directory(saved.Path(name))) continue;
     CHECK(Names(saved.Path(name)) == std::set<std::string>{"manifest.json",
                                                            "shard-0-of-2.safetensors",
                                                            "shard-1-of-2.safetensors"});

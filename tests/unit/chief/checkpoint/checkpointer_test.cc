@@ -30,13 +30,15 @@ SaveReply WriteAsShard(const std::string& folder, uint32_t shard, const std::str
 }
 
 struct Fixture {
-  explicit Fixture(const std::string& root) {
+  explicit Fixture(const std::string& root) : claim(root) {
     CheckpointerOptions options;
     options.command.set_term(4);
     options.root = root;
     options.keep_last = 2;
     options.manifest.optimizer = "sgd";
     options.manifest.epoch = 6;
+    REQUIRE(claim.Take({.job = 3, .epoch = 6, .term = 4, .chief = 8}).ok());
+    options.claim = &claim;
     checkpointer.emplace(options, std::vector<PsControl*>{&a, &b}, &loop);
   }
 
@@ -48,8 +50,17 @@ struct Fixture {
     });
   }
 
+  // The shards write, and the chief's part of the save ends.
+  void Finish() {
+    const std::string folder = a.saves.front().folder();
+    a.saves.Answer(WriteAsShard(folder, 0, "fc/kernel"));
+    b.saves.Answer(WriteAsShard(folder, 1, "fc/bias"));
+    loop.Run(absl::Hours(1), [] {});
+  }
+
   ScriptedPs a, b;
   EventLoop loop;
+  FolderClaim claim;
   std::optional<absl::StatusOr<std::string>> result;
   std::optional<Checkpointer> checkpointer;
 };
@@ -104,6 +115,21 @@ TEST_CASE("a shard that fails fails the checkpoint, which does not exist, and th
   f.loop.Run(absl::Hours(1), [] {});
   CHECK(f.result->ok());
   CHECK_FALSE(std::filesystem::exists(CheckpointFolder(root.path(), 40)));
+}
+
+TEST_CASE("a chief that was stopped in a save publishes nothing once another one has the folder") {
+  const test::TemporaryFolder root;
+  Fixture stopped(root.path());
+  stopped.Save(40);
+  Fixture successor(root.path());
+  REQUIRE(successor.claim.Take({.job = 3, .epoch = 6, .term = 5, .chief = 9}).ok());
+  successor.Save(50);
+  successor.Finish();
+  REQUIRE(successor.result->ok());
+  stopped.Finish();
+  CHECK(stopped.result->status().code() == absl::StatusCode::kAborted);
+  CHECK(root.Read("LATEST") == "ckpt-50\n");
+  CHECK_FALSE(ReadManifest(root.Path("ckpt-40")).ok());
 }
 
 TEST_CASE("a shard that says what is not so fails the checkpoint") {

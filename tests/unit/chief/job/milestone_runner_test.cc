@@ -163,6 +163,31 @@ TEST_CASE("a last save that fails is tried again, then the ps keep the model for
   CHECK(f.ps.finishes.all().empty());
 }
 
+TEST_CASE("a chief whose save is refused as another one's ends with 80 and tells nobody") {
+  const test::TemporaryFolder folder;
+  JobPlan plan = TwoWorkerPlan(4);
+  plan.job.mutable_checkpoint()->set_folder(folder.path());
+  plan.job.mutable_checkpoint()->set_every_steps(2);
+  const bool is_leaving = GENERATE(false, true);
+  JobFixture f(plan);
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  f.Step();
+  if (is_leaving) f.job->Stop(absl::CancelledError("told to end"));
+  f.ps.saves.Answer(absl::AbortedError("the folder belongs to job 7"));
+  f.Settle();
+  const auto heartbeat = f.Beat(0, 10);
+  f.Pass(absl::Seconds(5));
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kFenced);
+  REQUIRE(heartbeat->has_value());
+  CHECK_FALSE((**heartbeat)->finish());
+  CHECK((**heartbeat)->fail().empty());
+  CHECK(f.ps.finishes.all().empty());
+  CHECK(f.ps.releases.all().empty());
+}
+
 TEST_CASE("a version whose release was lost is released again") {
   JobPlan plan = TwoWorkerPlan(10);
   EvaluateEvery(&plan, 2);

@@ -66,8 +66,8 @@ struct Cluster {
     for (const auto& control : controls) pointers.push_back(control.get());
     executor = std::make_unique<ManualExecutor>();
     job = std::make_unique<JobController>(
-        std::move(plan), JobOptions{.job_id = 9}, pointers, executor.get(), &clock, [] {},
-        [this](absl::Status status) { ended = std::move(status); });
+        std::move(plan), JobOptions{.job_id = 9, .incarnation = Incarnation(++chiefs)}, pointers,
+        executor.get(), &clock, [] {}, [this](absl::Status status) { ended = std::move(status); });
     job->Start();
     executor->Run();
   }
@@ -157,6 +157,7 @@ struct Cluster {
   }
 
   ManualClock clock;
+  uint64_t chiefs = 0;          // started
   Incarnation incarnation{10};  // of the worker
   DequeueSeq dequeue_seq;
   std::optional<absl::Status> ended;

@@ -52,11 +52,52 @@ struct Fixture {
   ManualExecutor executor;
   ManualClock clock;
   std::optional<absl::StatusOr<InitializedShards>> result;
+  // What the hooks were asked, and answer.
+  std::vector<std::string> asked;
+  absl::Status before, accepted;
+  CommandHooks hooks{.before =
+                         [this](const SetViewRequest& view) {
+                           asked.push_back(absl::StrCat("before ", view.command().term()));
+                           return before;
+                         },
+                     .accepted =
+                         [this](const SetViewRequest& view, StartPoint start) {
+                           asked.push_back(absl::StrCat(
+                               start == StartPoint::kTakeOver ? "taken over " : "accepted ",
+                               view.command().term()));
+                           return accepted;
+                         }};
   ShardInitializer initializer{
-      spec, {&a, &b}, &executor, &clock, [this](absl::StatusOr<InitializedShards> shards) {
-        result = std::move(shards);
-      }};
+      spec,     hooks,
+      {&a, &b}, &executor,
+      &clock,   [this](absl::StatusOr<InitializedShards> shards) {
+        result = std::move(shards); }};
 };
+
+TEST_CASE("a chief that may not command changes no shard") {
+  Fixture f;
+  f.before = absl::FailedPreconditionError("another job's folder");
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  CHECK(f.asked.empty());
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 9)));
+  CHECK(f.asked == std::vector<std::string>{"before 10"});
+  CHECK(f.a.set_view.size() == 0);
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->status() == f.before);
+}
+
+TEST_CASE("what a chief must own it takes once the step shard has accepted its term") {
+  Fixture f;
+  f.accepted = absl::AbortedError("another chief's folder");
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 9)));
+  CHECK(f.asked == std::vector<std::string>{"before 10"});
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  CHECK(f.asked == std::vector<std::string>{"before 10", "accepted 10"});
+  CHECK(f.b.set_view.size() == 0);
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->status() == f.accepted);
+}
 
 TEST_CASE("shards are asked, then commanded under the next term, then given their variables") {
   Fixture f;

@@ -50,15 +50,16 @@ TEST_CASE("an owner that cannot be read is DATA_LOSS with the file and the remed
 
 TEST_CASE("a ps writes for the job that owns the folder, and for no earlier epoch or term of it") {
   const TemporaryFolder root;
-  CHECK(CheckShardWriter(root.path(), 1, 1, 1).ok());
-  CHECK(CheckShardWriter(root.Path("absent"), 1, 1, 1).ok());
+  const std::string checkpoint = root.Path("ckpt-5");
+  CHECK(CheckShardWriter(checkpoint, 1, 1, 1).ok());
+  CHECK(CheckShardWriter(root.Path("absent/ckpt-5"), 1, 1, 1).ok());
   REQUIRE(WriteOwner(root.path(), kOwner, nullptr).ok());
-  CHECK(CheckShardWriter(root.path(), kOwner.job, 2, 5).ok());
-  CHECK(CheckShardWriter(root.path(), kOwner.job, 2, 6).ok());
-  CHECK(CheckShardWriter(root.path(), kOwner.job, 3, 1).ok());
+  CHECK(CheckShardWriter(checkpoint, kOwner.job, 2, 5).ok());
+  CHECK(CheckShardWriter(checkpoint, kOwner.job, 2, 6).ok());
+  CHECK(CheckShardWriter(checkpoint, kOwner.job, 3, 1).ok());
   for (const absl::Status& status :
-       {CheckShardWriter(root.path(), kOwner.job, 2, 4),
-        CheckShardWriter(root.path(), kOwner.job, 1, 9), CheckShardWriter(root.path(), 7, 3, 9)}) {
+       {CheckShardWriter(checkpoint, kOwner.job, 2, 4),
+        CheckShardWriter(checkpoint, kOwner.job, 1, 9), CheckShardWriter(checkpoint, 7, 3, 9)}) {
     CHECK(status.code() == absl::StatusCode::kAborted);
     CHECK(absl::StrContains(status.message(), Describe(kOwner)));
   }
