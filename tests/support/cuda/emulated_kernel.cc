@@ -1,6 +1,7 @@
 #include "tests/support/cuda/emulated_kernel.h"
 
-#include <barrier>
+#include <pthread.h>
+
 #include <map>
 #include <thread>
 #include <vector>
@@ -16,13 +17,13 @@ thread_local Dim3 gridDim;
 namespace {
 
 // Of the block that runs; null for kernels without barriers.
-thread_local std::barrier<>* block_barrier = nullptr;
+thread_local pthread_barrier_t* block_barrier = nullptr;
 
 }  // namespace
 
 void __syncthreads() {
   LOCKSTEP_CHECK(block_barrier != nullptr);
-  block_barrier->arrive_and_wait();
+  pthread_barrier_wait(block_barrier);
 }
 
 namespace lockstep::test {
@@ -47,7 +48,8 @@ void RunThread(const std::function<void()>& call, Dim3 grid, unsigned int block,
 void RunEmulated(const std::function<void()>& thread, bool has_barriers, unsigned int blocks,
                  unsigned int threads) {
   const unsigned int host_threads = has_barriers ? threads : 2;
-  std::barrier<> barrier(host_threads);
+  pthread_barrier_t barrier;
+  LOCKSTEP_CHECK(pthread_barrier_init(&barrier, nullptr, host_threads) == 0);
   const auto run = [&](unsigned int first) {
     if (has_barriers) block_barrier = &barrier;
     for (unsigned int block = 0; block < blocks; ++block) {
@@ -55,12 +57,13 @@ void RunEmulated(const std::function<void()>& thread, bool has_barriers, unsigne
         RunThread(thread, {blocks, 1, 1}, block, {threads, 1, 1}, t);
       }
       // The next block has the same shared memory.
-      if (has_barriers) barrier.arrive_and_wait();
+      if (has_barriers) pthread_barrier_wait(&barrier);
     }
   };
   std::vector<std::thread> running;
   for (unsigned int first = 0; first < host_threads; ++first) running.emplace_back(run, first);
   for (std::thread& one : running) one.join();
+  pthread_barrier_destroy(&barrier);
 }
 
 const EmulatedKernel* FindEmulatedKernel(const std::string& name) {
