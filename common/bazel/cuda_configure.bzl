@@ -1,7 +1,7 @@
 """@local_cuda: the CUDA toolkit of this machine, or an empty twin of it.
 
-defs.bzl has HAVE_CUDA, CUDA_HOME and CUDA_VERSION, which is 0 without a toolkit; //:headers has the toolkit's headers and
-//:stub_driver its stand-in for the driver, for tests. No program is linked from the toolkit: what it needs of CUDA it
+defs.bzl has HAVE_CUDA, HAVE_CUDNN, CUDA_HOME and CUDA_VERSION, which is 0 without a toolkit; //:headers has the
+toolkit's headers and //:stub_driver its stand-in for the driver, for tests. No program is linked from the toolkit: what it needs of CUDA it
 opens at run time. Where no toolkit is found both targets are empty, so that a CPU build works everywhere.
 The search order is CUDA_HOME, then /usr/local/cuda (change it with --repo_env=CUDA_HOME=...).
 """
@@ -43,7 +43,13 @@ def _cuda_impl(ctx):
     else:
         version = 0
         ctx.file("BUILD", _EMPTY)
-    ctx.file("defs.bzl", "HAVE_CUDA = {}\nCUDA_HOME = {}\nCUDA_VERSION = {}\n".format(version > 0, repr(home), version))
+    cudnn = [home + "/" + file for file in ("include/cudnn.h", "lib64/libcudnn.so.9")]
+    ctx.file("defs.bzl", "HAVE_CUDA = {}\nHAVE_CUDNN = {}\nCUDA_HOME = {}\nCUDA_VERSION = {}\n".format(
+        version > 0,
+        version > 0 and all([ctx.path(file).exists for file in cudnn]),
+        repr(home),
+        version,
+    ))
 
 cuda_configure = repository_rule(
     implementation = _cuda_impl,

@@ -1,0 +1,152 @@
+// Which engine is chosen, with a cuDNN that names the engines of the test.
+#include "worker/ops/cuda/cudnn/convolution_plan.h"
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+
+#include "tests/unit/worker/ops/cuda/cudnn/fake_cudnn.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+using test::FakeCudnn;
+using test::FakeEngine;
+
+// 2 images of 5x7x3, stride 2, with uneven padding.
+Conv2DOptions Uneven() {
+  Conv2DOptions options;
+  options.batch = 2;
+  options.input = {5, 7, 3};
+  options.output = {3, 4, 8};
+  options.window.extent = {3, 2};
+  options.window.stride = {2, 2};
+  options.window.pad_before = {1, 0};
+  options.window.pad_after = {1, 1};
+  return options;
+}
+
+absl::StatusOr<ConvolutionPlan> Plan(const CudnnLibrary& library, Precision precision,
+                                     ConvolutionPass pass = ConvolutionPass::kForward) {
+  BackendDescriptor device(&library, kDevicePropertiesDescriptor);
+  device.Set(kDevicePropertiesJson, std::string("{}"));
+  if (const absl::Status status = device.Finalize(); !status.ok()) return status;
+  return PlanConvolution(&library, device, {Uneven(), pass, precision, 1000});
+}
+
+// The workspace of the engine that is chosen, which tells engines apart; nullopt: none is.
+std::optional<int64_t> Chosen(Precision precision, const std::vector<FakeEngine>& engines) {
+  FakeCudnn fake(engines);
+  const CudnnLibrary library(FakeCudnn::functions());
+  const auto plan = Plan(library, precision);
+  if (plan.ok()) CHECK(plan->configurations == static_cast<int64_t>(engines.size()));
+  if (!plan.ok()) CHECK(absl::IsUnimplemented(plan.status()));
+  return plan.ok() ? std::optional(plan->workspace_bytes) : std::nullopt;
+}
+
+TEST_CASE("the first engine that cuDNN names is chosen, where it may be") {
+  CHECK(Chosen(Precision::kFloat32, {{.workspace = 1}, {.workspace = 2}}) == 1);
+  CHECK(Chosen(Precision::kFloat32, {}) == std::nullopt);
+}
+
+TEST_CASE("engines that add in changing order or in fewer bits are passed over") {
+  for (const Precision precision : {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16}) {
+    CHECK(Chosen(precision, {{.notes = {kNoteNondeterministic}, .workspace = 1},
+                             {.notes = {kNoteReducedPrecisionReduction}, .workspace = 2},
+                             {.workspace = 3}}) == 3);
+  }
+}
+
+TEST_CASE("engines that round the factors are for TF32 and bfloat16 alone") {
+  const std::vector<FakeEngine> engines = {
+      {.notes = {kNoteTensorCore}, .workspace = 1},
+      {.notes = {kNoteDownConvertInputs}, .workspace = 2},
+      {.workspace = 3},
+  };
+  CHECK(Chosen(Precision::kFloat32, engines) == 3);
+  CHECK(Chosen(Precision::kTf32, engines) == 1);
+  CHECK(Chosen(Precision::kBfloat16, engines) == 1);
+}
+
+TEST_CASE("an engine that cannot be planned, or needs too much memory, is passed over") {
+  CHECK(Chosen(Precision::kFloat32,
+               {{.workspace = 1, .can_plan = false}, {.workspace = 1001}, {.workspace = 1000}}) ==
+        1000);
+  CHECK(Chosen(Precision::kFloat32, {{.workspace = 1001}}) == std::nullopt);
+}
+
+TEST_CASE("where none may be chosen, those to fall back on are asked for") {
+  FakeCudnn fake({FakeEngine{.workspace = 1001}}, {FakeEngine{.workspace = 7}});
+  const CudnnLibrary library(FakeCudnn::functions());
+  const auto plan = Plan(library, Precision::kFloat32);
+  REQUIRE(plan.ok());
+  CHECK(plan->workspace_bytes == 7);
+  CHECK(plan->configurations == 2);
+}
+
+TEST_CASE("a convolution without an engine is named") {
+  FakeCudnn fake({FakeEngine{.workspace = 1001}});
+  const CudnnLibrary library(FakeCudnn::functions());
+  CHECK(Plan(library, Precision::kFloat32).status() ==
+        absl::UnimplementedError(
+            "cuDNN has no deterministic engine for a convolution of 2 images of 5x7x3 to 3x4x8 "
+            "within 1000 bytes of workspace, of 1 configurations"));
+}
+
+TEST_CASE("cuDNN is told the convolution, uneven padding included") {
+  for (const auto& [pass, operation] :
+       {std::pair(ConvolutionPass::kForward, kForwardDescriptor),
+        std::pair(ConvolutionPass::kInputGradient, kBackwardDataDescriptor),
+        std::pair(ConvolutionPass::kKernelGradient, kBackwardFilterDescriptor)}) {
+    FakeCudnn fake({FakeEngine()});
+    const CudnnLibrary library(FakeCudnn::functions());
+    REQUIRE(Plan(library, Precision::kBfloat16, pass).ok());
+    using Numbers = std::vector<int64_t>;
+    CHECK(fake.LastSet(kConvolutionDescriptor, kConvolutionPaddingBefore) == Numbers{1, 0});
+    CHECK(fake.LastSet(kConvolutionDescriptor, kConvolutionPaddingAfter) == Numbers{1, 1});
+    CHECK(fake.LastSet(kConvolutionDescriptor, kConvolutionStrides) == Numbers{2, 2});
+    // The output is described last.
+    CHECK(fake.LastSet(kTensorDescriptor, kTensorDimensions) == Numbers{2, 8, 3, 4});
+    CHECK(fake.LastSet(kTensorDescriptor, kTensorStrides) == Numbers{3 * 4 * 8, 1, 4 * 8, 8});
+    CHECK(fake.LastSet(kTensorDescriptor, kTensorDataType) == Numbers{kDataBfloat16});
+  }
+}
+
+TEST_CASE("whichever call of cuDNN fails, the error names it and nothing is left behind") {
+  const std::vector<FakeEngine> engines = {{.notes = {kNoteNondeterministic}}, {}};
+  const CudnnLibrary library(FakeCudnn::functions());
+  int64_t calls = 0;
+  {
+    FakeCudnn fake(engines);
+    REQUIRE(Plan(library, Precision::kFloat32).ok());
+    CHECK(fake.live() == 0);
+    calls = fake.calls();
+  }
+  REQUIRE(calls > 50);
+  int64_t refused = 0;
+  for (int64_t n = 0; n < calls; ++n) {
+    INFO("call " << n);
+    FakeCudnn fake(engines);
+    fake.FailCall(n);
+    const auto status = Plan(library, Precision::kFloat32).status();
+    CHECK(fake.live() == 0);
+    REQUIRE_FALSE(status.ok());
+    // A plan that cannot be made is the heuristics' business.
+    if (absl::IsUnimplemented(status)) continue;
+    ++refused;
+    CHECK_THAT(std::string(status.message()), Catch::Contains("cudnnBackend"));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("CUDNN_STATUS_FAKE (why)"));
+  }
+  CHECK(refused > calls - 5);
+}
+
+TEST_CASE("a machine without cuDNN is told what to install") {
+  const absl::Status missing = CudnnLibrary::Open("libno_such_cudnn.so.9").status();
+  CHECK(absl::IsFailedPrecondition(missing));
+  CHECK_THAT(std::string(missing.message()), Catch::Contains("Remedy: install cuDNN 9.8 or later"));
+  CHECK_THAT(std::string(CudnnLibrary::Open("libm.so.6").status().message()),
+             Catch::Contains("libm.so.6 has no cudnnGetErrorString"));
+}
+
+}  // namespace
+}  // namespace lockstep::worker::cuda

@@ -1,0 +1,160 @@
+#include "worker/ops/cuda/cudnn/convolution_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+constexpr int64_t kAlignment = 16;  // bytes; that of tensors is larger
+
+// Attributes of the operation of a pass. Input and output are those of the convolution, also where
+// they are gradients.
+struct PassAttributes {
+  int descriptor;
+  int input;
+  int filter;
+  int output;
+  int convolution;
+  int alpha;
+  int beta;
+};
+
+PassAttributes AttributesOf(ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::kForward:
+      return {kForwardDescriptor,  kForwardInput, kForwardFilter, kForwardOutput,
+              kForwardConvolution, kForwardAlpha, kForwardBeta};
+    case ConvolutionPass::kInputGradient:
+      return {kBackwardDataDescriptor, kBackwardDataInput,       kBackwardDataFilter,
+              kBackwardDataOutput,     kBackwardDataConvolution, kBackwardDataAlpha,
+              kBackwardDataBeta};
+    case ConvolutionPass::kKernelGradient:
+      break;
+  }
+  return {kBackwardFilterDescriptor, kBackwardFilterInput,       kBackwardFilterFilter,
+          kBackwardFilterOutput,     kBackwardFilterConvolution, kBackwardFilterAlpha,
+          kBackwardFilterBeta};
+}
+
+// `count` images or filters, channels last; cuDNN names the dimensions in another order.
+BackendDescriptor TensorOf(const CudnnLibrary* library, int64_t id, int64_t count,
+                           const ImageShape& image, int data_type) {
+  const std::array<int64_t, 4> dimensions = {count, image.channels, image.height, image.width};
+  const std::array<int64_t, 4> strides = {image.num_elements(), 1, image.width * image.channels,
+                                          image.channels};
+  BackendDescriptor tensor(library, kTensorDescriptor);
+  tensor.SetEnum(kTensorDataType, kTypeDataType, data_type);
+  tensor.Set(kTensorDimensions, dimensions);
+  tensor.Set(kTensorStrides, strides);
+  tensor.Set(kTensorId, id);
+  tensor.Set(kTensorAlignment, kAlignment);
+  tensor.Finalize().IgnoreError();  // the error of what it becomes an attribute of
+  return tensor;
+}
+
+BackendDescriptor ConvolutionOf(const CudnnLibrary* library, const Window& window) {
+  constexpr std::array<int64_t, 2> kDilations = {1, 1};
+  BackendDescriptor convolution(library, kConvolutionDescriptor);
+  convolution.SetEnum(kConvolutionComputeType, kTypeDataType, kDataFloat);
+  convolution.SetEnum(kConvolutionMode, kTypeConvolutionMode, kCrossCorrelation);
+  convolution.Set(kConvolutionDimensions, static_cast<int64_t>(window.extent.size()));
+  convolution.Set(kConvolutionDilations, kDilations);
+  convolution.Set(kConvolutionStrides, window.stride);
+  convolution.Set(kConvolutionPaddingBefore, window.pad_before);
+  convolution.Set(kConvolutionPaddingAfter, window.pad_after);
+  convolution.Finalize().IgnoreError();  // likewise
+  return convolution;
+}
+
+absl::StatusOr<BackendDescriptor> GraphOf(const CudnnLibrary* library,
+                                          const ConvolutionRequest& request) {
+  const Conv2DOptions& options = request.options;
+  const int data_type = request.precision == Precision::kBfloat16 ? kDataBfloat16 : kDataFloat;
+  const ImageShape kernel = {options.window.extent[0], options.window.extent[1],
+                             options.input.channels};
+  const PassAttributes attributes = AttributesOf(request.pass);
+  BackendDescriptor operation(library, attributes.descriptor);
+  operation.Set(attributes.input, TensorOf(library, 1, options.batch, options.input, data_type));
+  operation.Set(attributes.filter,
+                TensorOf(library, 2, options.output.channels, kernel, data_type));
+  operation.Set(attributes.output, TensorOf(library, 3, options.batch, options.output, data_type));
+  operation.Set(attributes.convolution, ConvolutionOf(library, options.window));
+  operation.Set(attributes.alpha, 1.0f);
+  operation.Set(attributes.beta, 0.0f);
+  LOCKSTEP_RETURN_IF_ERROR(operation.Finalize());
+  BackendDescriptor graph(library, kOperationGraphDescriptor);
+  graph.Set(kOperationGraphOperations, operation);
+  LOCKSTEP_RETURN_IF_ERROR(graph.Finalize());
+  return graph;
+}
+
+// An engine says what it does to numbers.
+absl::StatusOr<bool> IsAdmitted(const BackendDescriptor& configuration, Precision precision) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<BackendDescriptor> engines,
+                            configuration.GetDescriptors(kEngineConfigEngine, kEngineDescriptor));
+  if (engines.size() != 1) return absl::InternalError("cuDNN: a configuration without an engine");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int> notes,
+                            engines[0].GetEnums(kEngineNumericalNotes, kTypeNumericalNote));
+  const auto has = [&](int note) { return std::ranges::find(notes, note) != notes.end(); };
+  if (has(kNoteNondeterministic) || has(kNoteReducedPrecisionReduction)) return false;
+  const bool rounds_factors = has(kNoteTensorCore) || has(kNoteDownConvertInputs);
+  return precision != Precision::kFloat32 || !rounds_factors;
+}
+
+std::string Describe(const Conv2DOptions& options) {
+  const auto image = [](const ImageShape& shape) {
+    return absl::StrCat(shape.height, "x", shape.width, "x", shape.channels);
+  };
+  return absl::StrCat(options.batch, " images of ", image(options.input), " to ",
+                      image(options.output));
+}
+
+// What the heuristics of this mode name for the graph, best first.
+absl::StatusOr<std::vector<BackendDescriptor>> ConfigurationsOf(const CudnnLibrary* library,
+                                                                const BackendDescriptor& device,
+                                                                const BackendDescriptor& graph,
+                                                                int mode) {
+  BackendDescriptor heuristics(library, kHeuristicsDescriptor);
+  heuristics.Set(kHeuristicsGraph, graph);
+  heuristics.SetEnum(kHeuristicsMode, kTypeHeuristicMode, mode);
+  heuristics.Set(kHeuristicsDevice, device);
+  LOCKSTEP_RETURN_IF_ERROR(heuristics.Finalize());
+  return heuristics.GetDescriptors(kHeuristicsResults, kEngineConfigDescriptor);
+}
+
+}  // namespace
+
+absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
+                                                const BackendDescriptor& device,
+                                                const ConvolutionRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const BackendDescriptor graph, GraphOf(library, request));
+  int64_t seen = 0;
+  for (const int mode : {kHeuristicModeA, kHeuristicModeFallback}) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<BackendDescriptor> configurations,
+                              ConfigurationsOf(library, device, graph, mode));
+    seen += static_cast<int64_t>(configurations.size());
+    for (const BackendDescriptor& configuration : configurations) {
+      LOCKSTEP_ASSIGN_OR_RETURN(const bool is_admitted,
+                                IsAdmitted(configuration, request.precision));
+      if (!is_admitted) continue;
+      BackendDescriptor plan(library, kExecutionPlanDescriptor);
+      plan.Set(kPlanEngineConfig, configuration);
+      plan.Set(kPlanDevice, device);
+      if (!plan.Finalize().ok()) continue;  // heuristics also name engines that cannot do it
+      LOCKSTEP_ASSIGN_OR_RETURN(const int64_t workspace, plan.GetInt64(kPlanWorkspaceSize));
+      if (workspace > request.most_workspace_bytes) continue;
+      return ConvolutionPlan{plan, workspace, seen};
+    }
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("cuDNN has no deterministic engine for a convolution of ",
+                   Describe(request.options), " within ", request.most_workspace_bytes,
+                   " bytes of workspace, of ", seen, " configurations"));
+}
+
+}  // namespace lockstep::worker::cuda

@@ -1,0 +1,42 @@
+// Which of cuDNN's engines computes a convolution, and the memory that it needs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "worker/ops/conv2d.h"
+#include "worker/ops/cuda/cudnn/backend_descriptor.h"
+
+namespace lockstep::worker::cuda {
+
+enum class ConvolutionPass { kForward, kInputGradient, kKernelGradient };
+
+enum class Precision {
+  kFloat32,   // no tensor cores, which would round the factors
+  kTf32,      // float32 that tensor cores may round to 10 bits
+  kBfloat16,  // operands; sums are float32
+};
+
+// Images are channels last, kernels [filters, height, width, channels].
+struct ConvolutionRequest {
+  Conv2DOptions options;
+  ConvolutionPass pass = ConvolutionPass::kForward;
+  Precision precision = Precision::kFloat32;
+  int64_t most_workspace_bytes = 0;
+};
+
+struct ConvolutionPlan {
+  BackendDescriptor plan;
+  int64_t workspace_bytes = 0;
+  int64_t configurations = 0;  // that cuDNN's heuristics named
+};
+
+// The first one in the order of cuDNN's heuristics that is deterministic, computes in the precision
+// and needs no more workspace. `device`: finalized kDevicePropertiesDescriptor; no GPU is touched.
+// UNIMPLEMENTED: there is none.
+absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
+                                                const BackendDescriptor& device,
+                                                const ConvolutionRequest& request);
+
+}  // namespace lockstep::worker::cuda

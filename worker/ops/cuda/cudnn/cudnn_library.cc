@@ -1,0 +1,35 @@
+#include "worker/ops/cuda/cudnn/cudnn_library.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::worker::cuda {
+
+absl::StatusOr<std::unique_ptr<CudnnLibrary>> CudnnLibrary::Open(const std::string& library) {
+  constexpr char kRemedy[] = ". Remedy: install cuDNN 9.8 or later (nvidia-cudnn-cu13 of PyPI)";
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("no cuDNN: ", dlerror(), kRemedy));
+  }
+  CudnnFunctions functions;
+#define LOCKSTEP_FIND_FUNCTION(name, result, symbol, parameters)                   \
+  functions.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #symbol)); \
+  if (functions.name == nullptr) {                                                 \
+    return absl::FailedPreconditionError(                                          \
+        absl::StrCat("cuDNN is too old: ", library, " has no " #symbol, kRemedy)); \
+  }
+  LOCKSTEP_CUDNN_FUNCTIONS(LOCKSTEP_FIND_FUNCTION)
+#undef LOCKSTEP_FIND_FUNCTION
+  return std::make_unique<CudnnLibrary>(functions);
+}
+
+absl::Status CudnnLibrary::ToStatus(CudnnStatus status, absl::string_view call) const {
+  if (status == kCudnnSuccess) return absl::OkStatus();
+  char text[512] = {};
+  functions_.GetLastErrorString(text, sizeof(text));
+  return absl::InternalError(
+      absl::StrCat(call, ": ", functions_.GetErrorString(status), " (", text, ")"));
+}
+
+}  // namespace lockstep::worker::cuda

@@ -1,0 +1,35 @@
+// cuDNN, opened at run time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "worker/ops/cuda/cudnn/cudnn_api.h"
+
+namespace lockstep::worker::cuda {
+
+// Immutable, thread-safe.
+class CudnnLibrary {
+ public:
+  static constexpr char kLibrary[] = "libcudnn.so.9";
+
+  // The library stays open until the process ends. FAILED_PRECONDITION, with the remedy: there is
+  // none, or it is too old.
+  static absl::StatusOr<std::unique_ptr<CudnnLibrary>> Open(const std::string& library);
+
+  explicit CudnnLibrary(const CudnnFunctions& functions) : functions_(functions) {}
+
+  // OK, or INTERNAL "<call>: <name of the error> (<what cuDNN says>)", of the calling thread's last
+  // call.
+  absl::Status ToStatus(CudnnStatus status, absl::string_view call) const;
+
+  const CudnnFunctions* operator->() const { return &functions_; }
+
+ private:
+  const CudnnFunctions functions_;
+};
+
+}  // namespace lockstep::worker::cuda
