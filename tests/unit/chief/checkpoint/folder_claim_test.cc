@@ -1,6 +1,9 @@
 #include "chief/checkpoint/folder_claim.h"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 
 #include "absl/strings/match.h"
@@ -112,6 +115,31 @@ TEST_CASE("a folder that could not be written to is claimed with the first save"
   FolderClaim unlocked(blocked.path());
   CHECK(Claim(&unlocked, wanted).ok());
   CHECK(OwnerOf(blocked) == wanted);
+}
+
+TEST_CASE(
+    "a start does not fail on a disk that takes no byte, and the first save claims the folder") {
+  const TemporaryFolder root;
+  FolderClaim claim(root.path());
+  const FolderOwner wanted = Chief(7, 1, 1, 10);
+  // Files of this process may have no byte: as on a full disk, names can still be made.
+  void (*const handler)(int) = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit full{0, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &full) == 0);
+  const absl::Status claimed = Claim(&claim, wanted);
+  const absl::Status saved = claim.Ensure();
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(claimed.ok());
+  CHECK_FALSE(saved.ok());
+  CHECK_FALSE(ReadOwner(root.path())->has_value());
+  // The lock holds, though nobody can read whose it is.
+  FolderClaim other(root.path());
+  CHECK(ExitCodeFor(other.Enter(Chief(8, 2, 1, 20))) == ExitCode::kBadConfiguration);
+  CHECK(claim.Ensure().ok());
+  CHECK(OwnerOf(root) == wanted);
 }
 
 TEST_CASE("of two that could not claim a full disk the one of the later term does, however late") {
