@@ -58,10 +58,11 @@ absl::Status FolderClaim::Lock(const FolderOwner& wanted, const std::optional<Fo
     return absl::UnavailableError(taken.status().message());
   }
   if (owner.has_value() && owner->job == wanted.job) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(taken.status().message(),
-                   ". Remedy: give each job a checkpoint.folder of its own, or wait until that "
-                   "process has ended"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      taken.status().message(),
+      owner.has_value() ? absl::StrCat("; the folder belongs to ", Describe(*owner)) : "",
+      ". Remedy: give each job a checkpoint.folder of its own, or wait until that "
+      "process has ended"));
 }
 
 absl::Status FolderClaim::Enter(const FolderOwner& wanted) {

@@ -64,9 +64,11 @@ TEST_CASE("another job takes a folder with a higher epoch only, and not beside a
     FolderClaim beside(root.path());
     const absl::Status refused = beside.Enter(Chief(8, 4, 1, 20));
     CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
-    CHECK(absl::StrContains(refused.message(), root.Path("LOCK") +
-                                                   ": locked by process 10 on host a, the chief of "
-                                                   "job 7. Remedy: "));
+    CHECK(refused.message() ==
+          root.Path("LOCK") +
+              ": locked by process 10 on host a, the chief of job 7; the folder belongs to job 7 "
+              "(epoch 3, term 9; its chief is process 10 on host a). Remedy: give each job a "
+              "checkpoint.folder of its own, or wait until that process has ended");
     CHECK(OwnerOf(root).job == 7);
   }
   FolderClaim after(root.path());
@@ -135,7 +137,7 @@ TEST_CASE(
   CHECK(claimed.ok());
   CHECK_FALSE(saved.ok());
   CHECK_FALSE(ReadOwner(root.path())->has_value());
-  // The lock holds, though nobody can read whose it is.
+  // The lock holds, though nobody can say whose it is.
   FolderClaim other(root.path());
   CHECK(ExitCodeFor(other.Enter(Chief(8, 2, 1, 20))) == ExitCode::kBadConfiguration);
   CHECK(claim.Ensure().ok());
