@@ -23,7 +23,7 @@ thread_local CUcontext current_context = nullptr;
 
 }  // namespace
 
-FakeDriver& FakeCalls::Driver() { return *current_driver; }
+FakeDriver& FakeCalls::Driver() { return FakeDriver::Current(); }
 
 CUcontext& FakeCalls::CurrentContext() { return current_context; }
 
@@ -46,6 +46,24 @@ const DriverFunctions& FakeDriver::functions() {
     return all;
   }();
   return functions;
+}
+
+FakeDriver& FakeDriver::Current() { return *current_driver; }
+
+bool FakeDriver::Enqueue(CUstream stream, std::function<void()> work) {
+  absl::MutexLock lock(&mutex_);
+  HostStream* const found = Find(stream);
+  if (found != nullptr) EnqueueOn(found, std::move(work));
+  return found != nullptr;
+}
+
+void FakeDriver::EnqueueOn(HostStream* stream, std::function<void()> work) {
+  launches_.push_back(std::make_unique<std::function<void()>>(std::move(work)));
+  const auto run = [](void* launch, const void*, uint64_t) {
+    (*static_cast<std::function<void()>*>(launch))();
+    return absl::OkStatus();
+  };
+  stream->Enqueue({run, launches_.back().get(), nullptr, 0});
 }
 
 void FakeDriver::FailCall(int64_t index, CUresult result) {

@@ -33,6 +33,11 @@ class FakeDriver {
   ~FakeDriver();
 
   static const worker::cuda::DriverFunctions& functions();
+  // The one that exists, for libraries that tests imitate over it.
+  static FakeDriver& Current();
+
+  // Work that such a library enqueues. False: there is no such stream.
+  bool Enqueue(worker::cuda::CUstream stream, std::function<void()> work);
 
   // Order of the work, waits that are left out, work that fails.
   DeferredDevice* work() { return &work_; }
@@ -62,6 +67,8 @@ class FakeDriver {
   CUresult WorkResult() const;
   bool IsDeviceMemory(worker::cuda::CUdeviceptr begin, size_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EnqueueOn(worker::HostStream* stream, std::function<void()> work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Null: there is none.
   worker::HostStream* Find(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   worker::Event* Find(worker::cuda::CUevent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -79,7 +86,7 @@ class FakeDriver {
   // By handle, which is the address of the object.
   std::map<void*, std::unique_ptr<worker::Stream>> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, std::unique_ptr<worker::Event>> events_ ABSL_GUARDED_BY(mutex_);
-  // Kernels that were launched and may not have run.
+  // Kernels and other work that may not have run.
   std::vector<std::unique_ptr<std::function<void()>>> launches_ ABSL_GUARDED_BY(mutex_);
   size_t modules_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t contexts_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,5 +1,6 @@
 #include "tests/support/cuda/fake_gpu.h"
 
+#include "tests/support/cuda/fake_cublas_lt.h"
 #include "worker/device/cuda/driver.h"
 
 namespace lockstep::test {
@@ -21,6 +22,7 @@ std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed) {
   gpu->fake = existing_driver.lock();
   if (gpu->fake == nullptr) gpu->fake = std::make_shared<FakeDriver>(seed);
   existing_driver = gpu->fake;
+  worker::cuda::SetCublasLtForTesting(&FakeCublasLt());
   gpu->driver = *worker::cuda::Driver::Create(FakeDriver::functions(), 0);
   gpu->device = *worker::cuda::CudaDevice::Create(gpu->driver.get(), 0);
   worker::cuda::CudaDevice* const device = gpu->device.get();

@@ -112,15 +112,9 @@ void FakeStreamCalls::AddTo(DriverFunctions* functions) {
       HostStream* const found = driver.Find(stream);
       if (found == nullptr) return kErrorInvalidHandle;
       const auto* const kernel = reinterpret_cast<const EmulatedKernel*>(function);
-      driver.launches_.push_back(std::make_unique<std::function<void()>>(
-          [thread = kernel->bind(arguments), has_barriers = kernel->has_barriers, blocks, threads] {
-            RunEmulated(thread, has_barriers, blocks, threads);
-          }));
-      const auto run = [](void* launch, const void*, uint64_t) {
-        (*static_cast<std::function<void()>*>(launch))();
-        return absl::OkStatus();
-      };
-      found->Enqueue({run, driver.launches_.back().get(), nullptr, 0});
+      driver.EnqueueOn(
+          found, [thread = kernel->bind(arguments), has_barriers = kernel->has_barriers, blocks,
+                  threads] { RunEmulated(thread, has_barriers, blocks, threads); });
       return kSuccess;
     });
   };

@@ -4,6 +4,7 @@
 //
 #include "worker/ops/cuda/activation.cu"
 #include "worker/ops/cuda/add.cu"
+#include "worker/ops/cuda/bias_gradient.cu"
 #include "worker/ops/cuda/columns.cu"
 #include "worker/ops/cuda/dropout.cu"
 #include "worker/ops/cuda/loss.cu"
@@ -25,6 +26,7 @@ LOCKSTEP_EMULATE(lockstep_relu_gradient);
 LOCKSTEP_EMULATE(lockstep_tanh_gradient);
 LOCKSTEP_EMULATE(lockstep_sigmoid_gradient);
 LOCKSTEP_EMULATE(lockstep_add);
+LOCKSTEP_EMULATE(lockstep_bias_gradient);
 LOCKSTEP_EMULATE(lockstep_copy_columns);
 LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);

@@ -28,6 +28,11 @@ CudaStream::~CudaStream() {
   if (result != kSuccess) device_->Fail(result, "cuStreamDestroy");
 }
 
+CUstream CudaStream::get() const {
+  device_->MakeCurrent();
+  return stream_;
+}
+
 bool CudaStream::Begin() const {
   if (device_->has_failed()) return false;
   device_->MakeCurrent();

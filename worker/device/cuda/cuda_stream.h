@@ -32,6 +32,10 @@ class CudaStream : public Stream {
   // Waits for the work that was enqueued: it cannot be taken back.
   ~CudaStream() override;
 
+  // For libraries that enqueue on it, which they must not after an error. Makes the device current.
+  CUstream get() const;
+  bool has_failed() const { return device_->has_failed(); }
+
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
   // Both of this device; they do not overlap.

@@ -12,4 +12,18 @@ OpTable::MadeOr<OpContext> CudaContext::Create(Device* device) {
   return std::unique_ptr<OpContext>(new CudaContext(own, std::move(module)));
 }
 
+absl::StatusOr<Matmul> CudaContext::MakeMatmul(const MatmulShape& shape) {
+  device_->MakeCurrent();
+  if (!cublas_.has_value()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const CublasLtLibrary* const library, SharedCublasLt());
+    LOCKSTEP_ASSIGN_OR_RETURN(cublas_, CublasLtHandle::Create(library));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(Matmul matmul, Matmul::Create(*cublas_, shape));
+  if (matmul.workspace_bytes() > workspace_bytes_) {
+    LOCKSTEP_ASSIGN_OR_RETURN(workspace_, device_->Allocate(matmul.workspace_bytes()));
+    workspace_bytes_ = matmul.workspace_bytes();
+  }
+  return matmul;
+}
+
 }  // namespace lockstep::worker::cuda

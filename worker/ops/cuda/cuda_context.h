@@ -1,11 +1,13 @@
-// What the ops of one tower on a GPU share: the kernels.
+// What the ops of one tower on a GPU share: the kernels, the handle of cuBLASLt, scratch memory.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/cuda_module.h"
+#include "worker/ops/cuda/cublas/matmul.h"
 #include "worker/ops/cuda/launch.h"
 #include "worker/ops/op_table.h"
 
@@ -26,12 +28,20 @@ class CudaContext : public OpContext {
     return Kernel<Function>(*kernel);
   }
 
+  // A product whose workspace is the context's. FAILED_PRECONDITION where there is no cuBLASLt.
+  absl::StatusOr<Matmul> MakeMatmul(const MatmulShape& shape);
+  // What all products need. Where it is changes when one is made.
+  void* workspace() const { return workspace_.get(); }
+
  private:
   CudaContext(CudaDevice* device, std::unique_ptr<CudaModule> module)
       : device_(device), module_(std::move(module)) {}
 
   CudaDevice* const device_;
   const std::unique_ptr<CudaModule> module_;
+  std::optional<CublasLtHandle> cublas_;  // once it was asked for
+  DeviceBuffer workspace_;
+  size_t workspace_bytes_ = 0;
 };
 
 // The kernel that this function declares, so that a launch's arguments are checked by it.

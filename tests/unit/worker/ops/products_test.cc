@@ -1,4 +1,4 @@
-// Dense and convolution: what is a product of the input with a kernel.
+// Convolution, and what it has in common with dense.
 #include <catch2/catch.hpp>
 
 #include "tests/reference/layers.h"
@@ -15,20 +15,6 @@ using reference::Sliding;
 std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
   REQUIRE(op.ok());
   return *std::move(op);
-}
-
-void CheckDense(int threads, DenseOptions options) {
-  INFO("batch " << options.batch << ", " << options.inputs << " -> " << options.units << ", bias "
-                << options.bias << ", relu " << options.relu << ", threads " << threads);
-  TestOps ops(threads);
-  const std::unique_ptr<Op> op = Made(ops.Make(options));
-  std::vector<Array> variables = {Array::Random({options.inputs, options.units}, "kernel")};
-  if (options.bias) variables.push_back(Array::Random({options.units}, "bias"));
-  CheckOp(ops, *op, {Array::Random({options.batch, options.inputs}, "x")}, variables,
-          variables.size(), [&](const std::vector<Array>& x, const std::vector<Array>& v) {
-            const Array y = reference::Dense(x[0], v[0], options.bias ? v[1] : Array());
-            return options.relu ? reference::Relu(y) : y;
-          });
 }
 
 struct ConvCase {
@@ -83,19 +69,6 @@ void CheckConv(int threads, const ConvCase& c) {
                                               SlidingOf(c, 1));
             return c.relu ? reference::Relu(y) : y;
           });
-}
-
-TEST_CASE("dense agrees with its reference, forward and backward") {
-  for (int threads : {1, 2}) {
-    for (bool relu : {false, true}) {
-      for (bool bias : {false, true}) {
-        CheckDense(threads, {{.batch = 1}, 1, 1, bias, relu});
-        CheckDense(threads, {{.batch = 3}, 5, 7, bias, relu});
-        CheckDense(threads, {{.batch = 17}, 33, 10, bias, relu});
-        CheckDense(threads, {{.batch = 32}, 100, 65, bias, relu});
-      }
-    }
-  }
 }
 
 TEST_CASE("conv2d agrees with its reference forward and backward") {

@@ -120,6 +120,24 @@ TEST_CASE("dropout keeps what the host's generator says, and its gradient the sa
   });
 }
 
+TEST_CASE("the gradient of a bias sums columns, from the first row to the last") {
+  constexpr int64_t kRows = 9;
+  ForEachSize([](const Grid& grid, int64_t columns) {
+    Guarded<float> gradient = Numbers(kRows * columns, 2);
+    Guarded<float> sums(columns);
+    Launch("lockstep_bias_gradient", grid, sums.data(), static_cast<const float*>(gradient.data()),
+           kRows, columns);
+    int64_t wrong = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      float sum = 0;
+      for (int64_t row = 0; row < kRows; ++row) sum += gradient[row * columns + c];
+      wrong += sums[c] != sum;
+    }
+    CHECK(wrong == 0);
+    CHECK(sums.IsIntact());
+  });
+}
+
 TEST_CASE("columns are copied from rows of one width to rows of another") {
   constexpr int64_t kFromWidth = 7;
   constexpr int64_t kToWidth = 5;

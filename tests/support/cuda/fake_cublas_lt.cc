@@ -1,0 +1,158 @@
+#include "tests/support/cuda/fake_cublas_lt.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "tests/support/cuda/fake_driver.h"
+
+namespace lockstep::worker::cuda {
+
+// What the handles of the interface are here.
+struct CublasLtContext {};
+struct CublasLtPreference {};
+struct CublasLtMatmulDesc {
+  int transpose_a = 0;
+  int transpose_b = 0;
+  int epilogue = kEpilogueDefault;
+  const float* bias = nullptr;
+};
+struct CublasLtMatrixLayout {
+  uint64_t rows = 0;
+  uint64_t columns = 0;
+  int64_t leading = 0;
+};
+
+}  // namespace lockstep::worker::cuda
+
+namespace lockstep::test {
+
+using namespace worker::cuda;  // the names of cuBLASLt's interface
+
+namespace {
+
+constexpr size_t kWorkspace = 128;
+
+std::atomic<int64_t> live_objects = 0;
+
+template <typename T>
+CublasStatus MakeObject(T** object, const T& value = {}) {
+  ++live_objects;
+  *object = new T(value);
+  return kCublasSuccess;
+}
+
+template <typename T>
+CublasStatus DestroyObject(T* object) {
+  --live_objects;
+  delete object;
+  return kCublasSuccess;
+}
+
+// op(X), column after column in memory.
+struct Operand {
+  Operand(const void* values, const CublasLtMatrixLayout& layout, int operation)
+      : data(static_cast<const float*>(values)),
+        leading(static_cast<uint64_t>(layout.leading)),
+        is_transposed(operation == kOperationTranspose),
+        rows(is_transposed ? layout.columns : layout.rows),
+        columns(is_transposed ? layout.rows : layout.columns) {}
+
+  double At(uint64_t row, uint64_t column) const {
+    return is_transposed ? data[column + row * leading] : data[row + column * leading];
+  }
+
+  const float* data;
+  uint64_t leading;
+  bool is_transposed;
+  uint64_t rows;
+  uint64_t columns;
+};
+
+void Multiply(const Operand& a, const Operand& b, const CublasLtMatmulDesc& matmul, float* d) {
+  const bool has_bias = (matmul.epilogue & kEpilogueBias) != 0;
+  const bool has_relu = (matmul.epilogue & kEpilogueRelu) != 0;
+  for (uint64_t column = 0; column < b.columns; ++column) {
+    for (uint64_t row = 0; row < a.rows; ++row) {
+      double sum = has_bias ? double{matmul.bias[row]} : 0;
+      for (uint64_t i = 0; i < a.columns; ++i) sum += a.At(row, i) * b.At(i, column);
+      d[row + column * a.rows] = static_cast<float>(has_relu && sum < 0 ? 0 : sum);
+    }
+  }
+}
+
+CublasStatus SetMatmul(CublasLtMatmulDesc* matmul, int attribute, const void* value, size_t bytes) {
+  switch (attribute) {
+    case kMatmulTransposeA:
+      std::memcpy(&matmul->transpose_a, value, sizeof(int));
+      return bytes == sizeof(int) ? kCublasSuccess : kCublasInvalidValue;
+    case kMatmulTransposeB:
+      std::memcpy(&matmul->transpose_b, value, sizeof(int));
+      return bytes == sizeof(int) ? kCublasSuccess : kCublasInvalidValue;
+    case kMatmulEpilogue:
+      std::memcpy(&matmul->epilogue, value, sizeof(int));
+      return bytes == sizeof(int) ? kCublasSuccess : kCublasInvalidValue;
+    case kMatmulBias:
+      std::memcpy(&matmul->bias, value, sizeof(matmul->bias));
+      return bytes == sizeof(matmul->bias) ? kCublasSuccess : kCublasInvalidValue;
+    default:
+      return kCublasInvalidValue;
+  }
+}
+
+CublasStatus GetHeuristic(CublasLtContext*, CublasLtMatmulDesc*, CublasLtMatrixLayout*,
+                          CublasLtMatrixLayout*, CublasLtMatrixLayout*, CublasLtMatrixLayout*,
+                          CublasLtPreference*, int, CublasLtHeuristicResult* results, int* count) {
+  results[0] = {.workspace_bytes = kWorkspace, .state = kCublasSuccess};
+  *count = 1;
+  return kCublasSuccess;
+}
+
+CublasStatus RunMatmul(CublasLtContext*, CublasLtMatmulDesc* matmul, const void*, const void* a,
+                       CublasLtMatrixLayout* a_layout, const void* b,
+                       CublasLtMatrixLayout* b_layout, const void*, const void*,
+                       CublasLtMatrixLayout*, void* d, CublasLtMatrixLayout* d_layout,
+                       const CublasLtAlgorithm*, void* workspace, size_t workspace_bytes,
+                       CUstream stream) {
+  const Operand left(a, *a_layout, matmul->transpose_a);
+  const Operand right(b, *b_layout, matmul->transpose_b);
+  const bool fits = left.columns == right.rows && left.rows == d_layout->rows &&
+                    right.columns == d_layout->columns &&
+                    d_layout->leading == static_cast<int64_t>(d_layout->rows);
+  const bool has_bias = (matmul->epilogue & kEpilogueBias) != 0;
+  if (!fits || workspace == nullptr || workspace_bytes < kWorkspace) return kCublasInvalidValue;
+  if (has_bias && matmul->bias == nullptr) return kCublasInvalidValue;
+  const bool enqueued = FakeDriver::Current().Enqueue(
+      stream, [left, right, copy = *matmul, to = static_cast<float*>(d)] {
+        Multiply(left, right, copy, to);
+      });
+  return enqueued ? kCublasSuccess : kCublasInvalidValue;
+}
+
+}  // namespace
+
+const CublasLtLibrary& FakeCublasLt() {
+  static const CublasLtLibrary library({
+      .GetStatusName = [](CublasStatus) { return "CUBLAS_STATUS_FAKE"; },
+      .Create = [](CublasLtContext** handle) { return MakeObject(handle); },
+      .Destroy = &DestroyObject<CublasLtContext>,
+      .MatmulDescCreate = [](CublasLtMatmulDesc** matmul, int, int) { return MakeObject(matmul); },
+      .MatmulDescDestroy = &DestroyObject<CublasLtMatmulDesc>,
+      .MatmulDescSetAttribute = &SetMatmul,
+      .MatrixLayoutCreate =
+          [](CublasLtMatrixLayout** layout, int, uint64_t rows, uint64_t columns, int64_t leading) {
+            return MakeObject(layout, {rows, columns, leading});
+          },
+      .MatrixLayoutDestroy = &DestroyObject<CublasLtMatrixLayout>,
+      .PreferenceCreate = [](CublasLtPreference** made) { return MakeObject(made); },
+      .PreferenceDestroy = &DestroyObject<CublasLtPreference>,
+      .PreferenceSetAttribute = [](CublasLtPreference*, int, const void*,
+                                   size_t) { return kCublasSuccess; },
+      .AlgoGetHeuristic = &GetHeuristic,
+      .Matmul = &RunMatmul,
+  });
+  return library;
+}
+
+int64_t LiveCublasLtObjects() { return live_objects; }
+
+}  // namespace lockstep::test

@@ -1,0 +1,54 @@
+// Our declarations of cuBLASLt's interface against cublasLt.h, and against the library itself,
+// which can be opened without a GPU.
+#include <cublasLt.h>
+
+#include <catch2/catch.hpp>
+#include <type_traits>
+
+#include "worker/ops/cuda/cublas/cublas_lt_library.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+#define LOCKSTEP_COMPARE(name, symbol, value) static_assert(name == static_cast<int>(symbol));
+LOCKSTEP_CUBLAS_LT_CONSTANTS(LOCKSTEP_COMPARE)
+#undef LOCKSTEP_COMPARE
+
+static_assert(kCublasSuccess == CUBLAS_STATUS_SUCCESS);
+static_assert(sizeof(CublasLtAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(CublasLtHeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(offsetof(CublasLtHeuristicResult, workspace_bytes) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(CublasLtHeuristicResult, state) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, state));
+
+// Handles are pointers for both; numbers and enumerations have one size.
+template <typename Ours, typename Theirs>
+constexpr bool SameType() {
+  return std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
+}
+
+template <typename OurResult, typename... Ours, typename TheirResult, typename... Theirs>
+constexpr bool SameCall(OurResult (*)(Ours...), TheirResult (*)(Theirs...)) {
+  if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {
+    return SameType<OurResult, TheirResult>() && (SameType<Ours, Theirs>() && ...);
+  }
+  return false;
+}
+
+#define LOCKSTEP_COMPARE(name, result, symbol, parameters)                            \
+  static_assert(SameCall(decltype(CublasLtFunctions::name){}, decltype(&::symbol){}), \
+                #symbol " has other parameters in cublasLt.h");
+LOCKSTEP_CUBLAS_LT_FUNCTIONS(LOCKSTEP_COMPARE)
+#undef LOCKSTEP_COMPARE
+
+TEST_CASE("the toolkit's cuBLASLt has every function that is used") {
+  const auto library = CublasLtLibrary::Open(LOCKSTEP_CUBLAS_LT);
+  INFO(library.status().ToString());
+  REQUIRE(library.ok());
+  CHECK(library->ToStatus(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmul") ==
+        absl::InternalError("cublasLtMatmul: CUBLAS_STATUS_NOT_SUPPORTED"));
+}
+
+}  // namespace
+}  // namespace lockstep::worker::cuda

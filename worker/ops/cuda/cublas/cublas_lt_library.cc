@@ -1,0 +1,50 @@
+#include "worker/ops/cuda/cublas/cublas_lt_library.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+#include "worker/device/cuda/driver.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+const CublasLtLibrary* library_for_testing = nullptr;
+
+}  // namespace
+
+absl::StatusOr<CublasLtLibrary> CublasLtLibrary::Open(const std::string& library) {
+  constexpr char kRemedy[] = ". Remedy: install cuBLAS of CUDA ";
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no cuBLASLt: ", dlerror(), kRemedy, VersionText(ToolkitVersion())));
+  }
+  CublasLtFunctions functions;
+#define LOCKSTEP_FIND_FUNCTION(name, result, symbol, parameters)                        \
+  functions.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #symbol));      \
+  if (functions.name == nullptr) {                                                      \
+    return absl::FailedPreconditionError(absl::StrCat("cuBLASLt is too old: ", library, \
+                                                      " has no " #symbol, kRemedy,      \
+                                                      VersionText(ToolkitVersion())));  \
+  }
+  LOCKSTEP_CUBLAS_LT_FUNCTIONS(LOCKSTEP_FIND_FUNCTION)
+#undef LOCKSTEP_FIND_FUNCTION
+  return CublasLtLibrary(functions);
+}
+
+absl::Status CublasLtLibrary::ToStatus(CublasStatus status, absl::string_view call) const {
+  if (status == kCublasSuccess) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(call, ": ", functions_.GetStatusName(status)));
+}
+
+absl::StatusOr<const CublasLtLibrary*> SharedCublasLt() {
+  if (library_for_testing != nullptr) return library_for_testing;
+  static const auto* const library = new absl::StatusOr<CublasLtLibrary>(
+      CublasLtLibrary::Open(absl::StrCat("libcublasLt.so.", ToolkitVersion() / 1000)));
+  if (!library->ok()) return library->status();
+  return &**library;
+}
+
+void SetCublasLtForTesting(const CublasLtLibrary* library) { library_for_testing = library; }
+
+}  // namespace lockstep::worker::cuda

@@ -1,0 +1,130 @@
+#include "worker/ops/cuda/cublas/matmul.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+constexpr uint32_t kAlignment = 16;  // bytes
+// What cuBLAS recommends for compute capability 9.0; more than the others need.
+constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;
+
+int EpilogueOf(const MatmulShape& shape) {
+  if (shape.bias) return shape.relu ? kEpilogueReluBias : kEpilogueBias;
+  return shape.relu ? kEpilogueRelu : kEpilogueDefault;
+}
+
+// Object that `create` makes, with its destructor.
+template <typename T, typename Destroy, typename CreateFunction>
+absl::Status Make(const CublasLtLibrary* library, const char* call, Destroy destroy,
+                  std::shared_ptr<T>* object, const CreateFunction& create) {
+  T* made = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(library->ToStatus(create(&made), call));
+  *object = std::shared_ptr<T>(made, [destroy](T* unused) { destroy(unused); });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+CublasLtHandle::CublasLtHandle(const CublasLtLibrary* library, CublasLtContext* handle)
+    : library_(library),
+      handle_(handle, [library](CublasLtContext* unused) { (*library)->Destroy(unused); }) {}
+
+absl::StatusOr<CublasLtHandle> CublasLtHandle::Create(const CublasLtLibrary* library) {
+  CublasLtContext* handle = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(library->ToStatus((*library)->Create(&handle), "cublasLtCreate"));
+  return CublasLtHandle(library, handle);
+}
+
+absl::StatusOr<Matmul> Matmul::Create(const CublasLtHandle& handle, const MatmulShape& shape) {
+  Matmul matmul(handle);
+  LOCKSTEP_RETURN_IF_ERROR(matmul.Describe(shape));
+  if (absl::Status status = matmul.ChooseAlgorithm(); !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), ", of a product [", shape.m, ", ", shape.k,
+                                     "] [", shape.k, ", ", shape.n, "]"));
+  }
+  return matmul;
+}
+
+absl::Status Matmul::Describe(const MatmulShape& shape) {
+  const CublasLtLibrary& cublas = handle_.library();
+  bias_ = shape.bias;
+  LOCKSTEP_RETURN_IF_ERROR(Make(&cublas, "cublasLtMatmulDescCreate", cublas->MatmulDescDestroy,
+                                &matmul_, [&](CublasLtMatmulDesc** matmul) {
+                                  return cublas->MatmulDescCreate(matmul, kComputeFloat32,
+                                                                  kFloat32);
+                                }));
+  const auto set = [&](int attribute, int value) {
+    return cublas.ToStatus(
+        cublas->MatmulDescSetAttribute(matmul_.get(), attribute, &value, sizeof(value)),
+        absl::StrCat("cublasLtMatmulDescSetAttribute of ", attribute));
+  };
+  if (shape.transpose_a) LOCKSTEP_RETURN_IF_ERROR(set(kMatmulTransposeA, kOperationTranspose));
+  if (shape.transpose_b) LOCKSTEP_RETURN_IF_ERROR(set(kMatmulTransposeB, kOperationTranspose));
+  LOCKSTEP_RETURN_IF_ERROR(set(kMatmulEpilogue, EpilogueOf(shape)));
+  const auto make_layout = [&](uint64_t rows, uint64_t columns, bool transpose,
+                               std::shared_ptr<CublasLtMatrixLayout>* layout) {
+    if (transpose) std::swap(rows, columns);
+    return Make(&cublas, "cublasLtMatrixLayoutCreate", cublas->MatrixLayoutDestroy, layout,
+                [&](CublasLtMatrixLayout** made) {
+                  return cublas->MatrixLayoutCreate(made, kFloat32, rows, columns,
+                                                    static_cast<int64_t>(rows));
+                });
+  };
+  LOCKSTEP_RETURN_IF_ERROR(make_layout(shape.m, shape.k, shape.transpose_a, &a_));
+  LOCKSTEP_RETURN_IF_ERROR(make_layout(shape.k, shape.n, shape.transpose_b, &b_));
+  return make_layout(shape.m, shape.n, false, &d_);
+}
+
+absl::Status Matmul::ChooseAlgorithm() {
+  const CublasLtLibrary& cublas = handle_.library();
+  std::shared_ptr<CublasLtPreference> preference;
+  LOCKSTEP_RETURN_IF_ERROR(
+      Make(&cublas, "cublasLtMatmulPreferenceCreate", cublas->PreferenceDestroy, &preference,
+           [&](CublasLtPreference** made) { return cublas->PreferenceCreate(made); }));
+  const auto set = [&](int attribute, const auto& value) {
+    return cublas.ToStatus(
+        cublas->PreferenceSetAttribute(preference.get(), attribute, &value, sizeof(value)),
+        absl::StrCat("cublasLtMatmulPreferenceSetAttribute of ", attribute));
+  };
+  LOCKSTEP_RETURN_IF_ERROR(set(kPreferenceMostWorkspace, kMostWorkspace));
+  for (const int attribute : {kPreferenceAlignmentA, kPreferenceAlignmentB, kPreferenceAlignmentC,
+                              kPreferenceAlignmentD}) {
+    LOCKSTEP_RETURN_IF_ERROR(set(attribute, kAlignment));
+  }
+  CublasLtHeuristicResult result = {};
+  int count = 0;
+  LOCKSTEP_RETURN_IF_ERROR(cublas.ToStatus(
+      cublas->AlgoGetHeuristic(handle_.get(), matmul_.get(), a_.get(), b_.get(), d_.get(), d_.get(),
+                               preference.get(), 1, &result, &count),
+      "cublasLtMatmulAlgoGetHeuristic"));
+  if (count == 0) return absl::UnimplementedError("cuBLASLt has no algorithm");
+  LOCKSTEP_RETURN_IF_ERROR(
+      cublas.ToStatus(result.state, "cublasLtMatmulAlgoGetHeuristic, its first result"));
+  algorithm_ = result.algorithm;
+  workspace_bytes_ = result.workspace_bytes;
+  return absl::OkStatus();
+}
+
+absl::Status Matmul::Enqueue(const MatmulOperands& operands, CUstream stream) const {
+  constexpr float kAlpha = 1;
+  constexpr float kBeta = 0;
+  const CublasLtLibrary& cublas = handle_.library();
+  if (bias_) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        cublas.ToStatus(cublas->MatmulDescSetAttribute(matmul_.get(), kMatmulBias, &operands.bias,
+                                                       sizeof(operands.bias)),
+                        "cublasLtMatmulDescSetAttribute of the bias"));
+  }
+  return cublas.ToStatus(
+      cublas->Matmul(handle_.get(), matmul_.get(), &kAlpha, operands.a, a_.get(), operands.b,
+                     b_.get(), &kBeta, operands.d, d_.get(), operands.d, d_.get(), &algorithm_,
+                     operands.workspace, workspace_bytes_, stream),
+      "cublasLtMatmul");
+}
+
+}  // namespace lockstep::worker::cuda

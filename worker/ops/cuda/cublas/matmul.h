@@ -1,0 +1,77 @@
+// A product of matrices of fixed shapes, by cuBLASLt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/ops/cuda/cublas/cublas_lt_library.h"
+
+namespace lockstep::worker::cuda {
+
+// What the products of one context share. Copies are the same object.
+class CublasLtHandle {
+ public:
+  // For the current device. `library` outlives it.
+  static absl::StatusOr<CublasLtHandle> Create(const CublasLtLibrary* library);
+
+  const CublasLtLibrary& library() const { return *library_; }
+  CublasLtContext* get() const { return handle_.get(); }
+
+ private:
+  CublasLtHandle(const CublasLtLibrary* library, CublasLtContext* handle);
+
+  const CublasLtLibrary* library_;
+  std::shared_ptr<CublasLtContext> handle_;
+};
+
+// D = op(A) op(B), D [m, n], op(A) [m, k], op(B) [k, n], all float32, column after column, as
+// cuBLAS has them: a row-major matrix is its transpose there.
+struct MatmulShape {
+  uint64_t m = 1;
+  uint64_t n = 1;
+  uint64_t k = 1;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool bias = false;  // [m], added to each column
+  bool relu = false;  // D = max(0, op(A) op(B) + bias)
+};
+
+struct MatmulOperands {
+  const float* a = nullptr;
+  const float* b = nullptr;
+  const float* bias = nullptr;
+  float* d = nullptr;
+  void* workspace = nullptr;  // workspace_bytes() of it
+};
+
+// Used by one thread at a time.
+class Matmul {
+ public:
+  // For the device of the handle. All operands are aligned to 16 bytes.
+  static absl::StatusOr<Matmul> Create(const CublasLtHandle& handle, const MatmulShape& shape);
+
+  size_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Enqueues it. The device is current.
+  absl::Status Enqueue(const MatmulOperands& operands, CUstream stream) const;
+
+ private:
+  explicit Matmul(const CublasLtHandle& handle) : handle_(handle) {}
+
+  absl::Status Describe(const MatmulShape& shape);
+  absl::Status ChooseAlgorithm();
+
+  CublasLtHandle handle_;
+  bool bias_ = false;
+  // null: not made
+  std::shared_ptr<CublasLtMatmulDesc> matmul_;
+  std::shared_ptr<CublasLtMatrixLayout> a_;
+  std::shared_ptr<CublasLtMatrixLayout> b_;
+  std::shared_ptr<CublasLtMatrixLayout> d_;
+  CublasLtAlgorithm algorithm_ = {};
+  size_t workspace_bytes_ = 0;
+};
+
+}  // namespace lockstep::worker::cuda
