@@ -108,9 +108,12 @@ void MilestoneRunner::Save(GlobalStep version) {
 void MilestoneRunner::OnSaved(GlobalStep version, const absl::StatusOr<std::string>& folder) {
   if (stopped_) return;
   if (absl::IsAborted(folder.status())) return job_->control->End({.outcome = folder.status()});
-  RecordSave(version, folder);
+  // A chief before this one has saved a later version, and not yet released this one.
+  const bool is_superseded = absl::IsAlreadyExists(folder.status());
+  const bool is_settled = folder.ok() || is_superseded;
+  is_superseded ? log::Info(folder.status().message()) : RecordSave(version, folder);
   const bool is_last = version == job_->inputs.plan.max_steps;
-  if (is_last && !folder.ok()) {
+  if (is_last && !is_settled) {
     const absl::Duration now = job_->now();
     if (last_save_.error.ok()) last_save_.failing_since = now;
     last_save_.error = folder.status();
@@ -124,7 +127,7 @@ void MilestoneRunner::OnSaved(GlobalStep version, const absl::StatusOr<std::stri
     save_next_.pop_front();
     Save(next);
   }
-  job_->control->Notify(folder.ok() ? JobEvent::kMilestoneEnded : JobEvent::kSaveFailed);
+  job_->control->Notify(is_settled ? JobEvent::kMilestoneEnded : JobEvent::kSaveFailed);
 }
 
 // The last version could not be saved: again, for as long as patience lasts.

@@ -188,6 +188,28 @@ TEST_CASE("a chief whose save is refused as another one's ends with 80 and tells
   CHECK(f.ps.releases.all().empty());
 }
 
+TEST_CASE("a version that a later checkpoint has superseded is released, and is no failure") {
+  const test::TemporaryFolder folder;
+  JobPlan plan = TwoWorkerPlan(4);
+  plan.job.mutable_checkpoint()->set_folder(folder.path());
+  plan.job.mutable_checkpoint()->set_every_steps(2);
+  JobFixture f(plan);
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  f.Step();
+  f.ps.saves.Answer(absl::AlreadyExistsError("LATEST does not go back"));
+  f.Settle();
+  REQUIRE(f.ps.releases.all().size() == 1);
+  CHECK(f.ps.releases.all()[0].version() == 2);
+  CHECK(f.Status().job().checkpoint_error().empty());
+  CHECK(f.job->record().checkpoint.empty());
+  CHECK_FALSE(f.ended.has_value());
+  f.Step();
+  f.Step();
+  CHECK(f.ps.saves.front().version() == 4);
+}
+
 TEST_CASE("a version whose release was lost is released again") {
   JobPlan plan = TwoWorkerPlan(10);
   EvaluateEvery(&plan, 2);
