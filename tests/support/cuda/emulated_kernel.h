@@ -14,7 +14,8 @@ struct EmulatedKernel {
   // The call of one thread, with the arguments that these addresses name.
   std::function<std::function<void()>(void** arguments)> bind;
   // Without: the threads of a block are calls one after the other, on two threads of the host.
-  // With: each is a thread of the host, so that a sanitizer sees what no barrier orders.
+  // With: they take turns from barrier to barrier. Under ThreadSanitizer each is a thread of the
+  // host, so that it sees what no barrier orders.
   bool has_barriers = false;
 };
 
