@@ -69,7 +69,7 @@ absl::Status FolderClaim::Enter(const FolderOwner& wanted) {
   if (!IsFolder(root_)) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root_));
   LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(root_, owner, wanted));
-  const absl::Status locked = Lock(wanted, owner);
+  absl::Status locked = Lock(wanted, owner);
   if (locked.ok() || absl::IsFailedPrecondition(locked)) return locked;
   log::Warning(absl::StrCat(locked.message(), "; tried again with the first save"));
   return absl::OkStatus();
@@ -86,7 +86,7 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
   }
   LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(root_, owner, wanted));
   if (!IsFolder(root_)) return absl::OkStatus();
-  const absl::Status written = Write(wanted);
+  absl::Status written = Write(wanted);
   if (written.ok() || absl::IsAborted(written)) return written;
   log::Warning(absl::StrCat(written.message(), "; tried again with the first save"));
   return absl::OkStatus();
@@ -96,7 +96,7 @@ absl::Status FolderClaim::Ensure() {
   const FolderOwner wanted = this->wanted();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root_));
   LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(root_, owner, wanted));
-  const absl::Status locked = Lock(wanted, owner);
+  absl::Status locked = Lock(wanted, owner);
   if (absl::IsFailedPrecondition(locked)) return locked;
   if (owner.has_value() && IsSame(*owner, wanted)) return absl::OkStatus();
   return Write(wanted);
