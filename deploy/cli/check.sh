@@ -4,7 +4,7 @@
 checks=(format locks tidy build asan tsan)
 
 check_format() {
-  (cd "$root" && git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-14 --dry-run --Werror) ||
+  (cd "$root" && git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror) ||
     { say "Remedy: clang-format-14 -i FILE"; return 1; }
 }
 
@@ -17,6 +17,7 @@ each_unit() {
     source "$root/deploy/cli/compile_commands.sh"
     build_targets --output_groups=compilation_prerequisites_INTERNAL_ "${product[@]}"
     read_commands "$(printf ' + %s' "${product[@]}" | cut -c4-)" --config=unity >"$cache/units.tsv"
+    sed -i '/^[^\t]*\.S\t/d' "$cache/units.tsv" # holds what nvcc has compiled: no language of clang's
     units=$(wc -l <"$cache/units.tsv")
   fi
   say "$1: reading $units translation units"
