@@ -56,12 +56,10 @@ bool RunOutcome::MayReturn(size_t task, int wait_status, absl::Duration now) {
 
 // What to tell of a task that has ended for good.
 std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
-  const Role role = members_[task].role;
-  ended_[task] = true;
-  --alive_;
-  if (role == Role::kWorker) --workers_alive_;
+  CountOut(task);
   if (phase_ == Phase::kFailing || phase_ == Phase::kInterrupted) return "";
 
+  const Role role = members_[task].role;
   if (code == 0) {
     if (role == Role::kChief) phase_ = Phase::kFinishing;
     return "";
@@ -79,10 +77,14 @@ std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
 }
 
 std::string RunOutcome::CannotReturn(size_t task, const absl::Status& why) {
+  CountOut(task);
+  return Fail(task, static_cast<int>(ExitCodeFor(why)), std::string(why.message()));
+}
+
+void RunOutcome::CountOut(size_t task) {
   ended_[task] = true;
   --alive_;
   if (members_[task].role == Role::kWorker) --workers_alive_;
-  return Fail(task, static_cast<int>(ExitCodeFor(why)), std::string(why.message()));
 }
 
 std::string RunOutcome::Fail(size_t task, int exit_code, std::string why) {

@@ -57,6 +57,7 @@ class RunOutcome {
   int exit_code() const { return exit_code_; }
 
  private:
+  void CountOut(size_t task);
   std::string EndFor(size_t task, int code, const std::string& what);
   bool MayReturn(size_t task, int wait_status, absl::Duration now);
   std::string Fail(size_t task, int exit_code, std::string why);
