@@ -5,7 +5,6 @@
 #include "chief/job/ending_phase.h"
 #include "chief/job/job_rules.h"
 #include "chief/job/starting_phase.h"
-#include "common/base/lost_variables.h"
 
 namespace lockstep::chief {
 namespace {
@@ -91,7 +90,7 @@ void JobController::End(JobEnd end) {
   // Those who are told are another chief's.
   if (absl::IsAborted(end.outcome)) end.told = Told::kNobody;
   if (ending_ != nullptr) return ending_->EndAgain(std::move(end));
-  if (state_.inputs.options.goes_back && HasLostVariables(end.outcome)) end.told = Told::kNobody;
+  if (plan().goes_back_after(end.outcome)) end.told = Told::kNobody;
   auto ending = std::make_unique<EndingPhase>(&state_, std::move(end));
   ending_ = ending.get();
   Enter(std::move(ending));

@@ -3,23 +3,14 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
-#include "common/base/lost_variables.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
-namespace {
-
-JobOptions WithGoesBack(JobOptions options, const JobPlan& plan) {
-  options.goes_back = !plan.job.checkpoint().folder().empty();
-  return options;
-}
-
-}  // namespace
 
 JobSeries::JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
                      Executor* executor, const Clock* clock, std::function<void()> on_ready,
                      StatusCallback on_end)
-    : options_(WithGoesBack(options, plan)),
+    : options_(options),
       shards_(std::move(shards)),
       executor_(executor),
       clock_(clock),
@@ -39,7 +30,7 @@ void JobSeries::Add(JobPlan plan) {
 }
 
 void JobSeries::OnEnd(absl::Status outcome) {
-  if (!options_.goes_back || !HasLostVariables(outcome)) return on_end_(std::move(outcome));
+  if (!job().plan().goes_back_after(outcome)) return on_end_(std::move(outcome));
   log::Warning(outcome.message());
   is_between_ = true;
   if (disk_.joinable()) disk_.join();
@@ -62,19 +53,16 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
 }
 
 void JobSeries::Stop(absl::Status why) {
-  if (is_between_) {
-    stop_ = std::move(why);
-  } else {
-    job().Stop(std::move(why));
-  }
+  if (!Defer(why)) job().Stop(std::move(why));
 }
 
 void JobSeries::Leave(absl::Status why) {
-  if (is_between_) {
-    stop_ = std::move(why);
-  } else {
-    job().Leave(std::move(why));
-  }
+  if (!Defer(why)) job().Leave(std::move(why));
+}
+
+bool JobSeries::Defer(const absl::Status& stop) {
+  if (is_between_) stop_ = stop;
+  return is_between_;
 }
 
 }  // namespace lockstep::chief

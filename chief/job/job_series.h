@@ -37,6 +37,8 @@ class JobSeries {
   void Add(JobPlan plan);
   void OnEnd(absl::Status outcome);
   void GoOn(absl::StatusOr<JobPlan> plan);
+  // While a checkpoint is being read: keeps `stop` for its end, and returns true.
+  bool Defer(const absl::Status& stop);
 
   const JobOptions options_;
   const std::vector<PsControl*> shards_;

@@ -41,9 +41,6 @@ struct JobOptions {
   // A job that has lacked workers for this long is saved and given up.
   absl::Duration quorum_deadline = absl::InfiniteDuration();
   bool record_losses = false;  // those of short jobs always are
-  // Whoever runs the job begins it again from a checkpoint when a ps has lost its variables: nobody
-  // is told that this one ends.
-  bool goes_back = false;
 };
 
 struct JobInputs {

@@ -10,6 +10,7 @@
 #include "chief/placement/assign.h"
 #include "chief/plan/start_choice.h"
 #include "common/base/ids.h"
+#include "common/base/lost_variables.h"
 #include "common/checkpoint/origin.h"
 #include "common/config/cluster_spec.h"
 #include "common/dataset/measure.h"
@@ -47,6 +48,10 @@ struct JobPlan {
 
   // kResume: the checkpoint is of the last step.
   bool is_done() const { return start >= max_steps; }
+  // A job that ends so begins again from a checkpoint (JobSeries): nobody is told that it ends.
+  bool goes_back_after(const absl::Status& end) const {
+    return !job.checkpoint().folder().empty() && HasLostVariables(end);
+  }
 
   // The workers keep the variables.
   bool is_replicated() const { return job.strategy().has_replicated(); }
