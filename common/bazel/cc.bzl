@@ -1,7 +1,7 @@
 """The project's C++ rules: the system's, with our warnings, abseil, and for tests the shared Catch2 main."""
 
 load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_library", _cc_test = "cc_test")
-load("//common/bazel:unity.bzl", "unity_sources")
+load("//common/bazel:unity.bzl", "unity_sources", "unity_tests")
 
 _COPTS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-missing-field-initializers"]
 
@@ -18,9 +18,10 @@ def cc_library(name, srcs = [], copts = [], deps = [], **kwargs):
 def cc_binary(name, copts = [], deps = [], **kwargs):
     _cc_binary(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"] + _SANITIZER_DEPS, **kwargs)
 
-def cc_test(name, copts = [], deps = [], size = "small", **kwargs):
+def cc_test(name, srcs = [], copts = [], deps = [], size = "small", **kwargs):
     _cc_test(
         name = name,
+        srcs = unity_tests(name, srcs),
         copts = _COPTS + copts,
         deps = deps + ["@system//:absl", "@system//:catch2", "//tests/support:catch_main"] + _SANITIZER_DEPS,
         size = size,

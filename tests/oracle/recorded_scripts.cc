@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-namespace lockstep::oracle::test {
+namespace lockstep::oracle {
 namespace {
 
 using nlohmann::json;
@@ -93,4 +93,4 @@ void Change(json* tensor, double share) {
   *element = element->get<double>() + share * largest;
 }
 
-}  // namespace lockstep::oracle::test
+}  // namespace lockstep::oracle

@@ -5,7 +5,7 @@
 
 #include "tests/oracle/script.h"
 
-namespace lockstep::oracle::test {
+namespace lockstep::oracle {
 
 // Those of one kind; fails the test case when they cannot be read.
 std::vector<Script> RecordedScripts(const std::string& kind);
@@ -17,4 +17,4 @@ std::vector<nlohmann::json::json_pointer> AnsweredTensors(const Script& script);
 // Changes one element of a tensor by `share` of its largest magnitude.
 void Change(nlohmann::json* tensor, double share);
 
-}  // namespace lockstep::oracle::test
+}  // namespace lockstep::oracle

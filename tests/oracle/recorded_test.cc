@@ -13,9 +13,6 @@ namespace lockstep::oracle {
 namespace {
 
 using nlohmann::json;
-using test::AnsweredTensors;
-using test::Change;
-using test::RecordedScripts;
 
 const std::vector<std::string> kKinds = {"accumulator", "adamw",       "async_towers", "clipping",
                                          "cluster",     "cross_tower", "ftrl",         "gan",
