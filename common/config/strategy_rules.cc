@@ -26,6 +26,12 @@ absl::Status CheckSyncOfReplicated(const SyncDef& sync) {
 }  // namespace
 
 absl::Status CheckStrategy(const JobDef& job) {
+  if (job.sync().has_asynchronous() &&
+      job.strategy().parameter_server().ps_device() == StrategyDef::ParameterServer::GPU) {
+    return Broken("strategy.parameter_server.ps_device",
+                  "with sync { asynchronous {} } every tower pushes by itself: nothing is merged",
+                  "remove it, or sync.asynchronous");
+  }
   if (!job.strategy().has_replicated()) return absl::OkStatus();
   const StrategyDef::Replicated& replicated = job.strategy().replicated();
   LOCKSTEP_RETURN_IF_ERROR(CheckSyncOfReplicated(job.sync()));

@@ -76,6 +76,14 @@ TEST_CASE("with two participants every reduction gives the bits of a parameter s
   }
 }
 
+TEST_CASE("merging each variable on one of the towers gives the bits of merging on the host") {
+  constexpr size_t kAdam = 2;
+  const Trained merged =
+      Train({1, 2}, kOptimizers[kAdam], "strategy { parameter_server { ps_device: GPU } }");
+  CHECK(merged.losses == Server(kAdam).losses);
+  CHECK(merged.tensors == Server(kAdam).tensors);
+}
+
 TEST_CASE("more participants agree with a parameter server to rounding in every step") {
   constexpr Topology kGroups[] = {{3, 1}, {2, 2}, {2, 3}, {3, 2}, {4, 2},
                                   {1, 3}, {1, 4}, {1, 6}, {1, 8}};

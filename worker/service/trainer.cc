@@ -121,6 +121,7 @@ absl::Status Trainer::AddTowers(const ModelGraph& graph, const OptimizerDef& opt
   group.reducer = {.towers = TowersOfTrainer(job),
                    .count = CountOf(job),
                    .batch_norm_updates = job.batch_norm_updates(),
+                   .ps_device = job.strategy().parameter_server().ps_device(),
                    .clipping = optimizer.clipping()};
   group.delay = options_.delay;
   LOCKSTEP_ASSIGN_OR_RETURN(towers_.emplace_back(),

@@ -8,8 +8,8 @@ namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<BatchNormReducer>> BatchNormReducer::Create(
     std::unique_ptr<TowerReducer> inner, JobDef::BatchNormUpdates updates, const ModelGraph& graph,
-    Device* device, const OpTable& ops, OpContext* context, Stream* stream) {
-  std::unique_ptr<BatchNormReducer> reducer(new BatchNormReducer(std::move(inner), stream));
+    Device* device, const OpTable& ops, OpContext* context, const ReductionStreams* streams) {
+  std::unique_ptr<BatchNormReducer> reducer(new BatchNormReducer(std::move(inner), streams));
   reducer->statistics_.resize(graph.variables().size());
   for (const ModelNode& node : graph.nodes()) {
     if (!node.layer.has_batch_norm()) continue;
@@ -31,17 +31,18 @@ absl::StatusOr<TowerGradient> BatchNormReducer::Reduce(int variable,
   if (!statistics_[variable].has_value()) return inner_->Reduce(variable, by_tower, to);
   Statistic& own = *statistics_[variable];
   if (own.op == nullptr) return by_tower[0];
+  Stream* const stream = streams_->of(variable);
   own.inputs.clear();
   own.inputs.push_back(by_tower[0].old);
   for (const TowerGradient& update : by_tower) {
     own.inputs.push_back(update.view);
-    stream_->WaitFor(update.ready);
+    update.AwaitOn(stream);
   }
   own.output = to;
   own.args = {own.inputs, {&own.output, 1}};
-  LOCKSTEP_RETURN_IF_ERROR(own.op->Run(own.args, stream_));
-  stream_->Record(own.ready.get());
-  return TowerGradient{to, own.ready.get()};
+  LOCKSTEP_RETURN_IF_ERROR(own.op->Run(own.args, stream));
+  stream->Record(own.ready.get());
+  return TowerGradient{.view = to, .ready = own.ready.get(), .stream = stream};
 }
 
 }  // namespace lockstep::worker

@@ -14,6 +14,7 @@
 #include "worker/device/device.h"
 #include "worker/ops/gradient_op.h"
 #include "worker/ops/op_table.h"
+#include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower_reducer.h"
 
 namespace lockstep::worker {
@@ -21,12 +22,12 @@ namespace lockstep::worker {
 // Gives all else to another reducer.
 class BatchNormReducer : public TowerReducer {
  public:
-  // `updates` is EVERY_TOWER or FIRST_TOWER. `stream` and what the ops are made of outlive the
+  // `updates` is EVERY_TOWER or FIRST_TOWER. `streams` and what the ops are made of outlive the
   // reducer.
   static absl::StatusOr<std::unique_ptr<BatchNormReducer>> Create(
       std::unique_ptr<TowerReducer> inner, JobDef::BatchNormUpdates updates,
       const ModelGraph& graph, Device* device, const OpTable& ops, OpContext* context,
-      Stream* stream);
+      const ReductionStreams* streams);
 
   absl::StatusOr<TowerGradient> Reduce(int variable, std::span<const TowerGradient> by_tower,
                                        const MutableTensorView& to) override;
@@ -41,11 +42,11 @@ class BatchNormReducer : public TowerReducer {
     GradientOp::Args args;
   };
 
-  BatchNormReducer(std::unique_ptr<TowerReducer> inner, Stream* stream)
-      : inner_(std::move(inner)), stream_(stream) {}
+  BatchNormReducer(std::unique_ptr<TowerReducer> inner, const ReductionStreams* streams)
+      : inner_(std::move(inner)), streams_(streams) {}
 
   const std::unique_ptr<TowerReducer> inner_;
-  Stream* const stream_;
+  const ReductionStreams* const streams_;
   std::vector<std::optional<Statistic>> statistics_;  // by variable; none for all else
 };
 

@@ -30,13 +30,13 @@ absl::StatusOr<TowerGradient> ClippingReducer::Reduce(int variable,
   }
   Variable& own = variables_[variable];
   if (!own.trained) return gradient;
-  if (inner_ == nullptr) stream_->WaitFor(gradient.ready);
+  gradient.AwaitOn(stream_);
   own.gradient = gradient.view;
-  if (all_together_) return TowerGradient{gradient.view, nullptr};
+  if (all_together_) return TowerGradient{.view = gradient.view};
   own.args = {{}, {&own.gradient, 1}};
   LOCKSTEP_RETURN_IF_ERROR(op_->Run(own.args, stream_));
   stream_->Record(own.ready.get());
-  return TowerGradient{gradient.view, own.ready.get()};
+  return TowerGradient{.view = gradient.view, .ready = own.ready.get(), .stream = stream_};
 }
 
 absl::StatusOr<Event*> ClippingReducer::Finish() {

@@ -14,22 +14,22 @@ namespace lockstep::worker {
 absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& options,
                                                           const ModelGraph& graph, Device* device,
                                                           const OpTable& ops, OpContext* context,
-                                                          Stream* stream) {
+                                                          const ReductionStreams* streams) {
   std::unique_ptr<TowerReducer> reducer;
   if (options.towers > 1 || options.count > 1) {
     LOCKSTEP_ASSIGN_OR_RETURN(
-        reducer, MeanReducer::Create(graph, options.count, device, ops, context, stream));
+        reducer, MeanReducer::Create(graph, options.count, device, ops, context, streams));
   }
   if (options.towers > 1 && (options.batch_norm_updates == JobDef::EVERY_TOWER ||
                              options.batch_norm_updates == JobDef::FIRST_TOWER)) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         reducer, BatchNormReducer::Create(std::move(reducer), options.batch_norm_updates, graph,
-                                          device, ops, context, stream));
+                                          device, ops, context, streams));
   }
   const ClippingRule clipping = ClippingOf(options.clipping);
   if (clipping.kind == ClippingKind::kNone) return reducer;
   return ClippingReducer::Create(std::move(reducer), {clipping}, graph, device, ops, context,
-                                 stream);
+                                 streams->common());
 }
 
 }  // namespace lockstep::worker

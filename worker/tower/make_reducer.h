@@ -8,6 +8,7 @@
 #include "proto/job.pb.h"
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
+#include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower_reducer.h"
 
 namespace lockstep::worker {
@@ -17,13 +18,14 @@ struct ReducerOptions {
   // What the sum of the towers' gradients is divided by, statistics apart; 0: by their number.
   int count = 0;
   JobDef::BatchNormUpdates batch_norm_updates = JobDef::MEAN;
+  ReductionStreams::PsDevice ps_device = StrategyDef::ParameterServer::CPU;
   Clipping clipping;
 };
 
-// On `stream`, which outlives the reducer, as the rest does. Null where nothing is to be done.
+// On `streams`, which outlive the reducer, as the rest does. Null where nothing is to be done.
 absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& options,
                                                           const ModelGraph& graph, Device* device,
                                                           const OpTable& ops, OpContext* context,
-                                                          Stream* stream);
+                                                          const ReductionStreams* streams);
 
 }  // namespace lockstep::worker

@@ -7,8 +7,8 @@ namespace lockstep::worker {
 absl::StatusOr<std::unique_ptr<MeanReducer>> MeanReducer::Create(const ModelGraph& graph, int count,
                                                                  Device* device, const OpTable& ops,
                                                                  OpContext* context,
-                                                                 Stream* stream) {
-  std::unique_ptr<MeanReducer> reducer(new MeanReducer(stream));
+                                                                 const ReductionStreams* streams) {
+  std::unique_ptr<MeanReducer> reducer(new MeanReducer(streams));
   LOCKSTEP_ASSIGN_OR_RETURN(reducer->of_gradients_, ops.Make(context, MeanOptions{count}));
   LOCKSTEP_ASSIGN_OR_RETURN(reducer->of_statistics_, ops.Make(context, MeanOptions()));
   for (const ModelVariable& variable : graph.variables()) {
@@ -24,16 +24,17 @@ absl::StatusOr<TowerGradient> MeanReducer::Reduce(int variable,
                                                   std::span<const TowerGradient> by_tower,
                                                   const MutableTensorView& to) {
   Variable& own = variables_[variable];
+  Stream* const stream = streams_->of(variable);
   own.inputs.clear();
   for (const TowerGradient& gradient : by_tower) {
     own.inputs.push_back(gradient.view);
-    stream_->WaitFor(gradient.ready);
+    gradient.AwaitOn(stream);
   }
   own.output = to;
   own.args = {own.inputs, {&own.output, 1}};
-  LOCKSTEP_RETURN_IF_ERROR(own.op->Run(own.args, stream_));
-  stream_->Record(own.ready.get());
-  return TowerGradient{to, own.ready.get()};
+  LOCKSTEP_RETURN_IF_ERROR(own.op->Run(own.args, stream));
+  stream->Record(own.ready.get());
+  return TowerGradient{.view = to, .ready = own.ready.get(), .stream = stream};
 }
 
 }  // namespace lockstep::worker

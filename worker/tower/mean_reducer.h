@@ -10,6 +10,7 @@
 #include "worker/device/device.h"
 #include "worker/ops/gradient_op.h"
 #include "worker/ops/op_table.h"
+#include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower_reducer.h"
 
 namespace lockstep::worker {
@@ -17,10 +18,11 @@ namespace lockstep::worker {
 class MeanReducer : public TowerReducer {
  public:
   // `count` is that of gradients of trained variables; statistics are divided by their number.
-  // `stream` and what the ops are made of outlive the reducer.
+  // `streams` and what the ops are made of outlive the reducer.
   static absl::StatusOr<std::unique_ptr<MeanReducer>> Create(const ModelGraph& graph, int count,
                                                              Device* device, const OpTable& ops,
-                                                             OpContext* context, Stream* stream);
+                                                             OpContext* context,
+                                                             const ReductionStreams* streams);
 
   absl::StatusOr<TowerGradient> Reduce(int variable, std::span<const TowerGradient> by_tower,
                                        const MutableTensorView& to) override;
@@ -35,9 +37,9 @@ class MeanReducer : public TowerReducer {
     GradientOp::Args args;
   };
 
-  explicit MeanReducer(Stream* stream) : stream_(stream) {}
+  explicit MeanReducer(const ReductionStreams* streams) : streams_(streams) {}
 
-  Stream* const stream_;
+  const ReductionStreams* const streams_;
   std::unique_ptr<GradientOp> of_gradients_;
   std::unique_ptr<GradientOp> of_statistics_;
   std::vector<Variable> variables_;

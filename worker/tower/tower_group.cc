@@ -50,14 +50,14 @@ TowerGroup::TowerGroup(const ModelGraph& graph, Device* device,
 absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& graph,
                                           const ReducerOptions& options) {
   device_->MakeCurrent();
-  LOCKSTEP_ASSIGN_OR_RETURN(stream_, device_->CreateStream({}));
-  LOCKSTEP_ASSIGN_OR_RETURN(finished_, device_->CreateEvent());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      streams_, ReductionStreams::Create(options.ps_device, options.towers, graph, device_));
   for (size_t variable = 0; variable < graph.variables().size(); ++variable) {
     LOCKSTEP_ASSIGN_OR_RETURN(copied_.emplace_back(), device_->CreateEvent());
   }
   LOCKSTEP_ASSIGN_OR_RETURN(context_, ops.CreateContext(device_));
   LOCKSTEP_ASSIGN_OR_RETURN(
-      reducer_, MakeReducer(options, graph, device_, ops, context_.get(), stream_.get()));
+      reducer_, MakeReducer(options, graph, device_, ops, context_.get(), streams_.get()));
   return absl::OkStatus();
 }
 
@@ -104,6 +104,7 @@ absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gra
   for (const int variable : descending_) {
     if (reduced_[variable].ready != nullptr) continue;
     reduced_[variable].ready = rest;
+    reduced_[variable].stream = streams_->common();
     EnqueueCopy(variable, gradients[variable]);
   }
   return absl::OkStatus();
@@ -120,11 +121,11 @@ absl::StatusOr<TowerGradient> TowerGroup::Reduce(int variable, const MutableTens
 void TowerGroup::EnqueueCopy(int variable, const MutableTensorView& host) {
   TowerGradient& gradient = reduced_[variable];
   if (gradient.view.data == host.data) return;
-  // What was reduced comes from this stream.
-  if (gradient.ready == by_tower_[0][variable].ready) stream_->WaitFor(gradient.ready);
-  Staging::CopyToHost(gradient.view, host, stream_.get());
+  Stream* const stream = streams_->common();
+  gradient.AwaitOn(stream);
+  Staging::CopyToHost(gradient.view, host, stream);
   gradient.ready = copied_[variable].get();
-  stream_->Record(gradient.ready);
+  stream->Record(gradient.ready);
 }
 
 absl::Status TowerGroup::Announce(const GradientReady& ready) {
@@ -140,8 +141,7 @@ absl::Status TowerGroup::Announce(const GradientReady& ready) {
 absl::Status TowerGroup::Finish() {
   absl::Status status;
   for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
-  stream_->Record(finished_.get());
-  status.Update(finished_->Wait());
+  status.Update(streams_->Finish());
   return status;
 }
 

@@ -13,6 +13,7 @@
 #include "worker/ops/op_table.h"
 #include "worker/tower/delayed_tower.h"
 #include "worker/tower/make_reducer.h"
+#include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower.h"
 #include "worker/tower/tower_reducer.h"
 #include "worker/tower/training_towers.h"
@@ -69,10 +70,10 @@ class TowerGroup final : public TrainingTowers {
   Device* const device_;
   std::vector<int> descending_;         // variables that are not frozen, from the last to the first
   std::unique_ptr<OpContext> context_;  // of the reducer
-  std::unique_ptr<Stream> stream_;      // for reduction and copies: beside the backward passes
+  std::unique_ptr<ReductionStreams>
+      streams_;  // for reduction, then copies: beside the backward passes
   std::vector<std::unique_ptr<Event>> copied_;  // by variable
-  std::unique_ptr<Event> finished_;
-  std::unique_ptr<TowerReducer> reducer_;  // may be null
+  std::unique_ptr<TowerReducer> reducer_;       // may be null
   const std::vector<std::unique_ptr<Tower>> towers_;
 
   // Of the step at hand.

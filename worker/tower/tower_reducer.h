@@ -15,12 +15,18 @@ namespace lockstep::worker {
 // Of one variable: a gradient, or the new value of a statistic. In memory of the device.
 struct TowerGradient {
   MutableTensorView view;
-  Event* ready = nullptr;  // reached when the view is complete
-  TensorView old = {};     // of a statistic: the value that the step began with
+  Event* ready = nullptr;    // reached when the view is complete
+  TensorView old = {};       // of a statistic: the value that the step began with
+  Stream* stream = nullptr;  // on which a reducer has recorded `ready`; null: a tower's
+
+  // Later work of `later` finds the view complete.
+  void AwaitOn(Stream* later) const {
+    if (stream != later) later->WaitFor(ready);
+  }
 };
 
-// Enqueues on a stream that it was made for. Used by one thread. Calls allocate nothing once they
-// have seen every variable.
+// Enqueues on the streams that it was made for. Used by one thread. Calls allocate nothing once
+// they have seen every variable.
 class TowerReducer {
  public:
   virtual ~TowerReducer() = default;

@@ -105,6 +105,8 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
            Case{"sync { asynchronous {} init_tokens: 2 }", "sync.init_tokens: an asynchronous job"},
            Case{"sync { asynchronous {} quorum_policy: ABORT }",
                 "sync.quorum_policy: an asynchronous job goes on as long as one worker lives"},
+           Case{"sync { asynchronous {} } strategy { parameter_server { ps_device: GPU } }",
+                "strategy.parameter_server.ps_device: with sync { asynchronous {} } every tower"},
            Case{"sync { asynchronous { max_staleness: -1 } }",
                 "sync.asynchronous.max_staleness: expected a number from 0"},
        }) {

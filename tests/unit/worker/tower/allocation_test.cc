@@ -60,6 +60,7 @@ TEST_CASE("training allocates nothing, on one tower or several, clipped or not")
       CAPTURE(towers, clips);
       CpuDevice device(1);
       ReducerOptions options{.towers = towers};
+      if (clips) options.ps_device = StrategyDef::ParameterServer::GPU;
       if (clips) options.clipping.set_norm(0.1f);
       const auto group = *TowerGroup::Create(graph, &device, cpu::Ops(),
                                              {.batch_per_tower = 4, .reducer = options});

@@ -32,9 +32,11 @@ ReducerOptions OptionsOf(int towers, int kind) {
   if (kind == 1) options.clipping.set_value(0.01f);
   if (kind == 2) options.clipping.set_norm(0.02f);
   if (kind == 3) options.clipping.set_global_norm(0.05f);
+  if (kind >= 4) options.ps_device = StrategyDef::ParameterServer::GPU;
+  if (kind == 5) options.clipping.set_norm(0.02f);
   return options;
 }
-constexpr int kReducerKinds = 4;
+constexpr int kReducerKinds = 6;
 
 std::vector<Batch> BatchesOf(const ModelGraph& graph, int towers, int variant) {
   std::vector<Batch> batches;
@@ -159,7 +161,7 @@ bool IsDetected(DeferredDevice* device, Trainer* trainer, const std::vector<Resu
 
 TEST_CASE("each wait that a step leaves out shows") {
   for (const int towers : {1, 2}) {
-    for (const int kind : {0, 2}) {  // not a global norm, whose op waits for all events
+    for (const int kind : {0, 2, 4, 5}) {  // not a global norm, whose op waits for all events
       CAPTURE(towers, kind);
       CpuDevice cpu(1);
       DeferredDevice deferred(1, 0);

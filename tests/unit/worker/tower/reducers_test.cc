@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <string>
 
 #include "tests/unit/worker/tower/models.h"
@@ -35,10 +36,11 @@ struct Step {
       : graph(GraphOf(kModel)), device(test::MakeTestDevice(1)), staging(device.get()) {
     REQUIRE(graph.variables().size() == 3);
     const std::unique_ptr<OpContext> context = *cpu::Ops().CreateContext(device.get());
+    streams = *ReductionStreams::Create(options.ps_device, options.towers, graph, device.get());
     stream = *device->CreateStream({});
     event = *device->CreateEvent();
     const auto reducer =
-        *MakeReducer(options, graph, device.get(), cpu::Ops(), context.get(), stream.get());
+        *MakeReducer(options, graph, device.get(), cpu::Ops(), context.get(), streams.get());
     for (size_t i = 0; i < 3 * by_tower.size(); ++i) staging.AddPlace(2 * sizeof(float));
     REQUIRE(staging.Allocate().ok());
     for (int run = 0; run < 2; ++run) {  // the second finds nothing of the first
@@ -78,6 +80,7 @@ struct Step {
   const ModelGraph graph;
   const std::unique_ptr<Device> device;
   Staging staging;
+  std::unique_ptr<ReductionStreams> streams;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Event> event;
   std::vector<int> open;  // variables that wait for all others
@@ -128,6 +131,40 @@ TEST_CASE("the gradient of one tower out of four is scaled, then clipped, statis
   options.clipping.set_value(2);
   const Step step(options, {kGradients});
   CHECK(step.values == Values{{0.75f, -1}, {0, 2}, {100}});
+}
+
+TEST_CASE("where the towers are merged changes nothing but the streams") {
+  ReducerOptions options{.towers = 2, .ps_device = StrategyDef::ParameterServer::GPU};
+  const Values other = {{1, 2}, {2, -4}, {50}};
+  CHECK(Step(options, {kGradients, other}).values == Values{{2, -1}, {1, 4}, {75}});
+  options.clipping.set_global_norm(std::sqrt(5.5f));  // of the square root of 22
+  CHECK(Step(options, {kGradients, other}).open == std::vector<int>{1, 0});
+  options.batch_norm_updates = JobDef::FIRST_TOWER;
+  options.clipping.set_value(1.5f);
+  CHECK(Step(options, {kGradients, other}).values == Values{{1.5f, -1}, {1, 1.5f}, {75}});
+}
+
+TEST_CASE("a variable is merged on the tower that has the fewest elements so far") {
+  const ModelGraph graph = GraphOf(R"pb(
+    input_shape: [ 4 ]
+    layers {
+      name: "a"
+      dense { units: 3 }
+    }
+    layers {
+      name: "b"
+      dense { units: 2 }
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb");
+  REQUIRE(graph.variables().size() == 5);  // of 12, 3, 6, 2 elements and 1
+  CHECK(LeastLoadedTowers(graph, 1) == std::vector<int>{0, 0, 0, 0, 0});
+  CHECK(LeastLoadedTowers(graph, 2) == std::vector<int>{0, 1, 1, 1, 1});
+  CHECK(LeastLoadedTowers(graph, 3) == std::vector<int>{0, 1, 2, 1, 1});
+  CHECK(LeastLoadedTowers(graph, 9) == std::vector<int>{0, 1, 2, 3, 4});
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+#include "worker/tower/reduction_streams.h"
+
+#include <algorithm>
+
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker {
+
+std::vector<int> LeastLoadedTowers(const ModelGraph& graph, int towers) {
+  std::vector<int64_t> elements(towers);
+  std::vector<int> chosen;
+  for (const ModelVariable& variable : graph.variables()) {
+    const auto least = std::ranges::min_element(elements);
+    chosen.push_back(static_cast<int>(least - elements.begin()));
+    if (!variable.frozen) *least += variable.shape.num_elements();
+  }
+  return chosen;
+}
+
+absl::StatusOr<std::unique_ptr<ReductionStreams>> ReductionStreams::Create(PsDevice place,
+                                                                           int towers,
+                                                                           const ModelGraph& graph,
+                                                                           Device* device) {
+  auto streams = std::make_unique<ReductionStreams>();
+  LOCKSTEP_RETURN_IF_ERROR(streams->Add({}, device));
+  streams->by_variable_.assign(graph.variables().size(), streams->common());
+  if (place != StrategyDef::ParameterServer::GPU || towers == 1) return streams;
+  for (int tower = 0; tower < towers; ++tower) {
+    LOCKSTEP_RETURN_IF_ERROR(streams->Add({.background = true}, device));
+  }
+  const std::vector<int> tower_of = LeastLoadedTowers(graph, towers);
+  for (size_t variable = 0; variable < tower_of.size(); ++variable) {
+    streams->by_variable_[variable] = streams->streams_[1 + tower_of[variable]].stream.get();
+  }
+  return streams;
+}
+
+absl::Status ReductionStreams::Add(const StreamOptions& options, Device* device) {
+  Queue& queue = streams_.emplace_back();
+  LOCKSTEP_ASSIGN_OR_RETURN(queue.stream, device->CreateStream(options));
+  LOCKSTEP_ASSIGN_OR_RETURN(queue.finished, device->CreateEvent());
+  return absl::OkStatus();
+}
+
+absl::Status ReductionStreams::Finish() {
+  absl::Status status;
+  for (const Queue& queue : streams_) {
+    queue.stream->Record(queue.finished.get());
+    status.Update(queue.finished->Wait());
+  }
+  return status;
+}
+
+}  // namespace lockstep::worker
