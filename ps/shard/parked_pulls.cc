@@ -46,7 +46,8 @@ absl::StatusOr<uint64_t> ParkedPulls::Park(ParkedPull* pull, const AwaitedPart& 
   if (known != slot_of_identity_.end() && IsSame(slots_[known->second].pull, *pull)) {
     const uint32_t same = known->second;
     Unlink(same);
-    Answer(same, absl::CancelledError("the pull was issued again"), deferred);
+    // Of two equal pulls the older may arrive last, delayed. The newer one's caller asks once more.
+    Answer(same, absl::UnavailableError("the pull was issued again"), deferred);
   }
   const uint64_t bytes = BytesOf(*pull);
   LOCKSTEP_RETURN_IF_ERROR(CheckRoom(*pull, bytes));

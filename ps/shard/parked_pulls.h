@@ -53,7 +53,7 @@ class ParkedPulls {
   using Attempt = std::variant<PullResult, AwaitedPart>;
 
   // Returns the pull's number for Cancel. The same pull by the same worker, if it waits already, is
-  // answered CANCELLED. RESOURCE_EXHAUSTED: too many wait; `pull` is left to the caller.
+  // answered UNAVAILABLE. RESOURCE_EXHAUSTED: too many wait; `pull` is left to the caller.
   absl::StatusOr<uint64_t> Park(ParkedPull* pull, const AwaitedPart& part,
                                 DeferredCallbacks* deferred);
   // Answers those that wait for `part` and can be answered: `attempt` returns the result, or the

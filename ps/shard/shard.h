@@ -47,7 +47,7 @@ struct ShardOptions {
 class Shard {
  public:
   explicit Shard(const ShardOptions& options);
-  ~Shard();  // no call may be under way; what is parked is answered CANCELLED
+  ~Shard();  // no call may be under way; what is parked is answered UNAVAILABLE
 
   ShardState GetView() const;
   // ABORTED: an older term or epoch. FAILED_PRECONDITION: another job, or another shard index than
@@ -59,7 +59,7 @@ class Shard {
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE.
   absl::StatusOr<CreatedVariables> CreateVariables(const CreateVariablesRequest& request);
   // Parked until the step is closed; a shard that has closed it already answers at once. The same
-  // step again replaces the parked call, which is answered CANCELLED. A grant for the step after
+  // step again replaces the parked call, which is answered UNAVAILABLE. A grant for the step after
   // the current one waits its turn. With `commit` the tokens go out before `done` is called. In an
   // asynchronous job it orders nothing: it waits for any step to be over, and keeps its version.
   void Grant(const GrantOrder& order, Callback<ClosedStep> done);
@@ -96,8 +96,8 @@ class Shard {
   // park. Does nothing to a pull that has been answered.
   void CancelPull(PullTicket* ticket);
 
-  // Answers every parked call CANCELLED and new ones UNAVAILABLE. For a process that is told to
-  // stop.
+  // Answers every parked call, and new ones, UNAVAILABLE, as those of a process that has died. For
+  // one that is told to stop.
   void Stop();
 
   ShardReport Report() const;

@@ -215,7 +215,7 @@ absl::Status Shard::Finish(const Command& command) {
 void Shard::Stop() {
   DeferringLock lock(&mutex_);
   phase_ = Phase::kStopped;
-  FailWaiting(absl::CancelledError("the parameter server is stopping"), lock.deferred());
+  FailWaiting(absl::UnavailableError("the parameter server is stopping"), lock.deferred());
 }
 
 }  // namespace lockstep::ps

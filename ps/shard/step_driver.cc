@@ -52,7 +52,7 @@ void StepDriver::CancelGrant(GlobalStep step, DeferredCallbacks* deferred) {
   if (parked == grants_.end()) return;
   deferred->Answer<ClosedStep>(
       std::move(parked->done),
-      absl::CancelledError(absl::StrCat("step ", step.value(), " was granted again")));
+      absl::UnavailableError(absl::StrCat("step ", step.value(), " was granted again")));
   grants_.erase(parked);
 }
 

@@ -84,7 +84,7 @@ class StepDriver {
                                  DeferredCallbacks* deferred);
   // As BeginMilestone, while no step is complete.
   virtual std::optional<Milestone> MilestoneOfOpenStep() const { return std::nullopt; }
-  // The parked grant of the step, if there is one, is answered CANCELLED.
+  // The parked grant of the step, if there is one, is answered UNAVAILABLE.
   void CancelGrant(GlobalStep step, DeferredCallbacks* deferred);
   // The answer to a grant of a step that is over.
   ClosedStep ClosedNow(GlobalStep step) const;

@@ -7,7 +7,8 @@
 namespace lockstep::ps {
 namespace {
 
-absl::Status Replaced() { return absl::CancelledError("the call was issued again"); }
+// Of two equal calls the older may arrive last, delayed. The newer one's caller asks once more.
+absl::Status Replaced() { return absl::UnavailableError("the call was issued again"); }
 
 absl::Status NotLive(WorkerIndex worker) {
   return absl::AbortedError(

@@ -31,7 +31,7 @@ class TokenQueue {
  public:
   struct Answer {
     DequeueCall call;
-    absl::StatusOr<GrantedToken> handout;  // CANCELLED: another call took its place
+    absl::StatusOr<GrantedToken> handout;  // UNAVAILABLE: another call took its place
   };
   using Answers = std::vector<Answer>;
 

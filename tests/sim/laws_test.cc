@@ -31,6 +31,7 @@ SimOptions RandomOptions(uint64_t seed, TokenPolicy policy) {
   options.variables.clear();
   for (int i = random.Between(1, 4); i > 0; --i) options.variables.push_back(random.Between(1, 4));
   if (random.Chance(0.3)) options.network.loss = 0.05;
+  if (random.Chance(0.5)) options.network.late = 0.5;
   if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
   if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
   return options;

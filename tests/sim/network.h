@@ -1,6 +1,7 @@
 // A network that delays every message at random, so that calls overtake each other, and loses some.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
@@ -18,6 +19,10 @@ struct NetworkOptions {
   // Of a request, and again of its reply. The caller learns UNAVAILABLE either way and cannot tell
   // which.
   double loss = 0;
+  // Of lost requests: those that arrive all the same, this much later at most. Their replies are
+  // nobody's.
+  double late = 0;
+  absl::Duration most_lateness = absl::Seconds(3);
 };
 
 class Network {
@@ -29,7 +34,10 @@ class Network {
   // `serve` takes the callback that it answers through, now or later.
   template <typename Reply>
   void Call(absl::AnyInvocable<void(Callback<Reply>)> serve, Callback<Reply> done) {
-    if (random_->Chance(options_.loss)) return Fail<Reply>(std::move(done));
+    if (random_->Chance(options_.loss)) {
+      if (random_->Chance(options_.late)) ArriveLate<Reply>(std::move(serve));
+      return Fail<Reply>(std::move(done));
+    }
     events_->After(Delay(), [this, serve = std::move(serve), done = std::move(done)]() mutable {
       serve([this, done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
         if (random_->Chance(options_.loss)) return Fail<Reply>(std::move(done));
@@ -44,6 +52,14 @@ class Network {
   absl::Duration Delay() { return random_->Between(options_.least_delay, options_.most_delay); }
 
   template <typename Reply>
+  void ArriveLate(absl::AnyInvocable<void(Callback<Reply>)> serve) {
+    events_->After(random_->Between(absl::ZeroDuration(), options_.most_lateness),
+                   [this, serve = std::move(serve)]() mutable {
+                     serve([this](const absl::StatusOr<Reply>&) { ++unheard_replies_; });
+                   });
+  }
+
+  template <typename Reply>
   void Fail(Callback<Reply> done) {
     events_->After(Delay(), [done = std::move(done)]() mutable {
       done(absl::UnavailableError("the network lost a message"));
@@ -53,6 +69,7 @@ class Network {
   const NetworkOptions options_;
   EventQueue* const events_;
   Random* const random_;
+  int64_t unheard_replies_ = 0;
 };
 
 }  // namespace lockstep::sim

@@ -341,8 +341,8 @@ class Simulation {
       } else if (waiting.reply.status().ok()) {
         CheckPulled(waiting, waiting.version);
       } else {
-        REQUIRE(
-            (absl::IsCancelled(waiting.reply.status()) || absl::IsAborted(waiting.reply.status())));
+        REQUIRE((absl::IsUnavailable(waiting.reply.status()) ||
+                 absl::IsAborted(waiting.reply.status())));
       }
     }
     waiting_ = std::move(still);

@@ -10,7 +10,7 @@ namespace {
 
 // What each call was answered: a step, or one of these.
 constexpr int64_t kDone = -1;
-constexpr int64_t kCancelled = -2;
+constexpr int64_t kUnavailable = -2;
 constexpr int64_t kAborted = -3;
 constexpr int64_t kRefused = -4;
 using Told = std::map<DequeueCall, int64_t>;
@@ -21,8 +21,8 @@ Told Tell(const TokenQueue::Answers& answers) {
     int64_t what = 0;
     if (answer.handout.ok()) {
       what = answer.handout->done ? kDone : answer.handout->step.value();
-    } else if (absl::IsCancelled(answer.handout.status())) {
-      what = kCancelled;
+    } else if (absl::IsUnavailable(answer.handout.status())) {
+      what = kUnavailable;
     } else {
       what = absl::IsAborted(answer.handout.status()) ? kAborted : kRefused;
     }
@@ -62,7 +62,7 @@ TEST_CASE("a dequeue issued again takes the place of the one that waits, and its
   Desk desk(MakeFifoTokens(GlobalStep(0), 0, 1));
   CHECK(desk.Dequeue(Key(0, 1), 100).empty());
   CHECK(desk.Dequeue(Key(1, 1), 200).empty());
-  CHECK(desk.Dequeue(Key(0, 1), 101) == Told{{100, kCancelled}});
+  CHECK(desk.Dequeue(Key(0, 1), 101) == Told{{100, kUnavailable}});
   CHECK(desk.desk.num_waiting() == 2);
   CHECK(desk.Commit(1) == Told{{101, 1}});
   CHECK(desk.Commit(2) == Told{{200, 2}});
@@ -72,7 +72,7 @@ TEST_CASE("a newer dequeue ends the wait of an older one and goes to the end of 
   Desk desk(MakeFifoTokens(GlobalStep(0), 0, 1));
   desk.Dequeue(Key(0, 1), 100);
   desk.Dequeue(Key(1, 1), 200);
-  CHECK(desk.Dequeue(Key(0, 2), 101) == Told{{100, kCancelled}});
+  CHECK(desk.Dequeue(Key(0, 2), 101) == Told{{100, kUnavailable}});
   CHECK(desk.Commit(1) == Told{{200, 1}});
   CHECK(desk.Commit(2) == Told{{101, 2}});
 }
@@ -128,8 +128,8 @@ TEST_CASE("finishing answers who waits") {
 TEST_CASE("dropping answers who waits with the reason, once") {
   Desk desk(MakeFifoTokens(GlobalStep(0), 0, 3));
   desk.Dequeue(Key(0, 1), 100);
-  CHECK(Tell(desk.desk.Drop(absl::CancelledError("stop"))) == Told{{100, kCancelled}});
-  CHECK(Tell(desk.desk.Drop(absl::CancelledError("stop"))).empty());
+  CHECK(Tell(desk.desk.Drop(absl::UnavailableError("stop"))) == Told{{100, kUnavailable}});
+  CHECK(Tell(desk.desk.Drop(absl::UnavailableError("stop"))).empty());
   CHECK(desk.Commit(1).empty());
 }
 
