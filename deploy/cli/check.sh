@@ -68,7 +68,7 @@ check_build() { bazel_check build build //...; }
 
 # The packages with threads, or with memory that is not a container's.
 core=(//tests/conformance/... //tests/unit/common/{base,client,rpc,shm,tensor,transport,update}/...
-  //tests/unit/ps/... //tests/unit/worker/{cache,data,device,step,strategy,tower}/...)
+  //tests/unit/ps/... //tests/unit/worker/{cache,collective,data,device,local_sync,peer,service,step,strategy,tower}/...)
 check_asan() { bazel_check asan test --config=unity --config=asan --test_summary=terse "${core[@]}"; }
 check_tsan() { bazel_check tsan test --config=unity --config=tsan --test_summary=terse "${core[@]}"; }
 
