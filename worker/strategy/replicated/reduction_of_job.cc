@@ -41,6 +41,23 @@ absl::StatusOr<BatchPlan> Unpacked(Algorithm algorithm, const Topology& topology
                        {.algorithm = algorithm, .topology = topology, .root = root});
 }
 
+// tensorpack's mode gpu: one tower adds each tensor, in turn from the last tensor on.
+absl::StatusOr<BatchPlan> InTurns(const Topology& topology,
+                                  const std::vector<TensorSpec>& tensors) {
+  LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
+                            Unpacked(Algorithm::kReductionToOne, topology, tensors));
+  const int count = static_cast<int>(plan.schedules.size());
+  for (int i = 0; i < count; ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        plan.schedules[i],
+        MakeSchedule({.algorithm = Algorithm::kReductionToOne,
+                      .topology = topology,
+                      .root = (count - 1 - i) % topology.towers,
+                      .length = static_cast<size_t>(plan.packing.vectors()[i].elements)}));
+  }
+  return plan;
+}
+
 absl::Status CheckOneWorker(const Replicated& replicated, const Topology& topology) {
   if (topology.workers == 1) return absl::OkStatus();
   return Refused(
@@ -102,13 +119,15 @@ absl::StatusOr<Named> OfMode(const Replicated& replicated, const Topology& topol
                                 Unpacked(Algorithm::kCollective, topology, tensors));
       return Named{std::move(plan), "COLLECTIVE"};
     }
-    case Replicated::GPU:
+    case Replicated::GPU: {
+      LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(replicated, topology));
+      LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan, InTurns(topology, tensors));
+      return Named{std::move(plan), "GPU"};
+    }
     case Replicated::NCCL:
       LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(replicated, topology));
-      return Refused(kMode,
-                     absl::StrCat(Replicated::Mode_Name(replicated.mode()),
-                                  " needs GPUs, and the towers are on CPUs"),
-                     "use CPU or COLLECTIVE, or leave it out");
+      return Refused(kMode, "NCCL needs GPUs, and the towers are on CPUs",
+                     "use CPU, GPU or COLLECTIVE, or leave it out");
     default:
       return Chosen(topology, tensors);
   }

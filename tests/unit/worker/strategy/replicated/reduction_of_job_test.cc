@@ -64,6 +64,7 @@ TEST_CASE("modes and ops become the algorithms of their name") {
   const auto [text, workers, towers, name, algorithm] =
       GENERATE(table<std::string, int, int, std::string, Algorithm>(
           {{"mode: CPU", 1, 3, "CPU", Algorithm::kReductionToOne},
+           {"mode: GPU", 1, 3, "GPU", Algorithm::kReductionToOne},
            {"mode: HIERARCHICAL", 1, 8, "HIERARCHICAL", Algorithm::kHierarchicalCopy},
            {"mode: COLLECTIVE", 1, 2, "COLLECTIVE", Algorithm::kCollective},
            {"cross_tower_ops { reduction_to_one_device { reduce_to_device: 1 } }", 2, 2,
@@ -82,6 +83,22 @@ TEST_CASE("modes and ops become the algorithms of their name") {
   CHECK(chosen->name == name);
   CHECK(chosen->reason.empty());
   CHECK(chosen->reduction.plan.algorithms.front() == algorithm);
+}
+
+TEST_CASE("with mode GPU the towers take turns from the last variable on") {
+  const auto chosen = Choose("mode: GPU", {.workers = 1, .towers = 2});
+  const std::vector<Schedule>& schedules = chosen->reduction.plan.schedules;
+  std::vector<int> adds;  // the tower, by variable
+  for (const Schedule& schedule : schedules) {
+    const absl::Span<const Operation> first = schedule.operations(0);
+    adds.push_back(std::ranges::any_of(first,
+                                       [](const Operation& operation) {
+                                         return operation.kind == Operation::Kind::kSum;
+                                       })
+                       ? 0
+                       : 1);
+  }
+  CHECK(adds == std::vector<int>{0, 1, 0});
 }
 
 TEST_CASE("packing joins the gradients as it says") {
@@ -107,7 +124,7 @@ TEST_CASE("what cannot be reduced so is refused with its field") {
                  Contains("there are 2"));
   CHECK_THAT(ErrorOf("mode: HIERARCHICAL", one), Contains("expected 8 towers, got 2"));
   CHECK_THAT(ErrorOf("mode: NCCL", one), Contains("needs GPUs"));
-  CHECK_THAT(ErrorOf("mode: GPU", one), Contains("needs GPUs"));
+  CHECK_THAT(ErrorOf("mode: GPU", two), Contains("GPU reduces the towers of one worker"));
   const auto spec = [](const std::string& text) {
     return "cross_tower_ops { multi_worker_all_reduce { all_reduce_spec: '" + text + "' } }";
   };

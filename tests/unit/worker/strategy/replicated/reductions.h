@@ -35,6 +35,7 @@ inline std::vector<std::string> ReductionsFor(const Topology& topology) {
     all.push_back(SpecOf("pscpu/pscpu#2"));
   } else {
     all.push_back("mode: CPU");
+    all.push_back("mode: GPU");
     all.push_back("cross_tower_ops { all_reduce { all_reduce_alg: 'hierarchical_copy' } }");
     if (topology.towers == 8) all.push_back("mode: HIERARCHICAL");
   }
