@@ -127,6 +127,7 @@ absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) c
                     .is_first = group.position == 0,
                     .sums_differ = options_.shrinks};
   const auto first_holder = std::ranges::find(group.members, true, &Group::Member::has_variables);
+  of.counts_as_holder = group.members[group.position].has_variables;
   of.is_first_holder = first_holder == group.members.begin() + group.position;
   for (int position = 0; position < group.size(); ++position) {
     if (group.members[position].has_variables && position != group.position) {

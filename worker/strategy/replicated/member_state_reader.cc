@@ -15,9 +15,10 @@ constexpr absl::Duration kPause = absl::Milliseconds(20);
 // One that hangs is lost before, and then there is another group.
 constexpr absl::Duration kPatience = absl::Seconds(15);
 
-// A connection that breaks has many names.
+// A connection that breaks has many names. CANCELLED: the group has ended, with all connections.
 bool MayHelp(const absl::Status& status) {
-  return !status.ok() && !absl::IsAborted(status) && !absl::IsInvalidArgument(status);
+  return !status.ok() && !absl::IsAborted(status) && !absl::IsInvalidArgument(status) &&
+         !absl::IsCancelled(status);
 }
 
 absl::Status NobodyHas(const absl::Status& last) {

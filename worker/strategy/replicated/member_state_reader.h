@@ -28,6 +28,7 @@ class MemberStateReader {
 
   // Reads the version of the first of these members that answers, from another one when it goes.
   // One call at a time; `states` outlives it. ABORTED: the group has a newer view, read in that.
+  // CANCELLED: the group has ended, or Cancel was called.
   // INVALID_ARGUMENT: a member has another model or optimizer. UNAVAILABLE: none of them had
   // anything to tell for 15 s: the chief may take members for such that have the version, and they
   // have not.

@@ -20,6 +20,9 @@ struct ReducerOfGroup {
   // Of those that have the variables of `step`, it is the first, and stores that version. Such a
   // member may have come later than this group's first one.
   bool is_first_holder = true;
+  // The chief takes this worker for one that has them. A new chief does so with every member that
+  // it finds, also with one that was still reading them.
+  bool counts_as_holder = false;
   // A group may have fewer members than the one before: only its own sum counts.
   bool sums_differ = false;
   // Others that have them, by position, for a worker that has not. None: the ps have the version.

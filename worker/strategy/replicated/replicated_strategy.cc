@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer_proto/clipping_of.h"
 #include "common/optimizer_proto/learning_rate.h"
@@ -11,6 +12,15 @@ namespace lockstep::worker {
 namespace {
 
 const std::vector<int64_t> kNoRows = {0};  // of the one variable that is pushed
+
+// The ps have only versions that no worker of the group has gone beyond.
+absl::Status NobodyHasThem(GlobalStep step) {
+  return WithExitCode(
+      absl::UnavailableError(absl::StrCat("those that had the variables of step ", step.value(),
+                                          " were lost before this worker had read them. Remedy: "
+                                          "start it again")),
+      ExitCode::kPeersLost);
+}
 
 bool IsLoss(const VariableSpec& spec) { return !spec.frozen() && !spec.replicated(); }
 
@@ -91,12 +101,18 @@ void ReplicatedStrategy::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
   if (!group.ok()) return TellValues(group.status());
   wait_.Set("the variables", group->step);
   if (group->holders.empty()) {
+    if (group->counts_as_holder) return TellValues(NobodyHasThem(group->step));
     return reader_.Read(group->step,
                         [this](absl::StatusOr<ReplicaState> state) { OnState(std::move(state)); });
   }
   member_reader_.Read(group->step, group->states, std::move(group->holders),
                       [this](absl::StatusOr<ReplicaState> state) {
                         if (absl::IsAborted(state.status())) return AwaitGroup();
+                        if (absl::IsCancelled(state.status())) {
+                          // The group has ended here, or training: the source tells which.
+                          groups_->NoteFailure();
+                          return AwaitGroup();
+                        }
                         OnState(std::move(state));
                       });
 }
