@@ -69,6 +69,25 @@ const JobField kJobFields[] = {
     {"local_sync.load", kNoDefault, Count(0)},
     {"local_sync.passes", kNoDefault, Count(0)},
 
+    {"strategy.replicated.cross_tower_ops.reduction_to_one_device.reduce_to_device", kNoDefault,
+     Count(0)},
+    {"strategy.replicated.cross_tower_ops.all_reduce.packing.num_packs", kNoDefault,
+     Count(0, 65536)},
+    {"strategy.replicated.cross_tower_ops.all_reduce.packing.agg_small_grads_max_bytes", kNoDefault,
+     Count(0)},
+    {"strategy.replicated.cross_tower_ops.all_reduce.packing.agg_small_grads_max_group", kNoDefault,
+     Count(0)},
+    {"strategy.replicated.cross_tower_ops.multi_worker_all_reduce.packing.num_packs", kNoDefault,
+     Count(0, 65536)},
+    {"strategy.replicated.cross_tower_ops.multi_worker_all_reduce.packing.agg_small_grads_max_"
+     "bytes",
+     kNoDefault, Count(0)},
+    {"strategy.replicated.cross_tower_ops.multi_worker_all_reduce.packing.agg_small_grads_max_"
+     "group",
+     kNoDefault, Count(0)},
+    {"strategy.replicated.cross_tower_ops.collective_all_reduce.all_reduce_merge_scope", kNoDefault,
+     Count(0)},
+
     {"data.offset", kNoDefault, {Limit::kFinite}},
     {"data.scale", 1, {Limit::kFinite}},
     {"data.augmentation.shift", kNoDefault, Count(0)},

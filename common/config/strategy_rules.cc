@@ -1,12 +1,19 @@
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_rules.h"
 #include "common/config/rule.h"
+#include "common/reduction/all_reduce_spec.h"
 
 namespace lockstep {
 namespace {
 
+using Replicated = StrategyDef::Replicated;
+
 constexpr char kReplicated[] = "strategy.replicated";
+constexpr char kMode[] = "strategy.replicated.mode";
+constexpr char kOps[] = "strategy.replicated.cross_tower_ops";
+constexpr int64_t kHierarchicalTowers = 8;
 
 absl::Status Conflict(absl::string_view field, absl::string_view why) {
   return Broken(field, absl::StrCat("with strategy { replicated {} } ", why),
@@ -23,6 +30,42 @@ absl::Status CheckSyncOfReplicated(const SyncDef& sync) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMode(const Replicated& replicated, int64_t towers) {
+  if (replicated.has_cross_tower_ops() && replicated.mode() != Replicated::MODE_UNSPECIFIED) {
+    return Broken(kMode, "cross_tower_ops stands in its place", "keep one of the two");
+  }
+  if (replicated.mode() != Replicated::HIERARCHICAL || towers == kHierarchicalTowers) {
+    return absl::OkStatus();
+  }
+  return Broken(
+      kMode, absl::StrCat("HIERARCHICAL: expected ", kHierarchicalTowers, " towers, got ", towers),
+      absl::StrCat("set towers: ", kHierarchicalTowers, ", or use another mode"));
+}
+
+absl::Status CheckOps(const CrossTowerOpsDef& ops) {
+  if (ops.kind_case() == CrossTowerOpsDef::KIND_NOT_SET) {
+    return Broken(kOps, "it names no op",
+                  "write reduction_to_one_device {}, all_reduce {}, multi_worker_all_reduce {} or "
+                  "collective_all_reduce {}");
+  }
+  const std::string& spec = ops.multi_worker_all_reduce().all_reduce_spec();
+  if (spec.empty()) return absl::OkStatus();
+  return Annotate(AllReduceSpec::Parse(spec).status(),
+                  absl::StrCat(kOps, ".multi_worker_all_reduce"));
+}
+
+// tensorpack's modes and TensorFlow's all_reduce reduce the towers of one worker.
+absl::Status CheckOneWorker(const Replicated& replicated, int64_t num_workers) {
+  const bool is_for_one = replicated.mode() != Replicated::MODE_UNSPECIFIED &&
+                          replicated.mode() != Replicated::COLLECTIVE;
+  const bool names_all_reduce = replicated.cross_tower_ops().has_all_reduce();
+  if (num_workers == 1 || !(is_for_one || names_all_reduce)) return absl::OkStatus();
+  return Broken(is_for_one ? kMode : absl::StrCat(kOps, ".all_reduce"),
+                absl::StrCat(is_for_one ? Replicated::Mode_Name(replicated.mode()) : "it",
+                             " reduces the towers of one worker, and there are ", num_workers),
+                "use mode: COLLECTIVE, or cross_tower_ops { multi_worker_all_reduce {} }");
+}
+
 }  // namespace
 
 absl::Status CheckStrategy(const JobDef& job) {
@@ -33,7 +76,7 @@ absl::Status CheckStrategy(const JobDef& job) {
                   "remove it, or sync.asynchronous");
   }
   if (!job.strategy().has_replicated()) return absl::OkStatus();
-  const StrategyDef::Replicated& replicated = job.strategy().replicated();
+  const Replicated& replicated = job.strategy().replicated();
   LOCKSTEP_RETURN_IF_ERROR(CheckSyncOfReplicated(job.sync()));
   const DataType type = job.transport().wire_type();
   if (type == BFLOAT16 || type == FLOAT16) {
@@ -42,22 +85,14 @@ absl::Status CheckStrategy(const JobDef& job) {
   if (job.batch_norm_updates() != JobDef::BATCH_NORM_UPDATES_UNSPECIFIED) {
     return Conflict("batch_norm_updates", "every tower has statistics of its own");
   }
-  if (replicated.has_cross_tower_ops() &&
-      replicated.mode() != StrategyDef::Replicated::MODE_UNSPECIFIED) {
-    return Broken(absl::StrCat(kReplicated, ".mode"), "cross_tower_ops stands in its place",
-                  "keep one of the two");
-  }
-  if (replicated.has_cross_tower_ops() &&
-      replicated.cross_tower_ops().kind_case() == CrossTowerOpsDef::KIND_NOT_SET) {
-    return Broken(absl::StrCat(kReplicated, ".cross_tower_ops"), "it names no op",
-                  "write reduction_to_one_device {}, all_reduce {}, multi_worker_all_reduce {} or "
-                  "collective_all_reduce {}");
-  }
-  return absl::OkStatus();
+  LOCKSTEP_RETURN_IF_ERROR(CheckMode(replicated, job.towers()));
+  if (!replicated.has_cross_tower_ops()) return absl::OkStatus();
+  return CheckOps(replicated.cross_tower_ops());
 }
 
 absl::Status CheckStrategy(const JobDef& job, int64_t num_workers) {
   if (!job.strategy().has_replicated()) return absl::OkStatus();
+  LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(job.strategy().replicated(), num_workers));
   if (job.sync().replicas_to_aggregate() == num_workers) return absl::OkStatus();
   return Broken(
       "sync.replicas_to_aggregate",

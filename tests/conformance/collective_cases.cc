@@ -10,7 +10,6 @@
 namespace lockstep::conformance {
 namespace {
 
-using worker::Algorithm;
 using worker::ScheduleSpec;
 using worker::Topology;
 using worker::Traffic;
@@ -18,31 +17,32 @@ using Floats = std::vector<float>;
 
 size_t CeilDivide(size_t a, size_t b) { return (a + b - 1) / b; }
 
-int MostShards(Algorithm algorithm, const Topology& topology) {
+int MostShards(ReductionAlgorithm algorithm, const Topology& topology) {
   switch (algorithm) {
-    case Algorithm::kXring:
+    case ReductionAlgorithm::kXring:
       return topology.towers;
-    case Algorithm::kPscpu:
-    case Algorithm::kPscpuPscpu:
+    case ReductionAlgorithm::kPscpu:
+    case ReductionAlgorithm::kPscpuPscpu:
       return topology.workers;
-    case Algorithm::kPsgpu:
+    case ReductionAlgorithm::kPsgpu:
       return topology.num_participants();
     default:
       return 1;
   }
 }
 
-bool IsForOneWorker(Algorithm algorithm) {
-  return algorithm == Algorithm::kNccl || algorithm == Algorithm::kHierarchicalCopy;
+bool IsForOneWorker(ReductionAlgorithm algorithm) {
+  return algorithm == ReductionAlgorithm::kNccl ||
+         algorithm == ReductionAlgorithm::kHierarchicalCopy;
 }
 
 int Turns(const ScheduleSpec& spec) {
   switch (spec.algorithm) {
-    case Algorithm::kPscpu:
+    case ReductionAlgorithm::kPscpu:
       return CeilDivide(spec.topology.workers, spec.shards);
-    case Algorithm::kPsgpu:
+    case ReductionAlgorithm::kPsgpu:
       return CeilDivide(spec.topology.num_participants(), spec.shards);
-    case Algorithm::kHierarchicalCopy:
+    case ReductionAlgorithm::kHierarchicalCopy:
       return spec.topology.num_participants();
     default:
       return 1;
@@ -134,9 +134,9 @@ std::vector<ScheduleSpec> CollectiveCases() {
   for (int n = 1; n <= 9; ++n) {
     for (int towers = 1; towers <= n; ++towers) {
       if (n % towers != 0) continue;
-      for (int a = 0; a <= static_cast<int>(Algorithm::kReductionToOne); ++a) {
-        ScheduleSpec spec{static_cast<Algorithm>(a), {n / towers, towers}};
-        if (n == 1 && spec.algorithm == Algorithm::kXring) continue;
+      for (int a = 0; a <= static_cast<int>(ReductionAlgorithm::kReductionToOne); ++a) {
+        ScheduleSpec spec{static_cast<ReductionAlgorithm>(a), {n / towers, towers}};
+        if (n == 1 && spec.algorithm == ReductionAlgorithm::kXring) continue;
         if (IsForOneWorker(spec.algorithm) && towers != n) continue;
         for (spec.shards = 1; spec.shards <= MostShards(spec.algorithm, spec.topology);
              ++spec.shards) {
@@ -182,20 +182,20 @@ std::vector<float> ExpectedSum(const ScheduleSpec& spec, const std::vector<Tenso
   }
   const int towers = spec.topology.towers;
   switch (spec.algorithm) {
-    case Algorithm::kXring:
+    case ReductionAlgorithm::kXring:
       return AddInRing(terms, towers, spec.shards);
-    case Algorithm::kCollective:
+    case ReductionAlgorithm::kCollective:
       return AddInRing(terms, 1, 1);
-    case Algorithm::kRechd:
+    case ReductionAlgorithm::kRechd:
       return AddInTree(terms);
-    case Algorithm::kNcclXring:
+    case ReductionAlgorithm::kNcclXring:
       return AddInRing(AddWithinWorkers(terms, towers), 1, 1);
-    case Algorithm::kNcclRechd:
+    case ReductionAlgorithm::kNcclRechd:
       return AddInTree(AddWithinWorkers(terms, towers));
-    case Algorithm::kNcclPscpu:
-    case Algorithm::kPscpuPscpu:
+    case ReductionAlgorithm::kNcclPscpu:
+    case ReductionAlgorithm::kPscpuPscpu:
       return AddInOrder(AddWithinWorkers(terms, towers));
-    case Algorithm::kHierarchicalCopy: {
+    case ReductionAlgorithm::kHierarchicalCopy: {
       const auto half = terms.begin() + terms.size() / 2;
       if (half == terms.begin()) return terms[0];
       return Add(AddInOrder({terms.begin(), half}), AddInOrder({half, terms.end()}));
@@ -213,42 +213,42 @@ Traffic ExpectedTraffic(const ScheduleSpec& spec) {
   const int64_t within = has_elements * 2 * workers * (spec.topology.towers - 1);
   Traffic traffic{0, 2 * (n - 1) * length};
   switch (spec.algorithm) {
-    case Algorithm::kXring:
+    case ReductionAlgorithm::kXring:
       traffic.messages = RingMessages(length, n, spec.shards);
       break;
-    case Algorithm::kCollective:
+    case ReductionAlgorithm::kCollective:
       traffic.messages = RingMessages(length, n, 1);
       break;
-    case Algorithm::kRechd:
+    case ReductionAlgorithm::kRechd:
       traffic.messages = TreeMessages(length, n);
       break;
-    case Algorithm::kPscpu:
-    case Algorithm::kPsgpu:
+    case ReductionAlgorithm::kPscpu:
+    case ReductionAlgorithm::kPsgpu:
       traffic.messages = ShuffleMessages(length, n, spec.shards);
       break;
-    case Algorithm::kNcclXring:
+    case ReductionAlgorithm::kNcclXring:
       traffic.messages = within + RingMessages(length, workers, 1);
       break;
-    case Algorithm::kNcclRechd:
+    case ReductionAlgorithm::kNcclRechd:
       traffic.messages = within + TreeMessages(length, workers);
       break;
-    case Algorithm::kNcclPscpu:
+    case ReductionAlgorithm::kNcclPscpu:
       traffic.messages = within + ShuffleMessages(length, workers, workers);
       break;
-    case Algorithm::kPscpuPscpu:
+    case ReductionAlgorithm::kPscpuPscpu:
       traffic.messages = within + ShuffleMessages(length, workers, spec.shards);
       break;
-    case Algorithm::kHierarchicalCopy: {
+    case ReductionAlgorithm::kHierarchicalCopy: {
       const bool is_main_outside = n > 1 && n % 2 == 1 && spec.index % n == n / 2;
       traffic.messages = has_elements * (2 * (n - 1) + (is_main_outside ? 1 : 0));
       traffic.elements = traffic.messages * length;
       break;
     }
-    case Algorithm::kNccl:
-    case Algorithm::kReductionToOne:
+    case ReductionAlgorithm::kNccl:
+    case ReductionAlgorithm::kReductionToOne:
       traffic.messages = has_elements * 2 * (n - 1);
       break;
-    case Algorithm::kGather:
+    case ReductionAlgorithm::kGather:
       traffic = {RingMessages(length, n, 1) / 2, (n - 1) * length};
       break;
   }

@@ -14,7 +14,6 @@ namespace {
 using test::CollectiveRun;
 using test::RunInSeededOrder;
 using test::RunInThreads;
-using worker::Algorithm;
 using worker::MakeSchedule;
 using worker::RunInMemory;
 using worker::Schedule;
@@ -76,7 +75,7 @@ TEST_CASE("all participants get the sum in the documented order of additions") {
 }
 
 TEST_CASE("messages and elements are those of the documented formulas") {
-  std::set<Algorithm> seen;
+  std::set<ReductionAlgorithm> seen;
   ForEachCase([&](const ScheduleSpec& spec) {
     INFO(Describe(spec));
     const Traffic traffic = RequireSchedule(spec).Total();
@@ -132,7 +131,7 @@ TEST_CASE("a thread for each participant gives the same bits") {
 
 TEST_CASE("with two participants all algorithms give the same bits") {
   const std::vector<Tensor> drawn = DrawVectors(DType::kFloat32, 2, 1009, 7);
-  const ScheduleSpec plain{Algorithm::kReductionToOne, {2, 1}};
+  const ScheduleSpec plain{ReductionAlgorithm::kReductionToOne, {2, 1}};
   std::vector<float> expected = ExpectedSum(plain, drawn);
   for (float& element : expected) element = element / 2;
   int cases = 0;
@@ -156,10 +155,11 @@ TEST_CASE("every dtype with element math is reduced in its own arithmetic") {
     for (const Tensor& vector : drawn) terms.push_back(vector.view());
     Tensor expected(dtype, Shape({20011}));
     SumAndDivide(terms, 7, {0, 20011}, expected.data());
-    for (const Algorithm algorithm : {Algorithm::kPscpu, Algorithm::kReductionToOne}) {
+    for (const ReductionAlgorithm algorithm :
+         {ReductionAlgorithm::kPscpu, ReductionAlgorithm::kReductionToOne}) {
       ScheduleSpec spec{algorithm, {7, 1}};
-      spec.shards = algorithm == Algorithm::kPscpu ? 7 : 1;
-      spec.root = algorithm == Algorithm::kPscpu ? 0 : 6;
+      spec.shards = algorithm == ReductionAlgorithm::kPscpu ? 7 : 1;
+      spec.root = algorithm == ReductionAlgorithm::kPscpu ? 0 : 6;
       spec.length = 20011;
       std::vector<Tensor> vectors = Clone(drawn);
       RunInMemory(RequireSchedule(spec), Views(&vectors), 7);

@@ -20,7 +20,7 @@ namespace {
 
 using worker::Aggregation;
 using worker::AllReduce;
-using worker::AllReduceSpec;
+
 using worker::CollectiveAllReduce;
 using worker::CrossTowerOps;
 using worker::DeviceId;

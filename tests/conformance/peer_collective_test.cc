@@ -15,7 +15,6 @@
 namespace lockstep::conformance {
 namespace {
 
-using worker::Algorithm;
 using worker::BatchPlan;
 using worker::GroupReduction;
 using worker::PeerGroupReducer;
@@ -38,7 +37,7 @@ GroupReduction ReductionOf(ScheduleSpec spec, const std::vector<size_t>& lengths
         {absl::StrCat("t", tensors.size()), dtype, Shape({static_cast<int64_t>(length)})});
     schedules.push_back(worker::MakeSchedule(spec).value());
   }
-  const std::vector<Algorithm> algorithms(lengths.size(), spec.algorithm);
+  const std::vector<ReductionAlgorithm> algorithms(lengths.size(), spec.algorithm);
   BatchPlan plan{worker::PackingPlan::Unpacked(tensors), schedules, algorithms};
   return {spec.topology, tensors, plan, average};
 }
@@ -151,15 +150,16 @@ TEST_CASE("a gathered tensor has every tower's share, in the order of their rank
     const int n = topology.num_participants();
     // The last ones are more than one message.
     GroupReduction reduction =
-        ReductionOf({Algorithm::kXring, topology}, {5, 300}, DType::kFloat32, true);
+        ReductionOf({ReductionAlgorithm::kXring, topology}, {5, 300}, DType::kFloat32, true);
     for (const int64_t share : {1, 64, 5000}) {
       reduction.tensors.push_back(
           {.name = absl::StrCat("g", share), .shape = Shape({n * share}), .shares = n});
     }
     REQUIRE(worker::AddGathers(topology, reduction.tensors, 2, &reduction.plan).ok());
     for (const worker::Schedule& schedule : absl::MakeSpan(reduction.plan.schedules).subspan(2)) {
-      const ScheduleSpec spec{
-          .algorithm = Algorithm::kGather, .topology = topology, .length = schedule.length()};
+      const ScheduleSpec spec{.algorithm = ReductionAlgorithm::kGather,
+                              .topology = topology,
+                              .length = schedule.length()};
       CHECK(schedule.Total() == ExpectedTraffic(spec));
     }
     Run run(&workers, ++view, reduction, shared_memory, 8192);
@@ -187,8 +187,9 @@ TEST_CASE("messages cut through, and many steps, give the bits of one process") 
   uint64_t view = 0;
   const std::vector<size_t> lengths = {100'003, 1, 4096};
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat64}) {
-    for (const Algorithm algorithm :
-         {Algorithm::kXring, Algorithm::kRechd, Algorithm::kPscpu, Algorithm::kPscpuPscpu}) {
+    for (const ReductionAlgorithm algorithm :
+         {ReductionAlgorithm::kXring, ReductionAlgorithm::kRechd, ReductionAlgorithm::kPscpu,
+          ReductionAlgorithm::kPscpuPscpu}) {
       const ScheduleSpec spec{algorithm, {3, 2}, 2};
       INFO(Describe(spec));
       const GroupReduction reduction = ReductionOf(spec, lengths, dtype, true);

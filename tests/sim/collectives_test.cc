@@ -21,7 +21,7 @@ PeerOptions RandomPeers(uint64_t seed) {
   options.towers = random.Between(1, 3);
   constexpr const char* kSpecs[] = {"xring",       "rechd",         "pscpu",      "pscpu#2",
                                     "pscpu/pscpu", "pscpu/pscpu#2", "collective", "pscpu:64:xring"};
-  options.spec = worker::AllReduceSpec::Parse(kSpecs[random.Below(std::size(kSpecs))]).value();
+  options.spec = AllReduceSpec::Parse(kSpecs[random.Below(std::size(kSpecs))]).value();
   for (int i = random.Between(1, 4); i > 0; --i) options.lengths.push_back(random.Between(0, 90));
   options.message_bytes = static_cast<size_t>(random.Between(8, 400));
   options.average = random.Chance(0.5);

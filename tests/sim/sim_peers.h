@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "common/reduction/all_reduce_spec.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/network.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim_peer_connection.h"
-#include "worker/collective/all_reduce_spec.h"
 #include "worker/peer/peer_group_reducer.h"
 #include "worker/peer/peer_service.h"
 
@@ -24,7 +24,7 @@ struct PeerOptions {
   uint64_t seed = 0;
   int workers = 2;
   int towers = 1;
-  worker::AllReduceSpec spec;
+  AllReduceSpec spec;
   std::vector<int64_t> lengths;  // of the gradients
   size_t message_bytes = 64;
   bool average = true;

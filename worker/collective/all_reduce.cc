@@ -48,10 +48,10 @@ absl::StatusOr<std::vector<Mirrored>> AllReduceBase::BatchAllReduce(
 }
 
 absl::StatusOr<std::unique_ptr<AllReduce>> AllReduce::Create(const AllReduceOptions& options) {
-  Algorithm algorithm = Algorithm::kHierarchicalCopy;
-  if (options.all_reduce_alg == Name(Algorithm::kNccl)) {
-    algorithm = Algorithm::kNccl;
-  } else if (options.all_reduce_alg != Name(Algorithm::kHierarchicalCopy)) {
+  ReductionAlgorithm algorithm = ReductionAlgorithm::kHierarchicalCopy;
+  if (options.all_reduce_alg == Name(ReductionAlgorithm::kNccl)) {
+    algorithm = ReductionAlgorithm::kNccl;
+  } else if (options.all_reduce_alg != Name(ReductionAlgorithm::kHierarchicalCopy)) {
     return absl::InvalidArgumentError(
         absl::StrCat("all_reduce_alg: expected nccl or hierarchical_copy, got \"",
                      options.all_reduce_alg, "\". Remedy: choose one of them"));

@@ -55,10 +55,10 @@ class AllReduce : public AllReduceBase {
   absl::StatusOr<Topology> TopologyOf(absl::Span<const DeviceId> devices) const override;
 
  private:
-  AllReduce(Algorithm algorithm, const PackingOptions& packing)
+  AllReduce(ReductionAlgorithm algorithm, const PackingOptions& packing)
       : algorithm_(algorithm), packing_(packing) {}
 
-  const Algorithm algorithm_;
+  const ReductionAlgorithm algorithm_;
   const PackingOptions packing_;
 };
 

@@ -15,7 +15,7 @@ absl::StatusOr<BatchPlan> MakeBatchPlan(const PackingPlan& packing, ScheduleSpec
     schedules.push_back(std::move(schedule));
     ++spec.index;
   }
-  const std::vector<Algorithm> algorithms(schedules.size(), spec.algorithm);
+  const std::vector<ReductionAlgorithm> algorithms(schedules.size(), spec.algorithm);
   return BatchPlan{packing, std::move(schedules), algorithms};
 }
 
@@ -26,12 +26,12 @@ absl::Status AddGathers(const Topology& topology, absl::Span<const TensorSpec> t
   for (int i = first; i < static_cast<int>(tensors.size()); ++i) {
     const int64_t elements = tensors[i].shape->num_elements();
     LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule,
-                              MakeSchedule({.algorithm = Algorithm::kGather,
+                              MakeSchedule({.algorithm = ReductionAlgorithm::kGather,
                                             .topology = topology,
                                             .length = static_cast<size_t>(elements)}));
     vectors.push_back({false, tensors[i].dtype, elements, {{i, 0, elements}}});
     plan->schedules.push_back(std::move(schedule));
-    plan->algorithms.push_back(Algorithm::kGather);
+    plan->algorithms.push_back(ReductionAlgorithm::kGather);
   }
   plan->packing = PackingPlan(std::move(vectors));
   return absl::OkStatus();

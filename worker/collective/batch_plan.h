@@ -18,8 +18,8 @@ namespace lockstep::worker {
 // Immutable.
 struct BatchPlan {
   PackingPlan packing;
-  std::vector<Schedule> schedules;    // one for each vector of `packing`
-  std::vector<Algorithm> algorithms;  // as many: what the messages of each vector name
+  std::vector<Schedule> schedules;             // one for each vector of `packing`
+  std::vector<ReductionAlgorithm> algorithms;  // as many: what the messages of each vector name
 };
 
 // Vectors of `packing` are reduced by one algorithm; they take turns by their positions. The

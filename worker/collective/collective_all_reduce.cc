@@ -50,8 +50,8 @@ std::vector<CollectiveCall> CollectiveAllReduce::Calls(absl::Span<const DeviceId
   std::vector<CollectiveCall> calls;
   for (const TensorSpec& tensor : tensors) {
     LOCKSTEP_CHECK(tensor.shape.has_value());
-    calls.push_back(
-        {collective_keys_.Next(group), Algorithm::kCollective, tensor.shape->num_elements()});
+    calls.push_back({collective_keys_.Next(group), ReductionAlgorithm::kCollective,
+                     tensor.shape->num_elements()});
   }
   return calls;
 }
@@ -64,9 +64,9 @@ absl::StatusOr<Mirrored> CollectiveAllReduce::ReduceChecked(Aggregation aggregat
   GatheredBatch batch({&pair, 1});
   const int count = static_cast<int>(batch.devices().size());
   const Topology topology{1, count};
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const BatchPlan plan,
-      MakeBatchPlan(PackingPlan::Unpacked(batch.specs()), {Algorithm::kCollective, topology}));
+  LOCKSTEP_ASSIGN_OR_RETURN(const BatchPlan plan,
+                            MakeBatchPlan(PackingPlan::Unpacked(batch.specs()),
+                                          {ReductionAlgorithm::kCollective, topology}));
   RunBatchInMemory(plan, batch.tensors(), aggregation == Aggregation::kMean ? count : 1);
   return std::move(batch.TakeResults({&pair, 1})[0]);
 }

@@ -1,8 +1,8 @@
 // All-reduces by keyed collectives. Consecutive gradients are issued in scopes of
 // all_reduce_merge_scope, which groups them and changes no value. Sparse values are refused.
 //
-// Across processes: a Participant over schedules of Algorithm::kCollective for each tensor, with
-// the CollectiveCall of Calls in every message.
+// Across processes: a Participant over schedules of ReductionAlgorithm::kCollective for each
+// tensor, with the CollectiveCall of Calls in every message.
 #pragma once
 
 #include <memory>

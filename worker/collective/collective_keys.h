@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "worker/collective/algorithm.h"
+#include "common/reduction/algorithm.h"
 #include "worker/collective/device_values.h"
 
 namespace lockstep::worker {
@@ -36,7 +36,7 @@ class CollectiveKeys {
 // What the messages of a collective say, so that the other end can compare.
 struct CollectiveCall {
   CollectiveKey key;
-  Algorithm algorithm = Algorithm::kCollective;
+  ReductionAlgorithm algorithm = ReductionAlgorithm::kCollective;
   int64_t length = 0;  // elements of the vector
 
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;

@@ -103,14 +103,14 @@ absl::Status AddRingOver(const ScheduleSpec& spec, ScheduleBuilder* builder) {
 absl::Status AddUpperLevel(const ScheduleSpec& spec, ScheduleBuilder* builder) {
   const std::vector<int> heads = FirstTowers(spec.topology);
   switch (spec.algorithm) {
-    case Algorithm::kNcclXring:
+    case ReductionAlgorithm::kNcclXring:
       LOCKSTEP_RETURN_IF_ERROR(CheckShards(spec, 1, "towers of a worker that go up"));
       AddRing({heads}, spec.length, builder);
       return absl::OkStatus();
-    case Algorithm::kNcclRechd:
+    case ReductionAlgorithm::kNcclRechd:
       AddHalvingDoubling(heads, spec.length, builder);
       return absl::OkStatus();
-    case Algorithm::kNcclPscpu:
+    case ReductionAlgorithm::kNcclPscpu:
       AddShuffle(heads, heads, spec.length, builder);
       return absl::OkStatus();
     default:
@@ -148,35 +148,35 @@ absl::Status AddAlgorithm(const ScheduleSpec& spec, ScheduleBuilder* builder) {
   const Topology& topology = spec.topology;
   const std::vector<int> all = AllTowers(topology);
   switch (spec.algorithm) {
-    case Algorithm::kXring:
+    case ReductionAlgorithm::kXring:
       return AddRingOver(spec, builder);
-    case Algorithm::kCollective:
+    case ReductionAlgorithm::kCollective:
       if (all.size() > 1) AddRing({all}, spec.length, builder);
       return absl::OkStatus();
-    case Algorithm::kRechd:
+    case ReductionAlgorithm::kRechd:
       AddHalvingDoubling(all, spec.length, builder);
       return absl::OkStatus();
-    case Algorithm::kPscpu:
+    case ReductionAlgorithm::kPscpu:
       return AddShuffleOver(spec, FirstTowers(topology), builder);
-    case Algorithm::kPsgpu:
+    case ReductionAlgorithm::kPsgpu:
       return AddShuffleOver(spec, TowersAcrossWorkers(topology), builder);
-    case Algorithm::kNccl:
+    case ReductionAlgorithm::kNccl:
       LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(spec));
       return AddTwoLevels(spec, builder);
-    case Algorithm::kNcclXring:
-    case Algorithm::kNcclRechd:
-    case Algorithm::kNcclPscpu:
-    case Algorithm::kPscpuPscpu:
+    case ReductionAlgorithm::kNcclXring:
+    case ReductionAlgorithm::kNcclRechd:
+    case ReductionAlgorithm::kNcclPscpu:
+    case ReductionAlgorithm::kPscpuPscpu:
       return AddTwoLevels(spec, builder);
-    case Algorithm::kHierarchicalCopy:
+    case ReductionAlgorithm::kHierarchicalCopy:
       LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(spec));
       AddHierarchicalCopy(all, spec.index, spec.length, builder);
       return absl::OkStatus();
-    case Algorithm::kReductionToOne:
+    case ReductionAlgorithm::kReductionToOne:
       AddReduction(all, spec.root, spec.length, /*is_total=*/true, builder);
       AddBroadcast(spec.root, all, spec.length, builder);
       return absl::OkStatus();
-    case Algorithm::kGather:
+    case ReductionAlgorithm::kGather:
       if (all.size() > 1) AddRingOfCopies({all}, spec.length, builder);
       return absl::OkStatus();
   }

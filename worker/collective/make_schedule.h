@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "absl/status/statusor.h"
-#include "worker/collective/algorithm.h"
+#include "common/reduction/algorithm.h"
 #include "worker/collective/schedule.h"
 
 namespace lockstep::worker {
@@ -22,7 +22,7 @@ struct Topology {
 };
 
 struct ScheduleSpec {
-  Algorithm algorithm = Algorithm::kXring;
+  ReductionAlgorithm algorithm = ReductionAlgorithm::kXring;
   Topology topology;
   // Subchunks of a ring, gather devices of a shuffle; 1 for algorithms that have neither.
   int shards = 1;

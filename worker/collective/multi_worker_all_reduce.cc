@@ -48,7 +48,7 @@ absl::StatusOr<BatchPlan> MultiWorkerAllReduce::Plan(const Topology& topology,
   const auto ranges = options_.all_reduce_spec.ranges();
   std::vector<ReductionVector> vectors;
   std::vector<Schedule> schedules;
-  std::vector<Algorithm> algorithms;
+  std::vector<ReductionAlgorithm> algorithms;
   for (size_t range = 0; range < ranges.size(); ++range) {
     std::vector<int> positions;
     std::vector<TensorSpec> own;

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/reduction/all_reduce_spec.h"
 #include "worker/collective/all_reduce.h"
-#include "worker/collective/all_reduce_spec.h"
 
 namespace lockstep::worker {
 

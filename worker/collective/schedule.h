@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/reduction/algorithm.h"
 #include "common/tensor/element_math.h"
-#include "worker/collective/algorithm.h"
 
 namespace lockstep::worker {
 

@@ -29,9 +29,9 @@ uint64_t KeyOf(const Group& group, int towers) {
   return CollectiveKeys::GroupOf(devices);
 }
 
-std::optional<Algorithm> AlgorithmOf(absl::string_view name) {
-  for (int i = 0; i <= static_cast<int>(Algorithm::kGather); ++i) {
-    if (name == Name(static_cast<Algorithm>(i))) return static_cast<Algorithm>(i);
+std::optional<ReductionAlgorithm> AlgorithmOf(absl::string_view name) {
+  for (int i = 0; i <= static_cast<int>(ReductionAlgorithm::kGather); ++i) {
+    if (name == Name(static_cast<ReductionAlgorithm>(i))) return static_cast<ReductionAlgorithm>(i);
   }
   return std::nullopt;
 }
@@ -149,7 +149,7 @@ void PeerCollective::Receive(int position, std::shared_ptr<SendCall> call) {
   if (request.instance() < 0 || vectors_.empty()) {
     return refuse("no instance ", request.instance());
   }
-  const std::optional<Algorithm> algorithm = AlgorithmOf(request.algorithm());
+  const std::optional<ReductionAlgorithm> algorithm = AlgorithmOf(request.algorithm());
   if (!algorithm.has_value()) return refuse("unknown algorithm \"", request.algorithm(), "\"");
   const MessageId message = {static_cast<int>(request.from()), static_cast<int>(request.to()),
                              static_cast<int>(request.number())};

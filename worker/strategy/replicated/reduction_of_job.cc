@@ -21,7 +21,6 @@ using Replicated = StrategyDef::Replicated;
 
 constexpr char kMode[] = "strategy.replicated.mode";
 constexpr char kOps[] = "strategy.replicated.cross_tower_ops";
-constexpr int kHierarchicalTowers = 8;
 
 bool IsTable(const TensorSpec& tensor) { return tensor.shares > 0; }
 
@@ -29,13 +28,14 @@ struct Named {
   BatchPlan plan;
   std::string name;
   std::string reason = "";
+  std::vector<std::string> warnings = {};
 };
 
 absl::Status Refused(absl::string_view field, absl::string_view problem, absl::string_view remedy) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem, ". Remedy: ", remedy));
 }
 
-absl::StatusOr<BatchPlan> Unpacked(Algorithm algorithm, const Topology& topology,
+absl::StatusOr<BatchPlan> Unpacked(ReductionAlgorithm algorithm, const Topology& topology,
                                    absl::Span<const TensorSpec> tensors, int root = 0) {
   return MakeBatchPlan(PackingPlan::Unpacked(tensors),
                        {.algorithm = algorithm, .topology = topology, .root = root});
@@ -45,12 +45,12 @@ absl::StatusOr<BatchPlan> Unpacked(Algorithm algorithm, const Topology& topology
 absl::StatusOr<BatchPlan> InTurns(const Topology& topology,
                                   const std::vector<TensorSpec>& tensors) {
   LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
-                            Unpacked(Algorithm::kReductionToOne, topology, tensors));
+                            Unpacked(ReductionAlgorithm::kReductionToOne, topology, tensors));
   const int count = static_cast<int>(plan.schedules.size());
   for (int i = 0; i < count; ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         plan.schedules[i],
-        MakeSchedule({.algorithm = Algorithm::kReductionToOne,
+        MakeSchedule({.algorithm = ReductionAlgorithm::kReductionToOne,
                       .topology = topology,
                       .root = (count - 1 - i) % topology.towers,
                       .length = static_cast<size_t>(plan.packing.vectors()[i].elements)}));
@@ -58,37 +58,23 @@ absl::StatusOr<BatchPlan> InTurns(const Topology& topology,
   return plan;
 }
 
-absl::Status CheckOneWorker(const Replicated& replicated, const Topology& topology) {
-  if (topology.workers == 1) return absl::OkStatus();
-  return Refused(
-      kMode,
-      absl::StrCat(Replicated::Mode_Name(replicated.mode()),
-                   " reduces the towers of one worker, and there are ", topology.workers),
-      "use COLLECTIVE, or cross_tower_ops { multi_worker_all_reduce {} }");
-}
-
 absl::StatusOr<Named> Hierarchical(const Topology& topology,
                                    const std::vector<TensorSpec>& tensors) {
-  if (topology.towers != kHierarchicalTowers) {
-    return Refused(kMode,
-                   absl::StrCat("HIERARCHICAL: expected ", kHierarchicalTowers, " towers, got ",
-                                topology.towers),
-                   "set towers: 8, or use another mode");
-  }
   LOCKSTEP_ASSIGN_OR_RETURN(const GradientPacker packer,
                             GradientPacker::Create(tensors, topology.towers));
   const PackingPlan packing =
       packer.plan() != nullptr ? *packer.plan() : PackingPlan::Unpacked(tensors);
   LOCKSTEP_ASSIGN_OR_RETURN(
-      BatchPlan plan,
-      MakeBatchPlan(packing, {.algorithm = Algorithm::kHierarchicalCopy, .topology = topology}));
+      BatchPlan plan, MakeBatchPlan(packing, {.algorithm = ReductionAlgorithm::kHierarchicalCopy,
+                                              .topology = topology}));
   return Named{std::move(plan), "HIERARCHICAL"};
 }
 
 // What the devices suggest; across workers the one mode that reduces over them.
 absl::StatusOr<Named> Chosen(const Topology& topology, const std::vector<TensorSpec>& tensors) {
   if (topology.workers > 1) {
-    LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan, Unpacked(Algorithm::kCollective, topology, tensors));
+    LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
+                              Unpacked(ReductionAlgorithm::kCollective, topology, tensors));
     return Named{std::move(plan), "COLLECTIVE",
                  absl::StrCat("the towers are of ", topology.workers, " workers")};
   }
@@ -98,34 +84,31 @@ absl::StatusOr<Named> Chosen(const Topology& topology, const std::vector<TensorS
   }
   CrossTowerOpsChoice choice = ChooseTheBest(devices, {.visible = devices});
   LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
-                            Unpacked(Algorithm::kReductionToOne, topology, tensors));
-  return Named{std::move(plan), std::string(Name(choice.kind)), std::move(choice.reason)};
+                            Unpacked(ReductionAlgorithm::kReductionToOne, topology, tensors));
+  return Named{std::move(plan), std::string(Name(choice.kind)), std::move(choice.reason),
+               std::move(choice.warnings)};
 }
 
 absl::StatusOr<Named> OfMode(const Replicated& replicated, const Topology& topology,
                              const std::vector<TensorSpec>& tensors) {
   switch (replicated.mode()) {
     case Replicated::CPU: {
-      LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(replicated, topology));
       LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
-                                Unpacked(Algorithm::kReductionToOne, topology, tensors));
+                                Unpacked(ReductionAlgorithm::kReductionToOne, topology, tensors));
       return Named{std::move(plan), "CPU"};
     }
     case Replicated::HIERARCHICAL:
-      LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(replicated, topology));
       return Hierarchical(topology, tensors);
     case Replicated::COLLECTIVE: {
       LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
-                                Unpacked(Algorithm::kCollective, topology, tensors));
+                                Unpacked(ReductionAlgorithm::kCollective, topology, tensors));
       return Named{std::move(plan), "COLLECTIVE"};
     }
     case Replicated::GPU: {
-      LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(replicated, topology));
       LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan, InTurns(topology, tensors));
       return Named{std::move(plan), "GPU"};
     }
     case Replicated::NCCL:
-      LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(replicated, topology));
       return Refused(kMode, "NCCL needs GPUs, and the towers are on CPUs",
                      "use CPU, GPU or COLLECTIVE, or leave it out");
     default:
@@ -193,15 +176,15 @@ absl::StatusOr<Named> OfOps(const CrossTowerOpsDef& ops, const Topology& topolog
       const int64_t scope = ops.collective_all_reduce().all_reduce_merge_scope();
       if (scope != 0) LOCKSTEP_RETURN_IF_ERROR(Number("all_reduce_merge_scope", scope, 1).status());
       LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
-                                Unpacked(Algorithm::kCollective, topology, tensors));
+                                Unpacked(ReductionAlgorithm::kCollective, topology, tensors));
       return Named{std::move(plan), "collective_all_reduce"};
     }
     default: {
       LOCKSTEP_ASSIGN_OR_RETURN(
           const int root,
           Number("reduce_to_device", ops.reduction_to_one_device().reduce_to_device(), 0));
-      LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
-                                Unpacked(Algorithm::kReductionToOne, topology, tensors, root));
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          BatchPlan plan, Unpacked(ReductionAlgorithm::kReductionToOne, topology, tensors, root));
       return Named{std::move(plan), "reduction_to_one_device"};
     }
   }
@@ -252,7 +235,8 @@ absl::StatusOr<ChosenReduction> ReductionOf(const StrategyDef::Replicated& repli
                     .plan = std::move(named->plan),
                     .average = !replicated.has_average() || replicated.average()},
       .name = std::move(named->name),
-      .reason = std::move(named->reason)};
+      .reason = std::move(named->reason),
+      .warnings = std::move(named->warnings)};
 }
 
 }  // namespace lockstep::worker

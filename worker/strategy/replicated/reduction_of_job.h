@@ -17,6 +17,7 @@ struct ChosenReduction {
   GroupReduction reduction;
   std::string name;    // "multi_worker_all_reduce xring", for log and status
   std::string reason;  // why, where the job does not say: a sentence without its dot
+  std::vector<std::string> warnings;
 };
 
 // What a step reduces: the trained variables in the layout's order, then the trained tables in the
@@ -27,8 +28,7 @@ std::vector<TensorSpec> ReducedTensors(const VariableLayout& layout,
 
 // Over the towers, on CPUs, of a group of this shape: of `tensors` dense ones are reduced, and the
 // shares of tables gathered. INVALID_ARGUMENT naming the field: a mode or
-// op that needs GPUs, or one worker alone, or eight towers; a spec that is not well formed; numbers
-// out of range.
+// op that needs GPUs; what the chief should have refused (CheckStrategy) and cannot be done.
 absl::StatusOr<ChosenReduction> ReductionOf(const StrategyDef::Replicated& replicated,
                                             const Topology& topology,
                                             std::vector<TensorSpec> tensors);

@@ -325,6 +325,51 @@ TEST_CASE("What replicated training cannot do is refused with the field") {
              Contains("strategy.replicated.mode: cross_tower_ops stands in its place"));
   CHECK_THAT(With("strategy { replicated { cross_tower_ops {} } }"),
              Contains("strategy.replicated.cross_tower_ops: it names no op"));
+  CHECK_THAT(
+      With("towers: 4 strategy { replicated { mode: HIERARCHICAL } }"),
+      Contains("strategy.replicated.mode: HIERARCHICAL: expected 8 towers, got 4. Remedy: "));
+}
+
+TEST_CASE("A wrong all_reduce_spec, or a number of an op, is refused with its field") {
+  const auto ops = [](const std::string& text) {
+    return With("strategy { replicated { cross_tower_ops { " + text + " } } }");
+  };
+  const std::string path = "strategy.replicated.cross_tower_ops.";
+  CHECK_THAT(ops("multi_worker_all_reduce { all_reduce_spec: 'pscpu:2k' }"),
+             Contains(path + "multi_worker_all_reduce: all_reduce_spec \"pscpu:2k\", character 9: "
+                             "not well formed") &&
+                 Contains("Remedy: "));
+  CHECK_THAT(
+      ops("multi_worker_all_reduce { packing { num_packs: -1 } }"),
+      Contains(path + "multi_worker_all_reduce.packing.num_packs: expected a number from 0"));
+  CHECK_THAT(ops("all_reduce { packing { num_packs: 65537 } }"),
+             Contains(path + "all_reduce.packing.num_packs: expected a number from 0 to 65536"));
+  CHECK_THAT(ops("reduction_to_one_device { reduce_to_device: -1 }"),
+             Contains(path + "reduction_to_one_device.reduce_to_device: expected a number"));
+  CHECK_THAT(ops("collective_all_reduce { all_reduce_merge_scope: -1 }"),
+             Contains(path + "collective_all_reduce.all_reduce_merge_scope: expected a number"));
+}
+
+TEST_CASE("What reduces the towers of one worker is refused for several") {
+  const auto with_workers = [](const std::string& fields, int64_t workers) {
+    auto loaded = Load(std::string(kModelPath) + kData + kOptimizer + kStop +
+                       "batch_per_tower: 4 towers: 8 strategy { replicated { " + fields + " } }");
+    REQUIRE(loaded.ok());
+    return ValidateJob(&loaded->job, workers);
+  };
+  for (const char* const mode : {"CPU", "GPU", "HIERARCHICAL", "NCCL"}) {
+    CAPTURE(mode);
+    const std::string fields = std::string("mode: ") + mode;
+    CHECK_THAT(std::string(with_workers(fields, 2).message()),
+               Contains(std::string("strategy.replicated.mode: ") + mode +
+                        " reduces the towers of one worker, and there are 2. Remedy: "));
+    CHECK(with_workers(fields, 1).ok());
+  }
+  const std::string op = "cross_tower_ops { all_reduce { all_reduce_alg: 'hierarchical_copy' } }";
+  CHECK_THAT(std::string(with_workers(op, 3).message()),
+             Contains("strategy.replicated.cross_tower_ops.all_reduce: it reduces the towers"));
+  CHECK(with_workers(op, 1).ok());
+  CHECK(with_workers("mode: COLLECTIVE", 3).ok());
 }
 
 TEST_CASE("Replicated training has no backup workers") {

@@ -207,12 +207,12 @@ TEST_CASE("collectives are numbered within their group, alike in every process")
 }
 
 TEST_CASE("a message of another collective is an error that names both") {
-  const CollectiveCall own{{7, 3}, Algorithm::kCollective, 100};
+  const CollectiveCall own{{7, 3}, ReductionAlgorithm::kCollective, 100};
   CHECK(CheckSameCall(own, own, "worker 1").ok());
-  for (const CollectiveCall& theirs : {CollectiveCall{{8, 3}, Algorithm::kCollective, 100},
-                                       {{7, 4}, Algorithm::kCollective, 100},
-                                       {{7, 3}, Algorithm::kXring, 100},
-                                       {{7, 3}, Algorithm::kCollective, 101}}) {
+  for (const CollectiveCall& theirs : {CollectiveCall{{8, 3}, ReductionAlgorithm::kCollective, 100},
+                                       {{7, 4}, ReductionAlgorithm::kCollective, 100},
+                                       {{7, 3}, ReductionAlgorithm::kXring, 100},
+                                       {{7, 3}, ReductionAlgorithm::kCollective, 101}}) {
     const absl::Status status = CheckSameCall(own, theirs, "worker 1");
     CheckRefused(status, ToString(own));
     CheckRefused(status, ToString(theirs) + " from worker 1");

@@ -33,7 +33,7 @@ FirstReads ExpectedFirstReads(const Schedule& schedule, int rank) {
 
 // Rank 0 of a ring of two sends elements [2, 4), adds to [0, 2), sends the sum, receives [2, 4).
 TEST_CASE("a ring reads first elements in its first send and its first sum") {
-  ScheduleSpec spec{Algorithm::kXring, {2, 1}};
+  ScheduleSpec spec{ReductionAlgorithm::kXring, {2, 1}};
   spec.length = 4;
   const Schedule schedule = *MakeSchedule(spec);
   CHECK(FindFirstReads(schedule, 0) == std::vector<bool>{true, true, false, false});

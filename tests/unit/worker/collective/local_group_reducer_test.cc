@@ -50,7 +50,7 @@ Gradients Draw(const std::vector<TensorSpec>& specs, int towers) {
 
 GroupReduction Reduction(const std::vector<TensorSpec>& specs, int towers, int num_packs) {
   const PackingPlan packing = PlanPacking({num_packs, 1 << 20, 3}, specs).value();
-  const ScheduleSpec spec{Algorithm::kCollective, {1, towers}};
+  const ScheduleSpec spec{ReductionAlgorithm::kCollective, {1, towers}};
   return {{1, towers}, specs, MakeBatchPlan(packing, spec).value()};
 }
 

@@ -65,7 +65,8 @@ void RunInTwoProcesses(const Schedule& schedule, const std::vector<MutableTensor
 TEST_CASE("pieces cut through elements, at any address, give the bits of one process") {
   uint64_t seed = 0;
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16}) {
-    for (const Algorithm algorithm : {Algorithm::kXring, Algorithm::kRechd, Algorithm::kPscpu}) {
+    for (const ReductionAlgorithm algorithm :
+         {ReductionAlgorithm::kXring, ReductionAlgorithm::kRechd, ReductionAlgorithm::kPscpu}) {
       for (const size_t most : {size_t{3}, size_t{1000}, size_t{100'000}}) {
         ScheduleSpec spec{algorithm, {2, 2}};
         spec.length = 20'011;
@@ -92,7 +93,7 @@ TEST_CASE("pieces cut through elements, at any address, give the bits of one pro
 }
 
 TEST_CASE("a message that the schedule does not have is refused") {
-  ScheduleSpec spec{Algorithm::kXring, {2, 1}};
+  ScheduleSpec spec{ReductionAlgorithm::kXring, {2, 1}};
   spec.length = 10;
   const Schedule schedule = MakeSchedule(spec).value();
   Tensor vector = Tensor::Zeros(DType::kFloat32, Shape({10}));

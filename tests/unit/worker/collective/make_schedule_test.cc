@@ -10,7 +10,8 @@ namespace {
 
 using Kind = Operation::Kind;
 
-ScheduleSpec Spec(Algorithm algorithm, Topology topology, int shards = 1, size_t length = 8) {
+ScheduleSpec Spec(ReductionAlgorithm algorithm, Topology topology, int shards = 1,
+                  size_t length = 8) {
   ScheduleSpec spec{algorithm, topology, shards};
   spec.length = length;
   return spec;
@@ -41,56 +42,59 @@ std::vector<int> WhoAdds(const ScheduleSpec& spec) {
 }
 
 TEST_CASE("a schedule that an algorithm does not have is refused") {
-  CheckRefused(Spec(Algorithm::kXring, {1, 1}), "a ring has at least 2 participants");
-  CheckRefused(Spec(Algorithm::kXring, {4, 2}, 3), "expected at most 2, the towers of a worker");
-  CheckRefused(Spec(Algorithm::kNcclXring, {4, 2}, 2), "expected at most 1");
-  CheckRefused(Spec(Algorithm::kPscpu, {3, 2}, 4), "expected at most 3, the number of gather");
-  CheckRefused(Spec(Algorithm::kPsgpu, {3, 2}, 7), "expected at most 6");
-  CheckRefused(Spec(Algorithm::kPscpuPscpu, {2, 2}, 3), "expected at most 2, the number of wor");
-  CheckRefused(Spec(Algorithm::kNccl, {2, 2}), "it reduces the towers of one worker");
-  CheckRefused(Spec(Algorithm::kHierarchicalCopy, {2, 4}), "towers of one worker");
-  CheckRefused(Spec(Algorithm::kPscpu, {0, 1}), "no participants");
-  CheckRefused(Spec(Algorithm::kPscpu, {1, 0}), "no participants");
-  CheckRefused(Spec(Algorithm::kPscpu, {1, 2}, 0), "shards 0");
-  ScheduleSpec rooted = Spec(Algorithm::kReductionToOne, {2, 1});
+  CheckRefused(Spec(ReductionAlgorithm::kXring, {1, 1}), "a ring has at least 2 participants");
+  CheckRefused(Spec(ReductionAlgorithm::kXring, {4, 2}, 3),
+               "expected at most 2, the towers of a worker");
+  CheckRefused(Spec(ReductionAlgorithm::kNcclXring, {4, 2}, 2), "expected at most 1");
+  CheckRefused(Spec(ReductionAlgorithm::kPscpu, {3, 2}, 4),
+               "expected at most 3, the number of gather");
+  CheckRefused(Spec(ReductionAlgorithm::kPsgpu, {3, 2}, 7), "expected at most 6");
+  CheckRefused(Spec(ReductionAlgorithm::kPscpuPscpu, {2, 2}, 3),
+               "expected at most 2, the number of wor");
+  CheckRefused(Spec(ReductionAlgorithm::kNccl, {2, 2}), "it reduces the towers of one worker");
+  CheckRefused(Spec(ReductionAlgorithm::kHierarchicalCopy, {2, 4}), "towers of one worker");
+  CheckRefused(Spec(ReductionAlgorithm::kPscpu, {0, 1}), "no participants");
+  CheckRefused(Spec(ReductionAlgorithm::kPscpu, {1, 0}), "no participants");
+  CheckRefused(Spec(ReductionAlgorithm::kPscpu, {1, 2}, 0), "shards 0");
+  ScheduleSpec rooted = Spec(ReductionAlgorithm::kReductionToOne, {2, 1});
   rooted.root = 2;
   CheckRefused(rooted, "root 2 of 2 participants");
 }
 
 TEST_CASE("one worker skips the second level whatever its shards") {
-  CHECK(WhoAdds(Spec(Algorithm::kPscpuPscpu, {1, 3}, 2)) == std::vector<int>{0});
-  CHECK(WhoAdds(Spec(Algorithm::kNcclXring, {1, 3})) == std::vector<int>{0});
+  CHECK(WhoAdds(Spec(ReductionAlgorithm::kPscpuPscpu, {1, 3}, 2)) == std::vector<int>{0});
+  CHECK(WhoAdds(Spec(ReductionAlgorithm::kNcclXring, {1, 3})) == std::vector<int>{0});
 }
 
 TEST_CASE("shuffles gather on the first towers of workers, or across workers") {
-  CHECK(WhoAdds(Spec(Algorithm::kPscpu, {3, 2}, 3)) == std::vector<int>{0, 2, 4});
-  CHECK(WhoAdds(Spec(Algorithm::kPsgpu, {3, 2}, 6)) == std::vector<int>{0, 2, 4, 1, 3, 5});
-  CHECK(WhoAdds(Spec(Algorithm::kPscpuPscpu, {3, 2}, 2)) == std::vector<int>{0, 2});
+  CHECK(WhoAdds(Spec(ReductionAlgorithm::kPscpu, {3, 2}, 3)) == std::vector<int>{0, 2, 4});
+  CHECK(WhoAdds(Spec(ReductionAlgorithm::kPsgpu, {3, 2}, 6)) == std::vector<int>{0, 2, 4, 1, 3, 5});
+  CHECK(WhoAdds(Spec(ReductionAlgorithm::kPscpuPscpu, {3, 2}, 2)) == std::vector<int>{0, 2});
 }
 
 TEST_CASE("vectors take turns among groups of gather devices") {
-  const auto at = [](Algorithm algorithm, int shards, int index) {
+  const auto at = [](ReductionAlgorithm algorithm, int shards, int index) {
     ScheduleSpec spec = Spec(algorithm, {4, 1}, shards);
     spec.index = index;
     return WhoAdds(spec);
   };
-  CHECK(at(Algorithm::kPscpu, 2, 0) == std::vector<int>{0, 2});
-  CHECK(at(Algorithm::kPscpu, 2, 1) == std::vector<int>{1, 3});
-  CHECK(at(Algorithm::kPscpu, 2, 2) == std::vector<int>{0, 2});
-  CHECK(at(Algorithm::kPscpu, 3, 1) == std::vector<int>{1, 3, 1});
-  CHECK(at(Algorithm::kPscpu, 1, 7) == std::vector<int>{3});
+  CHECK(at(ReductionAlgorithm::kPscpu, 2, 0) == std::vector<int>{0, 2});
+  CHECK(at(ReductionAlgorithm::kPscpu, 2, 1) == std::vector<int>{1, 3});
+  CHECK(at(ReductionAlgorithm::kPscpu, 2, 2) == std::vector<int>{0, 2});
+  CHECK(at(ReductionAlgorithm::kPscpu, 3, 1) == std::vector<int>{1, 3, 1});
+  CHECK(at(ReductionAlgorithm::kPscpu, 1, 7) == std::vector<int>{3});
 }
 
 TEST_CASE("the main of a hierarchical copy moves with the vector") {
   for (int index = 0; index < 16; ++index) {
-    ScheduleSpec spec = Spec(Algorithm::kHierarchicalCopy, {1, 8});
+    ScheduleSpec spec = Spec(ReductionAlgorithm::kHierarchicalCopy, {1, 8});
     spec.index = index;
     CHECK(WhoAdds(spec) == std::vector<int>{index % 8});
   }
 }
 
 TEST_CASE("messages between two participants have the same numbers at both ends") {
-  const auto schedule = MakeSchedule(Spec(Algorithm::kXring, {2, 4}, 4, 100));
+  const auto schedule = MakeSchedule(Spec(ReductionAlgorithm::kXring, {2, 4}, 4, 100));
   REQUIRE(schedule.ok());
   std::map<std::pair<int, int>, std::vector<size_t>> sent;
   std::map<std::pair<int, int>, std::vector<size_t>> received;
@@ -109,9 +113,9 @@ TEST_CASE("messages between two participants have the same numbers at both ends"
 }
 
 TEST_CASE("a ring whose vector is shorter than the ring sends nothing empty") {
-  const auto schedule = MakeSchedule(Spec(Algorithm::kXring, {5, 1}, 1, 2));
+  const auto schedule = MakeSchedule(Spec(ReductionAlgorithm::kXring, {5, 1}, 1, 2));
   CHECK(schedule->Total() == Traffic{16, 16});
-  CHECK(MakeSchedule(Spec(Algorithm::kXring, {5, 1}, 1, 0))->Total() == Traffic{0, 0});
+  CHECK(MakeSchedule(Spec(ReductionAlgorithm::kXring, {5, 1}, 1, 0))->Total() == Traffic{0, 0});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 using Kind = Participant::Action::Kind;
 
 Schedule MakeRing(int participants, size_t length) {
-  ScheduleSpec spec{Algorithm::kXring, {participants, 1}};
+  ScheduleSpec spec{ReductionAlgorithm::kXring, {participants, 1}};
   spec.length = length;
   return *MakeSchedule(spec);
 }
@@ -128,7 +128,7 @@ TEST_CASE("a participant that begins in its vector waits for sends of it") {
 }
 
 TEST_CASE("a single participant that begins elsewhere divides those elements") {
-  ScheduleSpec spec{Algorithm::kPscpu};
+  ScheduleSpec spec{ReductionAlgorithm::kPscpu};
   spec.length = 5;
   const Schedule schedule = *MakeSchedule(spec);
   const Tensor first = Filled(5, 6);
@@ -143,7 +143,7 @@ TEST_CASE("a single participant that begins elsewhere divides those elements") {
 }
 
 TEST_CASE("a single participant divides its own elements") {
-  ScheduleSpec spec{Algorithm::kPscpu};
+  ScheduleSpec spec{ReductionAlgorithm::kPscpu};
   spec.length = 5;
   const Schedule schedule = *MakeSchedule(spec);
   Tensor vector = Filled(5, 6);
@@ -153,7 +153,7 @@ TEST_CASE("a single participant divides its own elements") {
 }
 
 TEST_CASE("a participant that starts again allocates nothing") {
-  ScheduleSpec spec{Algorithm::kPscpu, {6, 1}, 6};
+  ScheduleSpec spec{ReductionAlgorithm::kPscpu, {6, 1}, 6};
   spec.length = 100'000;
   const Schedule schedule = *MakeSchedule(spec);
   Tensor vector = Filled(spec.length, 1);

@@ -57,7 +57,7 @@ TEST_CASE("no message is longer than it may be, and the elements stay as many") 
 
 TEST_CASE(
     "a participant of a ring passes on the first piece of a sum before it receives the second") {
-  ScheduleSpec spec{Algorithm::kXring, {3, 1}};
+  ScheduleSpec spec{ReductionAlgorithm::kXring, {3, 1}};
   spec.length = 30;
   const Schedule schedule = SplitMessages(MakeSchedule(spec).value(), 5);
   using Kind = Operation::Kind;

@@ -44,8 +44,8 @@ TEST_CASE("members that reduce vectors of other lengths are told so at both ends
 }
 
 TEST_CASE("members that use other algorithms are told so at both ends") {
-  CheckBothRefuse(ReductionOver(2, 100), ReductionOver(2, 100, Algorithm::kPscpu), "xring over 100",
-                  "pscpu over 100");
+  CheckBothRefuse(ReductionOver(2, 100), ReductionOver(2, 100, ReductionAlgorithm::kPscpu),
+                  "xring over 100", "pscpu over 100");
 }
 
 TEST_CASE("members with other gradients, towers or operations are told so at both ends") {
@@ -274,7 +274,7 @@ TEST_CASE("the next reduction may begin in the callback of the one before") {
 TEST_CASE("a group of one reduces its own towers before Reduce returns") {
   test::PeerWorkers workers(1);
   const std::vector<TensorSpec> tensors = {{"t", DType::kFloat32, Shape({5})}};
-  const ScheduleSpec spec{Algorithm::kPscpuPscpu, {1, 3}};
+  const ScheduleSpec spec{ReductionAlgorithm::kPscpuPscpu, {1, 3}};
   auto options = workers.OptionsFor(
       workers.GroupOf(1, 1, 0),
       {spec.topology, tensors, MakeBatchPlan(PackingPlan::Unpacked(tensors), spec).value(), true});

@@ -19,7 +19,7 @@ namespace lockstep::worker {
 
 // One float32 vector over workers of one tower each.
 inline GroupReduction ReductionOver(int workers, int64_t length,
-                                    Algorithm algorithm = Algorithm::kXring) {
+                                    ReductionAlgorithm algorithm = ReductionAlgorithm::kXring) {
   const std::vector<TensorSpec> tensors = {{"t", DType::kFloat32, Shape({length})}};
   const ScheduleSpec spec{algorithm, {workers, 1}};
   return {spec.topology, tensors, MakeBatchPlan(PackingPlan::Unpacked(tensors), spec).value(),

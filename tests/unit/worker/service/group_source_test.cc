@@ -13,7 +13,8 @@ namespace {
 
 GroupReduction ReductionOver(int workers) {
   const std::vector<TensorSpec> tensors = {{"t", DType::kFloat32, Shape({4})}};
-  const ScheduleSpec spec{workers == 1 ? Algorithm::kPscpu : Algorithm::kXring, {workers, 1}};
+  const ScheduleSpec spec{workers == 1 ? ReductionAlgorithm::kPscpu : ReductionAlgorithm::kXring,
+                          {workers, 1}};
   return {spec.topology, tensors, MakeBatchPlan(PackingPlan::Unpacked(tensors), spec).value(),
           true};
 }

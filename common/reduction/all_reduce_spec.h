@@ -14,12 +14,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "worker/collective/algorithm.h"
+#include "common/reduction/algorithm.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 
 struct AllReduceRange {
-  Algorithm algorithm = Algorithm::kPscpuPscpu;
+  ReductionAlgorithm algorithm = ReductionAlgorithm::kPscpuPscpu;
   int shards = 1;      // >= 1
   int64_t limit = -1;  // bytes of the largest tensor of this range; -1: no limit
 
@@ -33,7 +33,7 @@ using AllReduceTuple = std::vector<std::variant<std::string, int64_t>>;
 class AllReduceSpec {
  public:
   // TensorFlow's default, ("pscpu/pscpu", 2, -1). It needs at least two workers.
-  AllReduceSpec() : ranges_{{Algorithm::kPscpuPscpu, 2, -1}} {}
+  AllReduceSpec() : ranges_{{ReductionAlgorithm::kPscpuPscpu, 2, -1}} {}
 
   // INVALID_ARGUMENT, with the position of the first wrong character, counted from 1.
   static absl::StatusOr<AllReduceSpec> Parse(absl::string_view text);
@@ -56,4 +56,4 @@ class AllReduceSpec {
   std::vector<AllReduceRange> ranges_;
 };
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

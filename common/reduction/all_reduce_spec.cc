@@ -1,4 +1,4 @@
-#include "worker/collective/all_reduce_spec.h"
+#include "common/reduction/all_reduce_spec.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +13,7 @@
 #include "common/base/printable.h"
 #include "common/base/status_macros.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 namespace {
 
 constexpr size_t kMostShown = 80;
@@ -96,7 +96,7 @@ class SpecText {
   absl::StatusOr<AllReduceRange> ParseRange(absl::string_view part) const {
     const size_t mark = part.find('#');
     const absl::string_view name = part.substr(0, mark);
-    const std::optional<Algorithm> algorithm = ParseSpecAlgorithm(name);
+    const std::optional<ReductionAlgorithm> algorithm = ParseSpecAlgorithm(name);
     if (!algorithm.has_value()) return Error(At(part), UnknownAlgorithm(name));
     if (mark == absl::string_view::npos) return AllReduceRange{*algorithm};
     const absl::string_view shards = part.substr(mark + 1);
@@ -153,7 +153,7 @@ absl::StatusOr<AllReduceRange> RangeOfTuple(size_t number, const AllReduceTuple&
   if (name == nullptr) {
     return TupleError(number, "A tuple is expected for all-reduce spec: a name, then numbers");
   }
-  const std::optional<Algorithm> algorithm = ParseSpecAlgorithm(*name);
+  const std::optional<ReductionAlgorithm> algorithm = ParseSpecAlgorithm(*name);
   if (!algorithm.has_value()) return TupleError(number, UnknownAlgorithm(*name));
   const int64_t shards = tuple.size() > 1 ? std::get<int64_t>(tuple[1]) : 1;
   if (shards < 1 || shards > std::numeric_limits<int>::max()) {
@@ -216,4 +216,4 @@ std::string AllReduceSpec::ToString() const {
   });
 }
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

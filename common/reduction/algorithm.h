@@ -8,9 +8,9 @@
 
 #include "absl/strings/string_view.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 
-enum class Algorithm {
+enum class ReductionAlgorithm {
   kNccl,
   kNcclXring,
   kNcclRechd,
@@ -28,12 +28,12 @@ enum class Algorithm {
 };
 
 // "nccl/xring", "hierarchical_copy", "reduction_to_one".
-absl::string_view Name(Algorithm algorithm);
+absl::string_view Name(ReductionAlgorithm algorithm);
 // Of an all_reduce_spec. nullopt for an unknown name and for those that no spec names.
-std::optional<Algorithm> ParseSpecAlgorithm(absl::string_view name);
+std::optional<ReductionAlgorithm> ParseSpecAlgorithm(absl::string_view name);
 // All that ParseSpecAlgorithm knows.
 std::vector<std::string> SpecAlgorithmNames();
 // The name promises NCCL or memory of GPUs.
-bool NeedsGpus(Algorithm algorithm);
+bool NeedsGpus(ReductionAlgorithm algorithm);
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

@@ -1,12 +1,12 @@
 // The grammar of all_reduce_spec: every accepted form, and the place of every mistake.
-#include "worker/collective/all_reduce_spec.h"
+#include "common/reduction/all_reduce_spec.h"
 
 #include <catch2/catch.hpp>
 
-namespace lockstep::worker {
+namespace lockstep {
 namespace {
 
-using A = Algorithm;
+using A = ReductionAlgorithm;
 
 std::vector<AllReduceRange> Ranges(absl::string_view text) {
   const auto spec = AllReduceSpec::Parse(text);
@@ -130,4 +130,4 @@ TEST_CASE("nccl and psgpu promise GPUs") {
 }
 
 }  // namespace
-}  // namespace lockstep::worker
+}  // namespace lockstep
