@@ -155,16 +155,21 @@ std::string WaitText(const WorkerStatus& worker) {
                          100 * worker.seconds_waiting_for_data() / worker.seconds_training());
 }
 
+std::string ReductionText(const WorkerStatus& worker) {
+  if (worker.reduction().empty()) return "";
+  return absl::StrCat("gradients are reduced by ", Shown(worker.reduction()), "\n");
+}
+
 std::string WorkerText(const WorkerStatus& worker) {
   const bool has_trained = worker.examples() > 0 || worker.loss() != 0;
-  return absl::StrCat("worker at step ", WithCommas(worker.local_step()), ": loss ",
-                      OrDash(has_trained, LossText(worker.loss())), ", ",
-                      OrDash(has_trained, RateText(worker.examples_per_second())), " examples/s, ",
-                      CountText(worker.examples(), "example"), ", ",
-                      CountText(worker.towers(), "tower"), " on ", Shown(worker.device()),
-                      "\ngradients of single variables: ", WithCommas(worker.accepted()),
-                      " accepted, ", WithCommas(worker.stale()), " stale\n", WaitText(worker),
-                      worker.has_local_sync() ? LocalSyncText(worker.local_sync()) : "");
+  return absl::StrCat(
+      "worker at step ", WithCommas(worker.local_step()), ": loss ",
+      OrDash(has_trained, LossText(worker.loss())), ", ",
+      OrDash(has_trained, RateText(worker.examples_per_second())), " examples/s, ",
+      CountText(worker.examples(), "example"), ", ", CountText(worker.towers(), "tower"), " on ",
+      Shown(worker.device()), "\ngradients of single variables: ", WithCommas(worker.accepted()),
+      " accepted, ", WithCommas(worker.stale()), " stale\n", ReductionText(worker),
+      WaitText(worker), worker.has_local_sync() ? LocalSyncText(worker.local_sync()) : "");
 }
 
 }  // namespace

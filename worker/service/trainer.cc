@@ -152,6 +152,7 @@ absl::Status Trainer::MakeReplicatedStrategy() {
                             ReductionOf(job.strategy().replicated(), topology, tensors));
   reduction_ = chosen.reason.empty() ? chosen.name : absl::StrCat(chosen.name, ": ", chosen.reason);
   log::Info(absl::StrCat("gradients are reduced by ", reduction_));
+  for (const std::string& warning : chosen.warnings) log::Warning(warning);
   WarnOfTables(tensors);
   auto groups = std::make_unique<GroupSource>(
       GroupSourceOptions{.worker = options_.shards.session.identity.worker(),

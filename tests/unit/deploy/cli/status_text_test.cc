@@ -148,6 +148,12 @@ TEST_CASE("a worker's table says how long its towers waited for data, once they 
   CHECK_THAT(StatusTable(Parse("role: 'worker' worker { towers: 2 }")), !Contains("waited"));
 }
 
+TEST_CASE("a worker's table says how its gradients are reduced, where it reduces them") {
+  CHECK_THAT(StatusTable(Parse("role: 'worker' worker { towers: 2 reduction: 'COLLECTIVE: why' }")),
+             Contains("\ngradients are reduced by COLLECTIVE: why\n"));
+  CHECK_THAT(StatusTable(Parse("role: 'worker' worker { towers: 2 }")), !Contains("reduced by"));
+}
+
 TEST_CASE("the chief's table shows what went wrong with the last checkpoint, and its warnings") {
   ProcessStatus status = Parse(kTraining);
   status.mutable_job()->set_checkpoint_error("ps 0: disk full");
