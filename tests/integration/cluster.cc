@@ -1,5 +1,6 @@
 #include "tests/integration/cluster.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -106,11 +107,15 @@ bool Cluster::WaitForStep(int64_t step, absl::Duration timeout) {
 }
 
 std::string Cluster::Logs() {
-  std::string logs = absl::StrCat("chief:\n", chief_->Output());
-  for (size_t i = 0; i < ps_.size(); ++i) absl::StrAppend(&logs, "ps ", i, ":\n", ps(i).Output());
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    absl::StrAppend(&logs, "worker ", i, ":\n", worker(i).Output());
-  }
+  std::string logs;
+  const auto add = [&logs](const std::string& name, Process& process) {
+    const std::optional<int> code = process.Wait(absl::ZeroDuration());
+    absl::StrAppend(&logs, name, code ? absl::StrCat(", ended with ", *code) : ", runs", ":\n",
+                    process.Output());
+  };
+  add("chief", *chief_);
+  for (size_t i = 0; i < ps_.size(); ++i) add(absl::StrCat("ps ", i), ps(i));
+  for (size_t i = 0; i < workers_.size(); ++i) add(absl::StrCat("worker ", i), worker(i));
   return logs;
 }
 

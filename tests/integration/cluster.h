@@ -69,7 +69,7 @@ class Cluster {
   std::string Summary() const { return folder_.Read("summary.json"); }
   // Waits until the chief tells of a step beyond `step`; false after `timeout`, or at its end.
   bool WaitForStep(int64_t step, absl::Duration timeout);
-  // The processes' output, for a failing test.
+  // The processes' output and how they ended, for a failing test.
   std::string Logs();
 
  private:
