@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -77,12 +78,15 @@ TEST_CASE("workers that are killed again and again, and the chief, change no bit
   REQUIRE(calm.losses.size() == kSteps);
   REQUIRE(calm.tensors.size() > 12);
 
-  SECTION("eight times, the first worker and two at once among them") {
+  SECTION("eight times, at random moments, the first worker and two at once among them") {
+    const unsigned seed = std::random_device()();
+    CAPTURE(seed);
+    std::mt19937 random(seed);
     Disturbed run;
     int64_t step = 0;
     for (const std::vector<int>& victims :
          std::vector<std::vector<int>>{{1}, {0}, {2}, {0, 1}, {1}, {0}, {2, 1}, {0}}) {
-      REQUIRE(run.WaitForStep(step += 200));
+      REQUIRE(run.WaitForStep(step += std::uniform_int_distribution(100, 280)(random)));
       run.KillWorkers(victims);
     }
     CHECK(run.Finish() == calm.losses);
@@ -101,13 +105,15 @@ TEST_CASE("workers that are killed again and again, and the chief, change no bit
 }
 
 TEST_CASE("a worker that hangs is named within 8 s, and its successor takes over") {
-  Cluster cluster(1, 2);
+  Cluster cluster(1, kWorkers);
   cluster.StartAll(Job(cluster.folder().Path("checkpoints")));
   REQUIRE(cluster.WaitForStep(100, kPatience));
   cluster.worker(1).Signal(SIGSTOP);
-  const absl::Time stopped = absl::Now();
-  CHECK(cluster.chief().WaitForOutput("is lost: silent", absl::Seconds(8)));
-  CHECK(cluster.worker(0).WaitForOutput("worker 1", absl::Seconds(8) - (absl::Now() - stopped)));
+  const absl::Time deadline = absl::Now() + absl::Seconds(8);
+  CHECK(cluster.chief().WaitForOutput("is lost: silent", deadline - absl::Now()));
+  for (const int other : {0, 2}) {
+    CHECK(cluster.worker(other).WaitForOutput("worker 1", deadline - absl::Now()));
+  }
   cluster.worker(1).Signal(SIGKILL);
   cluster.StartWorker(1);
   CHECK(Losses(Finish(cluster)).size() == kSteps);
@@ -131,6 +137,19 @@ TEST_CASE("with SHRINK the others go on without a lost worker, and with its succ
   CHECK(losses.back() < 0.5);
   CHECK_THAT(cluster.Logs(),
              Contains("gradients of 1 workers") && Contains("gradients of 2 workers"));
+}
+
+TEST_CASE("with ABORT a lost worker ends the job with 138, and is named") {
+  Cluster cluster(1, 2);
+  JobText job = Job(cluster.folder().Path("checkpoints"));
+  job.max_steps = 1'000'000;
+  job.sync = "quorum_policy: ABORT";
+  cluster.StartAll(job, kFlags);
+  REQUIRE(cluster.WaitForStep(100, kPatience));
+  cluster.worker(1).Signal(SIGKILL);
+  CHECK(cluster.chief().Wait(kPatience) == 138);
+  CHECK_THAT(cluster.chief().Output(), Contains(": worker 1 (") && Contains("was lost"));
+  CHECK(cluster.worker(0).Wait(kPatience) == 138);
 }
 
 TEST_CASE("when every worker is lost, the job ends with 138, and --resume goes on") {
