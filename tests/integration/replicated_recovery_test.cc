@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tests/integration/training_run.h"
 
 namespace lockstep::test {
@@ -111,9 +113,15 @@ TEST_CASE("a worker that hangs is named within 8 s, and its successor takes over
   cluster.worker(1).Signal(SIGSTOP);
   const absl::Time deadline = absl::Now() + absl::Seconds(8);
   CHECK(cluster.chief().WaitForOutput("is lost: silent", deadline - absl::Now()));
-  for (const int other : {0, 2}) {
-    CHECK(cluster.worker(other).WaitForOutput("worker 1", deadline - absl::Now()));
+  // One of the others may have the sum of the step already: it waits for its token.
+  const auto named = [&cluster](int other) {
+    return absl::StrContains(cluster.worker(other).Output(), "worker 1 (");
+  };
+  while (!named(0) && !named(2) && absl::Now() < deadline) {
+    cluster.chief().Wait(absl::Milliseconds(20));
   }
+  INFO(cluster.Logs());
+  CHECK((named(0) || named(2)));
   cluster.worker(1).Signal(SIGKILL);
   cluster.StartWorker(1);
   CHECK(Losses(Finish(cluster)).size() == kSteps);

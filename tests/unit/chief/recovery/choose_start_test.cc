@@ -76,6 +76,20 @@ TEST_CASE("a job whose last step was saved is done, unless all shards say more")
   CHECK(Resumed(100, {At(0), At(0)}) == StartPoint::kDone);
 }
 
+TEST_CASE("what shards have of a replicated job is older than its checkpoint and not resumed") {
+  for (const int64_t checkpoint : {0, 10}) {
+    RecoverySpec spec = SpecOf(StartMode::kResume, checkpoint);
+    spec.variables.mutable_placement()->add_variables()->set_replicated(true);
+    for (const int64_t step : {20, 100}) {
+      CHECK(*ChooseStart(spec, {At(step), At(step)}) == StartPoint::kAsSpecified);
+    }
+    const RecoverySpec chosen =
+        RecoverySpecFor(StartPoint::kAsSpecified, spec, {At(20, 7), At(20, 7)});
+    CHECK(chosen.epoch == Epoch(8));
+    CHECK(chosen.variables.restore_from() == spec.variables.restore_from());
+  }
+}
+
 TEST_CASE("a recovery that takes over leaves its checkpoint and its epoch") {
   const std::vector<SetViewReply> seen = {At(20, 2), At(20, 2)};
   const RecoverySpec spec =
