@@ -85,10 +85,10 @@ nlohmann::json CheckEndsAsIfCalm(Cluster& cluster) {
   return summary;
 }
 
-void KillPs(Cluster& cluster, const std::vector<int>& indices) {
+void KillPs(Cluster& cluster, const std::vector<int>& indices, int signal = SIGKILL) {
   for (const int index : indices) {
-    cluster.ps(index).Signal(SIGKILL);
-    REQUIRE(cluster.ps(index).Wait(kWhole) == 137);
+    cluster.ps(index).Signal(signal);
+    REQUIRE(cluster.ps(index).Wait(kWhole) == 128 + signal);
   }
   for (const int index : indices) cluster.StartPs(index);
 }
@@ -105,6 +105,17 @@ TEST_CASE(
   const nlohmann::json summary = CheckEndsAsIfCalm(cluster);
   CHECK_THAT(summary["warnings"].dump(), Contains("was started again and has lost its variables") &&
                                              Contains("every ps goes back to "));
+}
+
+TEST_CASE("a ps that is told to stop costs what one that is killed does") {
+  Cluster cluster(2, 2);
+  StartAndSave(cluster, {});
+  int64_t step = 0;
+  for (const int index : {1, 0}) {
+    REQUIRE(cluster.WaitForStep(step += 200, kWhole));
+    KillPs(cluster, {index}, SIGTERM);
+  }
+  CheckEndsAsIfCalm(cluster);
 }
 
 TEST_CASE("a chief that dies while the ps go back has a successor that resumes") {
