@@ -6,32 +6,14 @@
 
 #include <catch2/catch.hpp>
 #include <string>
-#include <type_traits>
+
+#include "tests/support/cuda/same_call.h"
 
 namespace lockstep::worker::cuda {
 namespace {
 
-// A handle is a pointer for both; a number has one size and is signed for both or for neither.
-// Enumerations are compared as the numbers that they are.
-template <typename Ours, typename Theirs>
-constexpr bool SameParameter() {
-  if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>) {
-    return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
-  } else {
-    return sizeof(Ours) == sizeof(Theirs);
-  }
-}
-
-template <typename... Ours, typename... Theirs>
-constexpr bool SameCall(CUresult (*)(Ours...), ::CUresult (*)(Theirs...)) {
-  if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {
-    return (SameParameter<Ours, Theirs>() && ...);
-  }
-  return false;
-}
-
-#define LOCKSTEP_COMPARE(name, symbol, parameters)                                  \
-  static_assert(SameCall(decltype(DriverFunctions::name){}, decltype(&::symbol){}), \
+#define LOCKSTEP_COMPARE(name, symbol, parameters)                                        \
+  static_assert(test::SameCall(decltype(DriverFunctions::name){}, decltype(&::symbol){}), \
                 #symbol " has other parameters in cuda.h");
 LOCKSTEP_CUDA_DRIVER_FUNCTIONS(LOCKSTEP_COMPARE)
 #undef LOCKSTEP_COMPARE

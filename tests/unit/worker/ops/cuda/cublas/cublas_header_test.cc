@@ -3,8 +3,8 @@
 #include <cublasLt.h>
 
 #include <catch2/catch.hpp>
-#include <type_traits>
 
+#include "tests/support/cuda/same_call.h"
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
 
 namespace lockstep::worker::cuda {
@@ -22,22 +22,8 @@ static_assert(offsetof(CublasLtHeuristicResult, workspace_bytes) ==
 static_assert(offsetof(CublasLtHeuristicResult, state) ==
               offsetof(cublasLtMatmulHeuristicResult_t, state));
 
-// Handles are pointers for both; numbers and enumerations have one size.
-template <typename Ours, typename Theirs>
-constexpr bool SameType() {
-  return std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
-}
-
-template <typename OurResult, typename... Ours, typename TheirResult, typename... Theirs>
-constexpr bool SameCall(OurResult (*)(Ours...), TheirResult (*)(Theirs...)) {
-  if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {
-    return SameType<OurResult, TheirResult>() && (SameType<Ours, Theirs>() && ...);
-  }
-  return false;
-}
-
-#define LOCKSTEP_COMPARE(name, result, symbol, parameters)                            \
-  static_assert(SameCall(decltype(CublasLtFunctions::name){}, decltype(&::symbol){}), \
+#define LOCKSTEP_COMPARE(name, result, symbol, parameters)                                  \
+  static_assert(test::SameCall(decltype(CublasLtFunctions::name){}, decltype(&::symbol){}), \
                 #symbol " has other parameters in cublasLt.h");
 LOCKSTEP_CUBLAS_LT_FUNCTIONS(LOCKSTEP_COMPARE)
 #undef LOCKSTEP_COMPARE
