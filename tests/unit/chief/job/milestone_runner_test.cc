@@ -20,6 +20,11 @@ void EvaluateEvery(JobPlan* plan, int64_t steps) {
   plan->job.mutable_evaluation()->set_every_steps(steps);
 }
 
+void SaveEvery(JobPlan* plan, const test::TemporaryFolder& folder, int64_t steps) {
+  plan->job.mutable_checkpoint()->set_folder(folder.path());
+  plan->job.mutable_checkpoint()->set_every_steps(steps);
+}
+
 EvaluationResult Correct(const EvaluationLease& lease) {
   EvaluationResult result;
   result.set_lease(lease.id());
@@ -106,8 +111,7 @@ TEST_CASE("an evaluation that comes while one runs is left out, and its version 
 TEST_CASE("a checkpoint is saved by every shard, and a failure does not stop training") {
   const test::TemporaryFolder folder;
   JobPlan plan = TwoWorkerPlan(4);
-  plan.job.mutable_checkpoint()->set_folder(folder.path());
-  plan.job.mutable_checkpoint()->set_every_steps(2);
+  SaveEvery(&plan, folder, 2);
   JobFixture f(plan);
   f.Register(0, 10);
   f.Beat(0, 10);
@@ -166,8 +170,7 @@ TEST_CASE("a last save that fails is tried again, then the ps keep the model for
 TEST_CASE("a chief whose save is refused as another one's ends with 80 and tells nobody") {
   const test::TemporaryFolder folder;
   JobPlan plan = TwoWorkerPlan(4);
-  plan.job.mutable_checkpoint()->set_folder(folder.path());
-  plan.job.mutable_checkpoint()->set_every_steps(2);
+  SaveEvery(&plan, folder, 2);
   const bool is_leaving = GENERATE(false, true);
   JobFixture f(plan);
   f.Register(0, 10);
@@ -191,8 +194,7 @@ TEST_CASE("a chief whose save is refused as another one's ends with 80 and tells
 TEST_CASE("a version that a later checkpoint has superseded is released, and is no failure") {
   const test::TemporaryFolder folder;
   JobPlan plan = TwoWorkerPlan(4);
-  plan.job.mutable_checkpoint()->set_folder(folder.path());
-  plan.job.mutable_checkpoint()->set_every_steps(2);
+  SaveEvery(&plan, folder, 2);
   JobFixture f(plan);
   f.Register(0, 10);
   f.Beat(0, 10);
