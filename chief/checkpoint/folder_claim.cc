@@ -53,7 +53,7 @@ absl::Status FolderClaim::Lock(const FolderOwner& wanted, const std::optional<Fo
     lock_ = *std::move(taken);
     return absl::OkStatus();
   }
-  // Not that of a refusal, whatever the system's was.
+  // The system's code may be FAILED_PRECONDITION, which here means a refusal.
   if (!absl::IsAlreadyExists(taken.status())) {
     return absl::UnavailableError(taken.status().message());
   }

@@ -49,8 +49,8 @@ class WorkerCalls {
   void Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer);
   void ReportError(const ReportErrorRequest& request, Answer<ReportErrorReply> answer);
 
-  // Who is a member is known: whoever is none is told so by its heartbeats, and registers, already
-  // before the job runs.
+  // The members are known from now on: the heartbeat of any other process is refused, so that it
+  // registers, also before the job runs.
   void KnowMembers() { members_known_ = true; }
   // The job runs: what those who register are told. `start_step` fills in the step to start at.
   void Begin(RegisterTaskReply job, std::function<GlobalStep()> start_step);

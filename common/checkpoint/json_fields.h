@@ -55,7 +55,7 @@ class JsonFields {
   }
 
   void Wrong(absl::string_view what);
-  // Call last: a field that nobody asked for is one too many.
+  // Call last: a field that was not read is an error.
   absl::Status Finish();
 
  private:

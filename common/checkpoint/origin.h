@@ -1,7 +1,7 @@
 // Where a history of a job begins.
 //
-// An epoch is a history: its steps follow one another. A restore begins the next one, so a folder
-// may hold several, of which the last one goes on, from its origin.
+// An epoch is a history: its steps follow one another. A restore begins the next one at its origin.
+// A folder may hold several histories; the last one goes on.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ struct FakeCalls {
     const CUresult result = driver.Enter(call);
     return result == worker::cuda::kSuccess ? body(driver) : result;
   }
-  // The same for a call that frees: it does so whatever it returns.
+  // The same for a call that frees: it frees also where it returns an error.
   template <typename Body>
   static CUresult Free(const char* call, const Body& body) {
     FakeDriver& driver = Driver();

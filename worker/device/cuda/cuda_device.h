@@ -24,8 +24,8 @@ class CudaDevice : public Device {
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   // Keeps the first error. `call`: "cuMemcpyHtoDAsync of 8 bytes".
   void Fail(CUresult result, absl::string_view call) const;
-  // Blocks until no work of this device goes on, whatever became of it. For a device that has
-  // failed: an event may never be reached there.
+  // Blocks until no work of this device runs, also after an error. For a device that has failed: an
+  // event may never be reached there.
   void WaitForAll() const;
 
   std::string name() const override { return name_; }

@@ -24,7 +24,7 @@ class CudaEvent : public Event {
   const CUevent event_;
 };
 
-// An error of a call is the device's; after one nothing is enqueued any more.
+// An error of a call is the device's. Later calls enqueue nothing.
 class CudaStream : public Stream {
  public:
   // Takes `stream`, which is of `device`.

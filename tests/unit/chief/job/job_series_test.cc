@@ -37,7 +37,7 @@ struct Fixture {
     REQUIRE(ps.create.size() == 1);
     return view;
   }
-  // The checkpoint is being read then; what comes of that is in the executor, soon.
+  // The checkpoint is being read then; the executor gets the result.
   void LoseVariables() {
     ps.create.Answer(LostVariablesError("ps 0 (127.0.0.1:1)"));
     REQUIRE(executor.RunNext());
