@@ -30,6 +30,7 @@ absl::Status GenerateClicks(const std::string& run_dir, JobDef* job, Console* co
   const ClickFilesOptions options;
   LOCKSTEP_ASSIGN_OR_RETURN(const ClickFigures figures, WriteClickFiles(folder, options));
   CsvFile* csv = job->mutable_data()->mutable_csv();
+  csv->clear_train();
   csv->add_train(JoinPath(folder, "train.csv"));
   csv->set_test(JoinPath(folder, "test.csv"));
   console->Line(absl::StrCat("generated ", WithCommas(options.train), " examples to train on and ",

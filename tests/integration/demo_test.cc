@@ -107,6 +107,25 @@ TEST_CASE("the demo of a text learns its characters and tells bits of each") {
   CHECK(ProcessesWith(run).empty());
 }
 
+TEST_CASE("the demo of clicks trains on what it has generated") {
+  const TemporaryFolder folder;
+  ShortenExample(folder, "clicks", "digits",
+                 {{"data_epochs: 4", "max_steps: 20"}, {"every_steps: 250", "every_steps: 20"}});
+  const std::string run = folder.Path("run");
+  const Ended ended =
+      RunToEnd({Binary("deploy/cli/demo"), "--bin_dir=" + Binary(""), "--dataset=clicks",
+                "--examples_dir=" + folder.Path("deploy/examples"), "--run_dir=" + run,
+                "--json=" + folder.Path("figures.json")},
+               kWhole);
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  const auto figures = nlohmann::json::parse(folder.Read("figures.json"));
+  CHECK(figures["steps"] == 20);
+  // More than one answer for all.
+  CHECK(figures["test_accuracy"] > 0.56);
+  CHECK_THAT(ended.output, Contains("generated 200,000 examples to train on"));
+}
+
 TEST_CASE("the demo of a gan draws images and has the digits' network judge them") {
   const TemporaryFolder folder;
   ShortenExample(folder, "gan", "digits", {{"max_steps: 20000", "max_steps: 40"}});
