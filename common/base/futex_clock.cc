@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdint>
 
@@ -37,6 +38,21 @@ timespec OnMonotonicClock(const timespec& time_of_day) {
   return {until / kNanosPerSecond, until % kNanosPerSecond};
 }
 
+using Function = long(long, ...);
+
+// Of the C library. Not a static variable of a function: the guard of one waits with syscall() for
+// another thread that initialises it, so the call would come back here, and so on without end.
+constinit std::atomic<Function*> hidden = nullptr;
+
+Function* Hidden() {
+  Function* function = hidden.load(std::memory_order_relaxed);
+  if (function == nullptr) {
+    function = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "syscall"));
+    hidden.store(function, std::memory_order_relaxed);
+  }
+  return function;
+}
+
 }  // namespace
 
 // It reads six arguments where a caller may have passed fewer, as the C library's own does.
@@ -46,8 +62,6 @@ extern "C" __attribute__((no_sanitize("address"))) long syscall(long number, ...
   long arguments[6];
   for (long& argument : arguments) argument = va_arg(list, long);
   va_end(list);
-  using Function = long(long, ...);
-  static auto* const hidden = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "syscall"));
   auto [word, command, value, timeout, word2, bits] = arguments;
   timespec until;
   if (timeout != 0 && IsUntilTimeOfDay(number, command)) {
@@ -55,5 +69,5 @@ extern "C" __attribute__((no_sanitize("address"))) long syscall(long number, ...
     timeout = reinterpret_cast<long>(&until);
     command &= ~FUTEX_CLOCK_REALTIME;
   }
-  return hidden(number, word, command, value, timeout, word2, bits);
+  return Hidden()(number, word, command, value, timeout, word2, bits);
 }

@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,15 +8,20 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <memory>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
+#include "tests/support/process.h"
 
 namespace {
 
 std::atomic<int> hours_ahead = 0;
+// Searches for "syscall" that wait for one another.
+std::atomic<int> awaited_searches = 0;
 
 }  // namespace
 
@@ -26,6 +32,19 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const int result = hidden(clock, time);
   if (clock == CLOCK_REALTIME) time->tv_sec += 3600 * hours_ahead;
   return result;
+}
+
+// Hides the C library's: of the searches that are awaited none ends before all have begun, or
+// before 100 ms have passed.
+extern "C" void* dlsym(void* handle, const char* name) noexcept {
+  using Function = void*(void*, const char*);
+  auto* const hidden = reinterpret_cast<Function*>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
+  if (std::strcmp(name, "syscall") == 0) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    --awaited_searches;
+    while (awaited_searches > 0 && std::chrono::steady_clock::now() < until) sched_yield();
+  }
+  return hidden(handle, name);
 }
 
 namespace lockstep {
@@ -79,6 +98,25 @@ TEST_CASE("other system calls are passed on") {
   CHECK(syscall(SYS_getpid) == getpid());
   CHECK(syscall(SYS_close, -1) == -1);
   CHECK(errno == EBADF);
+}
+
+// Run by the case below in a process of its own, whose first calls these are.
+TEST_CASE("two threads make the first call", "[.first-calls]") {
+  std::atomic<int> right = 0;
+  const auto call = [&right] {
+    if (syscall(SYS_getpid) == getpid()) ++right;
+  };
+  awaited_searches = 2;
+  std::thread other(call);
+  call();
+  other.join();
+  CHECK(right == 2);
+}
+
+TEST_CASE("the first calls of a process may come from several threads at once") {
+  const test::Ended ended = test::RunToEnd({"/proc/self/exe", "[.first-calls]"}, absl::Seconds(30));
+  INFO(ended.output);
+  CHECK(ended.exit_code == 0);
 }
 
 }  // namespace
