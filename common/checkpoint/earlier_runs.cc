@@ -39,7 +39,7 @@ std::optional<int64_t> LatestStep(const std::string& root) {
 absl::Status Move(const std::string& root, const std::string& name, const std::string& to,
                   const PublishCheck& check) {
   const std::string from = JoinPath(root, name);
-  if (check != nullptr) LOCKSTEP_RETURN_IF_ERROR(check());
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   if (std::rename(from.c_str(), JoinPath(to, name).c_str()) == 0) return absl::OkStatus();
   const int error = errno;
   if (error == ENOENT) return absl::OkStatus();

@@ -46,10 +46,6 @@ absl::Status CheckShardsAreThere(const std::string& folder, const Manifest& mani
   return absl::OkStatus();
 }
 
-absl::Status Ask(const PublishCheck& check) {
-  return check == nullptr ? absl::OkStatus() : check();
-}
-
 bool IsComplete(const std::string& folder) {
   return InputFile::Open(JoinPath(folder, kManifestFile)).ok();
 }
@@ -58,11 +54,11 @@ bool IsComplete(const std::string& folder) {
 // even after a power failure.
 absl::Status RemoveCheckpoint(const std::string& root, int64_t step, const PublishCheck& check) {
   const std::string folder = CheckpointFolder(root, step);
-  LOCKSTEP_RETURN_IF_ERROR(Ask(check));
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   if (IsComplete(folder)) {
     LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, kManifestFile));
     LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
-    LOCKSTEP_RETURN_IF_ERROR(Ask(check));
+    LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   }
   return RemoveTree(root, CheckpointName(step));
 }
@@ -87,7 +83,7 @@ absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newes
     if (step >= newest.step || (is_wanted && IsComplete(CheckpointFolder(root, step)))) continue;
     LOCKSTEP_RETURN_IF_ERROR(RemoveCheckpoint(root, step, check));
   }
-  LOCKSTEP_RETURN_IF_ERROR(Ask(check));
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   return RemoveTemporaryFiles(root);
 }
 
@@ -99,10 +95,10 @@ absl::Status RemoveStrangers(const std::string& folder, const Manifest& manifest
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(folder));
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kShardPrefix) || named.contains(name)) continue;
-    LOCKSTEP_RETURN_IF_ERROR(Ask(check));
+    LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
     LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, name));
   }
-  LOCKSTEP_RETURN_IF_ERROR(Ask(check));
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   return RemoveTemporaryFiles(folder);
 }
 

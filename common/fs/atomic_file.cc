@@ -33,6 +33,10 @@ std::string TemporaryName(absl::string_view name) {
 
 }  // namespace
 
+absl::Status MayPublish(const PublishCheck& check) {
+  return check == nullptr ? absl::OkStatus() : check();
+}
+
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
                                  const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
@@ -91,9 +95,7 @@ absl::Status AtomicFile::Append(absl::string_view bytes) {
 absl::Status AtomicFile::Commit(const PublishCheck& check) {
   LOCKSTEP_RETURN_IF_ERROR(status_);
   if (::fsync(file_.get()) != 0) return Fail("fsync", errno);
-  if (check != nullptr) {
-    if (absl::Status refused = check(); !refused.ok()) return Drop(std::move(refused));
-  }
+  if (absl::Status refused = MayPublish(check); !refused.ok()) return Drop(std::move(refused));
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), NameOf(path_).c_str()) != 0)
     return Fail("rename to its name", errno);
   const int close_error = file_.Close();

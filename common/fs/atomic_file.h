@@ -18,6 +18,7 @@ namespace lockstep {
 // Whether a file may still appear, or go: asked right before it does, after all that takes long. A
 // writer that another one has replaced meanwhile publishes nothing. Null: it may.
 using PublishCheck = std::function<absl::Status()>;
+absl::Status MayPublish(const PublishCheck& check);
 
 // Writes or replaces `path`. The folder must exist. Errors as WriteError says, or of `check`; the
 // old content, if any, stays.
