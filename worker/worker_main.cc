@@ -123,7 +123,7 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefCli
                             WorkerJob::Create(std::move(options), chief));
   server->SetReady(true);
   status->SetRun(run.get());
-  const absl::Status end = run->Run(stop);
+  absl::Status end = run->Run(stop);
   status->SetRun(nullptr);
   server->SetReady(false);
   return end;
@@ -148,7 +148,7 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
   const std::unique_ptr<ChiefClient> chief =
       MakeChiefClient({.address = task.cluster.chief, .name = "chief", .queue = server->queue()});
   while (true) {
-    const absl::Status end =
+    absl::Status end =
         Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);
     if (!absl::IsAborted(end)) return end;
     // Given up by the chief, after a pause too long, or the job goes back to a checkpoint: whatever
@@ -169,7 +169,7 @@ absl::Status RunWithFiles(const DaemonContext& daemon, Status* status,
   if (const std::string path = absl::GetFlag(FLAGS_example_log); !path.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(examples, ExampleLog::Create(path));
   }
-  const absl::Status end = Run(daemon, status, {timeline.get(), examples.get()}, stop);
+  absl::Status end = Run(daemon, status, {timeline.get(), examples.get()}, stop);
   const auto warn = [](absl::string_view flag, const absl::Status& written) {
     if (!written.ok()) log::Warning(absl::StrCat(flag, ": ", written.message()));
   };

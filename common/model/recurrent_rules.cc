@@ -43,10 +43,9 @@ absl::StatusOr<InferredLayer> Infer(const Recurrence& kind, Def& def,
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t units, Positive("units", def.units()));
   LOCKSTEP_RETURN_IF_ERROR(CheckInputs(kind, units, inputs));
   const auto complete = [](const char* field, const Initializer& fallback,
-                           Initializer* initializer) {
-    absl::StatusOr<Initializer> completed = CompleteInitializer(field, *initializer, fallback);
-    if (completed.ok()) *initializer = *std::move(completed);
-    return completed.status();
+                           Initializer* initializer) -> absl::Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(*initializer, CompleteInitializer(field, *initializer, fallback));
+    return absl::OkStatus();
   };
   LOCKSTEP_RETURN_IF_ERROR(
       complete("kernel_initializer", Glorot(), def.mutable_kernel_initializer()));

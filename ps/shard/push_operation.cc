@@ -126,17 +126,21 @@ PushStatus PushOperation::AcceptGradient(PartialGradient* gradient) {
       gradient->parts == nullptr && gradient->local_step == state_->step.StepOf(variable);
   HeldGradient held{gradient->key.worker, gradient->key.push_seq, gradient->local_step,
                     gradient->Take()};
+  const ConditionalAccumulator& accumulator = state_->step.accumulator(variable);
   const bool is_over = state_->IsOver();
-  if (is_over || state_->step.accumulator(variable).HasCounted(held.worker)) {
+  if (is_over || accumulator.HasCounted(held.worker)) {
     state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
     return is_over ? PushStatus::kStale : PushStatus::kAccepted;
   }
+  // Asynchronous: others have taken the last steps while this one was coming in.
+  if (accumulator.IsStale(held.local_step)) {
+    state_->receiver.Decide(gradient->key, variable, PushStatus::kStale);
+    state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
+    return PushStatus::kStale;
+  }
   const PushStatus status = state_->step.Apply(variable, std::move(held));
   state_->receiver.Decide(gradient->key, variable, status);
-  // Asynchronous: others have taken the last steps while this one was coming in.
-  if (status == PushStatus::kStale) {
-    state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
-  } else if (!TryTake(variable, push_.deferred) && arrives_whole) {
+  if (!TryTake(variable, push_.deferred) && arrives_whole) {
     state_->receiver.AddWhole(variable, &push_);
   }
   return status;

@@ -82,7 +82,7 @@ bool LocalParticipants::is_done() {
 const LocalParticipants::Slot* LocalParticipants::Find(const MessageId& message) const {
   const int all = schedule_->num_participants();
   if (!IsLocal(message.to) || message.from < 0 || message.from >= all) return nullptr;
-  const size_t stream = static_cast<size_t>((message.to - first_rank_) * all + message.from);
+  const size_t stream = static_cast<size_t>(message.to - first_rank_) * all + message.from;
   const size_t count = first_slots_[stream + 1] - first_slots_[stream];
   if (message.number < 0 || static_cast<size_t>(message.number) >= count) return nullptr;
   return &slots_[first_slots_[stream] + message.number];

@@ -73,11 +73,14 @@ void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorVie
   int64_t reduction = 0;
   bool compares = false;
   absl::Status failure;
+  StatusCallback refused;
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(!is_running_);
     failure = failure_;
-    if (failure.ok()) {
+    if (!failure.ok()) {
+      refused = std::move(done);
+    } else {
       is_running_ = true;
       has_outcome_ = false;
       done_ = std::move(done);
@@ -88,7 +91,7 @@ void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorVie
       if (open_parts_ == 0) End(absl::OkStatus());
     }
   }
-  if (!failure.ok()) return done(failure);
+  if (refused) return refused(failure);
   monitor_.Begin(shared_from_this());
   if (compares) {
     monitor_.CompareWithNext(shared_from_this(), description_, [this] { OnPartDone(); });
@@ -135,7 +138,7 @@ void PeerCollective::Close() {
 }
 
 absl::Status PeerCollective::Compare(int position, const CompareRequest& theirs) {
-  const absl::Status status = CompareReductions(description_, theirs, names_[position]);
+  absl::Status status = CompareReductions(description_, theirs, names_[position]);
   if (!status.ok()) Fail(status);
   return status;
 }

@@ -64,7 +64,7 @@ absl::Status Check(const RegisterTaskReply& reply, uint32_t worker, size_t num_p
 }  // namespace
 
 absl::Status CheckRegistration(const RegisterTaskReply& reply, uint32_t worker, size_t num_ps) {
-  const absl::Status status = Check(reply, worker, num_ps);
+  absl::Status status = Check(reply, worker, num_ps);
   if (status.ok()) return status;
   return WithMessage(status, absl::StrCat(kWhere, ": ", status.message(), kRemedy));
 }

@@ -101,16 +101,21 @@ void GroupSource::Answer() {
   if (is_cancelled) return done(Cancelled());
   absl::StatusOr<ReducerOfGroup> group =
       options_.num_workers == 1 ? MakeLocal() : MakeOfPeers(view);
+  Callback<ReducerOfGroup> answered;
   {
     absl::MutexLock lock(&mutex_);
     if (group.ok()) reducer_ = group->reducer;
     is_cancelled = is_cancelled_;
     // A newer view has come meanwhile.
-    if (absl::IsAborted(group.status()) && has_news_) pending_ = std::move(done);
+    if (absl::IsAborted(group.status()) && has_news_) {
+      pending_ = std::move(done);
+    } else {
+      answered = std::move(done);
+    }
   }
-  if (!done) return Answer();
-  if (is_cancelled) return done(Cancelled());
-  done(std::move(group));
+  if (!answered) return Answer();
+  if (is_cancelled) return answered(Cancelled());
+  answered(std::move(group));
 }
 
 absl::StatusOr<ReducerOfGroup> GroupSource::MakeLocal() const {

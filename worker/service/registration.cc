@@ -43,7 +43,7 @@ absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTas
   RetryPolicy retry(CallKind::kPlain,
                     {.longest_pause = kLongestWait, .patience = options.start_timeout});
   while (true) {
-    const absl::StatusOr<RegisterTaskReply> reply = CallOnce(chief, request);
+    absl::StatusOr<RegisterTaskReply> reply = CallOnce(chief, request);
     if (stop->HasBeenNotified()) return absl::CancelledError("told to stop before the job began");
     if (reply.ok() && (reply->ready() || reply->done())) return reply;
 

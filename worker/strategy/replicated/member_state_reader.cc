@@ -46,9 +46,12 @@ MemberStateReader::~MemberStateReader() {
 
 void MemberStateReader::Read(GlobalStep version, MemberStates* states, std::vector<int> members,
                              Callback<ReplicaState> done) {
+  Callback<ReplicaState> refused;
   {
     absl::MutexLock lock(&mutex_);
-    if (!is_cancelled_) {
+    if (is_cancelled_) {
+      refused = std::move(done);
+    } else {
       ++read_;
       states_ = states;
       members_ = std::move(members);
@@ -61,7 +64,7 @@ void MemberStateReader::Read(GlobalStep version, MemberStates* states, std::vect
       done_ = std::move(done);
     }
   }
-  if (done) return done(absl::CancelledError("training was cancelled"));
+  if (refused) return refused(absl::CancelledError("training was cancelled"));
   ReadNext();
 }
 
