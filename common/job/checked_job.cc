@@ -15,6 +15,7 @@
 #include "common/fs/folder.h"
 #include "common/job/example_spec.h"
 #include "common/job/loss_checks.h"
+#include "common/reduction/tower_names.h"
 
 namespace lockstep {
 namespace {
@@ -35,6 +36,13 @@ absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& g
 }
 
 absl::Status CheckReplicated(const JobDef& job, const ModelGraph& graph) {
+  if (!job.strategy().has_replicated()) return absl::OkStatus();
+  for (const ModelVariable& variable : graph.variables()) {
+    const bool is_trained = variable.trainable && !variable.frozen;
+    LOCKSTEP_RETURN_IF_ERROR(
+        Annotate(CheckTowerName(variable.name, is_trained, static_cast<int>(job.towers())),
+                 "strategy.replicated"));
+  }
   if (!job.strategy().replicated().cross_tower_ops().has_collective_all_reduce()) {
     return absl::OkStatus();
   }

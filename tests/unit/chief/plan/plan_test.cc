@@ -321,6 +321,19 @@ TEST_CASE("averages are of variables that the model trains") {
   CHECK(Mentions(only(std::string(ModelGraph::kLossVariable)), "trains no variable"));
 }
 
+TEST_CASE("replicated variables are told apart by name") {
+  Fixture f;
+  const auto plan = [&](const std::string& layer, const std::string& towers) {
+    f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"\"fc\"", layer}}));
+    return f.Fail("sync { replicas_to_aggregate: 1 }", "strategy { replicated {} }" + towers);
+  };
+  CHECK(plan("'fc'", " towers: 2").ok());
+  CHECK(plan("'tower0'", "").ok());
+  CHECK(Mentions(plan("'tower0'", " towers: 2"),
+                 "job.textproto: strategy.replicated: the initial sync cannot copy "
+                 "\"tower0/kernel\": Name should not have prefix 'tower0'. Remedy: "));
+}
+
 TEST_CASE("a job whose transformed data end before its last step is refused") {
   Fixture fixture;
   const auto error = [&](const std::string& data) {
