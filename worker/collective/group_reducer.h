@@ -32,6 +32,8 @@ struct GroupReduction {
   std::vector<TensorSpec> tensors;
   BatchPlan plan;       // of `tensors` over `topology`: AllReduceBase::Plan or MakeBatchPlan
   bool average = true;  // false: the sum
+  // Consecutive vectors that begin together, the next of them when these are done. 0: all.
+  int merge_scope = 0;
 };
 
 // What this worker's towers have sent since the reducer was made.

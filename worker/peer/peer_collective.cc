@@ -1,5 +1,6 @@
 #include "worker/peer/peer_collective.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -17,6 +18,12 @@ std::vector<std::string> NamesOf(const Group& group) {
     names.push_back(NameOfMember(group, position));
   }
   return names;
+}
+
+std::vector<MergeScope> ScopesOf(const GroupReduction& reduction, const ReductionLayout& layout) {
+  const int vectors = layout.num_vectors();
+  return MergeScopes(vectors,
+                     reduction.merge_scope > 0 ? reduction.merge_scope : std::max(vectors, 1));
 }
 
 uint64_t KeyOf(const Group& group, int towers) {
@@ -52,7 +59,8 @@ PeerCollective::PeerCollective(Options options, ReductionLayout layout,
                 .connections = options_.connections,
                 .timer = options_.timer,
                 .clock = options_.clock,
-                .patience = options_.patience}) {
+                .patience = options_.patience}),
+      order_(ScopesOf(options_.reduction, layout_)) {
   const GroupReduction& reduction = options_.reduction;
   const Topology& topology = reduction.topology;
   const int first_rank = topology.rank(options_.group.position, 0);
@@ -70,7 +78,6 @@ PeerCollective::PeerCollective(Options options, ReductionLayout layout,
 
 void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorView>> gradients,
                             StatusCallback done) {
-  int64_t reduction = 0;
   bool compares = false;
   absl::Status failure;
   StatusCallback refused;
@@ -84,8 +91,8 @@ void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorVie
       is_running_ = true;
       has_outcome_ = false;
       done_ = std::move(done);
-      reduction = reductions_++;
-      compares = reduction == 0 && options_.group.size() > 1;
+      number_ = reductions_++;
+      compares = number_ == 0 && options_.group.size() > 1;
       open_parts_ = layout_.num_vectors() + (compares ? 1 : 0);
       ++inside_;
       if (open_parts_ == 0) End(absl::OkStatus());
@@ -96,23 +103,35 @@ void PeerCollective::Reduce(int64_t step, absl::Span<const std::vector<TensorVie
   if (compares) {
     monitor_.CompareWithNext(shared_from_this(), description_, [this] { OnPartDone(); });
   }
-  std::vector<const void*> first;
-  for (int v = 0; v < layout_.num_vectors(); ++v) {
-    PlaceGradients(v, gradients, &first);
-    vectors_[v]->Start(reduction, step, first);
-  }
+  step_ = step;
+  gradients_ = gradients;
+  order_.Restart();
+  BeginVectors();
   Leave();
 }
 
-void PeerCollective::PlaceGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
-                                    std::vector<const void*>* first) const {
+void PeerCollective::OnVectorDone() {
+  order_.OnDone();
+  BeginVectors();
+  OnPartDone();
+}
+
+void PeerCollective::BeginVectors() {
+  std::vector<const void*> first;
+  order_.BeginVectors([&](size_t v) {
+    PlaceGradients(static_cast<int>(v), &first);
+    vectors_[v]->Start(number_, step_, first);
+  });
+}
+
+void PeerCollective::PlaceGradients(int v, std::vector<const void*>* first) const {
   first->clear();
   const LocalParticipants& participants = vectors_[v]->participants();
   // Members on this host read only the towers' memory.
   if (options_.memory == nullptr && participants.MayBeginElsewhere()) {
-    layout_.FindGradients(v, gradients, first);
+    layout_.FindGradients(v, gradients_, first);
   }
-  if (first->empty()) layout_.CopyGradients(v, gradients, towers_, participants.first_rank());
+  if (first->empty()) layout_.CopyGradients(v, gradients_, towers_, participants.first_rank());
 }
 
 GroupTraffic PeerCollective::traffic() const {

@@ -21,6 +21,7 @@
 #include "worker/peer/member_memory.h"
 #include "worker/peer/member_monitor.h"
 #include "worker/peer/peer_service.h"
+#include "worker/peer/scope_order.h"
 #include "worker/peer/vector_reduction.h"
 
 namespace lockstep::worker {
@@ -68,7 +69,7 @@ class PeerCollective final : public PeerReceiver,
   void Leave() override;
   void Send(int vector, int64_t reduction, int64_t step,
             const LocalParticipants::Send& send) override;
-  void OnVectorDone() override { OnPartDone(); }
+  void OnVectorDone() override;
   // The first one counts: it ends the reduction that runs and all later ones.
   void Fail(absl::Status failure) override;
   const std::string& NameOf(int position) const override { return names_[position]; }
@@ -82,10 +83,10 @@ class PeerCollective final : public PeerReceiver,
     LocalParticipants::Send send;
   };
 
+  void BeginVectors();
   // Where each tower's elements of vector `v` are read: `first` gets the gradients' own places, or
   // is empty after they were copied into the towers' memory.
-  void PlaceGradients(int v, absl::Span<const std::vector<TensorView>> gradients,
-                      std::vector<const void*>* first) const;
+  void PlaceGradients(int v, std::vector<const void*>* first) const;
   int PositionOf(int rank) const { return rank / options_.reduction.topology.towers; }
   // Reads the elements of a message: its own, or those in the sender's memory.
   absl::Status TakeElements(SendCall* call, VectorReduction::Incoming* incoming) const;
@@ -103,6 +104,11 @@ class PeerCollective final : public PeerReceiver,
   MemberMemory member_memory_;
   MemberMonitor monitor_;
   std::vector<std::unique_ptr<VectorReduction>> vectors_;
+  ScopeOrder order_;  // of vectors_
+  // Of the reduction that runs, as given to Reduce. Written while no vector has begun.
+  int64_t number_ = 0;
+  int64_t step_ = 0;
+  absl::Span<const std::vector<TensorView>> gradients_;
 
   mutable absl::Mutex mutex_;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

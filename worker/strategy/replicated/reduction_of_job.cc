@@ -29,6 +29,7 @@ struct Named {
   std::string name;
   std::string reason = "";
   std::vector<std::string> warnings = {};
+  int merge_scope = 0;
 };
 
 absl::Status Refused(absl::string_view field, absl::string_view problem, absl::string_view remedy) {
@@ -172,12 +173,13 @@ absl::StatusOr<Named> OfOps(const CrossTowerOpsDef& ops, const Topology& topolog
     case CrossTowerOpsDef::kMultiWorkerAllReduce:
       return OfMultiWorker(ops.multi_worker_all_reduce(), topology, tensors);
     case CrossTowerOpsDef::kCollectiveAllReduce: {
-      // The scope groups what is issued together; no value changes with it.
-      const int64_t scope = ops.collective_all_reduce().all_reduce_merge_scope();
-      if (scope != 0) LOCKSTEP_RETURN_IF_ERROR(Number("all_reduce_merge_scope", scope, 1).status());
+      const int64_t given = ops.collective_all_reduce().all_reduce_merge_scope();
+      LOCKSTEP_ASSIGN_OR_RETURN(const int scope,
+                                Number("all_reduce_merge_scope",
+                                       given == 0 ? CollectiveAllReduce::kMergeScope : given, 1));
       LOCKSTEP_ASSIGN_OR_RETURN(BatchPlan plan,
                                 Unpacked(ReductionAlgorithm::kCollective, topology, tensors));
-      return Named{std::move(plan), "collective_all_reduce"};
+      return Named{.plan = std::move(plan), .name = "collective_all_reduce", .merge_scope = scope};
     }
     default: {
       LOCKSTEP_ASSIGN_OR_RETURN(
@@ -229,14 +231,14 @@ absl::StatusOr<ChosenReduction> ReductionOf(const StrategyDef::Replicated& repli
   }
   LOCKSTEP_RETURN_IF_ERROR(
       AddGathers(topology, tensors, static_cast<int>(dense.size()), &named->plan));
-  return ChosenReduction{
-      .reduction = {.topology = topology,
-                    .tensors = std::move(tensors),
-                    .plan = std::move(named->plan),
-                    .average = !replicated.has_average() || replicated.average()},
-      .name = std::move(named->name),
-      .reason = std::move(named->reason),
-      .warnings = std::move(named->warnings)};
+  return ChosenReduction{.reduction = {.topology = topology,
+                                       .tensors = std::move(tensors),
+                                       .plan = std::move(named->plan),
+                                       .average = !replicated.has_average() || replicated.average(),
+                                       .merge_scope = named->merge_scope},
+                         .name = std::move(named->name),
+                         .reason = std::move(named->reason),
+                         .warnings = std::move(named->warnings)};
 }
 
 }  // namespace lockstep::worker

@@ -103,6 +103,16 @@ TEST_CASE("with mode GPU the towers take turns from the last variable on") {
   CHECK(adds == std::vector<int>{0, 1, 0});
 }
 
+TEST_CASE("collective_all_reduce issues gradients in scopes, the others all at once") {
+  const Topology two{.workers = 2, .towers = 1};
+  const auto scope = [&](const std::string& text) {
+    return Choose(text, two)->reduction.merge_scope;
+  };
+  CHECK(scope("cross_tower_ops { collective_all_reduce {} }") == 32);
+  CHECK(scope("cross_tower_ops { collective_all_reduce { all_reduce_merge_scope: 4 } }") == 4);
+  CHECK(scope("mode: COLLECTIVE") == 0);
+}
+
 TEST_CASE("packing joins the gradients as it says") {
   const Topology two{.workers = 2, .towers = 1};
   const auto vectors = [&](const std::string& packing) {
