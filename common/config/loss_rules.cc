@@ -67,11 +67,8 @@ absl::Status CheckBesides(const JobDef& job) {
                   "remove it, or losses");
   }
   if (job.strategy().has_replicated()) {
-    return Broken("strategy.replicated", "it cannot be combined with losses yet",
+    return Broken("strategy.replicated", "the towers reduce every variable in every step",
                   "remove it, or losses");
-  }
-  if (job.has_local_sync()) {
-    return Broken("local_sync", "it cannot be combined with losses yet", "remove it, or losses");
   }
   if (job.evaluation().every_steps() > 0 || job.evaluation().use_averages()) {
     return Broken(

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/integration/training_run.h"
 
 namespace lockstep::test {
@@ -58,6 +59,46 @@ TEST_CASE("a run restored within a turn gives the losses of the run that went on
           LossesOf(ps, 2, Adversaries("again", towers), {"--restore=" + saved.Path("ckpt-17")});
       CHECK(restored == std::vector<double>(losses.begin() + 17, losses.end()));
     }
+  }
+}
+
+// A load has labels, so the losses of its model take them.
+constexpr char kTwoNetworks[] = R"(
+  input_shape: [8, 8, 1]
+  layers { name: "flat" flatten {} }
+  layers { name: "a_hidden" dense { units: 16 } }
+  layers { name: "a_norm" batch_norm { momentum: 0.9 } }
+  layers { name: "a_scores" dense { units: 10 } }
+  layers { name: "a_loss" softmax_cross_entropy {} }
+  layers { name: "b_scores" inputs: "flat" dense { units: 10 } }
+  layers { name: "b_loss" softmax_cross_entropy {} })";
+
+TEST_CASE("losses take turns over loads, too") {
+  for (const int towers : {1, 2}) {
+    CAPTURE(towers);
+    JobText job = Adversaries("unused", towers);
+    job.model = kTwoNetworks;
+    job.losses = absl::StrReplaceAll(
+        kLosses, {{"loss: \"d_real_loss\" loss: \"d_made_loss\" trains: \"d_\"",
+                   "loss: \"b_loss\" trains: \"b_\""},
+                  {"loss: \"g_loss\" trains: \"g_\"", "loss: \"a_loss\" trains: \"a_\""}});
+    job.checkpoint.clear();
+    absl::StrAppend(&job.more, " batch_norm_updates: MEAN");
+    const std::vector<double> batches = LossesOf(2, 1, job);
+    REQUIRE(batches.size() == 40);
+    job.global_batch = 0;
+    const auto with = [&](const std::string& load) {
+      JobText loads = job;
+      absl::StrAppend(&loads.more, " local_sync { max_per_device_batch_size: ", 24 / towers, load,
+                      " }");
+      return LossesOf(2, 1, loads);
+    };
+    // A load of one batch is that batch.
+    CHECK(with(" load: 24 passes: 1") == batches);
+    const std::vector<double> passes = with(" load: 96 passes: 3");
+    CHECK(passes.size() == 40);
+    CHECK(passes == with(" load: 96 passes: 3"));
+    CHECK(passes != batches);
   }
 }
 

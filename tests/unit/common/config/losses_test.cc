@@ -64,7 +64,6 @@ TEST_CASE("what is wrong with losses is told by their name and field") {
              Contains("optimizer: losses have optimizers of their own"));
   CHECK_THAT(error("max_steps: 5", "max_steps: 5 sync { asynchronous {} }"),
              Contains("sync.asynchronous: losses take turns"));
-  CHECK_THAT(error("global_batch: 12", "local_sync {}"), Contains("local_sync: it cannot"));
   CHECK_THAT(error("max_steps: 5", "max_steps: 5 evaluation { every_steps: 2 }"),
              Contains("evaluation.every_steps: a job with several losses is not evaluated"));
   CHECK_THAT(error("\"generator\"", "\"a/b\""),
