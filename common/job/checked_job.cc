@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/nearest.h"
@@ -29,7 +30,8 @@ absl::Status CheckAveraged(const VariableAverages& averages, const ModelGraph& g
     if (std::ranges::find(trained, name) != trained.end()) continue;
     const std::vector<std::string> known = NearestFirst(name, trained);
     return absl::InvalidArgumentError(absl::StrCat(
-        "optimizer.variable_averages.only: the model trains no variable \"", name, "\". Remedy: ",
+        "optimizer.variable_averages.only: the model trains no variable \"",
+        absl::CHexEscape(name.substr(0, 100)), "\". Remedy: ",
         known.empty() ? "remove it" : absl::StrCat("use a name such as \"", known.front(), "\"")));
   }
   return absl::OkStatus();

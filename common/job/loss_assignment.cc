@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/nearest.h"
@@ -39,7 +40,7 @@ absl::StatusOr<int> FindLoss(const LossDef& loss, const std::string& layer,
   const std::string nearest = Nearest(layer, known);
   return Broken(
       Field(loss, "loss"),
-      absl::StrCat("the model has no loss layer \"", layer, "\"",
+      absl::StrCat("the model has no loss layer \"", absl::CHexEscape(layer.substr(0, 100)), "\"",
                    nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?")),
       "name a layer such as sigmoid_cross_entropy");
 }

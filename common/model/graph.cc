@@ -25,10 +25,15 @@ constexpr size_t kMaxNameLength = 100;
 // Names of variables that no layer owns begin with these: train/loss, optimizer/beta1_power.
 constexpr absl::string_view kReserved[] = {kInput, "train", "optimizer"};
 
+// Of a file, before it is known to be sound.
+std::string Shown(absl::string_view name) {
+  return absl::CHexEscape(name.substr(0, kMaxNameLength));
+}
+
 // `layer "fc" (dense)`; by its place in the file when it has no name.
 std::string Describe(const LayerDef& layer, int index) {
   std::string text = layer.name().empty() ? absl::StrCat("layer ", index + 1, " of the file")
-                                          : absl::StrCat("layer \"", layer.name(), "\"");
+                                          : absl::StrCat("layer \"", Shown(layer.name()), "\"");
   if (!KindName(layer).empty()) absl::StrAppend(&text, " (", KindName(layer), ")");
   return text;
 }
@@ -37,10 +42,9 @@ absl::Status CheckName(absl::string_view name) {
   bool sound = !name.empty() && name.size() <= kMaxNameLength;
   for (char c : name) sound = sound && (absl::ascii_isalnum(c) || c == '_');
   if (!sound) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("name: expected 1 to ", kMaxNameLength, " letters, digits or '_', got \"",
-                     absl::CHexEscape(name.substr(0, kMaxNameLength)), "\". Remedy: write name: \"",
-                     name.empty() ? "hidden1" : "conv_1", "\" or the like"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "name: expected 1 to ", kMaxNameLength, " letters, digits or '_', got \"", Shown(name),
+        "\". Remedy: write name: \"", name.empty() ? "hidden1" : "conv_1", "\" or the like"));
   }
   for (absl::string_view reserved : kReserved) {
     if (name == reserved) {
@@ -265,17 +269,17 @@ class Builder {
     for (const StateInput& state : def_.state_inputs()) known.push_back(state.name());
     for (const LayerDef& layer : def_.layers()) {
       if (layer.name() == name) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(field, ": \"", name, "\" does not stand ahead of it in the file. Remedy: ",
-                         "write a layer after the layers that it names"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            field, ": \"", Shown(name), "\" does not stand ahead of it in the file. Remedy: ",
+            "write a layer after the layers that it names"));
       }
       known.push_back(layer.name());
     }
     const std::string nearest = Nearest(name, known);
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ": there is no layer \"", name, "\"",
-                     nearest.empty() ? "." : absl::StrCat("; did you mean \"", nearest, "\"?"),
-                     " Remedy: name a layer that stands before it, or \"", kInput, "\""));
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, ": there is no layer \"", Shown(name), "\"",
+        nearest.empty() ? "." : absl::StrCat("; did you mean \"", Shown(nearest), "\"?"),
+        " Remedy: name a layer that stands before it, or \"", kInput, "\""));
   }
 
   const ModelDef& def_;

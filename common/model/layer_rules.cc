@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
@@ -298,7 +299,8 @@ absl::StatusOr<InferredLayer> InferCustom(const CustomKind& def, absl::Span<cons
   for (const std::string& type : CustomLayerTypes()) {
     known.push_back(absl::StrCat("custom { type: \"", type, "\" }"));
   }
-  return Invalid("custom.type: no layer is registered as \"", def.type(), "\". Remedy: use one of ",
+  return Invalid("custom.type: no layer is registered as \"",
+                 absl::CHexEscape(def.type().substr(0, 100)), "\". Remedy: use one of ",
                  absl::StrJoin(known, ", "),
                  ", or link the code that registers it into every program");
 }

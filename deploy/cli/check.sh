@@ -1,7 +1,7 @@
 # Checks what `./lockstep test` does not see. Sourced by ./lockstep.
 # shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
 
-checks=(format locks tidy build asan tsan)
+checks=(format locks tidy build asan tsan fuzz)
 
 check_format() {
   (cd "$root" && git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror) ||
@@ -71,6 +71,13 @@ core=(//tests/conformance/... //tests/unit/common/{base,client,rpc,shm,tensor,tr
   //tests/unit/ps/... //tests/unit/worker/{cache,collective,data,device,local_sync,peer,service,step,strategy,tower}/...)
 check_asan() { bazel_check asan test --config=unity --config=asan --test_summary=terse "${core[@]}"; }
 check_tsan() { bazel_check tsan test --config=unity --config=tsan --test_summary=terse "${core[@]}"; }
+
+# Each target for 30 seconds.
+check_fuzz() {
+  # shellcheck source=deploy/cli/fuzz.sh
+  source "$root/deploy/cli/fuzz.sh"
+  run_fuzz
+}
 
 # run_check [CHECK...]: these, or all of them.
 run_check() {
