@@ -7,10 +7,12 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "tests/integration/training_run.h"
 
@@ -35,8 +37,14 @@ JobText Job(const std::string& checkpoints) {
 // A cluster whose processes are killed, and started again.
 class Disturbed {
  public:
-  Disturbed() : cluster_(2, kWorkers) {
-    cluster_.StartAll(Job(cluster_.folder().Path("checkpoints")), kFlags);
+  Disturbed() : Disturbed(kSteps, "every_steps: 150") {}
+  Disturbed(int steps, const std::string& checkpoint, const std::string& evaluation = "")
+      : cluster_(2, kWorkers), steps_(steps) {
+    JobText job = Job(cluster_.folder().Path("checkpoints"));
+    job.max_steps = steps;
+    job.evaluation = evaluation;
+    job.checkpoint = absl::StrReplaceAll(job.checkpoint, {{"every_steps: 150", checkpoint}});
+    cluster_.StartAll(job, kFlags);
   }
 
   bool WaitForStep(int64_t step) { return cluster_.WaitForStep(step, kPatience); }
@@ -52,7 +60,7 @@ class Disturbed {
   // The losses that the last chief has seen.
   std::vector<double> Finish() { return Losses(test::Finish(cluster_)); }
   std::map<std::string, std::string> tensors() const {
-    return TensorsOf(cluster_.folder().Path(absl::StrCat("checkpoints/ckpt-", kSteps)));
+    return TensorsOf(cluster_.folder().Path(absl::StrCat("checkpoints/ckpt-", steps_)));
   }
 
  private:
@@ -62,6 +70,7 @@ class Disturbed {
   }
 
   Cluster cluster_;
+  const int steps_;
 };
 
 // Of a run that nothing disturbs.
@@ -104,6 +113,23 @@ TEST_CASE("workers that are killed again and again, and the chief, change no bit
     run.Finish();
     CHECK(run.tensors() == calm.tensors);
   }
+}
+
+TEST_CASE("the next worker stores the versions that the first one had to") {
+  // Each version is evaluated, so one is always to be stored, by the first worker that lives.
+  constexpr int kShort = 120;
+  const auto disturbed = [](bool is_killed) {
+    Disturbed run(kShort, "every_steps: 40", "every_steps: 1");
+    for (int step = 20; is_killed && step < kShort; step += 30) {
+      REQUIRE(run.WaitForStep(step));
+      run.KillWorkers({0});
+    }
+    const std::vector<double> losses = run.Finish();
+    return std::pair(losses, run.tensors());
+  };
+  const auto undisturbed = disturbed(false);
+  REQUIRE(undisturbed.first.size() == kShort);
+  CHECK(disturbed(true) == undisturbed);
 }
 
 TEST_CASE("a worker that hangs is named within 8 s, and its successor takes over") {
