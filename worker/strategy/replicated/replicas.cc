@@ -20,6 +20,16 @@ std::vector<IndexedSlices> Clone(const std::vector<IndexedSlices>& slices) {
   return clones;
 }
 
+ReplicaState Copy(const ReplicaState& state) {
+  ReplicaState copy = {.version = state.version, .scalars = state.scalars};
+  for (const Tensor& value : state.values) copy.values.push_back(value.Clone());
+  for (const std::vector<Tensor>& slots : state.slots) {
+    std::vector<Tensor>& copies = copy.slots.emplace_back();
+    for (const Tensor& slot : slots) copies.push_back(slot.Clone());
+  }
+  return copy;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const ReplicasOptions& options,
@@ -56,7 +66,8 @@ Replicas::Replicas(const ReplicasOptions& options, const VariableLayout& layout,
     }
     if (!tables) num_dense_ = static_cast<int>(reduced_.size());
   }
-  for (int tower = 0; tower < options.towers; ++tower) towers_.push_back(MakeTower(state));
+  for (int tower = 1; tower < options.towers; ++tower) towers_.push_back(MakeTower(Copy(state)));
+  towers_.push_back(MakeTower(std::move(state)));
   for (Tower& tower : towers_) {
     memory_.push_back({.values = {tower.values}, .gradients = tower.gradients});
     std::vector<TensorView>& gradients = trained_gradients_.emplace_back();
@@ -82,11 +93,11 @@ RowShare Replicas::ShareOf(size_t variable) const {
   return RowShare(layout_.variables()[variable], options_.most_rows[variable]);
 }
 
-Replicas::Tower Replicas::MakeTower(const ReplicaState& state) const {
+Replicas::Tower Replicas::MakeTower(ReplicaState state) const {
   Tower tower;
   for (size_t i = 0; i < layout_.variables().size(); ++i) {
     const WholeVariable& of = layout_.variables()[i];
-    tower.variables.push_back(MakeVariable(i, state));
+    tower.variables.push_back(MakeVariable(i, &state));
     tower.values.push_back(tower.variables.back()->newest()->view());
     tower.rows.emplace_back(of.dtype,
                             of.sparse ? WithRows(of.shape, options_.most_rows[i]) : Shape({0}));
@@ -98,16 +109,15 @@ Replicas::Tower Replicas::MakeTower(const ReplicaState& state) const {
   return tower;
 }
 
-std::unique_ptr<Variable> Replicas::MakeVariable(size_t variable, const ReplicaState& state) const {
+std::unique_ptr<Variable> Replicas::MakeVariable(size_t variable, ReplicaState* state) const {
   const WholeVariable& of = layout_.variables()[variable];
-  std::vector<Tensor> slots;
-  for (const Tensor& slot : state.slots[variable]) slots.push_back(slot.Clone());
-  Tensor value = state.values[variable].Clone();
+  std::vector<Tensor> slots = std::move(state->slots[variable]);
+  Tensor value = std::move(state->values[variable]);
   if (IsTrainedTable(variable) && rule_of_[variable]->TouchesOnlyRows()) {
-    auto table = std::make_shared<Table>(std::move(value), state.version, Table::kNewest, nullptr);
-    return std::make_unique<Variable>(of.name, std::move(table), state.version, std::move(slots));
+    auto table = std::make_shared<Table>(std::move(value), state->version, Table::kNewest, nullptr);
+    return std::make_unique<Variable>(of.name, std::move(table), state->version, std::move(slots));
   }
-  return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state.version,
+  return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state->version,
                                     std::move(slots));
 }
 

@@ -76,8 +76,8 @@ class Replicas {
 
   Replicas(const ReplicasOptions& options, const VariableLayout& layout, OptimizerRules rules,
            ReplicaState state);
-  Tower MakeTower(const ReplicaState& state) const;
-  std::unique_ptr<Variable> MakeVariable(size_t variable, const ReplicaState& state) const;
+  Tower MakeTower(ReplicaState state) const;
+  std::unique_ptr<Variable> MakeVariable(size_t variable, ReplicaState* state) const;
   // Of a trained table.
   RowShare ShareOf(size_t variable) const;
   bool IsTrained(size_t variable) const;
