@@ -1,4 +1,5 @@
-// The memory of a ps, against what docs/operations.md promises.
+// The memory of a ps, and of the workers of a replicated job, against what docs/operations.md
+// promises.
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -90,6 +91,38 @@ TEST_CASE("A ps has a table once, with the slots, however many steps change it")
   const uint64_t peak = MemoryOf(cluster.ps(0)).peak;
   CHECK(peak <= 2 * kTable + 2 * kWindow + kOwnBytes);
   CHECK(peak > 2 * kTable);
+}
+
+struct Replicas {
+  std::string transport;
+  std::string optimizer;
+  uint64_t slots;
+  int workers;
+  int towers;
+};
+
+TEST_CASE("A worker of a replicated job has what its towers keep, and what its peers show it") {
+  const Replicas run =
+      GENERATE(Replicas{"OFF", "sgd {}", 0, 2, 1}, Replicas{"OFF", "adam {}", 2, 2, 1},
+               Replicas{"COPY", "adam {}", 2, 2, 1}, Replicas{"COPY", "sgd {}", 0, 3, 1},
+               Replicas{"COPY", "momentum { momentum: 0.9 }", 1, 1, 2});
+  CAPTURE(run.transport, run.optimizer, run.workers, run.towers);
+  JobText job = JobOf({run.transport, run.optimizer, run.slots, run.workers});
+  job.global_batch = run.workers * run.towers;
+  absl::StrAppend(&job.more, " strategy { replicated {} } towers: ", run.towers);
+  Cluster cluster(1, run.workers);
+  cluster.StartAll(job);
+  bool trains = cluster.WaitForStep(4, absl::Minutes(2));
+  ForgetPeak(cluster.worker(0));
+  trains = trains && cluster.WaitForStep(10, absl::Minutes(2));
+  if (!trains) FAIL(cluster.Logs());
+  const auto workers = static_cast<uint64_t>(run.workers);
+  const auto towers = static_cast<uint64_t>(run.towers);
+  const uint64_t own = towers * (4 + run.slots) * kDense;
+  const uint64_t others = (workers - 1) * towers * kDense;
+  const uint64_t peak = MemoryOf(cluster.worker(0)).peak;
+  CHECK(peak <= own + others + kDense + workers * kWindow + kOwnBytes);
+  CHECK(peak > own - kDense);
 }
 
 }  // namespace
