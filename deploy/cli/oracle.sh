@@ -18,7 +18,7 @@ record_scripts() {
   for program in record record_adamw; do
     ((status == 0)) || break
     PYTHONDONTWRITEBYTECODE=1 run_job "recording" "$cache/record.log" true \
-      "$tensorflow_python" "$root/tests/oracle/$program.py" "$folder" --seed "$seed" --cases 2 || status=$?
+      "$tensorflow_python" "$root/tests/oracle/$program.py" "$folder" --seed "$seed" || status=$?
   done
   ((status == 0)) || {
     tail -n 15 "$cache/record.log" >&2

@@ -97,7 +97,7 @@ def main():
     parser = argparse.ArgumentParser(description="Records what Keras's AdamW answers, as scripts to replay.")
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--cases", type=int, default=1, help="each dense and sparse")
+    parser.add_argument("--cases", type=int, default=2, help="each dense and sparse")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     count = write(arguments.folder / "adamw.jsonl.gz", record(arguments.seed, arguments.cases))

@@ -198,11 +198,11 @@ absl::Status ReplayAsyncTowers(const json& script, Comparison* comparison) {
       continue;
     }
     LOCKSTEP_ASSIGN_OR_RETURN(const float loss, tower.Push(&shard));
-    comparison->Near("loss", DType::kFloat32, {entry.at("loss")}, {loss});
+    comparison->NearSoFar("loss", {entry.at("loss")}, {loss});
     LOCKSTEP_ASSIGN_OR_RETURN(const AsyncShard::Values values, shard.Pull(0));
     for (const VariableSpec& spec : shard.placement().variables()) {
-      comparison->Near(spec.name(), DType::kFloat32, Flatten(entry.at("variables").at(spec.name())),
-                       ElementsOf(values.tensors[spec.id()].view()));
+      comparison->NearSoFar(spec.name(), Flatten(entry.at("variables").at(spec.name())),
+                            ElementsOf(values.tensors[spec.id()].view()));
     }
   }
   return absl::OkStatus();

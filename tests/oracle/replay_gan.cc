@@ -201,7 +201,7 @@ absl::Status ReplayGan(const json& script, Comparison* comparison) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Tensor> values, shard.Pull(step));
     LOCKSTEP_ASSIGN_OR_RETURN(const float loss,
                               towers[turn]->Train(std::move(features), values, shard.placement()));
-    comparison->Near("loss", DType::kFloat32, {entry.at("loss")}, {loss});
+    comparison->NearSoFar("loss", {entry.at("loss")}, {loss});
     ScriptPush push(IdentityOf(0), PushSeq(static_cast<uint64_t>(step.value()) + 1), step);
     for (const VariableSpec& spec : shard.placement().variables()) {
       if (spec.loss() != turn + 1) continue;
@@ -212,8 +212,8 @@ absl::Status ReplayGan(const json& script, Comparison* comparison) {
     step = step.next();
     LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Tensor> next, shard.Pull(step));
     for (const VariableSpec& spec : shard.placement().variables()) {
-      comparison->Near(spec.name(), DType::kFloat32, Flatten(entry.at("variables").at(spec.name())),
-                       ElementsOf(next[spec.id()].view()));
+      comparison->NearSoFar(spec.name(), Flatten(entry.at("variables").at(spec.name())),
+                            ElementsOf(next[spec.id()].view()));
     }
   }
   return absl::OkStatus();

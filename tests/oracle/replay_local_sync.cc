@@ -90,12 +90,12 @@ class Training {
         optimizer_->Optimize(entry.at("batch_index"), {towers_.get(), {values}, gradients, 0},
                              [](std::span<const int>) {}));
     Apply();
-    comparison->Near("device_losses", DType::kFloat32, Flatten(entry.at("device_losses")),
-                     {losses.device_losses.begin(), losses.device_losses.end()});
+    comparison->NearSoFar("device_losses", Flatten(entry.at("device_losses")),
+                          {losses.device_losses.begin(), losses.device_losses.end()});
     for (size_t i = 0; i + 1 < values_.size(); ++i) {
       const std::string& name = graph_.variables()[i].name;
-      comparison->Near(name, DType::kFloat32, Flatten(entry.at("variables").at(name)),
-                       ElementsOf(values_[i].view()));
+      comparison->NearSoFar(name, Flatten(entry.at("variables").at(name)),
+                            ElementsOf(values_[i].view()));
     }
     return absl::OkStatus();
   }

@@ -53,6 +53,17 @@ TEST_CASE("the tolerance is a share of the tensor's largest magnitude") {
   CHECK_FALSE(IsNear(DType::kFloat32, {0}, {1e-30}));
 }
 
+TEST_CASE("of a variable that training changes, of the largest that it has had") {
+  Comparison comparison;
+  comparison.NearSoFar("x", {0.01}, {0.01 + 6e-8});
+  CHECK(comparison.differences().size() == 1);
+  comparison.NearSoFar("y", {1}, {1});
+  comparison.NearSoFar("y", {0.01}, {0.01 + 4e-6});
+  CHECK(comparison.differences().size() == 1);
+  comparison.NearSoFar("y", {0.01}, {0.01 + 6e-6});
+  CHECK(comparison.differences().size() == 2);
+}
+
 TEST_CASE("what is not finite is near to itself alone") {
   CHECK(IsNear(DType::kFloat32, {kNan, kInfinity}, {kNan, kInfinity}));
   CHECK_FALSE(IsNear(DType::kFloat32, {kNan}, {1}));
