@@ -24,7 +24,7 @@ using worker::TensorSpec;
 using worker::Traffic;
 using Views = std::vector<std::vector<TensorView>>;  // by tower and tensor
 
-constexpr int kMostWorkers = 4;
+constexpr int kMostWorkers = 9;
 
 // One schedule for each length, all of the same turn.
 GroupReduction ReductionOf(ScheduleSpec spec, const std::vector<size_t>& lengths, DType dtype,
