@@ -21,10 +21,14 @@ nlohmann::json Finish(Cluster& cluster) {
   const auto ends_well = [&](Process& process) {
     return process.Wait(std::max(absl::ZeroDuration(), deadline - absl::Now())) == 0;
   };
+  // After the first that does not, nobody waits for the others, which may wait for that one.
   bool all_well = ends_well(cluster.chief());
-  for (size_t i = 0; i < cluster.spec().ps.size(); ++i) all_well &= ends_well(cluster.ps(i));
-  for (size_t i = 0; i < cluster.spec().workers.size(); ++i)
-    all_well &= ends_well(cluster.worker(i));
+  for (size_t i = 0; all_well && i < cluster.spec().ps.size(); ++i) {
+    all_well = ends_well(cluster.ps(static_cast<int>(i)));
+  }
+  for (size_t i = 0; all_well && i < cluster.spec().workers.size(); ++i) {
+    all_well = ends_well(cluster.worker(static_cast<int>(i)));
+  }
   if (!all_well) FAIL(cluster.Logs());
   auto summary = nlohmann::json::parse(cluster.Summary(), nullptr, false);
   REQUIRE(summary.is_object());
