@@ -1,9 +1,8 @@
 #include "worker/device/cuda/driver.h"
 
-#include <dlfcn.h>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/device/cuda/shared_library.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -35,17 +34,16 @@ std::string VersionText(int version) {
 
 absl::StatusOr<std::unique_ptr<Driver>> Driver::Open(const std::string& library,
                                                      int least_version) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
+  const absl::StatusOr<SharedLibrary> opened = SharedLibrary::Open(library);
+  if (!opened.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("no CUDA driver: ", dlerror(),
+        absl::StrCat("no CUDA driver: ", opened.status().message(),
                      ". Remedy: install NVIDIA's driver; in a container, give it the GPUs"));
   }
   DriverFunctions functions;
-#define LOCKSTEP_FIND_FUNCTION(name, symbol, parameters)                             \
-  functions.name = reinterpret_cast<CUresult(*) parameters>(dlsym(handle, #symbol)); \
-  if (functions.name == nullptr) {                                                   \
-    return TooOld(absl::StrCat(library, " has no " #symbol), least_version);         \
+#define LOCKSTEP_FIND_FUNCTION(name, symbol, parameters)                     \
+  if (!opened->Find(#symbol, &functions.name)) {                             \
+    return TooOld(absl::StrCat(library, " has no " #symbol), least_version); \
   }
   LOCKSTEP_CUDA_DRIVER_FUNCTIONS(LOCKSTEP_FIND_FUNCTION)
 #undef LOCKSTEP_FIND_FUNCTION

@@ -1,9 +1,8 @@
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
 
-#include <dlfcn.h>
-
 #include "absl/strings/str_cat.h"
 #include "worker/device/cuda/driver.h"
+#include "worker/device/cuda/shared_library.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -14,15 +13,14 @@ const CublasLtLibrary* library_for_testing = nullptr;
 
 absl::StatusOr<CublasLtLibrary> CublasLtLibrary::Open(const std::string& library) {
   constexpr char kRemedy[] = ". Remedy: install cuBLAS of CUDA ";
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no cuBLASLt: ", dlerror(), kRemedy, VersionText(ToolkitVersion())));
+  const absl::StatusOr<SharedLibrary> opened = SharedLibrary::Open(library);
+  if (!opened.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat("no cuBLASLt: ", opened.status().message(),
+                                                      kRemedy, VersionText(ToolkitVersion())));
   }
   CublasLtFunctions functions;
 #define LOCKSTEP_FIND_FUNCTION(name, result, symbol, parameters)                        \
-  functions.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #symbol));      \
-  if (functions.name == nullptr) {                                                      \
+  if (!opened->Find(#symbol, &functions.name)) {                                        \
     return absl::FailedPreconditionError(absl::StrCat("cuBLASLt is too old: ", library, \
                                                       " has no " #symbol, kRemedy,      \
                                                       VersionText(ToolkitVersion())));  \

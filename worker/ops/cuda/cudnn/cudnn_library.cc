@@ -1,21 +1,20 @@
 #include "worker/ops/cuda/cudnn/cudnn_library.h"
 
-#include <dlfcn.h>
-
 #include "absl/strings/str_cat.h"
+#include "worker/device/cuda/shared_library.h"
 
 namespace lockstep::worker::cuda {
 
 absl::StatusOr<std::unique_ptr<CudnnLibrary>> CudnnLibrary::Open(const std::string& library) {
   constexpr char kRemedy[] = ". Remedy: install cuDNN 9.8 or later (nvidia-cudnn-cu13 of PyPI)";
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("no cuDNN: ", dlerror(), kRemedy));
+  const absl::StatusOr<SharedLibrary> opened = SharedLibrary::Open(library);
+  if (!opened.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no cuDNN: ", opened.status().message(), kRemedy));
   }
   CudnnFunctions functions;
 #define LOCKSTEP_FIND_FUNCTION(name, result, symbol, parameters)                   \
-  functions.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #symbol)); \
-  if (functions.name == nullptr) {                                                 \
+  if (!opened->Find(#symbol, &functions.name)) {                                   \
     return absl::FailedPreconditionError(                                          \
         absl::StrCat("cuDNN is too old: ", library, " has no " #symbol, kRemedy)); \
   }
