@@ -84,8 +84,10 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   std::vector<std::unique_ptr<PsControl>> shards;
   std::vector<PsControl*> pointers;
   for (size_t i = 0; i < task.cluster.ps.size(); ++i) {
-    shards.push_back(MakePsControl(
-        {.address = task.cluster.ps[i], .name = absl::StrCat("ps ", i), .queue = server->queue()}));
+    shards.push_back(MakePsControl({.address = task.cluster.ps[i],
+                                    .name = absl::StrCat("ps ", i),
+                                    .queue = server->queue(),
+                                    .credentials = daemon.serving.credentials}));
     pointers.push_back(shards.back().get());
   }
   JobOptions options;

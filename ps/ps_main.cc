@@ -110,6 +110,7 @@ absl::Status Run(const DaemonContext& daemon) {
                .insecure = daemon.serving.insecure,
                .name_patience = daemon.serving.name_patience,
                .stop = daemon.serving.stop,
+               .credentials = daemon.serving.credentials,
                .memory = &memory,
                .identity = {.task_index = static_cast<uint32_t>(task.index),
                             .cluster = task.cluster.Canonical(),

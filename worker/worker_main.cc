@@ -113,6 +113,7 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefCli
   options.incarnation = incarnation.value();
   options.ps_addresses = task.cluster.ps;
   options.queue = server->queue();
+  options.credentials = daemon.serving.credentials;
   options.peers = peers;
   options.patience = registration.start_timeout;
   options.threads = Threads();
@@ -146,7 +147,10 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
   serving.services = {status_service.get(), &peers};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
   const std::unique_ptr<ChiefClient> chief =
-      MakeChiefClient({.address = task.cluster.chief, .name = "chief", .queue = server->queue()});
+      MakeChiefClient({.address = task.cluster.chief,
+                       .name = "chief",
+                       .queue = server->queue(),
+                       .credentials = daemon.serving.credentials});
   while (true) {
     absl::Status end =
         Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);

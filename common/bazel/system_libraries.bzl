@@ -14,6 +14,7 @@ _PKG_CONFIG = {
     ),
     "protobuf": ("protobuf", "libprotobuf-dev"),
     "grpc": ("grpc++ absl_synchronization", "libgrpc++-dev"),
+    "openssl": ("libcrypto", "libssl-dev"),
     "spdlog": ("spdlog", "libspdlog-dev"),
     "json": ("nlohmann_json", "nlohmann-json3-dev"),
     "zlib": ("zlib", "zlib1g-dev"),

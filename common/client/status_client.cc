@@ -10,8 +10,10 @@
 
 namespace lockstep {
 
-absl::StatusOr<ProcessStatus> FetchStatus(const std::string& address, absl::Duration timeout) {
+absl::StatusOr<ProcessStatus> FetchStatus(const std::string& address, absl::Duration timeout,
+                                          const rpc::Credentials* credentials) {
   grpc::ClientContext context;
+  if (credentials != nullptr) credentials->AddTo(&context);
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   const auto stub = StatusService::NewStub(rpc::MakeChannel(address));
   ProcessStatus status;

@@ -5,10 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/credentials.h"
 #include "proto/status.pb.h"
 
 namespace lockstep {
 
-absl::StatusOr<ProcessStatus> FetchStatus(const std::string& address, absl::Duration timeout);
+absl::StatusOr<ProcessStatus> FetchStatus(const std::string& address, absl::Duration timeout,
+                                          const rpc::Credentials* credentials = nullptr);
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/credentials.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep::rpc {
@@ -16,12 +17,22 @@ constexpr char kChief[] = "chief";
 
 }  // namespace
 
-absl::Status DescribePortHolder(const std::string& address, const std::string& owner) {
+absl::Status DescribePortHolder(const std::string& address, const std::string& owner,
+                                const Credentials* credentials) {
   grpc::ClientContext context;
+  if (credentials != nullptr) credentials->AddTo(&context);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   ProcessStatus holder;
   const auto stub = StatusService::NewStub(MakeChannel(address));
-  if (!stub->GetStatus(&context, GetStatusRequest(), &holder).ok()) {
+  const grpc::Status asked = stub->GetStatus(&context, GetStatusRequest(), &holder);
+  if (asked.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+    return absl::UnavailableError(
+        absl::StrCat("address ", address, " of ", owner,
+                     " is in use by a task that has another --token_file: of another job, or of "
+                     "this one started otherwise. Remedy: end it, or give ",
+                     owner, " another port in the cluster spec"));
+  }
+  if (!asked.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "address ", address, " of ", owner,
         " is in use by a process that is no task of Lockstep's. Remedy: end it, or give ", owner,

@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/acceptor.h"
 #include "common/rpc/connection_guard.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/health_service.h"
@@ -99,7 +100,8 @@ class GrpcServer final : public Server {
       builder.SetOption(std::make_unique<WithoutChannelz>());
     connections_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        grpc::InsecureServerCredentials());
+        options.credentials == nullptr ? grpc::InsecureServerCredentials()
+                                       : options.credentials->ForServer());
     std::vector<rpc::Service*> services = options.services;
     services.push_back(&health_);
     for (rpc::Service* service : services) builder.RegisterService(service->methods());
@@ -167,7 +169,7 @@ absl::StatusOr<rpc::ListeningSockets> Bind(const ServerOptions& options) {
                                          }}));
   absl::StatusOr<rpc::ListeningSockets> listening = rpc::Listen(options.address, addresses);
   if (!absl::IsUnavailable(listening.status())) return listening;
-  return rpc::DescribePortHolder(options.address, options.owner);
+  return rpc::DescribePortHolder(options.address, options.owner, options.credentials.get());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 namespace lockstep {
 
 namespace rpc {
+class Credentials;
 class EventQueue;
 class Service;
 }  // namespace rpc
@@ -21,6 +22,8 @@ struct ServerOptions {
   std::string address;    // "host:port" to listen on; port 0 picks one
   bool insecure = false;  // allow an address that is not loopback
   std::string owner;      // "worker 1": named in errors, compared with the owner of a taken port
+  // Null: everybody who reaches the port may call.
+  std::shared_ptr<const rpc::Credentials> credentials = nullptr;
   std::vector<rpc::Service*> services;  // not owned; outlive the server
   int queues = 1;                       // each with its thread
   // How long a host name that does not resolve is asked for again (--start_timeout), and what ends

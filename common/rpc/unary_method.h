@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/callback.h"
+#include "common/rpc/caller_check.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/service.h"
@@ -48,6 +49,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(method_, queue_);
+    const absl::Status allowed = CheckSpeaker(context_, SpeakerOf(request_));
+    if (!allowed.ok()) return Answer(allowed);
     method_->handle(request_, [call = this->weak_from_this()](absl::StatusOr<Reply> reply) {
       if (const auto alive = call.lock()) alive->Answer(std::move(reply));
     });

@@ -21,6 +21,9 @@ Task MakeTask(Role role, int index, const LocalPlan& plan) {
   task.command.log_path = JoinPath(plan.run_dir, "logs/" + LogName(role, index));
   task.command.arguments = {JoinPath(plan.bin_dir, absl::StrCat(name, "/", name)),
                             "--cluster=" + plan.cluster_path};
+  if (!plan.token_path.empty()) {
+    task.command.arguments.push_back("--token_file=" + plan.token_path);
+  }
   if (role != Role::kChief) {
     task.command.arguments.push_back(absl::StrCat("--task_index=", index));
   }

@@ -14,6 +14,7 @@ struct LocalPlan {
   std::string run_dir;  // has a folder logs
   std::string cluster_path;
   std::string job_path;
+  std::string token_path;    // the job's token, for every task; empty: none
   std::string summary_path;  // the chief writes it
   std::string start_flag;    // of the chief: "--resume", ...; empty: none
   std::string log_level;

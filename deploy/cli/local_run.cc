@@ -14,6 +14,8 @@
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
 #include "common/fs/path.h"
+#include "common/rpc/credentials.h"
+#include "common/security/token_file.h"
 #include "deploy/cli/job_progress.h"
 #include "deploy/cli/local_cluster.h"
 #include "deploy/cli/next_command.h"
@@ -60,7 +62,8 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
     console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
   }
   console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
-  console->Line(absl::StrCat("state: ./lockstep status ", cluster.chief));
+  console->Line(
+      absl::StrCat("state: ./lockstep status ", cluster.chief, " --token_file=", plan.token_path));
 }
 
 // What is new in `source`, a status or a summary.
@@ -111,6 +114,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .cluster_path = options.cluster_out.empty() ? JoinPath(options.run_dir, "cluster.json")
                                                   : Absolute(options.cluster_out),
       .job_path = Absolute(options.job_path),
+      .token_path = JoinPath(options.run_dir, "job.token"),
       .summary_path = JoinPath(options.run_dir, "summary.json"),
       .start_flag = options.start_flag,
       .log_level = options.log_level,
@@ -122,7 +126,10 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   if (!plan.timeline_dir.empty()) LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.timeline_dir));
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(plan.cluster_path, ClusterJsonText(cluster)));
   std::error_code ignored;
-  std::filesystem::remove(plan.summary_path, ignored);  // an earlier run's
+  // Those of an earlier run.
+  std::filesystem::remove(plan.summary_path, ignored);
+  std::filesystem::remove(plan.token_path, ignored);
+  LOCKSTEP_RETURN_IF_ERROR(security::WriteSecret(plan.token_path, security::JobToken::NewText()));
   LOCKSTEP_RETURN_IF_ERROR(RemoveOldLogs(options.run_dir));
 
   const std::vector<Task> tasks = PlanTasks(cluster, plan);
@@ -134,7 +141,8 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   LOCKSTEP_RETURN_IF_ERROR(supervisor.StartAll());
 
   LocalRunResult result;
-  StatusPoller poller(cluster.chief);
+  LOCKSTEP_ASSIGN_OR_RETURN(auto credentials, rpc::MakeReaderCredentials(plan.token_path));
+  StatusPoller poller(cluster.chief, std::move(credentials));
   JobProgress progress;
   result.exit_code = supervisor.Run([&] {
     const auto status = poller.Latest();

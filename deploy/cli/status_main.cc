@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/exit_code.h"
@@ -17,12 +17,16 @@
 #include "common/client/status_client.h"
 #include "common/config/address.h"
 #include "common/config/flags.h"
+#include "common/rpc/credentials.h"
+#include "deploy/cli/bare_word.h"
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/status_json.h"
 #include "deploy/cli/status_table.h"
 
 ABSL_FLAG(std::string, address, "",
           "host:port of the process; may be given without the flag's name");
+ABSL_FLAG(std::string, token_file, "",
+          "file with the token of the job, or of a reader; `lockstep up` prints its name");
 ABSL_FLAG(bool, json, false, "print all of it as JSON; docs/status.md explains the fields");
 ABSL_FLAG(bool, watch, false, "print it again every second, until Ctrl-C or the process ends");
 
@@ -55,9 +59,14 @@ absl::StatusOr<int> ShowStatus() {
   if (auto parsed = ParseAddress(address); !parsed.ok()) {
     return UsageError(SetRemedy(parsed.status(), "./lockstep status HOST:PORT").message());
   }
+  std::shared_ptr<const rpc::Credentials> credentials;
+  if (const std::string file = absl::GetFlag(FLAGS_token_file); !file.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(credentials, rpc::MakeReaderCredentials(file));
+    LOCKSTEP_RETURN_IF_ERROR(credentials->CheckAddress(address));
+  }
   const bool watch = absl::GetFlag(FLAGS_watch);
   for (bool first = true;; first = false) {
-    auto status = FetchStatus(address, kTimeout);
+    auto status = FetchStatus(address, kTimeout, credentials.get());
     if (!status.ok() && !first) return 0;  // it has ended
     if (!status.ok()) return status.status();
     if (watch) std::fputs(Separator(first).c_str(), stdout);
@@ -72,16 +81,9 @@ absl::StatusOr<int> ShowStatus() {
 }  // namespace lockstep::deploy
 
 int main(int argc, char** argv) {
-  // The address may come first or last, bare.
-  std::vector<std::string> words(argv, argv + argc);
-  for (size_t i : {size_t{1}, words.size() - 1}) {
-    if (i < 1 || i >= words.size() || absl::StartsWith(words[i], "-")) continue;
-    if (absl::StartsWith(words[i - 1], "--address") && !absl::StrContains(words[i - 1], "=")) break;
-    words[i] = "--address=" + words[i];
-    break;
-  }
-  std::vector<const char*> arguments;
-  for (const std::string& word : words) arguments.push_back(word.c_str());
+  using lockstep::deploy::NameBareWord;
+  const std::vector<std::string> words = NameBareWord({"--address", "--token_file"}, argc, argv);
+  const std::vector<const char*> arguments = lockstep::deploy::PointersTo(words);
   if (const auto flags =
           lockstep::HandleFlags("lockstep status", lockstep::deploy::kUsage,
                                 static_cast<int>(arguments.size()), arguments.data());

@@ -13,8 +13,10 @@ constexpr absl::Duration kTimeout = absl::Seconds(1);
 
 }  // namespace
 
-StatusPoller::StatusPoller(std::string address)
-    : address_(std::move(address)), thread_([this] { Poll(); }) {}
+StatusPoller::StatusPoller(std::string address, std::shared_ptr<const rpc::Credentials> credentials)
+    : address_(std::move(address)),
+      credentials_(std::move(credentials)),
+      thread_([this] { Poll(); }) {}
 
 StatusPoller::~StatusPoller() {
   {
@@ -34,7 +36,7 @@ void StatusPoller::Poll() {
   absl::MutexLock lock(&mutex_);
   while (!stopped_.AwaitFor(&mutex_, absl::Condition(&stop_), kPeriod)) {
     mutex_.Unlock();
-    absl::StatusOr<ProcessStatus> status = FetchStatus(address_, kTimeout);
+    absl::StatusOr<ProcessStatus> status = FetchStatus(address_, kTimeout, credentials_.get());
     mutex_.Lock();
     if (status.ok()) latest_ = *std::move(status);
   }

@@ -2,6 +2,7 @@
 // waits for an answer.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -11,12 +12,17 @@
 #include "common/base/monotonic_wait.h"
 #include "proto/status.pb.h"
 
+namespace lockstep::rpc {
+class Credentials;
+}
+
 namespace lockstep::deploy {
 
 // Thread-safe. Errors are passed over: a process that starts or ends does not answer.
 class StatusPoller {
  public:
-  explicit StatusPoller(std::string address);
+  // `credentials` may be null.
+  StatusPoller(std::string address, std::shared_ptr<const rpc::Credentials> credentials);
   // Waits for a question that is under way, at most a second.
   ~StatusPoller();
 
@@ -27,6 +33,7 @@ class StatusPoller {
   void Poll();
 
   const std::string address_;
+  const std::shared_ptr<const rpc::Credentials> credentials_;
   mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   MonotonicCondVar stopped_;

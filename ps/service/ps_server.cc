@@ -34,6 +34,7 @@ class GrpcPsServer final : public PsServer {
         Server::Start({.address = options.address,
                        .insecure = options.insecure,
                        .owner = absl::StrCat("ps ", options.identity.task_index),
+                       .credentials = options.credentials,
                        .services = {&service_, status_.get()},
                        .queues = Queues(),
                        .name_patience = options.name_patience,

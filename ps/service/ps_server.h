@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/monotonic_wait.h"
+#include "common/rpc/credentials.h"
 #include "common/transport/grpc_shm/shared_memory_registry.h"
 #include "ps/service/ps_service.h"
 #include "ps/shard/shard.h"
@@ -18,6 +19,7 @@ struct PsServerOptions {
   bool insecure = false;
   absl::Duration name_patience = absl::ZeroDuration();  // these two as in ServerOptions
   const MonotonicNotification* stop = nullptr;
+  std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // as in ServerOptions
   SharedMemoryRegistry* memory = nullptr;  // outlives the server; null: no shared memory
   PsIdentity identity;
   PsEvents events;

@@ -1,11 +1,13 @@
 #include "tests/integration/cluster.h"
 
+#include <catch2/catch.hpp>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/client/status_client.h"
+#include "common/security/token_file.h"
 #include "deploy/cli/local_cluster.h"
 
 namespace lockstep::test {
@@ -53,13 +55,29 @@ std::string Cluster::WriteJob(const JobText& text) const {
           text.checkpoint, " }\n", text.more, "\n"));
 }
 
+std::vector<std::string> Cluster::Daemon(const std::string& program) const {
+  std::vector<std::string> command = {Binary(program), "--cluster=" + spec_path()};
+  if (!token_file_.empty()) command.push_back("--token_file=" + token_file_);
+  return command;
+}
+
+const std::string& Cluster::UseToken() {
+  token_file_ = folder_.Path("job.token");
+  REQUIRE(security::WriteSecret(token_file_, security::JobToken::NewText()).ok());
+  credentials_ = rpc::MakeReaderCredentials(token_file_).value();
+  return token_file_;
+}
+
 std::vector<std::string> Cluster::Ps(int index) const {
-  return {Binary("ps/ps"), "--cluster=" + spec_path(), absl::StrCat("--task_index=", index)};
+  std::vector<std::string> command = Daemon("ps/ps");
+  command.push_back(absl::StrCat("--task_index=", index));
+  return command;
 }
 
 std::vector<std::string> Cluster::Worker(int index) const {
-  std::vector<std::string> command = {Binary("worker/worker"), "--cluster=" + spec_path(),
-                                      absl::StrCat("--task_index=", index), "--threads=1"};
+  std::vector<std::string> command = Daemon("worker/worker");
+  command.push_back(absl::StrCat("--task_index=", index));
+  command.push_back("--threads=1");
   if (logs_examples_) {
     command.push_back("--example_log=" + folder_.Path(absl::StrCat("examples-", index)));
   }
@@ -71,8 +89,10 @@ std::string Cluster::ExampleLog(int worker) const {
 }
 
 std::vector<std::string> Cluster::Chief(const std::string& job_path) const {
-  return {Binary("chief/chief"), "--cluster=" + spec_path(), "--job=" + job_path,
-          "--summary=" + folder_.Path("summary.json")};
+  std::vector<std::string> command = Daemon("chief/chief");
+  command.push_back("--job=" + job_path);
+  command.push_back("--summary=" + folder_.Path("summary.json"));
+  return command;
 }
 
 void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief_flags) {
@@ -100,7 +120,7 @@ void Cluster::StartChief(const std::vector<std::string>& flags) {
 bool Cluster::WaitForStep(int64_t step, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   while (absl::Now() < deadline && !chief_->Wait(kNextLook)) {
-    const auto status = FetchStatus(spec_.chief, absl::Seconds(1));
+    const auto status = FetchStatus(spec_.chief, absl::Seconds(1), credentials_.get());
     if (status.ok() && status->global_step() > step) return true;
   }
   return false;

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/config/cluster_spec.h"
+#include "common/rpc/credentials.h"
 #include "deploy/cli/ports.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
@@ -43,6 +44,10 @@ class Cluster {
   // Writes job and model files; returns the job's path.
   std::string WriteJob(const JobText& text) const;
 
+  // All that is started from now on shares the token of this file.
+  const std::string& UseToken();
+  // Of a reader with that token; null without one.
+  const rpc::Credentials* credentials() const { return credentials_.get(); }
   // Workers that are started from now on write their --example_log.
   void LogExamples() { logs_examples_ = true; }
   std::string ExampleLog(int worker) const;
@@ -77,6 +82,10 @@ class Cluster {
   deploy::PortReservation ports_;
   ClusterSpec spec_;
   std::string job_path_;
+  std::vector<std::string> Daemon(const std::string& program) const;
+
+  std::string token_file_;  // empty: none
+  std::shared_ptr<const rpc::Credentials> credentials_;
   bool logs_examples_ = false;
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;

@@ -133,9 +133,12 @@ void PeerGroupReducer::Connect(const PeerGroupReducerOptions& options) {
                             : absl::StrCat("shared memory with ", name,
                                            " unavailable, using gRPC: ", shares.message()));
     };
-    connections_.push_back(std::make_unique<GrpcMemberConnection>(
-        ClientOptions{.address = member.address, .name = name, .queue = options.queue}, self_,
-        segment_, tell));
+    connections_.push_back(
+        std::make_unique<GrpcMemberConnection>(ClientOptions{.address = member.address,
+                                                             .name = name,
+                                                             .queue = options.queue,
+                                                             .credentials = options.credentials},
+                                               self_, segment_, tell));
   }
 }
 

@@ -25,8 +25,9 @@
 
 namespace lockstep {
 namespace rpc {
+class Credentials;
 class EventQueue;
-}
+}  // namespace rpc
 }  // namespace lockstep
 
 namespace lockstep::worker {
@@ -45,6 +46,7 @@ struct PeerGroupReducerOptions {
   // All three outlive the reducer. The queue is that of the process's server, or null for threads
   // of the reducer's own.
   rpc::EventQueue* queue = nullptr;
+  std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // of calls
   Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
   // Makes the connection to a member. Null: GrpcMemberConnection. For simulations.

@@ -145,6 +145,7 @@ absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) c
                                                       .reduction = std::move(reduction),
                                                       .shared_memory = options_.shared_memory,
                                                       .queue = options_.queue,
+                                                      .credentials = options_.credentials,
                                                       .timer = options_.timer,
                                                       .clock = options_.clock,
                                                       .connect = options_.connect},

@@ -20,8 +20,9 @@
 
 namespace lockstep {
 namespace rpc {
+class Credentials;
 class EventQueue;
-}
+}  // namespace rpc
 }  // namespace lockstep
 
 namespace lockstep::worker {
@@ -41,6 +42,7 @@ struct GroupSourceOptions {
   // All three outlive the source and its reducers; null with one worker.
   PeerService* peers = nullptr;
   rpc::EventQueue* queue = nullptr;
+  std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // of calls
   Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
   // As PeerGroupReducerOptions::connect. For simulations.

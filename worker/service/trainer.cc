@@ -164,6 +164,7 @@ absl::Status Trainer::MakeReplicatedStrategy() {
                          .shared_memory = job.transport().shared_memory() != TransportDef::OFF,
                          .peers = resources_.peers,
                          .queue = resources_.queue,
+                         .credentials = resources_.credentials,
                          .timer = resources_.shards.timer});
   groups_ = groups.get();
   LOCKSTEP_ASSIGN_OR_RETURN(

@@ -58,7 +58,8 @@ struct TrainerResources {
   int threads = 1;
   PeerService* peers = nullptr;
   rpc::EventQueue* queue = nullptr;
-  GradientMemory* memory = nullptr;  // null: the heap
+  std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // of calls
+  GradientMemory* memory = nullptr;                               // null: the heap
 };
 
 class Trainer {

@@ -221,7 +221,10 @@ void WorkerJob::MakeMemory() {
 std::unique_ptr<TensorTransport> WorkerJob::Connect(size_t shard) {
   const std::string name = absl::StrCat("ps ", shard);
   return MakePsTransport(
-      {.address = options_.ps_addresses[shard], .name = name, .queue = options_.queue},
+      {.address = options_.ps_addresses[shard],
+       .name = name,
+       .queue = options_.queue,
+       .credentials = options_.credentials},
       memory_.get(), [name](const absl::Status& shares) {
         log::Info(shares.ok() ? absl::StrCat("shares memory with ", name)
                               : absl::StrCat("shared memory with ", name,
@@ -246,6 +249,7 @@ absl::Status WorkerJob::MakeTrainers() {
                                    .threads = options_.threads,
                                    .peers = options_.peers,
                                    .queue = options_.queue,
+                                   .credentials = options_.credentials,
                                    .memory = memory_.get()};
   for (size_t trainer = 0; trainer < progress_.size(); ++trainer) {
     TrainerOptions options;

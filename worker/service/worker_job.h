@@ -38,7 +38,8 @@ struct WorkerJobOptions {
   uint32_t worker = 0;
   uint64_t incarnation = 0;
   std::vector<std::string> ps_addresses;
-  rpc::EventQueue* queue = nullptr;              // of calls and timers; outlives the run
+  rpc::EventQueue* queue = nullptr;  // of calls and timers; outlives the run
+  std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // of calls
   PeerService* peers = nullptr;                  // of this process; outlives the run
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away

@@ -13,6 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/caller_check.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/service.h"
@@ -110,6 +111,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   absl::Status Decode() {
     LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
                               wire::DecodeWithPayload(body_, &request_, method_->check));
+    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(context_, rpc::SpeakerOf(request_)));
     payload_ = std::make_shared<const wire::ReceivedPayload>(std::move(payload));
     if (method_->references != nullptr) lent_ = method_->references->LentTo(request_);
     return absl::OkStatus();

@@ -1,6 +1,7 @@
 // The task at the other end of a client's channel, and how errors name it.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,8 +11,9 @@
 namespace lockstep {
 
 namespace rpc {
+class Credentials;
 class EventQueue;
-}
+}  // namespace rpc
 
 struct ClientOptions {
   std::string address;  // "host:port"
@@ -19,6 +21,7 @@ struct ClientOptions {
   // Where callbacks run: of the process's server, or null for one of the client's own. Outlives the
   // client.
   rpc::EventQueue* queue = nullptr;
+  std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // null: calls show none
 };
 
 // "ps 1 (host:port)"

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/rpc/channel.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 
@@ -29,6 +30,9 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
            Callback<grpc::ByteBuffer> done)
       : channel_(channel), method_(method), deadline_(deadline), done_(std::move(done)) {
     context_->set_deadline(In(deadline));
+    if (channel->options_.credentials != nullptr) {
+      channel->options_.credentials->AddTo(context_.get());
+    }
   }
 
   grpc::ClientContext* context() { return context_.get(); }

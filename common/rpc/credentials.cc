@@ -1,0 +1,63 @@
+#include "common/rpc/credentials.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/bearer.h"
+#include "common/rpc/caller_check.h"
+#include "common/rpc/listen_address.h"
+#include "common/security/token_file.h"
+
+namespace lockstep::rpc {
+namespace {
+
+class TokenCredentials final : public Credentials {
+ public:
+  // `credential`: what this process sends.
+  TokenCredentials(std::shared_ptr<grpc::ServerCredentials> server, const std::string& credential)
+      : server_(std::move(server)), authorization_(absl::StrCat(kBearer, credential)) {}
+
+  std::shared_ptr<grpc::ServerCredentials> ForServer() const override { return server_; }
+
+  void AddTo(grpc::ClientContext* context) const override {
+    context->AddMetadata(kAuthorization, authorization_);
+  }
+
+  absl::Status CheckAddress(const std::string& address) const override {
+    if (CheckLoopback(address).ok()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--token_file: the token would go to ", address,
+        " unencrypted, and is for processes of one machine. Remedy: loopback addresses, or no "
+        "--token_file (docs/security.md)"));
+  }
+
+ private:
+  const std::shared_ptr<grpc::ServerCredentials> server_;  // null: this process serves nobody
+  const std::string authorization_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Credentials>> MakeTokenCredentials(
+    const std::string& token_file, const security::Caller& self) {
+  LOCKSTEP_ASSIGN_OR_RETURN(security::JobToken token, security::ReadJobToken(token_file));
+  const std::string credential = token.CredentialFor(self);
+  // Plain TCP from this machine alone: gRPC checks callers of no insecure server.
+  auto server = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
+  server->SetAuthMetadataProcessor(MakeCallerCheck(std::move(token)));
+  return std::make_shared<TokenCredentials>(std::move(server), credential);
+}
+
+absl::StatusOr<std::shared_ptr<const Credentials>> MakeReaderCredentials(
+    const std::string& token_file) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::string credential,
+      security::ReadCredential(token_file, {.role = security::CallerRole::kReader}));
+  return std::make_shared<TokenCredentials>(nullptr, credential);
+}
+
+}  // namespace lockstep::rpc

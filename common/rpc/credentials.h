@@ -1,0 +1,40 @@
+// What a process shows of itself in its calls, and how it checks its callers. Made once at the
+// start; without it a process serves everybody who reaches its port.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/security/caller.h"
+
+namespace grpc {
+class ClientContext;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace lockstep::rpc {
+
+// Immutable; thread-safe. Shared by what uses it.
+class Credentials {
+ public:
+  virtual ~Credentials() = default;
+
+  // For a server of this process: who calls is checked against common/security/method_rules.h
+  // before the message is decoded. Refused calls are logged, a few lines a second at most.
+  virtual std::shared_ptr<grpc::ServerCredentials> ForServer() const = 0;
+  // Adds what proves this process's role to a call.
+  virtual void AddTo(grpc::ClientContext* context) const = 0;
+  // INVALID_ARGUMENT: `address` is on another machine, and the token would go there unencrypted.
+  virtual absl::Status CheckAddress(const std::string& address) const = 0;
+};
+
+// With the job's token in `token_file`. Errors of security::ReadJobToken.
+absl::StatusOr<std::shared_ptr<const Credentials>> MakeTokenCredentials(
+    const std::string& token_file, const security::Caller& self);
+
+// Of a tool that only calls. Errors of security::ReadCredential.
+absl::StatusOr<std::shared_ptr<const Credentials>> MakeReaderCredentials(
+    const std::string& token_file);
+
+}  // namespace lockstep::rpc

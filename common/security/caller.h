@@ -1,0 +1,28 @@
+// Who makes a call, as its credentials prove it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep::security {
+
+enum class CallerRole { kChief, kPs, kWorker, kReader };
+
+struct Caller {
+  CallerRole role = CallerRole::kReader;  // a reader asks for the state of processes, nothing else
+  // Which ps or worker; without one, any of them.
+  std::optional<uint32_t> index;
+
+  bool operator==(const Caller&) const = default;
+};
+
+// "worker/1", "worker", "chief" or "reader", as credentials write it.
+std::string ToString(const Caller& caller);
+
+// nullopt: `text` is none of these. Only a ps and a worker have an index.
+std::optional<Caller> ParseCaller(absl::string_view text);
+
+}  // namespace lockstep::security

@@ -1,0 +1,26 @@
+// Files that hold a secret: read and written so that no other user of the host learns it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/security/caller.h"
+#include "common/security/job_token.h"
+
+namespace lockstep::security {
+
+// The job's token for a process that serves. PERMISSION_DENIED (exit 77): other users may read or
+// write the file. INVALID_ARGUMENT: it holds no token of a job. Errors name the file, and show
+// nothing of it.
+absl::StatusOr<JobToken> ReadJobToken(const std::string& path);
+
+// What `caller` sends. The file may hold the job's token, or the credential of a reader alone
+// (`lockstep token --of`), which is sent whoever `caller` is. Errors as above.
+absl::StatusOr<std::string> ReadCredential(const std::string& path, const Caller& caller);
+
+// Makes the file, which must not exist, with mode 0600. Errors as common/fs/fs_error.h says.
+absl::Status WriteSecret(const std::string& path, absl::string_view text);
+
+}  // namespace lockstep::security

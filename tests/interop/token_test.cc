@@ -1,0 +1,97 @@
+// Who may call what where the processes of a job share a token, asked with a stock gRPC client.
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/client/status_client.h"
+#include "tests/integration/cluster.h"
+#include "tests/interop/python.h"
+
+namespace lockstep::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kForeverSteps = 1'000'000;
+
+// Written down here once more: the table of the product is not asked.
+const std::set<std::string> kOpen = {"/grpc.health.v1.Health/Check"};
+const std::set<std::string> kState = {
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    "/grpc.channelz.v1.Channelz/GetServers", "/lockstep.StatusService/GetStatus"};
+const std::set<std::string> kOrders = {
+    "/lockstep.ParameterServer/GetView",         "/lockstep.ParameterServer/SetView",
+    "/lockstep.ParameterServer/CreateVariables", "/lockstep.ParameterServer/Grant",
+    "/lockstep.ParameterServer/CommitStep",      "/lockstep.ParameterServer/Save",
+    "/lockstep.ParameterServer/ReleaseSnapshot", "/lockstep.ParameterServer/Finish"};
+const std::set<std::string> kWork = {"/lockstep.ParameterServer/Push",
+                                     "/lockstep.ParameterServer/Pull",
+                                     "/lockstep.ParameterServer/DequeueToken",
+                                     "/lockstep.ParameterServer/StoreVersion",
+                                     "/lockstep.ParameterServer/AttachMemory",
+                                     "/lockstep.Chief/RegisterTask",
+                                     "/lockstep.Chief/Heartbeat",
+                                     "/lockstep.Chief/ReportError",
+                                     "/lockstep.Peer/Compare",
+                                     "/lockstep.Peer/Send",
+                                     "/lockstep.Peer/Probe",
+                                     "/lockstep.Peer/AttachMemory",
+                                     "/lockstep.Peer/ReadState"};
+
+std::set<std::string> Union(std::set<std::string> all, const std::set<std::string>& more) {
+  all.insert(more.begin(), more.end());
+  return all;
+}
+
+json ExpectedMatrix() {
+  const std::set<std::string> reader = Union(kOpen, kState);
+  const std::set<std::string> worker = Union(reader, kWork);
+  return {{"", kOpen},         {"chief", Union(reader, kOrders)},
+          {"ps/0", reader},    {"reader", reader},
+          {"worker", worker},  {"worker/0", worker},
+          {"worker/1", worker}};
+}
+
+// A worker speaks for itself: of what it says in another's name nothing is heard.
+void CheckSpeakers(const json& codes, const std::string& service) {
+  REQUIRE(codes.size() == 18);
+  for (const auto& [call, code] : codes.items()) {
+    if (!absl::StartsWith(call, "/lockstep." + service)) continue;
+    INFO(call << ": " << code);
+    CHECK((code == "PERMISSION_DENIED") == absl::EndsWith(call, "worker 0"));
+  }
+}
+
+TEST_CASE("with a token each role calls its own methods, and a job trains on while others try") {
+  Cluster cluster(1, 2);
+  const std::string token = cluster.UseToken();
+  cluster.StartAll({.max_steps = kForeverSteps});
+  REQUIRE(cluster.WaitForStep(5, absl::Minutes(1)));
+  CHECK(absl::IsUnauthenticated(FetchStatus(cluster.spec().chief, absl::Seconds(10)).status()));
+  const std::pair<std::string, std::string> processes[] = {
+      {cluster.spec().ps[0], "ParameterServer"},
+      {cluster.spec().chief, "Chief"},
+      {cluster.spec().workers[0], "Peer"}};
+  for (const auto& [address, service] : processes) {
+    INFO(service);
+    const json seen = RunPythonForJson("role_matrix.py", {SourceRoot(), address, token});
+    INFO(seen.dump(1));
+    CHECK(seen["matrix"] == ExpectedMatrix());
+    CheckSpeakers(seen["speakers"], service);
+    REQUIRE(seen["forged"].size() == 10);
+    for (const auto& [name, code] : seen["forged"].items()) {
+      INFO(name);
+      CHECK(code == "UNAUTHENTICATED");
+    }
+  }
+  const auto status = FetchStatus(cluster.spec().chief, absl::Seconds(10), cluster.credentials());
+  REQUIRE(status.ok());
+  INFO(cluster.Logs());
+  CHECK(cluster.WaitForStep(status->global_step() + 5, absl::Minutes(1)));
+}
+
+}  // namespace
+}  // namespace lockstep::test
