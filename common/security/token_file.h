@@ -1,4 +1,4 @@
-// Files that hold a secret: read and written so that no other user of the host learns it.
+// Files that hold the token of a job, or a credential that was made from it.
 #pragma once
 
 #include <string>
@@ -19,8 +19,5 @@ absl::StatusOr<JobToken> ReadJobToken(const std::string& path);
 // What `caller` sends. The file may hold the job's token, or the credential of a reader alone
 // (`lockstep token --of`), which is sent whoever `caller` is. Errors as above.
 absl::StatusOr<std::string> ReadCredential(const std::string& path, const Caller& caller);
-
-// Makes the file, which must not exist, with mode 0600. Errors as common/fs/fs_error.h says.
-absl::Status WriteSecret(const std::string& path, absl::string_view text);
 
 }  // namespace lockstep::security

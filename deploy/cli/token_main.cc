@@ -8,6 +8,7 @@
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
+#include "common/security/secret_file.h"
 #include "common/security/token_file.h"
 #include "deploy/cli/bare_word.h"
 #include "deploy/cli/finish_command.h"

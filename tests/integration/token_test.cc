@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/security/token_file.h"
+#include "common/security/job_token.h"
+#include "common/security/secret_file.h"
 #include "tests/integration/cluster.h"
 
 namespace lockstep::test {

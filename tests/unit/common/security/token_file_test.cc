@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/security/secret_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::security {

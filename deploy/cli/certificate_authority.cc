@@ -1,0 +1,183 @@
+#include "deploy/cli/certificate_authority.h"
+
+#include <arpa/inet.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/fs/fs_error.h"
+#include "common/fs/input_file.h"
+#include "common/security/openssl_objects.h"
+#include "common/security/secret_file.h"
+
+namespace lockstep::deploy {
+namespace {
+
+constexpr size_t kMostBytes = 64 << 10;
+constexpr absl::Duration kAuthorityValidity = absl::Hours(24 * 3650);
+// Clocks of hosts differ.
+constexpr absl::Duration kBefore = absl::Minutes(10);
+
+using security::BioPointer;
+using security::KeyPointer;
+using security::X509Pointer;
+
+absl::Status OpenSslError(absl::string_view what) {
+  char text[256];
+  ERR_error_string_n(ERR_get_error(), text, sizeof(text));
+  return absl::InternalError(absl::StrCat("OpenSSL cannot ", what, ": ", text));
+}
+
+struct ExtensionText {
+  int nid;
+  std::string value;  // in the words of OpenSSL's configuration files
+};
+
+absl::Status Extend(X509* certificate, X509* issuer, absl::Span<const ExtensionText> extensions) {
+  X509V3_CTX context;
+  X509V3_set_ctx_nodb(&context);
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  for (const ExtensionText& one : extensions) {
+    const security::ExtensionPointer extension(
+        X509V3_EXT_conf_nid(nullptr, &context, one.nid, one.value.c_str()));
+    if (extension == nullptr || X509_add_ext(certificate, extension.get(), -1) != 1) {
+      return OpenSslError(absl::StrCat("make the extension ", one.value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Without issuer and signature.
+X509Pointer NewCertificate(EVP_PKEY* key, const std::string& common_name, absl::Duration validity) {
+  X509Pointer certificate(X509_new());
+  X509_set_version(certificate.get(), X509_VERSION_3);
+  uint64_t serial = 0;
+  RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof(serial));
+  ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate.get()), serial >> 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -absl::ToInt64Seconds(kBefore));
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), absl::ToInt64Seconds(validity));
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_UTF8,
+                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
+                             0);
+  X509_set_pubkey(certificate.get(), key);
+  return certificate;
+}
+
+std::string TextOf(const BioPointer& bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);  // NOLINT(google-runtime-int): OpenSSL's
+  return {data, static_cast<size_t>(size)};
+}
+
+std::string KeyText(EVP_PKEY* key) {
+  const BioPointer bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr);
+  return TextOf(bio);
+}
+
+std::string CertificateText(X509* certificate) {
+  const BioPointer bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(bio.get(), certificate);
+  return TextOf(bio);
+}
+
+absl::Status Replace(const std::string& path, const std::string& text) {
+  const std::string next = path + ".new";
+  ::unlink(next.c_str());  // of one that was killed
+  LOCKSTEP_RETURN_IF_ERROR(security::WriteSecret(next, text));
+  if (std::rename(next.c_str(), path.c_str()) != 0) return WriteError(path, "replace", errno);
+  return absl::OkStatus();
+}
+
+// Of a host's name or address, as OpenSSL writes them.
+std::string HostName(const std::string& host) {
+  in6_addr address;
+  const bool is_ip = ::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+                     ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
+  return absl::StrCat(is_ip ? "IP:" : "DNS:", host);
+}
+
+class OpenSslAuthority final : public CertificateAuthority {
+ public:
+  OpenSslAuthority(KeyPointer key, X509Pointer certificate)
+      : key_(std::move(key)), certificate_(std::move(certificate)) {}
+
+  absl::Status Issue(const security::RoleUri& role, const std::string& host,
+                     absl::Duration validity, const std::string& path) override {
+    const std::string uri = ToString(role);
+    const KeyPointer key(EVP_EC_gen("P-256"));
+    const X509Pointer certificate =
+        NewCertificate(key.get(), absl::StrCat("lockstep ", ToString(role.caller)), validity);
+    X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
+    const std::string names =
+        host.empty() ? absl::StrCat("URI:", uri) : absl::StrCat("URI:", uri, ",", HostName(host));
+    LOCKSTEP_RETURN_IF_ERROR(
+        Extend(certificate.get(), certificate_.get(),
+               {{NID_basic_constraints, "critical,CA:FALSE"},
+                {NID_key_usage, "critical,digitalSignature"},
+                {NID_ext_key_usage, host.empty() ? "clientAuth" : "serverAuth,clientAuth"},
+                {NID_subject_alt_name, names},
+                {NID_authority_key_identifier, "keyid"}}));
+    if (X509_sign(certificate.get(), key_.get(), EVP_sha256()) == 0) {
+      return OpenSslError("sign a certificate");
+    }
+    return Replace(path, absl::StrCat(KeyText(key.get()), CertificateText(certificate.get())));
+  }
+
+ private:
+  const KeyPointer key_;
+  const X509Pointer certificate_;
+};
+
+absl::Status Make(const std::string& key_path, const std::string& certificate_path,
+                  absl::string_view job) {
+  const KeyPointer key(EVP_EC_gen("P-256"));
+  const X509Pointer certificate =
+      NewCertificate(key.get(), absl::StrCat("lockstep ", job), kAuthorityValidity);
+  X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate.get()));
+  LOCKSTEP_RETURN_IF_ERROR(Extend(certificate.get(), certificate.get(),
+                                  {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                                   {NID_key_usage, "critical,keyCertSign,cRLSign"},
+                                   {NID_subject_key_identifier, "hash"}}));
+  if (X509_sign(certificate.get(), key.get(), EVP_sha256()) == 0) {
+    return OpenSslError("sign the authority's certificate");
+  }
+  LOCKSTEP_RETURN_IF_ERROR(Replace(certificate_path, CertificateText(certificate.get())));
+  // Last: where there is a key, there is a certificate.
+  return Replace(key_path, KeyText(key.get()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open(
+    const std::string& folder, absl::string_view job) {
+  const std::string key_path = folder + "/ca.key", certificate_path = folder + "/ca.pem";
+  if (::access(key_path.c_str(), F_OK) != 0) {
+    LOCKSTEP_RETURN_IF_ERROR(Make(key_path, certificate_path, job));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string key_text, security::ReadSecret(key_path, kMostBytes));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, ReadFile(certificate_path, kMostBytes));
+  KeyPointer key(
+      PEM_read_bio_PrivateKey(security::ReaderOf(key_text).get(), nullptr, nullptr, nullptr));
+  X509Pointer certificate(
+      PEM_read_bio_X509(security::ReaderOf(text).get(), nullptr, nullptr, nullptr));
+  if (key == nullptr || certificate == nullptr ||
+      X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(key_path,
+                                                   ": is not the key of the certificate in ",
+                                                   certificate_path, ". Remedy: another folder"));
+  }
+  return std::make_unique<OpenSslAuthority>(std::move(key), std::move(certificate));
+}
+
+}  // namespace lockstep::deploy
