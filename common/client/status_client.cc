@@ -3,7 +3,6 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
-#include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
 #include "common/transport/grpc/peer.h"
 #include "proto/status.grpc.pb.h"
@@ -15,7 +14,7 @@ absl::StatusOr<ProcessStatus> FetchStatus(const std::string& address, absl::Dura
   grpc::ClientContext context;
   if (credentials != nullptr) credentials->AddTo(&context);
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-  const auto stub = StatusService::NewStub(rpc::MakeChannel(address));
+  const auto stub = StatusService::NewStub(rpc::MakeChannel(address, credentials));
   ProcessStatus status;
   const grpc::Status result = stub->GetStatus(&context, GetStatusRequest(), &status);
   if (result.ok()) return status;

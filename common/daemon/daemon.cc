@@ -1,18 +1,15 @@
 #include "common/daemon/daemon.h"
 
-#include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/config/listen.h"
+#include "common/daemon/daemon_credentials.h"
 #include "common/log/log.h"
-#include "common/rpc/credentials.h"
 #include "common/rpc/process.h"
-#include "common/security/caller.h"
 
 ABSL_FLAG(std::string, cluster, "",
           "cluster spec file: JSON or text proto. Default: the environment variable TF_CONFIG");
@@ -20,43 +17,11 @@ ABSL_FLAG(
     std::string, listen, "",
     "host:port to listen on; default: the address in the cluster spec, which the others dial");
 ABSL_FLAG(bool, insecure, false, "listen on an address that other machines can reach, unencrypted");
-ABSL_FLAG(std::string, token_file, "",
-          "file with the token of the job (./lockstep token FILE): only callers that have it are "
-          "served; all processes on one machine");
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for processes that are away");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 
 namespace lockstep {
 namespace {
-
-security::Caller CallerOf(const TaskConfig& task) {
-  if (task.role == Role::kChief) return {.role = security::CallerRole::kChief};
-  return {
-      .role = task.role == Role::kPs ? security::CallerRole::kPs : security::CallerRole::kWorker,
-      .index = static_cast<uint32_t>(task.index)};
-}
-
-// Null without --token_file.
-absl::StatusOr<std::shared_ptr<const rpc::Credentials>> LoadCredentials(
-    const TaskConfig& task, const std::string& listening) {
-  const std::string token_file = absl::GetFlag(FLAGS_token_file);
-  if (token_file.empty()) {
-    log::Warning(absl::StrCat("whoever reaches ", listening,
-                              " may read and change the job. Remedy: --token_file=FILE on all "
-                              "processes of one machine (docs/security.md)"));
-    return nullptr;
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const rpc::Credentials> credentials,
-                            rpc::MakeTokenCredentials(token_file, CallerOf(task)));
-  std::vector<std::string> addresses = task.cluster.ps;
-  addresses.insert(addresses.end(), task.cluster.workers.begin(), task.cluster.workers.end());
-  addresses.push_back(task.cluster.chief);
-  addresses.push_back(listening);
-  for (const std::string& address : addresses) {
-    LOCKSTEP_RETURN_IF_ERROR(credentials->CheckAddress(address));
-  }
-  return credentials;
-}
 
 absl::Status Prepare(const DaemonOptions& options, DaemonContext* context) {
   const std::string level = absl::GetFlag(FLAGS_log_level);

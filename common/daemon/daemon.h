@@ -1,7 +1,8 @@
 // What ps, worker and chief do alike, from the first line of main to the exit code: flags, signals,
 // log, the task of the cluster spec, and where to serve.
 //
-// Defines the flags --cluster, --listen, --insecure, --token_file, --start_timeout and --log_level.
+// Defines the flags --cluster, --listen, --insecure, --start_timeout and --log_level, and those of
+// daemon_credentials.h.
 #pragma once
 
 #include <string>

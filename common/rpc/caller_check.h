@@ -1,5 +1,5 @@
-// Who called: read from a call's metadata, before its message is decoded, and compared with the
-// worker that a decoded request speaks for.
+// Who called: read from a call's metadata or its connection's certificate, before its message is
+// decoded, and compared with the worker that a decoded request speaks for.
 #pragma once
 
 #include <grpcpp/security/auth_metadata_processor.h>
@@ -9,14 +9,18 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "common/security/job_token.h"
 
 namespace lockstep::rpc {
 
-// The check of gRPC's server: on a thread that polls, and before the message is read.
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeCallerCheck(security::JobToken token);
+// The checks of gRPC's server: on a thread that polls, and before the message is read. The role is
+// that of a credential which follows from the job's token,
+std::shared_ptr<grpc::AuthMetadataProcessor> MakeTokenCheck(security::JobToken token);
+// or that of the certificate which the caller has shown for this job.
+std::shared_ptr<grpc::AuthMetadataProcessor> MakeCertificateCheck(std::string job);
 
 // The worker that a request speaks for; nullopt: it speaks for nobody.
 template <typename Request>
@@ -34,8 +38,8 @@ std::optional<uint32_t> SpeakerOf(const Request& request) {
   }
 }
 
-// PERMISSION_DENIED: the caller's credential is of another worker than `speaker`. A call without
-// credentials has passed the server's check, which has none then.
+// PERMISSION_DENIED: the caller's certificate or credential is of another worker than `speaker`. A
+// call without either has passed the server's check, which has none then.
 absl::Status CheckSpeaker(const grpc::ServerContext& context, std::optional<uint32_t> speaker);
 
 }  // namespace lockstep::rpc

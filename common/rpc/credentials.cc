@@ -1,6 +1,7 @@
 #include "common/rpc/credentials.h"
 
 #include <grpcpp/client_context.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 
 #include <utility>
@@ -9,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/bearer.h"
 #include "common/rpc/caller_check.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/listen_address.h"
 #include "common/security/token_file.h"
 
@@ -23,16 +25,22 @@ class TokenCredentials final : public Credentials {
 
   std::shared_ptr<grpc::ServerCredentials> ForServer() const override { return server_; }
 
+  std::shared_ptr<grpc::ChannelCredentials> ForChannel(const std::string&) const override {
+    return grpc::InsecureChannelCredentials();
+  }
+
   void AddTo(grpc::ClientContext* context) const override {
     context->AddMetadata(kAuthorization, authorization_);
   }
 
+  bool encrypts() const override { return false; }
+
   absl::Status CheckAddress(const std::string& address) const override {
     if (CheckLoopback(address).ok()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--token_file: the token would go to ", address,
-        " unencrypted, and is for processes of one machine. Remedy: loopback addresses, or no "
-        "--token_file (docs/security.md)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--token_file: the token would go to ", address,
+                     " unencrypted. Remedy: --tls_cert and --tls_ca, or loopback addresses "
+                     "(docs/security.md)"));
   }
 
  private:
@@ -48,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTokenCredentials(
   const std::string credential = token.CredentialFor(self);
   // Plain TCP from this machine alone: gRPC checks callers of no insecure server.
   auto server = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
-  server->SetAuthMetadataProcessor(MakeCallerCheck(std::move(token)));
+  server->SetAuthMetadataProcessor(MakeTokenCheck(std::move(token)));
   return std::make_shared<TokenCredentials>(std::move(server), credential);
 }
 
@@ -58,6 +66,12 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeReaderCredentials(
       const std::string credential,
       security::ReadCredential(token_file, {.role = security::CallerRole::kReader}));
   return std::make_shared<TokenCredentials>(nullptr, credential);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const Credentials* credentials) {
+  return MakeChannelWith(address, credentials == nullptr ? grpc::InsecureChannelCredentials()
+                                                         : credentials->ForChannel(address));
 }
 
 }  // namespace lockstep::rpc

@@ -9,6 +9,8 @@
 #include "common/security/caller.h"
 
 namespace grpc {
+class Channel;
+class ChannelCredentials;
 class ClientContext;
 class ServerCredentials;
 }  // namespace grpc
@@ -23,8 +25,13 @@ class Credentials {
   // For a server of this process: who calls is checked against common/security/method_rules.h
   // before the message is decoded. Refused calls are logged, a few lines a second at most.
   virtual std::shared_ptr<grpc::ServerCredentials> ForServer() const = 0;
+  // For a connection to the task at "host:port".
+  virtual std::shared_ptr<grpc::ChannelCredentials> ForChannel(
+      const std::string& address) const = 0;
   // Adds what proves this process's role to a call.
   virtual void AddTo(grpc::ClientContext* context) const = 0;
+  // Whether connections are encrypted: they may then leave the machine.
+  virtual bool encrypts() const = 0;
   // INVALID_ARGUMENT: `address` is on another machine, and the token would go there unencrypted.
   virtual absl::Status CheckAddress(const std::string& address) const = 0;
 };
@@ -36,5 +43,10 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTokenCredentials(
 // Of a tool that only calls. Errors of security::ReadCredential.
 absl::StatusOr<std::shared_ptr<const Credentials>> MakeReaderCredentials(
     const std::string& token_file);
+
+// A channel of common/rpc/channel.h to the task at `address`; unencrypted where there are no
+// credentials.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
+                                           const Credentials* credentials = nullptr);
 
 }  // namespace lockstep::rpc

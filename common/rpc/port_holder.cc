@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/channel.h"
 #include "common/rpc/credentials.h"
 #include "proto/status.grpc.pb.h"
 
@@ -23,7 +22,7 @@ absl::Status DescribePortHolder(const std::string& address, const std::string& o
   if (credentials != nullptr) credentials->AddTo(&context);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   ProcessStatus holder;
-  const auto stub = StatusService::NewStub(MakeChannel(address));
+  const auto stub = StatusService::NewStub(MakeChannel(address, credentials));
   const grpc::Status asked = stub->GetStatus(&context, GetStatusRequest(), &holder);
   if (asked.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
     return absl::UnavailableError(

@@ -160,7 +160,10 @@ class GrpcServer final : public Server {
 };
 
 absl::StatusOr<rpc::ListeningSockets> Bind(const ServerOptions& options) {
-  if (!options.insecure) LOCKSTEP_RETURN_IF_ERROR(rpc::CheckLoopback(options.address));
+  const bool encrypts = options.credentials != nullptr && options.credentials->encrypts();
+  if (!options.insecure && !encrypts) {
+    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckLoopback(options.address));
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(
       const std::vector<rpc::SocketAddress> addresses,
       rpc::WaitForName(options.address, {.patience = options.name_patience,

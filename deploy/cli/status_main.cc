@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,16 +16,14 @@
 #include "common/client/status_client.h"
 #include "common/config/address.h"
 #include "common/config/flags.h"
-#include "common/rpc/credentials.h"
 #include "deploy/cli/bare_word.h"
 #include "deploy/cli/finish_command.h"
 #include "deploy/cli/status_json.h"
 #include "deploy/cli/status_table.h"
+#include "deploy/cli/tool_credentials.h"
 
 ABSL_FLAG(std::string, address, "",
           "host:port of the process; may be given without the flag's name");
-ABSL_FLAG(std::string, token_file, "",
-          "file with the token of the job, or of a reader; `lockstep up` prints its name");
 ABSL_FLAG(bool, json, false, "print all of it as JSON; docs/status.md explains the fields");
 ABSL_FLAG(bool, watch, false, "print it again every second, until Ctrl-C or the process ends");
 
@@ -59,11 +56,7 @@ absl::StatusOr<int> ShowStatus() {
   if (auto parsed = ParseAddress(address); !parsed.ok()) {
     return UsageError(SetRemedy(parsed.status(), "./lockstep status HOST:PORT").message());
   }
-  std::shared_ptr<const rpc::Credentials> credentials;
-  if (const std::string file = absl::GetFlag(FLAGS_token_file); !file.empty()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(credentials, rpc::MakeReaderCredentials(file));
-    LOCKSTEP_RETURN_IF_ERROR(credentials->CheckAddress(address));
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto credentials, LoadToolCredentials(address));
   const bool watch = absl::GetFlag(FLAGS_watch);
   for (bool first = true;; first = false) {
     auto status = FetchStatus(address, kTimeout, credentials.get());
@@ -82,7 +75,9 @@ absl::StatusOr<int> ShowStatus() {
 
 int main(int argc, char** argv) {
   using lockstep::deploy::NameBareWord;
-  const std::vector<std::string> words = NameBareWord({"--address", "--token_file"}, argc, argv);
+  using lockstep::deploy::WithCredentialFlags;
+  const std::vector<std::string> words =
+      NameBareWord(WithCredentialFlags({"--address"}), argc, argv);
   const std::vector<const char*> arguments = lockstep::deploy::PointersTo(words);
   if (const auto flags =
           lockstep::HandleFlags("lockstep status", lockstep::deploy::kUsage,

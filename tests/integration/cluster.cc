@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/client/status_client.h"
-#include "common/security/token_file.h"
+#include "common/rpc/tls_credentials.h"
+#include "common/security/job_token.h"
+#include "common/security/secret_file.h"
 #include "deploy/cli/local_cluster.h"
 
 namespace lockstep::test {
@@ -55,8 +57,13 @@ std::string Cluster::WriteJob(const JobText& text) const {
           text.checkpoint, " }\n", text.more, "\n"));
 }
 
-std::vector<std::string> Cluster::Daemon(const std::string& program) const {
+std::vector<std::string> Cluster::Daemon(const std::string& program,
+                                         const std::string& task) const {
   std::vector<std::string> command = {Binary(program), "--cluster=" + spec_path()};
+  if (!tls_folder_.empty()) {
+    command.push_back(absl::StrCat("--tls_ca=", tls_folder_, "/ca.pem"));
+    command.push_back(absl::StrCat("--tls_cert=", tls_folder_, "/", task, ".pem"));
+  }
   if (!token_file_.empty()) command.push_back("--token_file=" + token_file_);
   return command;
 }
@@ -68,14 +75,27 @@ const std::string& Cluster::UseToken() {
   return token_file_;
 }
 
+const std::string& Cluster::UseTls() {
+  tls_folder_ = folder_.Path("tls");
+  const Ended made = RunToEnd({Binary("deploy/cli/certificates"), tls_folder_,
+                               "--cluster=" + spec_path(), "--job_name=digits"},
+                              absl::Seconds(20));
+  INFO(made.output);
+  REQUIRE(made.exit_code == 0);
+  credentials_ = rpc::MakeTlsToolCredentials({.files = {.certificate = tls_folder_ + "/reader.pem",
+                                                        .authorities = tls_folder_ + "/ca.pem"}})
+                     .value();
+  return tls_folder_;
+}
+
 std::vector<std::string> Cluster::Ps(int index) const {
-  std::vector<std::string> command = Daemon("ps/ps");
+  std::vector<std::string> command = Daemon("ps/ps", absl::StrCat("ps-", index));
   command.push_back(absl::StrCat("--task_index=", index));
   return command;
 }
 
 std::vector<std::string> Cluster::Worker(int index) const {
-  std::vector<std::string> command = Daemon("worker/worker");
+  std::vector<std::string> command = Daemon("worker/worker", absl::StrCat("worker-", index));
   command.push_back(absl::StrCat("--task_index=", index));
   command.push_back("--threads=1");
   if (logs_examples_) {
@@ -89,7 +109,7 @@ std::string Cluster::ExampleLog(int worker) const {
 }
 
 std::vector<std::string> Cluster::Chief(const std::string& job_path) const {
-  std::vector<std::string> command = Daemon("chief/chief");
+  std::vector<std::string> command = Daemon("chief/chief", "chief");
   command.push_back("--job=" + job_path);
   command.push_back("--summary=" + folder_.Path("summary.json"));
   return command;

@@ -46,7 +46,10 @@ class Cluster {
 
   // All that is started from now on shares the token of this file.
   const std::string& UseToken();
-  // Of a reader with that token; null without one.
+  // All that is started from now on has TLS, with what `lockstep certificates` makes in this
+  // folder; again: with certificates that are made anew.
+  const std::string& UseTls();
+  // Of a reader with that token or those certificates; null without.
   const rpc::Credentials* credentials() const { return credentials_.get(); }
   // Workers that are started from now on write their --example_log.
   void LogExamples() { logs_examples_ = true; }
@@ -82,9 +85,11 @@ class Cluster {
   deploy::PortReservation ports_;
   ClusterSpec spec_;
   std::string job_path_;
-  std::vector<std::string> Daemon(const std::string& program) const;
+  // `task`: "ps-0", as its certificate is called.
+  std::vector<std::string> Daemon(const std::string& program, const std::string& task) const;
 
   std::string token_file_;  // empty: none
+  std::string tls_folder_;  // empty: none
   std::shared_ptr<const rpc::Credentials> credentials_;
   bool logs_examples_ = false;
   std::vector<std::unique_ptr<Process>> ps_;

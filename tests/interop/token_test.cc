@@ -1,4 +1,5 @@
-// Who may call what where the processes of a job share a token, asked with a stock gRPC client.
+// Who may call what where the processes of a job share a token or have certificates, asked with a
+// stock gRPC client.
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
@@ -65,32 +66,45 @@ void CheckSpeakers(const json& codes, const std::string& service) {
   }
 }
 
-TEST_CASE("with a token each role calls its own methods, and a job trains on while others try") {
-  Cluster cluster(1, 2);
-  const std::string token = cluster.UseToken();
-  cluster.StartAll({.max_steps = kForeverSteps});
-  REQUIRE(cluster.WaitForStep(5, absl::Minutes(1)));
-  CHECK(absl::IsUnauthenticated(FetchStatus(cluster.spec().chief, absl::Seconds(10)).status()));
+// Asks every process of a job that trains, and sees that it trains on. `path`: of role_matrix.py.
+void CheckRoles(Cluster* cluster, const std::string& path, const json& matrix, size_t num_forged) {
+  cluster->StartAll({.max_steps = kForeverSteps});
+  REQUIRE(cluster->WaitForStep(5, absl::Minutes(1)));
   const std::pair<std::string, std::string> processes[] = {
-      {cluster.spec().ps[0], "ParameterServer"},
-      {cluster.spec().chief, "Chief"},
-      {cluster.spec().workers[0], "Peer"}};
+      {cluster->spec().ps[0], "ParameterServer"},
+      {cluster->spec().chief, "Chief"},
+      {cluster->spec().workers[0], "Peer"}};
   for (const auto& [address, service] : processes) {
     INFO(service);
-    const json seen = RunPythonForJson("role_matrix.py", {SourceRoot(), address, token});
+    const json seen = RunPythonForJson("role_matrix.py", {SourceRoot(), address, path});
     INFO(seen.dump(1));
-    CHECK(seen["matrix"] == ExpectedMatrix());
+    CHECK(seen["matrix"] == matrix);
     CheckSpeakers(seen["speakers"], service);
-    REQUIRE(seen["forged"].size() == 10);
+    REQUIRE(seen["forged"].size() == num_forged);
     for (const auto& [name, code] : seen["forged"].items()) {
       INFO(name);
       CHECK(code == "UNAUTHENTICATED");
     }
   }
-  const auto status = FetchStatus(cluster.spec().chief, absl::Seconds(10), cluster.credentials());
+  const auto status = FetchStatus(cluster->spec().chief, absl::Seconds(10), cluster->credentials());
   REQUIRE(status.ok());
-  INFO(cluster.Logs());
-  CHECK(cluster.WaitForStep(status->global_step() + 5, absl::Minutes(1)));
+  INFO(cluster->Logs());
+  CHECK(cluster->WaitForStep(status->global_step() + 5, absl::Minutes(1)));
+}
+
+TEST_CASE("with a token each role calls its own methods, and a job trains on while others try") {
+  Cluster cluster(1, 2);
+  const std::string token = cluster.UseToken();
+  CheckRoles(&cluster, token, ExpectedMatrix(), 10);
+  CHECK(absl::IsUnauthenticated(FetchStatus(cluster.spec().chief, absl::Seconds(10)).status()));
+}
+
+TEST_CASE("with certificates each role calls its own methods, and a job trains on") {
+  Cluster cluster(1, 2);
+  const std::string tls = cluster.UseTls();
+  json matrix = ExpectedMatrix();
+  matrix.erase("worker");  // `lockstep certificates` makes none without an index
+  CheckRoles(&cluster, tls, matrix, 1);
 }
 
 }  // namespace

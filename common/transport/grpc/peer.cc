@@ -15,6 +15,21 @@ absl::string_view Reason(absl::string_view message) {
   return story == absl::string_view::npos ? message : message.substr(story + kStory.size());
 }
 
+// What to do where two processes do not agree on TLS: gRPC says only how the connection ended.
+absl::string_view TlsRemedy(absl::string_view message) {
+  if (absl::StrContains(message, "certificate verify failed")) {
+    return ". Remedy: --tls_ca with the authority that signed the certificates of the job";
+  }
+  if (absl::StrContains(message, "wrong version number")) {
+    return ". Remedy: --tls_cert and --tls_ca for that process, which has no TLS";
+  }
+  if (absl::StrContains(message, "failed to connect") &&
+      absl::EndsWith(message, ": Socket closed")) {
+    return ". Remedy: if that process has TLS: --tls_ca, and a --tls_cert that it trusts";
+  }
+  return "";
+}
+
 // gRPC's own refusal, here or there: its code is that of a ps without room, which has room later.
 bool IsTooLarge(const absl::Status& status) {
   return absl::StrContains(status.message(), "message larger than max (");
@@ -33,8 +48,8 @@ absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl:
   const absl::string_view call = method.substr(method.rfind('/') + 1);
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
-      return absl::UnavailableError(
-          absl::StrCat(who, " is not available: ", Reason(status.message())));
+      return absl::UnavailableError(absl::StrCat(
+          who, " is not available: ", Reason(status.message()), TlsRemedy(status.message())));
     case absl::StatusCode::kDeadlineExceeded:
       return absl::DeadlineExceededError(
           absl::StrCat(who, " did not answer ", call, " within ", absl::FormatDuration(deadline)));

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <optional>
 
-#include "common/rpc/channel.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
@@ -115,7 +114,7 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
 
 RawChannel::RawChannel(const ClientOptions& options)
     : options_(options),
-      channel_(rpc::MakeChannel(options.address)),
+      channel_(rpc::MakeChannel(options.address, options.credentials.get())),
       stub_(channel_),
       own_queue_(options.queue == nullptr ? std::make_unique<rpc::EventQueue>() : nullptr),
       queue_((options.queue == nullptr ? own_queue_.get() : options.queue)->queue()) {}

@@ -10,6 +10,8 @@
 #include "common/config/text_proto.h"
 #include "common/model/graph.h"
 #include "common/reduction/all_reduce_spec.h"
+#include "common/security/role_uri.h"
+#include "common/security/tls_files.h"
 #include "tests/fuzz/target.h"
 
 namespace lockstep::fuzz {
@@ -57,6 +59,19 @@ void ParsesAllReduceSpec(absl::string_view input) {
 const Target kClusterJson("cluster_json", ParsesClusterJson);
 const Target kClusterFile("cluster_file", ReadsClusterFile);
 const Target kTfConfig("tf_config", ReadsTfConfig);
+// A role in a peer's certificate has one way of writing.
+void ReadsRole(absl::string_view input) {
+  const absl::StatusOr<security::RoleUri> role = security::RoleOf({std::string(input)});
+  CheckMessage(role.status());
+  if (role.ok()) LOCKSTEP_CHECK(ToString(*role) == input);
+}
+
+void ReadsCertificate(absl::string_view input) {
+  CheckMessage(security::CheckAuthorities(FileWith(input)));
+}
+
+const Target kRole("tls_role", ReadsRole);
+const Target kCertificate("tls_certificate", ReadsCertificate);
 const Target kJob("job", ReadsJob);
 const Target kModel("model", BuildsModel);
 const Target kAllReduceSpec("all_reduce_spec", ParsesAllReduceSpec);

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/client/status_client.h"
-#include "common/rpc/channel.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/limits.h"
 #include "common/status/status_service.h"
 

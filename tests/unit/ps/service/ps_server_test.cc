@@ -19,7 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "common/client/shard_session.h"
-#include "common/rpc/channel.h"
+#include "common/rpc/credentials.h"
 #include "proto/ps.grpc.pb.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
