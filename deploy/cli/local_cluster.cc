@@ -2,27 +2,31 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/fs/path.h"
+#include "deploy/cli/job_certificates.h"
 
 namespace lockstep::deploy {
 namespace {
 
-std::string LogName(Role role, int index) {
-  if (role == Role::kChief) return "chief.log";
-  return absl::StrCat(Name(role), "-", index, ".log");
+// As its files are called.
+std::string FileName(Role role, int index) {
+  if (role == Role::kChief) return "chief";
+  return absl::StrCat(Name(role), "-", index);
 }
 
 Task MakeTask(Role role, int index, const LocalPlan& plan) {
   const std::string name(Name(role));
   Task task{.role = role, .index = index};
   task.command.name = TaskName(role, index);
-  task.command.log_path = JoinPath(plan.run_dir, "logs/" + LogName(role, index));
+  task.command.log_path =
+      JoinPath(plan.run_dir, absl::StrCat("logs/", FileName(role, index), ".log"));
   task.command.arguments = {JoinPath(plan.bin_dir, absl::StrCat(name, "/", name)),
                             "--cluster=" + plan.cluster_path};
-  if (!plan.token_path.empty()) {
-    task.command.arguments.push_back("--token_file=" + plan.token_path);
+  for (std::string& flag : ShownBy(FileName(role, index), plan)) {
+    task.command.arguments.push_back(std::move(flag));
   }
   if (role != Role::kChief) {
     task.command.arguments.push_back(absl::StrCat("--task_index=", index));
@@ -79,6 +83,16 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
   }
   for (Task& task : tasks) task.successor = SuccessorOf(task, plan.start_flag);
   return tasks;
+}
+
+std::vector<std::string> ShownBy(const std::string& task, const LocalPlan& plan) {
+  std::vector<std::string> flags;
+  if (!plan.token_path.empty()) flags.push_back("--token_file=" + plan.token_path);
+  if (!plan.tls_folder.empty()) {
+    flags.push_back("--tls_ca=" + AuthorityPath(plan.tls_folder));
+    flags.push_back("--tls_cert=" + CertificatePath(plan.tls_folder, task));
+  }
+  return flags;
 }
 
 std::string ClusterJsonText(const ClusterSpec& cluster) {

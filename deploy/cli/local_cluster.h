@@ -14,7 +14,9 @@ struct LocalPlan {
   std::string run_dir;  // has a folder logs
   std::string cluster_path;
   std::string job_path;
-  std::string token_path;    // the job's token, for every task; empty: none
+  // What every task shows (ShownBy), but for its own certificate.
+  std::string token_path;    // the job's token; empty: none
+  std::string tls_folder;    // with the certificates of all (job_certificates.h); empty: none
   std::string summary_path;  // the chief writes it
   std::string start_flag;    // of the chief: "--resume", ...; empty: none
   std::string log_level;
@@ -36,6 +38,10 @@ std::string TaskName(Role role, int index);
 
 // The tasks of `cluster`: chief, ps, workers. The workers share the cores.
 std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan);
+
+// The flags by which a task shows who it is: `task` is "ps-0", "reader", ... as its certificate is
+// called.
+std::vector<std::string> ShownBy(const std::string& task, const LocalPlan& plan);
 
 // The spec as the JSON file that every task reads.
 std::string ClusterJsonText(const ClusterSpec& cluster);

@@ -1,11 +1,13 @@
 #include "deploy/cli/local_run.h"
 
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/annotate.h"
 #include "common/base/cpus.h"
@@ -14,9 +16,10 @@
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
 #include "common/fs/path.h"
-#include "common/rpc/credentials.h"
+#include "common/rpc/tls_credentials.h"
 #include "common/security/job_token.h"
 #include "common/security/secret_file.h"
+#include "deploy/cli/job_certificates.h"
 #include "deploy/cli/job_progress.h"
 #include "deploy/cli/local_cluster.h"
 #include "deploy/cli/next_command.h"
@@ -30,6 +33,10 @@ namespace {
 
 // Below, a task found a mistake that every successor would find again (common/base/exit_code.h).
 constexpr int kFirstRetryableCode = 128;
+
+constexpr char kReader[] = "reader";
+constexpr char kJobName[] = "lockstep";  // in certificates
+constexpr absl::Duration kValidity = absl::Hours(24 * 365);
 
 std::string Absolute(const std::string& path) {
   std::error_code error;
@@ -63,8 +70,25 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
     console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
   }
   console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
-  console->Line(
-      absl::StrCat("state: ./lockstep status ", cluster.chief, " --token_file=", plan.token_path));
+  console->Line(absl::StrCat("state: ./lockstep status ", cluster.chief, " ",
+                             absl::StrJoin(ShownBy(kReader, plan), " ")));
+}
+
+// In the folder of the run, for every task: a token or certificates, not those of an earlier run.
+absl::Status MakeSecrets(const ClusterSpec& cluster, const LocalPlan& plan) {
+  if (!plan.tls_folder.empty()) {
+    return MakeCertificates(plan.tls_folder, cluster, kJobName, kValidity).status();
+  }
+  std::error_code ignored;
+  std::filesystem::remove(plan.token_path, ignored);
+  return security::WriteSecret(plan.token_path, security::JobToken::NewText());
+}
+
+absl::StatusOr<std::shared_ptr<const rpc::Credentials>> LoadOwn(const LocalPlan& plan) {
+  if (plan.tls_folder.empty()) return rpc::MakeReaderCredentials(plan.token_path);
+  return rpc::MakeTlsToolCredentials(
+      {.files = {.certificate = CertificatePath(plan.tls_folder, kReader),
+                 .authorities = AuthorityPath(plan.tls_folder)}});
 }
 
 // What is new in `source`, a status or a summary.
@@ -115,7 +139,8 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .cluster_path = options.cluster_out.empty() ? JoinPath(options.run_dir, "cluster.json")
                                                   : Absolute(options.cluster_out),
       .job_path = Absolute(options.job_path),
-      .token_path = JoinPath(options.run_dir, "job.token"),
+      .token_path = options.tls ? "" : JoinPath(options.run_dir, "job.token"),
+      .tls_folder = options.tls ? JoinPath(options.run_dir, "tls") : "",
       .summary_path = JoinPath(options.run_dir, "summary.json"),
       .start_flag = options.start_flag,
       .log_level = options.log_level,
@@ -129,8 +154,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   std::error_code ignored;
   // Those of an earlier run.
   std::filesystem::remove(plan.summary_path, ignored);
-  std::filesystem::remove(plan.token_path, ignored);
-  LOCKSTEP_RETURN_IF_ERROR(security::WriteSecret(plan.token_path, security::JobToken::NewText()));
+  LOCKSTEP_RETURN_IF_ERROR(MakeSecrets(cluster, plan));
   LOCKSTEP_RETURN_IF_ERROR(RemoveOldLogs(options.run_dir));
 
   const std::vector<Task> tasks = PlanTasks(cluster, plan);
@@ -142,7 +166,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   LOCKSTEP_RETURN_IF_ERROR(supervisor.StartAll());
 
   LocalRunResult result;
-  LOCKSTEP_ASSIGN_OR_RETURN(auto credentials, rpc::MakeReaderCredentials(plan.token_path));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto credentials, LoadOwn(plan));
   StatusPoller poller(cluster.chief, std::move(credentials));
   JobProgress progress;
   result.exit_code = supervisor.Run([&] {

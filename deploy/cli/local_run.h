@@ -22,6 +22,7 @@ struct LocalRunOptions {
   std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...
   std::vector<std::string> worker_stalls;  // --stall of them
   std::string timeline_dir;                // made if need be; empty: none
+  bool tls = false;                        // certificates in place of a token
 };
 
 struct LocalRunResult {

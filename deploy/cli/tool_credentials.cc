@@ -26,7 +26,8 @@ absl::StatusOr<std::shared_ptr<const rpc::Credentials>> LoadToolCredentials(
   const security::TlsFiles files{.certificate = absl::GetFlag(FLAGS_tls_cert),
                                  .key = absl::GetFlag(FLAGS_tls_key),
                                  .authorities = absl::GetFlag(FLAGS_tls_ca)};
-  if (!files.empty()) return rpc::MakeTlsToolCredentials({.files = files, .token_file = token_file});
+  if (!files.empty())
+    return rpc::MakeTlsToolCredentials({.files = files, .token_file = token_file});
   if (token_file.empty()) return nullptr;
   LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const rpc::Credentials> credentials,
                             rpc::MakeReaderCredentials(token_file));

@@ -34,6 +34,10 @@ ABSL_FLAG(std::vector<std::string>, worker_stalls, {},
           "for trials of stragglers: --stall of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::string, timeline_dir, "",
           "folder for worker-0.csv, ...: when each phase of each step was over");
+ABSL_FLAG(
+    bool, tls, false,
+    "encrypt all connections, with certificates that are made for the run; try a cluster's TLS "
+    "so");
 ABSL_FLAG(std::string, bin_dir, "", "where ps/ps, worker/worker and chief/chief are");
 
 namespace lockstep::deploy {
@@ -82,6 +86,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.worker_sleeps = absl::GetFlag(FLAGS_worker_sleeps);
   options.worker_stalls = absl::GetFlag(FLAGS_worker_stalls);
   options.timeline_dir = absl::GetFlag(FLAGS_timeline_dir);
+  options.tls = absl::GetFlag(FLAGS_tls);
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
   if (!result.summary) return result.exit_code;
   ShowResult(options, *result.summary, console);

@@ -73,11 +73,12 @@ absl::StatusOr<deploy::Summary> RunLocalJob(const JobFiles& files,
   return deploy::ReadSummary(folder.File("summary.json"));
 }
 
-absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(const JobFiles& files,
-                                                                   int workers) {
+absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(
+    const JobFiles& files, int workers, const std::vector<std::string>& flags) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Folder folder, Folder::Create());
-  LOCKSTEP_RETURN_IF_ERROR(
-      RunLocalJob(files, {"--timeline_dir=" + folder.File("timelines")}).status());
+  std::vector<std::string> all = flags;
+  all.push_back("--timeline_dir=" + folder.File("timelines"));
+  LOCKSTEP_RETURN_IF_ERROR(RunLocalJob(files, all).status());
   std::vector<std::vector<StepLine>> timelines;
   for (int worker = 0; worker < workers; ++worker) {
     const std::string name = absl::StrCat("timelines/worker-", worker, ".csv");

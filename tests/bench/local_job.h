@@ -23,7 +23,7 @@ absl::StatusOr<deploy::Summary> RunLocalJob(const JobFiles& files,
                                             const std::vector<std::string>& flags = {});
 
 // The same for the timelines of its workers, of which there are this many.
-absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(const JobFiles& files,
-                                                                   int workers);
+absl::StatusOr<std::vector<std::vector<StepLine>>> RunForTimelines(
+    const JobFiles& files, int workers, const std::vector<std::string>& flags = {});
 
 }  // namespace lockstep::bench

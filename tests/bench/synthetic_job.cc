@@ -57,7 +57,7 @@ JobFiles FilesOf(const SyntheticJob& job, int64_t release_every) {
 
 absl::StatusOr<std::vector<std::vector<StepLine>>> RunSynthetic(const SyntheticJob& job,
                                                                 int64_t release_every) {
-  return RunForTimelines(FilesOf(job, release_every), job.workers);
+  return RunForTimelines(FilesOf(job, release_every), job.workers, job.flags);
 }
 
 Measure ReleasedStep(const SyntheticJob& job, int64_t release_every) {

@@ -21,6 +21,7 @@ struct SyntheticJob {
   int steps = 10;
   std::string optimizer = "sgd {}";
   std::string strategy = "parameter_server {}";
+  std::vector<std::string> flags;  // of `lockstep up`
   // The variables are tables of so many rows, of which every worker looks up `lookups` in each
   // step, others each time; 0: they are none.
   int64_t rows = 0;

@@ -120,5 +120,20 @@ TEST_CASE("a token with TLS is enough where certificates name no role") {
   }
 }
 
+TEST_CASE("up encrypts a run with certificates that it makes") {
+  Cluster cluster(1, 1);  // for its folder and its job
+  const std::string job = cluster.WriteJob({.max_steps = 5, .more = "local { ps: 1 workers: 2 }"});
+  const std::string run = cluster.folder().Path("run");
+  const Ended up = RunToEnd({Binary("deploy/cli/up"), "--job=" + job, "--bin_dir=" + Binary(""),
+                             "--run_dir=" + run, "--tls"},
+                            kWhole);
+  INFO(up.output);
+  CHECK(up.exit_code == 0);
+  CHECK_THAT(up.output, Contains("--tls_cert=" + run + "/tls/worker-1.pem"));
+  CHECK_THAT(up.output, Contains("--tls_cert=" + run + "/tls/reader.pem"));
+  CHECK_THAT(cluster.folder().Read("run/logs/ps-0.log"),
+             Contains("TLS with " + run + "/tls/ps-0.pem"));
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -1,6 +1,7 @@
 // One synchronous step of all workers on one machine, from the moment when their gradients are
 // released until the slowest has all variables of the next version.
 #include <filesystem>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,26 +20,32 @@ struct TransportRow {
   const char* name;  // of the row: step_<name>_2w
   const char* job;   // its transport { ... }
   const char* title;
+  bool tls = false;
 };
 
 constexpr TransportRow kTransports[] = {
     {"shm", "shared_memory: COPY", "Lockstep, shared memory, copied"},
     {"shm_mapped", "shared_memory: MAP", "Lockstep, shared memory, in place"},
     {"grpc", "shared_memory: OFF", "Lockstep, float32 through sockets"},
+    {"grpc_tls", "shared_memory: OFF", "Lockstep, float32 through mutual TLS", true},
     {"grpc_bf16", "shared_memory: OFF wire_type: BFLOAT16", "Lockstep, bfloat16 through sockets"},
 };
 
 struct Rival {
   const char* transport;
-  const char* peer;  // a transport or a peer's name
-  double target;
-  bool of_four_workers;  // there is a row of four workers as well as one of two
+  const char* peer;              // a transport or a peer's name
+  std::optional<double> target;  // nullopt: reported alone
+  bool of_four_workers;          // there is a row of four workers as well as one of two
 };
 
 constexpr Rival kRivals[] = {
-    {"shm", "gloo", 1.9, true},           {"shm", "zeromq", 2.2, true},
-    {"shm_mapped", "zeromq", 3.8, true},  {"grpc", "zeromq", 0.88, true},
-    {"grpc", "socket_floor", 0.82, true}, {"grpc_bf16", "grpc", 1.1, false},
+    {"shm", "gloo", 1.9, true},
+    {"shm", "zeromq", 2.2, true},
+    {"shm_mapped", "zeromq", 3.8, true},
+    {"grpc", "zeromq", 0.88, true},
+    {"grpc", "socket_floor", 0.82, true},
+    {"grpc_bf16", "grpc", 1.1, false},
+    {"grpc_tls", "grpc", std::nullopt, false},
 };
 
 // Microseconds: about twice what a step takes, its gradient's writing included.
@@ -66,6 +73,8 @@ Contest StepContest(const BenchOptions& options, int workers) {
   job.workers = workers;
   for (const TransportRow& transport : kTransports) {
     job.transport = transport.job;
+    job.flags.clear();
+    if (transport.tls) job.flags.push_back("--tls");
     contest.sides.push_back(
         {transport.name, transport.title, ReleasedStep(job, ReleaseEvery(workers))});
   }

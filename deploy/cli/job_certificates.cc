@@ -1,0 +1,71 @@
+#include "deploy/cli/job_certificates.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/status_macros.h"
+#include "common/config/address.h"
+#include "common/fs/fs_error.h"
+#include "deploy/cli/certificate_authority.h"
+
+namespace lockstep::deploy {
+namespace {
+
+using security::Caller;
+using security::CallerRole;
+
+// A process, and where it serves; empty: nowhere.
+using Holder = std::pair<Caller, std::string>;
+
+std::vector<Holder> HoldersIn(const ClusterSpec& cluster) {
+  std::vector<Holder> holders = {{{.role = CallerRole::kChief}, cluster.chief}};
+  const auto add = [&holders](CallerRole role, const std::vector<std::string>& addresses) {
+    for (uint32_t i = 0; i < addresses.size(); ++i) {
+      holders.push_back({{.role = role, .index = i}, addresses[i]});
+    }
+  };
+  add(CallerRole::kPs, cluster.ps);
+  add(CallerRole::kWorker, cluster.workers);
+  holders.push_back({{.role = CallerRole::kReader}, ""});
+  return holders;
+}
+
+}  // namespace
+
+std::string AuthorityPath(const std::string& folder) { return folder + "/ca.pem"; }
+
+std::string CertificatePath(const std::string& folder, absl::string_view task) {
+  return absl::StrCat(folder, "/", task, ".pem");
+}
+
+absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string& folder,
+                                                              const ClusterSpec& cluster,
+                                                              const std::string& job,
+                                                              absl::Duration validity) {
+  LOCKSTEP_RETURN_IF_ERROR(security::CheckJobName(job));
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return WriteError(folder, "make the folder", errno);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(folder, job));
+  std::vector<TaskCertificate> made;
+  for (const auto& [caller, address] : HoldersIn(cluster)) {
+    std::string host;
+    if (!address.empty()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(const Address parsed, ParseAddress(address));
+      host = parsed.host;
+    }
+    const std::string task = absl::StrReplaceAll(security::ToString(caller), {{"/", "-"}});
+    const std::string path = CertificatePath(folder, task);
+    LOCKSTEP_RETURN_IF_ERROR(authority->Issue({job, caller}, host, validity, path));
+    made.push_back({task, path});
+  }
+  return made;
+}
+
+}  // namespace lockstep::deploy
