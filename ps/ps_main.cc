@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -14,8 +15,10 @@
 #include "common/base/clock.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
+#include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/daemon/daemon.h"
+#include "common/fs/path_roots.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/shutdown_signal.h"
@@ -30,6 +33,11 @@ ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
 ABSL_FLAG(double, orphan_timeout, 0,
           "seconds without a call of a chief after which the ps ends, unless it holds a model that "
           "could not be saved; 0: never");
+
+ABSL_FLAG(
+    std::vector<std::string>, checkpoint_roots, {},
+    "folders, with commas between: checkpoints are saved to and restored from folders in them "
+    "alone; default: anywhere");
 
 namespace lockstep::ps {
 namespace {
@@ -97,6 +105,8 @@ absl::Status Run(const DaemonContext& daemon) {
   std::string reason;  // set before `stop`
   std::atomic<bool> asked = false;
   const Incarnation incarnation = NewIncarnation();
+  LOCKSTEP_ASSIGN_OR_RETURN(PathRoots roots,
+                            PathRoots::Create(absl::GetFlag(FLAGS_checkpoint_roots)));
   SharedMemoryRegistry memory;
   SerialThread background;
   Shard shard{ShardOptions{
@@ -114,7 +124,8 @@ absl::Status Run(const DaemonContext& daemon) {
                .memory = &memory,
                .identity = {.task_index = static_cast<uint32_t>(task.index),
                             .cluster = task.cluster.Canonical(),
-                            .incarnation = incarnation},
+                            .incarnation = incarnation,
+                            .checkpoint_roots = std::move(roots)},
                .events = {.called_by_chief =
                               [&] {
                                 orphan.Called(clock->Monotonic());

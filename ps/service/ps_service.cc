@@ -179,6 +179,14 @@ absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
   return absl::OkStatus();
 }
 
+// Empty: of nothing.
+absl::Status PsService::CheckPath(const std::string& path) const {
+  if (path.empty()) return absl::OkStatus();
+  return identity_.checkpoint_roots.Check(
+      path, absl::StrCat("a checkpoint folder there, or another --checkpoint_roots of ps ",
+                         identity_.task_index));
+}
+
 // The chief repeats itself.
 void PsService::LogOnce(const std::string& refusal) {
   {
@@ -192,7 +200,8 @@ void PsService::LogOnce(const std::string& refusal) {
 void PsService::CreateVariables(const CreateVariablesRequest& request,
                                 Callback<CreateVariablesReply> respond) {
   Call(events_.called_by_chief);
-  const absl::Status refused = shard_->Admit(request.command());
+  absl::Status refused = shard_->Admit(request.command());
+  refused.Update(CheckPath(request.restore_from()));
   if (!refused.ok()) return respond(refused);
   const auto order = std::make_shared<const CreateVariablesRequest>(request);
   DoOnDisk<CreatedVariables>([this, order] { return shard_->CreateVariables(*order); },
@@ -245,6 +254,9 @@ void PsService::CommitStep(const CommitStepRequest& request, Callback<CommitStep
 
 void PsService::Save(const SaveRequest& request, Callback<SaveReply> respond) {
   Call(events_.called_by_chief);
+  absl::Status refused = shard_->Admit(request.command());
+  refused.Update(CheckPath(request.folder()));
+  if (!refused.ok()) return respond(refused);
   shard_->AwaitStored(
       request.command(), GlobalStep(request.version()),
       [this, request, respond = std::move(respond)](const absl::StatusOr<bool>& stored) mutable {

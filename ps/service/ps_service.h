@@ -11,6 +11,7 @@
 #include "common/base/callback.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
+#include "common/fs/path_roots.h"
 #include "common/rpc/unary_method.h"
 #include "common/transport/grpc_shm/shared_memory_references.h"
 #include "common/transport/grpc_shm/shared_memory_registry.h"
@@ -25,6 +26,7 @@ struct PsIdentity {
   uint32_t task_index = 0;
   std::string cluster;  // canonical text of this process's own cluster spec
   Incarnation incarnation;
+  PathRoots checkpoint_roots = {};  // for Save and restore_from
 };
 // How the job of a ps ended.
 struct JobEnd {
@@ -85,6 +87,7 @@ class PsService final : public rpc::Service {
   absl::Status CheckServing() const;
   // OK when the chief means this process and has the same cluster spec.
   absl::Status CheckAddressee(const SetViewRequest& request);
+  absl::Status CheckPath(const std::string& path) const;
   void LogOnce(const std::string& refusal);
 
   Shard* const shard_;

@@ -110,34 +110,6 @@ TEST_CASE("A large message of a stranger is refused before anything else in it i
   }
 }
 
-TEST_CASE("Calls that would wait for the disk are admitted first") {
-  absl::Notification creating, go_on;
-  Shard shard({.make_value_memory = [&](uint64_t) -> std::optional<LentMemory> {
-    creating.Notify();
-    go_on.WaitForNotification();
-    return std::nullopt;
-  }});
-  const auto server = PsServer::Start(
-      &shard, {.address = "127.0.0.1:0",
-               .identity = {.cluster = kTestCluster, .incarnation = Incarnation(3)}});
-  REQUIRE(server.ok());
-  const auto control =
-      MakePsControl({.address = absl::StrCat("127.0.0.1:", (*server)->port()), .name = "ps 0"});
-  REQUIRE(CallAndWait(*control, kSetView, TwoWorkers()).ok());
-  absl::Notification created;
-  control->Call(kCreateVariables, Variables({3}), [&](const auto&) { created.Notify(); });
-  creating.WaitForNotification();
-
-  CreateVariablesRequest create = Variables({3});
-  create.mutable_command()->set_job(create.command().job() + 1);
-  SaveRequest save;
-  *save.mutable_command() = create.command();
-  CHECK(absl::IsFailedPrecondition(CallAndWait(*control, kCreateVariables, create).status()));
-  CHECK(absl::IsFailedPrecondition(CallAndWait(*control, kSave, save).status()));
-  go_on.Notify();
-  created.WaitForNotification();
-}
-
 TEST_CASE("Bodies that are no messages are refused as invalid") {
   RunningPs ps;
   ps.CreateVariables({3});
