@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iostream>
+#include <set>
+#include <string>
 
 #include "tests/layering/package_table.h"
 #include "tests/layering/source_tree.h"
@@ -46,6 +48,22 @@ TEST_CASE("packages.txt allows nothing that no source needs") {
   std::vector<Source> sources = ReadSources(kProduct, kCode);
   for (Source& source : ReadSources({"proto"}, {".proto"})) sources.push_back({source.path, ""});
   CheckNone(table.DeadRows(sources));
+}
+
+TEST_CASE("every test that the page of faults names is there") {
+  const std::string page = ReadInput("docs/faults.md");
+  std::set<std::string> paths;
+  for (const Source& source : ReadSources({"tests"}, {".cc"})) paths.insert(source.path);
+  std::vector<std::string> violations;
+  size_t num_named = 0;
+  for (size_t at = page.find("`tests/"); at != std::string::npos; at = page.find("`tests/", at)) {
+    const size_t end = page.find('`', ++at);
+    const std::string path = page.substr(at, end - at);
+    ++num_named;
+    if (paths.count(path) == 0) violations.push_back("docs/faults.md: there is no " + path);
+  }
+  CHECK(num_named > 50);
+  CheckNone(violations);
 }
 
 TEST_CASE("every header is included once") {
