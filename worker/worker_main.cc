@@ -85,6 +85,13 @@ int Threads() {
   return threads > 0 ? threads : UsableCpus();
 }
 
+// Whether a new incarnation may take the place of one that ended so: the chief or a ps has told it
+// that it is no member of the job, or no longer.
+bool JoinsAnew(const absl::Status& end) {
+  return absl::IsAborted(end) ||
+         (absl::IsFailedPrecondition(end) && ExitCodeFor(end) == ExitCode::kPeersLost);
+}
+
 // Registers as a new incarnation and takes part until the job ends.
 absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefClient* chief,
                   Server* server, PeerService* peers, Status* status, const StepFiles& files,
@@ -154,10 +161,10 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
   while (true) {
     absl::Status end =
         Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);
-    if (!absl::IsAborted(end)) return end;
-    // Given up by the chief, after a pause too long, or the job goes back to a checkpoint: whatever
-    // this incarnation still sent would be refused. If another worker has the place by now, the
-    // chief says so.
+    if (!JoinsAnew(end)) return end;
+    // Given up by the chief, after a pause too long or without a way to it, or the job goes back to
+    // a checkpoint: whatever this incarnation still sent would be refused. If another worker has
+    // the place by now, the chief says so.
     log::Warning(absl::StrCat(end.message(), "; joining anew"));
     incarnation = NewIncarnation();
   }

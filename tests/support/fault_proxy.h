@@ -1,0 +1,57 @@
+// A TCP proxy that misbehaves: what lies between two processes of a test whose network fails.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/fs/file_descriptor.h"
+
+namespace lockstep::test {
+
+// Accepts at one loopback address and connects to another for each connection. Thread-safe.
+class FaultProxy {
+ public:
+  // Aborts when it cannot listen on `from`. Nobody need listen on `to` yet.
+  FaultProxy(const std::string& from, const std::string& to);
+  ~FaultProxy();
+
+  // Bytes are taken from the caller, or from the one that is called, and passed on, or not: where
+  // they are not, neither side is told, as where a cable is pulled. New connections are alike.
+  void StopRequests(bool stop) { stops_[kRequests].store(stop); }
+  void StopReplies(bool stop) { stops_[kReplies].store(stop); }
+  void StopAll(bool stop) {
+    StopRequests(stop);
+    StopReplies(stop);
+  }
+  // Ends all connections with a reset.
+  void CutConnections() { cut_.store(true); }
+  // Of each direction of each connection; 0: as fast as it goes.
+  void SetBytesPerSecond(int64_t rate) { rate_.store(rate); }
+  // That were passed on.
+  int64_t num_bytes() const { return num_bytes_.load(); }
+  int num_connections() const { return num_connections_.load(); }
+
+ private:
+  enum Direction { kRequests, kReplies, kNumDirections };
+  class Connection;
+
+  void Run();
+  void Accept();
+
+  const FileDescriptor listening_;
+  const std::string to_;
+  std::atomic<bool> stops_[kNumDirections] = {false, false};
+  std::atomic<bool> cut_ = false;
+  std::atomic<bool> ends_ = false;
+  std::atomic<int64_t> rate_ = 0;
+  std::atomic<int64_t> num_bytes_ = 0;
+  std::atomic<int> num_connections_ = 0;
+  std::vector<std::unique_ptr<Connection>> connections_;  // of the thread
+  std::thread thread_;
+};
+
+}  // namespace lockstep::test
