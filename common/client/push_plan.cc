@@ -36,7 +36,8 @@ void PushPlan::Add(Variable gradient) {
 
 void PushPlan::AddReference(size_t variable) {
   const uint64_t index_bytes = variables_[variable].of.index_bytes();
-  if (unsent_.has_value() && unsent_index_bytes_ + index_bytes > options_.index_bytes) {
+  if (unsent_.has_value() && (unsent_index_bytes_ + index_bytes > options_.index_bytes ||
+                              messages_[*unsent_].pieces.size() >= options_.most_references)) {
     messages_[*unsent_].state = State::kReady;
     unsent_.reset();
   }

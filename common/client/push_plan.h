@@ -8,8 +8,8 @@
 // asked about before it is sent, since it would be dropped.
 //
 // What the ps sees where it is costs nothing to send: it is not cut, and all that is ready shares
-// the next message, as far as the row indices of tables leave room there. A table with more of them
-// than a message may have is sent as bytes.
+// the next message, as far as the number of its tensors and the row indices of tables leave room
+// there. A table with more of them than a message may have is sent as bytes.
 #pragma once
 
 #include <cstddef>

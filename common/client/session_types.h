@@ -34,6 +34,9 @@ struct SessionOptions {
   // Of row indices in a message whose values are sent by reference. It leaves room for a request of
   // the next values (common/rpc/limits.h).
   size_t index_bytes = 8 * 1024 * 1024;
+  // Tensors in a message by reference. Of many tensors the ps judges and applies the first while
+  // the next are still being listed.
+  size_t most_references = 512;
   size_t fetch_chunk_bytes = 1024 * 1024;
   // Of values copied out of the ps's memory: large, since no byte is sent. Sent as bytes it fits a
   // message, too.

@@ -83,6 +83,20 @@ TEST_CASE("Small gradients in memory wait for company, but never beyond the last
   CHECK(PiecesOf(*last) == std::vector<std::vector<uint64_t>>{{3, 0, 10}, {4, 0, 10}});
 }
 
+TEST_CASE("A message names no more gradients in memory than it may, and the next ones the rest") {
+  SessionOptions options;
+  options.most_references = 3;
+  PushPlan plan(options, GlobalStep(7), 7);
+  for (uint32_t id = 0; id < 7; ++id) plan.Add(Gradient(id, 5000, true));
+  std::vector<size_t> sent;
+  while (const auto outgoing = plan.Next(kStart)) {
+    CHECK(outgoing->by_reference);
+    CHECK(outgoing->pieces.front().variable == 3 * sent.size());
+    sent.push_back(outgoing->pieces.size());
+  }
+  CHECK(sent == std::vector<size_t>{3, 3, 1});
+}
+
 TEST_CASE("What a ps does not see after all is sent as bytes, in chunks") {
   PushPlan plan(SmallMessages(), GlobalStep(7), 2);
   plan.Add(Gradient(0, 900, true));
