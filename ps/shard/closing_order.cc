@@ -16,17 +16,18 @@ uint64_t Sum(uint64_t a, uint64_t b) { return std::min(a + b, kMost); }
 }  // namespace
 
 ClosingOrder::Range ClosingOrder::Range::Join(const Range& later, const Range& earlier) {
-  if (later.count == 0) return earlier;
-  if (earlier.count == 0) return later;
-  return {later.count + earlier.count, Sum(later.held, earlier.held),
-          std::max(later.most, Sum(later.held, earlier.most))};
+  if (!later.any) return earlier;
+  if (!earlier.any) return later;
+  return {true, Sum(later.held, earlier.held), std::max(later.most, Sum(later.held, earlier.most))};
 }
 
 void ClosingOrder::Tree::Set(size_t leaf, const Range& range) {
   size_t node = leaves_ + leaf;
   nodes_[node] = range;
   for (node /= 2; node > 0; node /= 2) {
-    nodes_[node] = Range::Join(nodes_[2 * node], nodes_[2 * node + 1]);
+    const Range joined = Range::Join(nodes_[2 * node], nodes_[2 * node + 1]);
+    if (joined == nodes_[node]) return;
+    nodes_[node] = joined;
   }
 }
 
@@ -46,12 +47,12 @@ ClosingOrder::ClosingOrder(size_t num_variables)
       trees_({Tree(num_leaves_), Tree(num_leaves_)}),
       has_closed_(num_variables) {}
 
-void ClosingOrder::Add(size_t variable) { trees_[open_].Set(variable, {1, 0, 0}); }
+void ClosingOrder::Add(size_t variable) { trees_[open_].Set(variable, {true, 0, 0}); }
 
 void ClosingOrder::Set(size_t variable, uint64_t held, uint64_t needed) {
   Tree& tree = trees_[TreeOf(variable)];
-  if (tree.leaf(variable).count == 0) return;
-  tree.Set(variable, {1, std::min(held, kMost), std::min(needed, kMost)});
+  if (!tree.leaf(variable).any) return;
+  tree.Set(variable, {true, std::min(held, kMost), std::min(needed, kMost)});
 }
 
 void ClosingOrder::Close(size_t variable) {
@@ -60,7 +61,7 @@ void ClosingOrder::Close(size_t variable) {
   trees_[open_].Set(variable, {});
   trees_[1 - open_].Set(variable, range);
   has_closed_[variable] = true;
-  if (trees_[open_].all().count > 0) return;
+  if (trees_[open_].all().any) return;
   open_ = 1 - open_;
   has_closed_.assign(has_closed_.size(), false);
 }
@@ -76,7 +77,7 @@ ClosingOrder::Earlier ClosingOrder::EarlierThan(size_t variable, uint64_t bytes)
   } else {
     earlier = Range::Join(after, trees_[open_].all());
   }
-  return {earlier.count > 0, Sum(Sum(before.held, std::min(bytes, kMost)), earlier.most)};
+  return {earlier.any, Sum(Sum(before.held, std::min(bytes, kMost)), earlier.most)};
 }
 
 }  // namespace lockstep::ps

@@ -2,7 +2,8 @@
 // need. Of the variables that are at the same step the last one closes first; those that have
 // closed in this step come behind all others.
 //
-// Every call takes time that grows with the logarithm of the number of variables.
+// Every call takes time that grows with the logarithm of the number of variables, or less: with
+// nothing held it ends where neighbours need as much.
 #pragma once
 
 #include <array>
@@ -36,11 +37,12 @@ class ClosingOrder {
  private:
   // Variables [of a range], the one that closes last first.
   struct Range {
-    size_t count = 0;
+    bool any = false;
     uint64_t held = 0;
     uint64_t most = 0;  // held before a variable of the range, and needed by it
 
     static Range Join(const Range& later, const Range& earlier);
+    friend bool operator==(const Range&, const Range&) = default;
   };
 
   // Of the variables that have closed as often, by index.
