@@ -44,10 +44,11 @@ Variable::Variable(std::string name, std::shared_ptr<Table> table, GlobalStep ve
   for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
 }
 
-std::shared_ptr<const Tensor> Variable::At(GlobalStep version) const {
+const std::shared_ptr<const Tensor>& Variable::At(GlobalStep version) const {
+  static const auto& none = *new std::shared_ptr<const Tensor>();
   if (version >= unchanged_since_ && version <= version_) return value_;
   if (version.next() == unchanged_since_) return previous_;
-  return nullptr;
+  return none;
 }
 
 std::shared_ptr<const Tensor> Variable::DropPrevious() { return std::exchange(previous_, nullptr); }

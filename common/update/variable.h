@@ -54,7 +54,7 @@ class Variable {
   GlobalStep newest_version() const { return version_; }
   const std::shared_ptr<const Tensor>& newest() const { return value_; }
   // nullptr when it is not readable, yet or any longer.
-  std::shared_ptr<const Tensor> At(GlobalStep version) const;
+  const std::shared_ptr<const Tensor>& At(GlobalStep version) const;
   // A value of this float32 variable in half the width: `type` is float16 or bfloat16 (CHECK).
   std::shared_ptr<const Tensor> Narrowed(const std::shared_ptr<const Tensor>& value, DType type) {
     return narrow_values_.Of(value, type);
