@@ -76,12 +76,17 @@ absl::Status GradientReceiver::Claim(bool is_over, PushContext* push) {
     Abandon(reassembly_.RemoveOf(push->key.pusher()), push->deferred);
   }
   push->result.statuses.reserve(order.pieces.size());
-  push->copies.reserve(order.pieces.size());
+  if (order.tensors.references().empty()) {
+    push->copies.reserve(order.pieces.size());
+  } else {
+    push->whole.reserve(order.pieces.size());
+  }
   uint64_t position = 0;  // of the piece in the payload
   for (size_t piece = 0; piece < order.pieces.size(); ++piece) {
     const PushStatus status = Judge(is_over, push->variables[piece], *push);
     push->result.statuses.push_back(status);
-    if (status == PushStatus::kPending && !order.ask) ClaimChunk(piece, position, push);
+    const bool is_wanted = status == PushStatus::kPending && !order.ask;
+    if (is_wanted && !TakeWhole(piece, push)) ClaimChunk(piece, position, push);
     position += order.pieces[piece].size;
   }
   return absl::OkStatus();
@@ -137,6 +142,17 @@ PushStatus GradientReceiver::Decide(const PushKey& key, size_t variable, PushSta
   return status;
 }
 
+bool GradientReceiver::TakeWhole(size_t piece, PushContext* push) {
+  const size_t variable = push->variables[piece];
+  if (variables_.catalog[variable].is_sparse) return false;  // its row indices are copied
+  if (reassembly_.Find(push->key, variable) != nullptr) return false;
+  std::optional<Tensor> borrowed = Borrow(piece, *push);
+  if (!borrowed.has_value()) return false;
+  budget_.Borrow(borrowed->num_bytes());
+  push->whole.push_back({piece, {*std::move(borrowed)}});
+  return true;
+}
+
 void GradientReceiver::ClaimChunk(size_t piece, uint64_t position, PushContext* push) {
   std::shared_ptr<PartialGradient> gradient = reassembly_.Find(push->key, push->variables[piece]);
   if (gradient == nullptr) {
@@ -179,13 +195,10 @@ std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece
     gradient->received = gradient->buffer.num_bytes();
     ++gradient->writers;
     reassembly_.Add(gradient);
-    PushContext::PendingCopy copy{piece, gradient, nullptr, {}};
-    if (const uint64_t index_bytes = bytes - gradient->received; index_bytes > 0) {
-      gradient->indices = Tensor(DType::kInt64, Shape({header.rows}));
-      copy.to = static_cast<std::byte*>(gradient->indices.data());
-      copy.ranges.push_back({position, 0, index_bytes});
-    }
-    push->copies.push_back(std::move(copy));
+    gradient->indices = Tensor(DType::kInt64, Shape({header.rows}));
+    auto* const indices = static_cast<std::byte*>(gradient->indices.data());
+    const uint64_t index_bytes = bytes - gradient->received;
+    push->copies.push_back({piece, gradient, indices, {{position, 0, index_bytes}}});
     return nullptr;
   }
   const bool may_stay = order.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;

@@ -39,11 +39,17 @@ struct PushContext {
     std::byte* to = nullptr;  // where offset 0 is copied to; null: the gradient is in parts
     std::vector<ChunkRange> ranges;
   };
+  // Lies whole in its worker's memory: nothing of it is copied.
+  struct WholeGradient {
+    size_t piece;
+    Gradient gradient;
+  };
 
   const PushOrder& order;
   PushKey key = {};
   std::vector<size_t> variables = {};  // of the pieces
   std::vector<PendingCopy> copies = {};
+  std::vector<WholeGradient> whole = {};
   std::shared_ptr<const GradientParts::Payload> kept = nullptr;  // of gradients in parts
   std::vector<ReadyChunk> ready = {};
   DeferredCallbacks* deferred = nullptr;  // of the lock that is held
@@ -60,7 +66,8 @@ class GradientReceiver {
 
   // Judges each piece and claims the bytes that are wanted. `is_over`: gradients are no longer
   // counted. INVALID_ARGUMENT: a worker that does not count, or chunks that differ. The errors of
-  // the ledger. What there was no room for is in `push->refused`.
+  // the ledger. What there was no room for is in `push->refused`. Gradients in `push->whole` are
+  // the caller's, to be counted before the lock is released: nothing else knows of them.
   absl::Status Claim(bool is_over, PushContext* push);
   // Copies what has been claimed, or keeps the message.
   static void CopyPayload(PushContext* push);
@@ -85,10 +92,13 @@ class GradientReceiver {
  private:
   absl::Status CheckSameGradient(const PushContext& push) const;
   PushStatus Judge(bool is_over, size_t variable, const PushContext& push);
+  // Takes the gradient, of which nothing has come yet, where the worker wrote it. False: some of it
+  // is to be copied.
+  bool TakeWhole(size_t piece, PushContext* push);
   // Claims the bytes of the piece that no other message has claimed.
   void ClaimChunk(size_t piece, uint64_t position, PushContext* push);
   // Finds a place for a gradient of which nothing has come yet. Null: there is none, and the piece
-  // is refused; or all of it is here, and what is to be copied of it is in the push.
+  // is refused; or its values lie in its worker's memory, and its row indices are in the push.
   std::shared_ptr<PartialGradient> AllocateGradient(size_t piece, uint64_t position,
                                                     PushContext* push);
   // The gradient where the worker wrote it; nullopt where it is to be copied.

@@ -1,4 +1,5 @@
-// What a push goes through, step by step. It takes the shard's lock for steps 3, 5 and 7.
+// What a push goes through, step by step. It takes the shard's lock for steps 3, 5 and 7. Where
+// every gradient of the message lies whole in its worker's memory, step 3 is all of 4 and 5, too.
 #include <algorithm>
 #include <utility>
 
@@ -41,8 +42,11 @@ class PushOperation : private StepApplier {
   absl::Status Check();                        // step 2
   absl::Status Claim(absl::Status malformed);  // step 3
   void Accept();                               // step 5
-  void ApplyChunks();                          // steps 6 and 7 of early chunks
-  PushStatus AcceptGradient(PartialGradient* gradient) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  // Of gradients of which nothing is to be copied.
+  void AcceptWhole() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void ApplyChunks();  // steps 6 and 7 of early chunks
+  PushStatus AcceptGradient(size_t variable, Gradient gradient)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   // Leaves the chunks that are to be applied now.
   void ClaimChunks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu) {
@@ -104,8 +108,18 @@ absl::Status PushOperation::Claim(absl::Status malformed) {
   if (status.ok()) status = std::move(malformed);
   if (status.ok()) status = state_->receiver.Claim(state_->IsOver(), &push_);
   if (!status.ok() || !push_.refused.ok()) ++shard_->counts_.rejected;
+  AcceptWhole();
+  // Otherwise Accept does so.
+  if (push_.copies.empty()) ClaimChunks();
   NoteProgress();
   return status;
+}
+
+void PushOperation::AcceptWhole() {
+  for (PushContext::WholeGradient& whole : push_.whole) {
+    push_.result.statuses[whole.piece] =
+        AcceptGradient(push_.variables[whole.piece], std::move(whole.gradient));
+  }
 }
 
 // 5. Counts gradients that are whole, and takes those of variables that can close.
@@ -114,18 +128,18 @@ void PushOperation::Accept() {
   push_.deferred = lock.deferred();
   for (const PushContext::PendingCopy& copy : push_.copies) {
     if (!state_->receiver.Receive(copy, &push_)) continue;
-    push_.result.statuses[copy.piece] = AcceptGradient(copy.gradient.get());
+    push_.result.statuses[copy.piece] =
+        AcceptGradient(copy.gradient->variable, copy.gradient->Take());
   }
   ClaimChunks();
   NoteProgress();
 }
 
-PushStatus PushOperation::AcceptGradient(PartialGradient* gradient) {
-  const size_t variable = gradient->variable;
+PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
+  const GlobalStep local_step = push_.order.local_step;
   const bool arrives_whole =
-      gradient->parts == nullptr && gradient->local_step == state_->step.StepOf(variable);
-  HeldGradient held{gradient->key.worker, gradient->key.push_seq, gradient->local_step,
-                    gradient->Take()};
+      gradient.parts == nullptr && local_step == state_->step.StepOf(variable);
+  HeldGradient held{push_.key.worker, push_.key.push_seq, local_step, std::move(gradient)};
   const ConditionalAccumulator& accumulator = state_->step.accumulator(variable);
   const bool is_over = state_->IsOver();
   if (is_over || accumulator.HasCounted(held.worker)) {
@@ -134,12 +148,12 @@ PushStatus PushOperation::AcceptGradient(PartialGradient* gradient) {
   }
   // Asynchronous: others have taken the last steps while this one was coming in.
   if (accumulator.IsStale(held.local_step)) {
-    state_->receiver.Decide(gradient->key, variable, PushStatus::kStale);
+    state_->receiver.Decide(push_.key, variable, PushStatus::kStale);
     state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
     return PushStatus::kStale;
   }
   const PushStatus status = state_->step.Apply(variable, std::move(held));
-  state_->receiver.Decide(gradient->key, variable, status);
+  state_->receiver.Decide(push_.key, variable, status);
   if (!TryTake(variable, push_.deferred) && arrives_whole) {
     state_->receiver.AddWhole(variable, &push_);
   }

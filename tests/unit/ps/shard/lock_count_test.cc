@@ -94,6 +94,30 @@ TEST_CASE("a push that closes a step locks three times, one that does not, twice
   }
 }
 
+TEST_CASE("a push of what lies whole in its worker's memory locks once less") {
+  const std::vector<int64_t> sizes = {4, 100, 1};
+  Harness h(Plan(sizes, 2));
+  LockCounter locks(h);
+  const auto memory = std::make_shared<Tensor>(Tensor::Zeros(DType::kFloat32, Shape({256})));
+  const auto order_of = [&](uint32_t worker) {
+    PushOrder order{.worker = IdentityOf(worker), .push_seq = PushSeq(1)};
+    ReceivedTensors::Segments values;
+    for (uint32_t variable = 0; variable < sizes.size(); ++variable) {
+      const uint64_t bytes = sizes[variable] * sizeof(float);
+      order.pieces.push_back(
+          {VariableId(variable), DType::kFloat32, Shape({sizes[variable]}), 0, bytes});
+      values.push_back(std::as_const(*memory).view().bytes().first(bytes));
+    }
+    order.tensors = test::Borrowed(values, memory);
+    return order;
+  };
+  const auto closed = h.Grant(Committing(0, 2));
+  CHECK(locks.CountOf([&] { CHECK(h.shard.Push(order_of(0)).ok()); }) == 1);
+  CHECK(closed.IsParked());
+  CHECK(locks.CountOf([&] { CHECK(h.shard.Push(order_of(1)).ok()); }) == 2);
+  CHECK(closed.status().ok());
+}
+
 TEST_CASE("each further group that is published alone locks once more") {
   // Two large variables and, between them, two small ones.
   const std::vector<int64_t> sizes = {kLarge * 2, 4, 5, kLarge * 2};
