@@ -115,28 +115,29 @@ std::optional<FetchCall> FetchedValues::Next(absl::Duration now) {
   const std::optional<FetchPlan::Outgoing> outgoing = plan_.Next(now);
   if (!outgoing.has_value()) return std::nullopt;
   FetchCall call{.index = outgoing->request,
+                 .request = NewArenaMessage<PullRequest>(),
                  .is_narrow = outgoing->is_narrow,
                  .accepts_references = outgoing->by_reference};
-  *call.request.mutable_worker() = options_.identity;
-  call.request.set_version(outgoing->version.value());
-  call.request.set_averages(options_.averages);
-  call.request.set_slot(options_.slot);
-  if (outgoing->is_narrow) call.request.set_wire_type(ToProto(options_.wire_dtype));
+  *call.request->mutable_worker() = options_.identity;
+  call.request->set_version(outgoing->version.value());
+  call.request->set_averages(options_.averages);
+  call.request->set_slot(options_.slot);
+  if (outgoing->is_narrow) call.request->set_wire_type(ToProto(options_.wire_dtype));
   for (const FetchPlan::Piece& piece : plan_.pieces(outgoing->request)) {
     Describe(targets_[piece.target], piece, UnitBytes(outgoing->is_narrow),
-             call.request.add_pieces());
+             call.request->add_pieces());
   }
   return call;
 }
 
 absl::Status FetchedValues::CopyToTargets(const FetchCall& call, const Reply& reply) const {
   const std::vector<FetchPlan::Piece>& pieces = plan_.pieces(call.index);
-  bool matches = reply.header.pieces_size() == static_cast<int>(pieces.size());
+  bool matches = reply.header->pieces_size() == static_cast<int>(pieces.size());
   std::vector<std::span<std::byte>> memory;
   std::vector<std::span<float>> elements;
   for (size_t i = 0; matches && i < pieces.size(); ++i) {
     const FetchTarget& target = targets_[pieces[i].target];
-    const PullPiece& piece = reply.header.pieces(static_cast<int>(i));
+    const PullPiece& piece = reply.header->pieces(static_cast<int>(i));
     const uint64_t unit_bytes = UnitBytes(call.is_narrow);
     uint64_t bytes = pieces[i].count * unit_bytes;
     if (call.is_narrow) {
@@ -168,8 +169,8 @@ void FetchedValues::OnReply(const FetchCall& call, absl::StatusOr<Reply> reply,
   } else if (!copied.ok()) {
     plan_.OnError(call.index, copied, now);
   } else {
-    plan_.OnReply(call.index, GlobalStep(reply->header.version()));
-    scalars_.assign(reply->header.scalars().begin(), reply->header.scalars().end());
+    plan_.OnReply(call.index, GlobalStep(reply->header->version()));
+    scalars_.assign(reply->header->scalars().begin(), reply->header->scalars().end());
     in_place_[call.index].reset();  // of an earlier reply to the same request
     if (StaysInPlace(call, reply->tensors)) in_place_[call.index] = std::move(reply->tensors);
   }

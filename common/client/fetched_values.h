@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -19,7 +20,7 @@ namespace lockstep {
 // A pull to be made.
 struct FetchCall {
   size_t index = 0;
-  PullRequest request;
+  std::shared_ptr<PullRequest> request;
   bool is_narrow = false;
   bool accepts_references = false;
 };

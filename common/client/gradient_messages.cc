@@ -34,11 +34,11 @@ std::optional<PushCall> GradientMessages::Next(absl::Duration now) {
   if (!plan_.has_value()) return std::nullopt;
   const std::optional<PushPlan::Outgoing> outgoing = plan_->Next(now);
   if (!outgoing.has_value()) return std::nullopt;
-  PushCall call{.message = outgoing->message};
-  *call.header.mutable_worker() = options_.identity;
-  call.header.set_push_seq(push_seq_.value());
-  call.header.set_local_step(local_step_.value());
-  call.header.set_ask(outgoing->ask);
+  PushCall call{.message = outgoing->message, .header = NewArenaMessage<PushRequest>()};
+  *call.header->mutable_worker() = options_.identity;
+  call.header->set_push_seq(push_seq_.value());
+  call.header->set_local_step(local_step_.value());
+  call.header->set_ask(outgoing->ask);
   for (const PushPlan::Piece& piece : outgoing->pieces) AddPiece(piece, *outgoing, &call);
   call.is_whole_gradient =
       !outgoing->ask && outgoing->pieces.size() == static_cast<size_t>(num_tensors_);
@@ -48,7 +48,7 @@ std::optional<PushCall> GradientMessages::Next(absl::Duration now) {
 void GradientMessages::AddPiece(const PushPlan::Piece& piece, const PushPlan::Outgoing& outgoing,
                                 PushCall* call) const {
   const PushPlan::Variable& variable = plan_->variable(piece.variable);
-  PushPiece* to = call->header.add_pieces();
+  PushPiece* to = call->header->add_pieces();
   to->set_variable(variable.id.value());
   to->set_dtype(ToProto(variable.type()));
   to->mutable_dims()->Add(variable.shape.dims().begin(), variable.shape.dims().end());
@@ -67,10 +67,9 @@ void GradientMessages::AddPiece(const PushPlan::Piece& piece, const PushPlan::Ou
   tensor.size = piece.size;
 }
 
-void GradientMessages::OnReply(const PushCall& call, const absl::StatusOr<PushReply>& reply,
-                               absl::Duration now) {
+void GradientMessages::OnReply(const PushCall& call, const PushAnswer& reply, absl::Duration now) {
   if (reply.ok()) {
-    plan_->OnReply(call.message, *reply, now);
+    plan_->OnReply(call.message, **reply, now);
   } else {
     plan_->OnError(call.message, reply.status(), now);
   }

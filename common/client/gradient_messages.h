@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -19,9 +20,12 @@ struct PushCall {
   size_t message = 0;
   bool is_whole_gradient = false;
   uint64_t num_bytes = 0;
-  PushRequest header;
+  std::shared_ptr<PushRequest> header;
   std::vector<OutgoingTensor> tensors;
 };
+
+// What comes of one.
+using PushAnswer = absl::StatusOr<std::shared_ptr<PushReply>>;
 
 // Thread-compatible. Between gradients nothing is allocated anew but messages.
 class GradientMessages {
@@ -37,7 +41,7 @@ class GradientMessages {
 
   std::optional<PushCall> Next(absl::Duration now);
   // `call` is over.
-  void OnReply(const PushCall& call, const absl::StatusOr<PushReply>& reply, absl::Duration now);
+  void OnReply(const PushCall& call, const PushAnswer& reply, absl::Duration now);
   std::optional<absl::Duration> WakeAt() const;
   // Ends the gradient, if it is over.
   std::optional<absl::StatusOr<PushSummary>> TakeResult();

@@ -11,8 +11,7 @@ namespace {
 
 absl::Status SessionCancelled() { return absl::CancelledError("the session was cancelled"); }
 
-template <typename Reply>
-absl::StatusOr<Reply> HeaderOf(absl::StatusOr<TensorReply<Reply>> reply) {
+PushAnswer HeaderOf(absl::StatusOr<TensorReply<PushReply>> reply) {
   if (!reply.ok()) return reply.status();
   return std::move(reply->header);
 }
@@ -130,7 +129,8 @@ void ShardSession::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenRep
       [this, request = std::move(request)](Callback<DequeueTokenReply> told) {
         transport_->Call(kDequeueToken, request, {}, /*accepts_references=*/false,
                          [told = std::move(told)](auto reply) mutable {
-                           told(HeaderOf<DequeueTokenReply>(std::move(reply)));
+                           if (!reply.ok()) return told(reply.status());
+                           told(*reply->header);
                          });
       },
       std::move(done));
@@ -232,17 +232,16 @@ bool ShardSession::SendPush() {
   }
   OpenTransport();
   if (is_fused) {
-    NextRequest* const next = call->push->header.mutable_next();
+    NextRequest* const next = call->push->header->mutable_next();
     next->set_dequeue_seq(call->dequeue_seq.value());
     if (call->fetch.has_value()) {
-      *next->mutable_pull() = call->fetch->request;
+      *next->mutable_pull() = *call->fetch->request;
       next->mutable_pull()->clear_worker();
     }
     SendFused(std::move(call));
     return true;
   }
-  transport_->Call(kPush, std::move(call->push->header), call->push->tensors,
-                   /*accepts_references=*/false,
+  transport_->Call(kPush, call->push->header, call->push->tensors, /*accepts_references=*/false,
                    [this, call](absl::StatusOr<TensorReply<PushReply>> reply) {
                      OnPushed(*call->push, HeaderOf(std::move(reply)));
                      Flush();
@@ -250,7 +249,7 @@ bool ShardSession::SendPush() {
   return true;
 }
 
-void ShardSession::OnPushed(const PushCall& push, const absl::StatusOr<PushReply>& reply) {
+void ShardSession::OnPushed(const PushCall& push, const PushAnswer& reply) {
   if (absl::IsNotFound(reply.status())) needs_open_->store(true);
   absl::MutexLock lock(&mutex_);
   gradient_.OnReply(push, reply, clock_->Monotonic());
@@ -268,17 +267,17 @@ void ShardSession::SendFused(std::shared_ptr<const Call> call) {
 }
 
 void ShardSession::OnFused(const Call& call, absl::StatusOr<TensorReply<PushReply>> reply) {
-  if (reply.ok() && reply->header.next().has_values() && call.fetch.has_value()) {
+  if (reply.ok() && reply->header->next().has_values() && call.fetch.has_value()) {
+    auto* const values = reply->header->mutable_next()->mutable_values();
     OnFetched(*call.fetch,
-              FetchedValues::Reply{std::move(*reply->header.mutable_next()->mutable_values()),
-                                   std::move(reply->tensors)});
+              FetchedValues::Reply{{reply->header, values}, std::move(reply->tensors)});
   } else if (call.fetch.has_value()) {
     absl::MutexLock lock(&mutex_);
     values_.OnUnanswered(*call.fetch);
   }
-  if (reply.ok() && reply->header.next().has_token()) {
+  if (reply.ok() && reply->header->next().has_token()) {
     absl::MutexLock lock(&mutex_);
-    fusing_.token = reply->header.next().token();
+    fusing_.token = reply->header->next().token();
   }
   OnPushed(*call.push, HeaderOf(std::move(reply)));
   Flush();
@@ -312,7 +311,7 @@ bool ShardSession::SendFetch() {
     call = std::make_shared<Call>(Call{.pass = std::move(pass), .fetch = std::move(fetch)});
   }
   OpenTransport();
-  transport_->Call(kPull, std::move(call->fetch->request), {}, call->fetch->accepts_references,
+  transport_->Call(kPull, call->fetch->request, {}, call->fetch->accepts_references,
                    [this, call](absl::StatusOr<FetchedValues::Reply> reply) {
                      OnFetched(*call->fetch, std::move(reply));
                      Flush();

@@ -122,7 +122,7 @@ class ShardSession {
   template <typename T>
   void OnAnswer(ParkedCall<T>* call, absl::StatusOr<T> answer);
   void SendFused(std::shared_ptr<const Call> call);
-  void OnPushed(const PushCall& push, const absl::StatusOr<PushReply>& reply);
+  void OnPushed(const PushCall& push, const PushAnswer& reply);
   void OnFused(const Call& call, absl::StatusOr<TensorReply<PushReply>> reply);
   void OnFetched(const FetchCall& fetch, absl::StatusOr<FetchedValues::Reply> reply);
   // Lets the transport agree with the ps on what is shared, beside the first calls and when the ps

@@ -6,6 +6,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "common/transport/arena_message.h"
 #include "common/transport/outgoing_tensor.h"
 #include "common/transport/received_tensors.h"
 
@@ -30,8 +31,11 @@ class TensorCall {
   virtual void OnCancelled(absl::AnyInvocable<void()> cancelled) = 0;
   // Once, at any time, on any thread. `owner` keeps the tensors that go as bytes until they have
   // been sent; the others belong to nobody.
-  virtual void Respond(absl::StatusOr<Reply> reply, const std::vector<OutgoingTensor>& tensors = {},
+  virtual void Respond(absl::StatusOr<std::shared_ptr<Reply>> reply,
+                       const std::vector<OutgoingTensor>& tensors = {},
                        std::shared_ptr<const void> owner = nullptr) = 0;
+  // A small one without tensors.
+  void RespondWith(const Reply& reply) { Respond(ToArena(reply)); }
 };
 
 }  // namespace lockstep

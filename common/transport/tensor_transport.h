@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/callback.h"
+#include "common/transport/arena_message.h"
 #include "common/transport/outgoing_tensor.h"
 #include "common/transport/received_tensors.h"
 #include "proto/ps.pb.h"
@@ -33,7 +34,7 @@ struct TensorMethod {
 
 template <typename Reply>
 struct TensorReply {
-  Reply header;
+  std::shared_ptr<Reply> header;  // never null
   ReceivedTensors tensors;
 };
 
@@ -70,18 +71,28 @@ class TensorTransport {
   // and the transport no longer reads them. Tensors by reference stay for as long as proto/ps.proto
   // says. `accepts_references`: the reply's tensors may be references, if ReceivesByReference.
   // NOT_FOUND: the peer does not have the memory of a reference. Send bytes, and open again.
+  // `header` may be changed, also for a call that is made again with it.
   template <typename Request, typename Reply>
-  void Call(const TensorMethod<Request, Reply>& method, std::type_identity_t<Request> header,
+  void Call(const TensorMethod<Request, Reply>& method,
+            std::type_identity_t<std::shared_ptr<Request>> header,
             const std::vector<OutgoingTensor>& tensors, bool accepts_references,
             std::type_identity_t<Callback<TensorReply<Reply>>> done) {
-    auto reply = std::make_unique<Reply>();
+    std::shared_ptr<Reply> reply = NewArenaMessage<Reply>();
+    Request* const from = header.get();
     Reply* const to = reply.get();
-    Start({method.path, method.deadline, accepts_references}, &header, tensors, to,
-          [reply = std::move(reply),
+    Start({method.path, method.deadline, accepts_references}, from, tensors, to,
+          [header = std::move(header), reply = std::move(reply),
            done = std::move(done)](absl::StatusOr<ReceivedTensors> received) mutable {
             if (!received.ok()) return done(received.status());
-            done(TensorReply<Reply>{std::move(*reply), *std::move(received)});
+            done(TensorReply<Reply>{std::move(reply), *std::move(received)});
           });
+  }
+  // With a small header.
+  template <typename Request, typename Reply>
+  void Call(const TensorMethod<Request, Reply>& method, const std::type_identity_t<Request>& header,
+            const std::vector<OutgoingTensor>& tensors, bool accepts_references,
+            std::type_identity_t<Callback<TensorReply<Reply>>> done) {
+    Call(method, ToArena<Request>(header), tensors, accepts_references, std::move(done));
   }
 
   // Ends what is in flight, and every later call at once, with CANCELLED.
@@ -94,8 +105,8 @@ class TensorTransport {
     bool accepts_references = false;
   };
 
-  // `header` may be changed, until the call returns. `reply` is filled in before `done`, which owns
-  // it.
+  // `header` may be changed until the call returns. `reply` is filled in before `done`. The caller
+  // keeps both until then.
   virtual void Start(const CallOptions& options, google::protobuf::Message* header,
                      const std::vector<OutgoingTensor>& tensors, google::protobuf::Message* reply,
                      Callback<ReceivedTensors> done) = 0;

@@ -219,31 +219,29 @@ DequeueTokenReply ToProto(const Token& token) {
   return reply;
 }
 
-PushReply ToProto(const PushPullResult& result, const PushRequest& request) {
-  PushReply reply;
-  reply.set_shard_step(result.push.shard_step.value());
-  reply.set_done(result.push.done);
+void ToProto(const PushPullResult& result, const PushRequest& request, PushReply* reply) {
+  reply->set_shard_step(result.push.shard_step.value());
+  reply->set_done(result.push.done);
   for (size_t i = 0; i < result.push.statuses.size(); ++i) {
-    PushReply::Outcome* outcome = reply.add_outcomes();
+    PushReply::Outcome* outcome = reply->add_outcomes();
     outcome->set_variable(request.pieces(static_cast<int>(i)).variable());
     outcome->set_verdict(ToWireVerdict(result.push.statuses[i]));
   }
-  if (result.token.has_value()) *reply.mutable_next()->mutable_token() = ToProto(*result.token);
-  if (result.values.has_value()) *reply.mutable_next()->mutable_values() = ToProto(*result.values);
-  return reply;
+  if (result.token.has_value()) *reply->mutable_next()->mutable_token() = ToProto(*result.token);
+  if (result.values.has_value()) {
+    ToProto(*result.values, reply->mutable_next()->mutable_values());
+  }
 }
 
-PullReply ToProto(const PullResult& result) {
-  PullReply reply;
-  reply.set_version(result.version.value());
-  reply.mutable_scalars()->Add(result.scalars.begin(), result.scalars.end());
+void ToProto(const PullResult& result, PullReply* reply) {
+  reply->set_version(result.version.value());
+  reply->mutable_scalars()->Add(result.scalars.begin(), result.scalars.end());
   for (const PulledPiece& piece : result.pieces) {
-    lockstep::PullPiece* to = reply.add_pieces();
+    lockstep::PullPiece* to = reply->add_pieces();
     to->set_variable(piece.variable.value());
     to->set_offset(piece.offset);
     to->set_size(piece.size);
   }
-  return reply;
 }
 
 ShardStatus ToProto(const ShardReport& report) {

@@ -31,9 +31,9 @@ GrantReply ToProto(const ClosedStep& closed);
 SaveReply ToProto(const ShardFile& saved);
 DequeueTokenReply ToProto(const Token& token);
 // Without the tensors. `result` has the outcome of each piece of `request`.
-PushReply ToProto(const PushPullResult& result, const PushRequest& request);
+void ToProto(const PushPullResult& result, const PushRequest& request, PushReply* reply);
 // Without the tensors.
-PullReply ToProto(const PullResult& result);
+void ToProto(const PullResult& result, PullReply* reply);
 ShardStatus ToProto(const ShardReport& report);
 
 }  // namespace lockstep::ps

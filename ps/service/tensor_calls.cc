@@ -35,7 +35,7 @@ std::vector<OutgoingTensor> TensorsOf(const PullResult& values) {
 
 // The reply's slices hold the values, which hold their tensors and the pin.
 template <typename Call, typename Reply>
-void RespondWithValues(Call* call, Reply reply, PullResult values) {
+void RespondWithValues(Call* call, std::shared_ptr<Reply> reply, PullResult values) {
   const auto held = std::make_shared<const PullResult>(std::move(values));
   call->Respond(std::move(reply), TensorsOf(*held), held);
 }
@@ -44,16 +44,18 @@ void AnswerPush(PushCall* call, absl::StatusOr<PushPullResult> result) {
   if (!result.ok()) return call->Respond(result.status());
   // A pull tells its caller why they do not come.
   if (result->values.has_value() && !CheckFits(*result->values).ok()) result->values.reset();
-  PushReply reply = ToProto(*result, call->request());
-  if (!result->values.has_value()) return call->Respond(std::move(reply));
-  RespondWithValues(call, std::move(reply), *std::move(result->values));
+  const std::shared_ptr<PushReply> reply = NewArenaMessage<PushReply>();
+  ToProto(*result, call->request(), reply.get());
+  if (!result->values.has_value()) return call->Respond(reply);
+  RespondWithValues(call, reply, *std::move(result->values));
 }
 
 void AnswerPull(PullCall* call, absl::StatusOr<PullResult> result) {
   const absl::Status status = result.ok() ? CheckFits(*result) : result.status();
   if (!status.ok()) return call->Respond(status);
-  PullReply reply = ToProto(*result);
-  RespondWithValues(call, std::move(reply), *std::move(result));
+  const std::shared_ptr<PullReply> reply = NewArenaMessage<PullReply>();
+  ToProto(*result, reply.get());
+  RespondWithValues(call, reply, *std::move(result));
 }
 
 absl::Status TryPush(Shard* shard, const std::shared_ptr<PushCall>& call) {
@@ -102,7 +104,7 @@ void HandleStoreVersion(Shard* shard, const std::shared_ptr<StoreVersionCall>& c
   if (!complete.ok()) return call->Respond(complete.status());
   StoreVersionReply reply;
   reply.set_complete(*complete);
-  call->Respond(std::move(reply));
+  call->RespondWith(reply);
 }
 
 }  // namespace lockstep::ps

@@ -18,10 +18,12 @@ class Incoming final : public worker::SendCall {
   absl::StatusOr<ReceivedTensors> TakeTensors() override { return std::move(tensors_); }
   bool AcceptsReferences() const override { return false; }
   void OnCancelled(absl::AnyInvocable<void()>) override {}
-  void Respond(absl::StatusOr<SendReply> reply, const std::vector<OutgoingTensor>&,
+  void Respond(absl::StatusOr<std::shared_ptr<SendReply>> reply, const std::vector<OutgoingTensor>&,
                std::shared_ptr<const void>) override {
     LOCKSTEP_CHECK(answer_ != nullptr);
-    std::exchange(answer_, nullptr)(std::move(reply));
+    Callback<SendReply> answer = std::exchange(answer_, nullptr);
+    if (!reply.ok()) return answer(reply.status());
+    answer(**reply);
   }
 
  private:

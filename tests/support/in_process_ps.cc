@@ -142,7 +142,9 @@ std::unique_ptr<PulledValues> Copied(const ps::PullResult& result) {
   for (const ps::PulledPiece& piece : result.pieces) {
     payload.append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
   }
-  return std::make_unique<PulledValues>(ps::ToProto(result), std::move(payload));
+  PullReply reply;
+  ps::ToProto(result, &reply);
+  return std::make_unique<PulledValues>(std::move(reply), std::move(payload));
 }
 
 class InProcessData final : public PsData {
@@ -158,7 +160,9 @@ class InProcessData final : public PsData {
     order->tensors = ReceivedTensors(std::move(payload));
     auto result = shard_->Push(*order);
     if (!result.ok()) return (*answer)(result.status());
-    (*answer)(ps::ToProto(ps::PushPullResult{.push = *std::move(result)}, header));
+    PushReply reply;
+    ps::ToProto(ps::PushPullResult{.push = *std::move(result)}, header, &reply);
+    (*answer)(std::move(reply));
   }
 
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
@@ -173,7 +177,8 @@ class InProcessData final : public PsData {
     ps::PushPull(shard_, *order, *std::move(next),
                  [answer, header](const absl::StatusOr<ps::PushPullResult>& result) {
                    if (!result.ok()) return (*answer)(result.status());
-                   PushPullReply reply{ps::ToProto(*result, header), nullptr};
+                   PushPullReply reply;
+                   ps::ToProto(*result, header, &reply.push);
                    if (result->values.has_value()) reply.values = Copied(*result->values);
                    (*answer)(std::move(reply));
                  });

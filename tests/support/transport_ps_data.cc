@@ -40,7 +40,7 @@ class TransportPsData final : public PsData {
     Send(kPush, header, payload, false,
          [done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) mutable {
            if (!reply.ok()) return done(reply.status());
-           done(std::move(reply->header));
+           done(*reply->header);
          });
   }
 
@@ -48,7 +48,7 @@ class TransportPsData final : public PsData {
     Send(kPushAndFetch, header, payload, header.next().pull().in_memory(),
          [done = std::move(done)](absl::StatusOr<TensorReply<PushReply>> reply) mutable {
            if (!reply.ok()) return done(reply.status());
-           PushPullReply result{std::move(reply->header), nullptr};
+           PushPullReply result{*reply->header, nullptr};
            if (result.push.next().has_values()) {
              result.values = std::make_unique<PulledValues>(
                  std::move(*result.push.mutable_next()->mutable_values()),
@@ -65,7 +65,7 @@ class TransportPsData final : public PsData {
         kPull, std::move(header), {}, request.in_memory(),
         [done = std::move(done)](absl::StatusOr<TensorReply<PullReply>> reply) mutable {
           if (!reply.ok()) return done(reply.status());
-          done(std::make_unique<PulledValues>(std::move(reply->header), std::move(reply->tensors)));
+          done(std::make_unique<PulledValues>(*reply->header, std::move(reply->tensors)));
         });
   }
 
@@ -74,7 +74,7 @@ class TransportPsData final : public PsData {
         kDequeueToken, request, {}, false,
         [done = std::move(done)](absl::StatusOr<TensorReply<DequeueTokenReply>> reply) mutable {
           if (!reply.ok()) return done(reply.status());
-          done(std::move(reply->header));
+          done(*reply->header);
         });
   }
 

@@ -13,7 +13,7 @@ template <typename Reply>
 auto HeaderTo(Callback<Reply> done) {
   return [done = std::move(done)](absl::StatusOr<TensorReply<Reply>> reply) mutable {
     if (!reply.ok()) return done(reply.status());
-    done(std::move(reply->header));
+    done(*reply->header);
   };
 }
 
@@ -50,7 +50,7 @@ void GrpcMemberConnection::Attach(StatusCallback done) {
     transport_.Call(kAttachMemory, std::move(request), {}, false,
                     [this](absl::StatusOr<TensorReply<AttachMemoryReply>> reply) {
                       if (!reply.ok()) return memory_.Complete(reply.status());
-                      memory_.Complete(std::move(reply->header));
+                      memory_.Complete(*reply->header);
                     });
   }
   memory_.Await([done = std::move(done)](const absl::StatusOr<TransportInfo>& info) mutable {

@@ -118,7 +118,7 @@ void VectorReduction::Accept(Incoming incoming) {
     return owner_->Fail(status);
   }
   // Repeated: its first answer was lost.
-  if (incoming.reduction < reduction_) return incoming.call->Respond(SendReply());
+  if (incoming.reduction < reduction_) return incoming.call->RespondWith(SendReply());
   const bool is_early = incoming.reduction > reduction_;
   const size_t slot = participants_.SlotOf(incoming.message);
   Incoming& held = (is_early ? early_ : held_)[slot];
@@ -127,7 +127,7 @@ void VectorReduction::Accept(Incoming incoming) {
     return incoming.call->Respond(absl::CancelledError("the same message has come again"));
   }
   if (!is_early && participants_.HasReceived(incoming.message)) {
-    return incoming.call->Respond(SendReply());
+    return incoming.call->RespondWith(SendReply());
   }
   held = std::move(incoming);
   if (!is_early) participants_.Receive(held.message, held.elements);
@@ -158,7 +158,7 @@ void VectorReduction::Advance() {
   participants_.Advance(&sends_, &consumed_);
   for (const MessageId& message : consumed_) {
     Incoming& held = held_[participants_.SlotOf(message)];
-    held.call->Respond(SendReply());
+    held.call->RespondWith(SendReply());
     held = {};
   }
   for (const LocalParticipants::Send& send : sends_) {

@@ -59,14 +59,14 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
                   call->arrived_.Arm());
   }
 
-  const Request& request() const override { return request_; }
+  const Request& request() const override { return *request_; }
 
   absl::StatusOr<ReceivedTensors> TakeTensors() override {
     std::shared_ptr<const wire::ReceivedPayload> payload = std::move(payload_);
     const ReceivedTensors::Segments* const segments = &payload->spans();
     std::shared_ptr<const ReceivedTensors::Segments> held(std::move(payload), segments);
     if (method_->references == nullptr) return ReceivedTensors(std::move(held));
-    return method_->references->Resolve(request_, std::move(held));
+    return method_->references->Resolve(*request_, std::move(held));
   }
 
   bool AcceptsReferences() const override { return lent_ != nullptr; }
@@ -74,11 +74,13 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     cancelled_ = std::move(cancelled);
   }
 
-  void Respond(absl::StatusOr<Reply> reply, const std::vector<OutgoingTensor>& tensors,
+  void Respond(absl::StatusOr<std::shared_ptr<Reply>> reply,
+               const std::vector<OutgoingTensor>& tensors,
                std::shared_ptr<const void> owner) override {
     absl::Status status = reply.status();
     const bool by_reference = !tensors.empty() && tensors.front().by_reference;
-    if (status.ok() && by_reference) status = method_->references->Refer(tensors, lent_, &*reply);
+    if (status.ok() && by_reference)
+      status = method_->references->Refer(tensors, lent_, reply->get());
     if (!status.ok()) {
       responder_.FinishWithError(rpc::ToGrpc(status), answered_.Arm());
       return;
@@ -88,7 +90,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
       payload.reserve(tensors.size());
       for (const OutgoingTensor& tensor : tensors) payload.push_back(tensor.values);
     }
-    responder_.Finish(wire::Encode(*reply, payload, owner), grpc::Status::OK, answered_.Arm());
+    responder_.Finish(wire::Encode(**reply, payload, owner), grpc::Status::OK, answered_.Arm());
   }
 
  private:
@@ -110,10 +112,10 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
 
   absl::Status Decode() {
     LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
-                              wire::DecodeWithPayload(body_, &request_, method_->check));
-    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(context_, rpc::SpeakerOf(request_)));
+                              wire::DecodeWithPayload(body_, request_.get(), method_->check));
+    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(context_, rpc::SpeakerOf(*request_)));
     payload_ = std::make_shared<const wire::ReceivedPayload>(std::move(payload));
-    if (method_->references != nullptr) lent_ = method_->references->LentTo(request_);
+    if (method_->references != nullptr) lent_ = method_->references->LentTo(*request_);
     return absl::OkStatus();
   }
 
@@ -129,7 +131,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   Gate::Pass pass_;
   grpc::ServerContext context_;
   grpc::ByteBuffer body_;
-  Request request_;
+  const std::shared_ptr<Request> request_ = NewArenaMessage<Request>();
   std::shared_ptr<const wire::ReceivedPayload> payload_;
   std::shared_ptr<const void> lent_;
   absl::AnyInvocable<void()> cancelled_;

@@ -1,6 +1,7 @@
 #include "common/transport/grpc_shm/mapped_values.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,8 +16,8 @@ namespace {
 
 // What the references of one reply look at.
 struct Mapped {
-  PullRequest request;  // has the rows
   std::shared_ptr<const shm::Segment> memory;
+  std::deque<std::vector<int64_t>> rows;  // of the pieces that have some
 };
 
 bool LiesIn(std::span<const std::byte> memory, uint64_t place, uint64_t size) {
@@ -55,13 +56,13 @@ absl::StatusOr<ReceivedTensors> MappedValues(const PullRequest& request, const P
                                                    " pieces, answered with ", reply.pieces_size()));
   }
   const std::span<const std::byte> bytes = memory->bytes();
-  const auto mapped = std::make_shared<const Mapped>(Mapped{request, std::move(memory)});
+  const auto mapped = std::make_shared<Mapped>(Mapped{std::move(memory), {}});
   std::vector<ReceivedTensors::Reference> references;
   std::vector<const SeqLock*> seq_locks;
   references.reserve(reply.pieces_size());
   seq_locks.reserve(reply.pieces_size());
   for (int i = 0; i < reply.pieces_size(); ++i) {
-    const PullPiece& asked = mapped->request.pieces(i);
+    const PullPiece& asked = request.pieces(i);
     const PullPiece& answered = reply.pieces(i);
     const std::optional<uint64_t> read = BytesRead(asked, answered);
     const bool fits = read.has_value() && LiesIn(bytes, answered.place(), *read) &&
@@ -70,8 +71,10 @@ absl::StatusOr<ReceivedTensors> MappedValues(const PullRequest& request, const P
     if (!fits) return Outside(asked, answered, bytes.size());
     references.push_back({.values = bytes.subspan(answered.place(), *read),
                           .size = answered.size(),
-                          .rows = {asked.rows().data(), static_cast<size_t>(asked.rows_size())},
                           .is_cached = bytes.size() <= kCachedMemory});
+    if (asked.rows_size() > 0) {
+      references.back().rows = mapped->rows.emplace_back(asked.rows().begin(), asked.rows().end());
+    }
     seq_locks.push_back(reinterpret_cast<const SeqLock*>(bytes.data() + answered.stamp()));
   }
   const auto check = [seq_locks = std::move(seq_locks), version = reply.version()] {

@@ -37,7 +37,7 @@ void SharedMemoryTransport::Open(const WorkerIdentity& worker, Callback<Transpor
     transport_.Call(kAttachMemory, *std::move(request), {}, false,
                     [this](absl::StatusOr<TensorReply<AttachMemoryReply>> reply) {
                       if (!reply.ok()) return connection_.Complete(reply.status());
-                      connection_.Complete(reply->header);
+                      connection_.Complete(*reply->header);
                     });
   }
   connection_.Await(std::move(done));
@@ -86,10 +86,10 @@ absl::StatusOr<std::vector<OutgoingTensor>> SharedMemoryTransport::Refer(
 
 SharedMemoryTransport::Asked SharedMemoryTransport::Ask(google::protobuf::Message* header) const {
   PullRequest* const pull = PullOf(header);
-  SharedMemoryConnection::Memory memory = pull == nullptr ? nullptr : connection_.values();
-  if (memory == nullptr) return {};
-  pull->set_in_memory(true);
-  return {*pull, std::move(memory)};
+  if (pull == nullptr) return {};
+  SharedMemoryConnection::Memory memory = connection_.values();
+  pull->set_in_memory(memory != nullptr);
+  return {pull, std::move(memory)};
 }
 
 absl::StatusOr<ReceivedTensors> SharedMemoryTransport::Resolve(
@@ -99,7 +99,7 @@ absl::StatusOr<ReceivedTensors> SharedMemoryTransport::Resolve(
   absl::StatusOr<ReceivedTensors> mapped =
       asked.memory == nullptr
           ? absl::InvalidArgumentError("places in a memory that was not exchanged")
-          : MappedValues(asked.request, *values, asked.memory);
+          : MappedValues(*asked.request, *values, asked.memory);
   if (!mapped.ok()) return BadReply(transport_.options(), mapped.status());
   return mapped;
 }

@@ -39,8 +39,8 @@ class SharedMemoryTransport final : public TensorTransport {
  private:
   // What a reply by reference is read with. Without memory it must not be one.
   struct Asked {
-    PullRequest request;
-    SharedMemoryConnection::Memory memory;
+    const PullRequest* request = nullptr;  // stays until the call has ended
+    SharedMemoryConnection::Memory memory = nullptr;
   };
 
   // Names the tensors in the header. Those that still travel as bytes, or NOT_FOUND.

@@ -44,12 +44,12 @@ class InProcessCall final : public TensorCall<Request, Reply>, public InProcessC
   void OnCancelled(absl::AnyInvocable<void()> cancelled) override {
     cancelled_ = std::move(cancelled);
   }
-  void Respond(absl::StatusOr<Reply> reply, const std::vector<OutgoingTensor>& tensors,
-               std::shared_ptr<const void>) override {
+  void Respond(absl::StatusOr<std::shared_ptr<Reply>> reply,
+               const std::vector<OutgoingTensor>& tensors, std::shared_ptr<const void>) override {
     Callback<ReceivedTensors> done = TakeCallback();
     if (done == nullptr) return;
     if (!reply.ok()) return done(reply.status());
-    *reply_ = *std::move(reply);
+    *reply_ = **reply;
     done(CopyOf(tensors));
   }
   void Cancel() override {

@@ -40,7 +40,7 @@ class TwoReplicas {
                      if (!reply.ok()) {
                        result = reply.status();
                      } else {
-                       result = std::move(reply->header);
+                       result = *reply->header;
                      }
                    });
     return result;

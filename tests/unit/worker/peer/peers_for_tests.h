@@ -96,7 +96,7 @@ class Stranger {
           kProbe, request, {}, false,
           [done = std::move(done)](absl::StatusOr<TensorReply<ProbeReply>> reply) mutable {
             if (!reply.ok()) return done(reply.status());
-            done(std::move(reply->header));
+            done(*reply->header);
           });
     });
   }
@@ -126,7 +126,7 @@ class AnsweringReceiver final : public PeerReceiver {
       answer = std::exchange(next_answer_, absl::OkStatus());
     }
     if (!answer.ok()) return call->Respond(answer);
-    call->Respond(SendReply());
+    call->RespondWith(SendReply());
   }
   void OnHeard(int) override {}
   absl::Status failure() const override { return absl::OkStatus(); }

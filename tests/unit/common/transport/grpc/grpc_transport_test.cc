@@ -120,7 +120,7 @@ TEST_CASE("The tensors of a reply are owned, and copied or widened into targets 
   ps.values = BytesOf(values);
   const auto reply = CallAndWait(&transport, kPull, PullRequest(), {});
   REQUIRE(reply.ok());
-  CHECK(reply->header.version() == 7);
+  CHECK(reply->header->version() == 7);
   CHECK(reply->tensors.lifetime() == ReceivedTensors::Lifetime::kOwned);
   std::vector<float> first(69'999), rest(1), widened(140'000);
   const std::span<std::byte> targets[] = {std::as_writable_bytes(std::span(first)),

@@ -73,7 +73,7 @@ TEST_CASE("A ps that hangs while memory is exchanged keeps no other answer back"
   absl::Notification answered;
   client.Call(kDequeueToken, DequeueTokenRequest(), {}, false,
               [&](const absl::StatusOr<TensorReply<DequeueTokenReply>>& token) {
-                CHECK((token.ok() && token->header.step() == 5));
+                CHECK((token.ok() && token->header->step() == 5));
                 came_before = !exchanged.HasBeenNotified();
                 answered.Notify();
               });
