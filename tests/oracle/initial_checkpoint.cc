@@ -16,11 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-struct OwnedTensor {
-  std::string name;
-  Tensor value;
-};
-
 void DimsOf(const json& nested, std::vector<int64_t>* dims) {
   if (!nested.is_array()) return;
   dims->push_back(static_cast<int64_t>(nested.size()));
@@ -34,16 +29,18 @@ absl::StatusOr<Tensor> ValueOf(const json& nested) {
   return TensorOf(DType::kFloat32, shape, Flatten(nested));
 }
 
-absl::StatusOr<std::vector<OwnedTensor>> TensorsOf(const json& script) {
-  std::vector<OwnedTensor> tensors;
+// The variables, with all that their optimizer keeps.
+absl::StatusOr<std::vector<NamedValue>> TensorsOf(const json& script,
+                                                  std::vector<NamedValue> variables) {
+  std::vector<NamedValue> tensors;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<const UpdateRule> rule,
                             RuleOf(script.at("optimizer"), script.at("hyper_parameters")));
-  for (const auto& [name, nested] : script.at("initial").items()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, ValueOf(nested));
+  for (NamedValue& variable : variables) {
     for (const SlotSpec& slot : rule->slots()) {
-      tensors.push_back({ps::SlotTensorName(name, slot.name), InitialSlot(slot, value)});
+      tensors.push_back(
+          {ps::SlotTensorName(variable.name, slot.name), InitialSlot(slot, variable.value)});
     }
-    tensors.push_back({name, std::move(value)});
+    tensors.push_back(std::move(variable));
   }
   for (const ScalarSpec& scalar : rule->scalars()) {
     LOCKSTEP_ASSIGN_OR_RETURN(Tensor value,
@@ -56,9 +53,20 @@ absl::StatusOr<std::vector<OwnedTensor>> TensorsOf(const json& script) {
 }  // namespace
 
 absl::StatusOr<std::string> WriteInitialCheckpoint(const std::string& root, const json& script) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<OwnedTensor> tensors, TensorsOf(script));
+  std::vector<NamedValue> variables;
+  for (const auto& [name, nested] : script.at("initial").items()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(Tensor value, ValueOf(nested));
+    variables.push_back({name, std::move(value)});
+  }
+  return WriteInitialCheckpoint(root, script, std::move(variables));
+}
+
+absl::StatusOr<std::string> WriteInitialCheckpoint(const std::string& root, const json& script,
+                                                   std::vector<NamedValue> variables) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<NamedValue> tensors,
+                            TensorsOf(script, std::move(variables)));
   std::vector<NamedTensor> named;
-  for (const OwnedTensor& tensor : tensors) named.push_back({tensor.name, tensor.value.view()});
+  for (const NamedValue& tensor : tensors) named.push_back({tensor.name, tensor.value.view()});
   LOCKSTEP_ASSIGN_OR_RETURN(ShardFile shard,
                             WriteShard(CheckpointFolder(root, 0), 0, 1, std::move(named)));
   Manifest manifest{.optimizer = script.at("optimizer")};

@@ -63,11 +63,33 @@ absl::StatusOr<OptimizerDef> OptimizerOf(const json& script) {
   } else if (name == "momentum" || name == "nesterov") {
     optimizer.mutable_momentum()->set_momentum(hyper.at("momentum"));
     optimizer.mutable_momentum()->set_nesterov(name == "nesterov");
-  } else if (name == "adam") {
+  } else if (name == "adam" || name == "adamw" || name == "lazy_adam") {
     OptimizerDef::Adam* adam = optimizer.mutable_adam();
     adam->set_beta1(hyper.at("beta1"));
     adam->set_beta2(hyper.at("beta2"));
     adam->set_epsilon(hyper.at("epsilon"));
+    adam->set_lazy(name == "lazy_adam");
+    adam->set_weight_decay(hyper.value("weight_decay", 0.0f));
+  } else if (name == "adagrad") {
+    optimizer.mutable_adagrad()->set_initial_accumulator_value(
+        hyper.at("initial_accumulator_value"));
+  } else if (name == "adadelta") {
+    optimizer.mutable_adadelta()->set_rho(hyper.at("rho"));
+    optimizer.mutable_adadelta()->set_epsilon(hyper.at("epsilon"));
+  } else if (name == "rmsprop" || name == "rmsprop_centered") {
+    OptimizerDef::RmsProp* rmsprop = optimizer.mutable_rmsprop();
+    rmsprop->set_decay(hyper.at("decay"));
+    rmsprop->set_momentum(hyper.at("momentum"));
+    rmsprop->set_epsilon(hyper.at("epsilon"));
+    rmsprop->set_centered(name == "rmsprop_centered");
+  } else if (name == "ftrl") {
+    OptimizerDef::Ftrl* ftrl = optimizer.mutable_ftrl();
+    ftrl->set_learning_rate_power(hyper.at("learning_rate_power"));
+    ftrl->set_initial_accumulator_value(hyper.at("initial_accumulator_value"));
+    ftrl->set_l1_regularization_strength(hyper.at("l1_regularization_strength"));
+    ftrl->set_l2_regularization_strength(hyper.at("l2_regularization_strength"));
+    ftrl->set_l2_shrinkage_regularization_strength(
+        hyper.at("l2_shrinkage_regularization_strength"));
   } else {
     return absl::InvalidArgumentError(absl::StrCat("no shard trains with \"", name, "\""));
   }
