@@ -60,11 +60,10 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTokenCredentials(
   return std::make_shared<TokenCredentials>(std::move(server), credential);
 }
 
-absl::StatusOr<std::shared_ptr<const Credentials>> MakeReaderCredentials(
-    const std::string& token_file) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const std::string credential,
-      security::ReadCredential(token_file, {.role = security::CallerRole::kReader}));
+absl::StatusOr<std::shared_ptr<const Credentials>> MakeToolCredentials(
+    const std::string& token_file, security::CallerRole role) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string credential,
+                            security::ReadCredential(token_file, {.role = role}));
   return std::make_shared<TokenCredentials>(nullptr, credential);
 }
 

@@ -40,9 +40,10 @@ class Credentials {
 absl::StatusOr<std::shared_ptr<const Credentials>> MakeTokenCredentials(
     const std::string& token_file, const security::Caller& self);
 
-// Of a tool that only calls. Errors of security::ReadCredential.
-absl::StatusOr<std::shared_ptr<const Credentials>> MakeReaderCredentials(
-    const std::string& token_file);
+// Of a tool that only calls, in `role` where the file holds the job's token. Errors of
+// security::ReadCredential.
+absl::StatusOr<std::shared_ptr<const Credentials>> MakeToolCredentials(
+    const std::string& token_file, security::CallerRole role = security::CallerRole::kReader);
 
 // A channel of common/rpc/channel.h to the task at `address`; unencrypted where there are no
 // credentials.

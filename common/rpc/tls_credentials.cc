@@ -155,7 +155,7 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsCredentials(const TlsO
 }
 
 absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsToolCredentials(
-    const TlsOptions& options) {
+    const TlsOptions& options, security::CallerRole role) {
   const security::TlsFiles& files = options.files;
   LOCKSTEP_RETURN_IF_ERROR(CheckNamed(files));
   // A tool prints the error of its call; gRPC's lines beside it say the same.
@@ -163,9 +163,8 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsToolCredentials(
   TlsCredentials::Parts parts{.provider = Watch(options)};
   if (!options.token_file.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(security::CheckAuthorities(files.authorities));
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        parts.credential,
-        security::ReadCredential(options.token_file, {.role = security::CallerRole::kReader}));
+    LOCKSTEP_ASSIGN_OR_RETURN(parts.credential,
+                              security::ReadCredential(options.token_file, {.role = role}));
     return std::make_shared<TlsCredentials>(std::move(parts));
   }
   if (files.certificate.empty()) {
@@ -175,9 +174,9 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsToolCredentials(
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const security::Certificate certificate,
                             security::CheckTlsFiles(files, /*serves=*/false));
-  LOCKSTEP_ASSIGN_OR_RETURN(const security::RoleUri role, OwnRole(files.certificate, certificate));
+  LOCKSTEP_ASSIGN_OR_RETURN(const security::RoleUri own, OwnRole(files.certificate, certificate));
   parts.shows_certificate = true;
-  parts.job = role.job;
+  parts.job = own.job;
   return std::make_shared<TlsCredentials>(std::move(parts));
 }
 

@@ -27,8 +27,9 @@ struct TlsOptions {
 absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsCredentials(const TlsOptions& options,
                                                                       const security::Caller& self);
 
-// For a tool that only calls. It needs the authorities, and a certificate or a token.
+// For a tool that only calls. It needs the authorities, and a certificate or a token; by the job's
+// token it calls in `role`.
 absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsToolCredentials(
-    const TlsOptions& options);
+    const TlsOptions& options, security::CallerRole role = security::CallerRole::kReader);
 
 }  // namespace lockstep::rpc

@@ -11,7 +11,8 @@ namespace {
 constexpr std::pair<CallerRole, absl::string_view> kNames[] = {{CallerRole::kChief, "chief"},
                                                                {CallerRole::kPs, "ps"},
                                                                {CallerRole::kWorker, "worker"},
-                                                               {CallerRole::kReader, "reader"}};
+                                                               {CallerRole::kReader, "reader"},
+                                                               {CallerRole::kOperator, "operator"}};
 
 bool HasIndex(CallerRole role) { return role == CallerRole::kPs || role == CallerRole::kWorker; }
 

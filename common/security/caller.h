@@ -9,17 +9,18 @@
 
 namespace lockstep::security {
 
-enum class CallerRole { kChief, kPs, kWorker, kReader };
+enum class CallerRole { kChief, kPs, kWorker, kReader, kOperator };
 
 struct Caller {
-  CallerRole role = CallerRole::kReader;  // a reader asks for the state of processes, nothing else
+  // A reader asks for the state of processes, nothing else; an operator may end the job, too.
+  CallerRole role = CallerRole::kReader;
   // Which ps or worker; without one, any of them.
   std::optional<uint32_t> index;
 
   bool operator==(const Caller&) const = default;
 };
 
-// "worker/1", "worker", "chief" or "reader", as credentials write it.
+// "worker/1", "worker", "chief", "reader" or "operator", as credentials write it.
 std::string ToString(const Caller& caller);
 
 // nullopt: `text` is none of these. Only a ps and a worker have an index.

@@ -15,7 +15,9 @@ constexpr unsigned Bit(CallerRole role) { return 1U << static_cast<unsigned>(rol
 
 constexpr unsigned kChief = Bit(CallerRole::kChief);
 constexpr unsigned kWorker = Bit(CallerRole::kWorker);
-constexpr unsigned kAnyRole = kChief | kWorker | Bit(CallerRole::kPs) | Bit(CallerRole::kReader);
+constexpr unsigned kOperator = Bit(CallerRole::kOperator);
+constexpr unsigned kAnyRole =
+    kChief | kWorker | Bit(CallerRole::kPs) | Bit(CallerRole::kReader) | kOperator;
 
 struct Rule {
   absl::string_view method;  // with "/" at its end: every method of the service
@@ -44,6 +46,7 @@ constexpr Rule kRules[] = {
     {"/lockstep.Peer/Probe", kWorker},
     {"/lockstep.Peer/AttachMemory", kWorker},
     {"/lockstep.Peer/ReadState", kWorker},
+    {"/lockstep.JobControl/Stop", kOperator},
     {"/lockstep.StatusService/GetStatus", kAnyRole},
     // They show the interface, and addresses of connections.
     {"/grpc.reflection.v1alpha.ServerReflection/", kAnyRole},

@@ -10,7 +10,9 @@ namespace lockstep::security {
 namespace {
 
 constexpr size_t kMostBytes = 1024;
-constexpr absl::string_view kReader = "reader:";
+// Credentials that a file may hold in place of the token.
+constexpr absl::string_view kOfReader = "reader:";
+constexpr absl::string_view kOfOperator = "operator:";
 
 }  // namespace
 
@@ -24,7 +26,9 @@ absl::StatusOr<JobToken> ReadJobToken(const std::string& path) {
 absl::StatusOr<std::string> ReadCredential(const std::string& path, const Caller& caller) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, ReadSecret(path, kMostBytes));
   const absl::string_view line = absl::StripAsciiWhitespace(text);
-  if (absl::StartsWith(line, kReader)) return std::string(line);
+  if (absl::StartsWith(line, kOfReader) || absl::StartsWith(line, kOfOperator)) {
+    return std::string(line);
+  }
   const absl::StatusOr<JobToken> token = JobToken::Parse(line);
   if (!token.ok()) return Annotate(token.status(), path);
   return token->CredentialFor(caller);

@@ -16,8 +16,8 @@ namespace lockstep::security {
 // nothing of it.
 absl::StatusOr<JobToken> ReadJobToken(const std::string& path);
 
-// What `caller` sends. The file may hold the job's token, or the credential of a reader alone
-// (`lockstep token --of`), which is sent whoever `caller` is. Errors as above.
+// What `caller` sends. The file may hold the job's token, or the credential of a reader or an
+// operator alone (`lockstep token --of`), which is sent whoever `caller` is. Errors as above.
 absl::StatusOr<std::string> ReadCredential(const std::string& path, const Caller& caller);
 
 }  // namespace lockstep::security

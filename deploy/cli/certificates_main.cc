@@ -27,8 +27,9 @@ namespace {
 constexpr char kUsage[] =
     "lockstep certificates FOLDER --cluster=FILE\n"
     "\n"
-    "Makes an authority (ca.pem, ca.key) and a certificate for each process of the cluster, and\n"
-    "for a reader. Run it again before they end: running processes take the new ones.\n"
+    "Makes an authority (ca.pem, ca.key) and a certificate for each process of the cluster,\n"
+    "for a reader and for an operator. Run it again before they end: running processes take the "
+    "new ones.\n"
     "docs/security.md says what goes where.\n";
 
 constexpr int kMaxDays = 3650;

@@ -32,7 +32,9 @@ std::vector<Holder> HoldersIn(const ClusterSpec& cluster) {
   };
   add(CallerRole::kPs, cluster.ps);
   add(CallerRole::kWorker, cluster.workers);
-  holders.push_back({{.role = CallerRole::kReader}, ""});
+  for (const CallerRole role : {CallerRole::kReader, CallerRole::kOperator}) {
+    holders.push_back({{.role = role}, ""});
+  }
   return holders;
 }
 

@@ -85,7 +85,7 @@ absl::Status MakeSecrets(const ClusterSpec& cluster, const LocalPlan& plan) {
 }
 
 absl::StatusOr<std::shared_ptr<const rpc::Credentials>> LoadOwn(const LocalPlan& plan) {
-  if (plan.tls_folder.empty()) return rpc::MakeReaderCredentials(plan.token_path);
+  if (plan.tls_folder.empty()) return rpc::MakeToolCredentials(plan.token_path);
   return rpc::MakeTlsToolCredentials(
       {.files = {.certificate = CertificatePath(plan.tls_folder, kReader),
                  .authorities = AuthorityPath(plan.tls_folder)}});

@@ -56,7 +56,8 @@ absl::StatusOr<int> ShowStatus() {
   if (auto parsed = ParseAddress(address); !parsed.ok()) {
     return UsageError(SetRemedy(parsed.status(), "./lockstep status HOST:PORT").message());
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto credentials, LoadToolCredentials(address));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto credentials,
+                            LoadToolCredentials(address, security::CallerRole::kReader));
   const bool watch = absl::GetFlag(FLAGS_watch);
   for (bool first = true;; first = false) {
     auto status = FetchStatus(address, kTimeout, credentials.get());

@@ -1,4 +1,5 @@
-// lockstep token: makes the secret of a job, and what lets somebody read its state.
+// lockstep token: makes the secret of a job, and credentials for those who read its state or end
+// it.
 #include <string>
 #include <vector>
 
@@ -15,18 +16,30 @@
 
 ABSL_FLAG(std::string, file, "", "the file to make; may be given without the flag's name");
 ABSL_FLAG(std::string, of, "",
-          "file with the token of a job: the new file lets its owner ask for the state of that "
-          "job's processes, and for nothing else");
+          "file with the token of a job: the new file holds a credential for that job, not its "
+          "token");
+ABSL_FLAG(std::string, role, "",
+          "with --of: reader may ask for the state of the job's processes, and nothing else; "
+          "operator may also end the job; default: reader");
 
 namespace lockstep::deploy {
 namespace {
 
 constexpr char kUsage[] =
-    "lockstep token FILE [--of=TOKEN_FILE]\n"
+    "lockstep token FILE [--of=TOKEN_FILE [--role=reader|operator]]\n"
     "\n"
     "Makes a token for the --token_file of every process of a job, in a new file that only you "
     "may\n"
     "read. docs/security.md says what it protects.\n";
+
+// Of those who are no process of the job.
+absl::StatusOr<security::Caller> CallerOfFlag() {
+  const std::string role = absl::GetFlag(FLAGS_role);
+  if (role.empty() || role == "reader") return security::Caller{security::CallerRole::kReader};
+  if (role == "operator") return security::Caller{security::CallerRole::kOperator};
+  return UsageError(absl::StrCat("--role: expected reader or operator, got \"", role,
+                                 "\". Remedy: --role=operator may end the job"));
+}
 
 absl::StatusOr<int> Make() {
   const std::string file = absl::GetFlag(FLAGS_file);
@@ -34,13 +47,17 @@ absl::StatusOr<int> Make() {
     return UsageError("no file is named. Remedy: ./lockstep token FILE, the file to make");
   }
   const std::string of = absl::GetFlag(FLAGS_of);
+  LOCKSTEP_ASSIGN_OR_RETURN(const security::Caller caller, CallerOfFlag());
+  if (of.empty() && !absl::GetFlag(FLAGS_role).empty()) {
+    return UsageError("--role: the token itself is for every role. Remedy: --of=TOKEN_FILE");
+  }
   if (of.empty()) {
     LOCKSTEP_RETURN_IF_ERROR(security::WriteSecret(file, security::JobToken::NewText()));
     return 0;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const security::JobToken token, security::ReadJobToken(of));
-  const std::string reader = token.CredentialFor({.role = security::CallerRole::kReader});
-  LOCKSTEP_RETURN_IF_ERROR(security::WriteSecret(file, absl::StrCat(reader, "\n")));
+  LOCKSTEP_RETURN_IF_ERROR(
+      security::WriteSecret(file, absl::StrCat(token.CredentialFor(caller), "\n")));
   return 0;
 }
 
@@ -50,7 +67,7 @@ absl::StatusOr<int> Make() {
 int main(int argc, char** argv) {
   lockstep::OpenStandardStreams();
   using lockstep::deploy::NameBareWord;
-  const std::vector<std::string> words = NameBareWord({"--file", "--of"}, argc, argv);
+  const std::vector<std::string> words = NameBareWord({"--file", "--of", "--role"}, argc, argv);
   const std::vector<const char*> arguments = lockstep::deploy::PointersTo(words);
   if (const auto flags =
           lockstep::HandleFlags("lockstep token", lockstep::deploy::kUsage,

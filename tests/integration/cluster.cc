@@ -71,7 +71,7 @@ std::vector<std::string> Cluster::Daemon(const std::string& program,
 const std::string& Cluster::UseToken() {
   token_file_ = folder_.Path("job.token");
   REQUIRE(security::WriteSecret(token_file_, security::JobToken::NewText()).ok());
-  credentials_ = rpc::MakeReaderCredentials(token_file_).value();
+  credentials_ = rpc::MakeToolCredentials(token_file_).value();
   return token_file_;
 }
 

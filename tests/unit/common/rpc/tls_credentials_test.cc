@@ -70,7 +70,7 @@ absl::Status Ask(const Running& of, const Credentials* with) {
 TEST_CASE("With certificates of one job processes see each other, beyond loopback too") {
   TestCertificates certificates;
   const Running ps(Process(certificates.Make("ps/0"), kPs0), "0.0.0.0");
-  for (const char* const caller : {"chief", "ps/1", "worker/0", "worker", "reader"}) {
+  for (const char* const caller : {"chief", "ps/1", "worker/0", "worker", "reader", "operator"}) {
     CAPTURE(caller);
     CHECK(Ask(ps, Tool(certificates.Make(caller)).get()).ok());
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/chief.pb.h"
+#include "proto/job_control.pb.h"
 #include "proto/peer.pb.h"
 #include "proto/ps.pb.h"
 
@@ -18,7 +19,8 @@ namespace {
 const Caller kEverybody[] = {{.role = CallerRole::kChief},
                              {.role = CallerRole::kPs, .index = 0},
                              {.role = CallerRole::kWorker, .index = 0},
-                             {.role = CallerRole::kReader}};
+                             {.role = CallerRole::kReader},
+                             {.role = CallerRole::kOperator}};
 
 std::vector<std::string> MethodsOf(const google::protobuf::FileDescriptor* file) {
   std::vector<std::string> paths;
@@ -33,8 +35,9 @@ std::vector<std::string> MethodsOf(const google::protobuf::FileDescriptor* file)
 }
 
 TEST_CASE("Every method that changes a job has one role that may call it") {
-  for (const auto* file : {RegisterTaskRequest::descriptor()->file(),
-                           PushRequest::descriptor()->file(), SendRequest::descriptor()->file()}) {
+  for (const auto* file :
+       {RegisterTaskRequest::descriptor()->file(), PushRequest::descriptor()->file(),
+        SendRequest::descriptor()->file(), StopRequest::descriptor()->file()}) {
     for (const std::string& method : MethodsOf(file)) {
       CAPTURE(method);
       int allowed = 0;
@@ -63,6 +66,20 @@ TEST_CASE("Orders to a ps are the chief's, gradients a worker's") {
   const absl::Status refused = CheckMethod(chief, "/lockstep.ParameterServer/Push");
   CHECK(absl::IsPermissionDenied(refused));
   CHECK(absl::StartsWith(refused.message(), "chief may not call /lockstep.ParameterServer/Push"));
+}
+
+TEST_CASE("An operator ends the job, and does nothing else to it") {
+  const Caller who{.role = CallerRole::kOperator};
+  CHECK(CheckMethod(who, "/lockstep.JobControl/Stop").ok());
+  for (const char* method : {"/lockstep.ParameterServer/Finish", "/lockstep.ParameterServer/Pull",
+                             "/lockstep.Chief/ReportError", "/lockstep.JobControl/Start"}) {
+    CAPTURE(method);
+    CHECK(absl::IsPermissionDenied(CheckMethod(who, method)));
+  }
+  const absl::Status refused =
+      CheckMethod({.role = CallerRole::kReader}, "/lockstep.JobControl/Stop");
+  CHECK(absl::IsPermissionDenied(refused));
+  CHECK(absl::StartsWith(refused.message(), "reader may not call /lockstep.JobControl/Stop"));
 }
 
 TEST_CASE("Health is open, and what the table does not name is closed to everybody") {

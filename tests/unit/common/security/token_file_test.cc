@@ -47,19 +47,22 @@ TEST_CASE("A token that others may use is refused") {
   CHECK(ReadJobToken(path).ok());
 }
 
-TEST_CASE("A process that serves needs the token, one that asks may have a reader's credential") {
+TEST_CASE("A process that serves needs the token, one that asks may have a credential alone") {
   const test::TemporaryFolder folder;
-  const std::string job = folder.Path("job"), reader = folder.Path("reader");
+  const std::string job = folder.Path("job");
   REQUIRE(WriteSecret(job, JobToken::NewText()).ok());
   const JobToken token = ReadJobToken(job).value();
   CHECK(ReadCredential(job, kChief).value() == token.CredentialFor(kChief));
 
-  const std::string credential = token.CredentialFor({.role = CallerRole::kReader});
-  REQUIRE(WriteSecret(reader, credential + "\n").ok());
-  CHECK(ReadCredential(reader, kChief).value() == credential);
-  const absl::Status status = ReadJobToken(reader).status();
-  CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
-  CHECK(absl::StartsWith(status.message(), reader));
+  for (const CallerRole role : {CallerRole::kReader, CallerRole::kOperator}) {
+    const std::string credential = token.CredentialFor({.role = role});
+    const std::string path = folder.Path(ToString({.role = role}));
+    REQUIRE(WriteSecret(path, credential + "\n").ok());
+    CHECK(ReadCredential(path, kChief).value() == credential);
+    const absl::Status status = ReadJobToken(path).status();
+    CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
+    CHECK(absl::StartsWith(status.message(), path));
+  }
 }
 
 TEST_CASE("A token file that is missing or no file is named") {
