@@ -1,7 +1,6 @@
 #include "deploy/cli/run_outcome.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <utility>
 
@@ -17,6 +16,9 @@ namespace {
 
 // Below, the task found a mistake that every successor would find again (common/base/exit_code.h).
 constexpr int kFirstRetryableCode = 128;
+
+// SIGINT, or an operator's stop: who started the job has ended it.
+constexpr int kToldToEnd = static_cast<int>(ExitCode::kInterrupted);
 
 // A task that ends more often than that within the time will end again.
 constexpr size_t kMostReturns = 5;
@@ -37,15 +39,14 @@ RunOutcome::TaskEnd RunOutcome::TaskEnded(size_t task, int wait_status, absl::Du
   const auto [role, index] = members_[task];
   const std::string what =
       absl::StrCat(TaskName(role, index), " ended with ", DescribeEnd(wait_status));
-  if (MayReturn(task, wait_status, now)) return {what + "; it is started again", true};
-  return {EndFor(task, ExitCodeOf(wait_status), what)};
+  const int code = ExitCodeOf(wait_status);
+  if (MayReturn(task, code, now)) return {what + "; it is started again", true};
+  return {EndFor(task, code, what)};
 }
 
-// A signal says nothing about the job; an exit code of its own is what the task makes of it. A ps
-// without a checkpoint would have lost everything.
-bool RunOutcome::MayReturn(size_t task, int wait_status, absl::Duration now) {
-  const bool was_told = ExitCodeOf(wait_status) == static_cast<int>(ExitCode::kTerminated);
-  if (phase_ != Phase::kRunning || !(WIFSIGNALED(wait_status) || was_told)) return false;
+// A ps without a checkpoint would have lost everything.
+bool RunOutcome::MayReturn(size_t task, int code, absl::Duration now) {
+  if (phase_ != Phase::kRunning || code < kFirstRetryableCode || code == kToldToEnd) return false;
   if (members_[task].role == Role::kPs && !rules_.saves_state) return false;
   std::deque<absl::Duration>& lately = returns_[task];
   while (!lately.empty() && now - lately.front() >= kReturnsWithin) lately.pop_front();
@@ -57,7 +58,8 @@ bool RunOutcome::MayReturn(size_t task, int wait_status, absl::Duration now) {
 // What to tell of a task that has ended for good.
 std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
   CountOut(task);
-  if (phase_ == Phase::kFailing || phase_ == Phase::kInterrupted) return "";
+  if (phase_ != Phase::kRunning && phase_ != Phase::kFinishing) return "";
+  if (phase_ == Phase::kRunning && code == kToldToEnd) return StopFor(task);
 
   const Role role = members_[task].role;
   if (code == 0) {
@@ -74,6 +76,17 @@ std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
                              ", a step needs ", rules_.workers_needed));
   }
   return Fail(task, code, what);
+}
+
+// One that was told to end (`lockstep stop`, SIGINT) tells of the whole job, but for a backup
+// worker with a signal of its own.
+std::string RunOutcome::StopFor(size_t task) {
+  const auto [role, index] = members_[task];
+  if (role != Role::kWorker || workers_alive_ < rules_.workers_needed) {
+    phase_ = Phase::kStopping;
+    exit_code_ = kToldToEnd;
+  }
+  return absl::StrCat(TaskName(role, index), " was told to end");
 }
 
 std::string RunOutcome::CannotReturn(size_t task, const absl::Status& why) {

@@ -23,6 +23,7 @@ class RunOutcome {
   enum class Phase {
     kRunning,
     kFinishing,    // the chief is done: the others end by themselves
+    kStopping,     // the same, because the job was told to end
     kFailing,      // the run has failed: the processes that are left must be stopped
     kInterrupted,  // the same, because the user said so
   };
@@ -41,6 +42,8 @@ class RunOutcome {
   // `wait_status` is from waitpid, `now` monotonic. A task that is to be started again counts as
   // alive.
   TaskEnd TaskEnded(size_t task, int wait_status, absl::Duration now);
+  // A task that was to be started again is not, because the run comes to its end.
+  void CallOffReturn(size_t task) { CountOut(task); }
   // A task that was to be started again could not be. Returns what to tell the user.
   std::string CannotReturn(size_t task, const absl::Status& why);
   // The user's signal (SIGINT, SIGTERM, SIGHUP).
@@ -59,7 +62,8 @@ class RunOutcome {
  private:
   void CountOut(size_t task);
   std::string EndFor(size_t task, int code, const std::string& what);
-  bool MayReturn(size_t task, int wait_status, absl::Duration now);
+  std::string StopFor(size_t task);
+  bool MayReturn(size_t task, int code, absl::Duration now);
   std::string Fail(size_t task, int exit_code, std::string why);
 
   const std::vector<Member> members_;

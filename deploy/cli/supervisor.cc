@@ -23,6 +23,8 @@ constexpr absl::Duration kFailGrace = absl::Seconds(1);
 constexpr absl::Duration kStopGrace = absl::Seconds(5);
 // For the chief to save the model (its --drain) and to tell the others.
 constexpr absl::Duration kSaveGrace = absl::Seconds(30);
+// Others who have to end with a task, or the one whose port it wants, have ended by then.
+constexpr absl::Duration kReturnPause = absl::Seconds(1);
 constexpr int kLogLines = 8;
 
 sigset_t HandledSignals() {
@@ -49,7 +51,8 @@ Supervisor::Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, 
     : tasks_(std::move(tasks)),
       console_(console),
       outcome_(Members(tasks_), rules),
-      pids_(tasks_.size()) {
+      pids_(tasks_.size()),
+      returns_at_(tasks_.size(), absl::InfiniteDuration()) {
   const sigset_t set = HandledSignals();
   signals_ = FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
@@ -79,6 +82,7 @@ int Supervisor::Run(const std::function<void()>& tick) {
     poll(&ready, 1, absl::ToInt64Milliseconds(kTick));
     HandleSignals();
     Reap();
+    CheckReturns();
     CheckDeadline();
     // What the chief said last is no news once the run is being stopped.
     if (!IsStopping()) tick();
@@ -88,8 +92,8 @@ int Supervisor::Run(const std::function<void()>& tick) {
 }
 
 bool Supervisor::IsStopping() const {
-  return outcome_.phase() == RunOutcome::Phase::kFailing ||
-         outcome_.phase() == RunOutcome::Phase::kInterrupted;
+  return outcome_.phase() != RunOutcome::Phase::kRunning &&
+         outcome_.phase() != RunOutcome::Phase::kFinishing;
 }
 
 void Supervisor::HandleSignals() {
@@ -141,16 +145,33 @@ void Supervisor::Reap() {
     kill(-pids_[task], SIGKILL);
     pids_[task] = 0;
     const RunOutcome::Phase before = outcome_.phase();
-    const auto [note, start_again] =
-        outcome_.TaskEnded(task, wait_status, Clock::Real()->Monotonic());
+    const absl::Duration now = Clock::Real()->Monotonic();
+    const auto [note, start_again] = outcome_.TaskEnded(task, wait_status, now);
     if (before == RunOutcome::Phase::kInterrupted && tasks_[task].role == Role::kChief) {
       OnInterruptedChief(wait_status);
     }
     if (!note.empty())
       console_->Error(absl::StrCat(note, "; log: ", tasks_[task].command.log_path));
-    if (start_again) Return(task);
+    if (start_again) {
+      returns_at_[task] = now + (WIFSIGNALED(wait_status) ? absl::ZeroDuration() : kReturnPause);
+    }
     if (outcome_.phase() == before) continue;
-    SetDeadline(outcome_.phase() == RunOutcome::Phase::kFinishing ? kFinishGrace : kFailGrace);
+    SetDeadline(outcome_.phase() == RunOutcome::Phase::kFailing ? kFailGrace : kFinishGrace);
+  }
+}
+
+void Supervisor::CheckReturns() {
+  const absl::Duration now = Clock::Real()->Monotonic();
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (returns_at_[task] == absl::InfiniteDuration()) continue;
+    if (outcome_.phase() != RunOutcome::Phase::kRunning) {
+      outcome_.CallOffReturn(task);
+    } else if (now >= returns_at_[task]) {
+      Return(task);
+    } else {
+      continue;
+    }
+    returns_at_[task] = absl::InfiniteDuration();
   }
 }
 
@@ -158,9 +179,10 @@ void Supervisor::Return(size_t task) {
   const absl::StatusOr<pid_t> pid = Start(tasks_[task].successor);
   if (pid.ok()) {
     pids_[task] = *pid;
-  } else {
-    console_->Error(outcome_.CannotReturn(task, pid.status()));
+    return;
   }
+  console_->Error(outcome_.CannotReturn(task, pid.status()));
+  SetDeadline(kFailGrace);
 }
 
 void Supervisor::CheckDeadline() {

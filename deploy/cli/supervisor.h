@@ -33,7 +33,8 @@ class Supervisor {
   absl::Status StartAll();
 
   // Returns the run's exit code once every task has ended. One that ends for a reason which a
-  // successor need not find again is started again. `tick` is called a few times a second,
+  // successor need not find again is started again: at once after a signal, after kReturnPause
+  // when it has given up by itself. `tick` is called a few times a second,
   // as long as nothing went wrong and nobody asked to stop.
   // A first SIGINT, SIGTERM or SIGHUP asks the chief to save and to end the job, then what is left
   // to end, and kills what takes longer than kStopGrace; a second kills all at once.
@@ -42,6 +43,8 @@ class Supervisor {
  private:
   bool IsStopping() const;
   void Return(size_t task);
+  // Starts those again whose time has come.
+  void CheckReturns();
   void Reap();
   void HandleSignals();
   void AskToStop();
@@ -56,7 +59,8 @@ class Supervisor {
   Console* const console_;
   FileDescriptor signals_;
   RunOutcome outcome_;
-  std::vector<pid_t> pids_;  // by task; 0: not started or gone
+  std::vector<pid_t> pids_;                 // by task; 0: not started or gone
+  std::vector<absl::Duration> returns_at_;  // by task, monotonic; infinite: it is not awaited
   bool asked_to_stop_ = false;
   // Monotonic: when patience with the present phase ends.
   absl::Duration deadline_ = absl::InfiniteDuration();

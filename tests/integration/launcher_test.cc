@@ -173,6 +173,33 @@ TEST_CASE("the run ends with the code of the process that failed first, and show
   CHECK(launch.LeftNothing());
 }
 
+TEST_CASE("a process that gives up with 138 is started again, and the run goes on") {
+  const TemporaryFolder happened;
+  const std::string mark = happened.Path("mark");
+  const std::string once =
+      "[ -e " + mark + " ] || { touch " + mark + "; echo nobody; exit 138; }\n";
+  const Launch launch(
+      {.chief = "while [ $(wc -l <" + mark + ") = 0 ]; do sleep 0.05; done\n" + kChiefDone,
+       .ps = "sleep 0.7\n",
+       .worker0 = once + "echo again >>" + mark + "\n",
+       .worker1 = "sleep 0.1\n",
+       .worker2 = "sleep 0.1\n"});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, Contains("worker 0 ended with exit code 138") &&
+                               Contains("it is started again; log: "));
+  CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("a job that its chief was told to end is over, and nothing is started again") {
+  const Launch launch({.chief = "sleep 0.3\nexit 130\n", .worker1 = "sleep 0.2\nexit 130\n"});
+  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(30));
+  CHECK(ended.exit_code == 130);
+  CHECK_THAT(ended.output, Contains("worker 1 was told to end") &&
+                               Contains("chief was told to end") && !Contains("again"));
+  CHECK(launch.LeftNothing());
+}
+
 TEST_CASE("a second run in the same folder leaves no log of the first") {
   const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   launch.folder().Write("run/logs/worker-3.log", "of four workers");

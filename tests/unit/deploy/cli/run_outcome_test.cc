@@ -29,6 +29,13 @@ RunOutcome ThreeWorkersTwoNeeded(bool saves_state = true) {
                     {.workers_needed = 2, .saves_state = saves_state});
 }
 
+// Five times a minute.
+void UseUpReturns(RunOutcome* outcome, size_t task) {
+  for (int times = 0; times < 5; ++times) {
+    CHECK(outcome->TaskEnded(task, Killed(SIGKILL), absl::ZeroDuration()).start_again);
+  }
+}
+
 // For good.
 std::string End(RunOutcome* outcome, size_t task, int wait_status) {
   const auto [note, start_again] = outcome->TaskEnded(task, wait_status, absl::ZeroDuration());
@@ -53,13 +60,13 @@ TEST_CASE("a run whose tasks all end well is done, in whatever order they end") 
   CHECK(chief_last.exit_code() == 0);
 }
 
-TEST_CASE("what a signal ended is started again, until it has ended too often") {
-  const std::vector<int> signals = {Killed(SIGKILL), Killed(SIGSEGV), Exit(143)};
+TEST_CASE("what ends with 128 or more is started again, until it has ended too often") {
+  const std::vector<int> ends = {Killed(SIGKILL), Exit(138), Exit(143)};
   for (const size_t task : {kChief, kPs, kWorker1}) {
     RunOutcome outcome = ThreeWorkersTwoNeeded();
     absl::Duration now;
     for (int times = 0; times < 5; ++times, now += absl::Seconds(11)) {
-      const auto [note, again] = outcome.TaskEnded(task, signals[times % 3], now);
+      const auto [note, again] = outcome.TaskEnded(task, ends[times % 3], now);
       CHECK(again);
       CHECK_THAT(note, Contains("it is started again"));
       CHECK(outcome.alive(task));
@@ -83,6 +90,39 @@ TEST_CASE("nothing is started again once the run comes to its end") {
   RunOutcome interrupted = ThreeWorkersTwoNeeded();
   interrupted.Interrupt(SIGINT);
   End(&interrupted, kChief, Exit(143));
+  RunOutcome stopping = ThreeWorkersTwoNeeded();
+  End(&stopping, kChief, Exit(130));
+  End(&stopping, kWorker0, Exit(138));
+}
+
+TEST_CASE("a task whose return is called off is over") {
+  RunOutcome outcome = ThreeWorkersTwoNeeded();
+  REQUIRE(outcome.TaskEnded(kWorker0, Exit(138), absl::ZeroDuration()).start_again);
+  for (size_t task : {kWorker1, kWorker2, kPs, kChief}) End(&outcome, task, Exit(0));
+  CHECK_FALSE(outcome.all_ended());
+  outcome.CallOffReturn(kWorker0);
+  CHECK(outcome.all_ended());
+  CHECK(outcome.exit_code() == 0);
+}
+
+TEST_CASE("a job that was told to end ends the run with 130, whoever hears of it first") {
+  const std::vector<size_t> orders[] = {{kChief, kPs, kWorker0, kWorker1, kWorker2},
+                                        {kWorker0, kWorker1, kWorker2, kPs, kChief},
+                                        {kPs, kWorker0, kChief, kWorker1, kWorker2}};
+  for (const std::vector<size_t>& order : orders) {
+    RunOutcome outcome = ThreeWorkersTwoNeeded();
+    for (size_t task : order) CHECK_FALSE(Contains("again").match(End(&outcome, task, Exit(130))));
+    CHECK(outcome.phase() == Phase::kStopping);
+    CHECK(outcome.all_ended());
+    CHECK(outcome.exit_code() == 130);
+    CHECK_FALSE(outcome.culprit());
+  }
+  RunOutcome outcome = ThreeWorkersTwoNeeded();
+  CHECK(End(&outcome, kWorker1, Exit(130)) == "worker 1 was told to end");
+  CHECK(outcome.phase() == Phase::kRunning);
+  CHECK(End(&outcome, kChief, Exit(130)) == "chief was told to end");
+  CHECK(End(&outcome, kPs, Exit(74)).empty());
+  CHECK(outcome.exit_code() == 130);
 }
 
 TEST_CASE("a task that cannot be started again ends the run") {
@@ -97,6 +137,7 @@ TEST_CASE("a task that cannot be started again ends the run") {
 
 TEST_CASE("a lost backup worker does not end the run, the next one does") {
   RunOutcome outcome = ThreeWorkersTwoNeeded();
+  for (size_t task : {kWorker1, kWorker2}) UseUpReturns(&outcome, task);
   CHECK_THAT(End(&outcome, kWorker1, Exit(138)),
              Contains("worker 1") && Contains("exit code 138") && Contains("goes on"));
   CHECK(outcome.phase() == Phase::kRunning);
@@ -110,6 +151,7 @@ TEST_CASE("a lost backup worker does not end the run, the next one does") {
 
 TEST_CASE("a run that went on without its backup ends well") {
   RunOutcome outcome = ThreeWorkersTwoNeeded();
+  UseUpReturns(&outcome, kWorker0);
   End(&outcome, kWorker0, Exit(138));
   for (size_t task : {kChief, kPs, kWorker1, kWorker2}) End(&outcome, task, Exit(0));
   CHECK(outcome.all_ended());
