@@ -15,6 +15,7 @@
 #include "chief/plan/start_choice.h"
 #include "chief/service/answer.h"
 #include "chief/service/chief_service.h"
+#include "chief/service/job_control_service.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_control.h"
@@ -66,6 +67,8 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   std::optional<JobSeries> jobs;
   absl::Status outcome;
   const auto chief_service = MakeChiefService([&] { return jobs->job().worker_calls(); }, &loop);
+  const auto job_control = MakeJobControlService(
+      [&](Answer<StopReply> answer) { jobs->StopForOperator(std::move(answer)); }, &loop);
   const Incarnation incarnation = NewIncarnation();
   const auto status_service =
       MakeStatusService({"chief", 0, incarnation.value()}, [&](Callback<ProcessStatus> respond) {
@@ -76,7 +79,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
         });
       });
   ServerOptions serving = daemon.serving;
-  serving.services = {chief_service.get(), status_service.get()};
+  serving.services = {chief_service.get(), job_control.get(), status_service.get()};
   absl::StatusOr<std::unique_ptr<Server>> started = Server::Start(serving);
   if (absl::IsCancelled(started.status())) return StopReason(notice->Wait());
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, std::move(started));

@@ -122,12 +122,12 @@ void Drain::Save() {
 void Drain::OnSaved(absl::StatusOr<std::string> folder) {
   if (folder.ok()) return End(Saved{step_, *std::move(folder)});
   if (absl::IsAborted(folder.status())) return End(folder.status());
+  save_error_ = folder.status();
   // A shard has begun the next step, and has the version no more.
   const bool can_close = !options_.steps.asynchronous && step_ < options_.steps.end;
   if (absl::IsFailedPrecondition(folder.status()) && can_close && !steps_.has_value()) {
     return CloseStep();
   }
-  save_error_ = folder.status();
   save_.Failed(save_error_, clock_->Monotonic());
 }
 

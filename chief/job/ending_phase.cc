@@ -43,7 +43,15 @@ void EndingPhase::Start() {
 }
 
 void EndingPhase::EndAgain(JobEnd end) {
-  if (!end.save_first) Finish(std::move(end.outcome), end.told);
+  if (stage_ == Stage::kSaving && end.save_first) {
+    const bool only_leaves = end_.told == Told::kNobody;
+    if (only_leaves && end.told == Told::kEverybody) end_ = std::move(end);
+    return;
+  }
+  const bool goes_back = stage_ == Stage::kOver && job_->inputs.plan.goes_back_after(end_.outcome);
+  // There is nothing to save; Finish takes it from there.
+  if (goes_back && end.told == Told::kEverybody) stage_ = Stage::kSaving;
+  Finish(std::move(end.outcome), end.told);
 }
 
 void EndingPhase::OnEvent(JobEvent event) {

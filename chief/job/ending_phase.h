@@ -23,7 +23,8 @@ class EndingPhase final : public Phase {
   void Stop() override {}
   void Describe(JobFacts* facts) const override;
 
-  // The job is to end once more: one that needs no save ends what is saving.
+  // The job is to end once more, as PhaseControl says. Where nobody was told because the job was to
+  // go back to a checkpoint, everybody is told, and `on_end` is called once more.
   void EndAgain(JobEnd end);
 
  private:

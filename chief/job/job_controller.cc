@@ -1,5 +1,6 @@
 #include "chief/job/job_controller.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "chief/job/ending_phase.h"
@@ -107,6 +108,25 @@ JobFacts JobController::Describe() const {
 
 void JobController::FillStatus(ProcessStatus* status) const {
   reporter_.FillStatus(Describe(), status);
+}
+
+StopReply JobController::DescribeProgress() const {
+  const RunRecord& record = state_.record;
+  const GlobalStep saved = milestones_.saved();
+  const GlobalStep step = std::max(record.global_step, saved);
+  StopReply reply;
+  reply.set_global_step(step.value());
+  reply.set_checkpoint(record.checkpoint.empty() ? plan().restore_from : record.checkpoint);
+  if (!reply.checkpoint().empty()) reply.set_checkpoint_step(saved.value());
+  if (step > saved) reply.set_save_error(DescribeUnsaved());
+  return reply;
+}
+
+std::string JobController::DescribeUnsaved() const {
+  if (plan().job.checkpoint().folder().empty()) return "the job has no checkpoint folder";
+  if (state_.inputs.options.drain <= absl::ZeroDuration()) return "the chief has --drain=0";
+  const std::string& error = state_.record.save_error;
+  return error.empty() ? "the job ended without a save" : error;
 }
 
 }  // namespace lockstep::chief

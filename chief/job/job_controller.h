@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "chief/job/status_reporter.h"
 #include "chief/service/worker_calls.h"
 #include "common/base/callback.h"
+#include "proto/job_control.pb.h"
 #include "proto/status.pb.h"
 
 namespace lockstep::chief {
@@ -39,7 +41,9 @@ class JobController final : private PhaseControl {
   // About ten times a second.
   void Tick();
   // Ends the job from outside: the last committed step is saved and everybody told, then `on_end`
-  // gets `why`.
+  // gets `why`. The first end counts, but for one that left the job: this one takes its place while
+  // that still saves. So it does where the job has ended to go back to a checkpoint: those who know
+  // of it are told.
   void Stop(absl::Status why);
   // The same, but ps and workers are not told: they wait for the next chief.
   void Leave(absl::Status why);
@@ -48,6 +52,8 @@ class JobController final : private PhaseControl {
   const JobPlan& plan() const { return state_.inputs.plan; }
   const RunRecord& record() const { return state_.record; }
   void FillStatus(ProcessStatus* status) const;
+  // What is committed, and what is saved of it.
+  StopReply DescribeProgress() const;
 
  private:
   void Enter(std::unique_ptr<Phase> next) override;
@@ -56,6 +62,8 @@ class JobController final : private PhaseControl {
   JobFacts Describe() const override;
 
   WorkerCalls::Hooks MakeHooks();
+  // Why the last committed step is not saved at the end.
+  std::string DescribeUnsaved() const;
 
   JobState state_;
   const StatusReporter reporter_;

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "common/base/exit_code.h"
+#include "common/base/limits.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -30,7 +32,7 @@ void JobSeries::Add(JobPlan plan) {
 }
 
 void JobSeries::OnEnd(absl::Status outcome) {
-  if (!job().plan().goes_back_after(outcome)) return on_end_(std::move(outcome));
+  if (is_stopped_ || !job().plan().goes_back_after(outcome)) return End(std::move(outcome));
   log::Warning(outcome.message());
   is_between_ = true;
   if (disk_.joinable()) disk_.join();
@@ -43,8 +45,9 @@ void JobSeries::OnEnd(absl::Status outcome) {
 
 void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
   is_between_ = false;
-  if (stop_.has_value()) return on_end_(*stop_);
-  if (!plan.ok()) return on_end_(plan.status());
+  if (is_stopped_) return;  // the job before ends, or has ended
+  if (leave_.has_value()) return End(*leave_);
+  if (!plan.ok()) return End(plan.status());
   JobController& before = job();
   Add(*std::move(plan));
   job().Inherit(&before);
@@ -53,16 +56,37 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
 }
 
 void JobSeries::Stop(absl::Status why) {
-  if (!Defer(why)) job().Stop(std::move(why));
+  is_stopped_ = true;
+  job().Stop(std::move(why));
 }
 
 void JobSeries::Leave(absl::Status why) {
-  if (!Defer(why)) job().Leave(std::move(why));
+  if (!is_between_) return job().Leave(std::move(why));
+  if (!is_stopped_) leave_ = std::move(why);
 }
 
-bool JobSeries::Defer(const absl::Status& stop) {
-  if (is_between_) stop_ = stop;
-  return is_between_;
+void JobSeries::StopForOperator(Answer<StopReply> answer) {
+  if (outcome_.has_value()) return answer(DescribeEnd());
+  if (stops_.size() >= limits::kMaxParkedStops) {
+    return answer(absl::ResourceExhaustedError(
+        "the job ends, and too many calls wait for that. Remedy: wait for the chief's exit"));
+  }
+  stops_.push_back(std::move(answer));
+  Stop(WithExitCode(absl::CancelledError("an operator has stopped the job"),
+                    ExitCode::kInterrupted));
+}
+
+void JobSeries::End(absl::Status outcome) {
+  outcome_ = std::move(outcome);
+  for (Answer<StopReply>& answer : std::exchange(stops_, {})) answer(DescribeEnd());
+  on_end_(*outcome_);
+}
+
+StopReply JobSeries::DescribeEnd() const {
+  StopReply reply = jobs_.back()->DescribeProgress();
+  reply.set_exit_code(static_cast<int>(ExitCodeFor(*outcome_)));
+  reply.set_reason(std::string(outcome_->message()));
+  return reply;
 }
 
 }  // namespace lockstep::chief

@@ -13,6 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "chief/job/job_controller.h"
+#include "chief/service/answer.h"
+#include "proto/job_control.pb.h"
 
 namespace lockstep::chief {
 
@@ -26,9 +28,13 @@ class JobSeries {
 
   void Start() { job().Start(); }
   void Tick() { job().Tick(); }
-  // As JobController; while a checkpoint is being read, nobody is told.
+  // As JobController; while a checkpoint is being read, those are told who know of the job.
   void Stop(absl::Status why);
+  // As JobController.
   void Leave(absl::Status why);
+  // The same as Stop, for an operator, who hears of the end when everybody was told. Harmless when
+  // repeated. RESOURCE_EXHAUSTED: too many such calls wait.
+  void StopForOperator(Answer<StopReply> answer);
 
   // The one that runs, or ran last.
   JobController& job() { return *jobs_.back(); }
@@ -37,8 +43,9 @@ class JobSeries {
   void Add(JobPlan plan);
   void OnEnd(absl::Status outcome);
   void GoOn(absl::StatusOr<JobPlan> plan);
-  // While a checkpoint is being read: keeps `stop` for its end, and returns true.
-  bool Defer(const absl::Status& stop);
+  // Once, for good.
+  void End(absl::Status outcome);
+  StopReply DescribeEnd() const;
 
   const JobOptions options_;
   const std::vector<PsControl*> shards_;
@@ -48,8 +55,11 @@ class JobSeries {
   StatusCallback on_end_;
   // All are kept: answers to calls of those that have ended may still come.
   std::vector<std::unique_ptr<JobController>> jobs_;
-  bool is_between_ = false;           // the last one has ended, the next one's start is being read
-  std::optional<absl::Status> stop_;  // asked for in between
+  bool is_between_ = false;            // the last one has ended, the next one's start is being read
+  std::optional<absl::Status> leave_;  // asked for in between
+  bool is_stopped_ = false;            // the job does not go on
+  std::vector<Answer<StopReply>> stops_;  // operators who wait for the end
+  std::optional<absl::Status> outcome_;   // after the end
   std::thread disk_;
 };
 

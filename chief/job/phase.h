@@ -46,7 +46,8 @@ class PhaseControl {
  public:
   virtual ~PhaseControl() = default;
   virtual void Enter(std::unique_ptr<Phase> next) = 0;
-  // The first end counts; one without a save replaces one that still saves.
+  // The first end counts. While it saves, one without a save replaces it, and one that tells
+  // everybody replaces one that tells nobody.
   virtual void End(JobEnd end) = 0;
   // Tells the current phase.
   virtual void Notify(JobEvent event) = 0;

@@ -37,6 +37,9 @@ inline constexpr size_t kMaxEvaluationResults = 1024;
 // Registrations that wait, beyond one for each worker: processes of the same index that contend.
 inline constexpr size_t kMaxContendingRegistrations = 256;
 
+// Calls of operators that wait for the end of a job.
+inline constexpr size_t kMaxParkedStops = 64;
+
 // Numbers of a job.
 
 // The tokens of a FIFO queue before the first step: each is a step that a worker may be behind.

@@ -3,7 +3,8 @@
 
 bin=$root/bazel-bin
 daemons=(//ps:ps //worker:worker //chief:chief)
-tools=(//worker:predict //deploy/cli:up //deploy/cli:demo //deploy/cli:status //deploy/cli:token //deploy/cli:certificates)
+tools=(//worker:predict //deploy/cli:up //deploy/cli:demo //deploy/cli:status //deploy/cli:stop
+  //deploy/cli:token //deploy/cli:certificates)
 
 # A Bazel server that we started is stopped again: nothing stays behind, and training gets its memory.
 # It is known by its environment, also while it starts and does not listen yet.

@@ -34,7 +34,8 @@ namespace {
 // Below, a task found a mistake that every successor would find again (common/base/exit_code.h).
 constexpr int kFirstRetryableCode = 128;
 
-constexpr char kReader[] = "reader";
+constexpr char kReader[] = "reader";  // whose certificates `lockstep certificates` makes
+constexpr char kOperator[] = "operator";
 constexpr char kJobName[] = "lockstep";  // in certificates
 constexpr absl::Duration kValidity = absl::Hours(24 * 365);
 
@@ -70,8 +71,12 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
     console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
   }
   console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
-  console->Line(absl::StrCat("state: ./lockstep status ", cluster.chief, " ",
-                             absl::StrJoin(ShownBy(kReader, plan), " ")));
+  const auto show = [&](absl::string_view what, absl::string_view command, const char* role) {
+    console->Line(absl::StrCat(what, ": ./lockstep ", command, " ", cluster.chief, " ",
+                               absl::StrJoin(ShownBy(role, plan), " ")));
+  };
+  show("state", "status", kReader);
+  show("end", "stop", kOperator);
 }
 
 // In the folder of the run, for every task: a token or certificates, not those of an earlier run.

@@ -131,6 +131,7 @@ TEST_CASE("up encrypts a run with certificates that it makes") {
   CHECK(up.exit_code == 0);
   CHECK_THAT(up.output, Contains("--tls_cert=" + run + "/tls/worker-1.pem"));
   CHECK_THAT(up.output, Contains("--tls_cert=" + run + "/tls/reader.pem"));
+  CHECK_THAT(up.output, Contains("end: ./lockstep stop ") && Contains(run + "/tls/operator.pem"));
   CHECK_THAT(cluster.folder().Read("run/logs/ps-0.log"),
              Contains("TLS with " + run + "/tls/ps-0.pem"));
 }

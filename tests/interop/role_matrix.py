@@ -6,7 +6,6 @@
 Prints JSON: {"matrix": {caller: [methods that are not refused]}, "speakers": {case: code}, "forged": {case: code}}.
 Bodies of the matrix cannot be decoded: a refusal came before, and what is allowed has no effect.
 """
-import hmac
 import json
 import os
 import sys
@@ -15,10 +14,11 @@ import tempfile
 import grpc
 
 import protos
+from credentials import credential, read_secret
 
 TIMEOUT = 20
 REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
-CALLERS = ["", "chief", "ps/0", "worker/0", "worker/1", "reader"]
+CALLERS = ["", "chief", "ps/0", "worker/0", "worker/1", "reader", "operator"]
 GRPC_METHODS = [
     "/grpc.health.v1.Health/Check",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -29,18 +29,13 @@ GRPC_METHODS = [
 ]
 
 
-def credential(secret, caller):
-    return f"{caller}:{hmac.new(secret, caller.encode(), 'sha256').hexdigest()}"
-
-
 class Token:
     """Each caller's calls carry a credential, on one connection."""
 
     callers = CALLERS + ["worker"]
 
     def __init__(self, path, address):
-        with open(path, encoding="ascii") as file:
-            self.secret = bytes.fromhex(file.read().strip().removeprefix("job:"))
+        self.secret = read_secret(path)
         self.channel = grpc.insecure_channel(address)
 
     # The way of a caller: its channel, and the values of its calls' metadata.
@@ -102,7 +97,7 @@ def main():
     source_root, address, path = sys.argv[1:]
     access = (Certificates if os.path.isdir(path) else Token)(path, address)
     with tempfile.TemporaryDirectory() as out:
-        loaded = protos.load(source_root, out, "ps", "chief", "peer", "status")
+        loaded = protos.load(source_root, out, "ps", "chief", "peer", "status", "job_control")
     ps_pb2, chief_pb2, peer_pb2 = (messages for messages, _ in loaded[:3])
     methods = GRPC_METHODS + [
         f"/{service.full_name}/{method.name}"

@@ -36,6 +36,7 @@ TEST_CASE("a stock client finds health, services and status of every process of 
 
   const json chief = See(cluster.spec().chief);
   CHECK(chief["services"]["lockstep.Chief"] == json{"Heartbeat", "RegisterTask", "ReportError"});
+  CHECK(chief["services"]["lockstep.JobControl"] == json{"Stop"});
   CHECK(chief["status"]["role"] == "chief");
   CHECK(chief["status"]["state"] == "training");
   const json& job = chief["status"]["job"];

@@ -1,6 +1,7 @@
 // Who may call what where the processes of a job share a token or have certificates, asked with a
 // stock gRPC client.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -23,6 +24,7 @@ const std::set<std::string> kOpen = {"/grpc.health.v1.Health/Check"};
 const std::set<std::string> kState = {
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
     "/grpc.channelz.v1.Channelz/GetServers", "/lockstep.StatusService/GetStatus"};
+const std::set<std::string> kStop = {"/lockstep.JobControl/Stop"};
 const std::set<std::string> kOrders = {
     "/lockstep.ParameterServer/GetView",         "/lockstep.ParameterServer/SetView",
     "/lockstep.ParameterServer/CreateVariables", "/lockstep.ParameterServer/Grant",
@@ -50,10 +52,10 @@ std::set<std::string> Union(std::set<std::string> all, const std::set<std::strin
 json ExpectedMatrix() {
   const std::set<std::string> reader = Union(kOpen, kState);
   const std::set<std::string> worker = Union(reader, kWork);
-  return {{"", kOpen},         {"chief", Union(reader, kOrders)},
-          {"ps/0", reader},    {"reader", reader},
-          {"worker", worker},  {"worker/0", worker},
-          {"worker/1", worker}};
+  return {{"", kOpen},          {"chief", Union(reader, kOrders)},
+          {"ps/0", reader},     {"reader", reader},
+          {"worker", worker},   {"worker/0", worker},
+          {"worker/1", worker}, {"operator", Union(reader, kStop)}};
 }
 
 // A worker speaks for itself: of what it says in another's name nothing is heard.
@@ -105,6 +107,28 @@ TEST_CASE("with certificates each role calls its own methods, and a job trains o
   json matrix = ExpectedMatrix();
   matrix.erase("worker");  // `lockstep certificates` makes none without an index
   CheckRoles(&cluster, tls, matrix, 1);
+}
+
+TEST_CASE("a stock client ends a job with an operator's credential, and not with a reader's") {
+  Cluster cluster(1, 1);
+  const std::string token = cluster.UseToken();
+  const std::string checkpoints = cluster.folder().Path("checkpoints");
+  cluster.StartAll({.max_steps = kForeverSteps, .checkpoint = "folder: '" + checkpoints + "'"});
+  REQUIRE(cluster.WaitForStep(5, absl::Minutes(1)));
+  const json told = RunPythonForJson("stop_job.py", {SourceRoot(), cluster.spec().chief, token});
+  const auto code = cluster.chief().Wait(absl::Seconds(20));
+  INFO(told.dump(1) << cluster.Logs());
+  CHECK(code == 130);
+  CHECK(told["reader"] == "PERMISSION_DENIED");
+  const json& stopped = told["operator"];
+  CHECK(stopped["exit_code"] == 130);
+  CHECK(stopped["reason"] == "an operator has stopped the job");
+  CHECK(stopped["save_error"] == "");
+  const int64_t step = stopped["global_step"];
+  CHECK(step > 5);
+  CHECK(stopped["checkpoint_step"] == step);
+  CHECK(stopped["checkpoint"] == absl::StrCat(checkpoints, "/ckpt-", step));
+  CHECK(std::filesystem::exists(absl::StrCat(checkpoints, "/ckpt-", step, "/manifest.json")));
 }
 
 }  // namespace

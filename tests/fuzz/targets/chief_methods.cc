@@ -1,4 +1,4 @@
-// Every method of a chief, through its server, before its job begins and in it.
+// Every method of the service Chief, through its server, before the job begins and in it.
 #include <memory>
 #include <thread>
 

@@ -48,6 +48,7 @@ struct Fixture {
   ManualClock clock;
   std::optional<absl::Status> ended;
   JobSeries series;
+  JobController* const first = &series.job();
 };
 
 TEST_CASE("a ps that has lost its variables is told to make them again, as often as it takes") {
@@ -85,6 +86,30 @@ TEST_CASE("a job that is stopped while its checkpoint is read ends with that") {
   f.executor.AwaitWork();
   CHECK(f.ended == why);
   CHECK(f.ps.get_view.size() == 0);
+}
+
+TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read, is answered") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  const bool is_between = GENERATE(false, true);
+  CAPTURE(is_between);
+  if (is_between) {
+    f.TakeCommand();
+    f.LoseVariables();
+  }
+  std::optional<absl::StatusOr<StopReply>> got;
+  f.series.StopForOperator(
+      Answer<StopReply>([&](absl::StatusOr<StopReply> reply) { got = std::move(reply); }));
+  REQUIRE(got.has_value());
+  REQUIRE(got->ok());
+  CHECK((*got)->exit_code() == 130);
+  CHECK((*got)->global_step() == 0);
+  CHECK((*got)->checkpoint().empty());
+  CHECK((*got)->save_error().empty());
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
+  if (is_between) f.executor.AwaitWork();
+  CHECK(&f.series.job() == f.first);  // it does not go on
 }
 
 TEST_CASE("a checkpoint that cannot be read ends the job with what is wrong with it") {

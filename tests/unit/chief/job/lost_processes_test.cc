@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
 
 namespace lockstep::chief {
@@ -124,6 +126,34 @@ TEST_CASE("the ps are told with which code the job ended and why, until they hav
   f.ps.finishes.Answer(FinishReply());
   f.Settle();
   CHECK(f.ended.has_value());
+}
+
+TEST_CASE("a job that was to go back to a checkpoint tells everybody when it is stopped instead") {
+  JobPlan plan = TwoWorkerPlan(100);
+  const test::TemporaryFolder folder;
+  plan.job.mutable_checkpoint()->set_folder(folder.path());
+  JobFixture f(std::move(plan));
+  f.Register(0, 10);
+  const auto beat = f.Beat(0, 10);
+  f.ps.grants.Answer(LostVariablesError("ps 0 (127.0.0.1:1)"));
+  f.Settle();
+  REQUIRE(f.ended.has_value());
+  CHECK(HasLostVariables(*f.ended));
+  CHECK_FALSE(beat->has_value());
+  CHECK(f.ps.finishes.size() == 0);
+
+  f.ended.reset();
+  f.job->Stop(WithExitCode(absl::CancelledError("told to stop"), ExitCode::kInterrupted));
+  REQUIRE(beat->has_value());
+  CHECK((**beat)->fail_exit_code() == 130);
+  f.Beat(0, 10);
+  f.Pass(absl::Seconds(3));  // for the worker that has not registered
+  REQUIRE(f.ps.finishes.size() == 1);
+  CHECK(f.ps.finishes.front().exit_code() == 130);
+  f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
 }
 
 TEST_CASE("a queue that stands still after a worker was killed ends a job that aborts") {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "chief/job/job_controller.h"
+#include "chief/job/job_series.h"
 #include "common/base/exit_code.h"
 #include "common/base/version.h"
 #include "common/checkpoint/checkpoint.h"
@@ -61,13 +61,14 @@ struct Cluster {
 
   // A chief before this one is never heard of again: nothing that it waits for comes to it.
   void StartChief(JobPlan plan) {
-    if (job != nullptr) dead.emplace_back(std::move(executor), std::move(job));
+    if (series != nullptr) dead.emplace_back(std::move(executor), std::move(series));
     std::vector<PsControl*> pointers;
     for (const auto& control : controls) pointers.push_back(control.get());
     executor = std::make_unique<ManualExecutor>();
-    job = std::make_unique<JobController>(
+    series = std::make_unique<JobSeries>(
         std::move(plan), JobOptions{.job_id = 9, .incarnation = Incarnation(++chiefs)}, pointers,
         executor.get(), &clock, [] {}, [this](absl::Status status) { ended = std::move(status); });
+    job = &series->job();
     job->Start();
     executor->Run();
   }
@@ -163,10 +164,19 @@ struct Cluster {
   std::optional<absl::Status> ended;
   std::vector<std::unique_ptr<ps::Shard>> shards;
   std::vector<std::unique_ptr<PsControl>> controls;
-  std::vector<std::pair<std::unique_ptr<ManualExecutor>, std::unique_ptr<JobController>>> dead;
+  std::vector<std::pair<std::unique_ptr<ManualExecutor>, std::unique_ptr<JobSeries>>> dead;
   std::unique_ptr<ManualExecutor> executor;
-  std::unique_ptr<JobController> job;
+  std::unique_ptr<JobSeries> series;
+  JobController* job = nullptr;  // of the series
 };
+
+// Steps `first` to `end` - 1.
+inline void TrainTo(Cluster* cluster, int64_t first, int64_t end) {
+  for (int64_t step = first; step < end; ++step) {
+    cluster->Push(0, step);
+    cluster->Push(1, step);
+  }
+}
 
 inline std::vector<float> Read(const std::string& folder, const std::string& name,
                                int64_t elements) {

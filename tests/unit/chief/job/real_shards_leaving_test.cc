@@ -15,13 +15,6 @@ void AwaitEnd(Cluster* cluster) {
   while (!cluster->ended.has_value()) cluster->executor->AwaitWork();
 }
 
-void TrainTo(Cluster* cluster, int64_t first, int64_t end) {
-  for (int64_t step = first; step < end; ++step) {
-    cluster->Push(0, step);
-    cluster->Push(1, step);
-  }
-}
-
 TEST_CASE("a chief that leaves saves the last committed step, and its successor goes on") {
   const test::TemporaryFolder root;
   Cluster cluster(Plan(8, root.path()));
@@ -89,7 +82,7 @@ TEST_CASE("a chief that another one has replaced saves nothing when it leaves") 
   Cluster cluster(Plan(8, root.path()));
   REQUIRE(cluster.Register().ready());
   TrainTo(&cluster, 0, 2);
-  JobController* const first = cluster.job.get();
+  JobController* const first = cluster.job;
   ManualExecutor* const executor = cluster.executor.get();
   cluster.StartChief(Plan(8, root.path()));
   first->Leave(Terminated());

@@ -10,13 +10,6 @@ namespace {
 
 FolderOwner OwnerOf(const test::TemporaryFolder& root) { return **ReadOwner(root.path()); }
 
-void TrainTo(Cluster* cluster, int64_t first, int64_t end) {
-  for (int64_t step = first; step < end; ++step) {
-    cluster->Push(0, step);
-    cluster->Push(1, step);
-  }
-}
-
 TEST_CASE("a chief owns the folder before it saves, and each chief after it") {
   const test::TemporaryFolder root;
   Cluster cluster(Plan(8, root.path()));

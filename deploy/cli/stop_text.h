@@ -1,0 +1,25 @@
+// What `lockstep stop` says, from what the processes answer. Pure.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/job_control.pb.h"
+#include "proto/status.pb.h"
+
+namespace lockstep::deploy {
+
+// INVALID_ARGUMENT with exit code 64, saying who listens at `address`, unless that is a chief.
+absl::Status CheckIsChief(const std::string& address, const ProcessStatus& status);
+
+// How the job has ended, and the checkpoint there is of it. With a line's end.
+std::string StopText(const StopReply& reply);
+// What was to be saved and is not; empty: nothing.
+std::string StopWarning(const StopReply& reply);
+
+// Why the process did not tell who it is, with what the user can do.
+absl::Status NoChiefError(const absl::Status& status);
+// Why the chief did not end the job, with the same.
+absl::Status StopError(const absl::Status& status);
+
+}  // namespace lockstep::deploy
