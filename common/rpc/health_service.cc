@@ -1,30 +1,89 @@
 #include "common/rpc/health_service.h"
 
+#include <optional>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
+#include "common/rpc/limits.h"
 #include "common/rpc/unary_method.h"
 
 namespace lockstep::rpc {
+namespace {
+
+constexpr char kReady[] = "ready";
+constexpr size_t kShownName = 200;
+
+grpc::Status StoppingStatus() {
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the process ends");
+}
+
+}  // namespace
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
+HealthService::HealthService()
+    : hooks_(std::make_shared<HealthWatch::Hooks>(HealthWatch::Hooks{
+          .arrived = [this](const std::shared_ptr<HealthWatch>& watch) { Add(watch); },
+          .left = [this](const std::shared_ptr<HealthWatch>& watch) { Remove(watch); }})) {}
+
 void HealthService::Serve(const ServingQueue& queue) {
-  ServeUnary(&methods_, &Methods::RequestCheck, queue,
+  ServeUnary(&methods_, &grpc::health::v1::Health::AsyncService::RequestCheck, queue,
              [this](const HealthCheckRequest& request, Callback<HealthCheckResponse> respond) {
-               HealthCheckResponse response;
-               if (request.service().empty()) {
-                 response.set_status(HealthCheckResponse::SERVING);
-               } else if (request.service() == "ready") {
-                 response.set_status(ready_.load(std::memory_order_relaxed)
-                                         ? HealthCheckResponse::SERVING
-                                         : HealthCheckResponse::NOT_SERVING);
-               } else {
-                 return respond(absl::NotFoundError(
-                     absl::StrCat("no service \"", request.service(),
-                                  "\"; expected none (is it alive?) or \"ready\"")));
-               }
-               respond(response);
+               respond(Check(request.service()));
              });
+  HealthWatch::Await(hooks_, &methods_, queue);
+}
+
+HealthCheckResponse::ServingStatus HealthService::StatusOf(const std::string& service) const {
+  if (!service.empty() && service != kReady) return HealthCheckResponse::SERVICE_UNKNOWN;
+  const bool serves = !is_stopping_ && (service.empty() || is_ready_);
+  return serves ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+absl::StatusOr<HealthCheckResponse> HealthService::Check(const std::string& service) const {
+  HealthCheckResponse response;
+  {
+    absl::MutexLock lock(&mutex_);
+    response.set_status(StatusOf(service));
+  }
+  if (response.status() != HealthCheckResponse::SERVICE_UNKNOWN) return response;
+  return absl::NotFoundError(absl::StrCat("no service \"", Printable(service, kShownName),
+                                          "\"; expected none (is it alive?) or \"ready\""));
+}
+
+void HealthService::Add(const std::shared_ptr<HealthWatch>& watch) {
+  absl::MutexLock lock(&mutex_);
+  if (is_stopping_) {
+    return watch->End(StatusOf(watch->service()), StoppingStatus());
+  }
+  if (watches_.size() >= kMaxHealthWatches) {
+    return watch->End(std::nullopt,
+                      grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                   absl::StrCat(kMaxHealthWatches,
+                                                " calls watch this process already. Remedy: "
+                                                "Health.Check")));
+  }
+  watches_.insert(watch);
+  watch->Tell(StatusOf(watch->service()));
+}
+
+void HealthService::Remove(const std::shared_ptr<HealthWatch>& watch) {
+  absl::MutexLock lock(&mutex_);
+  watches_.erase(watch);
+}
+
+void HealthService::SetReady(bool ready) {
+  absl::MutexLock lock(&mutex_);
+  is_ready_ = ready;
+  for (const auto& watch : watches_) watch->Tell(StatusOf(watch->service()));
+}
+
+void HealthService::Stop() {
+  absl::MutexLock lock(&mutex_);
+  is_stopping_ = true;
+  for (const auto& watch : watches_) watch->End(StatusOf(watch->service()), StoppingStatus());
 }
 
 }  // namespace lockstep::rpc

@@ -1,27 +1,46 @@
 // The standard health service: "" is live from the start, "ready" as it is told.
 #pragma once
 
-#include <atomic>
+#include <memory>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/health_watch.h"
 #include "common/rpc/service.h"
 #include "proto/health.grpc.pb.h"
 
 namespace lockstep::rpc {
 
+// Thread-safe.
 class HealthService final : public Service {
  public:
-  // Thread-safe.
-  void SetReady(bool ready) { ready_.store(ready, std::memory_order_relaxed); }
+  HealthService();
+
+  void SetReady(bool ready);
+  // The server stops: whoever watches hears that nothing is served, and the call ends.
+  void Stop();
 
   grpc::Service* methods() override { return &methods_; }
   void Serve(const ServingQueue& queue) override;
 
  private:
-  using Methods =
-      grpc::health::v1::Health::WithAsyncMethod_Check<grpc::health::v1::Health::Service>;
+  using Response = grpc::health::v1::HealthCheckResponse;
 
-  Methods methods_;
-  std::atomic<bool> ready_ = false;
+  Response::ServingStatus StatusOf(const std::string& service) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Response> Check(const std::string& service) const;
+  void Add(const std::shared_ptr<HealthWatch>& watch);
+  void Remove(const std::shared_ptr<HealthWatch>& watch);
+
+  grpc::health::v1::Health::AsyncService methods_;
+  const std::shared_ptr<const HealthWatch::Hooks> hooks_;
+  mutable absl::Mutex mutex_;
+  bool is_ready_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_set<std::shared_ptr<HealthWatch>> watches_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::rpc

@@ -26,4 +26,7 @@ inline constexpr absl::Duration kMinPingInterval = absl::Seconds(5);
 
 inline constexpr absl::Duration kMaxReconnectBackoff = absl::Seconds(2);
 
+// Calls that watch the health of a process, which nobody needs credentials for.
+inline constexpr size_t kMaxHealthWatches = 64;
+
 }  // namespace lockstep::rpc

@@ -135,6 +135,7 @@ class GrpcServer final : public Server {
   void Shutdown(absl::Duration grace) override {
     absl::call_once(shutdown_, [this, grace] {
       if (acceptor_) acceptor_->Stop();
+      health_.Stop();
       if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
       calls_.Close();
     });

@@ -47,7 +47,8 @@ class Server {
   virtual rpc::EventQueue* queue() = 0;
   // Health: "" is live from the start; "ready" is set here.
   virtual void SetReady(bool ready) = 0;
-  // Refuses new calls, gives calls in flight `grace`, then cancels them; returns when all are done.
+  // Tells those who watch its health, refuses new calls, gives calls in flight `grace`, then
+  // cancels them; returns when all are done.
   // Done on destruction, without grace.
   virtual void Shutdown(absl::Duration grace) = 0;
 };

@@ -75,5 +75,20 @@ TEST_CASE("a stock client finds health, services and status of every process of 
   CHECK(Number(worker["status"]["worker"], "accepted") > 0);
 }
 
+TEST_CASE("a stock client that watches the health of a process hears of its end") {
+  Cluster cluster(1, 1);
+  cluster.StartAll({.max_steps = kForeverSteps});
+  REQUIRE(cluster.WaitForStep(5, absl::Minutes(1)));
+  const json seen = RunPythonForJson("watch_health.py", {SourceRoot(), cluster.spec().chief});
+  INFO(seen.dump(1) << cluster.Logs());
+  for (const char* name : {"", "ready"}) {
+    CHECK(seen[name]["statuses"] == json{"SERVING", "NOT_SERVING"});
+    CHECK(seen[name]["end"] == "UNAVAILABLE");
+  }
+  CHECK(seen["nobody"]["statuses"] == json::array({"SERVICE_UNKNOWN"}));
+  CHECK(seen["nobody"]["end"] == "UNAVAILABLE");
+  CHECK(cluster.chief().Wait(absl::Seconds(20)) == 130);
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -67,6 +67,8 @@ grpc::Status CheckHealth(grpc::Channel* channel, const std::string& service, std
   return Call(channel, "/grpc.health.v1.Health/Check", request, reply);
 }
 
+constexpr int kServing = 1, kNotServing = 2, kServiceUnknown = 3;
+
 int Health(grpc::Channel* channel, const std::string& service) {
   std::string reply;
   REQUIRE(CheckHealth(channel, service, &reply).ok());
@@ -83,7 +85,6 @@ TEST_CASE("A server tells who it is, whether it lives and whether it is ready") 
   CHECK(status->pid() == getpid());
 
   const auto channel = rpc::MakeChannel(running.address());
-  constexpr int kServing = 1, kNotServing = 2;
   CHECK(Health(channel.get(), "") == kServing);
   CHECK(Health(channel.get(), "ready") == kNotServing);
   (*running.server)->SetReady(true);
@@ -234,6 +235,94 @@ TEST_CASE("Open reflection streams hold few threads, and other calls are answere
   CHECK(answered <= 8);
   CHECK(streams.back()->status().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
   CHECK(FetchStatus(running.address(), absl::Seconds(5)).ok());
+}
+
+// A call of Health.Watch, read one status at a time. The protobuf is written by hand as above.
+class Watch {
+ public:
+  Watch(const std::string& address, const std::string& service)
+      : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
+        stub_(channel_),
+        stream_(stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_)) {
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    const std::string request =
+        service.empty() ? "" : std::string("\x0a") + static_cast<char>(service.size()) + service;
+    const grpc::Slice slice(request);
+    stream_->StartCall(nullptr);
+    REQUIRE(Next());
+    stream_->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+    Next();  // fails where the call has ended already
+  }
+  ~Watch() {
+    queue_.Shutdown();
+    while (Next()) continue;
+  }
+
+  // -1: the call has ended.
+  int Status() {
+    grpc::ByteBuffer reply;
+    stream_->Read(&reply, nullptr);
+    std::vector<grpc::Slice> slices;
+    if (!Next() || !reply.Dump(&slices).ok() || slices.size() != 1) return -1;
+    return slices[0].size() == 2 ? slices[0].begin()[1] : -1;
+  }
+  grpc::StatusCode End() {
+    grpc::Status status;
+    stream_->Finish(&status, nullptr);
+    REQUIRE(Next());
+    return status.error_code();
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  const std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
+
+TEST_CASE("Who watches the health of a process hears each change of it, and its end") {
+  const Running running("worker", 3);
+  Watch life(running.address(), ""), ready(running.address(), "ready");
+  Watch nobody(running.address(), "lockstep.Chief");
+  CHECK(life.Status() == kServing);
+  CHECK(ready.Status() == kNotServing);
+  CHECK(nobody.Status() == kServiceUnknown);
+  (*running.server)->SetReady(true);
+  CHECK(ready.Status() == kServing);
+  (*running.server)->SetReady(true);  // no change
+  (*running.server)->Shutdown(absl::Seconds(10));
+  for (Watch* watch : {&life, &ready}) CHECK(watch->Status() == kNotServing);
+  for (Watch* watch : {&life, &ready, &nobody}) {
+    CHECK(watch->Status() == -1);
+    CHECK(watch->End() == grpc::StatusCode::UNAVAILABLE);
+  }
+}
+
+TEST_CASE("Watches beyond a limit are refused, and those that have ended make room") {
+  const Running running("ps", 0);
+  std::vector<std::unique_ptr<Watch>> watches;
+  for (size_t i = 0; i < rpc::kMaxHealthWatches; ++i) {
+    watches.push_back(std::make_unique<Watch>(running.address(), ""));
+    REQUIRE(watches.back()->Status() == kServing);
+  }
+  Watch refused(running.address(), "");
+  CHECK(refused.Status() == -1);
+  CHECK(refused.End() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK(FetchStatus(running.address(), absl::Seconds(5)).ok());
+  watches.pop_back();
+  // The server hears of the cancelled call a moment later.
+  int status = -1;
+  for (int tries = 0; tries < 1000 && status != kServing; ++tries) {
+    status = Watch(running.address(), "").Status();
+  }
+  CHECK(status == kServing);
 }
 
 TEST_CASE("After a shutdown the port is free, and calls fail as unavailable") {

@@ -1,0 +1,72 @@
+// A call of Health.Watch: hears a status at once, and again when it has changed, until the caller
+// leaves or the server stops.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/async_stream.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/queue_event.h"
+#include "common/rpc/service.h"
+#include "proto/health.grpc.pb.h"
+
+namespace lockstep::rpc {
+
+// Thread-safe.
+class HealthWatch final : public std::enable_shared_from_this<HealthWatch> {
+ public:
+  using Response = grpc::health::v1::HealthCheckResponse;
+  using ServingStatus = Response::ServingStatus;
+
+  // What the owner does about calls; called without a lock, on the queue's thread.
+  struct Hooks {
+    std::function<void(const std::shared_ptr<HealthWatch>&)> arrived;
+    std::function<void(const std::shared_ptr<HealthWatch>&)> left;
+  };
+
+  HealthWatch(std::shared_ptr<const Hooks> hooks, const ServingQueue& queue);
+
+  // Awaits the next call, and after it the one that follows.
+  static void Await(const std::shared_ptr<const Hooks>& hooks,
+                    grpc::health::v1::Health::AsyncService* service, const ServingQueue& queue);
+
+  const std::string& service() const { return request_.service(); }
+  // Of the statuses that come while one is under way only the newest follows.
+  void Tell(ServingStatus status);
+  // Tells the last status, then ends the call with `end`.
+  void End(std::optional<ServingStatus> last, const grpc::Status& end);
+
+ private:
+  void Arrived(bool ok);
+  void Written(bool ok);
+  void Finished(bool) {}
+  void Ended(bool);
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::shared_ptr<const Hooks> hooks_;
+  grpc::health::v1::Health::AsyncService* service_ = nullptr;
+  const ServingQueue queue_;
+  Gate::Pass pass_;
+  grpc::ServerContext context_;
+  grpc::health::v1::HealthCheckRequest request_;
+  CallEvent<HealthWatch> arrived_{this, &HealthWatch::Arrived};
+  CallEvent<HealthWatch> written_{this, &HealthWatch::Written};
+  CallEvent<HealthWatch> finished_{this, &HealthWatch::Finished};
+  // Comes when the call is over for gRPC: until then it is kept.
+  CallEvent<HealthWatch> ended_{this, &HealthWatch::Ended};
+
+  absl::Mutex mutex_;
+  grpc::ServerAsyncWriter<Response> writer_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ServingStatus> wanted_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ServingStatus> sent_ ABSL_GUARDED_BY(mutex_);
+  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep::rpc
