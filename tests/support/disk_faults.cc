@@ -1,0 +1,343 @@
+// The functions here must be the C library's to the letter, without checks of buffer sizes.
+#undef _FORTIFY_SOURCE
+#include "tests/support/disk_faults.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+namespace lockstep::test {
+namespace {
+
+constexpr char kVariable[] = "LOCKSTEP_DISK_FAULTS";
+constexpr int kNoError = 0;
+
+const std::map<std::string, int>& Errors() {
+  static const auto* const errors = new std::map<std::string, int>{
+      {"EACCES", EACCES}, {"EDQUOT", EDQUOT},      {"EEXIST", EEXIST}, {"EINTR", EINTR},
+      {"EIO", EIO},       {"EMFILE", EMFILE},      {"ENOSPC", ENOSPC}, {"EROFS", EROFS},
+      {"ESTALE", ESTALE}, {"ETIMEDOUT", ETIMEDOUT}};
+  return *errors;
+}
+
+struct Fault {
+  std::string folder;
+  std::string operation;
+  std::string name;
+  int nth = 0;  // 0: all
+  std::string action;
+  int error = kNoError;  // of the action
+  int matched = 0;
+};
+
+[[noreturn]] void Refuse(const std::string& text) {
+  std::fprintf(stderr, "disk faults: cannot read \"%s\"\n", text.c_str());
+  std::abort();
+}
+
+Fault ParseFault(const std::string& text) {
+  std::istringstream fields(text);
+  Fault fault;
+  std::string nth;
+  std::getline(fields, fault.folder, ',');
+  std::getline(fields, fault.operation, ',');
+  std::getline(fields, fault.name, ',');
+  std::getline(fields, nth, ',');
+  std::getline(fields, fault.action, ',');
+  const auto error = Errors().find(fault.action);
+  const bool is_known = error != Errors().end() || fault.action == "short" ||
+                        fault.action == "zero" || fault.action.starts_with("kill_");
+  if (fault.folder.empty() || nth.empty() || !is_known) Refuse(text);
+  if (error != Errors().end()) fault.error = error->second;
+  fault.nth = nth == "*" ? 0 : std::atoi(nth.c_str());
+  return fault;
+}
+
+bool IsBelow(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// What happens to one operation.
+struct Decision {
+  std::string action;
+  int error = kNoError;
+  bool is_below = false;  // one of the folders
+};
+
+class Disk {
+ public:
+  // Never destroyed: files are closed until the very end.
+  static Disk& Get() {
+    static Disk* const disk = new Disk;
+    return *disk;
+  }
+
+  Disk() {
+    if (const char* const faults = std::getenv(kVariable)) Set(faults);
+  }
+
+  void Set(const std::string& text) {
+    std::vector<Fault> faults;
+    std::istringstream all(text);
+    for (std::string one; std::getline(all, one, ';');) faults.push_back(ParseFault(one));
+    const std::lock_guard lock(mutex_);
+    faults_ = std::move(faults);
+    has_faults_ = !faults_.empty();
+    matched_.clear();
+    failed_.clear();
+    if (!has_faults_) paths_.clear();
+  }
+
+  bool has_faults() const { return has_faults_; }
+
+  Decision Decide(const std::string& operation, const std::string& path) {
+    Decision decision;
+    const std::lock_guard lock(mutex_);
+    bool has_matched = false;
+    for (Fault& fault : faults_) {
+      if (!IsBelow(path, fault.folder)) continue;
+      decision.is_below = true;
+      if (fault.operation != "any" && fault.operation != operation) continue;
+      if (path.find(fault.name) == std::string::npos) continue;
+      ++fault.matched;
+      has_matched = true;
+      if (fault.nth != 0 && fault.nth != fault.matched) continue;
+      if (decision.action.empty()) decision.action = fault.action, decision.error = fault.error;
+    }
+    if (has_matched) matched_.push_back(operation + " " + path);
+    if (!decision.action.empty()) failed_.push_back(operation + " " + path);
+    return decision;
+  }
+
+  void NoteOpen(int file, const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    paths_[file] = path;
+  }
+  void NoteClose(int file) {
+    const std::lock_guard lock(mutex_);
+    paths_.erase(file);
+  }
+  // Empty: of none that was opened since there are faults.
+  std::string PathOf(int file) {
+    const std::lock_guard lock(mutex_);
+    const auto found = paths_.find(file);
+    return found == paths_.end() ? "" : found->second;
+  }
+  std::string PathAt(int folder, const char* name) {
+    if (name[0] == '/') return name;
+    const std::string parent = PathOf(folder);
+    return parent.empty() ? "" : parent + "/" + name;
+  }
+
+  std::vector<std::string> matched() {
+    const std::lock_guard lock(mutex_);
+    return matched_;
+  }
+  std::vector<std::string> failed() {
+    const std::lock_guard lock(mutex_);
+    return failed_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> has_faults_ = false;
+  std::vector<Fault> faults_;
+  std::vector<std::string> matched_;
+  std::vector<std::string> failed_;
+  std::map<int, std::string> paths_;  // of open files
+};
+
+[[noreturn]] void Die() {
+  ::kill(::getpid(), SIGKILL);
+  ::_exit(128 + SIGKILL);
+}
+
+// Makes the call, or what a fault says in its place. `call` gets the decision.
+template <typename Call>
+auto Pass(const char* operation, const std::string& path, Call call) -> decltype(call(Decision())) {
+  if (path.empty() || !Disk::Get().has_faults()) return call(Decision());
+  const Decision decision = Disk::Get().Decide(operation, path);
+  if (decision.action == "kill_before") Die();
+  if (decision.error != kNoError) {
+    errno = decision.error;
+    return -1;
+  }
+  const auto result = call(decision);
+  if (decision.action == "kill_after" || decision.action == "kill_half") Die();
+  return result;
+}
+
+size_t Cut(const Decision& decision, size_t bytes) {
+  if (decision.action == "zero") return 0;
+  const bool is_cut = decision.action == "short" || decision.action == "kill_half";
+  return is_cut && bytes > 1 ? bytes / 2 : bytes;
+}
+
+int Open(int folder, const char* name, int flags, mode_t mode) {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(folder, name) : "";
+  const auto file = Pass("open", path, [&](const Decision&) {
+    return static_cast<int>(::syscall(SYS_openat, folder, name, flags, mode));
+  });
+  if (file >= 0 && !path.empty()) Disk::Get().NoteOpen(file, path);
+  return file;
+}
+
+ssize_t WriteTo(int file, const char* operation, size_t bytes, auto call) {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
+  return Pass(operation, path,
+              [&](const Decision& decision) -> ssize_t { return call(Cut(decision, bytes)); });
+}
+
+// A failed sync may have lost what was not on the disk yet.
+int Sync(int file, long number) {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
+  bool was_passed = false;
+  const int result = Pass("sync", path, [&](const Decision& decision) {
+    was_passed = true;
+    return decision.is_below ? 0 : static_cast<int>(::syscall(number, file));
+  });
+  if (was_passed) return result;
+  const int error = errno;
+  struct stat info;
+  if (::syscall(SYS_fstat, file, &info) == 0 && S_ISREG(info.st_mode)) {
+    (void)::syscall(SYS_ftruncate, file, info.st_size / 2);
+  }
+  errno = error;
+  return result;
+}
+
+int Rename(int from_folder, const char* from, int to_folder, const char* to) {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(to_folder, to) : "";
+  return Pass("rename", path, [&](const Decision&) {
+    return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+  });
+}
+
+int Remove(int folder, const char* name, int flags) {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(folder, name) : "";
+  return Pass("remove", path, [&](const Decision&) {
+    return static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
+  });
+}
+
+mode_t ModeOf(int flags, va_list arguments) {
+  return (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+}
+
+}  // namespace
+
+void SetDiskFaults(const std::string& faults) { Disk::Get().Set(faults); }
+std::vector<std::string> MatchedDiskOperations() { return Disk::Get().matched(); }
+std::vector<std::string> FailedDiskOperations() { return Disk::Get().failed(); }
+
+}  // namespace lockstep::test
+
+using lockstep::test::Disk;
+
+extern "C" {
+
+int open(const char* name, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = lockstep::test::ModeOf(flags, arguments);
+  va_end(arguments);
+  return lockstep::test::Open(AT_FDCWD, name, flags, mode);
+}
+
+int openat(int folder, const char* name, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = lockstep::test::ModeOf(flags, arguments);
+  va_end(arguments);
+  return lockstep::test::Open(folder, name, flags, mode);
+}
+
+ssize_t write(int file, const void* from, size_t bytes) {
+  return lockstep::test::WriteTo(
+      file, "write", bytes, [&](size_t size) { return ::syscall(SYS_write, file, from, size); });
+}
+
+ssize_t read(int file, void* to, size_t bytes) {
+  return lockstep::test::WriteTo(file, "read", bytes,
+                                 [&](size_t size) { return ::syscall(SYS_read, file, to, size); });
+}
+
+ssize_t pread(int file, void* to, size_t bytes, off_t offset) {
+  return lockstep::test::WriteTo(file, "read", bytes, [&](size_t size) {
+    return ::syscall(SYS_pread64, file, to, size, offset);
+  });
+}
+
+int ftruncate(int file, off_t size) noexcept {
+  return static_cast<int>(lockstep::test::WriteTo(
+      file, "truncate", 0, [&](size_t) { return ::syscall(SYS_ftruncate, file, size); }));
+}
+
+int fsync(int file) { return lockstep::test::Sync(file, SYS_fsync); }
+int fdatasync(int file) { return lockstep::test::Sync(file, SYS_fdatasync); }
+
+// The descriptor is gone also where that fails.
+int close(int file) {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
+  if (!path.empty()) Disk::Get().NoteClose(file);
+  bool was_passed = false;
+  const int result = lockstep::test::Pass("close", path, [&](const lockstep::test::Decision&) {
+    was_passed = true;
+    return static_cast<int>(::syscall(SYS_close, file));
+  });
+  if (was_passed) return result;
+  const int error = errno;
+  (void)::syscall(SYS_close, file);
+  errno = error;
+  return result;
+}
+
+int rename(const char* from, const char* to) noexcept {
+  return lockstep::test::Rename(AT_FDCWD, from, AT_FDCWD, to);
+}
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  return lockstep::test::Rename(from_folder, from, to_folder, to);
+}
+
+int unlink(const char* name) noexcept { return lockstep::test::Remove(AT_FDCWD, name, 0); }
+int rmdir(const char* name) noexcept {
+  return lockstep::test::Remove(AT_FDCWD, name, AT_REMOVEDIR);
+}
+int unlinkat(int folder, const char* name, int flags) noexcept {
+  return lockstep::test::Remove(folder, name, flags);
+}
+
+int mkdir(const char* name, mode_t mode) noexcept {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(AT_FDCWD, name) : "";
+  return lockstep::test::Pass("mkdir", path, [&](const lockstep::test::Decision&) {
+    return static_cast<int>(::syscall(SYS_mkdirat, AT_FDCWD, name, mode));
+  });
+}
+
+int stat(const char* name, struct stat* info) noexcept {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(AT_FDCWD, name) : "";
+  return lockstep::test::Pass("stat", path, [&](const lockstep::test::Decision&) {
+    return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, name, info, 0));
+  });
+}
+
+int fstat(int file, struct stat* info) noexcept {
+  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
+  return lockstep::test::Pass("stat", path, [&](const lockstep::test::Decision&) {
+    return static_cast<int>(::syscall(SYS_fstat, file, info));
+  });
+}
+
+}  // extern "C"

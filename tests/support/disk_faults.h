@@ -1,0 +1,34 @@
+// Lets file operations of this process fail, or end it, as a bad disk or a crash would: it stands
+// in place of the C library's functions. A test program links it and calls SetDiskFaults. A daemon
+// gets it by LD_PRELOAD (preloaded_disk_faults.so), and its faults by the environment variable
+// LOCKSTEP_DISK_FAULTS.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+
+// One fault is "FOLDER,OPERATION,NAME,NTH,ACTION"; several are separated by semicolons.
+//   FOLDER     absolute; only operations on what is below it, or on itself, count
+//   OPERATION  any, or one of open, stat, read, write, truncate, sync, close, rename, remove,
+//   mkdir;
+//              a name that a rename gives counts
+//   NAME       part of the path; empty: every path
+//   NTH        from 1, of the operations that match, or * for all of them
+//   ACTION     an error, such as EIO: the operation fails with it, and does nothing. A sync that
+//              fails also loses half of the file, as a kernel may
+//              short: a read or write takes half of the bytes; zero: a write takes none
+//              kill_before, kill_after: the process is killed; kill_half: in the middle of a write
+//
+// Replaces the faults before, and counts from the beginning. While there are any, a sync below one
+// of their folders is not passed on: the tests end processes, not machines, and need not wait for
+// the disk. Aborts on a text that it does not understand.
+void SetDiskFaults(const std::string& faults);
+
+// "OPERATION path" of those that matched a fault since SetDiskFaults, in order.
+std::vector<std::string> MatchedDiskOperations();
+// Of those on which a fault has acted.
+std::vector<std::string> FailedDiskOperations();
+
+}  // namespace lockstep::test
