@@ -22,7 +22,20 @@ absl::StatusCode CodeFor(int error_number) {
     case EIO:
       return absl::StatusCode::kInternal;
     default:
-      return absl::ErrnoToStatusCode(error_number);
+      break;
+  }
+  const absl::StatusCode code = absl::ErrnoToStatusCode(error_number);
+  switch (code) {
+    // Of a stale handle of network storage, say. In calls between processes these say who commands,
+    // what has been done already, and what to try again.
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kUnavailable:
+      return absl::StatusCode::kInternal;
+    default:
+      return code;
   }
 }
 

@@ -11,8 +11,9 @@ namespace lockstep {
 
 // "<path>: cannot <action>: <text of error_number>". NOT_FOUND for what is missing,
 // PERMISSION_DENIED for what is not allowed, RESOURCE_EXHAUSTED for a full disk or quota, otherwise
-// what absl::ErrnoToStatus says. The exit code is that of an input that cannot be read (66), or 74
-// for a failing device.
+// what absl::ErrnoToStatus says, with INTERNAL in place of the codes that mean something else in a
+// call between processes: ABORTED, ALREADY_EXISTS, CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE.
+// The exit code is that of an input that cannot be read (66), or 74 for a failing device.
 absl::Status ReadError(const std::string& path, absl::string_view action, int error_number);
 
 // The same for an output: exit code 73, or 74 for a failing device, or 138 for a full disk, where
