@@ -95,11 +95,11 @@ absl::Status AtomicFile::Append(absl::string_view bytes) {
 absl::Status AtomicFile::Commit(const PublishCheck& check) {
   LOCKSTEP_RETURN_IF_ERROR(status_);
   if (::fsync(file_.get()) != 0) return Fail("fsync", errno);
+  // Network storage may tell of lost bytes here.
+  if (const int error_number = file_.Close()) return Fail("close", error_number);
   if (absl::Status refused = MayPublish(check); !refused.ok()) return Drop(std::move(refused));
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), NameOf(path_).c_str()) != 0)
     return Fail("rename to its name", errno);
-  const int close_error = file_.Close();
-  if (close_error != 0) return status_ = WriteError(path_, "close", close_error);
   if (::fsync(folder_.get()) != 0) return status_ = WriteError(path_, "fsync its folder", errno);
   return absl::OkStatus();
 }

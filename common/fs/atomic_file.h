@@ -49,7 +49,7 @@ class AtomicFile {
   std::string path_;
   FileDescriptor folder_;
   std::string temporary_;  // name in the folder
-  FileDescriptor file_;    // invalid once committed or failed
+  FileDescriptor file_;    // invalid once all is written, or an error has occurred
   absl::Status status_;
 };
 

@@ -23,7 +23,8 @@ FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
 int FileDescriptor::Write(std::span<const std::byte> bytes) const {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kLargestWrite));
-    if (written >= 0) {
+    if (written == 0) return EIO;  // it would take none for ever
+    if (written > 0) {
       bytes = bytes.subspan(static_cast<size_t>(written));
     } else if (errno != EINTR) {
       return errno;

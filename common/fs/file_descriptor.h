@@ -20,7 +20,7 @@ class FileDescriptor {
   bool valid() const { return fd_ >= 0; }
 
   // Writes all bytes: goes on after a signal and after a short write. 0, or the error number of
-  // write(2), after which any number of the bytes may have been written.
+  // write(2), EIO for a file that takes no byte; any number of the bytes may have been written.
   int Write(std::span<const std::byte> bytes) const;
   // 0, or the error number of close(2), after which the descriptor is gone all the same.
   int Close();

@@ -73,10 +73,16 @@ absl::Status MakeFolders(const std::string& path) {
     return WithExitCode(absl::InvalidArgumentError("empty name of a folder"),
                         ExitCode::kCannotCreate);
   }
-  if (IsFolder(path)) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_there, FindFolder(path));
+  if (is_there) return absl::OkStatus();
   const std::string parent = FolderOf(path);
   if (parent != path && parent != ".") LOCKSTEP_RETURN_IF_ERROR(MakeFolders(parent));
-  if (::mkdir(path.c_str(), kFolderMode) == 0) return SyncFolder(parent);
+  if (::mkdir(path.c_str(), kFolderMode) == 0) {
+    absl::Status synced = SyncFolder(parent);
+    // Otherwise the next call would take it for durable.
+    if (!synced.ok()) ::rmdir(path.c_str());
+    return synced;
+  }
   const int error = errno;
   if (error == EEXIST) {
     if (IsFolder(path)) return absl::OkStatus();
@@ -88,8 +94,15 @@ absl::Status MakeFolders(const std::string& path) {
 }
 
 bool IsFolder(const std::string& path) {
+  const absl::StatusOr<bool> found = FindFolder(path);
+  return found.ok() && *found;
+}
+
+absl::StatusOr<bool> FindFolder(const std::string& path) {
   struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  if (::stat(path.c_str(), &info) == 0) return S_ISDIR(info.st_mode);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return ReadError(path, "look for the folder", errno);
 }
 
 absl::Status SyncFolder(const std::string& path) {

@@ -14,8 +14,10 @@ namespace lockstep {
 // Errors as WriteError says; FAILED_PRECONDITION where a component is a file.
 absl::Status MakeFolders(const std::string& path);
 
-// Whether `path` is a folder (through symbolic links).
+// Whether `path` is a folder (through symbolic links). False where the disk does not say.
 bool IsFolder(const std::string& path);
+// The same; errors as ReadError says where the disk does not say.
+absl::StatusOr<bool> FindFolder(const std::string& path);
 
 // Makes what was created, renamed or removed in the folder durable. Errors as WriteError says.
 absl::Status SyncFolder(const std::string& path);
