@@ -7,7 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/crc32c.h"
+#include "common/checkpoint/json_checksum.h"
 #include "common/checkpoint/json_fields.h"
 #include "common/checkpoint/strict_json.h"
 #include "common/fs/path.h"
@@ -22,17 +22,6 @@ constexpr uint64_t kFormatVersion = 2;
 constexpr uint64_t kFirstWithOrigin = 2;
 constexpr char kChecksum[] = "manifest_crc32c";
 constexpr int kManifestDepth = 6;  // manifest, shards, shard, tensors, tensor, shape
-
-// The text whose checksum a manifest carries: compact, keys sorted. Text that is not UTF-8 loses
-// its wrong bytes rather than the checkpoint.
-std::string Canonical(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-uint32_t ChecksumOf(const Json& json) {
-  const std::string text = Canonical(json);
-  return Crc32c(std::as_bytes(std::span(text.data(), text.size())));
-}
 
 absl::StatusOr<TensorRecord> DecodeTensor(const Json& json, const std::string& where) {
   TensorRecord tensor;
@@ -111,8 +100,8 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"cluster", manifest.cluster},
                {"shards", std::move(shards)}};
   // Through the text once: what could not be written as it was must not count in the checksum.
-  json = Json::parse(Canonical(json), nullptr, false);
-  json[kChecksum] = ChecksumOf(json);
+  json = Json::parse(CanonicalJson(json), nullptr, false);
+  json[kChecksum] = JsonChecksum(json);
   return json.dump(2) + "\n";
 }
 
@@ -124,7 +113,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
     return absl::DataLossError(absl::StrCat(kChecksum, " is missing"));
   const uint64_t expected = checksum->get<uint64_t>();
   json.erase(checksum);
-  const uint32_t got = ChecksumOf(json);
+  const uint32_t got = JsonChecksum(json);
   if (got != expected) {
     return absl::DataLossError(
         absl::StrCat("damaged or edited: CRC32C ", got, ", expected ", expected));
