@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/log/log.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep::chief {
@@ -68,28 +67,30 @@ void Checkpointer::OnShard(size_t shard, absl::StatusOr<SaveReply> reply) {
     failure_.Update(reply.status());
   }
   if (--open_ > 0) return;
-  failure_.ok() ? Commit() : End(failure_);
+  failure_.ok() ? Commit() : End(failure_, {});
 }
 
 void Checkpointer::Commit() {
   if (disk_.joinable()) disk_.join();
   disk_ = std::thread([this, manifest = manifest_] {
-    executor_->Post([this, folder = CommitOwned(manifest)]() mutable { End(std::move(folder)); });
+    std::vector<std::string> warnings;
+    absl::StatusOr<std::string> folder = CommitOwned(manifest, &warnings);
+    executor_->Post([this, folder = std::move(folder), warnings = std::move(warnings)]() mutable {
+      End(std::move(folder), std::move(warnings));
+    });
   });
 }
 
-absl::StatusOr<std::string> Checkpointer::CommitOwned(const Manifest& manifest) const {
+absl::StatusOr<std::string> Checkpointer::CommitOwned(const Manifest& manifest,
+                                                      std::vector<std::string>* warnings) const {
   LOCKSTEP_RETURN_IF_ERROR(options_.claim->Ensure());
-  std::vector<std::string> warnings;
-  absl::StatusOr<std::string> folder =
-      CommitCheckpoint(options_.root, manifest, options_.keep_last, &warnings,
-                       [claim = options_.claim] { return claim->Check(); });
-  for (const std::string& warning : warnings) log::Warning(warning);
-  return folder;
+  return CommitCheckpoint(options_.root, manifest, options_.keep_last, warnings,
+                          [claim = options_.claim] { return claim->Check(); });
 }
 
-void Checkpointer::End(absl::StatusOr<std::string> folder) {
+void Checkpointer::End(absl::StatusOr<std::string> folder, std::vector<std::string> warnings) {
   busy_ = false;
+  for (std::string& warning : warnings) options_.warn(std::move(warning));
   std::exchange(done_, nullptr)(std::move(folder));
 }
 

@@ -25,6 +25,9 @@ struct CheckpointerOptions {
   int keep_last = 3;
   Manifest manifest;             // without step and shards
   FolderClaim* claim = nullptr;  // to `root`; outlives the checkpointer
+  // Gets a line for each thing that went wrong beside a save, such as an old checkpoint that could
+  // not be deleted. On the executor's thread, before the save's `done`.
+  std::function<void(std::string)> warn;
 };
 
 class Checkpointer {
@@ -43,8 +46,9 @@ class Checkpointer {
  private:
   void OnShard(size_t shard, absl::StatusOr<SaveReply> reply);
   void Commit();
-  absl::StatusOr<std::string> CommitOwned(const Manifest& manifest) const;
-  void End(absl::StatusOr<std::string> folder);
+  absl::StatusOr<std::string> CommitOwned(const Manifest& manifest,
+                                          std::vector<std::string>* warnings) const;
+  void End(absl::StatusOr<std::string> folder, std::vector<std::string> warnings);
 
   const CheckpointerOptions options_;
   const std::vector<PsControl*> shards_;

@@ -68,7 +68,7 @@ void EndingPhase::DrainIfIdle() {
                               .saved = saved,
                               .saves_kept_alone = job_->inputs.plan.is_replicated(),
                               .steps = MakeStepOptions(*job_),
-                              .checkpoints = MakeCheckpointerOptions(*job_)},
+                              .checkpoints = MakeCheckpointerOptions(job_)},
                  job_->inputs.shards, job_->inputs.executor, job_->inputs.clock,
                  [this](const absl::StatusOr<Drain::Saved>& saved) { OnDrained(saved); });
   drain_->Start();

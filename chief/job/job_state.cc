@@ -49,14 +49,16 @@ StepLoopOptions MakeStepOptions(const JobState& job) {
   return options;
 }
 
-CheckpointerOptions MakeCheckpointerOptions(const JobState& job) {
-  const CheckpointDef& checkpoint = job.inputs.plan.job.checkpoint();
-  return {.command = job.initialized.view.command(),
+CheckpointerOptions MakeCheckpointerOptions(JobState* job) {
+  const JobPlan& plan = job->inputs.plan;
+  const CheckpointDef& checkpoint = plan.job.checkpoint();
+  const SetViewRequest& view = job->initialized.view;
+  return {.command = view.command(),
           .root = checkpoint.folder(),
           .keep_last = static_cast<int>(checkpoint.keep_last()),
-          .manifest =
-              ToManifest(job.inputs.plan, Epoch(job.initialized.view.epoch()), job.claim->origin()),
-          .claim = job.claim.get()};
+          .manifest = ToManifest(plan, Epoch(view.epoch()), job->claim->origin()),
+          .claim = job->claim.get(),
+          .warn = [job](std::string text) { job->Warn(std::move(text)); }};
 }
 
 RegisterTaskReply MakeRegistration(const JobState& job) {

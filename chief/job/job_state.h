@@ -83,7 +83,7 @@ struct JobState {
 };
 
 StepLoopOptions MakeStepOptions(const JobState& job);
-CheckpointerOptions MakeCheckpointerOptions(const JobState& job);
+CheckpointerOptions MakeCheckpointerOptions(JobState* job);
 // What those who register are told, as of the chief's command.
 RegisterTaskReply MakeRegistration(const JobState& job);
 

@@ -30,7 +30,7 @@ void MilestoneRunner::Start() {
   const uint64_t leases_before = uint64_t{command.term()} << kLeasesPerTermBits;
   if (evaluations_.has_value()) evaluations_->CountLeasesFrom(leases_before + 1);
   snapshots_.emplace(command, inputs.shards, inputs.executor, inputs.clock);
-  checkpointer_.emplace(MakeCheckpointerOptions(*job_), inputs.shards, inputs.executor);
+  checkpointer_.emplace(MakeCheckpointerOptions(job_), inputs.shards, inputs.executor);
 }
 
 void MilestoneRunner::Tick() {

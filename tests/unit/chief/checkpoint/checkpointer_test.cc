@@ -39,6 +39,7 @@ struct Fixture {
     options.manifest.epoch = 6;
     REQUIRE(claim.Take({.job = 3, .epoch = 6, .term = 4, .chief = 8}).ok());
     options.claim = &claim;
+    options.warn = [this](std::string text) { warnings.push_back(std::move(text)); };
     checkpointer.emplace(options, std::vector<PsControl*>{&a, &b}, &loop);
   }
 
@@ -61,6 +62,7 @@ struct Fixture {
   ScriptedPs a, b;
   EventLoop loop;
   FolderClaim claim;
+  std::vector<std::string> warnings;
   std::optional<absl::StatusOr<std::string>> result;
   std::optional<Checkpointer> checkpointer;
 };
