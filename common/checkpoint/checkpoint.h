@@ -66,7 +66,7 @@ absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, 
 // and what is older than those, the incomplete ones before this step, and files in its folder that
 // the manifest does not name. Checkpoints that an abandoned history has left between those kept,
 // and beyond this step, stay. Returns the checkpoint's folder. What could not be deleted is no
-// error: each gets a line in `warnings`.
+// error: it stays, and `warnings` gets a line.
 //
 // `check` is asked before each file appears and each deletion: its error ends it. ALREADY_EXISTS
 // where LATEST names a later step of this epoch, ABORTED where it names a later epoch: nothing is

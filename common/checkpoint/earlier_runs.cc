@@ -25,10 +25,6 @@
 namespace lockstep {
 namespace {
 
-bool Exists(const std::string& checkpoint) {
-  return InputFile::Open(JoinPath(checkpoint, kManifestFile)).ok();
-}
-
 // nullopt: there is no LATEST, or it names nothing sensible.
 std::optional<int64_t> LatestStep(const std::string& root) {
   const auto text = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
@@ -65,13 +61,14 @@ absl::StatusOr<std::string> MakeNewFolder(const std::string& root) {
 }  // namespace
 
 absl::StatusOr<std::string> FindCheckpoint(const std::string& root) {
-  if (!IsFolder(root)) return std::string();
-  if (const std::optional<int64_t> latest = LatestStep(root)) {
-    if (std::string folder = CheckpointFolder(root, *latest); Exists(folder)) return folder;
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(root));
+  if (!has_folder) return std::string();
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListCheckpoints(root));
+  if (const std::optional<int64_t> latest = LatestStep(root)) steps.insert(steps.begin(), *latest);
   for (const int64_t step : steps) {
-    if (std::string folder = CheckpointFolder(root, step); Exists(folder)) return folder;
+    std::string folder = CheckpointFolder(root, step);
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool exists, HasManifest(folder));
+    if (exists) return folder;
   }
   return std::string();
 }
@@ -93,7 +90,8 @@ absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root,
 }
 
 absl::StatusOr<uint64_t> HighestEpoch(const std::string& root) {
-  if (!IsFolder(root)) return uint64_t{0};
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(root));
+  if (!has_folder) return uint64_t{0};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
   uint64_t highest = owner.has_value() ? owner->epoch : 0;

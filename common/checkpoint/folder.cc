@@ -1,15 +1,11 @@
 #include "common/checkpoint/folder.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <optional>
-#include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -17,6 +13,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/history.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/retention.h"
 #include "common/checkpoint/safetensors_writer.h"
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
@@ -27,7 +24,6 @@ namespace lockstep {
 namespace {
 
 constexpr char kPrefix[] = "ckpt-";
-constexpr char kShardPrefix[] = "shard-";
 constexpr char kShardSuffix[] = ".safetensors";
 
 absl::Status CheckShardsAreThere(const std::string& folder, const Manifest& manifest) {
@@ -46,70 +42,16 @@ absl::Status CheckShardsAreThere(const std::string& folder, const Manifest& mani
   return absl::OkStatus();
 }
 
-bool IsComplete(const std::string& folder) {
-  return InputFile::Open(JoinPath(folder, kManifestFile)).ok();
-}
-
-// The manifest goes first, also on the disk: a checkpoint that is half deleted does not exist, not
-// even after a power failure.
-absl::Status RemoveCheckpoint(const std::string& root, int64_t step, const PublishCheck& check) {
-  const std::string folder = CheckpointFolder(root, step);
-  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-  if (IsComplete(folder)) {
-    LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, kManifestFile));
-    LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
-    LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-  }
-  return RemoveTree(root, CheckpointName(step));
-}
-
-// Of the last checkpoint to keep; nullopt: there are not so many.
-absl::StatusOr<std::optional<int64_t>> OldestToKeep(const std::string& root, const Manifest& newest,
-                                                    int keep_last) {
-  if (keep_last <= 0) return std::nullopt;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
-  const std::vector<int64_t> steps = StepsUpTo(points, newest.epoch, newest.step);
-  const size_t last = static_cast<size_t>(keep_last) - 1;
-  return last < steps.size() ? std::optional(steps[last]) : std::nullopt;
-}
-
-absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newest, int keep_last,
-                                  const PublishCheck& check) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<int64_t> oldest,
-                            OldestToKeep(root, newest, keep_last));
-  for (const int64_t step : steps) {
-    const bool is_wanted = !oldest.has_value() || step >= *oldest;
-    if (step >= newest.step || (is_wanted && IsComplete(CheckpointFolder(root, step)))) continue;
-    LOCKSTEP_RETURN_IF_ERROR(RemoveCheckpoint(root, step, check));
-  }
-  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-  return RemoveTemporaryFiles(root);
-}
-
-// Left by a save of the same step that another number of ps began.
-absl::Status RemoveStrangers(const std::string& folder, const Manifest& manifest,
-                             const PublishCheck& check) {
-  std::set<std::string> named;
-  for (const ShardFile& shard : manifest.shards) named.insert(shard.file);
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(folder));
-  for (const std::string& name : names) {
-    if (!absl::StartsWith(name, kShardPrefix) || named.contains(name)) continue;
-    LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-    LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, name));
-  }
-  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-  return RemoveTemporaryFiles(folder);
-}
-
 // The name of a shard's file. While the folder has a manifest, the shards that it names stay until
 // the next manifest replaces it: the new file takes the first name that is free.
-std::string ShardFileName(const std::string& folder, uint32_t shard, uint32_t num_shards) {
+absl::StatusOr<std::string> ShardFileName(const std::string& folder, uint32_t shard,
+                                          uint32_t num_shards) {
   const std::string stem = absl::StrCat(kShardPrefix, shard, "-of-", num_shards);
   std::string name = stem + kShardSuffix;
-  if (!IsComplete(folder)) return name;
-  std::error_code ignored;
-  for (int again = 2; std::filesystem::exists(JoinPath(folder, name), ignored); ++again) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_manifest, HasManifest(folder));
+  if (!has_manifest) return name;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> taken, ListFolder(folder));
+  for (int again = 2; std::ranges::count(taken, name) > 0; ++again) {
     name = absl::StrCat(stem, ".", again, kShardSuffix);
   }
   return name;
@@ -132,6 +74,9 @@ absl::Status CheckLatest(const std::string& root, const Manifest& next, std::str
                                            ": it names epoch ", manifest->epoch));
   }
   if (*before <= next.step) return absl::OkStatus();
+  const bool is_known =
+      manifest.ok() || absl::IsNotFound(manifest.status()) || absl::IsDataLoss(manifest.status());
+  if (!is_known) return manifest.status();
   if (manifest.ok() && manifest->epoch == next.epoch) {
     return absl::AlreadyExistsError(
         absl::StrCat(differs(" does not go back from "), ": both are of epoch ", next.epoch));
@@ -158,10 +103,21 @@ absl::StatusOr<std::vector<int64_t>> ListCheckpoints(const std::string& root) {
   std::vector<int64_t> steps;
   for (const std::string& name : names) {
     const auto step = ParseCheckpointName(name);
-    if (step.has_value() && IsFolder(JoinPath(root, name))) steps.push_back(*step);
+    if (!step.has_value()) continue;
+    // One of which the disk does not say what it is must be told of, and not be forgotten.
+    const absl::StatusOr<bool> is_folder = FindFolder(JoinPath(root, name));
+    if (!is_folder.ok() || *is_folder) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end(), std::greater<>());
   return steps;
+}
+
+absl::StatusOr<bool> HasManifest(const std::string& checkpoint) {
+  const absl::Status opened = InputFile::Open(JoinPath(checkpoint, kManifestFile)).status();
+  if (opened.ok()) return true;
+  // A folder in its place is none.
+  if (absl::IsNotFound(opened) || absl::IsInvalidArgument(opened)) return false;
+  return opened;
 }
 
 absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& root) {
@@ -182,8 +138,8 @@ absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, 
                                      const std::vector<NamedTensor>& tensors,
                                      const PublishCheck& check) {
   LOCKSTEP_RETURN_IF_ERROR(MakeFolders(folder));
-  return WriteSafetensors(JoinPath(folder, ShardFileName(folder, shard, num_shards)), tensors,
-                          check);
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string name, ShardFileName(folder, shard, num_shards));
+  return WriteSafetensors(JoinPath(folder, name), tensors, check);
 }
 
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Manifest& manifest,
@@ -198,7 +154,7 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(
       JoinPath(root, kLatestFile), absl::StrCat(CheckpointName(manifest.step), "\n"), check));
   if (!step_back.empty() && warnings != nullptr) warnings->push_back(step_back);
-  for (const absl::Status& status : {RemoveStrangers(folder, manifest, check),
+  for (const absl::Status& status : {RemoveUnnamedShards(folder, manifest, check),
                                      RemoveOldCheckpoints(root, manifest, keep_last, check)}) {
     if (!status.ok() && warnings != nullptr) warnings->emplace_back(status.message());
   }

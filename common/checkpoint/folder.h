@@ -14,6 +14,7 @@
 namespace lockstep {
 
 inline constexpr char kLatestFile[] = "LATEST";
+inline constexpr char kShardPrefix[] = "shard-";
 inline constexpr size_t kLongestLatest = 4096;  // bytes of it that are read; a name is far shorter
 
 // "ckpt-<step>".
@@ -21,6 +22,10 @@ std::string CheckpointName(int64_t step);
 
 // The step in such a name; nullopt for any other name ("ckpt-007" too: a step has one name).
 std::optional<int64_t> ParseCheckpointName(absl::string_view name);
+
+// Whether the checkpoint exists. An error, as ReadError says, where the disk does not tell: what
+// may be a checkpoint must be neither deleted nor overwritten.
+absl::StatusOr<bool> HasManifest(const std::string& checkpoint);
 
 // Steps that have a folder in `root`, complete or not, the highest first.
 absl::StatusOr<std::vector<int64_t>> ListCheckpoints(const std::string& root);

@@ -67,7 +67,8 @@ absl::StatusOr<FolderOwner> DecodeOwner(absl::string_view text) {
 }
 
 absl::StatusOr<std::optional<FolderOwner>> ReadOwner(const std::string& root) {
-  if (!IsFolder(root)) return std::nullopt;
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(root));
+  if (!has_folder) return std::nullopt;
   const std::string path = JoinPath(root, kOwnerFile);
   const absl::StatusOr<std::string> text = ReadFile(path, kLargestOwner);
   if (absl::IsNotFound(text.status())) return std::nullopt;

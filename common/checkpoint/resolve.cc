@@ -157,11 +157,13 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
 
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
                                               std::vector<std::string>* warnings) {
-  if (!IsFolder(path)) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(path));
+  if (!has_folder) {
     return absl::NotFoundError(absl::StrCat(path, ": no such folder, expected a checkpoint (",
                                             CheckpointName(0), ", ...) or a folder of them"));
   }
-  if (InputFile::Open(JoinPath(path, kManifestFile)).ok()) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_checkpoint, HasManifest(path));
+  if (is_checkpoint) {
     LOCKSTEP_RETURN_IF_ERROR(VerifyCheckpoint(path));
     return path;
   }
