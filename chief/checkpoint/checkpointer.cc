@@ -28,7 +28,10 @@ absl::StatusOr<ShardFile> ToShardFile(const SaveReply& reply) {
 
 Checkpointer::Checkpointer(CheckpointerOptions options, std::vector<PsControl*> shards,
                            Executor* executor)
-    : options_(std::move(options)), shards_(std::move(shards)), executor_(executor) {}
+    : options_(std::move(options)),
+      check_([claim = options_.claim] { return claim->Check(); }),
+      shards_(std::move(shards)),
+      executor_(executor) {}
 
 Checkpointer::~Checkpointer() {
   if (disk_.joinable()) disk_.join();
@@ -67,14 +70,18 @@ void Checkpointer::OnShard(size_t shard, absl::StatusOr<SaveReply> reply) {
     failure_.Update(reply.status());
   }
   if (--open_ > 0) return;
-  failure_.ok() ? Commit() : End(failure_, {});
+  absl::IsAborted(failure_) ? End(failure_, {}) : EndOnDisk();
 }
 
-void Checkpointer::Commit() {
+// Commits what the shards have written, or deletes it.
+void Checkpointer::EndOnDisk() {
   if (disk_.joinable()) disk_.join();
-  disk_ = std::thread([this, manifest = manifest_] {
+  disk_ = std::thread([this, manifest = manifest_, failure = failure_] {
     std::vector<std::string> warnings;
-    absl::StatusOr<std::string> folder = CommitOwned(manifest, &warnings);
+    absl::StatusOr<std::string> folder =
+        failure.ok() ? CommitOwned(manifest, &warnings) : absl::StatusOr<std::string>(failure);
+    // What stays all the same goes with the next save that succeeds.
+    if (!folder.ok()) RemoveUnfinishedSave(options_.root, manifest.step, check_).IgnoreError();
     executor_->Post([this, folder = std::move(folder), warnings = std::move(warnings)]() mutable {
       End(std::move(folder), std::move(warnings));
     });
@@ -84,8 +91,7 @@ void Checkpointer::Commit() {
 absl::StatusOr<std::string> Checkpointer::CommitOwned(const Manifest& manifest,
                                                       std::vector<std::string>* warnings) const {
   LOCKSTEP_RETURN_IF_ERROR(options_.claim->Ensure());
-  return CommitCheckpoint(options_.root, manifest, options_.keep_last, warnings,
-                          [claim = options_.claim] { return claim->Check(); });
+  return CommitCheckpoint(options_.root, manifest, options_.keep_last, warnings, check_);
 }
 
 void Checkpointer::End(absl::StatusOr<std::string> folder, std::vector<std::string> warnings) {

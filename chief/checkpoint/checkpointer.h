@@ -39,18 +39,20 @@ class Checkpointer {
   ~Checkpointer();
 
   // Only when not busy. `done` gets the checkpoint's folder, or why there is none; what was there
-  // before is intact. ABORTED: the folder, or a shard, is another chief's. Nothing is tried twice.
+  // before is intact, and what the save has written is deleted. ABORTED: the folder, or a shard, is
+  // another chief's. Nothing is tried twice.
   void Save(GlobalStep version, Callback<std::string> done);
   bool busy() const { return busy_; }
 
  private:
   void OnShard(size_t shard, absl::StatusOr<SaveReply> reply);
-  void Commit();
+  void EndOnDisk();
   absl::StatusOr<std::string> CommitOwned(const Manifest& manifest,
                                           std::vector<std::string>* warnings) const;
   void End(absl::StatusOr<std::string> folder, std::vector<std::string> warnings);
 
   const CheckpointerOptions options_;
+  const PublishCheck check_;
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
 

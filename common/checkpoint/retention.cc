@@ -79,4 +79,17 @@ absl::Status RemoveUnnamedShards(const std::string& checkpoint, const Manifest& 
   return status;
 }
 
+absl::Status RemoveUnfinishedSave(const std::string& root, int64_t step,
+                                  const PublishCheck& check) {
+  const std::string folder = CheckpointFolder(root, step);
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_begun, FindFolder(folder));
+  if (!is_begun) return absl::OkStatus();
+  const absl::StatusOr<Manifest> manifest = ReadManifest(folder);
+  if (absl::IsNotFound(manifest.status())) return RemoveCheckpoint(root, step, check);
+  LOCKSTEP_RETURN_IF_ERROR(manifest.status());
+  // After a failed sync of the folder the manifest before may come back: its shards stay.
+  LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
+  return RemoveUnnamedShards(folder, *manifest, check);
+}
+
 }  // namespace lockstep

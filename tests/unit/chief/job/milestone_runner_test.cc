@@ -128,11 +128,13 @@ TEST_CASE("a checkpoint is saved by every shard, and a failure does not stop tra
   CHECK(f.Status().state() == "saving");
   f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
   f.Settle();
+  f.executor.AwaitWork();  // the disk
   REQUIRE(f.ps.saves.size() == 1);
   CHECK(f.ps.saves.front().version() == 4);
   CHECK(f.Status().job().checkpoint_error() == "no checkpoint at step 2: disk full");
   f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
   f.Settle();
+  f.executor.AwaitWork();  // the disk
   CHECK(f.Status().job().checkpoint_error() == "no checkpoint at step 4: disk full");
   REQUIRE(f.ps.releases.all().size() == 1);
   CHECK(f.ps.releases.all()[0].version() == 2);
@@ -151,6 +153,7 @@ TEST_CASE("a last save that fails is tried again, then the ps keep the model for
       ++saves;
       f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
       f.Settle();
+      f.executor.AwaitWork();  // the disk
     }
     if (tenth == 300) {
       CHECK(f.Status().state() == "waiting");
@@ -202,6 +205,7 @@ TEST_CASE("a version that a later checkpoint has superseded is released, and is 
   f.Step();
   f.ps.saves.Answer(absl::AlreadyExistsError("LATEST does not go back"));
   f.Settle();
+  f.executor.AwaitWork();  // the disk
   REQUIRE(f.ps.releases.all().size() == 1);
   CHECK(f.ps.releases.all()[0].version() == 2);
   CHECK(f.Status().job().checkpoint_error().empty());

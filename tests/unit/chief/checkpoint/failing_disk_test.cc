@@ -1,0 +1,246 @@
+// Saves and restores on a disk of which one operation fails, each in its turn.
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/fs/folder.h"
+#include "common/fs/path.h"
+#include "tests/support/disk_faults.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/chief/checkpoint/saving_job.h"
+
+namespace lockstep::chief {
+namespace {
+
+using test::FailedDiskOperations;
+using test::SetDiskFaults;
+using test::TemporaryFolder;
+
+struct Error {
+  const char* name;
+  int number;
+};
+
+// The last two are of network storage: abseil has codes for them that would end a job, or count as
+// a save.
+constexpr Error kWriteErrors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EDQUOT", EDQUOT},
+                                  {"EROFS", EROFS},   {"EACCES", EACCES}, {"ESTALE", ESTALE},
+                                  {"EEXIST", EEXIST}};
+
+// A disk on which nothing fails. Syncs are not passed on.
+void Repair(const TemporaryFolder& root) {
+  SetDiskFaults(absl::StrCat(root.path(), ",sync,nothing,1,EIO"));
+}
+
+std::string TextOf(int error) { return std::system_category().message(error); }
+
+// The nth operation below the folder, counted from 1.
+std::string Fault(const TemporaryFolder& root, int nth, const std::string& action) {
+  return absl::StrCat(root.path(), ",any,,", nth, ",", action);
+}
+
+// A failure of these need not be told, since nothing is lost by it: what is closed was read or has
+// been synced, the lock is tried again with the next save, and a look at what is there that fails
+// leaves more of it there.
+bool MayBeSilent(const std::string& operation) {
+  const std::vector<std::string> words = absl::StrSplit(operation, absl::MaxSplits(' ', 1));
+  const std::string name = NameOf(words[1]);
+  const bool is_look = words[0] == "open" || words[0] == "stat" || words[0] == "read";
+  const bool is_looked_at =
+      name == "LATEST" || name == "manifest.json" || absl::StartsWith(name, "ckpt-");
+  return words[0] == "close" || name == "LOCK" || (is_look && is_looked_at);
+}
+
+// What a save on a failing disk has come to.
+void CheckSaveThatFailed(const TemporaryFolder& root, const Error& error, const absl::Status& saved,
+                         const std::vector<std::string>& warnings, const std::string& operation) {
+  const std::string told = absl::StrCat(saved.message(), "\n", absl::StrJoin(warnings, "\n"));
+  INFO(error.name << " of " << operation << ": " << saved << "\n" << told);
+  const bool is_told =
+      absl::StrContains(told, root.path()) && absl::StrContains(told, TextOf(error.number));
+  // A mkdir that says EEXIST has met something else.
+  const bool is_in_the_way = absl::StrContains(told, ": a file, expected a folder");
+  CHECK((is_told || is_in_the_way || MayBeSilent(operation)));
+  // Such a code would end the job, or count as a save.
+  CHECK_FALSE(absl::IsAborted(saved));
+  CHECK_FALSE(absl::IsAlreadyExists(saved));
+}
+
+TEST_CASE("whatever operation of a save fails, the checkpoint before counts and the next works") {
+  const TemporaryFolder root;
+  Repair(root);
+  SavingJob job(root.path(), 1, /*keep_last=*/1);
+  REQUIRE(job.Take().ok());
+  int64_t step = 1;
+  REQUIRE(job.Save(step).ok());
+  int operations = 0;
+  for (bool has_failed = true; has_failed; ++operations) {
+    has_failed = false;
+    int64_t newest = step;
+    for (const Error& error : kWriteErrors) {
+      SetDiskFaults(Fault(root, operations + 1, error.name));
+      const absl::Status saved = job.Save(++step).status();
+      const std::vector<std::string> failed = FailedDiskOperations();
+      Repair(root);
+      if (!failed.empty()) CheckSaveThatFailed(root, error, saved, job.warnings(), failed[0]);
+      has_failed = has_failed || !failed.empty();
+      const absl::StatusOr<int64_t> found = NewestSound(root.path());
+      CAPTURE(operations, error.name, found.status(), saved);
+      REQUIRE(found.ok());
+      REQUIRE((*found == step || (*found == newest && !saved.ok())));
+      newest = *found;
+    }
+    REQUIRE(job.Save(++step).ok());
+    CHECK(job.warnings().empty());
+    CHECK(*NewestSound(root.path()) == step);
+    CHECK(*ListFolder(root.path()) ==
+          std::vector<std::string>{"LATEST", "LOCK", "OWNER.json", absl::StrCat("ckpt-", step)});
+    CHECK(ListFolder(CheckpointFolder(root.path(), step))->size() == kNumShards + 1);
+  }
+  CHECK(operations > 100);
+}
+
+TEST_CASE("whatever operation of a save that is made again fails, its first checkpoint is whole") {
+  for (const Error& error : {Error{"ENOSPC", ENOSPC}, Error{"EIO", EIO}}) {
+    const TemporaryFolder root;
+    Repair(root);
+    SavingJob job(root.path(), 1, /*keep_last=*/1);
+    REQUIRE(job.Take().ok());
+    REQUIRE(job.Save(5).ok());
+    int operations = 0;
+    while (true) {
+      SetDiskFaults(Fault(root, operations + 1, error.name));
+      const absl::StatusOr<std::string> saved = job.Save(5);
+      const std::vector<std::string> failed = FailedDiskOperations();
+      Repair(root);
+      if (failed.empty()) break;
+      ++operations;
+      INFO(error.name << " of operation " << operations << ", " << failed[0] << ": "
+                      << saved.status());
+      const absl::StatusOr<int64_t> newest = NewestSound(root.path());
+      INFO(newest.status());
+      REQUIRE(newest.ok());
+      CHECK(*newest == 5);
+    }
+    CHECK(operations > 50);
+    REQUIRE(job.Save(5).ok());
+    CHECK(ListFolder(CheckpointFolder(root.path(), 5))->size() == kNumShards + 1);
+  }
+}
+
+TEST_CASE("an old checkpoint whose manifest cannot be opened at the moment is not deleted") {
+  const TemporaryFolder root;
+  Repair(root);
+  SavingJob job(root.path(), 1, /*keep_last=*/3);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  for (int64_t step = 2; step < 12; ++step) {
+    SetDiskFaults(absl::StrCat(root.Path("ckpt-1"), ",open,manifest.json,*,EMFILE"));
+    const absl::StatusOr<std::string> saved = job.Save(step);
+    Repair(root);
+    REQUIRE(saved.ok());
+    REQUIRE(StepOfSound(root.Path("ckpt-1")).ok());
+    std::filesystem::remove_all(*saved);
+  }
+}
+
+TEST_CASE("a save that fails leaves nothing that takes room") {
+  const TemporaryFolder root;
+  Repair(root);
+  SavingJob job(root.path(), 1, /*keep_last=*/3);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  // The second shard finds the disk full.
+  SetDiskFaults(absl::StrCat(root.path(), ",write,shard-1-of-2,1,ENOSPC"));
+  const absl::Status full = job.Save(2).status();
+  Repair(root);
+  CHECK(absl::IsResourceExhausted(full));
+  CHECK_FALSE(std::filesystem::exists(root.Path("ckpt-2")));
+  // Neither where that step has a checkpoint, which stays.
+  SetDiskFaults(absl::StrCat(root.path(), ",write,shard-1-of-2,1,ENOSPC"));
+  CHECK(absl::IsResourceExhausted(job.Save(1).status()));
+  Repair(root);
+  CHECK(ListFolder(root.Path("ckpt-1"))->size() == kNumShards + 1);
+  CHECK(*NewestSound(root.path()) == 1);
+}
+
+TEST_CASE("writes and reads that take half of the bytes make the same files") {
+  const TemporaryFolder root;
+  SavingJob job(root.path(), 1, /*keep_last=*/1);
+  SetDiskFaults(absl::StrCat(root.path(), ",write,,*,short;", root.path(), ",read,,*,short"));
+  const bool taken = job.Take().ok();
+  const bool saved = job.Save(1).ok();
+  const absl::StatusOr<int64_t> newest = NewestSound(root.path());
+  Repair(root);
+  CHECK(taken);
+  CHECK(saved);
+  REQUIRE(newest.ok());
+  CHECK(*newest == 1);
+  CHECK(*NewestSound(root.path()) == 1);
+}
+
+TEST_CASE("a disk that takes no byte and says nothing fails a save") {
+  const TemporaryFolder root;
+  SavingJob job(root.path(), 1, /*keep_last=*/1);
+  REQUIRE(job.Take().ok());
+  SetDiskFaults(absl::StrCat(root.path(), ",write,shard-0,*,zero"));
+  const absl::Status status = job.Save(1).status();
+  Repair(root);
+  CHECK(absl::StrContains(status.message(), TextOf(EIO)));
+}
+
+TEST_CASE("whatever operation of a restore fails, nothing wrong is read") {
+  const Error errors[] = {{"EIO", EIO}, {"EMFILE", EMFILE}, {"ESTALE", ESTALE}};
+  const TemporaryFolder root;
+  SavingJob job(root.path(), 1, /*keep_last=*/2);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  REQUIRE(job.Save(2).ok());
+  for (const Error& error : errors) {
+    int operations = 0;
+    int taken = 0, older = 0, refused = 0;
+    while (true) {
+      SetDiskFaults(Fault(root, operations + 1, error.name));
+      std::vector<std::string> warnings;
+      const absl::StatusOr<int64_t> step = NewestSound(root.path(), &warnings);
+      const std::vector<std::string> failed = FailedDiskOperations();
+      Repair(root);
+      if (failed.empty()) break;
+      ++operations;
+      const std::string told =
+          absl::StrCat(step.status().message(), "\n", absl::StrJoin(warnings, "\n"));
+      INFO(error.name << " of operation " << operations << ", " << failed[0] << ": " << told);
+      if (step.ok() && *step == 2) {
+        ++taken;
+      } else {
+        step.ok() ? ++older : ++refused;
+        if (step.ok()) CHECK(*step == 1);
+        CHECK(absl::StrContains(told, root.path()));
+        CHECK(absl::StrContains(told, TextOf(error.number)));
+      }
+    }
+    CHECK(taken > 0);
+    CHECK(older > 0);
+    CHECK(refused > 0);
+  }
+}
+
+TEST_CASE("a checkpoint whose manifest cannot be opened is not taken for a folder of checkpoints") {
+  const TemporaryFolder root;
+  SavingJob job(root.path(), 1, /*keep_last=*/2);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  SetDiskFaults(absl::StrCat(root.path(), ",open,manifest.json,*,EIO"));
+  const absl::Status status = ResolveCheckpoint(root.Path("ckpt-1")).status();
+  Repair(root);
+  CHECK(absl::StrContains(status.message(), root.Path("ckpt-1/manifest.json")));
+  CHECK(absl::StrContains(status.message(), TextOf(EIO)));
+}
+
+}  // namespace
+}  // namespace lockstep::chief
