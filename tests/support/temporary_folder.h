@@ -13,8 +13,13 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     const char* base = std::getenv("TEST_TMPDIR");
-    path_ = std::string(base == nullptr ? "/tmp" : base) + "/lockstep-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+    if (!Make(base == nullptr ? "/tmp" : base)) std::abort();
+  }
+  // On a file system in memory, where there is one. There thousands of small files take a tenth of
+  // the time.
+  enum InMemory { kInMemory };
+  explicit TemporaryFolder(InMemory) {
+    if (!Make("/dev/shm") && !Make("/tmp")) std::abort();
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -40,6 +45,11 @@ class TemporaryFolder {
   }
 
  private:
+  bool Make(const std::string& base) {
+    path_ = base + "/lockstep-XXXXXX";
+    return ::mkdtemp(path_.data()) != nullptr;
+  }
+
   std::string path_;
 };
 

@@ -72,7 +72,7 @@ void CheckSaveThatFailed(const TemporaryFolder& root, const Error& error, const 
 }
 
 TEST_CASE("whatever operation of a save fails, the checkpoint before counts and the next works") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   Repair(root);
   SavingJob job(root.path(), 1, /*keep_last=*/1);
   REQUIRE(job.Take().ok());
@@ -107,7 +107,7 @@ TEST_CASE("whatever operation of a save fails, the checkpoint before counts and 
 
 TEST_CASE("whatever operation of a save that is made again fails, its first checkpoint is whole") {
   for (const Error& error : {Error{"ENOSPC", ENOSPC}, Error{"EIO", EIO}}) {
-    const TemporaryFolder root;
+    const TemporaryFolder root(TemporaryFolder::kInMemory);
     Repair(root);
     SavingJob job(root.path(), 1, /*keep_last=*/1);
     REQUIRE(job.Take().ok());
@@ -134,7 +134,7 @@ TEST_CASE("whatever operation of a save that is made again fails, its first chec
 }
 
 TEST_CASE("an old checkpoint whose manifest cannot be opened at the moment is not deleted") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   Repair(root);
   SavingJob job(root.path(), 1, /*keep_last=*/3);
   REQUIRE(job.Take().ok());
@@ -150,7 +150,7 @@ TEST_CASE("an old checkpoint whose manifest cannot be opened at the moment is no
 }
 
 TEST_CASE("a save that fails leaves nothing that takes room") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   Repair(root);
   SavingJob job(root.path(), 1, /*keep_last=*/3);
   REQUIRE(job.Take().ok());
@@ -170,7 +170,7 @@ TEST_CASE("a save that fails leaves nothing that takes room") {
 }
 
 TEST_CASE("writes and reads that take half of the bytes make the same files") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   SavingJob job(root.path(), 1, /*keep_last=*/1);
   SetDiskFaults(absl::StrCat(root.path(), ",write,,*,short;", root.path(), ",read,,*,short"));
   const bool taken = job.Take().ok();
@@ -185,7 +185,7 @@ TEST_CASE("writes and reads that take half of the bytes make the same files") {
 }
 
 TEST_CASE("a disk that takes no byte and says nothing fails a save") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   SavingJob job(root.path(), 1, /*keep_last=*/1);
   REQUIRE(job.Take().ok());
   SetDiskFaults(absl::StrCat(root.path(), ",write,shard-0,*,zero"));
@@ -196,7 +196,7 @@ TEST_CASE("a disk that takes no byte and says nothing fails a save") {
 
 TEST_CASE("whatever operation of a restore fails, nothing wrong is read") {
   const Error errors[] = {{"EIO", EIO}, {"EMFILE", EMFILE}, {"ESTALE", ESTALE}};
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   SavingJob job(root.path(), 1, /*keep_last=*/2);
   REQUIRE(job.Take().ok());
   REQUIRE(job.Save(1).ok());
@@ -231,7 +231,7 @@ TEST_CASE("whatever operation of a restore fails, nothing wrong is read") {
 }
 
 TEST_CASE("a checkpoint whose manifest cannot be opened is not taken for a folder of checkpoints") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   SavingJob job(root.path(), 1, /*keep_last=*/2);
   REQUIRE(job.Take().ok());
   REQUIRE(job.Save(1).ok());

@@ -108,7 +108,7 @@ TEST_CASE("a process that is killed at any operation of a save leaves the newest
   };
   for (const Row& row : {Row{"any", "kill_before", 100}, Row{"any", "kill_after", 100},
                          Row{"write", "kill_half", 5}}) {
-    const TemporaryFolder root;
+    const TemporaryFolder root(TemporaryFolder::kInMemory);
     uint64_t term = 1;
     int64_t step = 1;
     GoOn(root, term, step);
@@ -141,7 +141,7 @@ TEST_CASE("a process that is killed at any operation of a save leaves the newest
 }
 
 void KillAtAnyMoment(int kills) {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   std::minstd_rand random(1);
   uint64_t term = 1;
   int64_t newest = 1;
