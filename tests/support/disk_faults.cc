@@ -97,6 +97,7 @@ class Disk {
     has_faults_ = !faults_.empty();
     matched_.clear();
     failed_.clear();
+    changes_.clear();
     if (!has_faults_) paths_.clear();
   }
 
@@ -141,6 +142,16 @@ class Disk {
     return parent.empty() ? "" : parent + "/" + name;
   }
 
+  void NoteChange(DiskChange change) {
+    const std::lock_guard lock(mutex_);
+    const auto is_below = [&](const Fault& fault) { return IsBelow(change.path, fault.folder); };
+    if (std::ranges::any_of(faults_, is_below)) changes_.push_back(std::move(change));
+  }
+
+  std::vector<DiskChange> changes() {
+    const std::lock_guard lock(mutex_);
+    return changes_;
+  }
   std::vector<std::string> matched() {
     const std::lock_guard lock(mutex_);
     return matched_;
@@ -156,6 +167,7 @@ class Disk {
   std::vector<Fault> faults_;
   std::vector<std::string> matched_;
   std::vector<std::string> failed_;
+  std::vector<DiskChange> changes_;
   std::map<int, std::string> paths_;  // of open files
 };
 
@@ -164,9 +176,11 @@ class Disk {
   ::_exit(128 + SIGKILL);
 }
 
-// Makes the call, or what a fault says in its place. `call` gets the decision.
+// Makes the call, or what a fault says in its place. `call` gets the decision. `change` is what it
+// changes below a folder; without an operation: nothing.
 template <typename Call>
-auto Pass(const char* operation, const std::string& path, Call call) -> decltype(call(Decision())) {
+auto Pass(const char* operation, const std::string& path, Call call, DiskChange change = {})
+    -> decltype(call(Decision())) {
   if (path.empty() || !Disk::Get().has_faults()) return call(Decision());
   const Decision decision = Disk::Get().Decide(operation, path);
   if (decision.action == "kill_before") Die();
@@ -176,6 +190,10 @@ auto Pass(const char* operation, const std::string& path, Call call) -> decltype
   }
   const auto result = call(decision);
   if (decision.action == "kill_after" || decision.action == "kill_half") Die();
+  if (result < 0 || change.operation.empty()) return result;
+  // A write may have taken fewer.
+  if (!change.bytes.empty()) change.bytes.resize(static_cast<size_t>(result));
+  Disk::Get().NoteChange(std::move(change));
   return result;
 }
 
@@ -185,29 +203,47 @@ size_t Cut(const Decision& decision, size_t bytes) {
   return is_cut && bytes > 1 ? bytes / 2 : bytes;
 }
 
+// Empty where nobody wants to know.
+std::string PathAt(int folder, const char* name) {
+  return Disk::Get().has_faults() ? Disk::Get().PathAt(folder, name) : "";
+}
+std::string PathOf(int file) { return Disk::Get().has_faults() ? Disk::Get().PathOf(file) : ""; }
+
 int Open(int folder, const char* name, int flags, mode_t mode) {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(folder, name) : "";
-  const auto file = Pass("open", path, [&](const Decision&) {
+  const std::string path = PathAt(folder, name);
+  const auto call = [&](const Decision&) {
     return static_cast<int>(::syscall(SYS_openat, folder, name, flags, mode));
-  });
+  };
+  const bool creates = (flags & O_CREAT) != 0;
+  const int file = Pass("open", path, call, {creates ? "create" : "", path});
   if (file >= 0 && !path.empty()) Disk::Get().NoteOpen(file, path);
   return file;
 }
 
-ssize_t WriteTo(int file, const char* operation, size_t bytes, auto call) {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
-  return Pass(operation, path,
+ssize_t Read(int file, size_t bytes, auto call) {
+  return Pass("read", PathOf(file),
               [&](const Decision& decision) -> ssize_t { return call(Cut(decision, bytes)); });
+}
+
+ssize_t Write(int file, const void* from, size_t bytes) {
+  const std::string path = PathOf(file);
+  const auto call = [&](const Decision& decision) -> ssize_t {
+    return ::syscall(SYS_write, file, from, Cut(decision, bytes));
+  };
+  const size_t noted = path.empty() ? 0 : bytes;
+  return Pass("write", path, call,
+              {"write", path, "", std::string(static_cast<const char*>(from), noted)});
 }
 
 // A failed sync may have lost what was not on the disk yet.
 int Sync(int file, long number) {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
+  const std::string path = PathOf(file);
   bool was_passed = false;
-  const int result = Pass("sync", path, [&](const Decision& decision) {
+  const auto call = [&](const Decision& decision) {
     was_passed = true;
     return decision.is_below ? 0 : static_cast<int>(::syscall(number, file));
-  });
+  };
+  const int result = Pass("sync", path, call, {"sync", path});
   if (was_passed) return result;
   const int error = errno;
   struct stat info;
@@ -218,18 +254,38 @@ int Sync(int file, long number) {
   return result;
 }
 
-int Rename(int from_folder, const char* from, int to_folder, const char* to) {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(to_folder, to) : "";
-  return Pass("rename", path, [&](const Decision&) {
-    return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+// The descriptor is gone also where that fails.
+int Close(int file) {
+  const std::string path = PathOf(file);
+  if (!path.empty()) Disk::Get().NoteClose(file);
+  bool was_passed = false;
+  const int result = Pass("close", path, [&](const Decision&) {
+    was_passed = true;
+    return static_cast<int>(::syscall(SYS_close, file));
   });
+  if (was_passed) return result;
+  const int error = errno;
+  (void)::syscall(SYS_close, file);
+  errno = error;
+  return result;
 }
 
-int Remove(int folder, const char* name, int flags) {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(folder, name) : "";
-  return Pass("remove", path, [&](const Decision&) {
-    return static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
-  });
+int Rename(int from_folder, const char* from, int to_folder, const char* to) {
+  const std::string path = PathAt(to_folder, to);
+  const auto call = [&](const Decision&) {
+    return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+  };
+  return Pass("rename", path, call, {"rename", path, PathAt(from_folder, from)});
+}
+
+// Of a call that only passes its arguments on. `operation` is the change, too, if it changes.
+template <typename... Arguments>
+int Simple(const char* operation, const std::string& path, bool changes, long number,
+           Arguments... arguments) {
+  const auto call = [&](const Decision&) {
+    return static_cast<int>(::syscall(number, arguments...));
+  };
+  return Pass(operation, path, call, {changes ? operation : "", path});
 }
 
 mode_t ModeOf(int flags, va_list arguments) {
@@ -241,103 +297,76 @@ mode_t ModeOf(int flags, va_list arguments) {
 void SetDiskFaults(const std::string& faults) { Disk::Get().Set(faults); }
 std::vector<std::string> MatchedDiskOperations() { return Disk::Get().matched(); }
 std::vector<std::string> FailedDiskOperations() { return Disk::Get().failed(); }
+std::vector<DiskChange> DiskChanges() { return Disk::Get().changes(); }
 
 }  // namespace lockstep::test
 
-using lockstep::test::Disk;
+namespace faulty = lockstep::test;
 
 extern "C" {
 
 int open(const char* name, int flags, ...) {
   va_list arguments;
   va_start(arguments, flags);
-  const mode_t mode = lockstep::test::ModeOf(flags, arguments);
+  const mode_t mode = faulty::ModeOf(flags, arguments);
   va_end(arguments);
-  return lockstep::test::Open(AT_FDCWD, name, flags, mode);
+  return faulty::Open(AT_FDCWD, name, flags, mode);
 }
 
 int openat(int folder, const char* name, int flags, ...) {
   va_list arguments;
   va_start(arguments, flags);
-  const mode_t mode = lockstep::test::ModeOf(flags, arguments);
+  const mode_t mode = faulty::ModeOf(flags, arguments);
   va_end(arguments);
-  return lockstep::test::Open(folder, name, flags, mode);
+  return faulty::Open(folder, name, flags, mode);
 }
 
-ssize_t write(int file, const void* from, size_t bytes) {
-  return lockstep::test::WriteTo(
-      file, "write", bytes, [&](size_t size) { return ::syscall(SYS_write, file, from, size); });
-}
+ssize_t write(int file, const void* from, size_t bytes) { return faulty::Write(file, from, bytes); }
 
 ssize_t read(int file, void* to, size_t bytes) {
-  return lockstep::test::WriteTo(file, "read", bytes,
-                                 [&](size_t size) { return ::syscall(SYS_read, file, to, size); });
+  return faulty::Read(file, bytes,
+                      [&](size_t size) { return ::syscall(SYS_read, file, to, size); });
 }
 
 ssize_t pread(int file, void* to, size_t bytes, off_t offset) {
-  return lockstep::test::WriteTo(file, "read", bytes, [&](size_t size) {
-    return ::syscall(SYS_pread64, file, to, size, offset);
-  });
+  return faulty::Read(file, bytes,
+                      [&](size_t size) { return ::syscall(SYS_pread64, file, to, size, offset); });
 }
+
+int fsync(int file) { return faulty::Sync(file, SYS_fsync); }
+int fdatasync(int file) { return faulty::Sync(file, SYS_fdatasync); }
+int close(int file) { return faulty::Close(file); }
 
 int ftruncate(int file, off_t size) noexcept {
-  return static_cast<int>(lockstep::test::WriteTo(
-      file, "truncate", 0, [&](size_t) { return ::syscall(SYS_ftruncate, file, size); }));
-}
-
-int fsync(int file) { return lockstep::test::Sync(file, SYS_fsync); }
-int fdatasync(int file) { return lockstep::test::Sync(file, SYS_fdatasync); }
-
-// The descriptor is gone also where that fails.
-int close(int file) {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
-  if (!path.empty()) Disk::Get().NoteClose(file);
-  bool was_passed = false;
-  const int result = lockstep::test::Pass("close", path, [&](const lockstep::test::Decision&) {
-    was_passed = true;
-    return static_cast<int>(::syscall(SYS_close, file));
-  });
-  if (was_passed) return result;
-  const int error = errno;
-  (void)::syscall(SYS_close, file);
-  errno = error;
-  return result;
+  return faulty::Simple("truncate", faulty::PathOf(file), true, SYS_ftruncate, file, size);
 }
 
 int rename(const char* from, const char* to) noexcept {
-  return lockstep::test::Rename(AT_FDCWD, from, AT_FDCWD, to);
+  return faulty::Rename(AT_FDCWD, from, AT_FDCWD, to);
 }
 int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
-  return lockstep::test::Rename(from_folder, from, to_folder, to);
+  return faulty::Rename(from_folder, from, to_folder, to);
 }
 
-int unlink(const char* name) noexcept { return lockstep::test::Remove(AT_FDCWD, name, 0); }
-int rmdir(const char* name) noexcept {
-  return lockstep::test::Remove(AT_FDCWD, name, AT_REMOVEDIR);
-}
 int unlinkat(int folder, const char* name, int flags) noexcept {
-  return lockstep::test::Remove(folder, name, flags);
+  return faulty::Simple("remove", faulty::PathAt(folder, name), true, SYS_unlinkat, folder, name,
+                        flags);
 }
+int unlink(const char* name) noexcept { return unlinkat(AT_FDCWD, name, 0); }
+int rmdir(const char* name) noexcept { return unlinkat(AT_FDCWD, name, AT_REMOVEDIR); }
 
 int mkdir(const char* name, mode_t mode) noexcept {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(AT_FDCWD, name) : "";
-  return lockstep::test::Pass("mkdir", path, [&](const lockstep::test::Decision&) {
-    return static_cast<int>(::syscall(SYS_mkdirat, AT_FDCWD, name, mode));
-  });
+  return faulty::Simple("mkdir", faulty::PathAt(AT_FDCWD, name), true, SYS_mkdirat, AT_FDCWD, name,
+                        mode);
 }
 
 int stat(const char* name, struct stat* info) noexcept {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathAt(AT_FDCWD, name) : "";
-  return lockstep::test::Pass("stat", path, [&](const lockstep::test::Decision&) {
-    return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, name, info, 0));
-  });
+  return faulty::Simple("stat", faulty::PathAt(AT_FDCWD, name), false, SYS_newfstatat, AT_FDCWD,
+                        name, info, 0);
 }
 
 int fstat(int file, struct stat* info) noexcept {
-  const std::string path = Disk::Get().has_faults() ? Disk::Get().PathOf(file) : "";
-  return lockstep::test::Pass("stat", path, [&](const lockstep::test::Decision&) {
-    return static_cast<int>(::syscall(SYS_fstat, file, info));
-  });
+  return faulty::Simple("stat", faulty::PathOf(file), false, SYS_fstat, file, info);
 }
 
 }  // extern "C"

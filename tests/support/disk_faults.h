@@ -31,4 +31,14 @@ std::vector<std::string> MatchedDiskOperations();
 // Of those on which a fault has acted.
 std::vector<std::string> FailedDiskOperations();
 
+// A change that was made below a folder of a fault.
+struct DiskChange {
+  std::string operation;  // create, write, truncate (to nothing), sync, rename, remove or mkdir
+  std::string path;
+  std::string from;   // of a rename
+  std::string bytes;  // of a write
+};
+// Those since SetDiskFaults, in order.
+std::vector<DiskChange> DiskChanges();
+
 }  // namespace lockstep::test
