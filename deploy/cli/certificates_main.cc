@@ -1,18 +1,14 @@
 // lockstep certificates: makes a certificate for each process of a cluster.
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/exit_code.h"
-#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/config/cluster_reader.h"
-#include "common/config/flags.h"
-#include "deploy/cli/bare_word.h"
-#include "deploy/cli/finish_command.h"
+#include "deploy/cli/bare_word_command.h"
 #include "deploy/cli/job_certificates.h"
 
 ABSL_FLAG(std::string, folder, "", "where to put them; may be given without the flag's name");
@@ -59,16 +55,8 @@ absl::StatusOr<int> MakeAll() {
 }  // namespace lockstep::deploy
 
 int main(int argc, char** argv) {
-  lockstep::OpenStandardStreams();
-  using lockstep::deploy::NameBareWord;
-  const std::vector<std::string> words =
-      NameBareWord({"--folder", "--cluster", "--job_name", "--days"}, argc, argv);
-  const std::vector<const char*> arguments = lockstep::deploy::PointersTo(words);
-  if (const auto flags =
-          lockstep::HandleFlags("lockstep certificates", lockstep::deploy::kUsage,
-                                static_cast<int>(arguments.size()), arguments.data());
-      flags.exit) {
-    return static_cast<int>(flags.code);
-  }
-  return lockstep::deploy::FinishCommand("lockstep certificates", lockstep::deploy::MakeAll());
+  using namespace lockstep::deploy;
+  return RunCommand(
+      {"lockstep certificates", kUsage, {"--folder", "--cluster", "--job_name", "--days"}}, argc,
+      argv, MakeAll);
 }

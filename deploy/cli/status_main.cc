@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
@@ -15,9 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/client/status_client.h"
 #include "common/config/address.h"
-#include "common/config/flags.h"
-#include "deploy/cli/bare_word.h"
-#include "deploy/cli/finish_command.h"
+#include "deploy/cli/bare_word_command.h"
 #include "deploy/cli/status_json.h"
 #include "deploy/cli/status_table.h"
 #include "deploy/cli/tool_credentials.h"
@@ -75,16 +72,7 @@ absl::StatusOr<int> ShowStatus() {
 }  // namespace lockstep::deploy
 
 int main(int argc, char** argv) {
-  using lockstep::deploy::NameBareWord;
-  using lockstep::deploy::WithCredentialFlags;
-  const std::vector<std::string> words =
-      NameBareWord(WithCredentialFlags({"--address"}), argc, argv);
-  const std::vector<const char*> arguments = lockstep::deploy::PointersTo(words);
-  if (const auto flags =
-          lockstep::HandleFlags("lockstep status", lockstep::deploy::kUsage,
-                                static_cast<int>(arguments.size()), arguments.data());
-      flags.exit) {
-    return static_cast<int>(flags.code);
-  }
-  return lockstep::deploy::FinishCommand("lockstep status", lockstep::deploy::ShowStatus());
+  using namespace lockstep::deploy;
+  return RunCommand({"lockstep status", kUsage, WithCredentialFlags({"--address"})}, argc, argv,
+                    ShowStatus);
 }

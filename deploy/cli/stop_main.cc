@@ -1,7 +1,6 @@
 // lockstep stop: ends a running job in order.
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
@@ -13,9 +12,7 @@
 #include "common/client/status_client.h"
 #include "common/client/stop_client.h"
 #include "common/config/address.h"
-#include "common/config/flags.h"
-#include "deploy/cli/bare_word.h"
-#include "deploy/cli/finish_command.h"
+#include "deploy/cli/bare_word_command.h"
 #include "deploy/cli/stop_text.h"
 #include "deploy/cli/tool_credentials.h"
 
@@ -67,17 +64,7 @@ absl::StatusOr<int> Stop() {
 }  // namespace lockstep::deploy
 
 int main(int argc, char** argv) {
-  lockstep::OpenStandardStreams();
-  using lockstep::deploy::NameBareWord;
-  using lockstep::deploy::WithCredentialFlags;
-  const std::vector<std::string> words =
-      NameBareWord(WithCredentialFlags({"--address"}), argc, argv);
-  const std::vector<const char*> arguments = lockstep::deploy::PointersTo(words);
-  if (const auto flags =
-          lockstep::HandleFlags("lockstep stop", lockstep::deploy::kUsage,
-                                static_cast<int>(arguments.size()), arguments.data());
-      flags.exit) {
-    return static_cast<int>(flags.code);
-  }
-  return lockstep::deploy::FinishCommand("lockstep stop", lockstep::deploy::Stop());
+  using namespace lockstep::deploy;
+  return RunCommand({"lockstep stop", kUsage, WithCredentialFlags({"--address"})}, argc, argv,
+                    Stop);
 }

@@ -1,18 +1,14 @@
 // lockstep token: makes the secret of a job, and credentials for those who read its state or end
 // it.
 #include <string>
-#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
-#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
-#include "common/config/flags.h"
 #include "common/security/secret_file.h"
 #include "common/security/token_file.h"
-#include "deploy/cli/bare_word.h"
-#include "deploy/cli/finish_command.h"
+#include "deploy/cli/bare_word_command.h"
 
 ABSL_FLAG(std::string, file, "", "the file to make; may be given without the flag's name");
 ABSL_FLAG(std::string, of, "",
@@ -65,15 +61,6 @@ absl::StatusOr<int> Make() {
 }  // namespace lockstep::deploy
 
 int main(int argc, char** argv) {
-  lockstep::OpenStandardStreams();
-  using lockstep::deploy::NameBareWord;
-  const std::vector<std::string> words = NameBareWord({"--file", "--of", "--role"}, argc, argv);
-  const std::vector<const char*> arguments = lockstep::deploy::PointersTo(words);
-  if (const auto flags =
-          lockstep::HandleFlags("lockstep token", lockstep::deploy::kUsage,
-                                static_cast<int>(arguments.size()), arguments.data());
-      flags.exit) {
-    return static_cast<int>(flags.code);
-  }
-  return lockstep::deploy::FinishCommand("lockstep token", lockstep::deploy::Make());
+  using namespace lockstep::deploy;
+  return RunCommand({"lockstep token", kUsage, {"--file", "--of", "--role"}}, argc, argv, Make);
 }

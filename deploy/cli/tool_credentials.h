@@ -12,7 +12,7 @@
 
 namespace lockstep::deploy {
 
-// The flags above, which take a value (bare_word.h), with those of the command itself.
+// The flags above, which take a value (bare_word_command.h), with those of the command itself.
 std::vector<std::string> WithCredentialFlags(std::vector<std::string> flags);
 
 // For calls to `address`, in `role` where the flags name the job's token; null without these flags.

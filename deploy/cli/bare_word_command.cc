@@ -1,9 +1,12 @@
-#include "deploy/cli/bare_word.h"
+#include "deploy/cli/bare_word_command.h"
 
 #include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/standard_streams.h"
+#include "common/config/flags.h"
+#include "deploy/cli/finish_command.h"
 
 namespace lockstep::deploy {
 namespace {
@@ -12,8 +15,6 @@ namespace {
 bool TakesNext(const std::string& word, const std::vector<std::string>& flags) {
   return std::find(flags.begin(), flags.end(), word) != flags.end();
 }
-
-}  // namespace
 
 std::vector<std::string> NameBareWord(const std::vector<std::string>& valued, int argc,
                                       char** argv) {
@@ -27,11 +28,19 @@ std::vector<std::string> NameBareWord(const std::vector<std::string>& valued, in
   return words;
 }
 
-std::vector<const char*> PointersTo(const std::vector<std::string>& words) {
-  std::vector<const char*> pointers;
-  pointers.reserve(words.size());
-  for (const std::string& word : words) pointers.push_back(word.c_str());
-  return pointers;
+}  // namespace
+
+int RunCommand(const BareWordCommand& command, int argc, char** argv,
+               absl::FunctionRef<absl::StatusOr<int>()> run) {
+  OpenStandardStreams();
+  const std::vector<std::string> words = NameBareWord(command.valued, argc, argv);
+  std::vector<const char*> arguments;
+  arguments.reserve(words.size());
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  const FlagsResult flags = HandleFlags(command.name, command.usage,
+                                        static_cast<int>(arguments.size()), arguments.data());
+  if (flags.exit) return static_cast<int>(flags.code);
+  return FinishCommand(command.name, run());
 }
 
 }  // namespace lockstep::deploy
