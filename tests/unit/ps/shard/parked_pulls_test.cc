@@ -139,6 +139,22 @@ TEST_CASE("a worker's pulls wait in bounded memory, and others beside them") {
   CHECK(reply.calls() == 1);
 }
 
+TEST_CASE("so many pulls of a worker wait, however little they name") {
+  Waiting waiting;
+  const Reply<PullResult> reply;
+  const auto park = [&](uint32_t worker, int64_t version) {
+    return waiting.Park(PullOf(worker, version, {{.size = 8}}, reply), {GlobalStep(version), 0})
+        .status();
+  };
+  size_t parked = 0;
+  while (parked <= limits::kMaxParkedPullsOfWorker && park(0, static_cast<int64_t>(parked)).ok()) {
+    ++parked;
+  }
+  CHECK(parked == limits::kMaxParkedPullsOfWorker);
+  CHECK(absl::IsResourceExhausted(park(0, static_cast<int64_t>(parked))));
+  CHECK(park(1, 0).ok());
+}
+
 TEST_CASE("the pulls of all workers together wait in bounded memory") {
   Waiting waiting;
   const Reply<PullResult> reply;

@@ -76,6 +76,10 @@ TEST_CASE("a number out of its range is refused with its field, the range and a 
              Catch::Contains("replicas_to_aggregate: expected 1"));
   CHECK_THAT(Refusal([](RegisterTaskReply* r) { r->set_total_num_replicas(1); }),
              Catch::Contains("total_num_replicas: expected 2"));
+  CHECK_THAT(Refusal([](RegisterTaskReply* r) { r->set_total_num_replicas(1'048'577); }),
+             Catch::Contains("total_num_replicas: expected 2 to 1048576, got 1048577"));
+  CHECK_THAT(Refusal([](RegisterTaskReply* r) { r->set_replicas_to_aggregate(1'048'577); }),
+             Catch::Contains("replicas_to_aggregate: expected 1 to 1048576, got 1048577"));
 }
 
 TEST_CASE("examples that cannot be numbered are refused") {
