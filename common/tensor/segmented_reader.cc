@@ -29,7 +29,7 @@ bool SegmentedReader::ForEach(uint64_t size, Take take) {
   return true;
 }
 
-bool SegmentedReader::ReadByte(std::byte* byte) {
+bool SegmentedReader::ReadLast(std::byte* byte) {
   return ForEach(1, [byte](std::span<const std::byte> stretch) { *byte = stretch[0]; });
 }
 

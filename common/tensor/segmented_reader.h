@@ -18,7 +18,13 @@ class SegmentedReader {
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return size_ - position_; }
 
-  bool ReadByte(std::byte* byte);
+  bool ReadByte(std::byte* byte) {
+    // Most bytes are followed by others of their piece.
+    if (piece_ >= pieces_.size() || offset_ + 1 >= pieces_[piece_].size()) return ReadLast(byte);
+    *byte = pieces_[piece_][offset_++];
+    ++position_;
+    return true;
+  }
   bool Copy(uint64_t size, std::string* to);
   // As Copy, into memory of `size` bytes; around the caches where they are many.
   bool CopyTo(std::span<std::byte> to);
@@ -28,6 +34,7 @@ class SegmentedReader {
   bool Share(uint64_t size, std::vector<std::span<const std::byte>>* to);
 
  private:
+  bool ReadLast(std::byte* byte);
   // Calls `take` with every stretch of the next `size` bytes.
   template <typename Take>
   bool ForEach(uint64_t size, Take take);
