@@ -39,6 +39,8 @@ std::optional<PushCall> GradientMessages::Next(absl::Duration now) {
   call.header->set_push_seq(push_seq_.value());
   call.header->set_local_step(local_step_.value());
   call.header->set_ask(outgoing->ask);
+  call.header->mutable_pieces()->Reserve(static_cast<int>(outgoing->pieces.size()));
+  if (!outgoing->ask) call.tensors.reserve(outgoing->pieces.size());
   for (const PushPlan::Piece& piece : outgoing->pieces) AddPiece(piece, *outgoing, &call);
   call.is_whole_gradient =
       !outgoing->ask && outgoing->pieces.size() == static_cast<size_t>(num_tensors_);

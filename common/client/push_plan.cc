@@ -17,7 +17,9 @@ PushPlan::PushPlan(const SessionOptions& options, GlobalStep local_step, int num
     : options_(options),
       local_step_(local_step),
       num_variables_(num_variables),
-      retry_(CallKind::kPlain, {.patience = options.patience}) {}
+      retry_(CallKind::kPlain, {.patience = options.patience}) {
+  variables_.reserve(num_variables_);
+}
 
 void PushPlan::Add(Variable gradient) {
   LOCKSTEP_CHECK(!AllAdded());
@@ -46,6 +48,7 @@ void PushPlan::AddReference(size_t variable) {
     unsent_size_ = 0;
     unsent_index_bytes_ = 0;
     messages_.push_back({.by_reference = true});
+    messages_.back().pieces.reserve(std::min(num_variables_ - variable, options_.most_references));
   }
   Message& message = messages_[*unsent_];
   const uint64_t size = variables_[variable].of.num_bytes();

@@ -103,6 +103,7 @@ absl::StatusOr<PullOrder> FromProto(const PullRequest& request) {
     if (!type.ok()) return Annotate(type.status(), "the pull's wire_type");
     order.wire_type = *type;
   }
+  order.pieces.reserve(request.pieces_size());
   for (const lockstep::PullPiece& piece : request.pieces()) {
     order.pieces.push_back({.variable = VariableId(piece.variable()),
                             .offset = piece.offset(),
@@ -126,6 +127,7 @@ absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
                   .push_seq = PushSeq(request.push_seq()),
                   .local_step = GlobalStep(request.local_step()),
                   .ask = request.ask()};
+  order.pieces.reserve(request.pieces_size());
   for (const lockstep::PushPiece& piece : request.pieces()) {
     LOCKSTEP_ASSIGN_OR_RETURN(PushPiece converted, ToPushPiece(piece));
     order.pieces.push_back(std::move(converted));
