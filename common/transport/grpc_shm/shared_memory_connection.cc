@@ -75,6 +75,7 @@ void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {
   {
     absl::MutexLock lock(&mutex_);
     state_ = status.ok() ? State::kAttached : State::kRefused;
+    is_attached_ = status.ok();
     if (!references_.ok()) references_ = status;
     info.references = references_;
     values_ = std::move(values);
@@ -119,6 +120,7 @@ void SharedMemoryConnection::Lose() {
   absl::MutexLock lock(&mutex_);
   if (state_ != State::kAttached) return;
   state_ = State::kIdle;
+  is_attached_ = false;
   values = std::move(values_);
 }
 
@@ -128,9 +130,7 @@ std::optional<uint64_t> SharedMemoryConnection::PlaceOf(std::span<const std::byt
   const uint64_t place =
       reinterpret_cast<uintptr_t>(bytes.data()) - reinterpret_cast<uintptr_t>(memory.data());
   if (place >= memory.size() || bytes.size() > memory.size() - place) return std::nullopt;
-  absl::MutexLock lock(&mutex_);
-  if (state_ != State::kAttached) return std::nullopt;
-  return place;
+  return is_attached_ ? std::optional(place) : std::nullopt;
 }
 
 SharedMemoryConnection::Memory SharedMemoryConnection::values() const {

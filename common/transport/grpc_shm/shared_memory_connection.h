@@ -1,6 +1,7 @@
 // The memory that a worker has exchanged with one ps: when to do it, and what came of it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,7 @@ class SharedMemoryConnection {
   const Memory gradients_;
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
+  std::atomic<bool> is_attached_ = false;  // state_ is kAttached: asked for each gradient
   // OK from the first exchange on, also once the memory is lost.
   absl::Status references_ ABSL_GUARDED_BY(mutex_);
   StatusCallback opened_ ABSL_GUARDED_BY(mutex_);  // null once it was told
