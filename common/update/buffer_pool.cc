@@ -13,6 +13,7 @@ using Free = std::span<std::atomic<ValueBuffer*>>;
 
 std::unique_ptr<ValueBuffer> TakeFrom(Free free) {
   for (std::atomic<ValueBuffer*>& entry : free) {
+    if (entry.load(std::memory_order_relaxed) == nullptr) continue;
     if (ValueBuffer* buffer = entry.exchange(nullptr, std::memory_order_acquire)) {
       return std::unique_ptr<ValueBuffer>(buffer);
     }
@@ -23,6 +24,7 @@ std::unique_ptr<ValueBuffer> TakeFrom(Free free) {
 // False, and the buffer is gone, where all is full.
 bool PutInto(Free free, std::unique_ptr<ValueBuffer> buffer) {
   for (std::atomic<ValueBuffer*>& entry : free) {
+    if (entry.load(std::memory_order_relaxed) != nullptr) continue;
     ValueBuffer* empty = nullptr;
     if (entry.compare_exchange_strong(empty, buffer.get(), std::memory_order_acq_rel)) {
       static_cast<void>(buffer.release());  // it is the pool's
