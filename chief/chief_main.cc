@@ -27,6 +27,8 @@
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
 
+ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
+          "which chief of the cluster spec this is, from 0; needed where there are several");
 ABSL_FLAG(std::string, job, "", "job file (text proto)");
 ABSL_FLAG(std::string, summary, "", "file for the run's summary (JSON)");
 ABSL_FLAG(bool, record_losses, false,
@@ -70,8 +72,9 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   const auto job_control = MakeJobControlService(
       [&](Answer<StopReply> answer) { jobs->StopForOperator(std::move(answer)); }, &loop);
   const Incarnation incarnation = NewIncarnation();
-  const auto status_service =
-      MakeStatusService({"chief", 0, incarnation.value()}, [&](Callback<ProcessStatus> respond) {
+  const auto status_service = MakeStatusService(
+      {"chief", static_cast<uint32_t>(task.index), incarnation.value()},
+      [&](Callback<ProcessStatus> respond) {
         loop.Post([&jobs, answer = Answer<ProcessStatus>(std::move(respond))]() mutable {
           ProcessStatus status;
           jobs->job().FillStatus(&status);
@@ -160,5 +163,6 @@ absl::Status RunChief(const DaemonContext& daemon) {
 int main(int argc, char** argv) {
   using namespace lockstep;
   const std::vector<const char*> arguments = WithNewestCheckpoint(argc, argv);
-  return RunDaemon({Role::kChief, chief::kUsage}, argc, arguments.data(), chief::RunChief);
+  return RunDaemon({Role::kChief, chief::kUsage, &FLAGS_task_index}, argc, arguments.data(),
+                   chief::RunChief);
 }

@@ -138,11 +138,14 @@ absl::StatusOr<ClusterSpec> ParseJobs(const json& jobs) {
     auto& target = job == "ps" ? spec.ps : job == "worker" ? spec.workers : chiefs;
     target.insert(target.end(), addresses.begin(), addresses.end());
   }
-  if (chiefs.size() > 1) {
-    return Invalid("chief: expected one address, got ", chiefs.size(),
-                   " (master counts as chief). Remedy: name one chief");
+  if (jobs.contains("chief") && jobs.contains("master")) {
+    return Invalid("cluster: both chief and master are given; master is another name for chief. ",
+                   "Remedy: list all under chief");
   }
-  if (!chiefs.empty()) spec.chief = chiefs[0];
+  if (!chiefs.empty()) {
+    spec.chief = chiefs[0];
+    spec.other_chiefs.assign(chiefs.begin() + 1, chiefs.end());
+  }
   return spec;
 }
 

@@ -22,9 +22,9 @@ struct ClusterJson {
 
 // Two forms: an object of jobs, {"ps": [...], "worker": [...], "chief": ...}, or TensorFlow's,
 // where that object stands under "cluster" and other keys are TensorFlow's own. A job is a list, a
-// map with the keys "0", "1", ..., or for one task a string. "master" is another name for chief;
-// "evaluator" is left out. INVALID_ARGUMENT, with line and column for what is no JSON and the path
-// of the entry for what has the wrong form.
+// map with the keys "0", "1", ..., or for one task a string. "master" is another name for chief
+// (both: an error); "evaluator" is left out. INVALID_ARGUMENT, with line and column for what is no
+// JSON and the path of the entry for what has the wrong form.
 absl::StatusOr<ClusterJson> ParseClusterJson(absl::string_view text);
 
 }  // namespace lockstep

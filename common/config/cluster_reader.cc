@@ -26,7 +26,10 @@ absl::StatusOr<ClusterSpec> ParseText(const std::string& path, const std::string
   ClusterSpec spec;
   spec.ps.assign(def.ps().begin(), def.ps().end());
   spec.workers.assign(def.worker().begin(), def.worker().end());
-  spec.chief = def.chief();
+  if (!def.chief().empty()) {
+    spec.chief = def.chief(0);
+    spec.other_chiefs.assign(def.chief().begin() + 1, def.chief().end());
+  }
   return spec;
 }
 

@@ -16,6 +16,9 @@ constexpr size_t kMaxTasks = 65536;  // of one role
 // "ps 3", and the entry of the spec.
 std::vector<std::pair<std::string, std::string*>> Entries(ClusterSpec& spec) {
   std::vector<std::pair<std::string, std::string*>> entries = {{"chief", &spec.chief}};
+  for (size_t i = 0; i < spec.other_chiefs.size(); ++i) {
+    entries.emplace_back(absl::StrCat("chief ", i + 1), &spec.other_chiefs[i]);
+  }
   for (size_t i = 0; i < spec.ps.size(); ++i) {
     entries.emplace_back(absl::StrCat("ps ", i), &spec.ps[i]);
   }
@@ -49,14 +52,20 @@ std::string ClusterSpec::Canonical() const {
   return text;
 }
 
+std::vector<std::string> ClusterSpec::chiefs() const {
+  std::vector<std::string> all = {chief};
+  all.insert(all.end(), other_chiefs.begin(), other_chiefs.end());
+  return all;
+}
+
 int ClusterSpec::Count(Role role) const {
-  if (role == Role::kChief) return 1;
+  if (role == Role::kChief) return 1 + static_cast<int>(other_chiefs.size());
   return static_cast<int>((role == Role::kPs ? ps : workers).size());
 }
 
 const std::string& ClusterSpec::AddressOf(Role role, int index) const {
   LOCKSTEP_CHECK(index >= 0 && index < Count(role));
-  if (role == Role::kChief) return chief;
+  if (role == Role::kChief) return index == 0 ? chief : other_chiefs[index - 1];
   return (role == Role::kPs ? ps : workers)[index];
 }
 
@@ -76,6 +85,11 @@ absl::Status ValidateCluster(ClusterSpec* spec) {
     return absl::InvalidArgumentError(
         "there is no chief. Remedy: name one, \"chief\": [\"host:port\"] in JSON or TF_CONFIG, "
         "chief: \"host:port\" in a text proto; in a TFJob add a replica of type Chief");
+  }
+  if (spec->other_chiefs.size() >= kMaxTasks) {
+    return absl::InvalidArgumentError(absl::StrCat("chief: expected at most ", kMaxTasks,
+                                                   " addresses, got ", spec->Count(Role::kChief),
+                                                   ". Remedy: list fewer"));
   }
   absl::flat_hash_map<std::string, std::string> holder;
   for (const auto& [task, text] : Entries(*spec)) {

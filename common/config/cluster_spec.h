@@ -19,19 +19,21 @@ absl::string_view Name(Role role);
 struct ClusterSpec {
   std::vector<std::string> ps;  // by task index
   std::vector<std::string> workers;
-  std::string chief;
+  std::string chief;                      // chief 0
+  std::vector<std::string> other_chiefs;  // chief 1, 2, ...; one of all chiefs commands
 
-  // One line per task ("ps 0 host:port"), chief first. Two specs that mean the same cluster have
-  // the same text: tasks compare it before they work together.
+  // One line per task ("ps 0 host:port"), chiefs first. Two specs that mean the same cluster have
+  // the same text: tasks compare it before they work together. The line of chief 0 has no index.
   std::string Canonical() const;
 
-  // 1 for the chief.
+  // By task index.
+  std::vector<std::string> chiefs() const;
   int Count(Role role) const;
   // `index` is below Count(role).
   const std::string& AddressOf(Role role, int index) const;
 };
 
-// INVALID_ARGUMENT naming the entry: at least one ps, one worker and a chief, each address
+// INVALID_ARGUMENT naming the entry: at least one ps, one worker and one chief, each address
 // "host:port", none twice. Rewrites the addresses in their canonical form.
 absl::Status ValidateCluster(ClusterSpec* spec);
 

@@ -53,7 +53,7 @@ absl::StatusOr<TaskConfig> LoadTask(Role role, const std::string& cluster_path,
     }
     if (!index.has_value() && config.task.has_value()) index = config.task->index;
   }
-  if (!index.has_value() && role == Role::kChief) index = 0;
+  if (!index.has_value() && role == Role::kChief && task.cluster.Count(role) == 1) index = 0;
   if (!index.has_value()) {
     return UsageError(absl::StrCat("--task_index: expected the index of this ", Name(role),
                                    ", got none. Remedy: --task_index=0 to ",

@@ -24,9 +24,9 @@ struct TaskConfig {
 std::optional<std::string> TfConfigFromEnvironment();
 
 // `cluster_path` (--cluster) wins over `tf_config`; without either: an error with exit code 64.
-// `task_index` (--task_index) wins over the task of `tf_config`, whose type must be `role`; a
-// chief needs neither. INVALID_ARGUMENT for an index outside the spec, and as the readers in
-// cluster_reader.h say.
+// `task_index` (--task_index) wins over the task of `tf_config`, whose type must be `role`; the
+// only chief of a cluster needs neither. INVALID_ARGUMENT for an index outside the spec, and as the
+// readers in cluster_reader.h say.
 absl::StatusOr<TaskConfig> LoadTask(
     Role role, const std::string& cluster_path, std::optional<int64_t> task_index,
     const std::optional<std::string>& tf_config = TfConfigFromEnvironment());

@@ -26,11 +26,12 @@ namespace {
 absl::Status Prepare(const DaemonOptions& options, DaemonContext* context) {
   const std::string level = absl::GetFlag(FLAGS_log_level);
   LOCKSTEP_RETURN_IF_ERROR(log::Init(context->name, level));
-  const auto index =
-      options.task_index == nullptr ? std::nullopt : absl::GetFlag(*options.task_index);
+  const auto index = absl::GetFlag(*options.task_index);
   LOCKSTEP_ASSIGN_OR_RETURN(context->task,
                             LoadTask(options.role, absl::GetFlag(FLAGS_cluster), index));
-  if (options.task_index != nullptr) absl::StrAppend(&context->name, " ", context->task.index);
+  const bool is_only_chief =
+      options.role == Role::kChief && context->task.cluster.Count(Role::kChief) == 1;
+  if (!is_only_chief) absl::StrAppend(&context->name, " ", context->task.index);
   LOCKSTEP_RETURN_IF_ERROR(log::Init(context->name, level));
   context->start_timeout = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
   ServerOptions& serving = context->serving;

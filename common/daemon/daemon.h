@@ -22,12 +22,11 @@ namespace lockstep {
 struct DaemonOptions {
   Role role = Role::kWorker;
   absl::string_view usage;  // the answer to --help, before the flags
-  // --task_index; null: the role has one task.
-  const absl::Flag<std::optional<int64_t>>* task_index = nullptr;
+  const absl::Flag<std::optional<int64_t>>* task_index = nullptr;  // --task_index
 };
 
 struct DaemonContext {
-  std::string name;  // "ps 1": in messages
+  std::string name;  // "ps 1", of the only chief "chief": in messages
   TaskConfig task;
   absl::Duration start_timeout;  // for processes that are away
   ServerOptions serving;         // without services

@@ -54,6 +54,25 @@ TEST_CASE("Every way to write a cluster means the same") {
   }
 }
 
+TEST_CASE("Every way to write several chiefs means the same") {
+  for (const std::string& text : {
+           std::string(R"({"ps": ["a:1"], "worker": ["w:1"], "chief": ["c:1", "d:2"]})"),
+           std::string(R"({"ps": ["a:1"], "worker": ["w:1"], "chief": {"1": "d:2", "0": "c:1"}})"),
+           std::string(
+               R"({"cluster": {"ps": ["a:1"], "worker": ["w:1"], "master": ["c:1", "d:2"]}})"),
+           std::string(R"(ps: "a:1" worker: "w:1" chief: "c:1" chief: "d:2")"),
+       }) {
+    CAPTURE(text);
+    const auto spec = ReadText(text);
+    REQUIRE(spec.ok());
+    CHECK(spec->chiefs() == std::vector<std::string>{"c:1", "d:2"});
+    CHECK(spec->Canonical() == "chief c:1\nchief 1 d:2\nps 0 a:1\nworker 0 w:1\n");
+    CHECK(spec->Count(Role::kChief) == 2);
+    CHECK(spec->AddressOf(Role::kChief, 0) == "c:1");
+    CHECK(spec->AddressOf(Role::kChief, 1) == "d:2");
+  }
+}
+
 TEST_CASE("A map of more than ten tasks is in the order of numbers, not of text") {
   std::string workers;
   for (int i = 11; i >= 0; --i) {
@@ -106,8 +125,9 @@ TEST_CASE("The wrong form names the entry") {
            Case{R"({"ps": {"-1": "a:1"}})", "as keys, got \"-1\""},
            Case{R"({"worker": {"0": "a:1", "2": "b:1"}})",
                 "worker: it has 2 tasks but none with index 1"},
-           Case{R"({"chief": ["a:1", "b:1"]})", "chief: expected one address, got 2"},
-           Case{R"({"chief": "a:1", "master": "b:1"})", "master counts as chief"},
+           Case{R"({"chief": "a:1", "master": "b:1"})", "master is another name for chief"},
+           Case{R"({"ps": ["a:1"], "worker": ["w:1"], "chief": ["c:1", "c:1"]})",
+                "chief and chief 1 have the same address"},
            Case{R"({"ps": [], "worker": ["w:1"], "chief": "c:1"})", "there is no ps"},
            Case{R"({"ps": ["a:1"], "worker": ["a:1"], "chief": "c:1"})", "the same address"},
            Case{R"({"task": {"type": "ps", "index": 0}})", "there is no \"cluster\""},

@@ -51,6 +51,20 @@ TEST_CASE("Flags win over TF_CONFIG") {
   CHECK(LoadTask(Role::kPs, path, 0, "not JSON at all")->address() == "a:1");
 }
 
+TEST_CASE("One of several chiefs has to say which it is") {
+  const std::string cluster = R"({"ps": ["a:1"], "worker": ["w:1"], "chief": ["c:1", "d:2"]})";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.Write("cluster.json", cluster);
+  CHECK_THAT(ErrorOf(LoadTask(Role::kChief, path, {}, {}), ExitCode::kUsage),
+             Contains("--task_index: expected the index of this chief, got none") &&
+                 Contains("--task_index=0 to 1"));
+  CHECK(LoadTask(Role::kChief, path, 1, {})->address() == "d:2");
+  const std::string config =
+      "{\"cluster\": " + cluster + R"(, "task": {"type": "chief", "index": 1}})";
+  CHECK(LoadTask(Role::kChief, "", {}, config)->address() == "d:2");
+  CHECK(LoadTask(Role::kChief, "", 0, config)->address() == "c:1");
+}
+
 TEST_CASE("A task index outside the cluster says how many there are") {
   test::TemporaryFolder folder;
   const std::string path = folder.Write("cluster.json", kCluster);
