@@ -99,6 +99,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   JobOptions options;
   options.job_id = RandomId();
   options.incarnation = incarnation;
+  options.chief_index = static_cast<uint32_t>(task.index);
   options.host = HostName();
   options.patience = daemon.start_timeout;
   options.lease = absl::Seconds(absl::GetFlag(FLAGS_lease));

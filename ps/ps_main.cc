@@ -9,6 +9,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/base/available_memory.h"
@@ -67,7 +68,8 @@ void LogEnd(ExitCode code, const std::string& reason) {
 absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification& called,
                           std::atomic<bool>* asked) {
   const Clock* clock = Clock::Real();
-  ChiefWatchdog wait(daemon.task.cluster.chief, clock->Monotonic(), daemon.start_timeout);
+  ChiefWatchdog wait(absl::StrJoin(daemon.task.cluster.chiefs(), " or "), clock->Monotonic(),
+                     daemon.start_timeout);
   while (!called.HasBeenNotified() &&
          !daemon.stop->notification()->WaitFor(absl::Milliseconds(200))) {
     const absl::Duration now = clock->Monotonic();
@@ -124,6 +126,7 @@ absl::Status Run(const DaemonContext& daemon) {
                .memory = &memory,
                .identity = {.task_index = static_cast<uint32_t>(task.index),
                             .cluster = task.cluster.Canonical(),
+                            .chiefs = task.cluster.chiefs(),
                             .incarnation = incarnation,
                             .checkpoint_roots = std::move(roots)},
                .events = {.called_by_chief =

@@ -15,6 +15,8 @@ namespace {
 
 // For the workers to hear the end, and again for the ps.
 constexpr absl::Duration kEndGrace = absl::Seconds(2);
+// For the step shard to hear that nobody commands. Otherwise the lease ends, and says the same.
+constexpr absl::Duration kReleaseGrace = absl::Seconds(1);
 
 }  // namespace
 
@@ -98,7 +100,8 @@ void EndingPhase::Finish(absl::Status outcome, Told told) {
   end_.outcome = std::move(outcome);
   job_->milestones->Stop();
   if (drain_.has_value()) drain_->Stop();
-  if (told == Told::kNobody) return Conclude();
+  told_ = told;
+  if (told == Told::kNobody) return EndLease();
   job_->calls->End(end_.outcome);
   const bool has_shards = job_->initialized.view.command().job() != 0;
   releases_shards_ = told == Told::kEverybody && !try_again && has_shards;
@@ -119,6 +122,7 @@ void EndingPhase::Tick() {
 
 void EndingPhase::WatchTelling() {
   const bool is_late = job_->now() >= deadline_;
+  if (stage_ == Stage::kEndingLease && is_late) return Conclude();
   if (stage_ == Stage::kTellingWorkers && (is_late || job_->calls->EverybodyKnows())) {
     return ReleaseShards();
   }
@@ -132,7 +136,7 @@ void EndingPhase::WatchTelling() {
 void EndingPhase::ReleaseShards() {
   stage_ = Stage::kReleasingShards;
   deadline_ = job_->now() + kEndGrace;
-  if (!releases_shards_) return Conclude();
+  if (!releases_shards_) return EndLease();
   FinishRequest request;
   *request.mutable_command() = job_->initialized.view.command();
   request.set_exit_code(static_cast<int>(ExitCodeFor(end_.outcome)));
@@ -157,6 +161,24 @@ void EndingPhase::ReleaseShards() {
       },
       [this](const absl::Status&) { Conclude(); });
   release_->Start();
+}
+
+// Standby chiefs hear of the end from the step shard. One that was told to finish tells them
+// itself.
+void EndingPhase::EndLease() {
+  LeaseKeeper* const lease = job_->lease.get();
+  if (lease == nullptr || job_->inputs.plan.goes_back_after(end_.outcome)) return Conclude();
+  if (absl::IsAborted(end_.outcome)) {
+    lease->Stop();
+    return Conclude();
+  }
+  stage_ = Stage::kEndingLease;
+  deadline_ = job_->now() + kReleaseGrace;
+  StatusCallback heard = [this](const absl::Status&) {
+    if (stage_ == Stage::kEndingLease) Conclude();
+  };
+  if (told_ == Told::kNobody) return lease->Release(std::move(heard));
+  lease->EndJob(end_.outcome, std::move(heard));
 }
 
 void EndingPhase::Conclude() {

@@ -28,7 +28,7 @@ class EndingPhase final : public Phase {
   void EndAgain(JobEnd end);
 
  private:
-  enum class Stage { kSaving, kTellingWorkers, kReleasingShards, kOver };
+  enum class Stage { kSaving, kTellingWorkers, kReleasingShards, kEndingLease, kOver };
 
   bool MaySave() const;
   // After the save that is under way.
@@ -39,6 +39,7 @@ class EndingPhase final : public Phase {
   void Finish(absl::Status outcome, Told told);
   void WatchTelling();
   void ReleaseShards();
+  void EndLease();
   void Conclude();
 
   JobState* const job_;
@@ -46,6 +47,7 @@ class EndingPhase final : public Phase {
   Stage stage_ = Stage::kSaving;
   absl::Duration deadline_;  // of the stage
   std::optional<Drain> drain_;
+  Told told_ = Told::kEverybody;
   bool releases_shards_ = false;
   std::optional<ShardCalls> release_;  // Finish
 };

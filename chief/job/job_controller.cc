@@ -62,11 +62,16 @@ WorkerCalls::Hooks JobController::MakeHooks() {
 void JobController::Inherit(JobController* before) {
   state_.record.warnings = before->state_.record.warnings;
   state_.claim->InheritLock(before->state_.claim.get());
+  state_.lease = before->state_.lease;
 }
 
 void JobController::Start() { phases_.back()->Start(); }
 
 void JobController::Tick() {
+  if (state_.lease != nullptr) {
+    state_.lease->Tick();
+    if (!state_.lease->status().ok()) End({.outcome = state_.lease->status()});
+  }
   calls_.Tick();
   if (state_.views.has_value()) state_.views->Tick();
   milestones_.Tick();

@@ -35,7 +35,7 @@ class JobController final : private PhaseControl {
   ~JobController() override;
 
   // Before Start: this is the job that `before` ran in this process. Takes over what happened to
-  // it, for status and summary, and its lock on the checkpoint folder.
+  // it, for status and summary, its lock on the checkpoint folder and its lease at the step shard.
   void Inherit(JobController* before);
   void Start();
   // About ten times a second.

@@ -16,6 +16,7 @@
 #include "chief/loop/executor.h"
 #include "chief/membership/membership.h"
 #include "chief/plan/plan.h"
+#include "chief/recovery/lease_keeper.h"
 #include "chief/recovery/shard_initializer.h"
 #include "chief/recovery/view_keeper.h"
 #include "chief/service/worker_calls.h"
@@ -30,11 +31,13 @@ class MilestoneRunner;
 class StatusReporter;
 
 struct JobOptions {
-  uint64_t job_id = 0;      // random, not 0
-  Incarnation incarnation;  // of this start
-  std::string host;         // where this chief runs
+  uint64_t job_id = 0;       // random, not 0
+  Incarnation incarnation;   // of this start
+  uint32_t chief_index = 0;  // in the cluster spec
+  std::string host;          // where this chief runs
   // For shards that cannot be reached, and for workers at the start.
   absl::Duration patience = absl::Seconds(120);
+  // Of the workers at this chief, and of this chief at the step shard.
   absl::Duration lease = absl::Seconds(5);
   // For saving the last committed step of a job that ends early, or that this chief leaves.
   absl::Duration drain = absl::Seconds(20);
@@ -74,6 +77,8 @@ struct JobState {
   const std::unique_ptr<FolderClaim> claim;  // to the job's checkpoint folder
   bool has_begun = false;                    // training
 
+  // Once the step shard has accepted this chief. A job that goes back keeps it.
+  std::shared_ptr<LeaseKeeper> lease;
   // Once the shards are initialized.
   InitializedShards initialized;
   std::optional<ViewKeeper> views;

@@ -29,6 +29,8 @@ RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
           .cluster = plan.cluster.Canonical(),
           .job = inputs.options.job_id,
           .chief = inputs.options.incarnation,
+          .chief_index = inputs.options.chief_index,
+          .lease = inputs.options.lease,
           .epoch = plan.epoch,
           .variables = ToCreateVariables(plan),
           .end = plan.max_steps,
@@ -45,6 +47,17 @@ FolderOwner OwnerOf(const JobState& job, const SetViewRequest& view) {
           .chief = command.chief(),
           .host = job.inputs.options.host,
           .pid = static_cast<uint32_t>(::getpid())};
+}
+
+// The view has begun it.
+void KeepLease(const SetViewRequest& view, JobState* job) {
+  if (job->lease != nullptr) return job->lease->SetCommand(view.command());
+  RenewLeaseRequest renewal;
+  *renewal.mutable_command() = view.command();
+  renewal.set_lease_ms(view.lease_ms());
+  renewal.set_chief_index(view.chief_index());
+  job->lease = std::make_shared<LeaseKeeper>(std::move(renewal), job->inputs.shards[kStepShard],
+                                             job->inputs.executor, job->inputs.clock);
 }
 
 }  // namespace
@@ -64,6 +77,7 @@ CommandHooks StartingPhase::MakeHooks() {
                     const SetViewRequest& view) { return job->claim->Enter(OwnerOf(*job, view)); },
       .accepted =
           [job = job_](const SetViewRequest& view, StartPoint start) {
+            KeepLease(view, job);
             FolderOwner owner = OwnerOf(*job, view);
             // What goes on has an origin that the chief before has written.
             if (start != StartPoint::kTakeOver) owner.origin = job->inputs.plan.origin;

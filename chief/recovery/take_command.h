@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "chief/checkpoint/start_mode.h"
 #include "common/base/ids.h"
 #include "proto/ps.pb.h"
@@ -21,6 +22,8 @@ struct RecoverySpec {
   std::string cluster;                   // canonical text
   uint64_t job = 0;                      // for shards that have none yet
   Incarnation chief;                     // of this start
+  uint32_t chief_index = 0;              // in the cluster spec
+  absl::Duration lease;                  // at the step shard; zero: none
   Epoch epoch;
   CreateVariablesRequest variables;  // without the command
   GlobalStep end;                    // of the job

@@ -75,5 +75,7 @@ inline constexpr uint64_t kMinUnreadBytesOfWorker = uint64_t{64} << 20;
 inline constexpr uint64_t kMaxUnreadVersions = 16;
 // Grants of an asynchronous job: a chief has one, or two while another takes over.
 inline constexpr size_t kMaxParkedGrants = 16;
+// Calls of standby chiefs. Those of processes that have died stay until the chief's lease ends.
+inline constexpr size_t kMaxWatchers = 64;
 
 }  // namespace lockstep::limits

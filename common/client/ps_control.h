@@ -32,6 +32,10 @@ inline constexpr PsMethod<ReleaseSnapshotRequest, ReleaseSnapshotReply> kRelease
     {"/lockstep.ParameterServer/ReleaseSnapshot", rpc::kControlDeadline}};
 inline constexpr PsMethod<FinishRequest, FinishReply> kFinish{
     {"/lockstep.ParameterServer/Finish", rpc::kControlDeadline}};
+inline constexpr PsMethod<RenewLeaseRequest, RenewLeaseReply> kRenewLease{
+    {"/lockstep.ParameterServer/RenewLease", rpc::kControlDeadline}};
+inline constexpr PsMethod<WatchCommandRequest, WatchCommandReply> kWatchCommand{
+    {"/lockstep.ParameterServer/WatchCommand", rpc::kParkedDeadline}};
 
 // The first call connects.
 std::unique_ptr<PsControl> MakePsControl(const ClientOptions& options);

@@ -33,6 +33,8 @@ constexpr Rule kRules[] = {
     {"/lockstep.ParameterServer/Save", kChief},
     {"/lockstep.ParameterServer/ReleaseSnapshot", kChief},
     {"/lockstep.ParameterServer/Finish", kChief},
+    {"/lockstep.ParameterServer/RenewLease", kChief},
+    {"/lockstep.ParameterServer/WatchCommand", kChief},
     {"/lockstep.ParameterServer/Push", kWorker},
     {"/lockstep.ParameterServer/Pull", kWorker},
     {"/lockstep.ParameterServer/DequeueToken", kWorker},

@@ -120,6 +120,21 @@ std::string StalenessText(const ShardStatus& shard) {
   return absl::StrCat("staleness ", absl::StrJoin(buckets, ", "));
 }
 
+// "chief 0 (host:port) commands, lease 1.6 s of 2.0 s left".
+std::string CommandText(const CommandSummary& command) {
+  if (command.state() == "none") return "no chief has commanded yet";
+  if (command.state() == "unknown") return "ps 0, which knows who commands, does not answer";
+  const std::string chief = absl::StrCat(
+      "chief ", command.chief(),
+      command.address().empty() ? "" : absl::StrCat(" (", Shown(command.address()), ")"));
+  if (command.state() != "held") {
+    return absl::StrCat(chief, " commanded; its lease: ", Shown(command.state()));
+  }
+  if (command.lease_seconds() == 0) return absl::StrCat(chief, " commands");
+  return absl::StrCat(chief, " commands, lease ", SecondsText(command.lease_left_seconds()), " of ",
+                      SecondsText(command.lease_seconds()), " left");
+}
+
 std::string ShardText(const ShardStatus& shard) {
   std::string text =
       absl::StrCat("shard at step ", WithCommas(shard.shard_step()), ": ",
@@ -130,6 +145,7 @@ std::string ShardText(const ShardStatus& shard) {
                    " repeated, ", WithCommas(shard.rejected()),
                    " rejected; waiting: ", CountText(shard.waiting_pulls(), "pull"), ", ",
                    CountText(shard.waiting_dequeues(), "token request"), "\n");
+  if (shard.has_command()) absl::StrAppend(&text, CommandText(shard.command()), "\n");
   if (!shard.staleness().empty()) absl::StrAppend(&text, StalenessText(shard), "\n");
   if (shard.pending().empty()) return text;
   Rows pending = {{"pending variable", "have", "required", "from workers"}};
@@ -181,6 +197,7 @@ std::string StatusTable(const ProcessStatus& status) {
       SecondsText(status.uptime_seconds()), ", step ", WithCommas(status.global_step()), "\n");
   if (status.has_job()) absl::StrAppend(&text, JobText(status));
   if (status.has_shard()) absl::StrAppend(&text, ShardText(status.shard()));
+  if (status.has_standby_of()) absl::StrAppend(&text, CommandText(status.standby_of()), "\n");
   if (status.has_worker()) absl::StrAppend(&text, WorkerText(status.worker()));
   return text;
 }

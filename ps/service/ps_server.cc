@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/cpus.h"
+#include "common/rpc/alarm_timer.h"
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
+#include "ps/service/command_calls.h"
+#include "ps/service/command_watch.h"
 #include "ps/service/convert.h"
 
 namespace lockstep::ps {
@@ -21,7 +25,9 @@ class GrpcPsServer final : public PsServer {
  public:
   GrpcPsServer(Shard* shard, const PsServerOptions& options)
       : shard_(shard),
-        service_(shard, options.memory, options.identity, WithReadiness(options.events)),
+        identity_(options.identity),
+        watch_(options.clock),
+        service_(shard, options.memory, &watch_, options.identity, WithReadiness(options.events)),
         status_(
             MakeStatusService({.role = "ps",
                                .task = options.identity.task_index,
@@ -41,6 +47,8 @@ class GrpcPsServer final : public PsServer {
                        .stop = options.stop});
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
+    timer_.emplace(server_->queue());
+    watch_.Start(&*timer_);
     listening_.store(true);
     if (created_.load()) server_->SetReady(true);
     return absl::OkStatus();
@@ -50,6 +58,8 @@ class GrpcPsServer final : public PsServer {
 
   void Shutdown(absl::Duration grace) override {
     shard_->Stop();
+    watch_.Stop();
+    timer_.reset();
     if (server_ == nullptr) return;
     server_->Shutdown(grace);
   }
@@ -69,6 +79,9 @@ class GrpcPsServer final : public PsServer {
     const ShardReport report = shard_->Report();
     ProcessStatus status;
     *status.mutable_shard() = ToProto(report);
+    if (identity_.task_index == kStepShard) {
+      *status.mutable_shard()->mutable_command() = Summarize(watch_.Status(), identity_.chiefs);
+    }
     status.set_global_step(report.state.global_step.value());
     status.set_state(report.state.has_variables ? "training" : "starting");
     if (!report.state.has_variables) status.set_waiting_for("the chief to create the variables");
@@ -78,9 +91,12 @@ class GrpcPsServer final : public PsServer {
   Shard* const shard_;
   std::atomic<bool> listening_ = false;
   std::atomic<bool> created_ = false;
+  const PsIdentity identity_;
+  CommandWatch watch_;
   PsService service_;
   const std::unique_ptr<rpc::Service> status_;
   std::unique_ptr<Server> server_;
+  std::optional<rpc::AlarmTimer> timer_;  // on the server's queue
 };
 
 }  // namespace

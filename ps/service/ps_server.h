@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/monotonic_wait.h"
 #include "common/rpc/credentials.h"
 #include "common/transport/grpc_shm/shared_memory_registry.h"
@@ -21,6 +22,7 @@ struct PsServerOptions {
   const MonotonicNotification* stop = nullptr;
   std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // as in ServerOptions
   SharedMemoryRegistry* memory = nullptr;  // outlives the server; null: no shared memory
+  const Clock* clock = Clock::Real();      // of the chief's lease; outlives the server
   PsIdentity identity;
   PsEvents events;
 };

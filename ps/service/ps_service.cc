@@ -15,6 +15,7 @@
 #include "common/config/cluster_spec.h"
 #include "common/log/log.h"
 #include "common/transport/grpc/grpc_tensor_call.h"
+#include "ps/service/command_calls.h"
 #include "ps/service/convert.h"
 #include "ps/service/tensor_calls.h"
 #include "ps/service/worker_check.h"
@@ -66,10 +67,11 @@ absl::StatusOr<Reply> Translated(const absl::StatusOr<Result>& result) {
 
 }  // namespace
 
-PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, PsIdentity identity,
-                     PsEvents events)
+PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch,
+                     PsIdentity identity, PsEvents events)
     : shard_(shard),
       memory_(memory),
+      watch_(watch),
       references_(memory),
       identity_(std::move(identity)),
       events_(std::move(events)) {}
@@ -84,6 +86,8 @@ void PsService::Serve(const rpc::ServingQueue& queue) {
   ServeOne(&Methods::RequestSave, queue, &PsService::Save);
   ServeOne(&Methods::RequestReleaseSnapshot, queue, &PsService::ReleaseSnapshot);
   ServeOne(&Methods::RequestFinish, queue, &PsService::Finish);
+  ServeOne(&Methods::RequestRenewLease, queue, &PsService::RenewLease);
+  ServeOne(&Methods::RequestWatchCommand, queue, &PsService::WatchCommand);
   ServeOne(&Methods::RequestDequeueToken, queue, &PsService::DequeueToken);
   ServeOne(&Methods::RequestAttachMemory, queue, &PsService::AttachMemory);
 }
@@ -140,6 +144,9 @@ void PsService::GetView(const GetViewRequest&, Callback<SetViewReply> respond) {
     reply.set_job_text(job_text_);
     reply.set_model_text(model_text_);
   }
+  if (identity_.task_index == kStepShard) {
+    *reply.mutable_command_status() = watch_->Status();
+  }
   respond(std::move(reply));
 }
 
@@ -152,6 +159,7 @@ void PsService::SetView(const SetViewRequest& request, Callback<SetViewReply> re
   }
   const absl::StatusOr<ShardState> state = shard_->SetView(FromProto(request));
   if (!state.ok()) return respond(state.status());
+  NoteView(request, watch_);
   SetViewReply reply = ToProto(*state, identity_.incarnation);
   if (memory_ != nullptr) memory_->KeepOnly(reply.members());
   respond(std::move(reply));
@@ -293,8 +301,24 @@ void PsService::Finish(const FinishRequest& request, Callback<FinishReply> respo
   if (end->code == ExitCode::kDone && IsNoVariables(status)) status = absl::OkStatus();
   if (!status.ok()) return respond(status);
   finished_.store(true);
+  watch_->EndJob(static_cast<int>(end->code), end->reason);
   respond(FinishReply());
   if (events_.finished) events_.finished(*end);
+}
+
+void PsService::RenewLease(const RenewLeaseRequest& request, Callback<RenewLeaseReply> respond) {
+  Call(events_.called_by_chief);
+  if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
+  respond(HandleRenewLease(*shard_, request, watch_));
+}
+
+void PsService::WatchCommand(const WatchCommandRequest& request,
+                             Callback<WatchCommandReply> respond) {
+  if (identity_.task_index != kStepShard) {
+    return respond(absl::FailedPreconditionError(
+        absl::StrCat("this is ps ", identity_.task_index, ", the chief's lease is at ps 0")));
+  }
+  watch_->Watch(request, std::move(respond));
 }
 
 void PsService::DequeueToken(const DequeueTokenRequest& request,

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -16,6 +17,7 @@
 #include "common/transport/grpc_shm/shared_memory_references.h"
 #include "common/transport/grpc_shm/shared_memory_registry.h"
 #include "proto/ps.grpc.pb.h"
+#include "ps/service/command_watch.h"
 #include "ps/service/serial_thread.h"
 #include "ps/shard/shard.h"
 
@@ -24,7 +26,8 @@ namespace lockstep::ps {
 // What a ps process is, and what it wants to know of. The callbacks must not block.
 struct PsIdentity {
   uint32_t task_index = 0;
-  std::string cluster;  // canonical text of this process's own cluster spec
+  std::string cluster;                   // canonical text of this process's own cluster spec
+  std::vector<std::string> chiefs = {};  // addresses by task index, for people
   Incarnation incarnation;
   PathRoots checkpoint_roots = {};  // for Save and restore_from
 };
@@ -34,7 +37,7 @@ struct JobEnd {
   std::string reason;               // why the job was given up, printable; empty when it is done
 };
 struct PsEvents {
-  std::function<void()> called_by_chief;  // on every such call but GetView
+  std::function<void()> called_by_chief;  // on every such call but GetView and WatchCommand
   std::function<void()> asked_by_chief;   // on every GetView: a chief is there
   // The chief waits for something that takes long: it begins, it is over.
   std::function<void()> work_begins;
@@ -45,8 +48,9 @@ struct PsEvents {
 
 class PsService final : public rpc::Service {
  public:
-  // `shard` and `memory`, which may be null, outlive the service.
-  PsService(Shard* shard, SharedMemoryRegistry* memory, PsIdentity identity, PsEvents events);
+  // `shard`, `memory`, which may be null, and `watch` outlive the service.
+  PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch, PsIdentity identity,
+            PsEvents events);
 
   grpc::Service* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
@@ -80,6 +84,8 @@ class PsService final : public rpc::Service {
   void ReleaseSnapshot(const ReleaseSnapshotRequest& request,
                        Callback<ReleaseSnapshotReply> respond);
   void Finish(const FinishRequest& request, Callback<FinishReply> respond);
+  void RenewLease(const RenewLeaseRequest& request, Callback<RenewLeaseReply> respond);
+  void WatchCommand(const WatchCommandRequest& request, Callback<WatchCommandReply> respond);
   void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> respond);
   void AttachMemory(const AttachMemoryRequest& request, Callback<AttachMemoryReply> respond);
 
@@ -92,6 +98,7 @@ class PsService final : public rpc::Service {
 
   Shard* const shard_;
   SharedMemoryRegistry* const memory_;
+  CommandWatch* const watch_;
   const SharedMemoryReferences references_;
   const PsIdentity identity_;
   const PsEvents events_;

@@ -36,6 +36,12 @@ absl::Status Shard::Admit(const Command& command) const {
   return view_.CheckCommand(command);
 }
 
+absl::StatusOr<Term> Shard::TermOf(const Command& command) const {
+  absl::MutexLock lock(&mutex_);
+  LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  return view_.TermOf(command);
+}
+
 absl::Status Shard::Admit(const WorkerIdentity& worker) const {
   absl::MutexLock lock(&mutex_);
   return CheckHosting(view_.CheckWorker(worker));

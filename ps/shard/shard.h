@@ -82,6 +82,8 @@ class Shard {
   // Whether a call of this chief or worker would be admitted now; the error that it would get. A
   // chief is admitted before there are variables.
   absl::Status Admit(const Command& command) const;
+  // As ShardView::TermOf; UNAVAILABLE: stopping.
+  absl::StatusOr<Term> TermOf(const Command& command) const;
   absl::Status Admit(const WorkerIdentity& worker) const;
   // Takes what there is room for, also of a message that is answered RESOURCE_EXHAUSTED because
   // there was none for the rest; sending it all again is harmless.

@@ -63,6 +63,14 @@ absl::Status ShardView::CheckCommand(const Command& command) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Term> ShardView::TermOf(const Command& command) const {
+  if (job_ == 0) return Term();
+  LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job()));
+  if (Incarnation(command.chief()) == chief_) return term_;
+  return absl::AbortedError(
+      absl::StrCat("the shard is in term ", term_.value(), ": another chief commands"));
+}
+
 absl::Status ShardView::CheckWorker(const WorkerIdentity& worker) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
   if (absl::Status other = CheckJob(worker.job); !other.ok()) return RegisterAgain(other);

@@ -9,6 +9,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ps/shard/orders.h"
 
 namespace lockstep::ps {
@@ -24,6 +25,9 @@ class ShardView {
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
   // job, or a term without a view.
   absl::Status CheckCommand(const Command& command) const;
+  // The shard's term, which is this chief's, whichever of its terms the command names; 0 before the
+  // first view. ABORTED: another chief has the shard. FAILED_PRECONDITION: another job.
+  absl::StatusOr<Term> TermOf(const Command& command) const;
   // ABORTED: another epoch or another incarnation. FAILED_PRECONDITION: another job, or not a
   // member.
   absl::Status CheckWorker(const WorkerIdentity& worker) const;

@@ -29,7 +29,8 @@ const std::set<std::string> kOrders = {
     "/lockstep.ParameterServer/GetView",         "/lockstep.ParameterServer/SetView",
     "/lockstep.ParameterServer/CreateVariables", "/lockstep.ParameterServer/Grant",
     "/lockstep.ParameterServer/CommitStep",      "/lockstep.ParameterServer/Save",
-    "/lockstep.ParameterServer/ReleaseSnapshot", "/lockstep.ParameterServer/Finish"};
+    "/lockstep.ParameterServer/ReleaseSnapshot", "/lockstep.ParameterServer/Finish",
+    "/lockstep.ParameterServer/RenewLease",      "/lockstep.ParameterServer/WatchCommand"};
 const std::set<std::string> kWork = {"/lockstep.ParameterServer/Push",
                                      "/lockstep.ParameterServer/Pull",
                                      "/lockstep.ParameterServer/DequeueToken",

@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "ps/service/command_calls.h"
 #include "ps/service/convert.h"
 #include "tests/support/fake_ps_data.h"
 #include "tests/support/fake_service_client.h"
@@ -72,8 +73,8 @@ class Calls {
 
 class InProcessControl final : public test::FakeServiceClient<PsControlService> {
  public:
-  InProcessControl(ps::Shard* shard, Incarnation incarnation)
-      : shard_(shard), incarnation_(incarnation) {
+  InProcessControl(ps::Shard* shard, Incarnation incarnation, ps::CommandWatch* watch)
+      : shard_(shard), incarnation_(incarnation), watch_(watch == nullptr ? &own_watch_ : watch) {
     Handle(kGetView, std::bind_front(&InProcessControl::GetView, this));
     Handle(kSetView, std::bind_front(&InProcessControl::SetView, this));
     Handle(kCreateVariables, std::bind_front(&InProcessControl::CreateVariables, this));
@@ -82,15 +83,20 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
     Handle(kSave, std::bind_front(&InProcessControl::Save, this));
     Handle(kReleaseSnapshot, std::bind_front(&InProcessControl::ReleaseSnapshot, this));
     Handle(kFinish, std::bind_front(&InProcessControl::Finish, this));
+    Handle(kRenewLease, std::bind_front(&InProcessControl::RenewLease, this));
+    Handle(kWatchCommand, std::bind_front(&InProcessControl::WatchCommand, this));
   }
 
  private:
   void GetView(const GetViewRequest&, Callback<SetViewReply> done) {
-    done(ps::ToViewReply(shard_->Report(), incarnation_));
+    SetViewReply reply = ps::ToViewReply(shard_->Report(), incarnation_);
+    *reply.mutable_command_status() = watch_->Status();
+    done(std::move(reply));
   }
   void SetView(const SetViewRequest& request, Callback<SetViewReply> done) {
     const auto state = shard_->SetView(ps::FromProto(request));
     if (!state.ok()) return done(state.status());
+    ps::NoteView(request, watch_);
     done(ps::ToProto(*state, incarnation_));
   }
   void CreateVariables(const CreateVariablesRequest& request, Callback<CreateVariablesReply> done) {
@@ -129,12 +135,25 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
   void Finish(const FinishRequest& request, Callback<FinishReply> done) {
     const absl::Status status = shard_->Finish(request.command());
     if (!status.ok()) return done(status);
+    watch_->EndJob(request.exit_code(), request.reason());
     done(FinishReply());
+  }
+  void RenewLease(const RenewLeaseRequest& request, Callback<RenewLeaseReply> done) {
+    done(ps::HandleRenewLease(*shard_, request, watch_));
+  }
+  void WatchCommand(const WatchCommandRequest& request, Callback<WatchCommandReply> done) {
+    const auto answer = calls_.Begin(std::move(done));
+    if (answer == nullptr) return;
+    watch_->Watch(request, [answer](absl::StatusOr<WatchCommandReply> reply) {
+      (*answer)(std::move(reply));
+    });
   }
 
   ps::Shard* const shard_;
   const Incarnation incarnation_;
   Calls calls_;
+  ps::CommandWatch own_watch_{Clock::Real()};
+  ps::CommandWatch* const watch_;
 };
 
 std::unique_ptr<PulledValues> Copied(const ps::PullResult& result) {
@@ -213,8 +232,9 @@ class InProcessData final : public PsData {
 
 }  // namespace
 
-std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation) {
-  return std::make_unique<InProcessControl>(shard, incarnation);
+std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation,
+                                                ps::CommandWatch* watch) {
+  return std::make_unique<InProcessControl>(shard, incarnation, watch);
 }
 
 std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard) {

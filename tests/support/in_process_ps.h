@@ -6,13 +6,16 @@
 
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
+#include "ps/service/command_watch.h"
 #include "ps/shard/shard.h"
 #include "tests/support/ps_data.h"
 
 namespace lockstep {
 
-// `shard` outlives them. Their destruction cancels what is parked.
-std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation);
+// `shard` outlives them, and so does `watch`, which may be null: then leases do not end. Their
+// destruction cancels what is parked.
+std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation,
+                                                ps::CommandWatch* watch = nullptr);
 std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard);
 
 }  // namespace lockstep

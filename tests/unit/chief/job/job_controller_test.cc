@@ -143,12 +143,42 @@ TEST_CASE("a chief that is told to stop tells all, and waits for nobody for long
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
 }
 
+TEST_CASE("a chief does not wait for long for a step shard that does not hear of its end") {
+  JobFixture f(TwoWorkerPlan(4));
+  f.Register(0, 10);
+  f.ps_answers = false;
+  f.job->Leave(WithExitCode(absl::CancelledError("told to end"), ExitCode::kTerminated));
+  f.Pass(absl::Milliseconds(900));
+  CHECK_FALSE(f.ended.has_value());
+  f.Pass(absl::Milliseconds(200));
+  CHECK(f.ended.has_value());
+}
+
+TEST_CASE("a chief that finds another one in its place tells nobody and ends with 80") {
+  JobFixture f(TwoWorkerPlan(4));
+  f.Register(0, 10);
+  f.ps_answers = false;
+  f.Pass(absl::Milliseconds(1300));  // a quarter of the lease
+  REQUIRE(f.ps.renewals.size() == 1);
+  f.ps.renewals.Answer(absl::AbortedError("another chief commands"));
+  f.Pass(absl::Milliseconds(200));
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kFenced);
+  CHECK(f.ps.finishes.all().empty());
+  const size_t renewals = f.ps.renewals.all().size();
+  f.Pass(absl::Seconds(5));
+  CHECK(f.ps.renewals.all().size() == renewals);
+}
+
 TEST_CASE("a chief that leaves tells nobody, and has nothing to save without a folder") {
   JobFixture f(TwoWorkerPlan(4));
   f.Register(0, 10);
   const auto heartbeat = f.Beat(0, 10);
   f.Step();
   f.job->Leave(WithExitCode(absl::CancelledError("told to end"), ExitCode::kTerminated));
+  CHECK_FALSE(f.ended.has_value());
+  CHECK(f.ps.renewals.front().end() == CommandStatus::RELEASED);
+  f.Settle();
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kTerminated);
   CHECK_FALSE(heartbeat->has_value());

@@ -54,12 +54,14 @@ struct JobFixture {
 
   void Settle() {
     executor.Run();
-    while (ps_answers &&
-           ps.get_view.size() + ps.set_view.size() + ps.create.size() + ps.releases.size() > 0) {
+    while (ps_answers && ps.get_view.size() + ps.set_view.size() + ps.create.size() +
+                                 ps.releases.size() + ps.renewals.size() >
+                             0) {
       if (ps.get_view.size() > 0) ps.get_view.Answer(view);
       if (ps.set_view.size() > 0) ps.set_view.Answer(WithVariables(job->plan().start.value()));
       if (ps.create.size() > 0) ps.create.Answer(CreateVariablesReply());
       if (ps.releases.size() > 0) ps.releases.Answer(ReleaseSnapshotReply());
+      if (ps.renewals.size() > 0) ps.renewals.Answer(RenewLeaseReply());
       executor.Run();
     }
   }

@@ -66,10 +66,34 @@ TEST_CASE("a ps that has lost its variables is told to make them again, as often
         "ps 0 (127.0.0.1:1) was started again and has lost its variables");
 }
 
+TEST_CASE("a chief that goes back to a checkpoint keeps its lease meanwhile") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  f.executor.AwaitWork();
+  REQUIRE(f.ps.get_view.size() == 1);  // of the job's next start, which waits for the ps
+  for (int ticks = 0; ticks < 100; ++ticks) {
+    f.clock.Advance(absl::Milliseconds(100));
+    f.series.Tick();
+    f.executor.Run();
+  }
+  CHECK(f.ps.renewals.size() == 8);
+  for (const RenewLeaseRequest& renewal : f.ps.renewals.all()) {
+    CHECK(renewal.end() == CommandStatus::NONE);
+  }
+}
+
 TEST_CASE("a job without a checkpoint folder ends with what was lost") {
   Fixture f("");
   f.TakeCommand();
   f.LoseVariables();
+  // Those that stand by hear of it too.
+  REQUIRE(f.ps.renewals.size() == 1);
+  CHECK(f.ps.renewals.front().end() == CommandStatus::JOB_OVER);
+  CHECK(f.ps.renewals.front().exit_code() == 138);
+  f.ps.renewals.Answer(RenewLeaseReply());
+  f.executor.Run();
   REQUIRE(f.ended.has_value());
   CHECK(HasLostVariables(*f.ended));
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);

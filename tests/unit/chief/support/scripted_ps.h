@@ -59,6 +59,8 @@ class ScriptedPs final : public test::FakeServiceClient<PsControlService> {
     Handle(kSave, saves.handler());
     Handle(kReleaseSnapshot, releases.handler());
     Handle(kFinish, finishes.handler());
+    Handle(kRenewLease, renewals.handler());
+    Handle(kWatchCommand, watches.handler());
   }
 
   Calls<GetViewRequest, SetViewReply> get_view;
@@ -69,6 +71,8 @@ class ScriptedPs final : public test::FakeServiceClient<PsControlService> {
   Calls<SaveRequest, SaveReply> saves;
   Calls<ReleaseSnapshotRequest, ReleaseSnapshotReply> releases;
   Calls<FinishRequest, FinishReply> finishes;
+  Calls<RenewLeaseRequest, RenewLeaseReply> renewals;
+  Calls<WatchCommandRequest, WatchCommandReply> watches;
 };
 
 }  // namespace lockstep::chief

@@ -167,6 +167,22 @@ TEST_CASE("the chief's table shows what went wrong with the last checkpoint, and
                       "warning: w3\nwarning: w4\nwarning: w5\n"));
 }
 
+TEST_CASE("ps 0 and a standby show who commands") {
+  CHECK_THAT(StatusTable(Parse("role: 'ps' shard { command { state: 'none' } }")),
+             Contains("no chief has commanded yet\n"));
+  CHECK_THAT(StatusTable(Parse("role: 'ps' shard { command { state: 'held' chief: 1 address: 'h:1' "
+                               "lease_seconds: 2 lease_left_seconds: 1.64 } }")),
+             Contains("chief 1 (h:1) commands, lease 1.6 s of 2.0 s left\n"));
+  CHECK_THAT(StatusTable(Parse("role: 'ps' shard { command { state: 'held' } }")),
+             Contains("chief 0 commands\n"));
+  const std::string standby = StatusTable(Parse(
+      "role: 'chief' task: 1 state: 'standby' standby_of { state: 'expired' address: 'h:1' }"));
+  CHECK_THAT(standby, StartsWith("chief 1: standby\n"));
+  CHECK_THAT(standby, Contains("chief 0 (h:1) commanded; its lease: expired\n"));
+  CHECK_THAT(StatusTable(Parse("role: 'chief' standby_of { state: 'unknown' }")),
+             Contains("ps 0, which knows who commands, does not answer\n"));
+}
+
 TEST_CASE("the chief's table shows job, workers and shards") {
   const std::string table = StatusTable(Parse(kTraining));
   CHECK_THAT(table, Contains("job digits: step 1,200 of 2,000, loss 0.1235"));

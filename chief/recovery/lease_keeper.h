@@ -1,0 +1,52 @@
+// Keeps the lease of the chief that commands at the step shard, and ends it with the chief. Standby
+// chiefs wait there for that end.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "chief/loop/executor.h"
+#include "common/base/callback.h"
+#include "common/base/clock.h"
+#include "common/client/ps_control.h"
+
+namespace lockstep::chief {
+
+class LeaseKeeper {
+ public:
+  // `renewal` names command, chief and length, and has no end. What is pointed to outlives the
+  // calls in flight: destroy the keeper after the executor has ended.
+  LeaseKeeper(RenewLeaseRequest renewal, PsControl* step_shard, Executor* executor,
+              const Clock* clock);
+
+  // A view that the step shard has accepted renews the lease too.
+  void SetCommand(const Command& command);
+  // Renews what is due, whether or not earlier calls have been answered. Several times a second.
+  void Tick();
+  // ABORTED once the step shard has another chief.
+  const absl::Status& status() const { return status_; }
+
+  // Renews no more.
+  void Stop() { is_over_ = true; }
+  // The same, and says so at the step shard: that nobody commands any more, or that the job is over
+  // with this exit code. `done` is called once, when that has answered.
+  void Release(StatusCallback done);
+  void EndJob(const absl::Status& outcome, StatusCallback done);
+
+ private:
+  void End(RenewLeaseRequest request, StatusCallback done);
+
+  RenewLeaseRequest renewal_;
+  const absl::Duration period_;
+  PsControl* const step_shard_;
+  Executor* const executor_;
+  const Clock* const clock_;
+  absl::Duration next_;  // monotonic
+  absl::Status status_;
+  bool is_over_ = false;
+};
+
+}  // namespace lockstep::chief
