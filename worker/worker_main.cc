@@ -8,6 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -26,6 +27,7 @@
 #include "worker/device/cpu/wait_policy.h"
 #include "worker/device/cuda/cuda_devices.h"
 #include "worker/peer/peer_service.h"
+#include "worker/service/failover_chief_client.h"
 #include "worker/service/registration.h"
 #include "worker/service/worker_job.h"
 #include "worker/step/example_log.h"
@@ -92,6 +94,20 @@ bool JoinsAnew(const absl::Status& end) {
          (absl::IsFailedPrecondition(end) && ExitCodeFor(end) == ExitCode::kPeersLost);
 }
 
+std::unique_ptr<ChiefClient> ConnectChiefs(const DaemonContext& daemon, Server* server) {
+  const std::vector<std::string> addresses = daemon.task.cluster.chiefs();
+  std::vector<std::unique_ptr<ChiefClient>> chiefs;
+  for (const std::string& address : addresses) {
+    chiefs.push_back(MakeChiefClient({.address = address,
+                                      .name = "chief",
+                                      .queue = server->queue(),
+                                      .credentials = daemon.serving.credentials}));
+  }
+  return std::make_unique<FailoverChiefClient>(std::move(chiefs), [addresses](size_t chief) {
+    log::Info(absl::StrCat("the chief at ", addresses[chief], " commands"));
+  });
+}
+
 // Registers as a new incarnation and takes part until the job ends.
 absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefClient* chief,
                   Server* server, PeerService* peers, Status* status, const StepFiles& files,
@@ -105,7 +121,8 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefCli
   request.set_host(HostName());
   request.set_pid(getpid());
   RegistrationOptions registration;
-  registration.chief_name = absl::StrCat("chief (", task.cluster.chief, ")");
+  registration.chief_name =
+      absl::StrCat("chief (", absl::StrJoin(task.cluster.chiefs(), " or "), ")");
   registration.start_timeout = daemon.start_timeout;
   LOCKSTEP_ASSIGN_OR_RETURN(RegisterTaskReply reply, Register(chief, request, registration, stop));
   if (reply.done()) {
@@ -153,11 +170,7 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
   PeerService peers;
   serving.services = {status_service.get(), &peers};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
-  const std::unique_ptr<ChiefClient> chief =
-      MakeChiefClient({.address = task.cluster.chief,
-                       .name = "chief",
-                       .queue = server->queue(),
-                       .credentials = daemon.serving.credentials});
+  const std::unique_ptr<ChiefClient> chief = ConnectChiefs(daemon, server.get());
   while (true) {
     absl::Status end =
         Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);

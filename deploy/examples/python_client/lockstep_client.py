@@ -57,7 +57,7 @@ class Cluster:
     def __init__(self, spec):
         self.ps = spec["ps"]
         self.workers = spec["worker"]
-        self.chief = spec["chief"][0]
+        self.chiefs = spec["chief"]
 
     @classmethod
     def read(cls, path):
@@ -65,7 +65,8 @@ class Cluster:
 
     def canonical(self):
         """The text in which two processes compare their specs."""
-        lines = [f"chief {self.chief}"]
+        lines = [f"chief {self.chiefs[0]}"]
+        lines += [f"chief {i} {address}" for i, address in enumerate(self.chiefs) if i > 0]
         lines += [f"ps {i} {address}" for i, address in enumerate(self.ps)]
         lines += [f"worker {i} {address}" for i, address in enumerate(self.workers)]
         return "".join(line + "\n" for line in lines)

@@ -1,0 +1,150 @@
+#include "worker/service/failover_chief_client.h"
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tests/support/fake_service_client.h"
+
+namespace lockstep::worker {
+namespace {
+
+// A chief whose calls the test answers, and that cancels them when it is destroyed.
+class ParkedChief final : public ChiefClient {
+ public:
+  struct Call {
+    MethodInfo method;
+    HeartbeatRequest request;
+    HeartbeatReply* reply;
+    StatusCallback done;
+  };
+
+  explicit ParkedChief(std::vector<Call>* calls) : calls_(calls) {}
+  ~ParkedChief() override {
+    for (Call& call : std::exchange(*calls_, {})) call.done(absl::CancelledError("closed"));
+  }
+
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
+    Call call{
+        .method = method, .reply = dynamic_cast<HeartbeatReply*>(reply), .done = std::move(done)};
+    if (call.reply != nullptr) call.request = static_cast<const HeartbeatRequest&>(request);
+    calls_->push_back(std::move(call));
+  }
+
+ private:
+  std::vector<Call>* const calls_;
+};
+
+struct Fixture {
+  explicit Fixture(size_t num_chiefs = 2) : calls(num_chiefs) {
+    std::vector<std::unique_ptr<ChiefClient>> chiefs;
+    for (auto& of_chief : calls) chiefs.push_back(std::make_unique<ParkedChief>(&of_chief));
+    client = std::make_unique<FailoverChiefClient>(
+        std::move(chiefs), [this](size_t chief) { found.push_back(chief); });
+  }
+  using Got = std::shared_ptr<std::optional<absl::StatusOr<HeartbeatReply>>>;
+  Got Beat(uint32_t worker = 3) {
+    HeartbeatRequest request;
+    request.set_worker(worker);
+    Got got = std::make_shared<Got::element_type>();
+    client->Call(kHeartbeat, request,
+                 [got](absl::StatusOr<HeartbeatReply> reply) { *got = std::move(reply); });
+    return got;
+  }
+  void Answer(size_t chief, absl::Status status = absl::OkStatus()) {
+    REQUIRE(calls[chief].size() == 1);
+    ParkedChief::Call call = std::move(calls[chief].back());
+    calls[chief].pop_back();
+    if (status.ok()) call.reply->set_finish(true);
+    call.done(std::move(status));
+  }
+
+  std::vector<std::vector<ParkedChief::Call>> calls;  // by chief
+  std::vector<size_t> found;
+  std::unique_ptr<FailoverChiefClient> client;
+};
+
+const absl::Status kStandby = absl::UnavailableError("standby of chief 0");
+
+TEST_CASE("the next chief is asked at once where one stands by or is away") {
+  for (const absl::Status& away : {kStandby, absl::DeadlineExceededError("stopped"),
+                                   absl::CancelledError("the chief is stopping")}) {
+    CAPTURE(away.ToString());
+    Fixture f;
+    const auto got = f.Beat();
+    f.Answer(0, away);
+    REQUIRE(f.calls[1].size() == 1);
+    CHECK(f.calls[1][0].request.worker() == 3);
+    f.Answer(1);
+    REQUIRE(got->has_value());
+    CHECK((*got)->value().finish());
+    CHECK(f.found == std::vector<size_t>{1});
+  }
+}
+
+TEST_CASE("the chief that answered last is asked first") {
+  Fixture f;
+  f.Beat();
+  f.Answer(0, kStandby);
+  f.Answer(1);
+  f.Beat();
+  CHECK(f.calls[0].empty());
+  f.Answer(1);
+  CHECK(f.found.size() == 1);
+  f.Beat();
+  f.Answer(1, absl::UnavailableError("connection refused"));
+  f.Answer(0);
+  CHECK(f.found == std::vector<size_t>{1, 0});
+}
+
+TEST_CASE("a refusal is the answer of a chief that commands") {
+  Fixture f;
+  const auto got = f.Beat();
+  f.Answer(0, absl::AbortedError("not a member"));
+  REQUIRE(got->has_value());
+  CHECK(absl::IsAborted((*got)->status()));
+  CHECK(f.calls[1].empty());
+}
+
+TEST_CASE("where nobody commands, the failure has what each chief said") {
+  Fixture f(3);
+  const auto got = f.Beat();
+  f.Answer(0, absl::UnavailableError("connection refused"));
+  f.Answer(1, kStandby);
+  f.Answer(2, absl::DeadlineExceededError("no answer"));
+  REQUIRE(got->has_value());
+  CHECK(absl::IsUnavailable((*got)->status()));
+  CHECK((*got)->status().message() == "connection refused; standby of chief 0; no answer");
+  CHECK(f.calls[0].empty());
+}
+
+TEST_CASE("a chief that was stopped keeps a call for less than a lease and a second") {
+  Fixture f;
+  f.Beat();
+  CHECK(f.calls[0][0].method.deadline == absl::Seconds(2));
+  f.client->Call(kRegisterTask, RegisterTaskRequest(),
+                 [](const absl::StatusOr<RegisterTaskReply>&) {});
+  CHECK(f.calls[0][1].method.deadline == absl::Seconds(4));
+}
+
+TEST_CASE("the only chief is called as ever") {
+  Fixture f(1);
+  const auto got = f.Beat();
+  CHECK(f.calls[0][0].method.deadline == kHeartbeat.deadline);
+  f.Answer(0, kStandby);
+  CHECK((*got)->status() == kStandby);
+}
+
+TEST_CASE("calls in flight end with the client, and ask nobody any more") {
+  Fixture f;
+  const auto got = f.Beat();
+  f.client.reset();
+  REQUIRE(got->has_value());
+  CHECK(absl::IsCancelled((*got)->status()));
+  CHECK(f.calls[1].empty());
+}
+
+}  // namespace
+}  // namespace lockstep::worker

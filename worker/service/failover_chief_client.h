@@ -1,0 +1,47 @@
+// Calls the chief that commands, whichever of several that is. The others say that they stand by,
+// or do not answer: then the next one is asked at once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/client/chief_client.h"
+
+namespace lockstep::worker {
+
+class FailoverChiefClient final : public ChiefClient {
+ public:
+  // `chiefs`: one or more, by index; the first one is asked first. `on_found` gets the index when
+  // another chief answers than before; on a thread of a client. It may be null.
+  FailoverChiefClient(std::vector<std::unique_ptr<ChiefClient>> chiefs,
+                      std::function<void(size_t chief)> on_found);
+  ~FailoverChiefClient() override;
+
+  // Asks each chief once at most, beginning with the one that answered last; what one of them
+  // answers, a refusal included, is the answer. UNAVAILABLE: none commands, with what each said.
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override;
+
+ private:
+  struct Attempt;
+
+  // The chief to ask, which stays until EndAsking; null while this is being destroyed.
+  ChiefClient* BeginAsking(size_t chief);
+  void EndAsking();
+  bool IsAskingNobody() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asking_ == 0; }
+  void Ask(std::shared_ptr<Attempt> attempt);
+  void OnAnswer(std::shared_ptr<Attempt> attempt, absl::Status status);
+
+  const size_t num_chiefs_;
+  const std::function<void(size_t chief)> on_found_;
+  absl::Mutex mutex_;
+  size_t last_ ABSL_GUARDED_BY(mutex_) = 0;  // that answered
+  bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
+  int asking_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<ChiefClient>> chiefs_;  // last: their callbacks use all above
+};
+
+}  // namespace lockstep::worker
