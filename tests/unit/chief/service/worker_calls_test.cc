@@ -144,6 +144,25 @@ TEST_CASE("a second process of one index is told to wait, then refused") {
   CHECK((*second)->status().code() == absl::StatusCode::kAlreadyExists);
 }
 
+TEST_CASE("a worker that dies while its registration is parked is followed, not taken to live") {
+  Fixture f;
+  f.shards_know = false;
+  f.Begin();
+  const auto dead = f.Register(0, 10);
+  f.Pass(absl::Milliseconds(200));
+  const auto successor = f.Register(0, 11);
+  f.Pass(absl::Milliseconds(800));
+  f.shards_know = true;
+  f.calls.AdmitParked();
+  CHECK(dead->has_value());  // nobody hears it
+  f.Pass(absl::Milliseconds(1300));
+  REQUIRE(successor->has_value());
+  CHECK((**successor)->waiting_for().find("pid 17") != std::string::npos);
+  const auto again = f.Register(0, 11);
+  f.Pass(absl::Milliseconds(200));
+  CHECK_FALSE(again->has_value());
+}
+
 TEST_CASE("a parked successor is let in when the lease before it ends") {
   Fixture f;
   f.Train();
