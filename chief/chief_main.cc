@@ -30,6 +30,10 @@
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which chief of the cluster spec this is, from 0; needed where there are several");
 ABSL_FLAG(std::string, job, "", "job file (text proto)");
+ABSL_FLAG(
+    bool, standby, false,
+    "wait until no chief commands, then go on as with --resume; chief 0 begins where none has "
+    "commanded yet");
 ABSL_FLAG(std::string, summary, "", "file for the run's summary (JSON)");
 ABSL_FLAG(bool, record_losses, false,
           "write the loss of every step into the summary of a long job");
@@ -39,7 +43,9 @@ ABSL_FLAG(double, drain, 20,
 ABSL_FLAG(
     double, quorum_deadline, 0,
     "seconds without enough workers after which the job is saved and ends with 138; 0: never");
-ABSL_FLAG(double, lease, 5, "seconds of silence after which a worker is lost; at least 2");
+ABSL_FLAG(double, lease, 5,
+          "seconds of silence after which a worker is lost, and after which a standby takes this "
+          "chief's place; at least 2");
 namespace lockstep::chief {
 namespace {
 
@@ -68,7 +74,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   EventLoop loop;
   std::optional<JobSeries> jobs;
   absl::Status outcome;
-  const auto chief_service = MakeChiefService([&] { return jobs->job().worker_calls(); }, &loop);
+  const auto chief_service = MakeChiefService([&] { return jobs->worker_calls(); }, &loop);
   const auto job_control = MakeJobControlService(
       [&](Answer<StopReply> answer) { jobs->StopForOperator(std::move(answer)); }, &loop);
   const Incarnation incarnation = NewIncarnation();
@@ -76,9 +82,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
       {"chief", static_cast<uint32_t>(task.index), incarnation.value()},
       [&](Callback<ProcessStatus> respond) {
         loop.Post([&jobs, answer = Answer<ProcessStatus>(std::move(respond))]() mutable {
-          ProcessStatus status;
-          jobs->job().FillStatus(&status);
-          answer(std::move(status));
+          jobs->GetStatus(std::move(answer));
         });
       });
   ServerOptions serving = daemon.serving;
@@ -131,8 +135,9 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   signals.join();
 
   const std::string summary = absl::GetFlag(FLAGS_summary);
-  if (outcome.ok() && !summary.empty()) {
-    outcome = WriteFileAtomically(summary, MakeSummary(jobs->job().plan(), jobs->job().record()));
+  // One that has stood by to the end has nothing to sum up.
+  if (JobController* const job = jobs->job(); outcome.ok() && !summary.empty() && job != nullptr) {
+    outcome = WriteFileAtomically(summary, MakeSummary(job->plan(), job->record()));
   }
   return outcome;
 }
@@ -150,7 +155,16 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
     return UsageError(
         "--drain, --quorum_deadline: expected seconds, 0 or more. Remedy: raise them");
   }
-  return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, StartChoiceOfFlags());
+  StartChoice start = StartChoiceOfFlags();
+  if (absl::GetFlag(FLAGS_standby)) {
+    if (start.mode != StartMode::kBegin && start.mode != StartMode::kResume) {
+      return UsageError(
+          "--standby: it goes on where the job is, and --restore or --fresh is given, too. Remedy: "
+          "give those to the chief that begins");
+    }
+    start = {.mode = StartMode::kSucceed};
+  }
+  return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, start);
 }
 
 absl::Status RunChief(const DaemonContext& daemon) {

@@ -18,6 +18,9 @@ enum class StartMode {
   // --resume. Goes on from the newest checkpoint, or begins where there is none; so it does where
   // shards have trained that do not belong together.
   kResume,
+  // --standby. Goes on from shards that have trained and belong together. Whatever else is found,
+  // the start is planned afresh, as kResume: checkpoints have been written since.
+  kSucceed,
 };
 
 // Where no shard has trained. FAILED_PRECONDITION with the remedies: a beginning would bury

@@ -48,6 +48,10 @@ class JobController final : private PhaseControl {
   // The same, but ps and workers are not told: they wait for the next chief.
   void Leave(absl::Status why);
 
+  // The step shard has accepted this chief.
+  bool has_commanded() const { return state_.lease != nullptr; }
+  // It has ended as StartPoint::kPlanAfresh: nobody was told anything.
+  bool plans_afresh() const { return state_.initialized.start == StartPoint::kPlanAfresh; }
   WorkerCalls* worker_calls() { return &calls_; }
   const JobPlan& plan() const { return state_.inputs.plan; }
   const RunRecord& record() const { return state_.record; }

@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "chief/job/job_rules.h"
+#include "chief/job/log_lines.h"
 #include "common/base/exit_code.h"
+#include "common/base/ids.h"
 #include "common/base/limits.h"
 #include "common/log/log.h"
 
@@ -12,13 +15,14 @@ namespace lockstep::chief {
 JobSeries::JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
                      Executor* executor, const Clock* clock, std::function<void()> on_ready,
                      StatusCallback on_end)
-    : options_(options),
+    : plan_(std::move(plan)),
+      options_(std::move(options)),
       shards_(std::move(shards)),
       executor_(executor),
       clock_(clock),
       on_ready_(std::move(on_ready)),
       on_end_(std::move(on_end)) {
-  Add(std::move(plan));
+  plan_.mode == StartMode::kSucceed ? StandBy() : Add(plan_);
 }
 
 JobSeries::~JobSeries() {
@@ -31,14 +35,57 @@ void JobSeries::Add(JobPlan plan) {
       [this](absl::Status outcome) { OnEnd(std::move(outcome)); }));
 }
 
+void JobSeries::StandBy() {
+  ObserverOptions options{.chiefs = plan_.cluster.chiefs(),
+                          .step_shard = ShardNames(plan_.cluster)[kStepShard],
+                          .patience = options_.patience,
+                          .begins = options_.chief_index == 0,
+                          .is_done = !plan_.finished.empty()};
+  standby_ = std::make_unique<Standby>(
+      std::move(options), options_.incarnation, shards_[kStepShard], executor_, clock_,
+      Standby::Hooks{.take_command = [this] { TakeCommand(); },
+                     .on_end = [this](absl::Status end) { End(std::move(end)); }});
+  options_.may_take = [this](uint64_t term) { return standby_->MayTake(term); };
+}
+
+void JobSeries::Start() { standby_ != nullptr ? standby_->Start() : job()->Start(); }
+
+void JobSeries::Tick() {
+  if (standby_ != nullptr) standby_->Tick();
+  if (!IsStandingBy() && job() != nullptr) job()->Tick();
+}
+
+void JobSeries::TakeCommand() {
+  Add(plan_);
+  job()->Start();
+}
+
 void JobSeries::OnEnd(absl::Status outcome) {
-  if (is_stopped_ || !job().plan().goes_back_after(outcome)) return End(std::move(outcome));
+  const bool was_slower =
+      standby_ != nullptr && absl::IsAborted(outcome) && !job()->has_commanded();
+  if (was_slower && !is_stopped_) {
+    job()->worker_calls()->Close(standby_->Refusal());
+    return standby_->WaitAgain();
+  }
+  if (!is_stopped_ && job()->plans_afresh()) {
+    log::Info(outcome.message());
+    return PlanAgain("");
+  }
+  if (is_stopped_ || !job()->plan().goes_back_after(outcome)) return End(std::move(outcome));
   log::Warning(outcome.message());
-  is_between_ = true;
-  if (disk_.joinable()) disk_.join();
   // What its remedy says is being done.
   const std::vector<absl::string_view> parts = absl::StrSplit(outcome.message(), ". Remedy: ");
-  disk_ = std::thread([this, plan = job().plan(), lost = std::string(parts[0])] {
+  PlanAgain(std::string(parts[0]));
+}
+
+void JobSeries::PlanAgain(std::string lost) {
+  is_between_ = true;
+  if (disk_.joinable()) disk_.join();
+  const JobPlan& plan = job()->plan();
+  if (plan.job.checkpoint().folder().empty()) {
+    return executor_->Post([this, next = GoBack(plan, lost)]() mutable { GoOn(std::move(next)); });
+  }
+  disk_ = std::thread([this, plan, lost = std::move(lost)] {
     executor_->Post([this, next = GoBack(plan, lost)]() mutable { GoOn(std::move(next)); });
   });
 }
@@ -48,24 +95,34 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
   if (is_stopped_) return;  // the job before ends, or has ended
   if (leave_.has_value()) return End(*leave_);
   if (!plan.ok()) return End(plan.status());
-  JobController& before = job();
+  JobController& before = *job();
   Add(*std::move(plan));
-  job().Inherit(&before);
+  job()->Inherit(&before);
   before.worker_calls()->Close(absl::UnavailableError("the job goes back to a checkpoint"));
-  job().Start();
+  job()->Start();
 }
 
 void JobSeries::Stop(absl::Status why) {
+  if (EndsStandby(why)) return;
   is_stopped_ = true;
-  job().Stop(std::move(why));
+  job()->Stop(std::move(why));
 }
 
 void JobSeries::Leave(absl::Status why) {
-  if (!is_between_) return job().Leave(std::move(why));
+  if (EndsStandby(why)) return;
+  if (!is_between_) return job()->Leave(std::move(why));
   if (!is_stopped_) leave_ = std::move(why);
 }
 
+bool JobSeries::EndsStandby(const absl::Status& why) {
+  if (!IsStandingBy()) return false;
+  standby_->Stop();
+  End(why);
+  return true;
+}
+
 void JobSeries::StopForOperator(Answer<StopReply> answer) {
+  if (!HasCommand()) return answer(standby_->Refusal());
   if (outcome_.has_value()) return answer(DescribeEnd());
   if (stops_.size() >= limits::kMaxParkedStops) {
     return answer(absl::ResourceExhaustedError(
@@ -87,6 +144,18 @@ StopReply JobSeries::DescribeEnd() const {
   reply.set_exit_code(static_cast<int>(ExitCodeFor(*outcome_)));
   reply.set_reason(std::string(outcome_->message()));
   return reply;
+}
+
+absl::StatusOr<WorkerCalls*> JobSeries::worker_calls() {
+  if (!HasCommand()) return standby_->Refusal();
+  return job()->worker_calls();
+}
+
+void JobSeries::GetStatus(Callback<ProcessStatus> done) {
+  if (!HasCommand()) return standby_->GetStatus(std::move(done));
+  ProcessStatus status;
+  job()->FillStatus(&status);
+  done(std::move(status));
 }
 
 }  // namespace lockstep::chief

@@ -2,17 +2,22 @@
 // goes back to the newest checkpoint, and the job goes on from there in a new epoch. Workers
 // register again. A job without a checkpoint folder ends instead.
 //
+// Of a chief that stands by: it waits, runs the job once nobody commands any more, and waits again
+// when another chief was faster.
+//
 // Lives on the executor's thread; checkpoints are read on another.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "chief/job/job_controller.h"
+#include "chief/job/standby.h"
 #include "chief/service/answer.h"
 #include "proto/job_control.pb.h"
 
@@ -20,34 +25,48 @@ namespace lockstep::chief {
 
 class JobSeries {
  public:
-  // As JobController. The executor outlives the series.
+  // As JobController. The executor outlives the series. A plan of StartMode::kSucceed stands by.
   JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> shards, Executor* executor,
             const Clock* clock, std::function<void()> on_ready, StatusCallback on_end);
   // Waits for the disk.
   ~JobSeries();
 
-  void Start() { job().Start(); }
-  void Tick() { job().Tick(); }
-  // As JobController; while a checkpoint is being read, those are told who know of the job.
+  void Start();
+  void Tick();
+  // As JobController; while a checkpoint is being read, those are told who know of the job. While
+  // another chief commands, nobody is told.
   void Stop(absl::Status why);
   // As JobController.
   void Leave(absl::Status why);
   // The same as Stop, for an operator, who hears of the end when everybody was told. Harmless when
-  // repeated. RESOURCE_EXHAUSTED: too many such calls wait.
+  // repeated. RESOURCE_EXHAUSTED: too many such calls wait. UNAVAILABLE as worker_calls().
   void StopForOperator(Answer<StopReply> answer);
 
-  // The one that runs, or ran last.
-  JobController& job() { return *jobs_.back(); }
+  // UNAVAILABLE naming the chief that commands, while this one stands by.
+  absl::StatusOr<WorkerCalls*> worker_calls();
+  void GetStatus(Callback<ProcessStatus> done);
+  // The one that runs, or ran last; null while none has run.
+  JobController* job() { return jobs_.empty() ? nullptr : jobs_.back().get(); }
 
  private:
   void Add(JobPlan plan);
+  void StandBy();
+  void TakeCommand();
+  bool IsStandingBy() const { return standby_ != nullptr && standby_->is_waiting(); }
+  // Calls are those of the job, not of a chief that another one precedes.
+  bool HasCommand() const { return standby_ == nullptr || (!IsStandingBy() && !jobs_.empty()); }
   void OnEnd(absl::Status outcome);
+  // Plans where the job starts next, on the disk's thread where there is a checkpoint folder.
+  void PlanAgain(std::string lost);
   void GoOn(absl::StatusOr<JobPlan> plan);
   // Once, for good.
   void End(absl::Status outcome);
   StopReply DescribeEnd() const;
+  // While another chief commands: ends with `why`, and returns true.
+  bool EndsStandby(const absl::Status& why);
 
-  const JobOptions options_;
+  const JobPlan plan_;  // of the first job
+  JobOptions options_;
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
@@ -55,6 +74,7 @@ class JobSeries {
   StatusCallback on_end_;
   // All are kept: answers to calls of those that have ended may still come.
   std::vector<std::unique_ptr<JobController>> jobs_;
+  std::unique_ptr<Standby> standby_;   // null: it does not stand by
   bool is_between_ = false;            // the last one has ended, the next one's start is being read
   std::optional<absl::Status> leave_;  // asked for in between
   bool is_stopped_ = false;            // the job does not go on

@@ -22,6 +22,8 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kReminder = absl::Seconds(5);
+// For workers to find a chief at another address: a call to one that was stopped takes 2 s.
+constexpr absl::Duration kFollowing = absl::Seconds(3);
 
 RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
   const JobPlan& plan = inputs.plan;
@@ -73,6 +75,10 @@ StartingPhase::StartingPhase(JobState* job)
 
 CommandHooks StartingPhase::MakeHooks() {
   return {
+      .may_take = [job = job_](const SetViewRequest& view) -> absl::Status {
+        const auto& may_take = job->inputs.options.may_take;
+        return may_take == nullptr ? absl::OkStatus() : may_take(view.command().term());
+      },
       .before = [job = job_](
                     const SetViewRequest& view) { return job->claim->Enter(OwnerOf(*job, view)); },
       .accepted =
@@ -89,6 +95,11 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   if (stopped_) return;
   if (!shards.ok()) return job_->control->End({.outcome = shards.status()});
   job_->initialized = *std::move(shards);
+  if (job_->initialized.start == StartPoint::kPlanAfresh) {
+    stopped_ = true;
+    return job_->inputs.on_end(absl::UnavailableError(
+        "the ps have no variables that have trained together: the start is planned afresh"));
+  }
   if (job_->initialized.start == StartPoint::kDone) return EndDoneJob();
   if (absl::Status status = RecordStart(); !status.ok()) {
     return job_->control->End({.outcome = std::move(status)});
@@ -150,13 +161,16 @@ absl::Status StartingPhase::RecordStart() {
 void StartingPhase::Adopt() {
   const InitializedShards& shards = job_->initialized;
   const GlobalStep step = shards.progress.step;
+  const bool is_only_chief = job_->inputs.plan.cluster.Count(Role::kChief) == 1;
+  const absl::Duration grace =
+      is_only_chief ? absl::ZeroDuration() : job_->inputs.options.lease + kFollowing;
   job_->record.start = job_->record.global_step = step;
   for (const EvaluatedVersion& evaluated : shards.progress.evaluations) {
     job_->record.evaluations.push_back(FromKept(evaluated));
   }
   for (const Member& member : shards.view.members()) {
     const LiveMember adopted{WorkerIndex(member.worker()), Incarnation(member.incarnation())};
-    job_->membership.Adopt(adopted, job_->now());
+    job_->membership.Adopt(adopted, job_->now(), grace);
     job_->membership.NoteStart(adopted, step);
   }
   if (shards.start != StartPoint::kTakeOver) return;

@@ -55,11 +55,12 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   }
   member.host = host;
   member.pid = pid;
-  member.last_heard = now;
+  member.last_heard = std::max(member.last_heard, now);
+  member.not_lost_before = absl::ZeroDuration();
   return Admission::kAdmitted;
 }
 
-void Membership::Adopt(const LiveMember& member, absl::Duration now) {
+void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Duration grace) {
   if (member.worker.value() >= members_.size()) return;
   MemberRecord& record = members_[member.worker.value()];
   if (record.state == MemberState::kLive) return;  // somebody has registered meanwhile
@@ -67,6 +68,7 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now) {
   record.incarnation = member.incarnation;
   record.report = WorkerReport();
   record.last_heard = now;
+  record.not_lost_before = now + grace;
   ++changes_;
 }
 
@@ -116,6 +118,7 @@ absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, 
   if (report.out_of_data && !member.report.out_of_data) lost_tokens_.insert(report.local_step);
   member.report = std::move(report);
   member.last_heard = now;
+  member.not_lost_before = absl::ZeroDuration();
   return absl::OkStatus();
 }
 
@@ -127,7 +130,7 @@ std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
     MemberRecord& member = members_[i];
     if (member.state != MemberState::kLive) continue;
     if (pause > kLongestTick) member.last_heard = std::min(now, member.last_heard + pause);
-    if (now - member.last_heard <= lease_) continue;
+    if (now - member.last_heard <= lease_ || now <= member.not_lost_before) continue;
     EndLease(&member, now);
     lost.push_back(WorkerIndex(static_cast<uint32_t>(i)));
   }

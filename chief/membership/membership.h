@@ -38,9 +38,10 @@ struct MemberRecord {
   Incarnation incarnation;
   std::string host;
   int64_t pid = 0;
-  absl::Duration last_heard;  // registration or heartbeat
-  absl::Duration lost_since;  // kLost
-  WorkerReport report;        // of the last heartbeat of this incarnation
+  absl::Duration last_heard;       // registration or heartbeat
+  absl::Duration not_lost_before;  // of an adopted member that has not been heard of since
+  absl::Duration lost_since;       // kLost
+  WorkerReport report;             // of the last heartbeat of this incarnation
 };
 
 struct LiveMember {
@@ -65,8 +66,10 @@ class Membership {
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
                                      const std::string& host, int64_t pid, absl::Duration now);
 
-  // A member that an earlier chief had: it is live, and heard of now.
-  void Adopt(const LiveMember& member, absl::Duration now);
+  // A member that an earlier chief had: it is live and heard of now, and has `grace` at least to be
+  // heard of again.
+  void Adopt(const LiveMember& member, absl::Duration now,
+             absl::Duration grace = absl::ZeroDuration());
 
   // ABORTED when this incarnation is not (or no longer) the live holder of the index.
   absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,

@@ -119,6 +119,19 @@ absl::Status PlanResume(JobPlan* plan) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
+// Where the job starts is planned when this chief takes command. Of a checkpoint that is being
+// written or removed nothing is said yet.
+absl::Status PlanSuccession(JobPlan* plan) {
+  const std::string& root = plan->job.checkpoint().folder();
+  if (root.empty()) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string newest, FindCheckpoint(root));
+  if (newest.empty()) return absl::OkStatus();
+  const absl::StatusOr<Manifest> manifest = ReadManifest(newest);
+  const bool is_last = manifest.ok() && GlobalStep(manifest->step) >= plan->max_steps;
+  if (is_last) plan->finished = newest;
+  return absl::OkStatus();
+}
+
 absl::Status PlanStart(const StartChoice& start, const std::string& job_file, JobPlan* plan) {
   plan->mode = start.mode;
   LOCKSTEP_RETURN_IF_ERROR(TakeNextEpoch(0, plan));
@@ -127,6 +140,8 @@ absl::Status PlanStart(const StartChoice& start, const std::string& job_file, Jo
       return PlanRestore(start.folder, job_file, plan);
     case StartMode::kResume:
       return PlanResume(plan);
+    case StartMode::kSucceed:
+      return PlanSuccession(plan);
     case StartMode::kBegin:
     case StartMode::kFresh:
       break;
@@ -146,6 +161,7 @@ absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost) {
   plan.restored_job.clear();
   plan.restored_model.clear();
   plan.earlier.clear();
+  plan.finished.clear();
   plan.lost = std::move(lost);
   LOCKSTEP_RETURN_IF_ERROR(PlanStart({.mode = StartMode::kResume}, "", &plan));
   return plan;

@@ -43,8 +43,9 @@ struct JobPlan {
   std::string restore_from;  // the checkpoint's folder; empty: from the initial values
   std::string restored_job;  // the texts in the checkpoint
   std::string restored_model;
-  std::string earlier;  // a checkpoint that a beginning would bury; empty: none
-  std::string lost;     // why it goes back while the job runs; empty: it does not
+  std::string earlier;   // a checkpoint that a beginning would bury; empty: none
+  std::string lost;      // why it goes back while the job runs; empty: it does not
+  std::string finished;  // kSucceed: the checkpoint of the last step; empty: there is none
 
   // kResume: the checkpoint is of the last step.
   bool is_done() const { return start >= max_steps; }

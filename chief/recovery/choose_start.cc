@@ -28,6 +28,11 @@ StartPoint ChooseToResume(const RecoverySpec& spec, const std::vector<SetViewRep
 absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,
                                        const std::vector<SetViewReply>& seen) {
   if (spec.mode == StartMode::kRestore) return StartPoint::kAsSpecified;
+  if (spec.mode == StartMode::kSucceed) {
+    // Also where the workers keep the variables: they live.
+    const bool can_go_on = std::ranges::any_of(seen, HasProgress) && CheckTogether(spec, seen).ok();
+    return can_go_on ? StartPoint::kTakeOver : StartPoint::kPlanAfresh;
+  }
   if (spec.mode == StartMode::kResume) return ChooseToResume(spec, seen);
   const bool have_trained = std::ranges::any_of(
       seen, [&spec](const SetViewReply& view) { return HasTrained(spec, view); });

@@ -13,6 +13,7 @@ enum class StartPoint {
   kTakeOver,     // at the shards as they are; FindProgress says whether they belong together
   kAsSpecified,  // at the spec's checkpoint, or at the initial values
   kDone,         // nowhere: the checkpoint of the last step exists, and the shards do not say more
+  kPlanAfresh,   // kSucceed: the spec is too old
 };
 
 // From what each shard answers to GetView. Under kResume a shard counts as trained when its step is

@@ -112,12 +112,16 @@ void ShardInitializer::SetViews() {
   const absl::StatusOr<StartPoint> start = ChooseStart(spec_, states_);
   if (!start.ok()) return on_done_(start.status());
   result_.start = *start;
+  if (*start == StartPoint::kPlanAfresh) return Finish();
   result_.job_before = states_[kStepShard].job_text();
   result_.model_before = states_[kStepShard].model_text();
   spec_ = RecoverySpecFor(*start, std::move(spec_), states_);
   absl::StatusOr<SetViewRequest> view = TakeCommand(spec_, states_);
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);
+  if (hooks_.may_take != nullptr) {
+    if (absl::Status status = hooks_.may_take(result_.view); !status.ok()) return on_done_(status);
+  }
   if (result_.start != StartPoint::kDone) {
     if (absl::Status status = hooks_.before(result_.view); !status.ok()) return on_done_(status);
   }

@@ -23,7 +23,7 @@
 namespace lockstep::chief {
 
 struct InitializedShards {
-  SetViewRequest view;  // as of TakeCommand
+  SetViewRequest view;  // as of TakeCommand; of kPlanAfresh none: no shard has been told anything
   StartPoint start = StartPoint::kAsSpecified;
   JobProgress progress;        // not of kDone
   std::vector<int64_t> bytes;  // by shard; not of kDone
@@ -35,6 +35,8 @@ struct InitializedShards {
 // What else a chief that takes command must have. An error ends it. Where the job is done already,
 // nothing is asked.
 struct CommandHooks {
+  // Whether this chief may announce the view, before anything else; null: it may.
+  std::function<absl::Status(const SetViewRequest& view)> may_take;
   // Every shard has told what it is, and none has been told anything.
   std::function<absl::Status(const SetViewRequest& view)> before;
   // The step shard has accepted the view, the others are told next.

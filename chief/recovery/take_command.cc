@@ -134,7 +134,8 @@ absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
   if (!has_trained) return progress;
   progress.has_trained = true;
   if (absl::Status apart = CheckTogether(spec, shards); !apart.ok()) {
-    return spec.mode == StartMode::kResume ? WithExitCode(apart, ExitCode::kPeersLost) : apart;
+    const bool starts_again = spec.mode == StartMode::kResume || spec.mode == StartMode::kSucceed;
+    return starts_again ? WithExitCode(apart, ExitCode::kPeersLost) : apart;
   }
   if (absl::Status over = CheckEnd(spec, shards); !over.ok()) return over;
   FindKept(shards, &progress);

@@ -11,13 +11,15 @@
 namespace lockstep::deploy {
 namespace {
 
+constexpr char kStandbyFlag[] = "--standby";
+
 // As its files are called.
 std::string FileName(Role role, int index) {
-  if (role == Role::kChief) return "chief";
+  if (role == Role::kChief && index == 0) return "chief";
   return absl::StrCat(Name(role), "-", index);
 }
 
-Task MakeTask(Role role, int index, const LocalPlan& plan) {
+Task MakeTask(const ClusterSpec& cluster, Role role, int index, const LocalPlan& plan) {
   const std::string name(Name(role));
   Task task{.role = role, .index = index};
   task.command.name = TaskName(role, index);
@@ -25,10 +27,12 @@ Task MakeTask(Role role, int index, const LocalPlan& plan) {
       JoinPath(plan.run_dir, absl::StrCat("logs/", FileName(role, index), ".log"));
   task.command.arguments = {JoinPath(plan.bin_dir, absl::StrCat(name, "/", name)),
                             "--cluster=" + plan.cluster_path};
-  for (std::string& flag : ShownBy(FileName(role, index), plan)) {
+  // All chiefs have one certificate.
+  const std::string holder = role == Role::kChief ? name : FileName(role, index);
+  for (std::string& flag : ShownBy(holder, plan)) {
     task.command.arguments.push_back(std::move(flag));
   }
-  if (role != Role::kChief) {
+  if (role != Role::kChief || cluster.Count(role) > 1) {
     task.command.arguments.push_back(absl::StrCat("--task_index=", index));
   }
   if (!plan.log_level.empty()) task.command.arguments.push_back("--log_level=" + plan.log_level);
@@ -43,34 +47,46 @@ void AddForWorker(const char* flag, const std::vector<std::string>& values, int 
   }
 }
 
-// A chief goes on where the one before it was.
-Command SuccessorOf(const Task& task, const std::string& start_flag) {
+// A chief goes on where the one before it was, or stands by for the one that has its place.
+Command SuccessorOf(const ClusterSpec& cluster, const Task& task, const std::string& start_flag) {
   Command successor = task.command;
   successor.continues_log = true;
-  if (task.role != Role::kChief) return successor;
+  if (task.role != Role::kChief || successor.arguments.back() == kStandbyFlag) return successor;
   if (!start_flag.empty()) successor.arguments.pop_back();
-  successor.arguments.push_back("--resume");
+  successor.arguments.push_back(cluster.Count(Role::kChief) > 1 ? kStandbyFlag : "--resume");
   return successor;
+}
+
+Task MakeChief(const ClusterSpec& cluster, int index, const LocalPlan& plan) {
+  Task chief = MakeTask(cluster, Role::kChief, index, plan);
+  chief.command.arguments.push_back("--job=" + plan.job_path);
+  chief.command.arguments.push_back("--summary=" + plan.summary_path);
+  if (index > 0) {
+    chief.command.arguments.push_back(kStandbyFlag);
+  } else if (!plan.start_flag.empty()) {
+    chief.command.arguments.push_back(plan.start_flag);
+  }
+  return chief;
 }
 
 }  // namespace
 
 std::string TaskName(Role role, int index) {
-  if (role == Role::kChief) return "chief";
+  if (role == Role::kChief && index == 0) return "chief";
   return absl::StrCat(Name(role), " ", index);
 }
 
 std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
   std::vector<Task> tasks;
-  Task chief = MakeTask(Role::kChief, 0, plan);
-  chief.command.arguments.push_back("--job=" + plan.job_path);
-  chief.command.arguments.push_back("--summary=" + plan.summary_path);
-  if (!plan.start_flag.empty()) chief.command.arguments.push_back(plan.start_flag);
-  tasks.push_back(std::move(chief));
-  for (int i = 0; i < cluster.Count(Role::kPs); ++i) tasks.push_back(MakeTask(Role::kPs, i, plan));
+  for (int i = 0; i < cluster.Count(Role::kChief); ++i) {
+    tasks.push_back(MakeChief(cluster, i, plan));
+  }
+  for (int i = 0; i < cluster.Count(Role::kPs); ++i) {
+    tasks.push_back(MakeTask(cluster, Role::kPs, i, plan));
+  }
   const int workers = cluster.Count(Role::kWorker);
   for (int i = 0; i < workers; ++i) {
-    Task worker = MakeTask(Role::kWorker, i, plan);
+    Task worker = MakeTask(cluster, Role::kWorker, i, plan);
     worker.command.arguments.push_back(
         absl::StrCat("--threads=", std::max(1, plan.cores / workers)));
     AddForWorker("--sleep=", plan.worker_sleeps, i, &worker.command);
@@ -81,7 +97,7 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     }
     tasks.push_back(std::move(worker));
   }
-  for (Task& task : tasks) task.successor = SuccessorOf(task, plan.start_flag);
+  for (Task& task : tasks) task.successor = SuccessorOf(cluster, task, plan.start_flag);
   return tasks;
 }
 
@@ -97,7 +113,7 @@ std::vector<std::string> ShownBy(const std::string& task, const LocalPlan& plan)
 
 std::string ClusterJsonText(const ClusterSpec& cluster) {
   const nlohmann::ordered_json json = {
-      {"chief", {cluster.chief}}, {"ps", cluster.ps}, {"worker", cluster.workers}};
+      {"chief", cluster.chiefs()}, {"ps", cluster.ps}, {"worker", cluster.workers}};
   return json.dump(2) + "\n";
 }
 

@@ -18,7 +18,7 @@ struct LocalPlan {
   std::string token_path;    // the job's token; empty: none
   std::string tls_folder;    // with the certificates of all (job_certificates.h); empty: none
   std::string summary_path;  // the chief writes it
-  std::string start_flag;    // of the chief: "--resume", ...; empty: none
+  std::string start_flag;    // of chief 0: "--resume", ...; empty: none
   std::string log_level;
   int cores = 1;
   std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...; empty: none
@@ -33,10 +33,11 @@ struct Task {
   Command successor;  // starts it again in mid-run
 };
 
-// "chief", "ps 0", "worker 2".
+// "chief", of one that stands by "chief 1"; "ps 0", "worker 2".
 std::string TaskName(Role role, int index);
 
-// The tasks of `cluster`: chief, ps, workers. The workers share the cores.
+// The tasks of `cluster`: chiefs, of which all but the first stand by, ps, workers. The workers
+// share the cores.
 std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan);
 
 // The flags by which a task shows who it is: `task` is "ps-0", "reader", ... as its certificate is

@@ -1,12 +1,8 @@
 // What the chief's calls do to its lease at the step shard.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "proto/ps.pb.h"
-#include "proto/status.pb.h"
 #include "ps/service/command_watch.h"
 #include "ps/shard/shard.h"
 
@@ -19,8 +15,5 @@ void NoteView(const SetViewRequest& view, CommandWatch* watch);
 absl::StatusOr<RenewLeaseReply> HandleRenewLease(const Shard& shard,
                                                  const RenewLeaseRequest& request,
                                                  CommandWatch* watch);
-
-// For people. `chiefs`: addresses by index.
-CommandSummary Summarize(const CommandStatus& status, const std::vector<std::string>& chiefs);
 
 }  // namespace lockstep::ps

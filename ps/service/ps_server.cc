@@ -9,6 +9,7 @@
 #include "common/base/cpus.h"
 #include "common/rpc/alarm_timer.h"
 #include "common/rpc/server.h"
+#include "common/status/command_summary.h"
 #include "common/status/status_service.h"
 #include "ps/service/command_calls.h"
 #include "ps/service/command_watch.h"

@@ -36,12 +36,14 @@ std::string DigitsData() {
                       "test-labels.idx.gz' } scale: 0.0625");
 }
 
-Cluster::Cluster(int ps, int workers)
-    : ports_(deploy::PortReservation::Take(1 + ps + workers).value()) {
-  const std::vector<std::string>& addresses = ports_.addresses();
-  spec_ = {.ps = {addresses.begin() + 1, addresses.begin() + 1 + ps},
-           .workers = {addresses.begin() + 1 + ps, addresses.end()},
-           .chief = addresses.front()};
+Cluster::Cluster(int ps, int workers, int chiefs)
+    : ports_(deploy::PortReservation::Take(chiefs + ps + workers).value()), chiefs_(chiefs) {
+  const auto first_chief = ports_.addresses().begin();
+  const auto first_ps = first_chief + chiefs;
+  spec_ = {.ps = {first_ps, first_ps + ps},
+           .workers = {first_ps + ps, ports_.addresses().end()},
+           .chief = *first_chief,
+           .other_chiefs = {first_chief + 1, first_ps}};
   folder_.Write("cluster.json", deploy::ClusterJsonText(spec_));
 }
 
@@ -108,10 +110,15 @@ std::string Cluster::ExampleLog(int worker) const {
   return folder_.Read(absl::StrCat("examples-", worker));
 }
 
-std::vector<std::string> Cluster::Chief(const std::string& job_path) const {
+std::string Cluster::SummaryName(int chief) {
+  return chief == 0 ? "summary.json" : absl::StrCat("summary-", chief, ".json");
+}
+
+std::vector<std::string> Cluster::Chief(const std::string& job_path, int index) const {
   std::vector<std::string> command = Daemon("chief/chief", "chief");
   command.push_back("--job=" + job_path);
-  command.push_back("--summary=" + folder_.Path("summary.json"));
+  command.push_back("--summary=" + folder_.Path(SummaryName(index)));
+  if (chiefs_.size() > 1) command.push_back(absl::StrCat("--task_index=", index));
   return command;
 }
 
@@ -131,16 +138,22 @@ void Cluster::StartPs(int index) { ps_[index] = std::make_unique<Process>(Ps(ind
 
 void Cluster::StartWorker(int index) { workers_[index] = std::make_unique<Process>(Worker(index)); }
 
-void Cluster::StartChief(const std::vector<std::string>& flags) {
-  std::vector<std::string> chief = Chief(job_path_);
+void Cluster::StartChief(const std::vector<std::string>& flags, int index) {
+  std::vector<std::string> chief = Chief(job_path_, index);
   chief.insert(chief.end(), flags.begin(), flags.end());
-  chief_ = std::make_unique<Process>(std::move(chief));
+  chiefs_[index] = std::make_unique<Process>(std::move(chief));
 }
 
-bool Cluster::WaitForStep(int64_t step, absl::Duration timeout) {
+void Cluster::StartStandby(int index, std::vector<std::string> flags) {
+  flags.push_back("--standby");
+  StartChief(flags, index);
+}
+
+bool Cluster::WaitForStep(int64_t step, absl::Duration timeout, int chief) {
+  const std::string& address = spec_.AddressOf(Role::kChief, chief);
   const absl::Time deadline = absl::Now() + timeout;
-  while (absl::Now() < deadline && !chief_->Wait(kNextLook)) {
-    const auto status = FetchStatus(spec_.chief, absl::Seconds(1), credentials_.get());
+  while (absl::Now() < deadline && !chiefs_[chief]->Wait(kNextLook)) {
+    const auto status = FetchStatus(address, absl::Seconds(1), credentials_.get());
     if (status.ok() && status->global_step() > step) return true;
   }
   return false;
@@ -153,7 +166,9 @@ std::string Cluster::Logs() {
     absl::StrAppend(&logs, name, code ? absl::StrCat(", ended with ", *code) : ", runs", ":\n",
                     process.Output());
   };
-  add("chief", *chief_);
+  for (size_t i = 0; i < chiefs_.size(); ++i) {
+    if (chiefs_[i] != nullptr) add(absl::StrCat("chief ", i), *chiefs_[i]);
+  }
   for (size_t i = 0; i < ps_.size(); ++i) add(absl::StrCat("ps ", i), ps(i));
   for (size_t i = 0; i < workers_.size(); ++i) add(absl::StrCat("worker ", i), worker(i));
   return logs;

@@ -35,7 +35,7 @@ struct JobText {
 class Cluster {
  public:
   // Writes the spec; starts nothing.
-  Cluster(int ps, int workers);
+  Cluster(int ps, int workers, int chiefs = 1);
 
   const TemporaryFolder& folder() const { return folder_; }
   ClusterSpec& spec() { return spec_; }
@@ -58,7 +58,7 @@ class Cluster {
   // Command lines, with --cluster.
   std::vector<std::string> Ps(int index) const;
   std::vector<std::string> Worker(int index) const;
-  std::vector<std::string> Chief(const std::string& job_path) const;
+  std::vector<std::string> Chief(const std::string& job_path, int index = 0) const;
 
   // Starts ps and workers, then a chief with this job and these flags besides. Those of an earlier
   // call must have ended, or be about to.
@@ -68,15 +68,16 @@ class Cluster {
   void StartPs(int index);
   void StartWorker(int index);
   // The same job again.
-  void StartChief(const std::vector<std::string>& flags = {});
+  void StartChief(const std::vector<std::string>& flags = {}, int index = 0);
+  void StartStandby(int index, std::vector<std::string> flags = {});
 
   Process& ps(int index) { return *ps_[index]; }
   Process& worker(int index) { return *workers_[index]; }
-  Process& chief() { return *chief_; }
+  Process& chief(int index = 0) { return *chiefs_[index]; }
   // The chief's summary, as written.
-  std::string Summary() const { return folder_.Read("summary.json"); }
+  std::string Summary(int index = 0) const { return folder_.Read(SummaryName(index)); }
   // Waits until the chief tells of a step beyond `step`; false after `timeout`, or at its end.
-  bool WaitForStep(int64_t step, absl::Duration timeout);
+  bool WaitForStep(int64_t step, absl::Duration timeout, int chief = 0);
   // The processes' output and how they ended, for a failing test.
   std::string Logs();
 
@@ -87,6 +88,7 @@ class Cluster {
   std::string job_path_;
   // `task`: "ps-0", as its certificate is called.
   std::vector<std::string> Daemon(const std::string& program, const std::string& task) const;
+  static std::string SummaryName(int chief);
 
   std::string token_file_;  // empty: none
   std::string tls_folder_;  // empty: none
@@ -94,7 +96,7 @@ class Cluster {
   bool logs_examples_ = false;
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
-  std::unique_ptr<Process> chief_;
+  std::vector<std::unique_ptr<Process>> chiefs_;
 };
 
 }  // namespace lockstep::test

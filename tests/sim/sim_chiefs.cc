@@ -10,34 +10,52 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr uint64_t kFirstJob = 9;
 constexpr absl::Duration kDrain = absl::Seconds(2);
+// Of a worker that knows several chiefs.
+constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 
 }  // namespace
+
+// What a process may do now.
+struct SimChiefs::Life {
+  bool is_alive = true;
+  bool is_stopped = false;                             // SIGSTOP
+  std::vector<absl::AnyInvocable<void()>> when_going;  // work of a stopped one
+};
 
 // Works as long as its process lives.
 class SimChiefs::EventExecutor final : public chief::Executor {
  public:
-  EventExecutor(EventQueue* events, std::shared_ptr<const bool> alive)
-      : events_(events), alive_(std::move(alive)) {}
+  EventExecutor(EventQueue* events, std::shared_ptr<Life> life)
+      : events_(events), life_(std::move(life)) {}
   void Post(absl::AnyInvocable<void()> work) override {
-    events_->After(absl::ZeroDuration(), [alive = alive_, work = std::move(work)]() mutable {
-      if (*alive) work();
+    events_->After(absl::ZeroDuration(), [life = life_, work = std::move(work)]() mutable {
+      if (!life->is_alive) return;
+      life->is_stopped ? life->when_going.push_back(std::move(work)) : work();
     });
   }
 
  private:
   EventQueue* const events_;
-  const std::shared_ptr<const bool> alive_;
+  const std::shared_ptr<Life> life_;
 };
 
 struct SimChiefs::Process {
-  explicit Process(EventQueue* events) : executor(events, alive) {}
+  explicit Process(EventQueue* events) : executor(events, life) {}
 
-  const std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  // Whoever knows the end of the job answers until it is killed.
+  bool answers() const { return life->is_alive && !life->is_stopped && !has_left; }
+  void HangUp() {
+    for (const auto& hang_up : std::exchange(connections, {})) hang_up();
+  }
+
+  const std::shared_ptr<Life> life = std::make_shared<Life>();
   EventExecutor executor;
   std::vector<std::unique_ptr<PsControl>> controls;
   std::optional<absl::Status> end;
   std::vector<std::function<void()>> connections;  // how each ends when the process dies
-  std::optional<chief::JobController> job;
+  std::optional<chief::JobSeries> job;
+  bool has_commanded = false;
+  bool has_left = false;  // the job to another one
 };
 
 SimChiefs::SimChiefs(chief::JobPlan plan, std::vector<PsControl*> shards, Network* network,
@@ -47,12 +65,26 @@ SimChiefs::SimChiefs(chief::JobPlan plan, std::vector<PsControl*> shards, Networ
 // What still waits for an answer gets one now, while there is a network.
 SimChiefs::~SimChiefs() {
   for (const auto& process : processes_) {
-    *process->alive = false;
+    process->life->is_alive = false;
     process->job.reset();
   }
 }
 
 void SimChiefs::Start() {
+  current_ = Launch(plan_, 0);
+  current_->job->Start();
+  Tick(current_);
+}
+
+void SimChiefs::StartStandby() {
+  chief::JobPlan plan = plan_;
+  plan.mode = chief::StartMode::kSucceed;
+  const std::shared_ptr<Process> process = Launch(std::move(plan), 1);
+  process->job->Start();
+  Tick(process);
+}
+
+std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint32_t index) {
   auto process = std::make_shared<Process>(events_);
   std::vector<PsControl*> controls;
   for (PsControl* shard : shards_) {
@@ -61,61 +93,111 @@ void SimChiefs::Start() {
   }
   processes_.push_back(process);
   process->job.emplace(
-      plan_,
+      std::move(plan),
       chief::JobOptions{.job_id = kFirstJob + processes_.size(),
                         .incarnation = Incarnation(processes_.size()),
+                        .chief_index = index,
                         .drain = kDrain},
       std::move(controls), &process->executor, events_, [] {},
-      [process = process.get()](absl::Status status) { process->end = std::move(status); });
-  process->job->Start();
-  Tick(std::move(process));
+      [process = process.get()](absl::Status status) {
+        process->has_left = absl::IsCancelled(status) || absl::IsAborted(status);
+        process->end = std::move(status);
+        if (process->has_left) process->HangUp();
+      });
+  return process;
 }
 
 void SimChiefs::Kill() {
-  Process& process = *processes_.back();
-  *process.alive = false;
-  for (const auto& hang_up : std::exchange(process.connections, {})) hang_up();
+  current_->life->is_alive = false;
+  current_->HangUp();
 }
 
-void SimChiefs::Terminate() { job().Leave(absl::CancelledError("told to end")); }
+void SimChiefs::Suspend(absl::Duration pause) {
+  const std::shared_ptr<Life> life = current_->life;
+  life->is_stopped = true;
+  events_->After(kCallDeadline, [process = current_] {
+    if (process->life->is_stopped) process->HangUp();
+  });
+  events_->After(pause, [life] {
+    life->is_stopped = false;
+    for (auto& work : std::exchange(life->when_going, {})) {
+      if (life->is_alive) work();
+    }
+  });
+}
+
+void SimChiefs::Terminate() { current_->job->Leave(absl::CancelledError("told to end")); }
 
 void SimChiefs::Tick(std::shared_ptr<Process> process) {
-  if (!*process->alive || process->end.has_value()) return;
-  process->job->Tick();
+  if (!process->life->is_alive) return;
+  NoteCommand(process);
+  if (process->end.has_value()) return;
+  if (!process->life->is_stopped) process->job->Tick();
   events_->After(kTick, [this, process = std::move(process)] { Tick(process); });
 }
 
-chief::JobController& SimChiefs::job() const { return *processes_.back()->job; }
+// The one that has taken command last is the chief of the job.
+void SimChiefs::NoteCommand(const std::shared_ptr<Process>& process) {
+  const chief::JobController* const job = process->job->job();
+  if (process->has_commanded || job == nullptr || !job->has_commanded()) return;
+  process->has_commanded = true;
+  current_ = process;
+}
 
-const std::optional<absl::Status>& SimChiefs::end() const { return processes_.back()->end; }
+bool SimChiefs::has_commanded() const { return current_->has_commanded; }
+
+chief::JobController& SimChiefs::job() const { return *current_->job->job(); }
+
+const std::optional<absl::Status>& SimChiefs::end() const { return current_->end; }
+
+std::vector<absl::Status> SimChiefs::Ends() const {
+  std::vector<absl::Status> ends;
+  for (const auto& process : processes_) {
+    if (process->life->is_alive) {
+      ends.push_back(process->end.value_or(absl::UnknownError("it has not ended")));
+    }
+  }
+  return ends;
+}
+
+// As FailoverChiefClient finds it.
+SimChiefs::Process* SimChiefs::FindCommander() const {
+  for (auto process = processes_.rbegin(); process != processes_.rend(); ++process) {
+    if ((*process)->answers() && (*process)->job->worker_calls().ok()) return process->get();
+  }
+  return nullptr;
+}
 
 template <typename Reply>
-std::optional<chief::Answer<Reply>> SimChiefs::Connect(Callback<Reply> done) {
+std::optional<std::pair<chief::WorkerCalls*, chief::Answer<Reply>>> SimChiefs::Connect(
+    Callback<Reply> done) {
   const auto refuse = [](Callback<Reply> caller) {
     caller(absl::UnavailableError("the chief is not there"));
   };
-  if (processes_.empty() || !*processes_.back()->alive) {
+  Process* const commander = FindCommander();
+  if (commander == nullptr) {
     refuse(std::move(done));
     return std::nullopt;
   }
   auto open = std::make_shared<Callback<Reply>>(std::move(done));
-  processes_.back()->connections.push_back([open, refuse] {
+  commander->connections.push_back([open, refuse] {
     if (*open) refuse(std::exchange(*open, nullptr));
   });
-  return chief::Answer<Reply>([open](absl::StatusOr<Reply> reply) {
-    if (*open) std::exchange(*open, nullptr)(std::move(reply));
-  });
+  return std::pair(*commander->job->worker_calls(),
+                   chief::Answer<Reply>([open](absl::StatusOr<Reply> reply) {
+                     if (*open) std::exchange(*open, nullptr)(std::move(reply));
+                   }));
 }
 
 void SimChiefs::Register(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done) {
-  if (auto answer = Connect(std::move(done))) {
-    job().worker_calls()->Register(request, *std::move(answer));
+  if (auto chief = Connect(std::move(done))) {
+    chief->first->Register(request, std::move(chief->second));
   }
 }
 
 void SimChiefs::Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done) {
-  if (auto answer = Connect(std::move(done))) {
-    job().worker_calls()->Heartbeat(request, *std::move(answer));
+  if (auto chief = Connect(std::move(done))) {
+    chief->first->Heartbeat(request, std::move(chief->second));
   }
 }
 

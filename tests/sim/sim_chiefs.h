@@ -1,13 +1,14 @@
 // The chief of a simulated job, process after process: each is the real one, and the next one finds
-// what the last one left at the ps.
+// what the last one left at the ps. Others may stand by.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "chief/job/job_controller.h"
+#include "chief/job/job_series.h"
 #include "common/base/callback.h"
 #include "common/client/ps_control.h"
 #include "tests/sim/event_queue.h"
@@ -24,35 +25,47 @@ class SimChiefs {
             EventQueue* events);
   ~SimChiefs();
 
-  // A new process. The one before has been killed.
+  // A new process, which is the chief of the job from now on. The one before has been killed.
   void Start();
-  // kill -9: calls that are on their way arrive, nothing comes back.
+  // A new process that stands by, and is the chief of the job once it has taken command.
+  void StartStandby();
+  // kill -9 of the chief: calls that are on their way arrive, nothing comes back.
   void Kill();
   // SIGTERM. It ends by itself, soon.
   void Terminate();
+  // SIGSTOP, and SIGCONT after `pause`: what comes meanwhile is handled then.
+  void Suspend(absl::Duration pause);
 
   const chief::JobPlan& plan() const { return plan_; }
-  // Of the newest process.
+  // Of the chief.
   chief::JobController& job() const;
   const std::optional<absl::Status>& end() const;
+  bool has_commanded() const;
+  // Of all processes that were not killed.
+  std::vector<absl::Status> Ends() const;
 
-  // What workers call. UNAVAILABLE while there is none, and when it dies meanwhile.
+  // What workers call. UNAVAILABLE while nobody commands, and when the chief dies meanwhile.
   void Register(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done);
   void Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done);
 
  private:
   class EventExecutor;
+  struct Life;
   struct Process;
 
+  std::shared_ptr<Process> Launch(chief::JobPlan plan, uint32_t index);
   void Tick(std::shared_ptr<Process> process);
+  void NoteCommand(const std::shared_ptr<Process>& process);
+  Process* FindCommander() const;  // null: there is none
   template <typename Reply>
-  std::optional<chief::Answer<Reply>> Connect(Callback<Reply> done);
+  std::optional<std::pair<chief::WorkerCalls*, chief::Answer<Reply>>> Connect(Callback<Reply> done);
 
   const chief::JobPlan plan_;
   const std::vector<PsControl*> shards_;
   Network* const network_;
   EventQueue* const events_;
   std::vector<std::shared_ptr<Process>> processes_;
+  std::shared_ptr<Process> current_;  // the chief of the job; one of them
 };
 
 }  // namespace lockstep::sim

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/ids.h"
 #include "tests/sim/remote_ps.h"
 #include "tests/support/in_process_ps.h"
 #include "tests/support/placed_variable.h"
@@ -76,11 +77,13 @@ SimCluster::SimCluster(const SimOptions& options)
       random_(options.seed),
       network_(options.network, &events_, &random_),
       members_(&events_, &network_, &random_) {
+  watch_.Start(&events_);
   std::vector<PsControl*> controls;
   std::vector<PsData*> data;
   for (uint32_t i = 0; i < options.ps; ++i) {
     shards_.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
-    local_controls_.push_back(MakeInProcessControl(shards_[i].get(), Incarnation(100 + i)));
+    local_controls_.push_back(MakeInProcessControl(shards_[i].get(), Incarnation(100 + i),
+                                                   i == kStepShard ? &watch_ : nullptr));
     controls.push_back(local_controls_[i].get());
     local_data_.push_back(MakeInProcessData(shards_[i].get()));
     recorded_data_.push_back(MakeRecorded(local_data_[i].get(), &history_));
@@ -103,6 +106,7 @@ SimCluster::~SimCluster() {
   for (const auto& worker : workers_) worker->Kill();
   // What they trained with goes in events of its own.
   events_.RunUntil([] { return false; }, options_.replicated ? kAftermath : absl::ZeroDuration());
+  watch_.Stop();
   local_controls_.clear();
   local_data_.clear();
   for (const auto& shard : shards_) shard->Stop();

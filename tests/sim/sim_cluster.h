@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/client/ps_control.h"
+#include "ps/service/command_watch.h"
 #include "ps/shard/shard.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/history.h"
@@ -97,6 +98,7 @@ class SimCluster {
   History history_;
   SimMembers members_;
   std::vector<std::unique_ptr<ps::Shard>> shards_;
+  ps::CommandWatch watch_{&events_};  // of the step shard
   std::vector<std::unique_ptr<PsControl>> local_controls_;
   std::vector<std::unique_ptr<PsData>> local_data_, recorded_data_;
   std::optional<SimChiefs> chief_;

@@ -68,7 +68,7 @@ struct Cluster {
     series = std::make_unique<JobSeries>(
         std::move(plan), JobOptions{.job_id = 9, .incarnation = Incarnation(++chiefs)}, pointers,
         executor.get(), &clock, [] {}, [this](absl::Status status) { ended = std::move(status); });
-    job = &series->job();
+    job = series->job();
     job->Start();
     executor->Run();
   }

@@ -250,6 +250,20 @@ TEST_CASE("members of the chief before are live and have a lease, unless somebod
   CHECK(f.Pass(2, 8).size() == 2);
 }
 
+TEST_CASE("a member of the chief before has time to find the next one, until it is heard of") {
+  Fixture f;
+  f.membership.Adopt({kW0, kFirst}, At(1), absl::Seconds(8));
+  f.membership.Adopt({kW1, kFirst}, At(1), absl::Seconds(8));
+  CHECK(f.Pass(1, 8).empty());
+  // One that was started again waits for the lease, and is not refused.
+  const auto successor = f.Register(kW0, kSecond, 8);
+  REQUIRE(successor.ok());
+  CHECK(*successor == Admission::kContended);
+  REQUIRE(f.Beat(kW1, kFirst, 8).ok());
+  CHECK(f.Pass(8, 10) == std::vector<WorkerIndex>{kW0});
+  CHECK(f.Pass(10, 14) == std::vector<WorkerIndex>{kW1});
+}
+
 TEST_CASE("a worker that leaves is lost at once, and its index is free") {
   Fixture f;
   REQUIRE(f.Register(kW0, kFirst, 0).ok());

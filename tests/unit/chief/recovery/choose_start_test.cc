@@ -46,6 +46,26 @@ TEST_CASE("a chief that resumes goes on from shards that have trained, whatever 
   }
 }
 
+TEST_CASE("a standby goes on from shards that have trained together, and from nothing else") {
+  const auto succeed = [](const std::vector<SetViewReply>& seen) {
+    return *ChooseStart(SpecOf(StartMode::kSucceed), seen);
+  };
+  CHECK(succeed({At(20), At(20)}) == StartPoint::kTakeOver);
+  CHECK(succeed({At(20), At(21)}) == StartPoint::kTakeOver);
+  CHECK(succeed({At(100), At(100)}) == StartPoint::kTakeOver);
+  CHECK(succeed({At(0), At(0)}) == StartPoint::kPlanAfresh);
+  CHECK(succeed({At(20), kNew}) == StartPoint::kPlanAfresh);
+  CHECK(succeed({At(20), At(20, 2)}) == StartPoint::kPlanAfresh);
+  CHECK(succeed({kNew, kNew}) == StartPoint::kPlanAfresh);
+}
+
+TEST_CASE(
+    "a standby of a replicated job goes on, because the workers live that have the variables") {
+  RecoverySpec spec = SpecOf(StartMode::kSucceed);
+  spec.variables.mutable_placement()->add_variables()->set_replicated(true);
+  CHECK(*ChooseStart(spec, {At(20), At(20)}) == StartPoint::kTakeOver);
+}
+
 TEST_CASE("a chief that resumes restores where no shard has trained, or begins") {
   for (const int64_t checkpoint : {0, 10}) {
     CHECK(Resumed(checkpoint, {kNew, kNew}) == StartPoint::kAsSpecified);

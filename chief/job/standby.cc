@@ -1,0 +1,154 @@
+#include "chief/job/standby.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "common/base/quantity.h"
+#include "common/log/log.h"
+#include "common/status/command_summary.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kLookedFor = absl::Seconds(5);
+constexpr absl::Duration kStatusLimit = absl::Seconds(1);
+
+}  // namespace
+
+struct Standby::StatusCall {
+  absl::Duration until;
+  Callback<ProcessStatus> done;  // null: it has been answered
+};
+
+Standby::Standby(ObserverOptions options, Incarnation incarnation, PsControl* step_shard,
+                 Executor* executor, const Clock* clock, Hooks hooks)
+    : options_(options),
+      incarnation_(incarnation),
+      step_shard_(step_shard),
+      executor_(executor),
+      clock_(clock),
+      hooks_(std::move(hooks)),
+      observer_(std::move(options), clock->Monotonic()),
+      reminder_(kLookedFor, clock->Monotonic()) {}
+
+void Standby::Start() {
+  is_waiting_ = true;
+  Ask();
+}
+
+void Standby::WaitAgain() {
+  log::Info("another chief was faster");
+  Start();
+}
+
+void Standby::Tick() {
+  const absl::Duration now = clock_->Monotonic();
+  for (const auto& call : std::exchange(status_calls_, {})) {
+    if (call->done == nullptr) continue;
+    if (now < call->until) {
+      status_calls_.push_back(call);
+      continue;
+    }
+    ProcessStatus status;
+    status.set_state("standby");
+    status.set_waiting_for(absl::StrCat(options_.step_shard, ", which does not answer"));
+    status.mutable_standby_of()->set_state("unknown");
+    std::exchange(call->done, nullptr)(std::move(status));
+  }
+  if (!is_waiting_) return;
+  if (!is_asking_ && now >= next_call_) Ask();
+  if (const CommandObserver::Decision decision = observer_.OnTick(now);
+      decision.action == CommandObserver::Decision::kEnd) {
+    return Follow(decision);
+  }
+  const std::string waiting_for = observer_.WaitingFor();
+  if (waiting_for.empty()) return reminder_.Progress(now);
+  if (reminder_.Due(now)) {
+    log::Warning(absl::StrCat("standing by for ", DurationText(reminder_.Silence(now)),
+                              ", waiting for ", waiting_for));
+  }
+}
+
+void Standby::Ask() {
+  if (is_asking_) return;
+  is_asking_ = true;
+  WatchCommandRequest request;
+  request.set_term(observer_.watched_term());
+  request.set_caller(incarnation_.value());
+  step_shard_->Call(
+      kWatchCommand, request,
+      On<WatchCommandReply>(executor_, [this](const auto& reply) { OnAnswer(reply); }));
+}
+
+void Standby::OnAnswer(const absl::StatusOr<WatchCommandReply>& reply) {
+  is_asking_ = false;
+  if (!is_waiting_) return;
+  const absl::Duration now = clock_->Monotonic();
+  if (!reply.ok()) return Follow(observer_.OnFailure(reply.status(), now));
+  const CommandObserver::Decision decision = observer_.OnStatus(reply->command(), now);
+  if (reply->command().state() == CommandStatus::HELD) LogCommander(reply->command());
+  Follow(decision);
+}
+
+void Standby::Follow(const CommandObserver::Decision& decision) {
+  switch (decision.action) {
+    case CommandObserver::Decision::kAsk:
+      next_call_ = clock_->Monotonic() + decision.pause;
+      if (decision.pause == absl::ZeroDuration()) Ask();
+      return;
+    case CommandObserver::Decision::kTakeCommand:
+      is_waiting_ = false;
+      log::Warning(absl::StrCat("taking command: ", decision.why));
+      return hooks_.take_command();
+    case CommandObserver::Decision::kEnd:
+      is_waiting_ = false;
+      if (decision.end.ok()) log::Info("the job is done");
+      return hooks_.on_end(decision.end);
+  }
+}
+
+void Standby::LogCommander(const CommandStatus& status) {
+  const bool is_logged = logged_term_ != 0 && logged_chief_ == status.chief();
+  logged_term_ = status.term();
+  logged_chief_ = status.chief();
+  if (is_logged) return;
+  log::Info(absl::StrCat("standing by: ", observer_.Commander(), " commands, with a lease of ",
+                         DurationText(absl::Milliseconds(status.lease_ms()))));
+}
+
+absl::Status Standby::MayTake(uint64_t term) {
+  if (term <= observer_.highest_term() + 1) return absl::OkStatus();
+  observer_.Yield(term - 1);
+  return absl::AbortedError(absl::StrCat("another chief has taken term ", term - 1));
+}
+
+absl::Status Standby::Refusal() const {
+  const std::string commander = observer_.Commander();
+  return absl::UnavailableError(absl::StrCat(
+      "this chief stands by", commander.empty() ? "" : absl::StrCat(" for ", commander)));
+}
+
+void Standby::GetStatus(Callback<ProcessStatus> done) {
+  auto call =
+      std::make_shared<StatusCall>(StatusCall{clock_->Monotonic() + kStatusLimit, std::move(done)});
+  status_calls_.push_back(call);
+  step_shard_->Call(
+      kGetView, GetViewRequest(),
+      On<SetViewReply>(executor_, [this, call](const absl::StatusOr<SetViewReply>& reply) {
+        if (call->done == nullptr) return;
+        ProcessStatus status;
+        status.set_state("standby");
+        if (reply.ok()) {
+          status.set_waiting_for(observer_.WaitingFor());
+          status.set_global_step(reply->global_step());
+          *status.mutable_standby_of() = Summarize(reply->command_status(), options_.chiefs);
+        } else {
+          status.set_waiting_for(absl::StrCat(options_.step_shard, ": ", reply.status().message()));
+          status.mutable_standby_of()->set_state("unknown");
+        }
+        std::exchange(call->done, nullptr)(std::move(status));
+      }));
+}
+
+}  // namespace lockstep::chief

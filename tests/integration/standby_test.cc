@@ -1,0 +1,268 @@
+// Chiefs that stand by, in real processes: the one that commands is killed, stopped or told to end,
+// and training goes on to the bits of a run that nothing disturbs.
+#include <signal.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/checkpoint/owner.h"
+#include "common/client/status_client.h"
+#include "tests/integration/training_run.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr absl::Duration kWhole = absl::Seconds(60);
+constexpr absl::Duration kEnd = absl::Seconds(10);
+constexpr int kForeverSteps = 1'000'000;
+const std::vector<std::string> kFlags = {"--lease=2"};
+
+absl::Duration Now() { return Clock::Real()->Monotonic(); }
+
+// Two ps, two workers, of which both are needed, and so many chiefs.
+class Job {
+ public:
+  explicit Job(int max_steps, int chiefs = 2, bool has_token = false) : cluster(2, 2, chiefs) {
+    if (has_token) cluster.UseToken();
+    cluster.StartAll({.max_steps = max_steps,
+                      .optimizer = "adam {} learning_rate { base: 0.001 }",
+                      .checkpoint = absl::StrCat("folder: '", folder(), "' every_steps: 100000")},
+                     kFlags);
+    for (int chief = 1; chief < chiefs; ++chief) StandBy(chief);
+    REQUIRE(cluster.WaitForStep(200, kWhole));
+  }
+
+  std::string folder() const { return cluster.folder().Path("checkpoints"); }
+  void StandBy(int chief) {
+    cluster.StartStandby(chief, kFlags);
+    REQUIRE(cluster.chief(chief).WaitForOutput(" commands, with a lease of 2.0 s", kWhole));
+  }
+  // Steps that ps 0 has closed.
+  std::optional<int64_t> ClosedSteps() {
+    const auto status = FetchStatus(cluster.spec().ps[0], absl::Seconds(2), cluster.credentials());
+    if (!status.ok()) return std::nullopt;
+    return status->shard().shard_step();
+  }
+  // From now on, until `chief` commands and steps close again: the longest time without a step.
+  absl::Duration LongestPause(int chief) {
+    const absl::Duration start = Now();
+    absl::Duration longest, last_step = start;
+    std::optional<int64_t> step = ClosedSteps();
+    bool is_over = false;
+    while (Now() - start < kEnd) {
+      const std::optional<int64_t> next = ClosedSteps();
+      if (!next.has_value() || next == step) continue;
+      step = next;
+      longest = std::max(longest, Now() - last_step);
+      last_step = Now();
+      if (is_over) return longest;
+      // One more step after the line that says so.
+      is_over = cluster.chief(chief).WaitForOutput("taking over at step", absl::ZeroDuration());
+    }
+    return absl::InfiniteDuration();
+  }
+  void CheckEndsWell(int chief) {
+    const auto code = cluster.chief(chief).Wait(kWhole);
+    INFO(cluster.Logs());
+    CHECK(code == 0);
+    for (int i = 0; i < 2; ++i) {
+      CHECK(cluster.worker(i).Wait(kEnd) == 0);
+      CHECK(cluster.ps(i).Wait(kEnd) == 0);
+    }
+  }
+
+  Cluster cluster;
+};
+
+// What a run comes to that nothing disturbs.
+struct Calm {
+  explicit Calm(int steps) {
+    Job job(steps, 1);
+    job.CheckEndsWell(0);
+    losses = Losses(nlohmann::json::parse(job.cluster.Summary()));
+    tensors = TensorsOf(absl::StrCat(job.folder(), "/ckpt-", steps));
+  }
+  std::vector<double> losses;
+  std::map<std::string, std::string> tensors;
+};
+
+constexpr int kSteps = 6000;
+const Calm& CalmRun() {
+  static const Calm calm(kSteps);
+  return calm;
+}
+
+// The standby's losses are those of a calm run from the step at which it took over, and the model
+// is the same.
+void CheckSameBits(Job* job, int chief) {
+  const auto summary = nlohmann::json::parse(job->cluster.Summary(chief));
+  const std::vector<double> losses = Losses(summary);
+  const int64_t start = summary["start_step"];
+  CHECK(start >= 200);
+  REQUIRE(losses.size() == kSteps - start);
+  CHECK(std::equal(losses.begin(), losses.end(), CalmRun().losses.begin() + start));
+  CHECK(TensorsOf(absl::StrCat(job->folder(), "/ckpt-", kSteps)) == CalmRun().tensors);
+}
+
+TEST_CASE("a standby takes the place of a killed chief within a lease, and no bit changes") {
+  CalmRun();
+  const bool has_token = GENERATE(false, true);
+  CAPTURE(has_token);
+  Job job(kSteps, 2, has_token);
+  job.cluster.chief(0).Signal(SIGKILL);
+  const absl::Duration pause = job.LongestPause(1);
+  CHECK(pause <= absl::Seconds(3));
+  job.CheckEndsWell(1);
+  CHECK_THAT(job.cluster.chief(1).Output(),
+             Contains("taking command: chief 0 (") &&
+                 Contains("has been silent for longer than its lease of 2.0 s"));
+  CheckSameBits(&job, 1);
+  // As the same processes.
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THAT(job.cluster.worker(i).Output(), !Contains("joining anew"));
+  }
+}
+
+TEST_CASE("a chief that is told to end leaves at once to its standby") {
+  CalmRun();
+  Job job(kSteps);
+  job.cluster.chief(0).Signal(SIGTERM);
+  const absl::Duration pause = job.LongestPause(1);
+  CHECK(pause < absl::Seconds(1));
+  CHECK(job.cluster.chief(0).Wait(kEnd) == 143);
+  job.CheckEndsWell(1);
+  CHECK_THAT(job.cluster.chief(1).Output(), Contains("has ended and leaves the job to the next"));
+  CheckSameBits(&job, 1);
+}
+
+TEST_CASE("a chief that was stopped finds its standby in its place, and harms nothing") {
+  Job job(kForeverSteps);
+  job.cluster.chief(0).Signal(SIGSTOP);
+  const absl::Duration pause = job.LongestPause(1);
+  CHECK(pause <= absl::Seconds(3));
+  const auto owner = ReadOwner(job.folder());
+  REQUIRE(owner.ok());
+  // Workers do not wait for the one that is stopped either.
+  for (int i = 0; i < 2; ++i) {
+    CHECK(job.cluster.worker(i).WaitForOutput("the chief at " + job.cluster.spec().other_chiefs[0],
+                                              kEnd));
+  }
+  job.cluster.chief(0).Signal(SIGCONT);
+  CHECK(job.cluster.chief(0).Wait(kEnd) == 80);
+  CHECK_THAT(job.cluster.chief(0).Output(), Contains("another one has its place"));
+  CHECK(*ReadOwner(job.folder()) == *owner);
+  const auto closed = job.ClosedSteps();
+  CHECK(job.cluster.WaitForStep(closed.value() + 100, kWhole, 1));
+  INFO(job.cluster.Logs());
+  CHECK_THAT(job.cluster.chief(1).Output(), !Contains("is lost: silent"));
+}
+
+TEST_CASE("of two standbys one takes over, and the other stands by for that one") {
+  Job job(kForeverSteps, 3);
+  job.cluster.chief(0).Signal(SIGKILL);
+  const auto commands = [&](int chief) {
+    return job.cluster.chief(chief).WaitForOutput("taking over at step", absl::ZeroDuration());
+  };
+  const absl::Duration start = Now();
+  while (!commands(1) && !commands(2) && Now() - start < kEnd) job.ClosedSteps();
+  const int first = commands(1) ? 1 : 2;
+  const int second = 3 - first;
+  const std::string standing_by = absl::StrCat("standing by: chief ", first, " (");
+  INFO(job.cluster.Logs());
+  REQUIRE(job.cluster.chief(second).WaitForOutput(standing_by, kEnd));
+  CHECK_FALSE(commands(second));
+  job.cluster.chief(first).Signal(SIGKILL);
+  CHECK(job.LongestPause(second) <= absl::Seconds(3));
+  job.cluster.chief(second).Signal(SIGINT);
+  CHECK(job.cluster.chief(second).Wait(kEnd) == 130);
+}
+
+TEST_CASE("a standby ends with the job: well, or with the code that the job was given up with") {
+  SECTION("it is done") {
+    Job job(3000);
+    job.CheckEndsWell(0);
+    CHECK(job.cluster.chief(1).Wait(kEnd) == 0);
+    // Also one that comes when all is over.
+    job.cluster.StartStandby(1, kFlags);
+    CHECK(job.cluster.chief(1).Wait(kEnd) == 0);
+  }
+  SECTION("it is interrupted") {
+    Job job(kForeverSteps);
+    job.cluster.chief(0).Signal(SIGINT);
+    CHECK(job.cluster.chief(0).Wait(kEnd) == 130);
+    CHECK(job.cluster.chief(1).Wait(kEnd) == 130);
+    CHECK_THAT(job.cluster.chief(1).Output(), Contains("the job was given up: "));
+  }
+}
+
+TEST_CASE("a standby that is told to end leaves the job alone") {
+  Job job(kForeverSteps);
+  job.cluster.chief(1).Signal(SIGTERM);
+  CHECK(job.cluster.chief(1).Wait(kEnd) == 143);
+  const auto closed = job.ClosedSteps();
+  CHECK(job.cluster.WaitForStep(closed.value() + 100, kWhole));
+}
+
+TEST_CASE("the status of a standby says for whom it stands by") {
+  Job job(kForeverSteps);
+  const Ended shown = RunToEnd({Binary("deploy/cli/status"), job.cluster.spec().other_chiefs[0]},
+                               absl::Seconds(10));
+  CHECK(shown.exit_code == 0);
+  CHECK_THAT(shown.output, Contains("chief 1: standby\n") &&
+                               Contains(absl::StrCat("chief 0 (", job.cluster.spec().chief,
+                                                     ") commands, lease ")) &&
+                               Contains(" of 2.0 s left\n"));
+  const auto ps = FetchStatus(job.cluster.spec().ps[0], absl::Seconds(5));
+  REQUIRE(ps.ok());
+  CHECK(ps->shard().command().state() == "held");
+  CHECK(ps->shard().command().address() == job.cluster.spec().chief);
+}
+
+// Chiefs are killed in turn, and started again as standbys.
+void KillManyTimes(int kills) {
+  Job job(kForeverSteps);
+  std::vector<double> pauses;
+  int chief = 0;
+  for (int i = 0; i < kills; ++i) {
+    job.cluster.chief(chief).Signal(SIGKILL);
+    pauses.push_back(absl::ToDoubleSeconds(job.LongestPause(1 - chief)));
+    REQUIRE(job.cluster.chief(chief).Wait(kEnd) == 137);
+    job.StandBy(chief);
+    chief = 1 - chief;
+  }
+  std::sort(pauses.begin(), pauses.end());
+  const std::string result = absl::StrFormat(
+      "%d kills of the chief, --lease=2: %.2f s without a step (median), %.2f worst", kills,
+      pauses[pauses.size() / 2], pauses.back());
+  std::cout << result << "\n";
+  INFO(result);
+  CHECK(pauses.back() <= 3);
+  // What it has come to is what a calm run comes to.
+  job.cluster.chief(1 - chief).Signal(SIGTERM);
+  REQUIRE(job.cluster.chief(1 - chief).Wait(kEnd) == 143);
+  job.cluster.chief(chief).Signal(SIGTERM);
+  REQUIRE(job.cluster.chief(chief).Wait(kEnd) == 143);
+  const std::string saved = job.cluster.folder().Read("checkpoints/LATEST");
+  const int steps = std::stoi(saved.substr(saved.find('-') + 1));
+  CHECK(TensorsOf(job.folder() + "/ckpt-" + std::to_string(steps)) == Calm(steps).tensors);
+}
+
+TEST_CASE("chiefs that are killed again and again cost a lease each, and no bit") {
+  KillManyTimes(3);
+}
+
+// ./lockstep test //tests/integration:standby_test --test_arg='[.kills]' --test_output=all
+TEST_CASE("twenty-four killed chiefs", "[.kills]") { KillManyTimes(24); }
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,212 @@
+// A chief that stands by, and what it finds when it takes command.
+#include "chief/job/standby.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "chief/job/job_series.h"
+#include "common/base/exit_code.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/chief/job/job_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+using Catch::Matchers::Contains;
+
+// Chief 1 of two, and the only ps.
+struct Fixture {
+  explicit Fixture(const std::string& checkpoints = "")
+      : series(
+            PlanWith(checkpoints), {.job_id = 9, .incarnation = Incarnation(5), .chief_index = 1},
+            {&ps}, &executor, &clock, [] {},
+            [this](absl::Status status) { ended = std::move(status); }) {
+    series.Start();
+    executor.Run();
+  }
+  static JobPlan PlanWith(const std::string& checkpoints) {
+    JobPlan plan = TwoWorkerPlan(4);
+    plan.cluster.other_chiefs = {"127.0.0.1:5"};
+    plan.job.mutable_checkpoint()->set_folder(checkpoints);
+    plan.mode = StartMode::kSucceed;
+    return plan;
+  }
+
+  void Tell(CommandStatus::State state, uint64_t term = 3) {
+    WatchCommandReply reply;
+    reply.mutable_command()->set_state(state);
+    reply.mutable_command()->set_term(term);
+    reply.mutable_command()->set_chief(term);
+    reply.mutable_command()->set_lease_ms(2000);
+    REQUIRE(ps.watches.size() == 1);
+    ps.watches.Answer(std::move(reply));
+    executor.Run();
+  }
+  // What the ps is that the standby finds, in this term.
+  static SetViewReply Trained(int64_t step, uint64_t term = 3) {
+    SetViewReply view = WithVariables(step);
+    view.set_job(77);
+    view.set_term(term);
+    view.set_epoch(2);
+    Member* member = view.add_members();
+    member->set_worker(0);
+    member->set_incarnation(10);
+    return view;
+  }
+  void Find(SetViewReply view) {
+    REQUIRE(ps.get_view.size() == 1);
+    ps.get_view.Answer(std::move(view));
+    executor.Run();
+  }
+  void AcceptView(const SetViewReply& view) {
+    REQUIRE(ps.set_view.size() > 0);
+    ps.set_view.Answer(view);
+    executor.Run();
+  }
+  void Pass(absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock.Advance(absl::Milliseconds(100));
+      series.Tick();
+      executor.Run();
+    }
+  }
+
+  ScriptedPs ps;
+  ManualExecutor executor;
+  ManualClock clock;
+  std::optional<absl::Status> ended;
+  JobSeries series;
+};
+
+TEST_CASE("a standby waits at the step shard, and refuses workers by name of the chief") {
+  Fixture f;
+  REQUIRE(f.ps.watches.size() == 1);
+  CHECK(f.ps.watches.front().term() == 0);
+  CHECK(f.ps.watches.front().caller() == 5);
+  f.Tell(CommandStatus::HELD);
+  CHECK(f.ps.watches.front().term() == 3);
+  f.Pass(absl::Seconds(30));
+  CHECK(f.ps.watches.size() == 1);
+  CHECK(f.ps.get_view.size() == 0);
+  const auto calls = f.series.worker_calls();
+  CHECK(absl::IsUnavailable(calls.status()));
+  CHECK_THAT(std::string(calls.status().message()),
+             Contains("this chief stands by for chief 0 (127.0.0.1:4)"));
+}
+
+TEST_CASE("a standby takes the next term when the lease has ended, and goes on where the ps is") {
+  Fixture f;
+  f.Tell(CommandStatus::HELD);
+  f.Tell(CommandStatus::EXPIRED);
+  f.Find(Fixture::Trained(2));
+  REQUIRE(f.ps.set_view.size() == 1);
+  const SetViewRequest view = f.ps.set_view.front();
+  CHECK(view.command().term() == 4);
+  CHECK(view.command().job() == 77);
+  CHECK(view.command().chief() == 5);
+  CHECK(view.chief_index() == 1);
+  CHECK(view.lease_ms() == 5000);
+  CHECK(view.epoch() == 2);
+  f.AcceptView(Fixture::Trained(2, 4));
+  REQUIRE(f.ps.create.size() == 1);
+  CHECK(f.ps.create.front().restore_from().empty());
+  f.ps.create.Answer(CreateVariablesReply());
+  f.executor.Run();
+  f.AcceptView(Fixture::Trained(2, 4));
+  REQUIRE(f.ps.grants.size() > 0);
+  CHECK(f.ps.grants.front().step() == 2);
+  CHECK(f.series.worker_calls().ok());
+  f.Pass(absl::Milliseconds(1300));
+  CHECK(f.ps.renewals.size() == 1);
+}
+
+TEST_CASE("a standby that another one has overtaken waits again") {
+  Fixture f;
+  f.Tell(CommandStatus::HELD);
+  f.Tell(CommandStatus::EXPIRED);
+  SECTION("before it has asked the shards") { f.Find(Fixture::Trained(2, 4)); }
+  SECTION("between its question and its view") {
+    f.Find(Fixture::Trained(2));
+    f.ps.set_view.Answer(absl::AbortedError("term 4 belongs to another chief"));
+    f.executor.Run();
+  }
+  CHECK_FALSE(f.ended.has_value());
+  CHECK(f.ps.set_view.size() == 0);
+  CHECK(absl::IsUnavailable(f.series.worker_calls().status()));
+  f.Tell(CommandStatus::HELD, 4);
+  CHECK(f.ps.watches.front().term() == 4);
+  f.Tell(CommandStatus::EXPIRED, 4);
+  f.Find(Fixture::Trained(3, 4));
+  CHECK(f.ps.set_view.front().command().term() == 5);
+}
+
+TEST_CASE("a standby that has commanded and is overtaken ends with 80") {
+  Fixture f;
+  f.Tell(CommandStatus::EXPIRED);
+  f.Find(Fixture::Trained(2));
+  f.AcceptView(Fixture::Trained(2, 4));
+  f.ps.create.Answer(absl::AbortedError("the shard is in term 5"));
+  f.executor.Run();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kFenced);
+}
+
+TEST_CASE("a standby that finds ps without variables plans the start afresh") {
+  const test::TemporaryFolder folder;
+  const bool has_folder = GENERATE(false, true);
+  Fixture f(has_folder ? folder.path() : "");
+  f.Tell(CommandStatus::HELD);
+  f.Tell(CommandStatus::EXPIRED);
+  SetViewReply found;
+  found.set_term(3);
+  REQUIRE(f.ps.get_view.size() == 1);
+  f.ps.get_view.Answer(found);
+  if (has_folder) {
+    while (f.ps.get_view.size() == 0) f.executor.AwaitWork();
+  } else {
+    f.executor.Run();
+  }
+  CHECK(f.series.job()->plan().mode == StartMode::kResume);
+  f.Find(found);
+  CHECK(f.ps.set_view.front().command().term() == 4);
+}
+
+TEST_CASE("a signal ends a standby at once, and nobody is told") {
+  Fixture f;
+  f.Tell(CommandStatus::HELD);
+  const absl::Status why = WithExitCode(absl::CancelledError("told"), ExitCode::kInterrupted);
+  GENERATE(true, false) ? f.series.Stop(why) : f.series.Leave(why);
+  CHECK(f.ended == why);
+  f.Tell(CommandStatus::EXPIRED);
+  CHECK(f.ps.get_view.size() == 0);
+  CHECK(f.ps.renewals.all().empty());
+}
+
+TEST_CASE("a standby tells whom it stands by for, asked at the moment") {
+  Fixture f;
+  f.Tell(CommandStatus::HELD);
+  std::optional<ProcessStatus> status;
+  const auto keep = [&](absl::StatusOr<ProcessStatus> reply) { status = *std::move(reply); };
+  f.series.GetStatus(keep);
+  SetViewReply view;
+  view.set_global_step(12);
+  view.mutable_command_status()->set_state(CommandStatus::HELD);
+  view.mutable_command_status()->set_left_ms(1500);
+  f.Find(view);
+  REQUIRE(status.has_value());
+  CHECK(status->state() == "standby");
+  CHECK(status->global_step() == 12);
+  CHECK(status->waiting_for().empty());
+  CHECK(status->standby_of().state() == "held");
+  CHECK(status->standby_of().address() == "127.0.0.1:4");
+  CHECK(status->standby_of().lease_left_seconds() == 1.5);
+  status.reset();
+  f.series.GetStatus(keep);
+  f.Pass(absl::Milliseconds(1100));
+  REQUIRE(status.has_value());
+  CHECK(status->standby_of().state() == "unknown");
+  f.Find(view);  // too late, and nobody's
+}
+
+}  // namespace
+}  // namespace lockstep::chief
