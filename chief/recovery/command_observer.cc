@@ -21,6 +21,8 @@ constexpr int kLargestExitCode = 255;
 
 // For a step shard that was started again: its chief calls it four times in a lease.
 constexpr absl::Duration kNextLook = absl::Milliseconds(100);
+// A chief that was killed and started again leaves it to those that have stood by all the time.
+constexpr absl::Duration kAfterOthers = absl::Milliseconds(300);
 // For the ps of a job that is done.
 constexpr absl::Duration kLeftPatience = absl::Seconds(1);
 
@@ -74,8 +76,7 @@ Decision CommandObserver::OnStatus(const CommandStatus& status, absl::Duration n
   Yield(status.term());
   switch (status.state()) {
     case CommandStatus::EXPIRED:
-      return TakeCommand(absl::StrCat(Commander(), " has been silent for longer than its lease of ",
-                                      LeaseText(status)));
+      return OnExpired(status, now);
     case CommandStatus::RELEASED:
       return TakeCommand(
           absl::StrCat(Commander(), " has ended and leaves the job to the next one"));
@@ -83,6 +84,15 @@ Decision CommandObserver::OnStatus(const CommandStatus& status, absl::Duration n
       was_held_ = true;
       return {};
   }
+}
+
+Decision CommandObserver::OnExpired(const CommandStatus& status, absl::Duration now) {
+  const bool is_new = now - start_ < absl::Milliseconds(status.lease_ms());
+  if (is_new && std::exchange(left_to_others_, status.term()) != status.term()) {
+    return {.pause = kAfterOthers};
+  }
+  return TakeCommand(absl::StrCat(Commander(), " has been silent for longer than its lease of ",
+                                  LeaseText(status)));
 }
 
 Decision CommandObserver::OnNone(absl::Duration now) {

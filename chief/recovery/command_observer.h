@@ -56,6 +56,7 @@ class CommandObserver {
  private:
   std::string NameOf(uint32_t chief) const;
   Decision OnNone(absl::Duration now);
+  Decision OnExpired(const CommandStatus& status, absl::Duration now);
   Decision OnJobOver(const CommandStatus& status) const;
 
   const ObserverOptions options_;
@@ -63,6 +64,7 @@ class CommandObserver {
   CommandStatus known_;  // the last one with a chief
   bool was_held_ = false;
   uint64_t highest_term_ = 0;
+  uint64_t left_to_others_ = 0;               // term whose end others were left to follow first
   std::optional<absl::Duration> none_since_;  // the step shard knows of no chief any more
   RetryPolicy retry_;
   std::string problem_;  // with the step shard

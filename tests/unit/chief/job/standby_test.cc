@@ -33,6 +33,7 @@ struct Fixture {
   }
 
   void Tell(CommandStatus::State state, uint64_t term = 3) {
+    if (state == CommandStatus::EXPIRED) clock.Advance(absl::Seconds(2));
     WatchCommandReply reply;
     reply.mutable_command()->set_state(state);
     reply.mutable_command()->set_term(term);

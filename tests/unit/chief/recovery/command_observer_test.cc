@@ -53,9 +53,21 @@ TEST_CASE("a standby asks on while a chief has its lease, and takes command when
   CHECK(f.observer.watched_term() == 3);
   CHECK(f.observer.Commander() == "chief 0 (a:1)");
   CHECK(f.observer.WaitingFor().empty());
+  f.now += absl::Seconds(2);
   const Decision expired = f.On(Status(CommandStatus::EXPIRED, 3));
   CHECK(expired.action == Decision::kTakeCommand);
   CHECK(expired.why == "chief 0 (a:1) has been silent for longer than its lease of 2.0 s");
+}
+
+TEST_CASE("a standby that has just come leaves an expired lease to others first, once") {
+  Fixture f;
+  f.On(Status(CommandStatus::HELD, 3));
+  f.now += absl::Milliseconds(1900);
+  const Decision first = f.On(Status(CommandStatus::EXPIRED, 3));
+  CHECK(first.action == Decision::kAsk);
+  CHECK(first.pause == absl::Milliseconds(300));
+  CHECK(f.observer.watched_term() == 3);  // so that the next call is answered at once
+  CHECK(f.On(Status(CommandStatus::EXPIRED, 3)).action == Decision::kTakeCommand);
 }
 
 TEST_CASE("a standby takes command at once when the chief leaves") {
