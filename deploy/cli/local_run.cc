@@ -52,11 +52,13 @@ std::string BuiltIn() {
   return self.parent_path().parent_path().parent_path().string();
 }
 
-ClusterSpec ClusterAt(const std::vector<std::string>& addresses, const LocalCluster& local) {
-  const auto first_ps = addresses.begin() + 1;
+ClusterSpec ClusterAt(const std::vector<std::string>& addresses, const LocalCluster& local,
+                      int standbys) {
+  const auto first_ps = addresses.begin() + 1 + standbys;
   return {.ps = {first_ps, first_ps + local.ps()},
           .workers = {first_ps + local.ps(), addresses.end()},
-          .chief = addresses[0]};
+          .chief = addresses[0],
+          .other_chiefs = {addresses.begin() + 1, first_ps}};
 }
 
 void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const LocalPlan& plan,
@@ -66,7 +68,8 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
                                : absl::StrCat(sync.replicas_to_aggregate(), " aggregated per step");
   const auto workers = static_cast<uint64_t>(cluster.Count(Role::kWorker));
   console->Line(absl::StrCat("starting ", cluster.Count(Role::kPs), " ps, ",
-                             CountText(workers, "worker"), " (", mode, ") and a chief"));
+                             CountText(workers, "worker"), " (", mode, ") and a chief",
+                             cluster.other_chiefs.empty() ? "" : ", which has a standby"));
   for (const Task& task : tasks) {
     console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
   }
@@ -134,10 +137,12 @@ void ShowResult(const LocalRunOptions& options, const Summary& summary, Console*
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {
   JobDef job = options.job.job;
   LOCKSTEP_RETURN_IF_ERROR(Annotate(ValidateJob(&job, job.local().workers()), options.job_path));
+  const int standbys = options.standby ? 1 : 0;
   // Held to the end of the run.
-  LOCKSTEP_ASSIGN_OR_RETURN(const PortReservation ports,
-                            PortReservation::Take(1 + job.local().ps() + job.local().workers()));
-  const ClusterSpec cluster = ClusterAt(ports.addresses(), job.local());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const PortReservation ports,
+      PortReservation::Take(1 + standbys + job.local().ps() + job.local().workers()));
+  const ClusterSpec cluster = ClusterAt(ports.addresses(), job.local(), standbys);
   const LocalPlan plan = {
       .bin_dir = ProgramFolder(options),
       .run_dir = options.run_dir,
@@ -166,13 +171,14 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   ShowPlan(cluster, tasks, plan, job.sync(), console);
   Supervisor supervisor(tasks,
                         {.workers_needed = WorkersNeeded(job.sync()),
-                         .saves_state = !job.checkpoint().folder().empty()},
+                         .saves_state = !job.checkpoint().folder().empty(),
+                         .has_standby = options.standby},
                         console);
   LOCKSTEP_RETURN_IF_ERROR(supervisor.StartAll());
 
   LocalRunResult result;
   LOCKSTEP_ASSIGN_OR_RETURN(auto credentials, LoadOwn(plan));
-  StatusPoller poller(cluster.chief, std::move(credentials));
+  StatusPoller poller(cluster.chiefs(), std::move(credentials));
   JobProgress progress;
   result.exit_code = supervisor.Run([&] {
     const auto status = poller.Latest();

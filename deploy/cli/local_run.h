@@ -18,6 +18,7 @@ struct LocalRunOptions {
   std::string bin_dir;                     // empty: where this program was built
   std::string cluster_out;                 // empty: run_dir/cluster.json
   std::string start_flag;                  // of the chief, such as "--resume"; empty: none
+  bool standby = false;                    // a second chief stands by
   std::string log_level;                   // of the tasks; empty: theirs
   std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...
   std::vector<std::string> worker_stalls;  // --stall of them

@@ -46,7 +46,10 @@ RunOutcome::TaskEnd RunOutcome::TaskEnded(size_t task, int wait_status, absl::Du
 
 // A ps without a checkpoint would have lost everything.
 bool RunOutcome::MayReturn(size_t task, int code, absl::Duration now) {
-  if (phase_ != Phase::kRunning || code < kFirstRetryableCode || code == kToldToEnd) return false;
+  const bool is_replaced = rules_.has_standby && members_[task].role == Role::kChief &&
+                           code == static_cast<int>(ExitCode::kFenced);
+  const bool can_return = (code >= kFirstRetryableCode && code != kToldToEnd) || is_replaced;
+  if (phase_ != Phase::kRunning || !can_return) return false;
   if (members_[task].role == Role::kPs && !rules_.saves_state) return false;
   std::deque<absl::Duration>& lately = returns_[task];
   while (!lately.empty() && now - lately.front() >= kReturnsWithin) lately.pop_front();

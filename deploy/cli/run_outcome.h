@@ -31,6 +31,7 @@ class RunOutcome {
   struct Rules {
     int workers_needed = 1;    // steps close as long as so many workers live
     bool saves_state = false;  // a ps that is started again finds a checkpoint to go back to
+    bool has_standby = false;  // a chief that finds another one in its place stands by for that
   };
   struct TaskEnd {
     std::string note;  // what to tell the user; empty when all is as it should be

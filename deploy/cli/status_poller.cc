@@ -13,8 +13,9 @@ constexpr absl::Duration kTimeout = absl::Seconds(1);
 
 }  // namespace
 
-StatusPoller::StatusPoller(std::string address, std::shared_ptr<const rpc::Credentials> credentials)
-    : address_(std::move(address)),
+StatusPoller::StatusPoller(std::vector<std::string> chiefs,
+                           std::shared_ptr<const rpc::Credentials> credentials)
+    : chiefs_(std::move(chiefs)),
       credentials_(std::move(credentials)),
       thread_([this] { Poll(); }) {}
 
@@ -36,10 +37,25 @@ void StatusPoller::Poll() {
   absl::MutexLock lock(&mutex_);
   while (!stopped_.AwaitFor(&mutex_, absl::Condition(&stop_), kPeriod)) {
     mutex_.Unlock();
-    absl::StatusOr<ProcessStatus> status = FetchStatus(address_, kTimeout, credentials_.get());
+    std::optional<ProcessStatus> status = Ask();
     mutex_.Lock();
-    if (status.ok()) latest_ = *std::move(status);
+    if (status.has_value()) latest_ = *std::move(status);
   }
+}
+
+std::optional<ProcessStatus> StatusPoller::Ask() {
+  for (size_t asked = 0; asked < chiefs_.size() && !IsStopping(); ++asked) {
+    absl::StatusOr<ProcessStatus> status =
+        FetchStatus(chiefs_[commander_], kTimeout, credentials_.get());
+    if (status.ok() && status->has_job()) return *std::move(status);
+    commander_ = (commander_ + 1) % chiefs_.size();
+  }
+  return std::nullopt;
+}
+
+bool StatusPoller::IsStopping() const {
+  absl::MutexLock lock(&mutex_);
+  return stop_;
 }
 
 }  // namespace lockstep::deploy

@@ -1,11 +1,12 @@
-// Asks a process for its status again and again, in a thread of its own, so that the launcher never
-// waits for an answer.
+// Asks for the status of the job again and again, in a thread of its own, so that the launcher
+// never waits for an answer.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -21,18 +22,23 @@ namespace lockstep::deploy {
 // Thread-safe. Errors are passed over: a process that starts or ends does not answer.
 class StatusPoller {
  public:
-  // `credentials` may be null.
-  StatusPoller(std::string address, std::shared_ptr<const rpc::Credentials> credentials);
+  // `chiefs`: their addresses; one of them commands. `credentials` may be null.
+  StatusPoller(std::vector<std::string> chiefs,
+               std::shared_ptr<const rpc::Credentials> credentials);
   // Waits for a question that is under way, at most a second.
   ~StatusPoller();
 
-  // The last answer; nothing before the first one.
+  // The last answer of a chief that commands; nothing before the first one.
   std::optional<ProcessStatus> Latest() const;
 
  private:
   void Poll();
+  // Asks one after the other, beginning with the one that commanded last.
+  std::optional<ProcessStatus> Ask();
+  bool IsStopping() const;
 
-  const std::string address_;
+  const std::vector<std::string> chiefs_;
+  size_t commander_ = 0;  // of the thread
   const std::shared_ptr<const rpc::Credentials> credentials_;
   mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

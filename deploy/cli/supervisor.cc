@@ -105,13 +105,13 @@ void Supervisor::HandleSignals() {
       continue;
     }
     outcome_.Interrupt(info.ssi_signo);
-    const pid_t chief = PidOfChief();
-    if (chief == 0) {
+    const std::vector<pid_t> chiefs = PidsOfChiefs();
+    if (chiefs.empty()) {
       console_->Line("stopping all processes");
       AskToStop();
     } else {
       console_->Line("stopping: the chief saves and ends the job; Ctrl-C again ends all at once");
-      kill(chief, SIGINT);
+      for (const pid_t chief : chiefs) kill(chief, SIGINT);
       SetDeadline(kSaveGrace);
     }
   }
@@ -123,16 +123,17 @@ void Supervisor::AskToStop() {
   SetDeadline(kStopGrace);
 }
 
-pid_t Supervisor::PidOfChief() const {
+std::vector<pid_t> Supervisor::PidsOfChiefs() const {
+  std::vector<pid_t> running;
   for (size_t task = 0; task < tasks_.size(); ++task) {
-    if (tasks_[task].role == Role::kChief) return pids_[task];
+    if (tasks_[task].role == Role::kChief && pids_[task] != 0) running.push_back(pids_[task]);
   }
-  return 0;
+  return running;
 }
 
-// An interrupted chief that ends in order has told the others.
+// An interrupted chief that ends in order has told the others. One that stands by ends before it.
 void Supervisor::OnInterruptedChief(int wait_status) {
-  if (asked_to_stop_) return;
+  if (asked_to_stop_ || !PidsOfChiefs().empty()) return;
   if (WIFEXITED(wait_status)) return SetDeadline(kFailGrace);
   AskToStop();
 }

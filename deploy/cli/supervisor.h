@@ -36,7 +36,7 @@ class Supervisor {
   // successor need not find again is started again: at once after a signal, after kReturnPause
   // when it has given up by itself. `tick` is called a few times a second,
   // as long as nothing went wrong and nobody asked to stop.
-  // A first SIGINT, SIGTERM or SIGHUP asks the chief to save and to end the job, then what is left
+  // A first SIGINT, SIGTERM or SIGHUP asks the chiefs to save and to end the job, then what is left
   // to end, and kills what takes longer than kStopGrace; a second kills all at once.
   int Run(const std::function<void()>& tick);
 
@@ -48,7 +48,7 @@ class Supervisor {
   void Reap();
   void HandleSignals();
   void AskToStop();
-  pid_t PidOfChief() const;  // 0: it does not run
+  std::vector<pid_t> PidsOfChiefs() const;  // that run
   void OnInterruptedChief(int wait_status);
   void CheckDeadline();
   void SetDeadline(absl::Duration grace);

@@ -32,6 +32,8 @@ ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
           "for trials of stragglers: --sleep of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::vector<std::string>, worker_stalls, {},
           "for trials of stragglers: --stall of worker 0, 1, ..., such as 0,0,50ms");
+ABSL_FLAG(bool, standby, false,
+          "start a second chief, which takes the place of the first one when that dies");
 ABSL_FLAG(std::string, timeline_dir, "",
           "folder for worker-0.csv, ...: when each phase of each step was over");
 ABSL_FLAG(
@@ -82,6 +84,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
   options.cluster_out = absl::GetFlag(FLAGS_cluster_out);
   options.start_flag = ChiefStartFlag();
+  options.standby = absl::GetFlag(FLAGS_standby);
   options.log_level = absl::GetFlag(FLAGS_log_level);
   options.worker_sleeps = absl::GetFlag(FLAGS_worker_sleeps);
   options.worker_stalls = absl::GetFlag(FLAGS_worker_stalls);

@@ -4,18 +4,24 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/checkpoint/earlier_runs.h"
 #include "common/checkpoint/owner.h"
 #include "common/client/status_client.h"
 #include "tests/integration/training_run.h"
+#include "tests/support/wait.h"
 
 namespace lockstep::test {
 namespace {
@@ -25,7 +31,7 @@ using Catch::Matchers::Contains;
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kEnd = absl::Seconds(10);
 constexpr int kForeverSteps = 1'000'000;
-const std::vector<std::string> kFlags = {"--lease=2"};
+const std::vector<std::string> kFlags = {"--lease=2", "--record_losses"};
 
 absl::Duration Now() { return Clock::Real()->Monotonic(); }
 
@@ -228,12 +234,56 @@ TEST_CASE("the status of a standby says for whom it stands by") {
   CHECK(ps->shard().command().address() == job.cluster.spec().chief);
 }
 
-// Chiefs are killed in turn, and started again as standbys.
-void KillManyTimes(int kills) {
+// The process of a launched run that has this in its command line, and in `folder`.
+pid_t Find(const std::string& folder, const std::string& program) {
+  for (const pid_t pid : ProcessesWith(folder)) {
+    std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"));
+    const std::string command(std::istreambuf_iterator<char>(file), {});
+    if (absl::StrContains(command, program)) return pid;
+  }
+  return 0;
+}
+
+TEST_CASE("a launched job goes on when its chief is killed, which then stands by") {
+  Cluster cluster(1, 1);
+  const std::string run = cluster.folder().Path("run");
+  std::filesystem::create_directories(run + "/logs");  // to be watched
+  Process up({Binary("deploy/cli/up"), "--standby",
+              "--job=" + cluster.WriteJob({.max_steps = kForeverSteps,
+                                           .checkpoint = absl::StrCat(
+                                               "folder: '", cluster.folder().Path("checkpoints"),
+                                               "' every_steps: 100000"),
+                                           .more = "local { ps: 2 workers: 2 }"}),
+              "--bin_dir=" + Binary(""), "--run_dir=" + run});
+  const std::string first = run + "/logs/chief.log";
+  const std::string second = run + "/logs/chief-1.log";
+  REQUIRE(WaitForText(second, "standing by: chief 0 (", kWhole));
+  REQUIRE(WaitForText(first, " of 1,000,000, loss", kWhole));
+  const pid_t chief = Find(run, std::string("--task_index=0") + '\0' + "--job=");
+  REQUIRE(chief > 0);
+  kill(chief, SIGKILL);
+  CHECK(WaitForText(second, "taking over at step", kEnd));
+  CHECK(WaitForText(first, "standing by: chief 1 (", kEnd));
+  CHECK(up.WaitForOutput("chief ended with signal 9 (Killed); it is started again", kEnd));
+  CHECK(WaitForText(second, " of 1,000,000, loss", kEnd));
+  up.Signal(SIGINT);
+  const auto code = up.Wait(absl::Seconds(20));
+  INFO(up.Output() << cluster.folder().Read("run/logs/chief.log")
+                   << cluster.folder().Read("run/logs/chief-1.log"));
+  CHECK(code == 130);
+  CHECK(FindCheckpoint(cluster.folder().Path("checkpoints")).value() != "");
+  CHECK(ProcessesWith(run).empty());
+}
+
+// Chiefs are killed in turn, and started again as standbys. Before each kill, all train for so
+// long.
+void KillManyTimes(int kills, absl::Duration between) {
   Job job(kForeverSteps);
   std::vector<double> pauses;
   int chief = 0;
   for (int i = 0; i < kills; ++i) {
+    const absl::Duration next = Now() + between;
+    while (Now() < next) job.ClosedSteps();
     job.cluster.chief(chief).Signal(SIGKILL);
     pauses.push_back(absl::ToDoubleSeconds(job.LongestPause(1 - chief)));
     REQUIRE(job.cluster.chief(chief).Wait(kEnd) == 137);
@@ -258,11 +308,14 @@ void KillManyTimes(int kills) {
 }
 
 TEST_CASE("chiefs that are killed again and again cost a lease each, and no bit") {
-  KillManyTimes(3);
+  KillManyTimes(3, absl::ZeroDuration());
 }
 
 // ./lockstep test //tests/integration:standby_test --test_arg='[.kills]' --test_output=all
-TEST_CASE("twenty-four killed chiefs", "[.kills]") { KillManyTimes(24); }
+TEST_CASE("twenty-four killed chiefs", "[.kills]") {
+  // Beyond a lease, a standby is no longer a new one.
+  KillManyTimes(24, absl::Milliseconds(2130));
+}
 
 }  // namespace
 }  // namespace lockstep::test

@@ -188,5 +188,26 @@ TEST_CASE("the planned tasks share the cores and name every file") {
   CHECK_THAT(PlanTasks(cluster, plan)[2].command.ToShell(), Contains("--threads=1"));
 }
 
+TEST_CASE("of two planned chiefs the second stands by, and so does each that is started again") {
+  const ClusterSpec cluster = {
+      .ps = {"h:1"}, .workers = {"h:2"}, .chief = "h:5", .other_chiefs = {"h:6"}};
+  LocalPlan plan = {.bin_dir = "/bin", .run_dir = "/run", .cluster_path = "/c"};
+  plan.job_path = "/job";
+  plan.summary_path = "/s";
+  plan.start_flag = "--fresh";
+  const auto tasks = PlanTasks(cluster, plan);
+  REQUIRE(tasks.size() == 4);
+  CHECK(tasks[0].command.name == "chief");
+  CHECK(tasks[1].command.name == "chief 1");
+  CHECK(tasks[1].command.log_path == "/run/logs/chief-1.log");
+  CHECK(tasks[0].command.ToShell() ==
+        "/bin/chief/chief --cluster=/c --task_index=0 --job=/job --summary=/s --fresh");
+  CHECK(tasks[0].successor.ToShell() ==
+        "/bin/chief/chief --cluster=/c --task_index=0 --job=/job --summary=/s --standby");
+  CHECK(tasks[1].command.ToShell() ==
+        "/bin/chief/chief --cluster=/c --task_index=1 --job=/job --summary=/s --standby");
+  CHECK(tasks[1].successor.ToShell() == tasks[1].command.ToShell());
+}
+
 }  // namespace
 }  // namespace lockstep::deploy

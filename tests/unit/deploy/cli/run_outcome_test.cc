@@ -80,6 +80,15 @@ TEST_CASE("what ends with 128 or more is started again, until it has ended too o
   }
 }
 
+TEST_CASE("a chief that finds its standby in its place is started again as the next standby") {
+  for (const bool has_standby : {true, false}) {
+    RunOutcome outcome({{Role::kChief, 0}, {Role::kChief, 1}, {Role::kPs, 0}, {Role::kWorker, 0}},
+                       {.has_standby = has_standby});
+    CHECK(outcome.TaskEnded(0, Exit(80), absl::ZeroDuration()).start_again == has_standby);
+    CHECK(outcome.phase() == (has_standby ? Phase::kRunning : Phase::kFailing));
+  }
+}
+
 TEST_CASE("nothing is started again once the run comes to its end") {
   RunOutcome done = ThreeWorkersTwoNeeded();
   End(&done, kChief, Exit(0));
