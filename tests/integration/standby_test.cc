@@ -38,11 +38,13 @@ absl::Duration Now() { return Clock::Real()->Monotonic(); }
 // Two ps, two workers, of which both are needed, and so many chiefs.
 class Job {
  public:
-  explicit Job(int max_steps, int chiefs = 2, bool has_token = false) : cluster(2, 2, chiefs) {
+  explicit Job(int max_steps, int chiefs = 2, bool has_token = false, const std::string& more = "")
+      : cluster(2, 2, chiefs) {
     if (has_token) cluster.UseToken();
     cluster.StartAll({.max_steps = max_steps,
                       .optimizer = "adam {} learning_rate { base: 0.001 }",
-                      .checkpoint = absl::StrCat("folder: '", folder(), "' every_steps: 100000")},
+                      .checkpoint = absl::StrCat("folder: '", folder(), "' every_steps: 100000"),
+                      .more = more},
                      kFlags);
     for (int chief = 1; chief < chiefs; ++chief) StandBy(chief);
     REQUIRE(cluster.WaitForStep(200, kWhole));
@@ -92,8 +94,8 @@ class Job {
 
 // What a run comes to that nothing disturbs.
 struct Calm {
-  explicit Calm(int steps) {
-    Job job(steps, 1);
+  explicit Calm(int steps, const std::string& more = "") {
+    Job job(steps, 1, false, more);
     job.CheckEndsWell(0);
     losses = Losses(nlohmann::json::parse(job.cluster.Summary()));
     tensors = TensorsOf(absl::StrCat(job.folder(), "/ckpt-", steps));
@@ -108,16 +110,16 @@ const Calm& CalmRun() {
   return calm;
 }
 
-// The standby's losses are those of a calm run from the step at which it took over, and the model
-// is the same.
-void CheckSameBits(Job* job, int chief) {
+// The standby's losses are those of the calm run from the step at which it took over, and the
+// model is the same.
+void CheckSameBits(Job* job, int chief, const Calm& calm) {
   const auto summary = nlohmann::json::parse(job->cluster.Summary(chief));
   const std::vector<double> losses = Losses(summary);
   const int64_t start = summary["start_step"];
   CHECK(start >= 200);
-  REQUIRE(losses.size() == kSteps - start);
-  CHECK(std::equal(losses.begin(), losses.end(), CalmRun().losses.begin() + start));
-  CHECK(TensorsOf(absl::StrCat(job->folder(), "/ckpt-", kSteps)) == CalmRun().tensors);
+  REQUIRE(losses.size() == calm.losses.size() - start);
+  CHECK(std::equal(losses.begin(), losses.end(), calm.losses.begin() + start));
+  CHECK(TensorsOf(absl::StrCat(job->folder(), "/ckpt-", calm.losses.size())) == calm.tensors);
 }
 
 TEST_CASE("a standby takes the place of a killed chief within a lease, and no bit changes") {
@@ -132,7 +134,7 @@ TEST_CASE("a standby takes the place of a killed chief within a lease, and no bi
   CHECK_THAT(job.cluster.chief(1).Output(),
              Contains("taking command: chief 0 (") &&
                  Contains("has been silent for longer than its lease of 2.0 s"));
-  CheckSameBits(&job, 1);
+  CheckSameBits(&job, 1, CalmRun());
   // As the same processes.
   for (int i = 0; i < 2; ++i) {
     CHECK_THAT(job.cluster.worker(i).Output(), !Contains("joining anew"));
@@ -148,7 +150,19 @@ TEST_CASE("a chief that is told to end leaves at once to its standby") {
   CHECK(job.cluster.chief(0).Wait(kEnd) == 143);
   job.CheckEndsWell(1);
   CHECK_THAT(job.cluster.chief(1).Output(), Contains("has ended and leaves the job to the next"));
-  CheckSameBits(&job, 1);
+  CheckSameBits(&job, 1, CalmRun());
+}
+
+TEST_CASE(
+    "workers that keep the variables go on with the standby, which has no checkpoint to read") {
+  constexpr char kReplicated[] = "strategy { replicated {} }";
+  constexpr int kReplicatedSteps = 2500;
+  const Calm calm(kReplicatedSteps, kReplicated);
+  Job job(kReplicatedSteps, 2, false, kReplicated);
+  job.cluster.chief(0).Signal(SIGKILL);
+  CHECK(job.LongestPause(1) <= absl::Seconds(3));
+  job.CheckEndsWell(1);
+  CheckSameBits(&job, 1, calm);
 }
 
 TEST_CASE("a chief that was stopped finds its standby in its place, and harms nothing") {
