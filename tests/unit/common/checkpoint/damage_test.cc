@@ -50,7 +50,7 @@ constexpr const char* kFiles[] = {"ckpt-2/manifest.json", "ckpt-2/shard-0-of-2.s
                                   "ckpt-2/shard-1-of-2.safetensors"};
 
 TEST_CASE("a byte that flipped anywhere in a checkpoint changes no value that is read") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   REQUIRE(WriteExample(root.path(), 1).ok());
   REQUIRE(WriteExample(root.path(), 2, 0, 2).ok());
   for (const char* file : kFiles) {
@@ -71,7 +71,7 @@ TEST_CASE("a byte that flipped anywhere in a checkpoint changes no value that is
 }
 
 TEST_CASE("a checkpoint of which a file ends anywhere too early is not taken") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   REQUIRE(WriteExample(root.path(), 1).ok());
   REQUIRE(WriteExample(root.path(), 2, 0, 2).ok());
   for (const char* file : kFiles) {
@@ -89,7 +89,7 @@ TEST_CASE("a checkpoint of which a file ends anywhere too early is not taken") {
 }
 
 TEST_CASE("a LATEST or an owner that is damaged anywhere loses no checkpoint") {
-  const TemporaryFolder root;
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
   const FolderOwner owner = {.job = 0x1f, .epoch = 3, .term = 4, .chief = 9, .host = "a", .pid = 5};
   REQUIRE(WriteExample(root.path(), 1, 0, 1, {.epoch = 3}).ok());
   REQUIRE(WriteExample(root.path(), 2, 0, 2, {.epoch = 3}).ok());
