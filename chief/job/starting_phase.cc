@@ -22,8 +22,8 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kReminder = absl::Seconds(5);
-// For workers to find a chief at another address: a call to one that was stopped takes 2 s.
-constexpr absl::Duration kFollowing = absl::Seconds(3);
+// For workers to find a chief at another address: each call to one that was stopped takes 2 s.
+constexpr absl::Duration kFollowing = absl::Seconds(5);
 
 RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
   const JobPlan& plan = inputs.plan;
