@@ -112,20 +112,19 @@ class OpenSslAuthority final : public CertificateAuthority {
   OpenSslAuthority(KeyPointer key, X509Pointer certificate)
       : key_(std::move(key)), certificate_(std::move(certificate)) {}
 
-  absl::Status Issue(const security::RoleUri& role, const std::string& host,
+  absl::Status Issue(const security::RoleUri& role, const std::vector<std::string>& hosts,
                      absl::Duration validity, const std::string& path) override {
-    const std::string uri = ToString(role);
+    std::string names = absl::StrCat("URI:", ToString(role));
+    for (const std::string& host : hosts) absl::StrAppend(&names, ",", HostName(host));
     const KeyPointer key(EVP_EC_gen("P-256"));
     const X509Pointer certificate =
         NewCertificate(key.get(), absl::StrCat("lockstep ", ToString(role.caller)), validity);
     X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
-    const std::string names =
-        host.empty() ? absl::StrCat("URI:", uri) : absl::StrCat("URI:", uri, ",", HostName(host));
     LOCKSTEP_RETURN_IF_ERROR(
         Extend(certificate.get(), certificate_.get(),
                {{NID_basic_constraints, "critical,CA:FALSE"},
                 {NID_key_usage, "critical,digitalSignature"},
-                {NID_ext_key_usage, host.empty() ? "clientAuth" : "serverAuth,clientAuth"},
+                {NID_ext_key_usage, hosts.empty() ? "clientAuth" : "serverAuth,clientAuth"},
                 {NID_subject_alt_name, names},
                 {NID_authority_key_identifier, "keyid"}}));
     if (X509_sign(certificate.get(), key_.get(), EVP_sha256()) == 0) {

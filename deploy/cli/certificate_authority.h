@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,9 +24,9 @@ class CertificateAuthority {
   virtual ~CertificateAuthority() = default;
 
   // Writes `path` with a new key and its certificate, mode 0600, in place of what was there: in one
-  // moment, so that a process which reads it again finds either. `host`: where the process serves,
-  // a name or an IP address; empty: it serves nobody.
-  virtual absl::Status Issue(const security::RoleUri& role, const std::string& host,
+  // moment, so that a process which reads it again finds either. `hosts`: where the process serves,
+  // names or IP addresses; none: it serves nobody.
+  virtual absl::Status Issue(const security::RoleUri& role, const std::vector<std::string>& hosts,
                              absl::Duration validity, const std::string& path) = 0;
 };
 

@@ -20,20 +20,20 @@ namespace {
 using security::Caller;
 using security::CallerRole;
 
-// A process, and where it serves; empty: nowhere.
-using Holder = std::pair<Caller, std::string>;
+// Who has a certificate, and the addresses where it serves.
+using Holder = std::pair<Caller, std::vector<std::string>>;
 
 std::vector<Holder> HoldersIn(const ClusterSpec& cluster) {
-  std::vector<Holder> holders = {{{.role = CallerRole::kChief}, cluster.chief}};
+  std::vector<Holder> holders = {{{.role = CallerRole::kChief}, cluster.chiefs()}};
   const auto add = [&holders](CallerRole role, const std::vector<std::string>& addresses) {
     for (uint32_t i = 0; i < addresses.size(); ++i) {
-      holders.push_back({{.role = role, .index = i}, addresses[i]});
+      holders.push_back({{.role = role, .index = i}, {addresses[i]}});
     }
   };
   add(CallerRole::kPs, cluster.ps);
   add(CallerRole::kWorker, cluster.workers);
   for (const CallerRole role : {CallerRole::kReader, CallerRole::kOperator}) {
-    holders.push_back({{.role = role}, ""});
+    holders.push_back({{.role = role}, {}});
   }
   return holders;
 }
@@ -56,15 +56,15 @@ absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string&
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(folder, job));
   std::vector<TaskCertificate> made;
-  for (const auto& [caller, address] : HoldersIn(cluster)) {
-    std::string host;
-    if (!address.empty()) {
+  for (const auto& [caller, addresses] : HoldersIn(cluster)) {
+    std::vector<std::string> hosts;
+    for (const std::string& address : addresses) {
       LOCKSTEP_ASSIGN_OR_RETURN(const Address parsed, ParseAddress(address));
-      host = parsed.host;
+      hosts.push_back(parsed.host);
     }
     const std::string task = absl::StrReplaceAll(security::ToString(caller), {{"/", "-"}});
     const std::string path = CertificatePath(folder, task);
-    LOCKSTEP_RETURN_IF_ERROR(authority->Issue({job, caller}, host, validity, path));
+    LOCKSTEP_RETURN_IF_ERROR(authority->Issue({job, caller}, hosts, validity, path));
     made.push_back({task, path});
   }
   return made;

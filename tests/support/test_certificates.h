@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -32,7 +33,9 @@ class TestCertificates {
   // In place of the certificate in `path`.
   void Replace(const std::string& path, const std::string& caller,
                absl::Duration validity = absl::Hours(1), const std::string& host = "127.0.0.1") {
-    REQUIRE(authority_->Issue({job_, security::ParseCaller(caller).value()}, host, validity, path)
+    std::vector<std::string> hosts;
+    if (!host.empty()) hosts.push_back(host);
+    REQUIRE(authority_->Issue({job_, security::ParseCaller(caller).value()}, hosts, validity, path)
                 .ok());
   }
 
