@@ -30,7 +30,8 @@ Membership::Membership(std::vector<std::string> addresses, absl::Duration lease,
 
 absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation incarnation,
                                                const std::string& host, int64_t pid,
-                                               absl::Duration now) {
+                                               absl::Duration now,
+                                               std::optional<absl::Duration> came) {
   if (worker.value() >= members_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("there is no worker ", worker.value(),
                                                    ", the cluster has ", members_.size(),
@@ -55,8 +56,9 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   }
   member.host = host;
   member.pid = pid;
-  member.last_heard = std::max(member.last_heard, now);
-  member.not_lost_before = absl::ZeroDuration();
+  member.last_heard = std::max(member.last_heard, came.value_or(now));
+  // It hears only now that it is a member.
+  member.not_lost_before = now + lease_;
   return Admission::kAdmitted;
 }
 

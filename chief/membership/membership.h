@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,7 +40,7 @@ struct MemberRecord {
   std::string host;
   int64_t pid = 0;
   absl::Duration last_heard;       // registration or heartbeat
-  absl::Duration not_lost_before;  // of an adopted member that has not been heard of since
+  absl::Duration not_lost_before;  // of one that has not been heard of since it was taken in
   absl::Duration lost_since;       // kLost
   WorkerReport report;             // of the last heartbeat of this incarnation
 };
@@ -62,9 +63,11 @@ class Membership {
 
   // A process asks to be worker `worker`; it asks again until its job begins, and that counts as a
   // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index was heard of well
-  // after the newcomer first asked. INVALID_ARGUMENT for an index outside the cluster.
+  // after the newcomer first asked. INVALID_ARGUMENT for an index outside the cluster. `came`: when
+  // the call came, of one that has waited: its process may have died since.
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
-                                     const std::string& host, int64_t pid, absl::Duration now);
+                                     const std::string& host, int64_t pid, absl::Duration now,
+                                     std::optional<absl::Duration> came = std::nullopt);
 
   // A member that an earlier chief had: it is live and heard of now, and has `grace` at least to be
   // heard of again.

@@ -74,7 +74,7 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
     NoteTold(request);
     return answer(TooLate());
   }
-  auto admitted = TryAdmit(request, clock_->Monotonic());
+  auto admitted = TryAdmit(request);
   if (admitted.has_value()) return answer(*std::move(admitted));
   if (registrations_.size() >=
       membership_->members().size() + limits::kMaxContendingRegistrations) {
@@ -91,11 +91,11 @@ void WorkerCalls::LogRefusal(absl::string_view message) {
 
 // Nothing while there is something to wait for.
 std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
-    const RegisterTaskRequest& request, absl::Duration heard) {
+    const RegisterTaskRequest& request, std::optional<absl::Duration> came) {
   const LiveMember member{WorkerIndex(request.worker()), Incarnation(request.incarnation())};
   const uint64_t changes = membership_->changes();
   const absl::StatusOr<Admission> admission = membership_->Register(
-      member.worker, member.incarnation, request.host(), request.pid(), heard);
+      member.worker, member.incarnation, request.host(), request.pid(), clock_->Monotonic(), came);
   if (!admission.ok()) {
     LogRefusal(absl::StrCat("refused a second worker ", request.worker(), " from host ",
                             request.host(), ", pid ", request.pid()));
@@ -138,8 +138,8 @@ void WorkerCalls::AdmitParked() {
                             Incarnation(call.request.incarnation())};
     if (hooks_.admitted(member)) {
       // Its process may have died since the call came.
-      const absl::Duration heard = call.until - kParkRegistration;
-      if (auto admitted = TryAdmit(call.request, heard); admitted.has_value()) {
+      const absl::Duration came = call.until - kParkRegistration;
+      if (auto admitted = TryAdmit(call.request, came); admitted.has_value()) {
         call.answer(*std::move(admitted));
         continue;
       }
@@ -152,7 +152,7 @@ void WorkerCalls::AdmitParked() {
 void WorkerCalls::AdmitSuccessors() {
   std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
   for (ParkedRegistration& call : parked) {
-    if (auto admitted = TryAdmit(call.request, clock_->Monotonic()); admitted.has_value()) {
+    if (auto admitted = TryAdmit(call.request); admitted.has_value()) {
       call.answer(*std::move(admitted));
     } else {
       registrations_.push_back(std::move(call));

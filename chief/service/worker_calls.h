@@ -92,8 +92,8 @@ class WorkerCalls {
   absl::Status CheckNewcomer(const RegisterTaskRequest& request) const;
   // What a worker is told that comes after the end.
   absl::StatusOr<RegisterTaskReply> TooLate() const;
-  std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(const RegisterTaskRequest& request,
-                                                            absl::Duration heard);
+  std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(
+      const RegisterTaskRequest& request, std::optional<absl::Duration> came = std::nullopt);
   void AdmitSuccessors();
   RegisterTaskReply Waiting(const RegisterTaskRequest& request);
   // Ends the lease of a worker that says goodbye; nothing waits for it to run out.
