@@ -46,10 +46,19 @@ void Checkpointer::Save(GlobalStep version, Callback<std::string> done) {
   manifest_.shards.assign(shards_.size(), {});
   open_ = shards_.size();
   failure_ = absl::OkStatus();
+  if (!options_.claim->IsOwed()) return AskShards();
+  RunOnDisk([this] {
+    executor_->Post([this, owned = options_.claim->Ensure()]() mutable {
+      owned.ok() ? AskShards() : End(std::move(owned), {});
+    });
+  });
+}
+
+void Checkpointer::AskShards() {
   SaveRequest request;
   *request.mutable_command() = options_.command;
-  request.set_version(version.value());
-  request.set_folder(CheckpointFolder(options_.root, version.value()));
+  request.set_version(manifest_.step);
+  request.set_folder(CheckpointFolder(options_.root, manifest_.step));
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     shards_[shard]->Call(kSave, request,
                          On<SaveReply>(executor_, [=, this](absl::StatusOr<SaveReply> reply) {
@@ -75,8 +84,7 @@ void Checkpointer::OnShard(size_t shard, absl::StatusOr<SaveReply> reply) {
 
 // Commits what the shards have written, or deletes it.
 void Checkpointer::EndOnDisk() {
-  if (disk_.joinable()) disk_.join();
-  disk_ = std::thread([this, manifest = manifest_, failure = failure_] {
+  RunOnDisk([this, manifest = manifest_, failure = failure_] {
     std::vector<std::string> warnings;
     absl::StatusOr<std::string> folder =
         failure.ok() ? CommitOwned(manifest, &warnings) : absl::StatusOr<std::string>(failure);
@@ -86,6 +94,12 @@ void Checkpointer::EndOnDisk() {
       End(std::move(folder), std::move(warnings));
     });
   });
+}
+
+void Checkpointer::RunOnDisk(std::function<void()> work) {
+  if (disk_.joinable()) disk_.join();
+  if (options_.waits_for_disk) return work();
+  disk_ = std::thread(std::move(work));
 }
 
 absl::StatusOr<std::string> Checkpointer::CommitOwned(const Manifest& manifest,

@@ -25,6 +25,7 @@ struct CheckpointerOptions {
   int keep_last = 3;
   Manifest manifest;             // without step and shards
   FolderClaim* claim = nullptr;  // to `root`; outlives the checkpointer
+  bool waits_for_disk = false;   // on the executor's thread: in simulated time there is no other
   // Gets a line for each thing that went wrong beside a save, such as an old checkpoint that could
   // not be deleted. On the executor's thread, before the save's `done`.
   std::function<void(std::string)> warn;
@@ -45,8 +46,10 @@ class Checkpointer {
   bool busy() const { return busy_; }
 
  private:
+  void AskShards();
   void OnShard(size_t shard, absl::StatusOr<SaveReply> reply);
   void EndOnDisk();
+  void RunOnDisk(std::function<void()> work);
   absl::StatusOr<std::string> CommitOwned(const Manifest& manifest,
                                           std::vector<std::string>* warnings) const;
   void End(absl::StatusOr<std::string> folder, std::vector<std::string> warnings);

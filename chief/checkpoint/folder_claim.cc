@@ -89,7 +89,14 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
   absl::Status written = Write(wanted);
   if (written.ok() || absl::IsAborted(written)) return written;
   log::Warning(absl::StrCat(written.message(), "; tried again with the first save"));
+  absl::MutexLock lock(&mutex_);
+  is_owed_ = true;
   return absl::OkStatus();
+}
+
+bool FolderClaim::IsOwed() const {
+  absl::MutexLock lock(&mutex_);
+  return is_owed_;
 }
 
 absl::Status FolderClaim::Ensure() {
@@ -98,8 +105,10 @@ absl::Status FolderClaim::Ensure() {
   LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(root_, owner, wanted));
   absl::Status locked = Lock(wanted, owner);
   if (absl::IsFailedPrecondition(locked)) return locked;
-  if (owner.has_value() && IsSame(*owner, wanted)) return absl::OkStatus();
-  return Write(wanted);
+  if (!owner.has_value() || !IsSame(*owner, wanted)) LOCKSTEP_RETURN_IF_ERROR(Write(wanted));
+  absl::MutexLock lock(&mutex_);
+  is_owed_ = false;
+  return absl::OkStatus();
 }
 
 absl::Status FolderClaim::Write(const FolderOwner& wanted) const {

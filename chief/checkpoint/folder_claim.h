@@ -20,7 +20,7 @@
 
 namespace lockstep::chief {
 
-// Thread-safe. Every call but `origin` and InheritLock waits for the disk.
+// Thread-safe. Every call but `origin`, IsOwed and InheritLock waits for the disk.
 class FolderClaim {
  public:
   explicit FolderClaim(std::string root) : root_(std::move(root)) {}
@@ -36,6 +36,9 @@ class FolderClaim {
   // Before a checkpoint is committed: does what Enter and Take could not. Errors as theirs, and as
   // WriteError says.
   absl::Status Ensure();
+  // Take could not write OWNER.json: the folder still looks like that of the one before, whose
+  // files nobody may touch, before Ensure. Does not wait for the disk.
+  bool IsOwed() const;
   // After Take, before a file appears or goes. ABORTED naming the owner when that is another. A
   // folder without OWNER.json is nobody's.
   absl::Status Check() const;
@@ -56,6 +59,7 @@ class FolderClaim {
   mutable absl::Mutex mutex_;  // not held while the disk works
   std::optional<FileLock> lock_ ABSL_GUARDED_BY(mutex_);
   FolderOwner wanted_ ABSL_GUARDED_BY(mutex_);
+  bool is_owed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lockstep::chief

@@ -58,6 +58,7 @@ CheckpointerOptions MakeCheckpointerOptions(JobState* job) {
           .keep_last = static_cast<int>(checkpoint.keep_last()),
           .manifest = ToManifest(plan, Epoch(view.epoch()), job->claim->origin()),
           .claim = job->claim.get(),
+          .waits_for_disk = job->inputs.options.waits_for_disk,
           .warn = [job](std::string text) { job->Warn(std::move(text)); }};
 }
 

@@ -43,7 +43,8 @@ struct JobOptions {
   absl::Duration drain = absl::Seconds(20);
   // A job that has lacked workers for this long is saved and given up.
   absl::Duration quorum_deadline = absl::InfiniteDuration();
-  bool record_losses = false;  // those of short jobs always are
+  bool record_losses = false;   // those of short jobs always are
+  bool waits_for_disk = false;  // CheckpointerOptions::waits_for_disk
   // Of a chief that stood by: whether it may announce a view of this term.
   std::function<absl::Status(uint64_t term)> may_take = nullptr;
 };

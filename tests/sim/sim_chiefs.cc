@@ -97,7 +97,8 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
       chief::JobOptions{.job_id = kFirstJob + processes_.size(),
                         .incarnation = Incarnation(processes_.size()),
                         .chief_index = index,
-                        .drain = kDrain},
+                        .drain = kDrain,
+                        .waits_for_disk = true},
       std::move(controls), &process->executor, events_, [] {},
       [process = process.get()](absl::Status status) {
         process->has_left = absl::IsCancelled(status) || absl::IsAborted(status);

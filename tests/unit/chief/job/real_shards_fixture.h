@@ -47,7 +47,7 @@ inline JobPlan Plan(int64_t max_steps, const std::string& root) {
 }
 
 struct Cluster {
-  explicit Cluster(JobPlan plan) {
+  explicit Cluster(JobPlan plan, bool waits_for_disk = false) : waits_for_disk(waits_for_disk) {
     for (uint32_t i = 0; i < kShards; ++i) {
       shards.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
       controls.push_back(MakeInProcessControl(shards.back().get(), Incarnation(100 + i)));
@@ -66,8 +66,11 @@ struct Cluster {
     for (const auto& control : controls) pointers.push_back(control.get());
     executor = std::make_unique<ManualExecutor>();
     series = std::make_unique<JobSeries>(
-        std::move(plan), JobOptions{.job_id = 9, .incarnation = Incarnation(++chiefs)}, pointers,
-        executor.get(), &clock, [] {}, [this](absl::Status status) { ended = std::move(status); });
+        std::move(plan),
+        JobOptions{
+            .job_id = 9, .incarnation = Incarnation(++chiefs), .waits_for_disk = waits_for_disk},
+        pointers, executor.get(), &clock, [] {},
+        [this](absl::Status status) { ended = std::move(status); });
     job = series->job();
     job->Start();
     executor->Run();
@@ -157,6 +160,7 @@ struct Cluster {
     while (job->record().checkpoint != folder) executor->AwaitWork();
   }
 
+  const bool waits_for_disk;
   ManualClock clock;
   uint64_t chiefs = 0;          // started
   Incarnation incarnation{10};  // of the worker

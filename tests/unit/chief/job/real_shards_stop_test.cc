@@ -140,7 +140,7 @@ TEST_CASE("an operator hears why the last committed step is not saved") {
   const test::TemporaryFolder root;
   const std::string file = root.Write("checkpoints", "in the way");
   const bool has_folder = GENERATE(true, false);
-  Cluster cluster(Plan(8, has_folder ? file : ""));
+  Cluster cluster(Plan(8, has_folder ? file : ""), /*waits_for_disk=*/true);
   REQUIRE(cluster.Register().ready());
   TrainTo(&cluster, 0, 2);
   const StopAnswer answer = Stop(&cluster);
