@@ -43,6 +43,14 @@ struct Fixture {
     REQUIRE(executor.RunNext());
   }
 
+  // The step shard is told that the job is over, for those that stand by.
+  void HearOfTheEnd() {
+    REQUIRE(ps.renewals.size() == 1);
+    CHECK(ps.renewals.front().end() == CommandStatus::JOB_OVER);
+    ps.renewals.Answer(RenewLeaseReply());
+    executor.Run();
+  }
+
   ScriptedPs ps;
   ManualExecutor executor;
   ManualClock clock;
@@ -90,10 +98,8 @@ TEST_CASE("a job without a checkpoint folder ends with what was lost") {
   f.LoseVariables();
   // Those that stand by hear of it too.
   REQUIRE(f.ps.renewals.size() == 1);
-  CHECK(f.ps.renewals.front().end() == CommandStatus::JOB_OVER);
   CHECK(f.ps.renewals.front().exit_code() == 138);
-  f.ps.renewals.Answer(RenewLeaseReply());
-  f.executor.Run();
+  f.HearOfTheEnd();
   REQUIRE(f.ended.has_value());
   CHECK(HasLostVariables(*f.ended));
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
@@ -107,6 +113,7 @@ TEST_CASE("a job that is stopped while its checkpoint is read ends with that") {
   f.LoseVariables();
   const absl::Status why = absl::CancelledError("told to stop");
   leaves ? f.series.Leave(why) : f.series.Stop(why);
+  if (!leaves) f.HearOfTheEnd();
   f.executor.AwaitWork();
   CHECK(f.ended == why);
   CHECK(f.ps.get_view.size() == 0);
@@ -124,6 +131,7 @@ TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read,
   std::optional<absl::StatusOr<StopReply>> got;
   f.series.StopForOperator(
       Answer<StopReply>([&](absl::StatusOr<StopReply> reply) { got = std::move(reply); }));
+  if (is_between) f.HearOfTheEnd();
   REQUIRE(got.has_value());
   REQUIRE(got->ok());
   CHECK((*got)->exit_code() == 130);
