@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Null without these flags: the log then warns that whoever reaches `listening` is served.
+// Null without these flags: the log then warns that everybody who reaches `listening` is served.
 // INVALID_ARGUMENT: a token, and an address of the cluster that is not loopback, without TLS.
 // Errors of MakeTokenCredentials and MakeTlsCredentials.
 absl::StatusOr<std::shared_ptr<const rpc::Credentials>> LoadCredentials(

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 
 import grpc
 
@@ -84,7 +83,6 @@ class Attacks:
             reply = call(request.SerializeToString(), timeout=TIMEOUT)
             if reply.ready:
                 return reply
-            time.sleep(0.1)
         sys.exit(f"the chief does not admit the attacker: {reply.waiting_for}")
 
     def identity(self, worker=ME, incarnation=INCARNATION, job=None):
