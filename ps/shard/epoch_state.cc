@@ -1,7 +1,6 @@
 #include "ps/shard/epoch_state.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -68,48 +67,6 @@ std::vector<SharedBuffer> SharedBuffersFor(const CatalogEntry& entry, const Upda
     *used += SharedBufferBytes(entry.num_bytes);
   }
   return shared;
-}
-
-bool ClosesInChunks(const EpochConfig& config, const CatalogEntry& entry) {
-  return config.applies_early_chunks() && entry.trainable && entry.TakesGradients() &&
-         !entry.is_sparse && DenseUpdate::NumRanges(entry.num_bytes) > 1;
-}
-
-// Fills variables->entries: on all threads, since reading gigabytes, or drawing them, takes
-// seconds.
-absl::Status MakeEntries(const VariableInitializer& first, ThreadPool* pool,
-                         EpochVariables* variables, std::vector<std::string>* missing_slots) {
-  struct Work {
-    std::vector<SharedBuffer> shared;
-    absl::StatusOr<std::unique_ptr<VariableEntry>> made = nullptr;
-    std::vector<std::string> missing;
-  };
-  std::vector<Work> work(variables->catalog.size());
-  uint64_t used = 0;  // of the shared values' memory
-  for (size_t i = 0; i < work.size(); ++i) {
-    const CatalogEntry& entry = variables->catalog[i];
-    work[i].shared =
-        SharedBuffersFor(entry, *RuleOf(*variables, entry).rule, variables->shared_values, &used);
-  }
-  std::atomic<bool> has_failed = false;
-  pool->ForRanges(work.size(), 1, [&](size_t i, size_t) {
-    if (has_failed.load(std::memory_order_relaxed)) return;
-    const CatalogEntry& entry = variables->catalog[i];
-    work[i].made = MakeHostedVariable(entry, first, RuleOf(*variables, entry), variables->config,
-                                      std::move(work[i].shared), &work[i].missing);
-    if (!work[i].made.ok()) has_failed.store(true, std::memory_order_relaxed);
-  });
-  for (const Work& one : work) LOCKSTEP_RETURN_IF_ERROR(one.made.status());
-  for (size_t i = 0; i < work.size(); ++i) {
-    const CatalogEntry& entry = variables->catalog[i];
-    std::unique_ptr<VariableEntry> made = *std::move(work[i].made);
-    if (ClosesInChunks(variables->config, entry)) {
-      made->num_chunks = DenseUpdate::NumRanges(entry.num_bytes);
-    }
-    variables->entries.push_back(std::move(made));
-    missing_slots->insert(missing_slots->end(), work[i].missing.begin(), work[i].missing.end());
-  }
-  return absl::OkStatus();
 }
 
 // All gradients that can be in hand at once: one per replica, and with a queue as many more as it
@@ -217,7 +174,22 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
   variables.start_scalars = scalars;
   variables.shared_values = MakeValueMemory(variables, options);
   std::vector<std::string> missing_slots;
-  LOCKSTEP_RETURN_IF_ERROR(MakeEntries(first, host.pool, &variables, &missing_slots));
+  uint64_t used = 0;  // of the shared values' memory
+  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+    const CatalogEntry& entry = variables.catalog[i];
+    const RuleOfVariable rule = RuleOf(variables, entry);
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        auto hosted,
+        MakeHostedVariable(entry, first, rule, variables.config,
+                           SharedBuffersFor(entry, *rule.rule, variables.shared_values, &used),
+                           &missing_slots));
+    const size_t num_chunks = DenseUpdate::NumRanges(entry.num_bytes);
+    if (variables.config.applies_early_chunks() && entry.trainable && entry.TakesGradients() &&
+        !entry.is_sparse && num_chunks > 1) {
+      hosted->num_chunks = num_chunks;
+    }
+    variables.entries.push_back(std::move(hosted));
+  }
   std::unique_ptr<TokenServer> tokens;
   if (is_step_shard) {
     tokens = std::make_unique<TokenServer>(
