@@ -1,16 +1,17 @@
-// A checksum that a JSON file carries of itself.
+// A checksum that a JSON file carries of itself, as one of its fields: CRC32C of the compact text
+// without that field, keys sorted.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <string>
+
+#include "absl/status/status.h"
 
 namespace lockstep {
 
-// Compact, keys sorted, UTF-8. Text that is not UTF-8 loses its wrong bytes.
-std::string CanonicalJson(const nlohmann::json& json);
+// Adds the field to the object. Text in it that is not UTF-8 loses its wrong bytes.
+void AddChecksum(const char* field, nlohmann::json* json);
 
-// CRC32C of the canonical text.
-uint32_t JsonChecksum(const nlohmann::json& json);
+// Takes the field, which the object has, out of it. DATA_LOSS: the rest has another checksum.
+absl::Status TakeChecksum(const char* field, nlohmann::json* json);
 
 }  // namespace lockstep

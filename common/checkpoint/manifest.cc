@@ -99,9 +99,7 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"job", manifest.job},
                {"cluster", manifest.cluster},
                {"shards", std::move(shards)}};
-  // Through the text once: what could not be written as it was must not count in the checksum.
-  json = Json::parse(CanonicalJson(json), nullptr, false);
-  json[kChecksum] = JsonChecksum(json);
+  AddChecksum(kChecksum, &json);
   return json.dump(2) + "\n";
 }
 
@@ -111,13 +109,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
   const auto checksum = json.find(kChecksum);
   if (checksum == json.end() || !checksum->is_number_unsigned())
     return absl::DataLossError(absl::StrCat(kChecksum, " is missing"));
-  const uint64_t expected = checksum->get<uint64_t>();
-  json.erase(checksum);
-  const uint32_t got = JsonChecksum(json);
-  if (got != expected) {
-    return absl::DataLossError(
-        absl::StrCat("damaged or edited: CRC32C ", got, ", expected ", expected));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(TakeChecksum(kChecksum, &json));
 
   Manifest manifest;
   std::string format;

@@ -20,18 +20,6 @@ namespace {
 constexpr int kOwnerDepth = 2;  // owner, origin
 constexpr char kOwnerChecksum[] = "owner_crc32c";
 
-// An earlier build has written none. Without one, a bit that flips could make the owner another
-// job, and end this one.
-absl::Status CheckAndDropChecksum(nlohmann::json* json) {
-  if (!json->is_object() || !json->contains(kOwnerChecksum)) return absl::OkStatus();
-  const nlohmann::json expected = (*json)[kOwnerChecksum];
-  json->erase(kOwnerChecksum);
-  if (expected == JsonChecksum(*json)) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("damaged or edited: CRC32C ", JsonChecksum(*json), ", expected ",
-                   expected.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
-}
-
 }  // namespace
 
 std::string EncodeOwner(const FolderOwner& owner) {
@@ -42,15 +30,17 @@ std::string EncodeOwner(const FolderOwner& owner) {
                          {"host", owner.host},
                          {"pid", owner.pid},
                          {"origin", OriginToJson(owner.origin)}};
-  // Through the text once: what could not be written as it was must not count in the checksum.
-  json = nlohmann::json::parse(CanonicalJson(json), nullptr, false);
-  json[kOwnerChecksum] = JsonChecksum(json);
+  AddChecksum(kOwnerChecksum, &json);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 absl::StatusOr<FolderOwner> DecodeOwner(absl::string_view text) {
   LOCKSTEP_ASSIGN_OR_RETURN(nlohmann::json json, ParseStrictJson(text, kOwnerDepth));
-  LOCKSTEP_RETURN_IF_ERROR(CheckAndDropChecksum(&json));
+  // An earlier build has written none. Without one, a bit that flips could make the owner another
+  // job, and end this one.
+  if (json.contains(kOwnerChecksum)) {
+    LOCKSTEP_RETURN_IF_ERROR(TakeChecksum(kOwnerChecksum, &json));
+  }
   FolderOwner owner;
   JsonFields fields(json, "");
   fields.Read("job", owner.job);
