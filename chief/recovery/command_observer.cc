@@ -15,8 +15,6 @@ namespace {
 
 using Decision = CommandObserver::Decision;
 
-// From this code on a job that was given up can go on (common/base/exit_code.h).
-constexpr int kFirstRetryableCode = 128;
 constexpr int kLargestExitCode = 255;
 
 // For a step shard that was started again: its chief calls it four times in a lease.

@@ -24,6 +24,10 @@ enum class ExitCode : int {
   kTerminated = 143,       // SIGTERM handled
 };
 
+// From this code on a successor may succeed where the process did not; 128 + n says that signal n
+// has killed it.
+inline constexpr int kFirstRetryableCode = 128;
+
 // The exit code for a fatal status. A code set with WithExitCode wins; otherwise the canonical code
 // decides: INVALID_ARGUMENT, FAILED_PRECONDITION, ALREADY_EXISTS, OUT_OF_RANGE 78; NOT_FOUND 66;
 // DATA_LOSS 65; ABORTED 80; UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED 138;

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/base/annotate.h"
 #include "common/base/cpus.h"
+#include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/fs/atomic_file.h"
@@ -30,9 +31,6 @@
 
 namespace lockstep::deploy {
 namespace {
-
-// Below, a task found a mistake that every successor would find again (common/base/exit_code.h).
-constexpr int kFirstRetryableCode = 128;
 
 constexpr char kReader[] = "reader";  // whose certificates `lockstep certificates` makes
 constexpr char kOperator[] = "operator";

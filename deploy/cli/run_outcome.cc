@@ -14,9 +14,6 @@
 namespace lockstep::deploy {
 namespace {
 
-// Below, the task found a mistake that every successor would find again (common/base/exit_code.h).
-constexpr int kFirstRetryableCode = 128;
-
 // SIGINT, or an operator's stop: who started the job has ended it.
 constexpr int kToldToEnd = static_cast<int>(ExitCode::kInterrupted);
 
