@@ -18,11 +18,6 @@ bool Serves(const Caller& caller) {
          caller.role == security::CallerRole::kWorker;
 }
 
-// A certificate without an index is of every task of its role.
-bool Proves(const Caller& shown, const Caller& expected) {
-  return shown.role == expected.role && (!shown.index.has_value() || shown.index == expected.index);
-}
-
 absl::Status CheckServer(const std::vector<std::string>& uris, const std::string& job,
                          const std::optional<Caller>& expected) {
   LOCKSTEP_ASSIGN_OR_RETURN(const security::RoleUri role, security::RoleOf(uris));

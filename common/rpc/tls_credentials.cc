@@ -110,9 +110,7 @@ absl::StatusOr<security::RoleUri> OwnRole(const std::string& path,
 }
 
 absl::Status CheckOwnRole(const std::string& path, const Caller& shown, const Caller& self) {
-  const bool is_own =
-      shown.role == self.role && (!shown.index.has_value() || shown.index == self.index);
-  if (is_own) return absl::OkStatus();
+  if (security::Proves(shown, self)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       path, ": is the certificate of ", security::ToString(shown), ", this process is ",
       security::ToString(self), ". Remedy: give it its own --tls_cert"));

@@ -18,6 +18,10 @@ bool HasIndex(CallerRole role) { return role == CallerRole::kPs || role == Calle
 
 }  // namespace
 
+bool Proves(const Caller& shown, const Caller& task) {
+  return shown.role == task.role && (!shown.index.has_value() || shown.index == task.index);
+}
+
 std::string ToString(const Caller& caller) {
   for (const auto& [role, name] : kNames) {
     if (role != caller.role) continue;

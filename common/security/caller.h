@@ -20,6 +20,10 @@ struct Caller {
   bool operator==(const Caller&) const = default;
 };
 
+// Whether whoever has proved to be `shown` may be `task`: the role is the same, and so is the index
+// where one was proved.
+bool Proves(const Caller& shown, const Caller& task);
+
 // "worker/1", "worker", "chief", "reader" or "operator", as credentials write it.
 std::string ToString(const Caller& caller);
 

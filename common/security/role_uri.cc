@@ -60,8 +60,7 @@ absl::StatusOr<RoleUri> RoleOf(absl::Span<const std::string> uris) {
   if (role.has_value()) return *std::move(role);
   return absl::UnauthenticatedError(absl::StrCat(
       "the certificate names no role: expected one URI such as spiffe://JOB/worker/1 in its "
-      "subject "
-      "alternative names, got ",
+      "subject alternative names, got ",
       Shown(uris), ". Remedy: ./lockstep certificates makes such certificates (docs/security.md)"));
 }
 
