@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -37,10 +38,8 @@ absl::Status WriteSecret(const std::string& path, absl::string_view text) {
   const FileDescriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid()) return WriteError(path, "make the file", errno);
-  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return WriteError(path, "write the file", errno);
-  }
-  return absl::OkStatus();
+  const int error = file.Write(std::as_bytes(std::span(text.data(), text.size())));
+  return error == 0 ? absl::OkStatus() : WriteError(path, "write the file", error);
 }
 
 }  // namespace lockstep::security
