@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/input_file.h"
+#include "common/fs/path.h"
 #include "common/security/openssl_objects.h"
 #include "common/security/secret_file.h"
 
@@ -160,7 +161,8 @@ absl::Status Make(const std::string& key_path, const std::string& certificate_pa
 
 absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open(
     const std::string& folder, absl::string_view job) {
-  const std::string key_path = folder + "/ca.key", certificate_path = folder + "/ca.pem";
+  const std::string key_path = JoinPath(folder, kAuthorityKeyFile);
+  const std::string certificate_path = JoinPath(folder, kAuthorityFile);
   if (::access(key_path.c_str(), F_OK) != 0) {
     LOCKSTEP_RETURN_IF_ERROR(Make(key_path, certificate_path, job));
   }

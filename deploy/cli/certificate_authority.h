@@ -13,19 +13,22 @@
 
 namespace lockstep::deploy {
 
+// In the authority's folder.
+inline constexpr char kAuthorityFile[] = "ca.pem";  // its certificate
+inline constexpr char kAuthorityKeyFile[] = "ca.key";
+
 // Of one thread.
 class CertificateAuthority {
  public:
-  // The authority whose certificate is `folder`/ca.pem and whose key `folder`/ca.key; makes both,
-  // for `job`, where there is no key. INVALID_ARGUMENT: the files do not hold them. Errors of
-  // reading and writing files.
+  // The authority of `folder`; makes it, for `job`, where there is no key. INVALID_ARGUMENT: the
+  // files do not hold it. Errors of reading and writing files.
   static absl::StatusOr<std::unique_ptr<CertificateAuthority>> Open(const std::string& folder,
                                                                     absl::string_view job);
   virtual ~CertificateAuthority() = default;
 
-  // Writes `path` with a new key and its certificate, mode 0600, in place of what was there: in one
-  // moment, so that a process which reads it again finds either. `hosts`: where the process serves,
-  // names or IP addresses; none: it serves nobody.
+  // Writes a new key and its certificate to `path`, mode 0600. An existing file is replaced by a
+  // rename: a process that reads it meanwhile finds the old pair or the new one. `hosts`: where the
+  // process serves, names or IP addresses; none: it serves nobody.
   virtual absl::Status Issue(const security::RoleUri& role, const std::vector<std::string>& hosts,
                              absl::Duration validity, const std::string& path) = 0;
 };

@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/address.h"
 #include "common/fs/fs_error.h"
+#include "common/fs/path.h"
 #include "deploy/cli/certificate_authority.h"
 
 namespace lockstep::deploy {
@@ -40,10 +41,10 @@ std::vector<Holder> HoldersIn(const ClusterSpec& cluster) {
 
 }  // namespace
 
-std::string AuthorityPath(const std::string& folder) { return folder + "/ca.pem"; }
+std::string AuthorityPath(const std::string& folder) { return JoinPath(folder, kAuthorityFile); }
 
 std::string CertificatePath(const std::string& folder, absl::string_view task) {
-  return absl::StrCat(folder, "/", task, ".pem");
+  return JoinPath(folder, absl::StrCat(task, ".pem"));
 }
 
 absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string& folder,
