@@ -14,6 +14,15 @@ namespace {
 constexpr absl::Duration kLookedFor = absl::Seconds(5);
 constexpr absl::Duration kStatusLimit = absl::Seconds(1);
 
+// Where the step shard does not tell who commands.
+ProcessStatus UnknownCommander(std::string waiting_for) {
+  ProcessStatus status;
+  status.set_state("standby");
+  status.set_waiting_for(std::move(waiting_for));
+  status.mutable_standby_of()->set_state("unknown");
+  return status;
+}
+
 }  // namespace
 
 struct Standby::StatusCall {
@@ -50,11 +59,8 @@ void Standby::Tick() {
       status_calls_.push_back(call);
       continue;
     }
-    ProcessStatus status;
-    status.set_state("standby");
-    status.set_waiting_for(absl::StrCat(options_.step_shard, ", which does not answer"));
-    status.mutable_standby_of()->set_state("unknown");
-    std::exchange(call->done, nullptr)(std::move(status));
+    std::exchange(call->done, nullptr)(
+        UnknownCommander(absl::StrCat(options_.step_shard, ", which does not answer")));
   }
   if (!is_waiting_) return;
   if (!is_asking_ && now >= next_call_) Ask();
@@ -137,17 +143,17 @@ void Standby::GetStatus(Callback<ProcessStatus> done) {
       kGetView, GetViewRequest(),
       On<SetViewReply>(executor_, [this, call](const absl::StatusOr<SetViewReply>& reply) {
         if (call->done == nullptr) return;
+        auto done = std::exchange(call->done, nullptr);
+        if (!reply.ok()) {
+          return done(
+              UnknownCommander(absl::StrCat(options_.step_shard, ": ", reply.status().message())));
+        }
         ProcessStatus status;
         status.set_state("standby");
-        if (reply.ok()) {
-          status.set_waiting_for(observer_.WaitingFor());
-          status.set_global_step(reply->global_step());
-          *status.mutable_standby_of() = Summarize(reply->command_status(), options_.chiefs);
-        } else {
-          status.set_waiting_for(absl::StrCat(options_.step_shard, ": ", reply.status().message()));
-          status.mutable_standby_of()->set_state("unknown");
-        }
-        std::exchange(call->done, nullptr)(std::move(status));
+        status.set_waiting_for(observer_.WaitingFor());
+        status.set_global_step(reply->global_step());
+        *status.mutable_standby_of() = Summarize(reply->command_status(), options_.chiefs);
+        done(std::move(status));
       }));
 }
 
