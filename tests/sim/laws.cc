@@ -202,6 +202,15 @@ std::vector<std::string> BrokenPerReplicaLaws(const SimCluster& cluster) {
   return violations.Take();
 }
 
+std::vector<std::string> Differences(SimCluster* one, SimCluster* other) {
+  std::vector<std::string> lines;
+  for (uint32_t variable = 0; variable < one->options().variables.size(); ++variable) {
+    if (one->Values(variable) == other->Values(variable)) continue;
+    lines.push_back(absl::StrCat("variable ", variable, " differs"));
+  }
+  return lines;
+}
+
 std::string RunAndJudge(SimCluster* cluster) {
   cluster->StartAll();
   if (!cluster->RunToEnd(kLimit)) return "somebody waits for ever: " + Describe(*cluster);

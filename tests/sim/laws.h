@@ -27,6 +27,9 @@ std::vector<std::string> BrokenFifoLaws(const SimCluster& cluster);
 // stamp.
 std::vector<std::string> BrokenPerReplicaLaws(const SimCluster& cluster);
 
+// The variables whose values differ between two jobs of the same options, now.
+std::vector<std::string> Differences(SimCluster* one, SimCluster* other);
+
 // Runs a synchronous job of which nobody dies to its end, and judges it by the laws of its token
 // policy. What was wrong; empty when nothing was.
 std::string RunAndJudge(SimCluster* cluster);

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/log/log.h"
 #include "tests/sim/laws.h"
@@ -15,19 +14,7 @@ namespace {
 constexpr absl::Duration kLimit = absl::Minutes(30);
 constexpr uint64_t kSeeds = 2000;
 
-SimOptions RandomOptions(uint64_t seed) {
-  Random random(seed ^ 0xc4ef);
-  SimOptions options;
-  options.seed = seed;
-  options.ps = static_cast<uint32_t>(random.Between(1, 3));
-  options.workers = static_cast<uint32_t>(random.Between(1, 4));
-  options.aggregate = options.workers;
-  options.steps = random.Between(1, 10);
-  options.same_every_time = true;
-  if (random.Chance(0.3)) options.network.loss = 0.03;
-  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(30);
-  return options;
-}
+SimOptions RandomOptions(uint64_t seed) { return SmallJob(seed, Random(seed ^ 0xc4ef)); }
 
 // Once it tells the end, another chief has nothing to take over.
 bool IsTellingTheEnd(SimCluster* cluster) { return cluster->status().state() == "done"; }
@@ -95,10 +82,7 @@ std::string SimulateTerminations(uint64_t seed, bool asynchronous) {
     SimCluster undisturbed(undisturbed_options);
     undisturbed.StartAll();
     if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
-    for (uint32_t variable = 0; variable < options.variables.size(); ++variable) {
-      if (cluster.Values(variable) == undisturbed.Values(variable)) continue;
-      broken.push_back(absl::StrCat("variable ", variable, " differs"));
-    }
+    for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
   }
   const auto is_given_up = [&] {
     return cluster.end().has_value() && absl::IsUnavailable(*cluster.end());
@@ -133,10 +117,7 @@ std::string SimulateOne(uint64_t seed) {
   if (cluster.global_step() != GlobalStep(options.steps)) {
     broken.push_back("not all steps were made");
   }
-  for (uint32_t variable = 0; variable < options.variables.size(); ++variable) {
-    if (cluster.Values(variable) == undisturbed.Values(variable)) continue;
-    broken.push_back(absl::StrCat("variable ", variable, " differs"));
-  }
+  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
   return absl::StrJoin(broken, "; ");
 }
 

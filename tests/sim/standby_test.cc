@@ -2,9 +2,7 @@
 // With every replica needed the job computes the same as without, to the last bit.
 #include <catch2/catch.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/exit_code.h"
 #include "common/log/log.h"
 #include "tests/sim/laws.h"
 #include "tests/sim/seeds.h"
@@ -15,19 +13,7 @@ namespace {
 constexpr absl::Duration kLimit = absl::Minutes(30);
 constexpr uint64_t kSeeds = 2000;
 
-SimOptions RandomOptions(uint64_t seed) {
-  Random random(seed ^ 0x57a4d);
-  SimOptions options;
-  options.seed = seed;
-  options.ps = static_cast<uint32_t>(random.Between(1, 3));
-  options.workers = static_cast<uint32_t>(random.Between(1, 4));
-  options.aggregate = options.workers;
-  options.steps = random.Between(1, 10);
-  options.same_every_time = true;
-  if (random.Chance(0.3)) options.network.loss = 0.03;
-  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(30);
-  return options;
-}
+SimOptions RandomOptions(uint64_t seed) { return SmallJob(seed, Random(seed ^ 0x57a4d)); }
 
 // Once the end is being told, another chief has nothing to take over.
 bool IsTellingTheEnd(SimCluster* cluster) {
@@ -94,10 +80,7 @@ std::string SimulateOne(uint64_t seed) {
   if (cluster.global_step() != GlobalStep(options.steps)) {
     broken.push_back("not all steps were made");
   }
-  for (uint32_t variable = 0; variable < options.variables.size(); ++variable) {
-    if (cluster.Values(variable) == undisturbed.Values(variable)) continue;
-    broken.push_back(absl::StrCat("variable ", variable, " differs"));
-  }
+  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
   return absl::StrJoin(broken, "; ");
 }
 
