@@ -295,6 +295,7 @@ mode_t ModeOf(int flags, va_list arguments) {
 }  // namespace
 
 void SetDiskFaults(const std::string& faults) { Disk::Get().Set(faults); }
+std::string NoSyncsBelow(const std::string& folder) { return folder + ",sync,nothing,1,EIO"; }
 std::vector<std::string> MatchedDiskOperations() { return Disk::Get().matched(); }
 std::vector<std::string> FailedDiskOperations() { return Disk::Get().failed(); }
 std::vector<DiskChange> DiskChanges() { return Disk::Get().changes(); }

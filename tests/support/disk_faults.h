@@ -25,6 +25,8 @@ namespace lockstep::test {
 // of their folders is not passed on: the tests end processes, not machines, and need not wait for
 // the disk. Aborts on a text that it does not understand.
 void SetDiskFaults(const std::string& faults);
+// Faults of which none acts: below the folder syncs are not passed on, and nothing fails.
+std::string NoSyncsBelow(const std::string& folder);
 
 // "OPERATION path" of those that matched a fault since SetDiskFaults, in order.
 std::vector<std::string> MatchedDiskOperations();

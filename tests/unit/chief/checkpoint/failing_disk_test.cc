@@ -32,10 +32,8 @@ constexpr Error kWriteErrors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EDQU
                                   {"EROFS", EROFS},   {"EACCES", EACCES}, {"ESTALE", ESTALE},
                                   {"EEXIST", EEXIST}};
 
-// A disk on which nothing fails. Syncs are not passed on.
-void Repair(const TemporaryFolder& root) {
-  SetDiskFaults(absl::StrCat(root.path(), ",sync,nothing,1,EIO"));
-}
+// From now on nothing fails.
+void Repair(const TemporaryFolder& root) { SetDiskFaults(test::NoSyncsBelow(root.path())); }
 
 std::string TextOf(int error) { return std::system_category().message(error); }
 

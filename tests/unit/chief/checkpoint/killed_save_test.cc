@@ -78,11 +78,6 @@ class Child {
   pid_t pid_ = 0;
 };
 
-// Syncs are not passed on, so that a kill is as likely anywhere else. Nothing fails.
-std::string NoSyncs(const TemporaryFolder& root) {
-  return absl::StrCat(root.path(), ",sync,nothing,1,EIO");
-}
-
 void Tell(const FileDescriptor& to, int64_t step) {
   (void)to.Write(std::as_bytes(std::span(&step, 1)));
 }
@@ -90,7 +85,7 @@ void Tell(const FileDescriptor& to, int64_t step) {
 // What a restart does after the process before it was killed: finds the newest checkpoint, takes
 // the folder over and saves.
 void GoOn(const TemporaryFolder& root, uint64_t term, int64_t step) {
-  SetDiskFaults(NoSyncs(root));
+  SetDiskFaults(test::NoSyncsBelow(root.path()));
   SavingJob job(root.path(), term, kKeepLast);
   REQUIRE(job.Take().ok());
   const absl::StatusOr<std::string> saved = job.Save(step);
@@ -150,7 +145,8 @@ void KillAtAnyMoment(int kills) {
   for (int i = 0; i < kills; ++i) {
     ++term;
     Child child([&](const FileDescriptor& acknowledge) {
-      SetDiskFaults(NoSyncs(root));
+      // So that a kill is as likely anywhere else.
+      SetDiskFaults(test::NoSyncsBelow(root.path()));
       SavingJob job(root.path(), term, kKeepLast);
       if (!job.Take().ok()) return;
       for (int64_t step = newest + 1; job.Save(step).ok(); ++step) Tell(acknowledge, step);

@@ -25,7 +25,7 @@ struct Acknowledged {
 
 // The first save, one after it, one of the same step, one that fails, and others after it.
 std::vector<Acknowledged> MakeSaves(const TemporaryFolder& root) {
-  SetDiskFaults(absl::StrCat(root.path(), ",sync,nothing,1,EIO;", root.Path("ckpt-3"),
+  SetDiskFaults(absl::StrCat(test::NoSyncsBelow(root.path()), ";", root.Path("ckpt-3"),
                              ",write,shard-1,1,EIO"));
   SavingJob job(root.path(), 1, /*keep_last=*/1);
   REQUIRE(job.Take().ok());
@@ -41,7 +41,7 @@ std::vector<Acknowledged> MakeSaves(const TemporaryFolder& root) {
 void CheckRemains(const test::DiskModel& disk, const Remains& remains, int64_t acknowledged) {
   const TemporaryFolder after(TemporaryFolder::kInMemory);
   disk.Restore(after.path(), remains);
-  SetDiskFaults(absl::StrCat(after.path(), ",sync,nothing,1,EIO"));
+  SetDiskFaults(test::NoSyncsBelow(after.path()));
   const absl::StatusOr<int64_t> newest = NewestSound(after.path());
   INFO(newest.status());
   if (acknowledged > 0) {
