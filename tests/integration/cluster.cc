@@ -62,12 +62,12 @@ std::string Cluster::WriteJob(const JobText& text) const {
 std::vector<std::string> Cluster::Daemon(const std::string& program,
                                          const std::string& task) const {
   std::vector<std::string> command = {Binary(program), "--cluster=" + spec_path()};
-  if (!tls_folder_.empty()) {
-    command.push_back(absl::StrCat("--tls_ca=", tls_folder_, "/ca.pem"));
-    command.push_back(absl::StrCat("--tls_cert=", tls_folder_, "/", task, ".pem"));
-  }
-  if (!token_file_.empty()) command.push_back("--token_file=" + token_file_);
+  for (std::string& flag : ShownBy(task)) command.push_back(std::move(flag));
   return command;
+}
+
+std::vector<std::string> Cluster::ShownBy(const std::string& task) const {
+  return deploy::ShownBy(task, {.token_path = token_file_, .tls_folder = tls_folder_});
 }
 
 const std::string& Cluster::UseToken() {

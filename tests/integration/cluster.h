@@ -51,6 +51,8 @@ class Cluster {
   const std::string& UseTls();
   // Of a reader with that token or those certificates; null without.
   const rpc::Credentials* credentials() const { return credentials_.get(); }
+  // The flags by which `task` shows who it is: "ps-0", "reader", as its certificate is called.
+  std::vector<std::string> ShownBy(const std::string& task) const;
   // Workers that are started from now on write their --example_log.
   void LogExamples() { logs_examples_ = true; }
   std::string ExampleLog(int worker) const;

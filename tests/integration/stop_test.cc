@@ -89,14 +89,13 @@ TEST_CASE("an operator's stop in mid-training saves the last committed step and 
 
 TEST_CASE("with TLS the certificate of an operator ends the job, and that of a reader does not") {
   Cluster cluster(1, 1);
-  const std::string tls = cluster.UseTls();
+  cluster.UseTls();
   cluster.StartAll(Job(cluster));
   REQUIRE(cluster.WaitForStep(5, kWhole));
   const auto stop_as = [&](const std::string& role) {
-    return RunToEnd(
-        {Binary("deploy/cli/stop"), cluster.spec().chief, absl::StrCat("--tls_ca=", tls, "/ca.pem"),
-         absl::StrCat("--tls_cert=", tls, "/", role, ".pem")},
-        kEnd);
+    std::vector<std::string> command = Stop(cluster.spec().chief);
+    for (const std::string& flag : cluster.ShownBy(role)) command.push_back(flag);
+    return RunToEnd(command, kEnd);
   };
   const Ended refused = stop_as("reader");
   CHECK(refused.exit_code == 77);
