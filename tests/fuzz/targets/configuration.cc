@@ -56,9 +56,6 @@ void ParsesAllReduceSpec(absl::string_view input) {
   if (spec.ok()) LOCKSTEP_CHECK(*AllReduceSpec::Parse(spec->ToString()) == *spec);
 }
 
-const Target kClusterJson("cluster_json", ParsesClusterJson);
-const Target kClusterFile("cluster_file", ReadsClusterFile);
-const Target kTfConfig("tf_config", ReadsTfConfig);
 // A role in a peer's certificate has one way of writing.
 void ReadsRole(absl::string_view input) {
   const absl::StatusOr<security::RoleUri> role = security::RoleOf({std::string(input)});
@@ -70,6 +67,9 @@ void ReadsCertificate(absl::string_view input) {
   CheckMessage(security::CheckAuthorities(FileWith(input)));
 }
 
+const Target kClusterJson("cluster_json", ParsesClusterJson);
+const Target kClusterFile("cluster_file", ReadsClusterFile);
+const Target kTfConfig("tf_config", ReadsTfConfig);
 const Target kRole("tls_role", ReadsRole);
 const Target kCertificate("tls_certificate", ReadsCertificate);
 const Target kJob("job", ReadsJob);
