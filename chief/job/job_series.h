@@ -2,8 +2,8 @@
 // goes back to the newest checkpoint, and the job goes on from there in a new epoch. Workers
 // register again. A job without a checkpoint folder ends instead.
 //
-// Of a chief that stands by: it waits, runs the job once nobody commands any more, and waits again
-// when another chief was faster.
+// With StartMode::kSucceed the chief stands by first: it waits until no chief commands, then runs
+// the job. If another chief takes command before it, it waits again.
 //
 // Lives on the executor's thread; checkpoints are read on another.
 #pragma once

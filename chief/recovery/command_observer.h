@@ -65,7 +65,7 @@ class CommandObserver {
   bool was_held_ = false;
   uint64_t highest_term_ = 0;
   uint64_t left_to_others_ = 0;               // term whose end others were left to follow first
-  std::optional<absl::Duration> none_since_;  // the step shard knows of no chief any more
+  std::optional<absl::Duration> none_since_;  // since when the step shard names no chief
   RetryPolicy retry_;
   std::string problem_;  // with the step shard
 };

@@ -31,8 +31,8 @@ class LeaseKeeper {
 
   // Renews no more.
   void Stop() { is_over_ = true; }
-  // The same, and says so at the step shard: that nobody commands any more, or that the job is over
-  // with this exit code. `done` is called once, when that has answered.
+  // Stops, and tells the step shard that this chief has left (Release), or that the job is over
+  // with the exit code of `outcome` (EndJob). `done` is called once, with the step shard's answer.
   void Release(StatusCallback done);
   void EndJob(const absl::Status& outcome, StatusCallback done);
 

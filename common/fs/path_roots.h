@@ -17,9 +17,8 @@ class PathRoots {
   // INVALID_ARGUMENT: one of the folders is no absolute path. They need not exist yet.
   static absl::StatusOr<PathRoots> Create(const std::vector<std::string>& folders);
 
-  // OK for a path that lies in one of the folders, or is one, once its "..", and the symbolic links
-  // of what exists of it, are followed. PERMISSION_DENIED naming the path; `remedy` says how to
-  // allow it.
+  // OK for a path that is one of the folders or lies in one, after ".." and existing symbolic links
+  // in it are resolved. Otherwise PERMISSION_DENIED naming the path; `remedy` says how to allow it.
   absl::Status Check(const std::string& path, const std::string& remedy) const;
 
  private:

@@ -20,7 +20,7 @@ class HealthService final : public Service {
   HealthService();
 
   void SetReady(bool ready);
-  // The server stops: whoever watches hears that nothing is served, and the call ends.
+  // For a server that stops: tells every watcher NOT_SERVING and ends its call.
   void Stop();
 
   grpc::Service* methods() override { return &methods_; }
