@@ -168,21 +168,28 @@ absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost) {
 }
 
 uint32_t JobPlan::required() const {
-  return asynchronous() ? 1 : static_cast<uint32_t>(job.sync().replicas_to_aggregate());
+  if (asynchronous()) return 1;
+  if (is_elastic() && !job.sync().has_replicas_to_aggregate()) {
+    return static_cast<uint32_t>(cluster.workers.size());
+  }
+  return static_cast<uint32_t>(job.sync().replicas_to_aggregate());
 }
 
 uint32_t JobPlan::needed_workers() const {
+  // The others join when they come.
+  if (is_elastic()) return static_cast<uint32_t>(job.sync().min_replicas());
   // Under FIFO one worker may take every token of a step.
   return job.sync().token_policy() == FIFO ? 1 : required();
 }
 
 bool JobPlan::every_replica_counts() const {
   const SyncDef& sync = job.sync();
-  return !asynchronous() && sync.token_policy() == PER_REPLICA && sync.quorum_policy() != SHRINK &&
-         required() == cluster.workers.size();
+  return !asynchronous() && !is_elastic() && sync.token_policy() == PER_REPLICA &&
+         sync.quorum_policy() != SHRINK && required() == cluster.workers.size();
 }
 
 int64_t JobPlan::examples_per_step() const {
+  if (is_elastic()) return job.global_batch();
   return asynchronous() ? job.batch_per_tower() : required() * job.towers() * job.batch_per_tower();
 }
 

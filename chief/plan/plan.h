@@ -56,6 +56,8 @@ struct JobPlan {
 
   // The workers keep the variables.
   bool is_replicated() const { return job.strategy().has_replicated(); }
+  // Workers come and go while it runs.
+  bool is_elastic() const { return job.sync().has_min_replicas(); }
   bool asynchronous() const { return job.sync().has_asynchronous(); }
   // Gradients that a step needs, and the live workers without which it cannot close.
   uint32_t required() const;

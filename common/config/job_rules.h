@@ -27,6 +27,7 @@ absl::Status CheckOptimizer(const OptimizerDef& optimizer);
 absl::Status CheckSync(const SyncDef& sync);
 absl::Status CheckStrategy(const JobDef& job);
 absl::Status CheckLosses(const JobDef& job);  // where there are any
+absl::Status CheckMinReplicas(const JobDef& job);
 
 // Gives what the job's losses leave out its default.
 void FillLosses(JobDef* job);
@@ -34,6 +35,8 @@ void FillLosses(JobDef* job);
 // What only the number of workers can tell.
 absl::Status CheckFileShards(const DataDef& data, int64_t num_workers);
 absl::Status CheckStrategy(const JobDef& job, int64_t num_workers);
+// With sync.min_replicas: batch_per_tower is that of the fewest workers that a step can have.
+absl::Status FillLargestBatch(JobDef* job, int64_t num_workers);
 
 // What only the shape of an example can tell.
 absl::Status CheckJobAgainstModel(const JobDef& job, const ModelDef& model);

@@ -19,7 +19,8 @@ std::string Counted(int64_t count, absl::string_view noun) {
 }
 
 absl::Status FillReplicas(SyncDef* sync, int64_t num_workers) {
-  if (sync->has_asynchronous()) return absl::OkStatus();
+  // Where workers come and go the default follows their number.
+  if (sync->has_asynchronous() || sync->has_min_replicas()) return absl::OkStatus();
   if (!sync->has_replicas_to_aggregate()) sync->set_replicas_to_aggregate(num_workers);
   const int64_t needed = sync->replicas_to_aggregate();
   if (sync->token_policy() == FIFO || needed <= num_workers) return absl::OkStatus();
@@ -108,6 +109,7 @@ absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
   LOCKSTEP_RETURN_IF_ERROR(CheckStrategy(*job, num_workers));
   LOCKSTEP_RETURN_IF_ERROR(FillTokens(job->mutable_sync(), num_workers));
   LOCKSTEP_RETURN_IF_ERROR(CheckFileShards(job->data(), num_workers));
+  if (job->sync().has_min_replicas()) return FillLargestBatch(job, num_workers);
   return FillBatch(job, num_workers);
 }
 

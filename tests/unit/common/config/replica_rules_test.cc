@@ -1,0 +1,86 @@
+#include <google/protobuf/text_format.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "common/config/job.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep {
+namespace {
+
+using Catch::Matchers::Contains;
+
+absl::StatusOr<LoadedJob> Load(const std::string& batch, const std::string& more) {
+  test::TemporaryFolder folder;
+  folder.Write("model.textproto", R"(
+      input_shape: [8, 8, 1]
+      layers { name: "flat" flatten {} }
+      layers { name: "fc" dense { units: 10 } }
+      layers { name: "loss" softmax_cross_entropy {} })");
+  return LoadJob(folder.Write("job.textproto",
+                              "model: 'model.textproto' max_steps: 5 "
+                              "optimizer { sgd {} learning_rate { base: 0.1 } } " +
+                                  batch + " " + more));
+}
+
+constexpr char kData[] = "data { idx { train_images: 'a' train_labels: 'b' } } ";
+
+std::string ErrorOf(const std::string& batch, const std::string& more) {
+  const auto loaded = Load(batch, more);
+  REQUIRE_FALSE(loaded.ok());
+  CHECK_THAT(std::string(loaded.status().message()),
+             Contains("sync.min_replicas") && Contains("Remedy: "));
+  return std::string(loaded.status().message());
+}
+
+std::string With(const std::string& sync, const std::string& more = kData) {
+  return ErrorOf("global_batch: 12", "sync { min_replicas: 2 " + sync + " } " + more);
+}
+
+TEST_CASE("workers come and go only in jobs whose steps divide one stream of examples") {
+  REQUIRE(Load("global_batch: 12", std::string(kData) + "sync { min_replicas: 2 }").ok());
+  CHECK_THAT(With("asynchronous {}"), Contains("sync.asynchronous"));
+  CHECK_THAT(With("token_policy: FIFO"), Contains("sync.token_policy: FIFO"));
+  CHECK_THAT(With("", std::string(kData) + "strategy { replicated {} }"),
+             Contains("strategy.replicated"));
+  CHECK_THAT(With("", "data { idx { train_images: 'a' train_labels: 'b' } auto_shard: OFF }"),
+             Contains("data.auto_shard"));
+  CHECK_THAT(With("",
+                  "data { idx { train_images: 'a' train_labels: 'b' } "
+                  "transform { shuffle { buffer: 3 } } transform { batch {} } "
+                  "transform { repeat {} } }"),
+             Contains("data.transform"));
+  CHECK_THAT(ErrorOf("local_sync {}", std::string(kData) + "sync { min_replicas: 2 }"),
+             Contains("local_sync"));
+  CHECK_THAT(ErrorOf("batch_per_tower: 3", std::string(kData) + "sync { min_replicas: 2 }"),
+             Contains("give global_batch in place of batch_per_tower"));
+}
+
+TEST_CASE("a global batch must divide over some number of workers from min_replicas on") {
+  CHECK_THAT(ErrorOf("global_batch: 12", std::string(kData) + "sync { min_replicas: 13 }"),
+             Contains("from 13 on") && Contains("use at most 12"));
+  CHECK_THAT(ErrorOf("global_batch: 9 towers: 2", std::string(kData) + "sync { min_replicas: 2 }"),
+             Contains("with 2 towers per worker") && Contains("a multiple of 4"));
+  CHECK_FALSE(Load("global_batch: 12", std::string(kData) + "sync { min_replicas: 0 }").ok());
+}
+
+TEST_CASE("memory is planned for the largest batch that a worker can have") {
+  JobDef job;
+  job.set_global_batch(12);
+  job.mutable_sync()->set_min_replicas(2);
+  for (const int64_t workers : {2, 3, 5, 100}) {
+    REQUIRE(ValidateJob(&job, workers).ok());
+    CHECK(job.batch_per_tower() == 6);
+    CHECK_FALSE(job.sync().has_replicas_to_aggregate());
+  }
+  job.mutable_sync()->set_min_replicas(5);
+  REQUIRE(ValidateJob(&job, 6).ok());
+  CHECK(job.batch_per_tower() == 2);
+  const std::string error(ValidateJob(&job, 5).message());
+  CHECK_THAT(error, Contains("sync.min_replicas: with the 5 workers of the cluster spec") &&
+                        Contains("lower min_replicas"));
+}
+
+}  // namespace
+}  // namespace lockstep
