@@ -6,6 +6,7 @@
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/replicas_proto/convert.h"
 #include "common/tensor_proto/convert.h"
 
 namespace lockstep::ps {
@@ -58,11 +59,12 @@ WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
           .tower = worker.tower()};
 }
 
-View FromProto(const SetViewRequest& request) {
+absl::StatusOr<View> FromProto(const SetViewRequest& request) {
   View view{.command = request.command(),
             .epoch = Epoch(request.epoch()),
             .shard = ShardIndex(request.shard()),
             .number = request.number()};
+  LOCKSTEP_ASSIGN_OR_RETURN(view.replica_views, lockstep::FromProto(request.replica_views()));
   for (const lockstep::Member& member : request.members()) {
     view.members.push_back(
         {.worker = WorkerIndex(member.worker()), .incarnation = Incarnation(member.incarnation())});
@@ -160,6 +162,7 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
     to->set_worker(member.worker.value());
     to->set_incarnation(member.incarnation.value());
   }
+  *reply.mutable_replica_views() = lockstep::ToProto(state.replica_views);
   for (const GlobalStep version : state.kept_versions) {
     reply.add_kept_versions(version.value());
   }
@@ -218,6 +221,7 @@ DequeueTokenReply ToProto(const Token& token) {
   reply.set_done(token.done);
   reply.set_store_values(token.store_values);
   reply.set_store_slots(token.store_slots);
+  if (token.share.has_value()) *reply.mutable_share() = lockstep::ToProto(*token.share);
   return reply;
 }
 

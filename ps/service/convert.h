@@ -8,7 +8,8 @@
 
 namespace lockstep::ps {
 
-View FromProto(const SetViewRequest& request);
+// INVALID_ARGUMENT naming a replica view that cannot be.
+absl::StatusOr<View> FromProto(const SetViewRequest& request);
 GrantOrder FromProto(const GrantRequest& request);
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
 // The evaluation of the version that is released; its own version field is not read.

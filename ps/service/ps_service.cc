@@ -157,7 +157,9 @@ void PsService::SetView(const SetViewRequest& request, Callback<SetViewReply> re
     LogOnce(std::string(status.message()));
     return respond(status);
   }
-  const absl::StatusOr<ShardState> state = shard_->SetView(FromProto(request));
+  const absl::StatusOr<View> view = FromProto(request);
+  if (!view.ok()) return respond(view.status());
+  const absl::StatusOr<ShardState> state = shard_->SetView(*view);
   if (!state.ok()) return respond(state.status());
   NoteView(request, watch_);
   SetViewReply reply = ToProto(*state, identity_.incarnation);

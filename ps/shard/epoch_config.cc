@@ -72,7 +72,7 @@ absl::Status EpochConfig::CheckReplicas() const {
                                                    needed, " of total_num_replicas ",
                                                    total_num_replicas()));
   }
-  if (is_fifo() || needed <= total_num_replicas()) return absl::OkStatus();
+  if (is_fifo() || is_elastic() || needed <= total_num_replicas()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("PER_REPLICA cannot aggregate ", needed, " of ",
                                                  total_num_replicas(),
                                                  " replicas: each counts once per step"));
@@ -132,7 +132,7 @@ CountRule EpochConfig::count_rule(std::optional<GlobalStep> end) const {
 }
 
 bool EpochConfig::applies_early_chunks() const {
-  return request_.every_replica_counts() && may_borrow() &&
+  return request_.every_replica_counts() && may_borrow() && !is_elastic() &&
          replicas_to_aggregate() == total_num_replicas() && !refuses_non_finite();
 }
 
@@ -147,9 +147,12 @@ std::string EpochConfig::Fingerprint() const {
   SyncDef sync = request_.sync();
   sync.clear_quorum_policy();
   sync.clear_init_tokens();
+  // Where workers come and go, the number of them that the next chief knows may be another one.
+  if (is_elastic()) sync.clear_replicas_to_aggregate();
+  const uint32_t replicas = is_elastic() ? 0 : total_num_replicas();
   if (is_asynchronous()) sync.mutable_asynchronous()->clear_scale_gradient();
   return absl::StrCat(placement().SerializeAsString(), "|", optimizers, sync.SerializeAsString(),
-                      "|", seed(), "|", total_num_replicas(), "|", request_.end_step(), "|",
+                      "|", seed(), "|", replicas, "|", request_.end_step(), "|",
                       request_.every_replica_counts());
 }
 

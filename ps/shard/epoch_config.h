@@ -40,6 +40,8 @@ class EpochConfig {
   bool is_replicated() const;
   // Of such a job: a step needs a gradient of each member, however few there are.
   bool shrinks_with_members() const { return is_replicated() && sync().quorum_policy() == SHRINK; }
+  // Its replicas are those of replica views.
+  bool is_elastic() const { return sync().has_min_replicas(); }
   bool is_asynchronous() const { return sync().has_asynchronous(); }
   bool is_fifo() const { return sync().token_policy() == FIFO; }
   // Of an asynchronous job; nullopt: none.

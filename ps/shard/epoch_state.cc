@@ -103,15 +103,17 @@ absl::StatusOr<HeldBudget> MakeBudget(const EpochConfig& config, const Catalog& 
     if (entry.is_sparse) continue;
     if (largest == nullptr || entry.num_bytes > largest->num_bytes) largest = &entry;
   }
+  uint64_t replica_bytes = 0;
   if (budget == 0) {
     LOCKSTEP_ASSIGN_OR_RETURN(budget, WholeBudget(config, whole, tokens));
+    replica_bytes = whole;
   } else if (largest != nullptr && budget / config.replicas_to_aggregate() < largest->num_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the budget for held gradients is ", budget, " bytes: expected at least ",
         config.replicas_to_aggregate(), " gradients (replicas_to_aggregate) of variable \"",
         largest->name, "\" with ", largest->num_bytes, " bytes each"));
   }
-  return HeldBudget(std::move(kinds), budget, config.replicas_to_aggregate());
+  return HeldBudget(std::move(kinds), budget, config.replicas_to_aggregate(), replica_bytes);
 }
 
 }  // namespace

@@ -79,6 +79,8 @@ class GradientReceiver {
   // One of each replica, held or still coming in, in parts.
   ReadyChunk::Gradients GradientsOf(size_t variable) const;
   void Release(size_t variable, Gradient gradient, DeferredCallbacks* deferred);
+  // As HeldBudget::SetReplicas.
+  void SetReplicas(uint32_t replicas, uint32_t copies) { budget_.SetReplicas(replicas, copies); }
   // A step begins: it does not wait for some variables.
   void BeginStep();
   // The variable's gradients have been taken: what was on its way for that step is stale.

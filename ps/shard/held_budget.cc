@@ -16,8 +16,9 @@ uint64_t CopiesOf(uint32_t copies, uint64_t bytes) {
 
 }  // namespace
 
-HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies)
-    : budget_(budget), copies_(copies), order_(variables.size()) {
+HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies,
+                       uint64_t replica_bytes)
+    : budget_(budget), copies_(copies), replica_bytes_(replica_bytes), order_(variables.size()) {
   for (Kind& kind : variables) {
     Pool pool{std::move(kind)};
     if (!pool.kind.is_sparse) pool.reserve = pool.kind.num_bytes;
@@ -27,6 +28,12 @@ HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t co
     UpdateOrder(pools_.size() - 1);
   }
   LOCKSTEP_CHECK(budget_ / std::max(copies_, 1u) >= largest_);
+}
+
+void HeldBudget::SetReplicas(uint32_t replicas, uint32_t copies) {
+  copies_ = std::max(copies_, copies);
+  budget_ = std::max({budget_, CopiesOf(replicas, replica_bytes_), CopiesOf(copies_, largest_)});
+  for (size_t variable = 0; variable < pools_.size(); ++variable) UpdateOrder(variable);
 }
 
 std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t bytes) {

@@ -33,8 +33,13 @@ class HeldBudget {
     bool is_frozen = false;  // there are none, and nobody waits for it
   };
 
-  // `budget` holds at least `copies` of the largest dense kind (CHECK).
-  HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies);
+  // `budget` holds at least `copies` of the largest dense kind (CHECK). `replica_bytes`: of a
+  // budget that follows the number of replicas, what each of them adds.
+  HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies,
+             uint64_t replica_bytes = 0);
+  // A step may have so many replicas, and need `copies` gradients. The budget grows where it must;
+  // it never shrinks.
+  void SetReplicas(uint32_t replicas, uint32_t copies);
 
   // A buffer with any contents, or nullopt when there is no room or no memory now. `type` is that
   // of a dense gradient, no wider than the variable's (CHECK); `bytes` are those of a sparse one.
@@ -71,8 +76,9 @@ class HeldBudget {
   // Frees spare buffers until `bytes` more fit beside what is held and borrowed.
   void FreeSpare(uint64_t bytes);
 
-  const uint64_t budget_;
-  const uint32_t copies_;
+  uint64_t budget_;
+  uint32_t copies_;
+  const uint64_t replica_bytes_;
   uint64_t largest_ = 0;  // reserve
   std::vector<Pool> pools_;
   ClosingOrder order_;

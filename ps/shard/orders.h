@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/replicas/replica_view.h"
 #include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
 #include "common/transport/received_tensors.h"
@@ -41,7 +42,8 @@ struct View {
   Epoch epoch;
   std::vector<Member> members;
   ShardIndex shard;
-  uint64_t number = 0;  // of the views of its term
+  uint64_t number = 0;         // of the views of its term
+  ReplicaViews replica_views;  // none: those that the shard has stay
 };
 
 struct EvaluatedVersion {
@@ -65,6 +67,7 @@ struct ShardState {
   // A version is kept for a checkpoint that has not been written, or this shard's last file could
   // not be written.
   bool holds_unsaved = false;
+  ReplicaViews replica_views;
 };
 
 struct CreatedVariables {
@@ -207,6 +210,7 @@ struct Token {
   // The workers are to store this version (proto/ps.proto).
   bool store_values = false;
   bool store_slots = false;
+  std::optional<ReplicaShare> share;  // of its step, where replica views say so
 };
 
 // What a worker wants for its next step, asked for with a gradient.

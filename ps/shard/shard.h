@@ -123,6 +123,7 @@ class Shard {
   absl::Status EnterView(const View& view, EpochGate::Pass* ended,
                          std::optional<StepApplier>* applier, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeReplicaViews(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EpochGate::Pass EndEpoch(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardOptions options_;

@@ -40,6 +40,7 @@ Shard::~Shard() {
 
 ShardState Shard::StateNow() const {
   ShardState now{.job = view_.job(), .term = view_.term(), .epoch = view_.epoch()};
+  now.replica_views = view_.replica_views();
   if (const EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
     now.has_variables = true;
@@ -111,6 +112,7 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
     for (const auto& [worker, incarnation] : members) {
       if (has_left(worker, incarnation)) state->GiveBack(worker, deferred);
     }
+    TakeReplicaViews(state);
     if (state->tokens != nullptr) {
       state->tokens->Answer(state->tokens->queue()->SetView(view_.members()), deferred);
     }
@@ -121,6 +123,13 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
     }
   }
   return absl::OkStatus();
+}
+
+void Shard::TakeReplicaViews(EpochState* state) {
+  const ReplicaViews& views = view_.replica_views();
+  if (views.empty()) return;
+  state->receiver.SetReplicas(views.newest().total(), views.newest().aggregate);
+  if (state->tokens != nullptr) state->tokens->SetReplicaViews(views);
 }
 
 // Another epoch is another state: calls find that of the last one no more. Variables that are being
@@ -195,6 +204,7 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
   state.driver->BeginStep();
   CreatedVariables told = Created(state);
   told.missing_slots = std::move(state.missing_slots);
+  TakeReplicaViews(&state);
   gate_.Open(*std::move(created));
   return told;
 }

@@ -41,7 +41,11 @@ absl::Status ShardView::SetView(const View& view) {
       return absl::AbortedError(absl::StrCat("epoch ", view.epoch.value(),
                                              " is over: the shard is in epoch ", epoch_.value()));
     }
+    LOCKSTEP_RETURN_IF_ERROR(CheckReplicas(view));
   }
+  // Another epoch has views of its own.
+  if (view.epoch > epoch_) replica_views_ = {};
+  if (!view.replica_views.empty()) replica_views_ = view.replica_views;
   job_ = view.command.job();
   term_ = Term(view.command.term());
   chief_ = Incarnation(view.command.chief());
@@ -105,6 +109,17 @@ absl::Status ShardView::CheckJob(uint64_t job) const {
   if (job == job_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the shard serves job ", absl::Hex(job_), ", not job ", absl::Hex(job)));
+}
+
+absl::Status ShardView::CheckReplicas(const View& view) const {
+  if (view.epoch > epoch_ || view.replica_views.empty() || replica_views_.empty()) {
+    return absl::OkStatus();
+  }
+  const uint64_t number = view.replica_views.newest().number;
+  const uint64_t newest = replica_views_.newest().number;
+  if (number >= newest) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat("replica view ", number, " is over: the shard has view ", newest));
 }
 
 absl::Status ShardView::CheckTerm(const Command& command) const {

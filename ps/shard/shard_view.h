@@ -18,8 +18,8 @@ class ShardView {
  public:
   // The first view decides on job and shard index, the first one of a term on its chief.
   // FAILED_PRECONDITION: another job, another shard index than before. ABORTED: an older term or
-  // epoch, an older view of the term, the term of another chief. INVALID_ARGUMENT: no job, a worker
-  // twice.
+  // epoch, an older view of the term, the term of another chief, replica views that are older than
+  // the shard's. INVALID_ARGUMENT: no job, a worker twice.
   absl::Status SetView(const View& view);
 
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
@@ -40,10 +40,13 @@ class ShardView {
   Epoch epoch() const { return epoch_; }
   ShardIndex shard() const { return shard_; }
   std::vector<std::pair<WorkerIndex, Incarnation>> members() const;
+  // Of the epoch; empty but in a job whose workers come and go.
+  const ReplicaViews& replica_views() const { return replica_views_; }
 
  private:
   absl::Status CheckJob(uint64_t job) const;
   absl::Status CheckTerm(const Command& command) const;
+  absl::Status CheckReplicas(const View& view) const;
 
   uint64_t job_ = 0;
   Term term_;
@@ -52,6 +55,7 @@ class ShardView {
   Epoch epoch_;
   ShardIndex shard_;
   absl::btree_map<WorkerIndex, Incarnation> members_;
+  ReplicaViews replica_views_;
 };
 
 }  // namespace lockstep::ps

@@ -36,8 +36,16 @@ void TokenServer::Answer(TokenQueue::Answers answers, DeferredCallbacks* deferre
     if (answer.handout.ok()) {
       const GlobalStep step = answer.handout->done ? global_step_ : answer.handout->step;
       const bool stores = step == to_store_;
-      deferred->Answer<Token>(std::move(call->second),
-                              Token{step, answer.handout->done, stores, stores && stores_slots_});
+      const ReplicaView* const view = replica_views_.At(step);
+      deferred->Answer<Token>(
+          std::move(call->second),
+          Token{.step = step,
+                .done = answer.handout->done,
+                .store_values = stores,
+                .store_slots = stores && stores_slots_,
+                .share = view == nullptr
+                             ? std::nullopt
+                             : std::make_optional(view->ShareOf(answer.handout->worker))});
     } else {
       deferred->Answer<Token>(std::move(call->second), answer.handout.status());
     }

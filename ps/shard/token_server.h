@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/replicas/replica_view.h"
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/orders.h"
 #include "ps/tokens/token_queue.h"
@@ -29,6 +30,8 @@ class TokenServer {
     to_store_ = version;
     stores_slots_ = slots;
   }
+  // From now on a token tells its replica's share of the step.
+  void SetReplicaViews(ReplicaViews views) { replica_views_ = std::move(views); }
   // FAILED_PRECONDITION: the shard, which is at `shard_step`, has not closed the step, or the job
   // is not there yet.
   absl::Status Commit(GlobalStep step, bool last, GlobalStep shard_step,
@@ -37,6 +40,7 @@ class TokenServer {
  private:
   TokenQueue queue_;
   GlobalStep global_step_;
+  ReplicaViews replica_views_;
   std::optional<GlobalStep> to_store_;  // the last such version
   bool stores_slots_ = false;
   DequeueCall last_dequeue_ = 0;

@@ -94,7 +94,9 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
     done(std::move(reply));
   }
   void SetView(const SetViewRequest& request, Callback<SetViewReply> done) {
-    const auto state = shard_->SetView(ps::FromProto(request));
+    const auto view = ps::FromProto(request);
+    if (!view.ok()) return done(view.status());
+    const auto state = shard_->SetView(*view);
     if (!state.ok()) return done(state.status());
     ps::NoteView(request, watch_);
     done(ps::ToProto(*state, incarnation_));

@@ -63,6 +63,41 @@ TEST_CASE("another epoch is another state: parked calls end, variables are made 
   CHECK(h.shard.GetView().shard_step == GlobalStep(5));
 }
 
+TEST_CASE("a token tells its replica's share of its step, by the step's view") {
+  CreateVariablesRequest plan = OneVariable(2, 2);
+  plan.mutable_sync()->set_min_replicas(1);
+  Harness h(plan);
+  View view = test::ViewOf(3);
+  const auto add = [&view](uint64_t number, int64_t first, std::vector<WorkerIndex> workers) {
+    const auto total = static_cast<uint32_t>(workers.size());
+    REQUIRE(view.replica_views
+                .Add({.number = number,
+                      .first = GlobalStep(first),
+                      .workers = std::move(workers),
+                      .aggregate = total})
+                .ok());
+  };
+  add(1, 0, {WorkerIndex(0), WorkerIndex(1)});
+  REQUIRE(h.shard.SetView(view).ok());
+  CHECK(h.shard.GetView().replica_views == view.replica_views);
+  const auto first = h.Dequeue(0, 1);
+  const auto other = h.Dequeue(2, 1);
+  REQUIRE(first.IsParked());
+  add(2, 1, {WorkerIndex(0), WorkerIndex(2)});
+  REQUIRE(h.shard.SetView(view).ok());
+  const auto grant = h.Grant(0, 2, 1.0f);
+  h.Push(0, 1, 0, 0, {1});
+  h.Push(1, 1, 0, 0, {3});
+  REQUIRE_FALSE(grant.IsParked());
+  REQUIRE(h.shard.CommitStep(kCommand, GlobalStep(0), false).ok());
+  REQUIRE_FALSE(first.IsParked());
+  CHECK(first->share == ReplicaShare{2, 2, 0});
+  CHECK(other->share == ReplicaShare{2, 2, 1});
+  const auto left_out = h.Dequeue(1, 1);
+  REQUIRE_FALSE(left_out.IsParked());
+  CHECK(left_out->share == ReplicaShare{2, 2, 2});
+}
+
 TEST_CASE("parked calls of a worker that leaves the view are answered") {
   Harness h(OneVariable(2, 2));
   const auto pull = h.Pull(0, 1, {{VariableId(0)}});

@@ -1,0 +1,65 @@
+// What a shard keeps of replica views, in a job whose workers come and go.
+#include <catch2/catch.hpp>
+
+#include "ps/shard/held_budget.h"
+#include "ps/shard/shard_view.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+ReplicaViews ReplicasOf(uint64_t number, int64_t first) {
+  ReplicaViews views;
+  REQUIRE(
+      views.Add({.number = number, .first = GlobalStep(first), .workers = {WorkerIndex(0)}}).ok());
+  return views;
+}
+
+TEST_CASE("an older replica view changes nothing, in whatever term it comes") {
+  ShardView admission;
+  View view{test::CommandOf(7, 3), Epoch(5), {}, ShardIndex(2)};
+  view.replica_views = ReplicasOf(4, 10);
+  REQUIRE(admission.SetView(view).ok());
+  View older = view;
+  older.command.set_term(4);
+  older.replica_views = ReplicasOf(3, 8);
+  const absl::Status refused = admission.SetView(older);
+  CHECK(absl::IsAborted(refused));
+  CHECK(refused.message() == "replica view 3 is over: the shard has view 4");
+  CHECK(admission.term() == Term(3));
+  CHECK(admission.replica_views() == view.replica_views);
+  // A view that names none leaves them as they are; another epoch has its own.
+  older.replica_views = {};
+  REQUIRE(admission.SetView(older).ok());
+  CHECK(admission.replica_views() == view.replica_views);
+  older.epoch = Epoch(6);
+  REQUIRE(admission.SetView(older).ok());
+  CHECK(admission.replica_views().empty());
+  older.replica_views = ReplicasOf(1, 0);
+  CHECK(admission.SetView(older).ok());
+}
+
+TEST_CASE("a budget grows with the replicas of a step, and never shrinks") {
+  HeldBudget fixed({{Shape({10}), 40}}, 100, 2);
+  fixed.SetReplicas(3, 2);
+  CHECK(fixed.budget() == 100);
+  fixed.SetReplicas(3, 3);  // of the largest, three must fit
+  CHECK(fixed.budget() == 120);
+  fixed.SetReplicas(1, 1);
+  CHECK(fixed.budget() == 120);
+  HeldBudget follows({{Shape({10}), 40}, {Shape({2}), 8}}, 96, 2, 48);
+  follows.SetReplicas(5, 2);
+  CHECK(follows.budget() == 240);
+  std::vector<Tensor> held;
+  for (int i = 0; i < 5; ++i) {
+    for (const size_t variable : {1, 0}) {
+      std::optional<Tensor> buffer = follows.Acquire(variable, DType::kFloat32, 0);
+      REQUIRE(buffer.has_value());
+      held.push_back(*std::move(buffer));
+    }
+  }
+  CHECK_FALSE(follows.Acquire(0, DType::kFloat32, 0).has_value());
+}
+
+}  // namespace
+}  // namespace lockstep::ps
