@@ -1,6 +1,7 @@
 #include "worker/data/pipeline.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "worker/data/prefetcher.h"
 #include "worker/data/replica_batches.h"
@@ -65,7 +66,63 @@ absl::StatusOr<std::unique_ptr<Pipeline>> MakePipeline(std::shared_ptr<const Exa
   return std::make_unique<PrefetchedPipeline>(std::move(batches), ahead);
 }
 
+// A pipeline of its own for each share that it gets.
+class SharedPipeline final : public Pipeline {
+ public:
+  SharedPipeline(std::shared_ptr<const ExampleStore> store, const DataDef& data,
+                 const PipelineOptions& options, int64_t global_batch)
+      : store_(std::move(store)), data_(data), options_(options), global_batch_(global_batch) {}
+
+  absl::Status UseShare(const ReplicaShare& share) override {
+    LOCKSTEP_CHECK(share.takes_part());
+    const int64_t batches = int64_t{share.total} * options_.towers;
+    if (global_batch_ % batches != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "replica view ", share.view, ": expected a number of replicas over which ", global_batch_,
+          " examples divide with ", options_.towers, " towers each, got ", share.total));
+    }
+    PipelineOptions options = options_;
+    options.replica = share.position;
+    options.num_replicas = share.total;
+    options.batch_per_tower = global_batch_ / batches;
+    LOCKSTEP_ASSIGN_OR_RETURN(pipeline_, MakePipeline(store_, data_, options, {0, options.towers}));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override {
+    if (pipeline_ == nullptr) return absl::FailedPreconditionError("the replica has no share yet");
+    return pipeline_->BatchesFor(step);
+  }
+
+  bool IsReady(GlobalStep step) const override {
+    return pipeline_ != nullptr && pipeline_->IsReady(step);
+  }
+
+  int64_t num_examples() const override { return store_->num_examples(); }
+  int64_t last_step() const override { return pipeline_ == nullptr ? 0 : pipeline_->last_step(); }
+
+ private:
+  const std::shared_ptr<const ExampleStore> store_;
+  const DataDef data_;
+  const PipelineOptions options_;
+  const int64_t global_batch_;
+  std::unique_ptr<Pipeline> pipeline_;  // of the share; null: none yet
+};
+
 }  // namespace
+
+absl::Status Pipeline::UseShare(const ReplicaShare& share) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("replica view ", share.view, ": the data of this job have fixed shares"));
+}
+
+absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::OpenShared(const DataDef& data,
+                                                               const ExampleSpec& spec,
+                                                               const PipelineOptions& options,
+                                                               int64_t global_batch) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto store, ReplicaBatches::OpenStore(data, spec, options));
+  return std::make_unique<SharedPipeline>(std::move(store), data, options, global_batch);
+}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Open(const DataDef& data,
                                                          const ExampleSpec& spec,

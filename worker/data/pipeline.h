@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/dataset/example_spec.h"
+#include "common/replicas/replica_view.h"
 #include "common/tensor/shape.h"
 #include "proto/job.pb.h"
 #include "worker/data/batch.h"
@@ -38,7 +39,18 @@ class Pipeline {
   // as batches of one tower. All of them share the examples in memory.
   static absl::StatusOr<std::vector<std::unique_ptr<Pipeline>>> OpenPerTower(
       const DataDef& data, const ExampleSpec& spec, const PipelineOptions& options);
+  // For a job whose workers come and go: which part of the global batch the replica takes is told
+  // by UseShare, before the first batch. What `options` say of replicas and batch does not count.
+  static absl::StatusOr<std::unique_ptr<Pipeline>> OpenShared(const DataDef& data,
+                                                              const ExampleSpec& spec,
+                                                              const PipelineOptions& options,
+                                                              int64_t global_batch);
   virtual ~Pipeline() = default;
+
+  // Of OpenShared: from now on the batches are those of this share, which takes part (CHECK), and
+  // those handed out are gone. INVALID_ARGUMENT: the global batch does not divide so.
+  // FAILED_PRECONDITION: of another pipeline.
+  virtual absl::Status UseShare(const ReplicaShare& share);
 
   // One batch per tower for this step. Blocks until it is ready; fast when steps are asked for in
   // ascending order. The batches stay valid until the next call. One caller at a time.

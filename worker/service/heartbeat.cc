@@ -58,6 +58,16 @@ void Heartbeat::Leave(absl::Duration limit) {
   answered->WaitFor(limit);
 }
 
+void Heartbeat::SetReady() {
+  is_ready_ = true;
+  SendNow();
+}
+
+void Heartbeat::Depart() {
+  departs_ = true;
+  SendNow();
+}
+
 void Heartbeat::SendNow() {
   absl::MutexLock lock(&mutex_);
   kicked_ = true;
@@ -105,6 +115,8 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
   request.set_stale(report.stale);
   request.set_seconds_computing(report.seconds_computing);
   request.set_failed_view(callbacks_.failed_view());
+  request.set_ready(is_ready_);
+  request.set_departing(departs_);
   for (EvaluationResult& result : callbacks_.results()) *request.add_results() = std::move(result);
   return request;
 }

@@ -3,6 +3,7 @@
 // beside it.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <string>
@@ -51,6 +52,9 @@ class Heartbeat {
 
   // Sends now.
   void SendNow();
+  // From now on tells that the worker can take part in steps; that it departs. Sends now.
+  void SetReady();
+  void Depart();
   // Tells the chief that this process ends, so that it need not wait for the lease to end. Sends
   // nothing afterwards. Blocks until the chief has heard it, `limit` at most. Once.
   void Leave(absl::Duration limit);
@@ -71,6 +75,8 @@ class Heartbeat {
   ChiefClient* const chief_;
   const std::span<const Progress> progress_;
   const Callbacks callbacks_;
+  std::atomic<bool> is_ready_ = false;
+  std::atomic<bool> departs_ = false;
 
   absl::Mutex mutex_;
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/job/loss_checks.h"
 #include "common/log/log.h"
+#include "common/replicas_proto/convert.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/gradient_buffers.h"
@@ -217,6 +218,9 @@ absl::Status Trainer::Run() {
   }
   // Towers drop out independently.
   if (trainers > 1) options.random_seed = MixSeeds(options.random_seed, identity.tower());
+  if (registration.has_share()) options.share = FromProto(registration.share());
+  options.job_seed = registration.job().seed();
+  options.departs = options_.departs;
   options.timeline = options_.timeline;
   options.example_log = options_.example_log;
   options.first_tower = static_cast<int>(identity.tower());

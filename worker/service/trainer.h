@@ -42,6 +42,7 @@ struct TrainerOptions {
   std::vector<int64_t> smaller_batches;
   TowerDelay delay;  // for trials
   // As in StepRunnerOptions. They outlive the trainer.
+  const std::atomic<bool>* departs = nullptr;
   Timeline* timeline = nullptr;
   ExampleLog* example_log = nullptr;
 };

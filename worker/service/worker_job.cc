@@ -10,7 +10,6 @@
 #include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
-#include "worker/data/prefetch_to_device/device_prefetcher.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/service/check_registration.h"
 #include "worker/service/shard_options.h"
@@ -22,6 +21,8 @@ namespace {
 constexpr absl::Duration kLookForStop = absl::Milliseconds(50);
 // For the chief to hear that this worker leaves. Otherwise the lease ends, and says the same.
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
+// For a step to begin of which a departing worker has no share.
+constexpr absl::Duration kDeparture = absl::Seconds(3);
 
 WorkerIdentity IdentityOf(const WorkerJobOptions& options) {
   WorkerIdentity identity;
@@ -156,49 +157,13 @@ absl::Status WorkerJob::Prepare() {
   ConnectShards();
   LOCKSTEP_RETURN_IF_ERROR(MakeTrainers());
   if (test_set_ != nullptr) StartEvaluator();
-  return absl::OkStatus();
-}
-
-absl::Status WorkerJob::OpenTrainingData() {
-  const RegisterTaskReply& registration = options_.registration;
-  const JobDef& job = registration.job();
-  const ExampleSpec spec = ExampleSpecOf(graph_);
-  if (job.has_local_sync()) {
-    const LocalSyncDef& local_sync = job.local_sync();
-    const LocalSyncPipelineOptions options{
-        .seed = job.seed(),
-        .replica = options_.worker,
-        .loads = {.load = local_sync.load(),
-                  .max_per_device_batch_size = local_sync.max_per_device_batch_size(),
-                  .passes = local_sync.passes(),
-                  .towers = TowersOf(job),
-                  .workers = registration.total_num_replicas()}};
-    LOCKSTEP_ASSIGN_OR_RETURN(auto data,
-                              LocalSyncPipeline::Open(job.data(), spec, options, device_.get()));
-    local_sync_ = data.get();
-    data_.push_back(std::move(data));
-    return absl::OkStatus();
-  }
-  PipelineOptions pipeline;
-  pipeline.seed = job.seed();
-  pipeline.replica = options_.worker;
-  pipeline.num_replicas = registration.total_num_replicas();
-  pipeline.batch_per_tower = job.batch_per_tower();
-  pipeline.towers = TowersOf(job);
-  if (progress_.size() > 1) {
-    LOCKSTEP_ASSIGN_OR_RETURN(data_, Pipeline::OpenPerTower(job.data(), spec, pipeline));
-  } else {
-    LOCKSTEP_ASSIGN_OR_RETURN(data_.emplace_back(), Pipeline::Open(job.data(), spec, pipeline));
-  }
-  if (device_->is_host()) return absl::OkStatus();
-  for (std::unique_ptr<Pipeline>& data : data_) {
-    LOCKSTEP_ASSIGN_OR_RETURN(data, DevicePrefetcher::Create(std::move(data), device_.get()));
-  }
+  heartbeat_->SetReady();
   return absl::OkStatus();
 }
 
 absl::Status WorkerJob::OpenData() {
-  LOCKSTEP_RETURN_IF_ERROR(OpenTrainingData());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      data_, OpenTrainingData(options_.registration, options_.worker, graph_, device_.get()));
   const DataDef& data = options_.registration.job().data();
   if (!HasTestSet(data)) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(test_set_, TestSet::Open(data, ExampleSpecOf(graph_)));
@@ -257,16 +222,17 @@ absl::Status WorkerJob::MakeTrainers() {
     WorkerIdentity identity = identity_;
     identity.set_tower(static_cast<uint32_t>(trainer));
     options.shards = ShardOptionsOf(job, identity, options_.ps_addresses, options_.patience);
-    if (local_sync_ != nullptr) options.smaller_batches = local_sync_->smaller_batches();
+    options.smaller_batches = data_.smaller_batches;
+    options.departs = &departs_;
     // One late tower delays those that it trains with.
     if (trainer == 0) options.delay = options_.delay;
     if (trainer == 0) options.timeline = options_.timeline;
     options.example_log = options_.example_log;
     LOCKSTEP_ASSIGN_OR_RETURN(
         trainers_.emplace_back(),
-        Trainer::Create(options, resources, std::move(data_[trainer]), &progress_[trainer]));
+        Trainer::Create(options, resources, std::move(data_.by_trainer[trainer]),
+                        &progress_[trainer]));
   }
-  data_.clear();
   reduction_ = trainers_.front()->reduction();
   {
     absl::MutexLock lock(&mutex_);
@@ -300,7 +266,9 @@ std::vector<std::thread> WorkerJob::StartTraining() {
       const absl::Status status = trainer->Run();
       if (status.ok()) return;
       if (absl::IsCancelled(status)) {
-        return log::Info(absl::StrCat("training has ended: ", status.message()));
+        log::Info(absl::StrCat("training has ended: ", status.message()));
+        if (departs_) EndWith(status);
+        return;
       }
       // The chief ends the job, or goes back to a checkpoint without this incarnation: its answer
       // to a heartbeat says which.
@@ -320,13 +288,20 @@ std::vector<std::thread> WorkerJob::StartTraining() {
 absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
   std::vector<std::thread> training = StartTraining();
   absl::Status end;
+  absl::Duration told;  // to stop, and departs
   while (true) {
     absl::MutexLock lock(&mutex_);
     if (ended_.AwaitFor(&mutex_, absl::Condition(this, &WorkerJob::HasEnded), kLookForStop)) {
       end = *end_;
       break;
     }
-    if (stop->HasBeenNotified()) {
+    if (!stop->HasBeenNotified()) continue;
+    const absl::Duration now = Clock::Real()->Monotonic();
+    if (MayDepart() && !departs_.exchange(true)) {
+      told = now;
+      heartbeat_->Depart();
+    }
+    if (!MayDepart() || now - told >= kDeparture) {
       end = absl::CancelledError("told to stop");
       break;
     }
@@ -358,7 +333,8 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_device("cpu");
   worker->set_loss(report.loss);
   worker->set_reduction(reduction_);
-  if (local_sync_ != nullptr) FillLocalSync(local_sync_->Report(), worker->mutable_local_sync());
+  if (data_.local_sync != nullptr)
+    FillLocalSync(data_.local_sync->Report(), worker->mutable_local_sync());
 }
 
 void WorkerJob::ReportFailure(const absl::Status& failure) {

@@ -2,6 +2,7 @@
 // towers, trains and evaluates, and keeps the chief informed.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,9 +25,9 @@
 #include "worker/data/pipeline.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/evaluate/evaluator.h"
-#include "worker/local_sync/local_sync_pipeline.h"
 #include "worker/service/heartbeat.h"
 #include "worker/service/trainer.h"
+#include "worker/service/training_data.h"
 #include "worker/step/progress.h"
 #include "worker/step/timeline.h"
 #include "worker/strategy/parameter_server/shard_group.h"
@@ -76,12 +77,13 @@ class WorkerJob {
   void MakeMemory();
   std::unique_ptr<TensorTransport> Connect(size_t shard);
   absl::Status OpenData();
-  absl::Status OpenTrainingData();
   void ConnectShards();
   absl::Status MakeTrainers();
   // One thread for each trainer. What one of them ends with, other than OK, ends the job here.
   std::vector<std::thread> StartTraining();
   void StartEvaluator();
+  // Of a job whose workers come and go: lets the chief divide the batch over the others first.
+  bool MayDepart() const { return options_.registration.has_share(); }
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
   bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }
@@ -90,6 +92,7 @@ class WorkerJob {
   ChiefClient* const chief_;
   const WorkerIdentity identity_;
   std::vector<Progress> progress_;  // by trainer
+  std::atomic<bool> departs_ = false;
 
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
@@ -101,9 +104,8 @@ class WorkerJob {
   std::vector<std::unique_ptr<TensorTransport>> shards_;
   std::vector<TensorTransport*> shard_pointers_;
   std::unique_ptr<CpuDevice> device_;
-  std::vector<std::unique_ptr<Pipeline>> data_;  // by trainer, until it has taken it
-  LocalSyncPipeline* local_sync_ = nullptr;      // that of a job with local_sync
-  std::unique_ptr<TestSet> test_set_;            // null: the job has no test files with labels
+  TrainingData data_;
+  std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::unique_ptr<CpuDevice> evaluation_device_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
 

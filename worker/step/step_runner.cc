@@ -18,7 +18,8 @@ StepRunner::StepRunner(const StepRunnerOptions& options, const VariableLayout& l
       towers_(std::move(towers)),
       data_(data),
       rows_(rows),
-      progress_(progress) {
+      progress_(progress),
+      random_seed_(options.random_seed) {
   LOCKSTEP_CHECK(towers_.size() == layout_.turns().num_losses());
 }
 
@@ -36,16 +37,47 @@ absl::Status StepRunner::Run() {
 absl::Status StepRunner::RunSteps() {
   GlobalStep step = options_.first_step;
   const absl::Duration start = options_.clock->Monotonic();
+  if (options_.share.has_value()) LOCKSTEP_RETURN_IF_ERROR(UseShare(*options_.share));
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, RunStep(step));
     progress_->Trained(absl::ToDoubleSeconds(options_.clock->Monotonic() - start));
     if (outcome.done) return absl::OkStatus();
     step = outcome.next;
+    if (outcome.share.has_value()) {
+      LOCKSTEP_RETURN_IF_ERROR(UseShare(*outcome.share));
+    } else if (share_.has_value()) {
+      return absl::InternalError(absl::StrCat("the token of step ", step.value(),
+                                              " does not say what this worker takes of it"));
+    }
     progress_->StartStep(outcome.local_step);
   }
 }
 
+absl::Status StepRunner::UseShare(const ReplicaShare& share) {
+  const bool stays =
+      share_.has_value() && share.total == share_->total && share.position == share_->position;
+  share_ = share;
+  if (stays || !share.takes_part()) return absl::OkStatus();
+  batches_ = nullptr;
+  random_seed_ = MixSeeds(options_.job_seed, share.position);
+  return data_->UseShare(share);
+}
+
+absl::StatusOr<StepOutcome> StepRunner::SkipStep(GlobalStep step) {
+  if (options_.departs != nullptr && *options_.departs) {
+    return absl::CancelledError(
+        absl::StrCat("from step ", step.value(), " on the others share the global batch"));
+  }
+  progress_->WaitFor(strategy_);
+  LOCKSTEP_RETURN_IF_ERROR(Await<StepValues>([&](Callback<StepValues> done) {
+                             strategy_->BeginStep({.step = step, .is_skipped = true},
+                                                  std::move(done));
+                           }).status());
+  return EndStep(std::nullopt);
+}
+
 absl::StatusOr<StepOutcome> StepRunner::RunStep(GlobalStep step) {
+  if (share_.has_value() && !share_->takes_part()) return SkipStep(step);
   if (options_.timeline != nullptr) options_.timeline->Started(step);
   LOCKSTEP_RETURN_IF_ERROR(Read(step));
   progress_->WaitFor(strategy_);
@@ -85,6 +117,8 @@ absl::Status StepRunner::Read(GlobalStep step) {
 std::optional<StepInput> StepRunner::PredictNext() {
   const std::optional<GlobalStep> next = strategy_->PredictNext();
   if (!next.has_value()) return std::nullopt;
+  // Its token may bring another share, and with it other rows.
+  if (share_.has_value()) return StepInput{.step = *next};
   if (!data_->IsReady(*next) || !Read(*next).ok()) return StepInput{.step = *next};
   return StepInput{.step = *next, .rows = rows_->rows()};
 }
@@ -94,7 +128,7 @@ absl::Status StepRunner::Train(GlobalStep step, const StepValues& values) {
     options_.example_log->Record(step, options_.first_tower, *batches_);
   }
   const absl::Duration start = options_.clock->Monotonic();
-  const uint64_t key = MixSeeds(options_.random_seed, static_cast<uint64_t>(step.value()));
+  const uint64_t key = MixSeeds(random_seed_, static_cast<uint64_t>(step.value()));
   TrainingTowers* const towers = towers_[layout_.turns().LossOf(step)];
   const TowerMemory shared{values.values, values.gradients};
   const std::span<const TowerMemory> memory =

@@ -3,6 +3,7 @@
 // gradient").
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/replicas/replica_view.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
 #include "worker/step/example_log.h"
@@ -24,8 +26,15 @@
 namespace lockstep::worker {
 
 struct StepRunnerOptions {
-  GlobalStep first_step;         // whose data is read first
-  uint64_t random_seed = 0;      // of this replica: for dropout
+  GlobalStep first_step;     // whose data is read first
+  uint64_t random_seed = 0;  // of this replica: for dropout
+  // What the replica takes of the first step, of a job whose workers come and go; its random seed
+  // follows then from its place and `job_seed`.
+  std::optional<ReplicaShare> share = {};
+  uint64_t job_seed = 0;
+  // Such a replica ends with CANCELLED at the first step of which it has no share, once this is
+  // true; may be null. Outlives the runner.
+  const std::atomic<bool>* departs = nullptr;
   Timeline* timeline = nullptr;  // may be null; outlives the runner
   // May be null; outlives the runner.
   ExampleLog* example_log = nullptr;
@@ -49,6 +58,9 @@ class StepRunner {
  private:
   absl::Status RunSteps();
   absl::StatusOr<StepOutcome> RunStep(GlobalStep step);
+  // Another replicas' step: waits for the next token.
+  absl::StatusOr<StepOutcome> SkipStep(GlobalStep step);
+  absl::Status UseShare(const ReplicaShare& share);
   absl::StatusOr<StepOutcome> EndStep(const std::optional<StepInput>& predicted);
   // Reads the batches of a step, unless they were read last, and collects their rows.
   absl::Status Read(GlobalStep step);
@@ -69,6 +81,8 @@ class StepRunner {
   // What was read last, and of which step.
   const std::vector<Batch>* batches_ = nullptr;
   GlobalStep batches_of_;
+  std::optional<ReplicaShare> share_;  // as told last
+  uint64_t random_seed_;
 };
 
 }  // namespace lockstep::worker

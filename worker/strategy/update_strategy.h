@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/callback.h"
 #include "common/base/ids.h"
+#include "common/replicas/replica_view.h"
 #include "common/tensor/tensor.h"
 #include "worker/tower/tower_memory.h"
 #include "worker/tower/variable_values.h"
@@ -22,6 +23,8 @@ struct StepInput {
   // By variable, of sparse ones the rows that this data reads, ascending, each once. Empty as a
   // whole: not known yet.
   std::span<const std::span<const int64_t>> rows = {};
+  // The replica has no share of the step: no values are wanted, and BeginStep says is_superseded.
+  bool is_skipped = false;
 };
 
 struct StepValues {
@@ -41,7 +44,9 @@ struct StepValues {
 struct StepOutcome {
   GlobalStep next;        // whose data is to be read
   GlobalStep local_step;  // the version of its values, as far as that is known
-  bool done = false;      // the job needs no further gradient; `next` means nothing
+  // What this replica takes of `next`, in a job whose workers come and go.
+  std::optional<ReplicaShare> share = {};
+  bool done = false;  // the job needs no further gradient; `next` means nothing
   // Variables of this step's gradient.
   uint64_t accepted = 0;
   uint64_t stale = 0;

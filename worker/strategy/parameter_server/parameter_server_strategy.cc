@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/replicas_proto/convert.h"
 
 namespace lockstep::worker {
 
@@ -30,6 +31,11 @@ ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options,
 void ParameterServerStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
   input_ = input;
   begun_ = std::move(done);
+  if (input.is_skipped) {
+    outcome_ = StepOutcome();
+    has_gradient_ = false;
+    return std::exchange(begun_, nullptr)(StepValues{.version = input.step, .is_superseded = true});
+  }
   if (std::exchange(is_open_, true)) return FetchValues();
   wait_.Set("the shared memory of the ps");
   shards_->Open([this](const absl::StatusOr<bool>& opened) {
@@ -107,6 +113,7 @@ void ParameterServerStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {
   if (!outcome_.done) {
     if (absl::Status status = CheckToken(*token); !status.ok()) return TellOutcome(status);
     outcome_.next = outcome_.local_step = GlobalStep(token->step());
+    if (token->has_share()) outcome_.share = FromProto(token->share());
   }
   TellOutcome(outcome_);
 }

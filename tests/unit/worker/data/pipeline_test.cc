@@ -325,5 +325,40 @@ TEST_CASE("A pipeline can be destroyed at any moment") {
   }
 }
 
+std::unique_ptr<Pipeline> OpenShared(const DataDef& data, int64_t towers, int64_t global_batch) {
+  auto pipeline = Pipeline::OpenShared(data, NumberedImages::Spec(), {.seed = 42, .towers = towers},
+                                       global_batch);
+  REQUIRE(pipeline.ok());
+  return *std::move(pipeline);
+}
+
+TEST_CASE("a share of the global batch is that of a job with as many replicas") {
+  const NumberedImages images(20);
+  const auto shared = OpenShared(images.data, 2, 12);
+  CHECK_FALSE(shared->IsReady(GlobalStep(0)));
+  CHECK(absl::IsFailedPrecondition(shared->BatchesFor(GlobalStep(0)).status()));
+  int64_t step = 3;
+  for (const auto& [total, position] :
+       {std::pair(3u, 1u), std::pair(2u, 0u), std::pair(6u, 5u), std::pair(1u, 0u)}) {
+    CAPTURE(total, position);
+    REQUIRE(shared->UseShare({1, total, position}).ok());
+    const auto fixed = Open(images.data, Options(position, total, 2, 6 / total));
+    for (int i = 0; i < 3; ++i, ++step) CHECK(Read(*shared, step) == Read(*fixed, step));
+  }
+  CHECK(shared->num_examples() == 20);
+}
+
+TEST_CASE("a share that cannot be is refused, and so is any of fixed replicas") {
+  const NumberedImages images(20);
+  const auto shared = OpenShared(images.data, 2, 12);
+  const absl::Status status = shared->UseShare({7, 5, 0});
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("replica view 7") &&
+                                                Catch::Contains("12 examples") &&
+                                                Catch::Contains("got 5"));
+  const auto fixed = Open(images.data, Options(0, 1, 1, 4));
+  CHECK(absl::IsFailedPrecondition(fixed->UseShare({1, 1, 0})));
+}
+
 }  // namespace
 }  // namespace lockstep::worker

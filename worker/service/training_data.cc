@@ -1,0 +1,78 @@
+#include "worker/service/training_data.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/job/example_spec.h"
+#include "common/replicas/fitting_replicas.h"
+#include "worker/data/prefetch_to_device/device_prefetcher.h"
+#include "worker/service/trainer.h"
+
+namespace lockstep::worker {
+namespace {
+
+absl::StatusOr<TrainingData> OpenLoads(const RegisterTaskReply& registration, uint32_t worker,
+                                       const ExampleSpec& spec, Device* device) {
+  const JobDef& job = registration.job();
+  const LocalSyncDef& local_sync = job.local_sync();
+  const LocalSyncPipelineOptions options{
+      .seed = job.seed(),
+      .replica = worker,
+      .loads = {.load = local_sync.load(),
+                .max_per_device_batch_size = local_sync.max_per_device_batch_size(),
+                .passes = local_sync.passes(),
+                .towers = TowersOf(job),
+                .workers = registration.total_num_replicas()}};
+  LOCKSTEP_ASSIGN_OR_RETURN(auto pipeline,
+                            LocalSyncPipeline::Open(job.data(), spec, options, device));
+  TrainingData data{.local_sync = pipeline.get(), .smaller_batches = pipeline->smaller_batches()};
+  data.by_trainer.push_back(std::move(pipeline));
+  return data;
+}
+
+// Per tower, of replica views with more replicas than the fewest.
+std::vector<int64_t> SmallerBatches(const JobDef& job) {
+  std::vector<int64_t> batches;
+  for (const int64_t replicas :
+       FittingReplicas(job.global_batch(), TowersOf(job), job.sync().min_replicas())) {
+    const int64_t batch = job.global_batch() / (replicas * TowersOf(job));
+    if (batch < job.batch_per_tower()) batches.push_back(batch);
+  }
+  return batches;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
+                                              uint32_t worker, const ModelGraph& graph,
+                                              Device* device) {
+  const JobDef& job = registration.job();
+  const ExampleSpec spec = ExampleSpecOf(graph);
+  if (job.has_local_sync()) return OpenLoads(registration, worker, spec, device);
+  const PipelineOptions options{.seed = job.seed(),
+                                .replica = worker,
+                                .num_replicas = registration.total_num_replicas(),
+                                .batch_per_tower = job.batch_per_tower(),
+                                .towers = TowersOf(job)};
+  TrainingData data;
+  if (registration.has_share()) {
+    // Not brought to a device ahead: batches of another share could not be taken back.
+    data.smaller_batches = SmallerBatches(job);
+    LOCKSTEP_ASSIGN_OR_RETURN(data.by_trainer.emplace_back(),
+                              Pipeline::OpenShared(job.data(), spec, options, job.global_batch()));
+    return data;
+  }
+  if (NumTrainers(job) > 1) {
+    LOCKSTEP_ASSIGN_OR_RETURN(data.by_trainer, Pipeline::OpenPerTower(job.data(), spec, options));
+  } else {
+    LOCKSTEP_ASSIGN_OR_RETURN(data.by_trainer.emplace_back(),
+                              Pipeline::Open(job.data(), spec, options));
+  }
+  if (device->is_host()) return data;
+  for (std::unique_ptr<Pipeline>& pipeline : data.by_trainer) {
+    LOCKSTEP_ASSIGN_OR_RETURN(pipeline, DevicePrefetcher::Create(std::move(pipeline), device));
+  }
+  return data;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,28 @@
+// The examples that a worker trains on, as its job says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/model/graph.h"
+#include "proto/chief.pb.h"
+#include "worker/data/pipeline.h"
+#include "worker/device/device.h"
+#include "worker/local_sync/local_sync_pipeline.h"
+
+namespace lockstep::worker {
+
+struct TrainingData {
+  std::vector<std::unique_ptr<Pipeline>> by_trainer;  // until it has taken it
+  LocalSyncPipeline* local_sync = nullptr;            // that of a job with local_sync
+  std::vector<int64_t> smaller_batches;               // TowerGroupOptions::smaller_batches
+};
+
+// Of worker `worker`. `device` outlives the data. Errors as Pipeline::Open.
+absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
+                                              uint32_t worker, const ModelGraph& graph,
+                                              Device* device);
+
+}  // namespace lockstep::worker
