@@ -6,6 +6,7 @@
 #include "chief/job/ending_phase.h"
 #include "chief/job/job_rules.h"
 #include "chief/job/starting_phase.h"
+#include "common/replicas_proto/convert.h"
 
 namespace lockstep::chief {
 namespace {
@@ -53,6 +54,10 @@ WorkerCalls::Hooks JobController::MakeHooks() {
               [this](const LiveMember& member) {
                 return state_.views.has_value() && state_.views->IsConfirmed(member);
               },
+          .share_of = [this](GlobalStep step, WorkerIndex worker) -> std::optional<StepShare> {
+            if (state_.replicas == nullptr) return std::nullopt;
+            return ToProto(state_.replicas->ShareOf(step, worker));
+          },
           .waiting_for = [this] { return reporter_.AdmissionWaitsFor(Describe()); },
           .worker_failed = [this](absl::Status why) { Stop(std::move(why)); },
           .result_arrived = [this] { milestones_.TakeEvaluations(); },

@@ -91,4 +91,14 @@ QuorumRules QuorumRulesOf(const JobPlan& plan) {
           .tokens_per_step = std::max<int64_t>(plan.cluster.workers.size(), plan.required())};
 }
 
+ReplicaRules ReplicaRulesOf(const JobPlan& plan) {
+  const SyncDef& sync = plan.job.sync();
+  return {.min_replicas = sync.min_replicas(),
+          .aggregate = sync.has_replicas_to_aggregate()
+                           ? std::make_optional(static_cast<uint32_t>(sync.replicas_to_aggregate()))
+                           : std::nullopt,
+          .global_batch = plan.job.global_batch(),
+          .towers = plan.job.towers()};
+}
+
 }  // namespace lockstep::chief

@@ -9,6 +9,7 @@
 
 #include "chief/leases/evaluation_queue.h"
 #include "chief/membership/quorum.h"
+#include "chief/membership/replica_rules.h"
 #include "chief/plan/plan.h"
 #include "chief/sync/milestones.h"
 
@@ -28,5 +29,7 @@ Milestones EvaluateAt(const JobPlan& plan);
 Milestones SaveAt(const JobPlan& plan);
 
 QuorumRules QuorumRulesOf(const JobPlan& plan);
+// Of an elastic job.
+ReplicaRules ReplicaRulesOf(const JobPlan& plan);
 
 }  // namespace lockstep::chief

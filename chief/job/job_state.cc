@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "chief/job/job_rules.h"
 #include "chief/job/log_lines.h"
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
@@ -16,6 +17,10 @@ JobState::JobState(JobInputs in)
       claim(std::make_unique<FolderClaim>(inputs.plan.job.checkpoint().folder())) {
   record.start = record.global_step = inputs.plan.start;
   record.required = inputs.plan.required();
+  if (!inputs.plan.is_elastic()) return;
+  replicas = std::make_unique<ElasticReplicas>(ReplicaRulesOf(inputs.plan),
+                                               QuorumRulesOf(inputs.plan).on_shortage,
+                                               inputs.options.quorum_deadline, &membership);
 }
 
 void JobState::Warn(std::string text) {
@@ -40,6 +45,11 @@ StepLoopOptions MakeStepOptions(const JobState& job) {
   options.end = plan.max_steps;
   options.asynchronous = plan.asynchronous();
   options.required = job.record.required;
+  if (job.replicas != nullptr) {
+    options.required_of = [replicas = job.replicas.get()](GlobalStep step) {
+      return replicas->RequiredOf(step);
+    };
+  }
   options.loss_variable = plan.loss_variable;
   options.learning_rate = plan.learning_rate;
   options.keep = [milestones = job.milestones](GlobalStep version) {

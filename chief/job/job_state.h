@@ -14,6 +14,7 @@
 #include "chief/job/phase.h"
 #include "chief/job/run_record.h"
 #include "chief/loop/executor.h"
+#include "chief/membership/elastic_replicas.h"
 #include "chief/membership/membership.h"
 #include "chief/plan/plan.h"
 #include "chief/recovery/lease_keeper.h"
@@ -72,6 +73,7 @@ struct JobState {
 
   JobInputs inputs;
   Membership membership;
+  std::unique_ptr<ElasticReplicas> replicas;  // null: the workers of the cluster spec
   RunRecord record;
   PhaseControl* control = nullptr;
   MilestoneRunner* milestones = nullptr;

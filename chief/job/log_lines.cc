@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "chief/job/job_rules.h"
 #include "chief/membership/describe.h"
 #include "common/base/exit_code.h"
@@ -76,6 +77,16 @@ std::string ProgressLine(const JobPlan& plan, const RunRecord& record, absl::Dur
 std::string LossWarning(GlobalStep step) {
   return absl::StrCat("the loss of step ", WithCommas(step.value()),
                       " is not a finite number. Remedy: lower the learning rate, check the data");
+}
+
+std::string ReplicaViewLine(const ReplicaView& view) {
+  const std::string workers = absl::StrJoin(
+      view.workers, ", ",
+      [](std::string* text, WorkerIndex worker) { absl::StrAppend(text, worker.value()); });
+  return absl::StrCat("from step ", WithCommas(view.first.value()), " on ",
+                      CountText(view.total(), "replica shares", "replicas share"),
+                      " the global batch: ", view.total() == 1 ? "worker " : "workers ", workers,
+                      " (view ", view.number, ")");
 }
 
 std::string ShrinkWarning(uint32_t required, uint32_t planned, absl::string_view missing) {

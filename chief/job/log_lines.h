@@ -29,6 +29,8 @@ absl::Status StartTimedOut(absl::Duration waited, absl::string_view waiting_for)
 std::string ProgressLine(const JobPlan& plan, const RunRecord& record, absl::Duration now);
 std::string LossWarning(GlobalStep step);
 std::string ShrinkWarning(uint32_t required, uint32_t planned, absl::string_view missing);
+// "from step 40 on 2 replicas share the global batch: workers 1 and 2 (view 3)".
+std::string ReplicaViewLine(const ReplicaView& view);
 // Why the job ends. `shortage` names who is missing. PeersLost.
 absl::Status TooFewWorkers(absl::string_view shortage, OnShortage policy);
 absl::Status TooFewWorkersFor(absl::Duration lacking, absl::string_view shortage);

@@ -10,6 +10,7 @@
 #include "chief/leases/evaluation.h"
 #include "chief/sync/rate.h"
 #include "common/base/ids.h"
+#include "common/replicas/replica_view.h"
 
 namespace lockstep::chief {
 
@@ -29,6 +30,7 @@ struct RunRecord {
   std::string save_error;     // why the newest save failed; empty after one that succeeded
   std::string restored_from;  // the checkpoint that this run goes on from; empty: none
   JobWarnings warnings;
+  std::vector<ReplicaView> replica_views;  // of a job whose workers come and go, as they followed
 };
 
 }  // namespace lockstep::chief

@@ -115,6 +115,11 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
         job->control->Notify(JobEvent::kMembersConfirmed);
       },
       [job = job_](absl::Status status) { job->control->End({.outcome = std::move(status)}); });
+  if (job_->replicas != nullptr && !job_->initialized.replica_views.empty()) {
+    job_->replicas->Adopt(job_->initialized.replica_views);
+    job_->record.replica_views = job_->initialized.replica_views.views();
+    job_->views->SetReplicaViews(job_->replicas->views());
+  }
   job_->milestones->Start();
   job_->views->SetMembers(job_->membership.Live());
 }
@@ -186,7 +191,18 @@ uint32_t StartingPhase::NeededWorkers() const {
 void StartingPhase::OnEvent(JobEvent event) {
   if (event != JobEvent::kMembersConfirmed) return;
   if (job_->views->confirmed().size() < NeededWorkers()) return;
+  if (job_->replicas != nullptr && !HasReplicas()) return;
   job_->control->Enter(std::make_unique<TrainingPhase>(job_));
+}
+
+bool StartingPhase::HasReplicas() {
+  ElasticReplicas& replicas = *job_->replicas;
+  if (!replicas.views().empty()) return job_->views->HasConfirmedReplicas();
+  replicas.SetConfirmed(job_->views->confirmed());
+  if (!replicas.Begin(job_->record.start)) return false;
+  job_->record.replica_views.push_back(replicas.views().newest());
+  job_->views->SetReplicaViews(replicas.views());
+  return false;
 }
 
 void StartingPhase::Tick() {

@@ -29,6 +29,8 @@ class StartingPhase final : public Phase {
   absl::Status RecordStart();
   void Adopt();
   uint32_t NeededWorkers() const;
+  // Of a job whose workers come and go: every shard knows who shares the first step.
+  bool HasReplicas();
 
   JobState* const job_;
   const absl::Duration started_;

@@ -18,6 +18,19 @@ nlohmann::json BitsPerCharacter(const JobPlan& plan, const EvaluationTotals& tot
                                     : nlohmann::json(nullptr);
 }
 
+nlohmann::json ReplicaViewsJson(const RunRecord& record) {
+  nlohmann::json views = nlohmann::json::array();
+  for (const ReplicaView& view : record.replica_views) {
+    nlohmann::json workers = nlohmann::json::array();
+    for (const WorkerIndex worker : view.workers) workers.push_back(worker.value());
+    views.push_back({{"number", view.number},
+                     {"step", view.first.value()},
+                     {"workers", std::move(workers)},
+                     {"replicas_to_aggregate", view.aggregate}});
+  }
+  return views;
+}
+
 nlohmann::json Accuracy(const JobPlan& plan, const EvaluationTotals& totals) {
   return plan.is_classifier ? Number(totals.accuracy) : nlohmann::json(nullptr);
 }
@@ -72,6 +85,7 @@ std::string MakeSummary(const JobPlan& plan, const RunRecord& record) {
                                       {"averages", plan.job.evaluation().use_averages()},
                                       {"regression", !plan.is_classifier}});
   }
+  summary["replica_views"] = ReplicaViewsJson(record);
   summary["warnings"] = nlohmann::json::array();
   for (const JobWarnings::Warning& warning : record.warnings.newest()) {
     summary["warnings"].push_back({{"number", warning.number}, {"text", warning.text}});

@@ -124,6 +124,7 @@ void TrainingPhase::WatchQuorum() {
     absl::Status lost = FormGroup();
     if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
   }
+  if (job_->replicas != nullptr) return WatchReplicas();
   if (!job_->inputs.plan.asynchronous()) return WatchSynchronousQuorum();
   job_->WatchShortage(quorum_.CountAble(job_->record.global_step) == 0);
 }
@@ -181,6 +182,38 @@ void TrainingPhase::WatchSynchronousQuorum() {
   job_->WatchShortage(quorum.possible < job_->record.required);
 }
 
+// One view is announced at a time. Steps from its first one on are granted when every shard has it:
+// no token of them can exist before.
+void TrainingPhase::FollowReplicas() {
+  ElasticReplicas& replicas = *job_->replicas;
+  replicas.SetConfirmed(job_->views->confirmed());
+  if (!job_->views->HasConfirmedReplicas()) return;
+  steps_.HoldFrom(std::nullopt);
+  const GlobalStep first = steps_.next_grant();
+  if (stopped_ || first >= job_->inputs.plan.max_steps) return;
+  if (!replicas.Update(job_->record.global_step, first, job_->now())) return;
+  steps_.HoldFrom(first);
+  job_->record.replica_views.push_back(replicas.views().newest());
+  log::Info(ReplicaViewLine(replicas.views().newest()));
+  job_->views->SetReplicaViews(replicas.views());
+}
+
+void TrainingPhase::WatchReplicas() {
+  FollowReplicas();
+  if (stopped_) return;
+  steps_.UpdateRequired();
+  const bool was_short = job_->replicas->quorum().is_short;
+  const Quorum quorum = job_->replicas->Evaluate(job_->record.global_step);
+  job_->record.required = quorum.required;
+  const auto shortage = [this] { return job_->reporter->Shortage(job_->control->Describe()); };
+  if (quorum.must_end) {
+    return job_->control->End(
+        {.outcome = TooFewWorkers(shortage(), OnShortage::kAbort), .save_first = true});
+  }
+  if (quorum.is_short && !was_short) log::Warning(absl::StrCat("waiting for ", shortage()));
+  job_->WatchShortage(quorum.is_short);
+}
+
 void TrainingPhase::Remind() {
   const absl::Duration now = job_->now();
   if (job_->record.global_step != reported_step_ && progress_line_.Due(now)) {
@@ -207,7 +240,7 @@ void TrainingPhase::Describe(JobFacts* facts) const {
   facts->stage = JobStage::kTraining;
   facts->silence = stall_reminder_.Silence(facts->now);
   facts->is_silent = stall_reminder_.IsSilent(facts->now);
-  facts->quorum = quorum_.quorum();
+  facts->quorum = job_->replicas != nullptr ? job_->replicas->quorum() : quorum_.quorum();
   facts->progress = progress_;
   for (size_t shard = 0; shard < facts->shards.size(); ++shard) {
     const StepProgress& progress = steps_.shards()[shard];

@@ -32,6 +32,9 @@ class TrainingPhase final : public Phase {
   // Comes after the successors of those whose leases ended have been let in.
   void WatchQuorum();
   void WatchSynchronousQuorum();
+  // Of a job whose workers come and go.
+  void WatchReplicas();
+  void FollowReplicas();
   // The members that every shard knows reduce together.
   absl::Status FormGroup();
   void TellGroup();

@@ -103,12 +103,14 @@ absl::Status Membership::CheckHolder(WorkerIndex worker, Incarnation incarnation
 absl::Status Membership::Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now) {
   LOCKSTEP_RETURN_IF_ERROR(CheckHolder(worker, incarnation));
   EndLease(&members_[worker.value()], now);
+  members_[worker.value()].has_left = true;
   return absl::OkStatus();
 }
 
 void Membership::EndLease(MemberRecord* member, absl::Duration now) {
   member->state = MemberState::kLost;
   member->lost_since = now;
+  member->has_left = false;
   ++changes_;
 }
 

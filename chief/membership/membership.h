@@ -28,6 +28,8 @@ struct WorkerReport {
   uint64_t accepted = 0;
   uint64_t stale = 0;
   bool out_of_data = false;  // from then on it pushes nothing, not even with local_step
+  bool ready = false;        // data and towers are there
+  bool departing = false;    // goes on until a replica view leaves it out
   uint64_t failed_view = 0;  // of the group, in which the reduction of local_step failed; 0: none
 };
 
@@ -42,6 +44,7 @@ struct MemberRecord {
   absl::Duration last_heard;       // registration or heartbeat
   absl::Duration not_lost_before;  // of one that has not been heard of since it was taken in
   absl::Duration lost_since;       // kLost
+  bool has_left = false;           // kLost: it said so
   WorkerReport report;             // of the last heartbeat of this incarnation
 };
 

@@ -6,6 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "chief/sync/steps.h"
+#include "common/base/annotate.h"
+#include "common/base/status_macros.h"
+#include "common/replicas_proto/convert.h"
 
 namespace lockstep::chief {
 namespace {
@@ -146,12 +149,26 @@ void ShardInitializer::Announce(AnnounceTo to, void (ShardInitializer::*next)())
 void ShardInitializer::Judge() {
   if (result_.start == StartPoint::kDone) return Finish();
   absl::StatusOr<JobProgress> progress = FindProgress(spec_, states_);
+  if (absl::Status status = FindReplicaViews(); !status.ok()) return on_done_(status);
   if (progress.ok()) {
     result_.progress = *std::move(progress);
     if (result_.progress.has_trained) result_.start = StartPoint::kTakeOver;
     return Create();
   }
   on_done_(progress.status());
+}
+
+// A view that not every shard has was announced for a step that no shard has been granted.
+absl::Status ShardInitializer::FindReplicaViews() {
+  for (size_t shard = 0; shard < states_.size(); ++shard) {
+    auto views = FromProto(states_[shard].replica_views());
+    if (!views.ok()) return Annotate(views.status(), spec_.shard_names[shard]);
+    const bool is_newer =
+        !views->empty() && (result_.replica_views.empty() ||
+                            views->newest().number > result_.replica_views.newest().number);
+    if (is_newer) result_.replica_views = *std::move(views);
+  }
+  return absl::OkStatus();
 }
 
 void ShardInitializer::Create() {

@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
+#include "common/replicas/replica_view.h"
 
 namespace lockstep::chief {
 
@@ -30,6 +31,7 @@ struct InitializedShards {
   // kTakeOver: with which the chief before trained, as texts; empty: not known.
   std::string job_before;
   std::string model_before;
+  ReplicaViews replica_views;  // of a job whose workers come and go: the newest that a shard has
 };
 
 // What else a chief that takes command must have. An error ends it. Where the job is done already,
@@ -68,6 +70,7 @@ class ShardInitializer {
   void SetOtherViews();
   void Announce(AnnounceTo to, void (ShardInitializer::*next)());
   void Judge();
+  absl::Status FindReplicaViews();
   void Create();
   std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (ShardInitializer::*next)());
   void Finish();

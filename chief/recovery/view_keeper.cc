@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/lost_variables.h"
+#include "common/replicas_proto/convert.h"
 
 namespace lockstep::chief {
 namespace {
@@ -27,9 +28,17 @@ ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards,
       states_(shards_.size()),
       views_{{0, {}}} {}
 
-void ViewKeeper::SetMembers(std::vector<LiveMember> members) {
+void ViewKeeper::SetMembers(std::vector<LiveMember> members) { Announce(std::move(members)); }
+
+void ViewKeeper::SetReplicaViews(const ReplicaViews& views) {
+  newest_replicas_ = views.newest().number;
+  *view_.mutable_replica_views() = ToProto(views);
+  Announce(views_.rbegin()->second.members);
+}
+
+void ViewKeeper::Announce(std::vector<LiveMember> members) {
   const uint64_t number = views_.rbegin()->first + 1;
-  views_[number] = std::move(members);
+  views_[number] = {std::move(members), newest_replicas_};
   for (size_t shard = 0; shard < shards_.size(); ++shard) Send(shard);
 }
 
@@ -50,12 +59,12 @@ void ViewKeeper::Send(size_t shard) {
   if (stopped_ || states_[shard].retry.in_flight()) return;
   states_[shard].retry.Sent();
   states_[shard].sent = clock_->Monotonic();
-  const auto& [number, members] = *views_.rbegin();
+  const auto& [number, announced] = *views_.rbegin();
   SetViewRequest request = view_;
   request.clear_members();
   request.set_number(number);
   request.set_shard(static_cast<uint32_t>(shard));
-  for (const LiveMember& member : members) {
+  for (const LiveMember& member : announced.members) {
     Member* added = request.add_members();
     added->set_worker(member.worker.value());
     added->set_incarnation(member.incarnation.value());
@@ -95,7 +104,8 @@ void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetV
   // A shard that skipped views has accepted a later one; the newest that none is behind counts.
   const auto newest = views_.find(everywhere);
   if (newest == views_.end() || newest == views_.begin()) return;
-  confirmed_ = newest->second;
+  confirmed_ = newest->second.members;
+  confirmed_replicas_ = newest->second.replicas;
   views_.erase(views_.begin(), newest);
   on_confirmed_();
 }

@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
+#include "common/replicas/replica_view.h"
 
 namespace lockstep::chief {
 
@@ -30,6 +31,8 @@ class ViewKeeper {
 
   // Replaces what was to be told; a shard that is slow is told the last one only.
   void SetMembers(std::vector<LiveMember> members);
+  // The same for the replica views of a job whose workers come and go; not empty.
+  void SetReplicaViews(const ReplicaViews& views);
   // Repeats what is due; what every shard has is repeated now and then, so that a ps knows that its
   // chief lives. Several times a second.
   void Tick();
@@ -38,6 +41,8 @@ class ViewKeeper {
   // Of the newest view that every shard has accepted.
   const std::vector<LiveMember>& confirmed() const { return confirmed_; }
   bool IsConfirmed(const LiveMember& member) const;
+  // Every shard has accepted the newest replica views.
+  bool HasConfirmedReplicas() const { return confirmed_replicas_ == newest_replicas_; }
   // As the step shard said when it accepted that view, or later: the first step that it has not
   // closed, and the version that its variables were created with.
   GlobalStep open_step() const { return open_step_; }
@@ -50,10 +55,16 @@ class ViewKeeper {
     absl::Duration sent;  // when it was last told
   };
 
+  struct Announced {
+    std::vector<LiveMember> members;
+    uint64_t replicas = 0;  // number of the newest replica view
+  };
+
+  void Announce(std::vector<LiveMember> members);
   void Send(size_t shard);
   void OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetViewReply>& reply);
 
-  const SetViewRequest view_;
+  SetViewRequest view_;  // with the replica views, without members
   const std::vector<PsControl*> shards_;
   const std::vector<std::string> shard_names_;
   Executor* const executor_;
@@ -63,8 +74,10 @@ class ViewKeeper {
 
   std::vector<Shard> states_;
   // By number, from the confirmed one to the newest. View 0 has no members.
-  std::map<uint64_t, std::vector<LiveMember>> views_;
+  std::map<uint64_t, Announced> views_;
   std::vector<LiveMember> confirmed_;
+  uint64_t newest_replicas_ = 0;
+  uint64_t confirmed_replicas_ = 0;
   GlobalStep open_step_;
   GlobalStep start_step_;
   bool stopped_ = false;

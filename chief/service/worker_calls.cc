@@ -112,6 +112,10 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
   RegisterTaskReply reply = *job_;
   const GlobalStep start_step = start_step_();
   reply.set_start_step(start_step.value());
+  if (hooks_.share_of != nullptr) {
+    std::optional<StepShare> share = hooks_.share_of(start_step, member.worker);
+    if (share.has_value()) *reply.mutable_share() = *std::move(share);
+  }
   membership_->NoteStart(member, start_step);
   return reply;
 }
@@ -177,6 +181,8 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
        .accepted = request.accepted(),
        .stale = request.stale(),
        .out_of_data = request.out_of_data(),
+       .ready = request.ready(),
+       .departing = request.departing(),
        .failed_view = request.failed_view()},
       clock_->Monotonic());
   if (!fenced.ok() && members_known_) return answer(std::move(fenced));

@@ -30,6 +30,8 @@ class WorkerCalls {
     std::function<void()> members_changed;
     // Whether every shard knows this member.
     std::function<bool(const LiveMember&)> admitted;
+    // What the worker takes of a step, of a job whose workers come and go; may be null.
+    std::function<std::optional<StepShare>(GlobalStep, WorkerIndex)> share_of = nullptr;
     // Why the job does not run yet.
     std::function<std::string()> waiting_for;
     // A worker gave up, and the job with it.

@@ -30,6 +30,7 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       on_end_(std::move(on_end)),
       required_(options_.required),
       global_step_(options_.start),
+      next_grant_(options_.start),
       progress_(shards_.size(), StepProgress{.step = options_.start}),
       grants_(shards_.size()),
       watches_(shards_.size()),
@@ -61,20 +62,34 @@ void StepLoop::Tick() {
 
 void StepLoop::SetRequired(uint32_t required) {
   if (std::exchange(required_, required) == required) return;
+  UpdateRequired();
+}
+
+void StepLoop::UpdateRequired() {
   for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
     const std::vector<Grant> grants = grants_[shard];
     for (const Grant& grant : grants) {
-      if (grant.closed) continue;
-      if (Grant* open = Find(shard, grant.step)) ++open->issue;
+      if (grant.closed || grant.required == RequiredOf(grant.step)) continue;
+      if (Grant* open = Find(shard, grant.step)) {
+        ++open->issue;
+        open->required = RequiredOf(grant.step);
+      }
       SendGrant(shard, grant.step);
     }
   }
 }
 
+void StepLoop::HoldFrom(std::optional<GlobalStep> step) {
+  held_from_ = step;
+  if (!step.has_value() && !ended_) OpenGrants();
+}
+
 void StepLoop::OpenGrants() {
   const int64_t ahead = options_.asynchronous ? kGrantsAheadOfPushes : kGrantsAhead;
   const size_t shards = options_.asynchronous ? 1 : shards_.size();
-  const int64_t end = std::min(limit().value(), global_step_.value() + ahead);
+  const GlobalStep most = held_from_.has_value() ? std::min(limit(), *held_from_) : limit();
+  const int64_t end = std::min(most.value(), global_step_.value() + ahead);
+  next_grant_ = std::max(next_grant_, GlobalStep(end));
   for (int64_t step = global_step_.value(); step < end; ++step) {
     for (size_t shard = 0; shard < shards; ++shard) OpenGrant(shard, GlobalStep(step));
   }
@@ -82,7 +97,7 @@ void StepLoop::OpenGrants() {
 
 void StepLoop::OpenGrant(size_t shard, GlobalStep step) {
   if (Find(shard, step) != nullptr) return;
-  grants_[shard].push_back({step});
+  grants_[shard].push_back({.step = step, .required = RequiredOf(step)});
   SendGrant(shard, step);
 }
 
@@ -110,7 +125,7 @@ GrantRequest StepLoop::MakeGrant(size_t shard, GlobalStep step) const {
   GrantRequest request;
   *request.mutable_command() = options_.command;
   request.set_step(step.value());
-  request.set_required(required_);
+  request.set_required(RequiredOf(step));
   request.set_learning_rate(options_.learning_rate(step));
   request.set_keep_values(keep.values);
   request.set_keep_slots(keep.slots);

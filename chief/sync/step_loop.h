@@ -39,6 +39,9 @@ struct StepLoopOptions {
   std::optional<GlobalStep> stop_at = {};
   bool asynchronous = false;
   uint32_t required = 1;
+  // In place of `required`, where the replicas of steps differ; may be null. Its answers may
+  // change: then call UpdateRequired.
+  std::function<uint32_t(GlobalStep)> required_of = nullptr;
   uint32_t loss_variable = 0;  // id of the statistic
   // Both are functions of their argument alone: a grant may be issued twice.
   std::function<float(GlobalStep)> learning_rate;
@@ -79,6 +82,13 @@ class StepLoop {
   // From now on a step needs this many gradients: also the steps that are granted and not closed.
   void SetRequired(uint32_t required);
   uint32_t required() const { return required_; }
+  // Gives those grants again for which StepLoopOptions::required_of says another number now.
+  void UpdateRequired();
+  // Grants nothing from this step on until it is called again; nullopt: there is no such step. A
+  // step that was granted stays granted. Not of an asynchronous job.
+  void HoldFrom(std::optional<GlobalStep> step);
+  // The first step that no shard has been granted.
+  GlobalStep next_grant() const { return next_grant_; }
 
   GlobalStep global_step() const { return global_step_; }
   const std::vector<StepProgress>& shards() const { return progress_; }
@@ -86,6 +96,7 @@ class StepLoop {
  private:
   struct Grant {
     GlobalStep step;
+    uint32_t required = 1;
     uint32_t issue = 0;  // of the same step again, with other terms
     bool closed = false;
     std::optional<float> loss;
@@ -113,6 +124,9 @@ class StepLoop {
   // Whether the call may be made again.
   bool Survives(size_t shard, const absl::Status& error);
   void End(absl::Status status);
+  uint32_t RequiredOf(GlobalStep step) const {
+    return options_.required_of == nullptr ? required_ : options_.required_of(step);
+  }
   GlobalStep limit() const { return options_.stop_at.value_or(options_.end); }
 
   const StepLoopOptions options_;
@@ -124,6 +138,8 @@ class StepLoop {
 
   uint32_t required_;
   GlobalStep global_step_;
+  GlobalStep next_grant_;
+  std::optional<GlobalStep> held_from_;
   std::vector<StepProgress> progress_;
   std::vector<std::vector<Grant>> grants_;  // by shard: from global_step_ on, in order
   size_t waits_for_ = 0;        // the shard at which Proceed goes on looking for an open step

@@ -122,14 +122,16 @@ std::vector<std::string> Cluster::Chief(const std::string& job_path, int index) 
   return command;
 }
 
-void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief_flags) {
+void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief_flags,
+                       int workers) {
   ps_.clear();
   workers_.clear();
   for (size_t i = 0; i < spec_.ps.size(); ++i) {
     ps_.push_back(std::make_unique<Process>(Ps(i)));
   }
   workers_.resize(spec_.workers.size());
-  for (size_t i = 0; i < spec_.workers.size(); ++i) StartWorker(static_cast<int>(i));
+  if (workers < 0) workers = static_cast<int>(spec_.workers.size());
+  for (int i = 0; i < workers; ++i) StartWorker(i);
   job_path_ = WriteJob(job);
   StartChief(chief_flags);
 }
@@ -170,7 +172,9 @@ std::string Cluster::Logs() {
     if (chiefs_[i] != nullptr) add(absl::StrCat("chief ", i), *chiefs_[i]);
   }
   for (size_t i = 0; i < ps_.size(); ++i) add(absl::StrCat("ps ", i), ps(i));
-  for (size_t i = 0; i < workers_.size(); ++i) add(absl::StrCat("worker ", i), worker(i));
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i] != nullptr) add(absl::StrCat("worker ", i), worker(i));
+  }
   return logs;
 }
 

@@ -63,10 +63,11 @@ class Cluster {
   std::vector<std::string> Chief(const std::string& job_path, int index = 0) const;
 
   // Starts ps and workers, then a chief with this job and these flags besides. Those of an earlier
-  // call must have ended, or be about to.
-  void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {});
+  // call must have ended, or be about to. `workers`: only so many, the first ones; -1: all.
+  void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {},
+                int workers = -1);
 
-  // In place of one that has ended.
+  // In place of one that has ended, or was not started.
   void StartPs(int index);
   void StartWorker(int index);
   // The same job again.

@@ -128,5 +128,28 @@ TEST_CASE("a view that was lost is repeated, one that is refused is an error") {
   CHECK(f.a.set_view.size() == 0);
 }
 
+TEST_CASE("replica views count when every shard has accepted them, with the members of before") {
+  Fixture f;
+  f.views.SetMembers({kA});
+  for (ScriptedPs* ps : {&f.a, &f.b}) f.Answer(ps);
+  CHECK(f.views.HasConfirmedReplicas());
+  ReplicaViews replicas;
+  REQUIRE(replicas.Add({.number = 1, .first = GlobalStep(4), .workers = {WorkerIndex(0)}}).ok());
+  f.views.SetReplicaViews(replicas);
+  const SetViewRequest& told = f.a.set_view.front();
+  REQUIRE(told.replica_views_size() == 1);
+  CHECK(told.replica_views(0).first() == 4);
+  CHECK(told.members_size() == 1);
+  f.Answer(&f.a);
+  CHECK_FALSE(f.views.HasConfirmedReplicas());
+  f.Answer(&f.b);
+  CHECK(f.views.HasConfirmedReplicas());
+  CHECK(f.views.IsConfirmed(kA));
+  // Members that follow bring them again.
+  f.views.SetMembers({kA, kB});
+  CHECK(f.a.set_view.front().replica_views_size() == 1);
+  CHECK(f.views.HasConfirmedReplicas());
+}
+
 }  // namespace
 }  // namespace lockstep::chief

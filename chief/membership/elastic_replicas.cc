@@ -1,0 +1,108 @@
+#include "chief/membership/elastic_replicas.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace lockstep::chief {
+
+ElasticReplicas::ElasticReplicas(const ReplicaRules& rules, OnShortage on_shortage,
+                                 absl::Duration deadline, const Membership* membership)
+    : rules_(rules),
+      on_shortage_(on_shortage),
+      deadline_(deadline),
+      membership_(membership),
+      quorum_{.possible = std::numeric_limits<int64_t>::max()} {}
+
+bool ElasticReplicas::Begin(GlobalStep first) {
+  LOCKSTEP_CHECK(views_.empty());
+  std::vector<WorkerIndex> candidates;
+  for (const LiveMember& member : confirmed_) candidates.push_back(member.worker);
+  std::vector<WorkerIndex> chosen = ChooseReplicas(rules_, candidates, nullptr);
+  if (chosen.empty()) return false;
+  LOCKSTEP_CHECK(views_.Add(MakeReplicaView(rules_, 1, first, std::move(chosen))).ok());
+  return true;
+}
+
+bool ElasticReplicas::Update(GlobalStep at_hand, GlobalStep first, absl::Duration now) {
+  const ReplicaView& newest = views_.newest();
+  if (first <= newest.first) return false;
+  std::vector<WorkerIndex> chosen = ChooseReplicas(rules_, Candidates(now), &newest);
+  if (chosen.empty() || chosen == newest.workers) return false;
+  ReplicaView view = MakeReplicaView(rules_, newest.number + 1, first, std::move(chosen));
+  LOCKSTEP_CHECK(views_.Add(std::move(view)).ok());
+  views_.ForgetBefore(at_hand);
+  return true;
+}
+
+std::vector<WorkerIndex> ElasticReplicas::Candidates(absl::Duration now) {
+  std::vector<WorkerIndex> candidates;
+  for (size_t i = 0; i < membership_->members().size(); ++i) {
+    const WorkerIndex worker(static_cast<uint32_t>(i));
+    const MemberRecord& member = membership_->members()[i];
+    const bool is_replica = views_.newest().Has(worker);
+    const bool is_live = IsLive(worker);
+    if (is_live) missing_since_.erase(worker);
+    const bool stays = is_live ? !member.report.departing : !IsGivenUp(worker, now);
+    const bool joins = is_live && stays && member.report.ready && IsConfirmed(worker);
+    if (is_replica ? stays : joins) candidates.push_back(worker);
+  }
+  return candidates;
+}
+
+bool ElasticReplicas::IsGivenUp(WorkerIndex worker, absl::Duration now) {
+  const absl::Duration since = missing_since_.try_emplace(worker, now).first->second;
+  // A shard that has it as a member still would count a late gradient of it beside fewer others.
+  if (IsConfirmed(worker)) return false;
+  if (membership_->members()[worker.value()].has_left) return true;
+  switch (on_shortage_) {
+    case OnShortage::kShrink:
+      return true;
+    case OnShortage::kWait:
+      return now - since >= deadline_;
+    case OnShortage::kAbort:
+      return false;
+  }
+  return false;
+}
+
+bool ElasticReplicas::IsLive(WorkerIndex worker) const {
+  const auto& members = membership_->members();
+  return worker.value() < members.size() && members[worker.value()].state == MemberState::kLive;
+}
+
+bool ElasticReplicas::IsConfirmed(WorkerIndex worker) const {
+  return std::ranges::find(confirmed_, worker, &LiveMember::worker) != confirmed_.end();
+}
+
+uint32_t ElasticReplicas::RequiredOf(GlobalStep step) const {
+  const ReplicaView* const view = views_.At(step);
+  if (view == nullptr) return 1;
+  // Those that the newest view has left out, and that are gone, push nothing for an earlier one.
+  const auto counts = [this](WorkerIndex worker) {
+    return IsLive(worker) || IsConfirmed(worker) || views_.newest().Has(worker);
+  };
+  const auto there = static_cast<uint32_t>(std::ranges::count_if(view->workers, counts));
+  return std::min(view->aggregate, std::max(there, 1u));
+}
+
+ReplicaShare ElasticReplicas::ShareOf(GlobalStep step, WorkerIndex worker) const {
+  const ReplicaView* const view = views_.At(step);
+  return view == nullptr ? ReplicaShare() : view->ShareOf(worker);
+}
+
+const Quorum& ElasticReplicas::Evaluate(GlobalStep step) {
+  const ReplicaView* const view = views_.At(step);
+  quorum_ = {.required = RequiredOf(step)};
+  if (view != nullptr) {
+    quorum_.possible =
+        std::ranges::count_if(view->workers, [this](WorkerIndex w) { return IsLive(w); });
+  }
+  quorum_.is_short = quorum_.possible < quorum_.required;
+  quorum_.must_end = quorum_.is_short && on_shortage_ == OnShortage::kAbort;
+  return quorum_;
+}
+
+}  // namespace lockstep::chief

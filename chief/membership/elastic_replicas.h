@@ -1,0 +1,67 @@
+// The replica views of a job whose workers come and go: who shares the global batch from which step
+// on, and how many gradients a step needs when replicas of its view are gone.
+//
+// A worker is taken in when it is ready, and left out when it departs or says goodbye, or is lost
+// for as long as the quorum policy waits: SHRINK not at all, WAIT for the deadline. There is never
+// a view of fewer replicas than min_replicas: until then the replicas that are lost are waited for.
+// Pure: time is an argument and never goes back. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/membership/membership.h"
+#include "chief/membership/quorum.h"
+#include "chief/membership/replica_rules.h"
+#include "common/replicas/replica_view.h"
+
+namespace lockstep::chief {
+
+class ElasticReplicas {
+ public:
+  // `deadline`: how long WAIT waits for a lost replica. `membership` outlives this.
+  ElasticReplicas(const ReplicaRules& rules, OnShortage on_shortage, absl::Duration deadline,
+                  const Membership* membership);
+
+  // The views that an earlier chief has announced.
+  void Adopt(ReplicaViews views) { views_ = std::move(views); }
+  const ReplicaViews& views() const { return views_; }
+  // The members that every shard has accepted.
+  void SetConfirmed(std::vector<LiveMember> members) { confirmed_ = std::move(members); }
+
+  // Makes the first view, of the confirmed members, from `first` on. False: too few of them fit.
+  bool Begin(GlobalStep first);
+  // Makes the view that follows the newest one from `first` on, which no shard has been granted;
+  // false: it stays as it is. Views that ended before `at_hand` are forgotten.
+  bool Update(GlobalStep at_hand, GlobalStep first, absl::Duration now);
+
+  // Gradients that a step needs: those that its view says, fewer where replicas of its view are
+  // gone for good.
+  uint32_t RequiredOf(GlobalStep step) const;
+  ReplicaShare ShareOf(GlobalStep step, WorkerIndex worker) const;
+  // Whether the step can close.
+  const Quorum& Evaluate(GlobalStep step);
+  // As of the last Evaluate.
+  const Quorum& quorum() const { return quorum_; }
+
+ private:
+  bool IsLive(WorkerIndex worker) const;
+  bool IsConfirmed(WorkerIndex worker) const;
+  // Of a replica of the newest view that is not live: nobody waits for it any more.
+  bool IsGivenUp(WorkerIndex worker, absl::Duration now);
+  std::vector<WorkerIndex> Candidates(absl::Duration now);
+
+  const ReplicaRules rules_;
+  const OnShortage on_shortage_;
+  const absl::Duration deadline_;
+  const Membership* const membership_;
+  ReplicaViews views_;
+  std::vector<LiveMember> confirmed_;
+  std::map<WorkerIndex, absl::Duration> missing_since_;  // replicas that are not live
+  Quorum quorum_;
+};
+
+}  // namespace lockstep::chief

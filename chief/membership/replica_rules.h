@@ -1,0 +1,32 @@
+// Who shares the global batch of a job whose workers come and go (sync.min_replicas). Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/replicas/replica_view.h"
+
+namespace lockstep::chief {
+
+struct ReplicaRules {
+  int64_t min_replicas = 1;
+  std::optional<uint32_t> aggregate;  // replicas_to_aggregate; none: every replica of a view
+  int64_t global_batch = 1;
+  int64_t towers = 1;  // of each worker
+};
+
+// The replicas of a view: as many of `candidates` as the global batch divides over evenly, those
+// of `current` first, then the lowest indices; ascending. Empty when fewer than min_replicas could
+// take part. `candidates` ascend, each once; `current` may be null.
+std::vector<WorkerIndex> ChooseReplicas(const ReplicaRules& rules,
+                                        absl::Span<const WorkerIndex> candidates,
+                                        const ReplicaView* current);
+
+// The view of these workers. Not empty (CHECK).
+ReplicaView MakeReplicaView(const ReplicaRules& rules, uint64_t number, GlobalStep first,
+                            std::vector<WorkerIndex> workers);
+
+}  // namespace lockstep::chief

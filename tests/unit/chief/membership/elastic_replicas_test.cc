@@ -1,0 +1,213 @@
+#include "chief/membership/elastic_replicas.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(5);
+constexpr absl::Duration kDeadline = absl::Seconds(60);
+
+absl::Duration At(double seconds) { return absl::Seconds(seconds); }
+
+// Four workers of a cluster; the first two have begun the job.
+struct Fixture {
+  explicit Fixture(OnShortage on_shortage = OnShortage::kWait, ReplicaRules rules = Rules())
+      : replicas(rules, on_shortage, kDeadline, &membership) {
+    Join(0);
+    Join(1);
+    Confirm();
+    REQUIRE(replicas.Begin(GlobalStep(0)));
+  }
+  static ReplicaRules Rules() { return {.min_replicas = 1, .global_batch = 12}; }
+
+  static Incarnation Of(uint32_t worker) { return Incarnation(100 + worker); }
+  void Join(uint32_t worker) {
+    REQUIRE(membership.Register(WorkerIndex(worker), Of(worker), "host", 1, now).ok());
+  }
+  void Report(uint32_t worker, const WorkerReport& report) {
+    REQUIRE(membership.Heartbeat(WorkerIndex(worker), Of(worker), report, now).ok());
+  }
+  // Every shard knows who lives.
+  void Confirm() { replicas.SetConfirmed(membership.Live()); }
+  // All but these are silent until their lease is over.
+  void Lose(const std::vector<uint32_t>& others) {
+    const absl::Duration end = now + kLease + absl::Seconds(1);
+    for (; now <= end; now += absl::Milliseconds(500)) {
+      for (const uint32_t worker : others) Report(worker, {.ready = true});
+      membership.Expire(now);
+    }
+  }
+  bool Update(int64_t first) {
+    return replicas.Update(GlobalStep(first - 2), GlobalStep(first), now);
+  }
+  std::vector<uint32_t> Newest() const {
+    std::vector<uint32_t> workers;
+    for (const WorkerIndex worker : replicas.views().newest().workers) {
+      workers.push_back(worker.value());
+    }
+    return workers;
+  }
+
+  Membership membership{{"a:1", "b:1", "c:1", "d:1"}, kLease, At(0)};
+  absl::Duration now = At(1);
+  ElasticReplicas replicas;
+};
+
+using Workers = std::vector<uint32_t>;
+
+TEST_CASE("the first view has the members that every shard knows") {
+  Fixture f;
+  CHECK(f.Newest() == Workers{0, 1});
+  CHECK(f.replicas.views().newest().number == 1);
+  CHECK(f.replicas.RequiredOf(GlobalStep(0)) == 2);
+  CHECK_FALSE(f.Update(2));
+}
+
+TEST_CASE("the first view waits for as many members as may share the batch") {
+  Membership membership({"a:1", "b:1"}, kLease, At(0));
+  ElasticReplicas replicas({.min_replicas = 2, .global_batch = 12}, OnShortage::kWait, kDeadline,
+                           &membership);
+  replicas.SetConfirmed({{WorkerIndex(1), Incarnation(1)}});
+  CHECK_FALSE(replicas.Begin(GlobalStep(0)));
+  CHECK(replicas.views().empty());
+}
+
+TEST_CASE("a worker joins when every shard knows it and it is ready") {
+  Fixture f;
+  f.Join(2);
+  f.Report(2, {.ready = true});
+  CHECK_FALSE(f.Update(2));
+  f.Confirm();
+  f.Report(2, {.ready = false});
+  CHECK_FALSE(f.Update(2));
+  f.Report(2, {.ready = true});
+  REQUIRE(f.Update(2));
+  CHECK(f.Newest() == Workers{0, 1, 2});
+  // Steps that were granted before keep their view.
+  CHECK(f.replicas.RequiredOf(GlobalStep(1)) == 2);
+  CHECK(f.replicas.RequiredOf(GlobalStep(2)) == 3);
+  CHECK_FALSE(f.replicas.ShareOf(GlobalStep(1), WorkerIndex(2)).takes_part());
+  CHECK(f.replicas.ShareOf(GlobalStep(2), WorkerIndex(2)) == ReplicaShare{2, 3, 2});
+}
+
+TEST_CASE("there is one view for a step") {
+  Fixture f;
+  f.Join(2);
+  f.Confirm();
+  f.Report(2, {.ready = true});
+  CHECK_FALSE(f.replicas.Update(GlobalStep(0), GlobalStep(0), f.now));
+  CHECK(f.Newest() == Workers{0, 1});
+}
+
+TEST_CASE("a worker departs: it is left out from a later step on, and needed until then") {
+  Fixture f;
+  f.Report(0, {.ready = true, .departing = true});
+  REQUIRE(f.Update(7));
+  CHECK(f.Newest() == Workers{1});
+  CHECK(f.replicas.RequiredOf(GlobalStep(6)) == 2);
+  CHECK(f.replicas.RequiredOf(GlobalStep(7)) == 1);
+  // It does not come back as the same process.
+  CHECK_FALSE(f.Update(9));
+}
+
+TEST_CASE("nobody departs where too few would be left") {
+  Fixture f(OnShortage::kWait, {.min_replicas = 2, .global_batch = 12});
+  f.Report(0, {.departing = true});
+  CHECK_FALSE(f.Update(7));
+  f.Join(2);
+  f.Report(2, {.ready = true});
+  f.Confirm();
+  REQUIRE(f.Update(9));
+  CHECK(f.Newest() == Workers{1, 2});
+}
+
+TEST_CASE("WAIT: a lost replica is waited for until the deadline") {
+  Fixture f;
+  f.Lose({1});
+  f.Confirm();
+  CHECK_FALSE(f.Update(7));
+  CHECK(f.replicas.Evaluate(GlobalStep(5)).is_short);
+  CHECK(f.replicas.quorum().possible == 1);
+  CHECK(f.replicas.quorum().required == 2);
+  CHECK_FALSE(f.replicas.quorum().must_end);
+  f.now += kDeadline;
+  REQUIRE(f.Update(7));
+  CHECK(f.Newest() == Workers{1});
+  // Its gradients of steps that were granted are given up, too.
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 1);
+  CHECK_FALSE(f.replicas.Evaluate(GlobalStep(5)).is_short);
+}
+
+TEST_CASE("WAIT: a successor takes the lost replica's place, and the wait begins anew") {
+  Fixture f;
+  f.Lose({1});
+  f.Confirm();
+  CHECK_FALSE(f.Update(7));
+  REQUIRE(f.membership.Register(WorkerIndex(0), Incarnation(7), "host", 2, f.now).ok());
+  CHECK_FALSE(f.Update(7));
+  CHECK_FALSE(f.replicas.Evaluate(GlobalStep(5)).is_short);
+  f.now += kDeadline;
+  f.membership.Expire(f.now);
+  CHECK_FALSE(f.Update(7));
+  CHECK(f.Newest() == Workers{0, 1});
+}
+
+TEST_CASE("SHRINK: a lost replica is left out when no shard has it any more") {
+  Fixture f(OnShortage::kShrink);
+  f.Lose({1});
+  CHECK_FALSE(f.Update(7));
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 2);
+  f.Confirm();
+  REQUIRE(f.Update(7));
+  CHECK(f.Newest() == Workers{1});
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 1);
+}
+
+TEST_CASE("a goodbye is final, whatever the policy") {
+  for (const OnShortage policy : {OnShortage::kWait, OnShortage::kShrink, OnShortage::kAbort}) {
+    Fixture f(policy);
+    REQUIRE(f.membership.Leave(WorkerIndex(0), Fixture::Of(0), f.now).ok());
+    f.Confirm();
+    REQUIRE(f.Update(7));
+    CHECK(f.Newest() == Workers{1});
+  }
+}
+
+TEST_CASE("ABORT: a lost replica ends the job") {
+  Fixture f(OnShortage::kAbort);
+  f.Lose({1});
+  f.Confirm();
+  f.now += kDeadline;
+  CHECK_FALSE(f.Update(7));
+  CHECK(f.replicas.Evaluate(GlobalStep(5)).must_end);
+}
+
+TEST_CASE("a worker that the batch does not divide over waits until it does") {
+  Fixture f(OnShortage::kShrink, {.min_replicas = 1, .global_batch = 4});
+  f.Join(2);
+  f.Report(2, {.ready = true});
+  f.Confirm();
+  CHECK_FALSE(f.Update(3));
+  REQUIRE(f.membership.Leave(WorkerIndex(0), Fixture::Of(0), f.now).ok());
+  f.Confirm();
+  REQUIRE(f.Update(5));
+  CHECK(f.Newest() == Workers{1, 2});
+}
+
+TEST_CASE("views of steps that are over are forgotten") {
+  Fixture f;
+  f.Report(0, {.departing = true});
+  REQUIRE(f.Update(7));
+  f.Join(3);
+  f.Report(3, {.ready = true});
+  f.Confirm();
+  REQUIRE(f.Update(20));
+  CHECK(f.replicas.views().At(GlobalStep(6)) == nullptr);
+  CHECK(f.replicas.views().At(GlobalStep(18))->number == 2);
+  CHECK(f.replicas.RequiredOf(GlobalStep(6)) == 1);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
