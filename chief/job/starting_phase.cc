@@ -115,13 +115,12 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
         job->control->Notify(JobEvent::kMembersConfirmed);
       },
       [job = job_](absl::Status status) { job->control->End({.outcome = std::move(status)}); });
-  if (job_->replicas != nullptr && !job_->initialized.replica_views.empty()) {
-    job_->replicas->Adopt(job_->initialized.replica_views);
-    job_->record.replica_views = job_->initialized.replica_views.views();
-    job_->views->SetReplicaViews(job_->replicas->views());
-  }
   job_->milestones->Start();
   job_->views->SetMembers(job_->membership.Live());
+  // After the members, which are announced with them.
+  if (!job_->record.replica_views.empty()) {
+    job_->views->SetReplicaViews(job_->initialized.replica_views);
+  }
 }
 
 // A start of a job whose last step's checkpoint exists: the processes that are still there, or were
@@ -178,6 +177,10 @@ void StartingPhase::Adopt() {
     job_->membership.Adopt(adopted, job_->now(), grace);
     job_->membership.NoteStart(adopted, step);
   }
+  if (job_->replicas != nullptr) {
+    job_->replicas->Adopt(shards.replica_views);
+    job_->record.replica_views = shards.replica_views.views();
+  }
   if (shards.start != StartPoint::kTakeOver) return;
   log::Info(TakeoverLine(step, static_cast<size_t>(shards.view.members_size())));
 }
@@ -201,6 +204,7 @@ bool StartingPhase::HasReplicas() {
   replicas.SetConfirmed(job_->views->confirmed());
   if (!replicas.Begin(job_->record.start)) return false;
   job_->record.replica_views.push_back(replicas.views().newest());
+  log::Info(ReplicaViewLine(replicas.views().newest()));
   job_->views->SetReplicaViews(replicas.views());
   return false;
 }

@@ -3,11 +3,15 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/process.h"
@@ -64,23 +68,42 @@ std::vector<View> ViewsOf(const json& summary) {
   return views;
 }
 
-// Ordinary jobs, each of which goes on from the checkpoint of the one before with the workers of
-// the next view. Checks losses and, at the end, every tensor.
-void CheckAgainstOrdinaryJobs(const std::vector<View>& views, const std::vector<double>& losses,
-                              const std::string& last_checkpoint) {
+// As chiefs have logged them.
+std::vector<View> ViewsIn(const std::string& log) {
+  static const std::regex line(
+      R"(from step ([0-9,]+) on \d+ replicas? shares? the global batch: workers? ([0-9, ]+) \(view)");
+  std::vector<View> views;
+  for (std::sregex_iterator match(log.begin(), log.end(), line), end; match != end; ++match) {
+    View view{.step = std::stoll(absl::StrReplaceAll((*match)[1].str(), {{",", ""}}))};
+    for (const auto& worker : absl::StrSplit((*match)[2].str(), ", ")) {
+      view.workers.push_back(std::stoi(std::string(worker)));
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::string> tensors;  // CRC by name, of the last checkpoint
+};
+
+// By ordinary jobs, each of which goes on from the checkpoint of the one before with the workers of
+// the next view.
+Trained TrainOrdinary(const std::vector<View>& views) {
   const TemporaryFolder saved;
+  Trained trained;
   for (size_t i = 0; i < views.size(); ++i) {
     const bool is_last = i + 1 == views.size();
-    const int64_t end = is_last ? static_cast<int64_t>(losses.size()) : views[i + 1].step;
     std::vector<std::string> flags;
     if (i > 0) flags.push_back("--restore=" + FolderOf(saved, views[i].step));
-    const std::vector<double> expected =
-        LossesOf(2, static_cast<int>(views[i].workers.size()), Job(end, saved.path(), ""), flags);
-    CAPTURE(i, views[i].step, end);
-    CHECK(expected == std::vector<double>(losses.begin() + views[i].step, losses.begin() + end));
+    const std::vector<double> losses =
+        LossesOf(2, static_cast<int>(views[i].workers.size()),
+                 Job(is_last ? kSteps : views[i + 1].step, saved.path(), ""), flags);
+    trained.losses.insert(trained.losses.end(), losses.begin(), losses.end());
   }
-  CHECK(TensorsOf(FolderOf(saved, static_cast<int64_t>(losses.size()))) ==
-        TensorsOf(last_checkpoint));
+  trained.tensors = TensorsOf(FolderOf(saved, kSteps));
+  return trained;
 }
 
 TEST_CASE("a worker joins and one departs: the bits are those of ordinary jobs in their place") {
@@ -109,7 +132,82 @@ TEST_CASE("a worker joins and one departs: the bits are those of ordinary jobs i
   CHECK(changes[0].workers == std::vector<int>{0, 1});
   CHECK(changes[1].workers == std::vector<int>{0, 1, 2});
   CHECK(changes[2].workers == std::vector<int>{1, 2});
-  CheckAgainstOrdinaryJobs(changes, Losses(summary), FolderOf(saved, kSteps));
+  const Trained ordinary = TrainOrdinary(changes);
+  CHECK(ordinary.losses == Losses(summary));
+  CHECK(ordinary.tensors == TensorsOf(FolderOf(saved, kSteps)));
+}
+
+TEST_CASE("a chief that takes over finds the replica views, and goes on changing them") {
+  const TemporaryFolder saved;
+  Cluster cluster(2, 3);
+  cluster.StartAll(Job(kSteps, saved.path(), "min_replicas: 1"), {kShortLease}, 2);
+  // It may have begun with one of the two.
+  REQUIRE(cluster.WaitForStep(20, kWhole));
+  REQUIRE(cluster.chief().WaitForOutput("workers 0, 1 (view", kWhole));
+  cluster.StartWorker(2);
+  REQUIRE(cluster.chief().WaitForOutput("workers 0, 1, 2 (view", kWhole));
+  cluster.chief().Signal(SIGKILL);
+  REQUIRE(cluster.chief().Wait(kCleanEnd) == 137);
+  std::string log = cluster.chief().Output();
+  cluster.StartChief({kShortLease});
+  REQUIRE(cluster.chief().WaitForOutput("taking over at step", kWhole));
+  cluster.worker(1).Signal(SIGTERM);
+  const auto departed = cluster.worker(1).Wait(kCleanEnd);
+  const auto code = cluster.chief().Wait(kWhole);
+  INFO(log << cluster.Logs());
+  CHECK(departed == 143);
+  REQUIRE(code == 0);
+  log += cluster.chief().Output();
+  const std::vector<View> changes = ViewsIn(log);
+  REQUIRE(changes.size() >= 3);
+  CHECK(changes.back().workers == std::vector<int>{0, 2});
+  CHECK(TrainOrdinary(changes).tensors == TensorsOf(FolderOf(saved, kSteps)));
+}
+
+TEST_CASE("SHRINK: the others share the batch of a worker that is killed, until it is back") {
+  Cluster cluster(2, 2);
+  JobText job =
+      Job(kSteps, cluster.folder().Path("checkpoints"), "min_replicas: 1 quorum_policy: SHRINK");
+  job.max_steps = 20 * kSteps;
+  cluster.StartAll(job, {kShortLease});
+  REQUIRE(cluster.chief().WaitForOutput("workers 0, 1 (view", kWhole));
+  REQUIRE(cluster.WaitForStep(20, kWhole));
+  cluster.worker(1).Signal(SIGKILL);
+  REQUIRE(cluster.worker(1).Wait(kCleanEnd) == 137);
+  // It may have begun with one of the two.
+  const size_t views = ViewsIn(cluster.chief().Output()).size();
+  const bool is_left_out = cluster.chief().WaitForOutput(
+      absl::StrCat("global batch: worker 0 (view ", views + 1, ")"), kWhole);
+  {
+    INFO(cluster.Logs());
+    REQUIRE(is_left_out);
+  }
+  cluster.StartWorker(1);
+  REQUIRE(
+      cluster.chief().WaitForOutput(absl::StrCat("workers 0, 1 (view ", views + 2, ")"), kWhole));
+  cluster.chief().Signal(SIGINT);
+  const auto code = cluster.chief().Wait(kWhole);
+  INFO(cluster.Logs());
+  CHECK(code == 130);
+  CHECK(cluster.worker(0).Wait(kCleanEnd) == 130);
+  CHECK(cluster.worker(1).Wait(kCleanEnd) == 130);
+}
+
+TEST_CASE("WAIT: after --quorum_deadline the others share the batch of a worker that is lost") {
+  Cluster cluster(1, 2);
+  JobText job = Job(kSteps, cluster.folder().Path("checkpoints"), "min_replicas: 1");
+  job.max_steps = 2 * kSteps;
+  cluster.StartAll(job, {kShortLease, "--quorum_deadline=1"});
+  REQUIRE(cluster.chief().WaitForOutput("workers 0, 1 (view", kWhole));
+  cluster.worker(0).Signal(SIGKILL);
+  const auto code = cluster.chief().Wait(kWhole);
+  INFO(cluster.Logs());
+  REQUIRE(code == 0);
+  CHECK(cluster.worker(1).Wait(kCleanEnd) == 0);
+  const json summary = json::parse(cluster.Summary());
+  CHECK(summary["steps"] == 2 * kSteps);
+  CHECK(ViewsOf(summary).back().workers == std::vector<int>{1});
+  CHECK(summary["test_accuracy"] > 0.8);
 }
 
 }  // namespace
