@@ -1,0 +1,186 @@
+#include "tests/chaos/chaos_job.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/client/status_client.h"
+
+namespace lockstep::test {
+namespace {
+
+constexpr int64_t kForeverSteps = 1'000'000;
+constexpr int64_t kSlow = 125'000;  // bytes a second: 1 Mbit/s
+constexpr int kInterrupted = 130;
+constexpr int kReplaced = 80;
+constexpr absl::Duration kAnswer = absl::Milliseconds(300);
+constexpr absl::Duration kEnd = absl::Seconds(30);
+constexpr absl::Duration kCalm = absl::Minutes(4);
+
+}  // namespace
+
+JobText ChaosJob::Text(const std::string& options, int64_t steps) {
+  return {.max_steps = static_cast<int>(steps),
+          .optimizer = "adam {} learning_rate { base: 0.001 }",
+          .checkpoint = "folder: 'checkpoints' every_steps: 50",
+          .evaluation = "not_at_end: true",
+          .more = absl::StrCat("seed: 5 transport { shared_memory: OFF } ", options)};
+}
+
+ChaosJob::ChaosJob(const std::string& options)
+    : cluster_(kPs, kWorkers, kChiefs),
+      real_(deploy::PortReservation::Take(kPs + kChiefs).value()) {
+  const std::string job = cluster_.WriteJob(Text(options, kForeverSteps));
+  for (int i = 0; i < kPs; ++i) AddPs(i);
+  for (int i = 0; i < kWorkers; ++i) AddWorker(i);
+  for (int i = 0; i < kChiefs; ++i) AddChief(i, job);
+}
+
+void ChaosJob::AddPs(int index) {
+  std::vector<std::string> command = cluster_.Ps(index);
+  const std::string& real = real_.addresses()[index];
+  command.push_back("--listen=" + real);
+  tasks_.push_back(
+      std::make_unique<ChaosTask>(absl::StrCat("ps ", index), std::move(command),
+                                  std::make_unique<FaultProxy>(cluster_.spec().ps[index], real)));
+}
+
+void ChaosJob::AddWorker(int index) {
+  std::vector<std::string> command = cluster_.Worker(index);
+  command.push_back("--sleep=10ms");  // so that the calm run is short beside this one
+  tasks_.push_back(
+      std::make_unique<ChaosTask>(absl::StrCat("worker ", index), std::move(command), nullptr));
+}
+
+void ChaosJob::AddChief(int index, const std::string& job) {
+  std::vector<std::string> command = cluster_.Chief(job, index);
+  const std::string& real = real_.addresses()[kPs + index];
+  command.push_back("--listen=" + real);
+  command.push_back(absl::StrCat("--lease=", absl::ToInt64Seconds(kLease)));
+  command.push_back("--standby");
+  tasks_.push_back(std::make_unique<ChaosTask>(
+      absl::StrCat("chief ", index), std::move(command),
+      std::make_unique<FaultProxy>(cluster_.spec().AddressOf(Role::kChief, index), real),
+      std::set<int>{kReplaced}));
+}
+
+std::optional<int> ChaosJob::Commander() const {
+  const auto status = FetchStatus(real_.addresses()[0], kAnswer);
+  if (!status.ok() || status->shard().command().state() != "held") return std::nullopt;
+  return static_cast<int>(status->shard().command().chief());
+}
+
+ChaosTask* ChaosJob::TargetOf(const Fault& fault) {
+  if (fault.target == FaultTarget::kPs) return &ps(fault.index);
+  if (fault.target == FaultTarget::kWorker) return &worker(fault.index);
+  const std::optional<int> commander = Commander();
+  if (!commander.has_value()) return nullptr;
+  return &chief(fault.target == FaultTarget::kChief ? *commander : 1 - *commander);
+}
+
+void ChaosJob::Inject(const Fault& fault, ChaosTask* task) {
+  switch (fault.kind) {
+    case FaultKind::kKill:
+      return task->End(SIGKILL);
+    case FaultKind::kTerminate:
+      return task->End(SIGTERM);
+    case FaultKind::kStop:
+      return task->Signal(SIGSTOP);
+    case FaultKind::kReset:
+      return task->proxy()->CutConnections();
+    case FaultKind::kPartition:
+      return task->proxy()->StopAll(true);
+    case FaultKind::kMuteRequests:
+      return task->proxy()->StopRequests(true);
+    case FaultKind::kMuteReplies:
+      return task->proxy()->StopReplies(true);
+    case FaultKind::kSlowLink:
+      return task->proxy()->SetBytesPerSecond(kSlow);
+    case FaultKind::kFullDisk: {
+      const std::string fault_of_write =
+          absl::StrCat(cluster_.folder().Path("checkpoints"), ",write,-shard-,");
+      task->SetNextEnvironment({"LD_PRELOAD=" + Binary("tests/support/preloaded_disk_faults.so"),
+                                absl::StrCat("LOCKSTEP_DISK_FAULTS=", fault_of_write, "1,ENOSPC;",
+                                             fault_of_write, "2,ENOSPC")});
+      return task->End(SIGKILL);
+    }
+  }
+}
+
+void ChaosJob::Heal(const Fault& fault, ChaosTask* task) {
+  if (!Lasts(fault.kind)) return;
+  if (fault.kind == FaultKind::kStop) return task->Signal(SIGCONT);
+  task->proxy()->StopAll(false);
+  task->proxy()->SetBytesPerSecond(0);
+}
+
+std::vector<std::string> ChaosJob::Tend(StepWatch* watch) {
+  const Clock& clock = *Clock::Real();
+  std::vector<std::string> wrong;
+  for (const auto& task : tasks_) {
+    if (auto what = task->Tend(clock.Monotonic())) wrong.push_back(*std::move(what));
+  }
+  for (int i = 0; i < kPs; ++i) {
+    const auto status = FetchStatus(real_.addresses()[i], kAnswer);
+    if (status.ok()) watch->OnAnswer(clock.Monotonic(), i, status->shard().shard_step());
+  }
+  return wrong;
+}
+
+bool ChaosJob::all_up() {
+  return std::ranges::all_of(tasks_, [](const auto& task) { return task->is_up(); });
+}
+
+bool ChaosJob::has_checkpoint() const {
+  return std::filesystem::exists(cluster_.folder().Path("checkpoints/LATEST"));
+}
+
+std::vector<std::string> ChaosJob::Finish() {
+  const std::optional<int> commander = Commander();
+  if (!commander.has_value()) return {"no chief commands at the end"};
+  chief(*commander).Signal(SIGINT);
+  std::vector<std::string> wrong;
+  const absl::Duration deadline = Clock::Real()->Monotonic() + kEnd;
+  for (const auto& task : tasks_) {
+    const auto code =
+        task->Wait(std::max(absl::ZeroDuration(), deadline - Clock::Real()->Monotonic()));
+    if (code == kInterrupted) continue;
+    wrong.push_back(absl::StrCat(task->name(), code ? absl::StrCat(" ended with ", *code) : " runs",
+                                 " after the job was interrupted, expected to end with 130"));
+  }
+  return wrong;
+}
+
+absl::StatusOr<int64_t> ChaosJob::SavedStep() const {
+  const auto newest = ResolveCheckpoint(cluster_.folder().Path("checkpoints"));
+  if (!newest.ok()) return newest.status();
+  const auto manifest = ReadManifest(*newest);
+  if (!manifest.ok()) return manifest.status();
+  return manifest->step;
+}
+
+std::string ChaosJob::SavedFolder(int64_t step) const {
+  return cluster_.folder().Path(absl::StrCat("checkpoints/ckpt-", step));
+}
+
+std::string ChaosJob::Logs() const {
+  std::string logs;
+  for (const auto& task : tasks_) absl::StrAppend(&logs, task->name(), ":\n", task->Log());
+  return logs;
+}
+
+absl::StatusOr<std::string> ChaosJob::RunCalm(Cluster* cluster, const std::string& options,
+                                              int64_t steps) {
+  cluster->StartAll(Text(options, steps));
+  if (cluster->chief().Wait(kCalm) != 0) {
+    return absl::InternalError("the undisturbed run does not end well\n" + cluster->Logs());
+  }
+  return cluster->folder().Path(absl::StrCat("checkpoints/ckpt-", steps));
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,52 @@
+// Injects the faults of a schedule into a job, one round after another, and writes down what they
+// cost.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tests/chaos/chaos_job.h"
+#include "tests/chaos/report.h"
+#include "tests/chaos/schedule.h"
+
+namespace lockstep::test {
+
+// From one thread.
+class ChaosRun {
+ public:
+  // All of them outlive it. `say`: gets a line for each round.
+  ChaosRun(ChaosJob* job, Schedule* schedule, ChaosReport* report,
+           std::function<void(const std::string&)> say);
+
+  // Whether the job trains and has a checkpoint, before the first fault.
+  bool WaitForStart();
+  // One round, until the job trains again. False: it does not, or something is wrong.
+  bool RunRound();
+
+ private:
+  struct Injected {
+    FaultOutcome outcome;
+    ChaosTask* task;
+    absl::Duration at;
+    std::vector<size_t> log_sizes;  // by task, at the injection
+    bool is_healed;
+  };
+  // False: something is wrong.
+  bool Tend();
+  // Tends the job until `done`, or for so long: false.
+  bool TendUntil(const std::function<bool()>& done, absl::Duration patience);
+  Injected Inject(const Fault& fault, ChaosTask* task);
+  // Whether all are healed.
+  bool HealInTime(std::vector<Injected>* round);
+  void LookForDetection(Injected* injected);
+  // Whether a save has failed on each disk that is full, and the chief has said so.
+  static bool AreFullDisksMet(const std::vector<Injected>& round);
+
+  ChaosJob* const job_;
+  Schedule* const schedule_;
+  ChaosReport* const report_;
+  const std::function<void(const std::string&)> say_;
+  StepWatch watch_;
+};
+
+}  // namespace lockstep::test

@@ -1,0 +1,58 @@
+// One task of a job under chaos: a process that is started again when it ends, and the proxy
+// through which others reach it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/support/fault_proxy.h"
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+
+// From one thread.
+class ChaosTask {
+ public:
+  // `proxy` is null where nobody calls the task. `tolerated`: exit codes that are true at any time.
+  ChaosTask(std::string name, std::vector<std::string> command, std::unique_ptr<FaultProxy> proxy,
+            std::set<int> tolerated = {});
+
+  const std::string& name() const { return name_; }
+  FaultProxy* proxy() { return proxy_.get(); }
+
+  // What the next start finds in its environment, once.
+  void SetNextEnvironment(std::vector<std::string> environment);
+  // Kills it, or tells it to end with SIGTERM: the end is no defect.
+  void End(int signal);
+  void Signal(int signal) { process_->Signal(signal); }
+
+  // Starts it again if it has ended: after a signal at once, else a second later, as `lockstep up`
+  // does. Returns what was wrong with an end, if anything was.
+  std::optional<std::string> Tend(absl::Duration now);
+  // It runs, and no end that was asked for is still to come.
+  bool is_up() { return process_->running() && !expected_.has_value(); }
+  std::optional<int> Wait(absl::Duration timeout) { return process_->Wait(timeout); }
+
+  // What all starts have written so far.
+  std::string Log() const;
+
+ private:
+  void Start();
+
+  const std::string name_;
+  const std::vector<std::string> command_;
+  const std::unique_ptr<FaultProxy> proxy_;
+  const std::set<int> tolerated_;
+  std::vector<std::string> environment_;  // of the next start
+  std::string ended_;                     // logs of earlier starts
+  std::unique_ptr<Process> process_;
+  std::optional<int> expected_;  // exit code of an end that was asked for
+  absl::Duration ends_by_;       // the end that was asked for
+  std::optional<absl::Duration> returns_at_;
+};
+
+}  // namespace lockstep::test

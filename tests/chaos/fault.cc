@@ -1,0 +1,93 @@
+#include "tests/chaos/fault.h"
+
+namespace lockstep::test {
+namespace {
+
+// For a needed task to be there again, and for calls to be repeated.
+constexpr absl::Duration kReturn = absl::Seconds(2);
+constexpr absl::Duration kAfterFault = absl::Seconds(3);
+// Until all ps are back at the newest checkpoint.
+constexpr absl::Duration kRestore = absl::Seconds(10);
+constexpr absl::Duration kBeyondLease = absl::Seconds(1);
+
+}  // namespace
+
+std::vector<Fault> AllFaults() {
+  using enum FaultKind;
+  using enum FaultTarget;
+  std::vector<Fault> all;
+  for (const FaultKind kind : {kKill, kTerminate, kStop}) {
+    for (const FaultTarget target : {kWorker, kPs, kChief, kStandby}) all.push_back({kind, target});
+  }
+  for (const FaultKind kind : {kReset, kPartition, kMuteRequests, kMuteReplies, kSlowLink}) {
+    for (const FaultTarget target : {kPs, kChief}) all.push_back({kind, target});
+  }
+  all.push_back({kFullDisk, kPs});
+  return all;
+}
+
+bool Lasts(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kKill:
+    case FaultKind::kTerminate:
+    case FaultKind::kReset:
+    case FaultKind::kFullDisk:
+      return false;
+    default:
+      return true;
+  }
+}
+
+absl::string_view NameOf(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kKill:
+      return "kill -9";
+    case FaultKind::kTerminate:
+      return "SIGTERM";
+    case FaultKind::kStop:
+      return "SIGSTOP";
+    case FaultKind::kReset:
+      return "resets";
+    case FaultKind::kPartition:
+      return "partition";
+    case FaultKind::kMuteRequests:
+      return "requests lost";
+    case FaultKind::kMuteReplies:
+      return "replies lost";
+    case FaultKind::kSlowLink:
+      return "1 Mbit/s";
+    case FaultKind::kFullDisk:
+      return "full disk";
+  }
+  return "";
+}
+
+absl::string_view NameOf(FaultTarget target) {
+  switch (target) {
+    case FaultTarget::kWorker:
+      return "worker";
+    case FaultTarget::kPs:
+      return "ps";
+    case FaultTarget::kChief:
+      return "chief";
+    case FaultTarget::kStandby:
+      return "standby";
+  }
+  return "";
+}
+
+absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
+  if (fault.target == FaultTarget::kStandby) return kBeyondLease;
+  if (Lasts(fault.kind)) return fault.lasts + kAfterFault;
+  if (fault.kind == FaultKind::kReset) return kAfterFault;
+  switch (fault.target) {
+    case FaultTarget::kPs:
+      return kRestore;
+    case FaultTarget::kChief:
+      return lease + kBeyondLease;
+    default:
+      return kReturn;
+  }
+}
+
+}  // namespace lockstep::test

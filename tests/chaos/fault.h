@@ -1,0 +1,42 @@
+// The faults that a chaos run injects, and what each of them may cost. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace lockstep::test {
+
+enum class FaultKind {
+  kKill,          // SIGKILL; the task is started again at once
+  kTerminate,     // SIGTERM; the same
+  kStop,          // SIGSTOP, then SIGCONT
+  kReset,         // all connections to the task end with a reset
+  kPartition,     // nothing passes between the task and its callers, and nobody is told
+  kMuteRequests,  // the same, from the callers to the task only
+  kMuteReplies,   // the same, from the task to its callers only
+  kSlowLink,      // 1 Mbit/s for each connection to the task
+  kFullDisk,      // it is killed, and the first writes of its successor fail with ENOSPC
+};
+
+enum class FaultTarget { kWorker, kPs, kChief, kStandby };  // kChief: the one that commands
+
+struct Fault {
+  FaultKind kind;
+  FaultTarget target;
+  int index = 0;         // of workers and ps
+  absl::Duration lasts;  // zero: it is over at once
+};
+
+// In the order in which reports list them: all that can be injected.
+std::vector<Fault> AllFaults();
+// Whether `fault` stays until it is healed.
+bool Lasts(FaultKind kind);
+absl::string_view NameOf(FaultKind kind);
+absl::string_view NameOf(FaultTarget target);
+// The longest time without a step that `fault` may cost, on a machine that does nothing else.
+absl::Duration AllowedPause(const Fault& fault, absl::Duration lease);
+
+}  // namespace lockstep::test

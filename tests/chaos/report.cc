@@ -1,0 +1,97 @@
+#include "tests/chaos/report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "deploy/cli/text_table.h"
+
+namespace lockstep::test {
+namespace {
+
+std::string Seconds(absl::Duration duration) {
+  return absl::StrFormat("%.2f", absl::ToDoubleSeconds(duration));
+}
+
+}  // namespace
+
+struct ChaosReport::Row {
+  Fault fault;
+  int injected = 0, alone = 0, detected = 0, met = 0;
+  std::string detected_by;  // of the slowest detection
+  absl::Duration slowest_detection;
+  absl::Duration longest;  // of the faults that were alone
+  absl::Duration allowed;  // with that one
+};
+
+std::vector<ChaosReport::Row> ChaosReport::Rows() const {
+  std::vector<Row> rows;
+  for (const Fault& fault : AllFaults()) {
+    Row row = {.fault = fault};
+    for (const FaultOutcome& outcome : outcomes_) {
+      if (outcome.fault.kind != fault.kind || outcome.fault.target != fault.target) continue;
+      ++row.injected;
+      row.met += outcome.pause <= outcome.allowed;
+      if (outcome.detected_after != absl::InfiniteDuration()) {
+        ++row.detected;
+        if (outcome.detected_after >= row.slowest_detection) {
+          row.slowest_detection = outcome.detected_after;
+          row.detected_by = outcome.detected_by;
+        }
+      }
+      if (!outcome.is_alone) continue;
+      ++row.alone;
+      if (outcome.pause >= row.longest) {
+        row.longest = outcome.pause;
+        row.allowed = outcome.allowed;
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string ChaosReport::Table() const {
+  std::vector<std::vector<std::string>> lines = {{"fault", "of", "injected", "detected", "by",
+                                                  "after s", "longest pause s", "allowed s",
+                                                  "met"}};
+  for (const Row& row : Rows()) {
+    lines.push_back({std::string(NameOf(row.fault.kind)), std::string(NameOf(row.fault.target)),
+                     absl::StrCat(row.injected), absl::StrCat(row.detected),
+                     row.detected > 0 ? row.detected_by : "-",
+                     row.detected > 0 ? Seconds(row.slowest_detection) : "-",
+                     row.alone > 0 ? Seconds(row.longest) : "-",
+                     row.alone > 0 ? Seconds(row.allowed) : "-",
+                     absl::StrCat(row.met, " of ", row.injected)});
+  }
+  return deploy::TextTable(lines);
+}
+
+std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Row& row : Rows()) {
+    nlohmann::json json = {{"fault", std::string(NameOf(row.fault.kind))},
+                           {"role", std::string(NameOf(row.fault.target))},
+                           {"injected", row.injected},
+                           {"detected", row.detected},
+                           {"met", row.met}};
+    if (row.detected > 0) {
+      json["detected_by"] = row.detected_by;
+      json["detected_after_seconds"] = absl::ToDoubleSeconds(row.slowest_detection);
+    }
+    if (row.alone > 0) {
+      json["longest_pause_seconds"] = absl::ToDoubleSeconds(row.longest);
+      json["allowed_pause_seconds"] = absl::ToDoubleSeconds(row.allowed);
+    }
+    rows.push_back(std::move(json));
+  }
+  const nlohmann::json all = {{"seed", seed},
+                              {"faults", outcomes_.size()},
+                              {"steps", steps},
+                              {"rows", std::move(rows)},
+                              {"defects", defects_}};
+  return all.dump(2) + "\n";
+}
+
+}  // namespace lockstep::test

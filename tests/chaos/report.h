@@ -1,0 +1,44 @@
+// What a chaos run has seen: a row for each kind of fault and role.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/chaos/fault.h"
+
+namespace lockstep::test {
+
+struct FaultOutcome {
+  Fault fault;
+  bool is_alone = true;  // the only one of its round: its pause is its own
+  // Until the log of another task names the target, or the full disk; infinite: none has.
+  absl::Duration detected_after = absl::InfiniteDuration();
+  std::string detected_by;  // that task
+  absl::Duration pause;     // the longest time without a step in its round
+  absl::Duration allowed;   // of all faults of the round
+};
+
+class ChaosReport {
+ public:
+  void Add(const FaultOutcome& outcome) { outcomes_.push_back(outcome); }
+  // What must not happen: an exit code that is not true, other bits, a job that stands still.
+  void AddDefect(const std::string& what) { defects_.push_back(what); }
+
+  size_t num_faults() const { return outcomes_.size(); }
+  const std::vector<std::string>& defects() const { return defects_; }
+  // For a terminal.
+  std::string Table() const;
+  // { "seed", "faults", "steps", "rows": [...], "defects": [...] }; durations in seconds.
+  std::string Json(uint64_t seed, int64_t steps) const;
+
+ private:
+  struct Row;
+  std::vector<Row> Rows() const;
+
+  std::vector<FaultOutcome> outcomes_;
+  std::vector<std::string> defects_;
+};
+
+}  // namespace lockstep::test

@@ -1,0 +1,72 @@
+#include "tests/chaos/report.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+FaultOutcome Kill(absl::Duration pause, bool is_alone = true) {
+  return {.fault = {FaultKind::kKill, FaultTarget::kPs},
+          .is_alone = is_alone,
+          .pause = pause,
+          .allowed = absl::Seconds(10)};
+}
+
+nlohmann::json RowOf(const nlohmann::json& report, const std::string& fault,
+                     const std::string& role) {
+  for (const auto& row : report["rows"]) {
+    if (row["fault"] == fault && row["role"] == role) return row;
+  }
+  return nullptr;
+}
+
+TEST_CASE("a row counts its faults and has the worst of those that were alone") {
+  ChaosReport report;
+  FaultOutcome seen = Kill(absl::Seconds(2));
+  seen.detected_after = absl::Milliseconds(1500);
+  seen.detected_by = "chief 0";
+  report.Add(seen);
+  report.Add(Kill(absl::Seconds(11)));
+  report.Add(Kill(absl::Seconds(60), /*is_alone=*/false));
+  report.AddDefect("worker 0 ended with 70");
+  const auto json = nlohmann::json::parse(report.Json(5, 300));
+  CHECK(json["seed"] == 5);
+  CHECK(json["faults"] == 3);
+  CHECK(json["steps"] == 300);
+  CHECK(json["rows"].size() == AllFaults().size());
+  CHECK(json["defects"] == nlohmann::json{"worker 0 ended with 70"});
+  const auto row = RowOf(json, "kill -9", "ps");
+  CHECK(row["injected"] == 3);
+  CHECK(row["detected"] == 1);
+  CHECK(row["detected_by"] == "chief 0");
+  CHECK(row["detected_after_seconds"] == 1.5);
+  CHECK(row["met"] == 1);
+  CHECK(row["longest_pause_seconds"] == 11);
+  CHECK(row["allowed_pause_seconds"] == 10);
+  CHECK_THAT(report.Table(), Contains("kill -9") && Contains("chief 0") && Contains("1 of 3"));
+}
+
+TEST_CASE("a fault that was not injected has a row without figures") {
+  const ChaosReport report;
+  const auto row = RowOf(nlohmann::json::parse(report.Json(1, 0)), "full disk", "ps");
+  CHECK(row["injected"] == 0);
+  CHECK_FALSE(row.contains("longest_pause_seconds"));
+  CHECK_FALSE(row.contains("detected_by"));
+}
+
+TEST_CASE("a fault of a task that is not needed may cost less than one of a ps") {
+  const absl::Duration lease = absl::Seconds(2);
+  const auto allowed = [&](FaultKind kind, FaultTarget target, absl::Duration lasts) {
+    return AllowedPause({.kind = kind, .target = target, .lasts = lasts}, lease);
+  };
+  CHECK(allowed(FaultKind::kStop, FaultTarget::kStandby, absl::Seconds(9)) == absl::Seconds(1));
+  CHECK(allowed(FaultKind::kKill, FaultTarget::kChief, absl::ZeroDuration()) == absl::Seconds(3));
+  CHECK(allowed(FaultKind::kFullDisk, FaultTarget::kPs, absl::ZeroDuration()) == absl::Seconds(10));
+  CHECK(allowed(FaultKind::kPartition, FaultTarget::kPs, absl::Seconds(4)) == absl::Seconds(7));
+}
+
+}  // namespace
+}  // namespace lockstep::test

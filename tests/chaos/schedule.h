@@ -1,0 +1,34 @@
+// Which faults a chaos run injects, one round after another, as its seed says. Pure.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "tests/chaos/fault.h"
+
+namespace lockstep::test {
+
+class Schedule {
+ public:
+  Schedule(uint64_t seed, int num_ps, int num_workers);
+
+  // The faults of the next round: one, or every fifth time two at once, of different targets.
+  // Each fault of AllFaults comes once before any comes again.
+  std::vector<Fault> Next();
+  // From then on until a round begins: a moment of a step, or of a save.
+  absl::Duration NextWait();
+
+ private:
+  Fault Draw();
+  // Below `limit`. The same on every machine, which std::uniform_int_distribution does not promise.
+  uint64_t Below(uint64_t limit) { return random_() % limit; }
+
+  const int num_ps_;
+  const int num_workers_;
+  std::mt19937_64 random_;
+  std::vector<Fault> left_;  // of this turn through all faults
+  int rounds_ = 0;
+};
+
+}  // namespace lockstep::test

@@ -1,0 +1,77 @@
+#include "tests/chaos/schedule.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace lockstep::test {
+namespace {
+
+bool SameFault(const Fault& a, const Fault& b) {
+  return a.kind == b.kind && a.target == b.target && a.index == b.index && a.lasts == b.lasts;
+}
+
+TEST_CASE("a seed gives the same faults at the same moments again, another seed others") {
+  Schedule first(7, 2, 2), again(7, 2, 2), other(8, 2, 2);
+  bool differs = false;
+  for (int round = 0; round < 200; ++round) {
+    const auto a = first.Next(), b = again.Next(), c = other.Next();
+    REQUIRE(a.size() == b.size());
+    for (size_t i = 0; i < a.size(); ++i) CHECK(SameFault(a[i], b[i]));
+    differs = differs || !SameFault(a[0], c[0]);
+    CHECK(first.NextWait() == again.NextWait());
+    other.NextWait();
+  }
+  CHECK(differs);
+}
+
+TEST_CASE("every fault comes, at every task that it can hit, and lasts if it can") {
+  Schedule schedule(1, 2, 3);
+  std::map<std::pair<FaultKind, FaultTarget>, std::set<int>> seen;
+  for (int round = 0; round < 500; ++round) {
+    for (const Fault& fault : schedule.Next()) {
+      seen[{fault.kind, fault.target}].insert(fault.index);
+      CHECK(Lasts(fault.kind) == (fault.lasts > absl::ZeroDuration()));
+    }
+  }
+  CHECK(seen.size() == AllFaults().size());
+  for (const auto& [fault, indices] : seen) {
+    const size_t expected = fault.second == FaultTarget::kPs       ? 2
+                            : fault.second == FaultTarget::kWorker ? 3
+                                                                   : 1;
+    CHECK(indices.size() == expected);
+  }
+}
+
+TEST_CASE("as many rounds as there are faults leave none out, whatever the seed") {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Schedule schedule(seed, 2, 2);
+    std::set<std::pair<FaultKind, FaultTarget>> seen;
+    size_t faults = 0;
+    while (faults < AllFaults().size()) {
+      for (const Fault& fault : schedule.Next()) {
+        seen.insert({fault.kind, fault.target});
+        ++faults;
+      }
+    }
+    // A pair may draw its second fault from the next turn.
+    CHECK(seen.size() + 1 >= AllFaults().size());
+  }
+}
+
+TEST_CASE("two faults of one round never hit the same task") {
+  Schedule schedule(3, 2, 2);
+  int pairs = 0;
+  for (int round = 0; round < 500; ++round) {
+    const auto faults = schedule.Next();
+    REQUIRE((faults.size() == 1 || faults.size() == 2));
+    if (faults.size() == 1) continue;
+    ++pairs;
+    CHECK(faults[0].target != faults[1].target);
+  }
+  CHECK(pairs > 50);
+}
+
+}  // namespace
+}  // namespace lockstep::test
