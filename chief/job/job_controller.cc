@@ -45,6 +45,13 @@ JobController::JobController(JobPlan plan, JobOptions options, std::vector<PsCon
 
 JobController::~JobController() = default;
 
+std::function<StepShare(GlobalStep, WorkerIndex)> JobController::MakeShareHook() {
+  if (state_.replicas == nullptr) return nullptr;
+  return [replicas = state_.replicas.get()](GlobalStep step, WorkerIndex worker) {
+    return ToProto(replicas->ShareOf(step, worker));
+  };
+}
+
 WorkerCalls::Hooks JobController::MakeHooks() {
   return {.members_changed =
               [this] {
@@ -54,10 +61,7 @@ WorkerCalls::Hooks JobController::MakeHooks() {
               [this](const LiveMember& member) {
                 return state_.views.has_value() && state_.views->IsConfirmed(member);
               },
-          .share_of = [this](GlobalStep step, WorkerIndex worker) -> std::optional<StepShare> {
-            if (state_.replicas == nullptr) return std::nullopt;
-            return ToProto(state_.replicas->ShareOf(step, worker));
-          },
+          .share_of = MakeShareHook(),
           .waiting_for = [this] { return reporter_.AdmissionWaitsFor(Describe()); },
           .worker_failed = [this](absl::Status why) { Stop(std::move(why)); },
           .result_arrived = [this] { milestones_.TakeEvaluations(); },

@@ -66,6 +66,8 @@ class JobController final : private PhaseControl {
   JobFacts Describe() const override;
 
   WorkerCalls::Hooks MakeHooks();
+  // WorkerCalls::Hooks::share_of.
+  std::function<StepShare(GlobalStep, WorkerIndex)> MakeShareHook();
   // Why the last committed step is not saved at the end.
   std::string DescribeUnsaved() const;
 

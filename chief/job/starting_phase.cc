@@ -34,6 +34,7 @@ RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
           .chief_index = inputs.options.chief_index,
           .lease = inputs.options.lease,
           .epoch = plan.epoch,
+          .is_elastic = plan.is_elastic(),
           .variables = ToCreateVariables(plan),
           .end = plan.max_steps,
           .mode = plan.mode,
@@ -174,6 +175,9 @@ void StartingPhase::Adopt() {
   }
   for (const Member& member : shards.view.members()) {
     const LiveMember adopted{WorkerIndex(member.worker()), Incarnation(member.incarnation())};
+    if (job_->replicas != nullptr && adopted.worker.value() >= job_->membership.members().size()) {
+      job_->membership.SetAddress(adopted.worker, "not in this chief's cluster spec");
+    }
     job_->membership.Adopt(adopted, job_->now(), grace);
     job_->membership.NoteStart(adopted, step);
   }

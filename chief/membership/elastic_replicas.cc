@@ -39,9 +39,12 @@ bool ElasticReplicas::Update(GlobalStep at_hand, GlobalStep first, absl::Duratio
 
 std::vector<WorkerIndex> ElasticReplicas::Candidates(absl::Duration now) {
   std::vector<WorkerIndex> candidates;
-  for (size_t i = 0; i < membership_->members().size(); ++i) {
-    const WorkerIndex worker(static_cast<uint32_t>(i));
-    const MemberRecord& member = membership_->members()[i];
+  // A chief that takes over may not know every replica of a view.
+  const uint32_t known = static_cast<uint32_t>(membership_->members().size());
+  const uint32_t end = std::max(known, views_.newest().workers.back().value() + 1);
+  for (uint32_t i = 0; i < end; ++i) {
+    const WorkerIndex worker(i);
+    const MemberRecord member = i < known ? membership_->members()[i] : MemberRecord();
     const bool is_replica = views_.newest().Has(worker);
     const bool is_live = IsLive(worker);
     if (is_live) missing_since_.erase(worker);
@@ -56,7 +59,8 @@ bool ElasticReplicas::IsGivenUp(WorkerIndex worker, absl::Duration now) {
   const absl::Duration since = missing_since_.try_emplace(worker, now).first->second;
   // A shard that has it as a member still would count a late gradient of it beside fewer others.
   if (IsConfirmed(worker)) return false;
-  if (membership_->members()[worker.value()].has_left) return true;
+  const auto& members = membership_->members();
+  if (worker.value() < members.size() && members[worker.value()].has_left) return true;
   switch (on_shortage_) {
     case OnShortage::kShrink:
       return true;

@@ -28,6 +28,14 @@ Membership::Membership(std::vector<std::string> addresses, absl::Duration lease,
   }
 }
 
+void Membership::SetAddress(WorkerIndex worker, const std::string& address) {
+  if (worker.value() >= members_.size()) {
+    members_.resize(worker.value() + size_t{1});
+    contenders_.resize(members_.size());
+  }
+  members_[worker.value()].address = address;
+}
+
 absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation incarnation,
                                                const std::string& host, int64_t pid,
                                                absl::Duration now,

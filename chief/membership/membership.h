@@ -64,6 +64,9 @@ class Membership {
   // `addresses` by worker index.
   Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now);
 
+  // A worker that the cluster did not have comes in behind those it had, or one of them has moved.
+  void SetAddress(WorkerIndex worker, const std::string& address);
+
   // A process asks to be worker `worker`; it asks again until its job begins, and that counts as a
   // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index was heard of well
   // after the newcomer first asked. INVALID_ARGUMENT for an index outside the cluster. `came`: when

@@ -115,6 +115,7 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
   view.set_version(kVersion);
   view.set_epoch(epoch);
   view.set_cluster(spec.cluster);
+  view.set_elastic(spec.is_elastic);
   view.set_chief_index(spec.chief_index);
   view.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(spec.lease)));
   // A higher epoch is another state: nobody is a member of it yet.

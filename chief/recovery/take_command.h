@@ -25,6 +25,7 @@ struct RecoverySpec {
   uint32_t chief_index = 0;              // in the cluster spec
   absl::Duration lease;                  // at the step shard; zero: none
   Epoch epoch;
+  bool is_elastic = false;           // its workers come and go
   CreateVariablesRequest variables;  // without the command
   GlobalStep end;                    // of the job
   StartMode mode = StartMode::kBegin;

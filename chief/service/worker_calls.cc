@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/service/newcomer.h"
 #include "chief/service/request_limits.h"
 #include "common/base/exit_code.h"
 #include "common/base/limits.h"
 #include "common/base/printable.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
-#include "common/base/version.h"
 #include "common/config/cluster_spec.h"
 #include "common/log/log.h"
 
@@ -35,23 +35,6 @@ std::string WorkerCalls::NameOf(WorkerIndex worker) const {
                       membership_->members()[worker.value()].address, ")");
 }
 
-absl::Status WorkerCalls::CheckNewcomer(const RegisterTaskRequest& request) const {
-  LOCKSTEP_RETURN_IF_ERROR(CheckLimits(request));
-  const std::string who = absl::StrCat("worker ", request.worker());
-  if (request.cluster() != cluster_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the cluster specs of ", who, " and of the chief differ: ",
-                     DescribeDifference(cluster_, request.cluster(), "the chief's", "the worker's"),
-                     ". Remedy: give every task the same cluster spec"));
-  }
-  if (request.version() != kVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        who, " is of version ", Printable(request.version(), limits::kMaxVersionBytes),
-        ", the chief of version ", kVersion, ". Remedy: install the same version everywhere"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
   if (!outcome_->ok()) {
     return WithExitCode(
@@ -64,7 +47,8 @@ absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
 }
 
 void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer) {
-  if (absl::Status refused = CheckNewcomer(request); !refused.ok()) {
+  if (absl::Status refused = CheckNewcomer(request, cluster_, hooks_.share_of != nullptr);
+      !refused.ok()) {
     LogRefusal(absl::StrCat("refused a registration from host ",
                             Printable(request.host(), limits::kMaxHostBytes), ", pid ",
                             request.pid(), ": ", refused.message()));
@@ -74,6 +58,7 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
     NoteTold(request);
     return answer(TooLate());
   }
+  if (hooks_.share_of != nullptr) TakeAddress(request);
   auto admitted = TryAdmit(request);
   if (admitted.has_value()) return answer(*std::move(admitted));
   if (registrations_.size() >=
@@ -83,6 +68,16 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
   ParkedRegistration& parked = registrations_.emplace_back(
       ParkedRegistration{request, clock_->Monotonic() + kParkRegistration, std::move(answer)});
   parked.request.clear_cluster();  // compared already
+}
+
+void WorkerCalls::TakeAddress(const RegisterTaskRequest& request) {
+  const auto address = WorkerAddressIn(request.cluster(), request.worker());
+  const WorkerIndex worker(request.worker());
+  const auto& members = membership_->members();
+  const bool is_live =
+      worker.value() < members.size() && members[worker.value()].state == MemberState::kLive;
+  // A second process of the same index is refused later, and changes nothing.
+  if (address.has_value() && !is_live) membership_->SetAddress(worker, *address);
 }
 
 void WorkerCalls::LogRefusal(absl::string_view message) {
@@ -113,8 +108,7 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
   const GlobalStep start_step = start_step_();
   reply.set_start_step(start_step.value());
   if (hooks_.share_of != nullptr) {
-    std::optional<StepShare> share = hooks_.share_of(start_step, member.worker);
-    if (share.has_value()) *reply.mutable_share() = *std::move(share);
+    *reply.mutable_share() = hooks_.share_of(start_step, member.worker);
   }
   membership_->NoteStart(member, start_step);
   return reply;

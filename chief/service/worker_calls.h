@@ -30,8 +30,10 @@ class WorkerCalls {
     std::function<void()> members_changed;
     // Whether every shard knows this member.
     std::function<bool(const LiveMember&)> admitted;
-    // What the worker takes of a step, of a job whose workers come and go; may be null.
-    std::function<std::optional<StepShare>(GlobalStep, WorkerIndex)> share_of = nullptr;
+    // What the worker takes of a step, of a job whose workers come and go; null: of another job.
+    // Workers of such a job may have another cluster spec than the chief: with more workers, or
+    // other addresses.
+    std::function<StepShare(GlobalStep, WorkerIndex)> share_of = nullptr;
     // Why the job does not run yet.
     std::function<std::string()> waiting_for;
     // A worker gave up, and the job with it.
@@ -91,7 +93,8 @@ class WorkerCalls {
   };
 
   void LogRefusal(absl::string_view message);
-  absl::Status CheckNewcomer(const RegisterTaskRequest& request) const;
+  // Of a worker that comes, or comes back, by its own cluster spec.
+  void TakeAddress(const RegisterTaskRequest& request);
   // What a worker is told that comes after the end.
   absl::StatusOr<RegisterTaskReply> TooLate() const;
   std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(

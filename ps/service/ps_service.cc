@@ -175,7 +175,10 @@ absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
         ". Remedy: install the same version everywhere"));
   }
   const std::string difference =
-      DescribeDifference(identity_.cluster, request.cluster(), "this ps's", "the chief's");
+      request.elastic()
+          ? DescribeElasticDifference(identity_.cluster, request.cluster(), "this ps's",
+                                      "the chief's")
+          : DescribeDifference(identity_.cluster, request.cluster(), "this ps's", "the chief's");
   if (!difference.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "ps ", identity_.task_index, " has another cluster spec than the chief: ", difference,

@@ -42,8 +42,10 @@ absl::Status CheckExamples(const RegisterTaskReply& reply) {
 absl::Status Check(const RegisterTaskReply& reply, uint32_t worker, size_t num_ps) {
   LOCKSTEP_RETURN_IF_ERROR(CheckEnums(reply));
   const JobDef& job = reply.job();
-  LOCKSTEP_RETURN_IF_ERROR(CheckRange("total_num_replicas", reply.total_num_replicas(),
-                                      int64_t{worker} + 1, limits::kMaxReplicas));
+  // Where workers come and go the index of one that came later may be any.
+  const int64_t least = reply.has_share() ? 1 : int64_t{worker} + 1;
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckRange("total_num_replicas", reply.total_num_replicas(), least, limits::kMaxReplicas));
   LOCKSTEP_RETURN_IF_ERROR(
       CheckRange("replicas_to_aggregate", reply.replicas_to_aggregate(), 1, limits::kMaxReplicas));
   LOCKSTEP_RETURN_IF_ERROR(

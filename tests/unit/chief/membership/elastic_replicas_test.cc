@@ -209,5 +209,25 @@ TEST_CASE("views of steps that are over are forgotten") {
   CHECK(f.replicas.RequiredOf(GlobalStep(6)) == 1);
 }
 
+TEST_CASE("a chief that takes over waits for a replica that it does not know, as for a lost one") {
+  Membership membership({"a:1"}, kLease, At(0));
+  REQUIRE(membership.Register(WorkerIndex(0), Incarnation(1), "host", 1, At(0)).ok());
+  ElasticReplicas replicas(Fixture::Rules(), OnShortage::kWait, kDeadline, &membership);
+  ReplicaViews views;
+  REQUIRE(views
+              .Add({.number = 3,
+                    .first = GlobalStep(4),
+                    .workers = {WorkerIndex(0), WorkerIndex(7)},
+                    .aggregate = 2})
+              .ok());
+  replicas.Adopt(views);
+  replicas.SetConfirmed(membership.Live());
+  CHECK_FALSE(replicas.Update(GlobalStep(8), GlobalStep(10), At(1)));
+  CHECK(replicas.Evaluate(GlobalStep(8)).is_short);
+  REQUIRE(replicas.Update(GlobalStep(8), GlobalStep(10), At(1) + kDeadline));
+  CHECK(replicas.views().newest().workers == std::vector<WorkerIndex>{WorkerIndex(0)});
+  CHECK(replicas.views().newest().number == 4);
+}
+
 }  // namespace
 }  // namespace lockstep::chief
