@@ -128,6 +128,7 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
 void Shard::TakeReplicaViews(EpochState* state) {
   const ReplicaViews& views = view_.replica_views();
   if (views.empty()) return;
+  state->mu.AssertHeld();
   state->receiver.SetReplicas(views.newest().total(), views.newest().aggregate);
   if (state->tokens != nullptr) state->tokens->SetReplicaViews(views);
 }
