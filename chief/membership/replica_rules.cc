@@ -14,8 +14,9 @@ std::vector<WorkerIndex> ChooseReplicas(const ReplicaRules& rules,
   const int64_t fitting = MostFittingReplicas(rules.global_batch, rules.towers, rules.min_replicas,
                                               static_cast<int64_t>(candidates.size()));
   std::vector<WorkerIndex> chosen(candidates.begin(), candidates.end());
-  std::ranges::stable_partition(
-      chosen, [current](WorkerIndex worker) { return current != nullptr && current->Has(worker); });
+  std::stable_partition(chosen.begin(), chosen.end(), [current](WorkerIndex worker) {
+    return current != nullptr && current->Has(worker);
+  });
   chosen.resize(static_cast<size_t>(fitting));
   std::ranges::sort(chosen);
   return chosen;
