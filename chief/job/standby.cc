@@ -115,10 +115,7 @@ void Standby::Follow(const CommandObserver::Decision& decision) {
 }
 
 void Standby::LogCommander(const CommandStatus& status) {
-  const bool is_logged = logged_term_ != 0 && logged_chief_ == status.chief();
-  logged_term_ = status.term();
-  logged_chief_ = status.chief();
-  if (is_logged) return;
+  if (std::exchange(logged_chief_, status.chief()) == status.chief()) return;
   log::Info(absl::StrCat("standing by: ", observer_.Commander(), " commands, with a lease of ",
                          DurationText(absl::Milliseconds(status.lease_ms()))));
 }

@@ -72,7 +72,6 @@ class Standby {
   bool is_waiting_ = false;
   bool is_asking_ = false;
   absl::Duration next_call_;
-  uint64_t logged_term_ = 0;
   uint64_t logged_chief_ = 0;
   std::vector<std::shared_ptr<StatusCall>> status_calls_;
 };

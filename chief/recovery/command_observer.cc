@@ -54,12 +54,12 @@ std::string CommandObserver::NameOf(uint32_t chief) const {
 }
 
 std::string CommandObserver::Commander() const {
-  return known_.term() == 0 ? "" : NameOf(known_.chief_index());
+  return is_commander_known() ? NameOf(known_.chief_index()) : "";
 }
 
 std::string CommandObserver::WaitingFor() const {
   if (!problem_.empty()) return problem_;
-  return known_.term() == 0 ? "the first chief to take command" : "";
+  return is_commander_known() ? "" : "the first chief to take command";
 }
 
 void CommandObserver::Yield(uint64_t term) { highest_term_ = std::max(highest_term_, term); }
@@ -80,7 +80,8 @@ Decision CommandObserver::OnStatus(const CommandStatus& status, absl::Duration n
           absl::StrCat(Commander(), " has ended and leaves the job to the next one"));
     default:
       was_held_ = true;
-      return {};
+      // The step shard was started again and has no term yet: it parks no call for this lease.
+      return {.pause = status.term() == 0 ? kNextLook : absl::ZeroDuration()};
   }
 }
 
@@ -94,7 +95,7 @@ Decision CommandObserver::OnExpired(const CommandStatus& status, absl::Duration 
 }
 
 Decision CommandObserver::OnNone(absl::Duration now) {
-  if (known_.term() == 0) {
+  if (!is_commander_known()) {
     if (options_.begins) return TakeCommand("no chief has commanded yet");
     return {.pause = kNextLook};
   }
@@ -131,7 +132,7 @@ Decision CommandObserver::OnFailure(const absl::Status& failure, absl::Duration 
 }
 
 Decision CommandObserver::OnTick(absl::Duration now) const {
-  if (known_.term() != 0 || !problem_.empty() || now - start_ < options_.patience) return {};
+  if (is_commander_known() || !problem_.empty() || now - start_ < options_.patience) return {};
   return End(absl::UnavailableError(absl::StrCat("no chief has taken command for ",
                                                  DurationText(options_.patience),
                                                  " (--start_timeout). Remedy: start chief 0")));

@@ -54,6 +54,8 @@ class CommandObserver {
   std::string WaitingFor() const;
 
  private:
+  // Also of one whose term the step shard does not know yet.
+  bool is_commander_known() const { return known_.state() != CommandStatus::NONE; }
   std::string NameOf(uint32_t chief) const;
   Decision OnNone(absl::Duration now);
   Decision OnExpired(const CommandStatus& status, absl::Duration now);

@@ -43,6 +43,21 @@ struct Fixture {
   CommandObserver observer;
 };
 
+// It has accepted the chief's renewal and has no view yet, so it parks no call for that lease.
+TEST_CASE("a step shard that was started again is asked at intervals until it has a term") {
+  Fixture f;
+  const uint64_t term_before = GENERATE(0, 7);
+  if (term_before != 0) f.On(Status(CommandStatus::HELD, term_before));
+  const Decision decision = f.On(Status(CommandStatus::HELD, 0, 1));
+  CHECK(decision.action == Decision::kAsk);
+  CHECK(decision.pause >= absl::Milliseconds(50));
+  CHECK(f.observer.Commander() == "chief 1 (b:2)");
+  CHECK(f.observer.WaitingFor().empty());
+  CHECK(f.observer.highest_term() == term_before);
+  CHECK(f.On(Status(CommandStatus::HELD, 8, 1)).pause == absl::ZeroDuration());
+  CHECK(f.observer.watched_term() == 8);
+}
+
 TEST_CASE("a standby asks on while a chief has its lease, and takes command when it has ended") {
   Fixture f;
   CHECK(f.observer.watched_term() == 0);
