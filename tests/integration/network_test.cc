@@ -135,5 +135,20 @@ TEST_CASE("a link of 1 Mbit/s carries each step to its end") {
   CHECK(job.AllRun());
 }
 
+TEST_CASE("a link of 50 ms, 20 more or less, costs each step its way there and back") {
+  Job job(/*ps_is_behind=*/true, "");
+  job.proxy.SetLatency(absl::Milliseconds(50), absl::Milliseconds(20));
+  const int64_t step = job.Step();
+  const absl::Time begin = absl::Now();
+  const bool goes_on = job.WaitForStep(step + 10);
+  const absl::Duration ten_steps = absl::Now() - begin;
+  INFO(job.Logs());
+  CHECK(goes_on);
+  CHECK(ten_steps >= 8 * 2 * absl::Milliseconds(30));  // two may be under way
+  job.proxy.SetLatency(absl::ZeroDuration(), absl::ZeroDuration());
+  CHECK(job.GoesOn());
+  CHECK(job.AllRun());
+}
+
 }  // namespace
 }  // namespace lockstep::test

@@ -72,9 +72,10 @@ class FaultProxy::Connection {
     return {sockets_[socket].get(), events, 0};
   }
 
-  // Passes on, in both directions, at most so many bytes in each. False: it is over.
-  bool Pass(const std::atomic<bool> (&stops)[kNumDirections], size_t most,
-            std::atomic<int64_t>* num_bytes) {
+  // Passes on, in both directions, at most so many bytes in each; what is read now, after
+  // `latency`. False: it is over.
+  bool Pass(const std::atomic<bool> (&stops)[kNumDirections], size_t most, absl::Duration now,
+            absl::Duration latency, std::atomic<int64_t>* num_bytes) {
     for (int from = 0; from < kNumDirections; ++from) {
       if (stops[from].load()) continue;
       Pipe& pipe = pipes_[from];
@@ -86,8 +87,9 @@ class FaultProxy::Connection {
         if (got < 0 && errno != EAGAIN) return false;
         pipe.size = got > 0 ? static_cast<size_t>(got) : 0;
         pipe.sent = 0;
+        pipe.due = now + latency;
       }
-      if (pipe.size == 0) continue;
+      if (pipe.size == 0 || now < pipe.due) continue;
       const ssize_t put = ::send(sockets_[1 - from].get(), pipe.bytes.data() + pipe.sent,
                                  pipe.size - pipe.sent, MSG_NOSIGNAL);
       if (put < 0 && errno != EAGAIN && errno != ENOTCONN) return false;
@@ -109,6 +111,7 @@ class FaultProxy::Connection {
     std::array<char, kPiece> bytes;
     size_t size = 0;
     size_t sent = 0;
+    absl::Duration due;  // not sent before
   };
   std::array<FileDescriptor, 2> sockets_;
   std::array<Pipe, 2> pipes_;  // by the socket that they are read from
@@ -137,6 +140,12 @@ void FaultProxy::Accept() {
   connections_.push_back(std::make_unique<Connection>(std::move(caller), std::move(called)));
 }
 
+absl::Duration FaultProxy::NextLatency() {
+  const int64_t jitter = jitter_ms_.load();
+  const int64_t least = latency_ms_.load() - jitter;
+  return absl::Milliseconds(least + static_cast<int64_t>(random_() % (2 * jitter + 1)));
+}
+
 void FaultProxy::Run() {
   absl::Duration last = Clock::Real()->Monotonic();
   while (!ends_.load()) {
@@ -147,7 +156,7 @@ void FaultProxy::Run() {
     std::vector<pollfd> wanted = {{listening_.get(), POLLIN, 0}};
     const int64_t rate = rate_.load();
     for (const auto& connection : connections_) {
-      if (rate > 0) break;  // by the clock
+      if (rate > 0 || latency_ms_.load() > 0) break;  // by the clock
       for (const int socket : {0, 1}) {
         wanted.push_back(connection->Wanted(socket, stops_[socket].load()));
       }
@@ -162,7 +171,7 @@ void FaultProxy::Run() {
     if (most == 0) continue;
     last = now;
     std::erase_if(connections_, [&](const auto& connection) {
-      return !connection->Pass(stops_, most, &num_bytes_);
+      return !connection->Pass(stops_, most, now, NextLatency(), &num_bytes_);
     });
   }
 }

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/fs/file_descriptor.h"
 
 namespace lockstep::test {
@@ -31,6 +33,12 @@ class FaultProxy {
   void CutConnections() { cut_.store(true); }
   // Of each direction of each connection; 0: as fast as it goes.
   void SetBytesPerSecond(int64_t rate) { rate_.store(rate); }
+  // What is read stays so long, and up to `jitter` less or more, before it is passed on, in each
+  // direction; zero: it does not.
+  void SetLatency(absl::Duration latency, absl::Duration jitter) {
+    jitter_ms_.store(absl::ToInt64Milliseconds(jitter));
+    latency_ms_.store(absl::ToInt64Milliseconds(latency));
+  }
   // That were passed on.
   int64_t num_bytes() const { return num_bytes_.load(); }
   int num_connections() const { return num_connections_.load(); }
@@ -41,6 +49,7 @@ class FaultProxy {
 
   void Run();
   void Accept();
+  absl::Duration NextLatency();
 
   const FileDescriptor listening_;
   const std::string to_;
@@ -48,9 +57,12 @@ class FaultProxy {
   std::atomic<bool> cut_ = false;
   std::atomic<bool> ends_ = false;
   std::atomic<int64_t> rate_ = 0;
+  std::atomic<int64_t> latency_ms_ = 0;
+  std::atomic<int64_t> jitter_ms_ = 0;
   std::atomic<int64_t> num_bytes_ = 0;
   std::atomic<int> num_connections_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;  // of the thread
+  std::minstd_rand random_;                               // of the thread: the jitter
   std::thread thread_;
 };
 
