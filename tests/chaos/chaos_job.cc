@@ -101,6 +101,8 @@ void ChaosJob::Inject(const Fault& fault, ChaosTask* task) {
       return task->proxy()->StopReplies(true);
     case FaultKind::kSlowLink:
       return task->proxy()->SetBytesPerSecond(kSlow);
+    case FaultKind::kLatency:
+      return task->proxy()->SetLatency(absl::Milliseconds(50), absl::Milliseconds(20));
     case FaultKind::kFullDisk: {
       const std::string fault_of_write =
           absl::StrCat(cluster_.folder().Path("checkpoints"), ",write,-shard-,");
@@ -117,6 +119,7 @@ void ChaosJob::Heal(const Fault& fault, ChaosTask* task) {
   if (fault.kind == FaultKind::kStop) return task->Signal(SIGCONT);
   task->proxy()->StopAll(false);
   task->proxy()->SetBytesPerSecond(0);
+  task->proxy()->SetLatency(absl::ZeroDuration(), absl::ZeroDuration());
 }
 
 std::vector<std::string> ChaosJob::Tend(StepWatch* watch) {

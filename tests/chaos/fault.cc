@@ -19,7 +19,8 @@ std::vector<Fault> AllFaults() {
   for (const FaultKind kind : {kKill, kTerminate, kStop}) {
     for (const FaultTarget target : {kWorker, kPs, kChief, kStandby}) all.push_back({kind, target});
   }
-  for (const FaultKind kind : {kReset, kPartition, kMuteRequests, kMuteReplies, kSlowLink}) {
+  for (const FaultKind kind :
+       {kReset, kPartition, kMuteRequests, kMuteReplies, kSlowLink, kLatency}) {
     for (const FaultTarget target : {kPs, kChief}) all.push_back({kind, target});
   }
   all.push_back({kFullDisk, kPs});
@@ -56,6 +57,8 @@ absl::string_view NameOf(FaultKind kind) {
       return "replies lost";
     case FaultKind::kSlowLink:
       return "1 Mbit/s";
+    case FaultKind::kLatency:
+      return "50 ms latency";
     case FaultKind::kFullDisk:
       return "full disk";
   }

@@ -18,6 +18,7 @@ enum class FaultKind {
   kMuteRequests,  // the same, from the callers to the task only
   kMuteReplies,   // the same, from the task to its callers only
   kSlowLink,      // 1 Mbit/s for each connection to the task
+  kLatency,       // 50 ms in each direction, up to 20 more or less
   kFullDisk,      // it is killed, and the first writes of its successor fail with ENOSPC
 };
 
