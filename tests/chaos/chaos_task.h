@@ -37,6 +37,9 @@ class ChaosTask {
   bool is_up() { return process_->running() && !expected_.has_value(); }
   std::optional<int> Wait(absl::Duration timeout) { return process_->Wait(timeout); }
 
+  // Whether it may end with this code at any time.
+  bool Tolerates(int code) const { return tolerated_.contains(code); }
+
   // What all starts have written so far.
   std::string Log() const;
 

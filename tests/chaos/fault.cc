@@ -89,7 +89,8 @@ absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
     case FaultTarget::kChief:
       return lease + kBeyondLease;
     default:
-      return kReturn;
+      // After kill -9 the worker before counts until its lease ends.
+      return lease + kReturn;
   }
 }
 
