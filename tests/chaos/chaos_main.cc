@@ -75,6 +75,7 @@ int Main() {
   }
   int64_t steps = 0;
   if (is_well) {
+    run.Settle();
     for (const std::string& what : job.Finish()) report.AddDefect(what);
     steps = CheckBits(job, &report);
   }

@@ -15,6 +15,7 @@ namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(5);
 constexpr absl::Duration kStart = absl::Seconds(60);
+constexpr absl::Duration kSettle = absl::Seconds(1);
 // A job that has made no step for so long after a fault hangs.
 constexpr absl::Duration kRecovery = absl::Seconds(45);
 // Answers with new steps after all is healed: more than a step that was under way.
@@ -53,6 +54,11 @@ bool ChaosRun::WaitForStart() {
   }
   report_->AddDefect("the job does not start");
   return false;
+}
+
+void ChaosRun::Settle() {
+  const absl::Duration until = Now() + kSettle;
+  TendUntil([&] { return Now() >= until; }, kRecovery);
 }
 
 ChaosRun::Injected ChaosRun::Inject(const Fault& fault, ChaosTask* task) {

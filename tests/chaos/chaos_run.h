@@ -22,6 +22,9 @@ class ChaosRun {
   bool WaitForStart();
   // One round, until the job trains again. False: it does not, or something is wrong.
   bool RunRound();
+  // After the last round: until a standby that has let others go first has asked again. One that
+  // has not, finds no ps after the end of the job and does not hear of it.
+  void Settle();
 
  private:
   struct Injected {
