@@ -112,7 +112,7 @@ TEST_CASE("a checkpoint is saved by every shard, and a failure does not stop tra
   const test::TemporaryFolder folder;
   JobPlan plan = TwoWorkerPlan(4);
   SaveEvery(&plan, folder, 2);
-  JobFixture f(plan);
+  JobFixture f(plan, {.waits_for_disk = true});
   f.Register(0, 10);
   f.Beat(0, 10);
   CHECK(f.ps.grants.at(1).keep_slots());
@@ -128,13 +128,11 @@ TEST_CASE("a checkpoint is saved by every shard, and a failure does not stop tra
   CHECK(f.Status().state() == "saving");
   f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
   f.Settle();
-  f.executor.AwaitWork();  // the disk
   REQUIRE(f.ps.saves.size() == 1);
   CHECK(f.ps.saves.front().version() == 4);
   CHECK(f.Status().job().checkpoint_error() == "no checkpoint at step 2: disk full");
   f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
   f.Settle();
-  f.executor.AwaitWork();  // the disk
   CHECK(f.Status().job().checkpoint_error() == "no checkpoint at step 4: disk full");
   REQUIRE(f.ps.releases.all().size() == 1);
   CHECK(f.ps.releases.all()[0].version() == 2);
@@ -143,7 +141,7 @@ TEST_CASE("a checkpoint is saved by every shard, and a failure does not stop tra
 TEST_CASE("a last save that fails is tried again, then the ps keep the model for the next chief") {
   JobPlan plan = TwoWorkerPlan(1);
   plan.job.mutable_checkpoint()->set_folder("/nowhere");
-  JobFixture f(plan);
+  JobFixture f(plan, {.waits_for_disk = true});
   f.Register(0, 10);
   f.Step();
   int saves = 0;
@@ -153,7 +151,6 @@ TEST_CASE("a last save that fails is tried again, then the ps keep the model for
       ++saves;
       f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
       f.Settle();
-      f.executor.AwaitWork();  // the disk
     }
     if (tenth == 300) {
       CHECK(f.Status().state() == "waiting");
@@ -198,14 +195,13 @@ TEST_CASE("a version that a later checkpoint has superseded is released, and is 
   const test::TemporaryFolder folder;
   JobPlan plan = TwoWorkerPlan(4);
   SaveEvery(&plan, folder, 2);
-  JobFixture f(plan);
+  JobFixture f(plan, {.waits_for_disk = true});
   f.Register(0, 10);
   f.Beat(0, 10);
   f.Step();
   f.Step();
   f.ps.saves.Answer(absl::AlreadyExistsError("LATEST does not go back"));
   f.Settle();
-  f.executor.AwaitWork();  // the disk
   REQUIRE(f.ps.releases.all().size() == 1);
   CHECK(f.ps.releases.all()[0].version() == 2);
   CHECK(f.Status().job().checkpoint_error().empty());
