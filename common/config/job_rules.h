@@ -2,6 +2,7 @@
 // INVALID_ARGUMENT "<field path>: <problem>. Remedy: ...".
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -35,6 +36,8 @@ void FillLosses(JobDef* job);
 // What only the number of workers can tell.
 absl::Status CheckFileShards(const DataDef& data, int64_t num_workers);
 absl::Status CheckStrategy(const JobDef& job, int64_t num_workers);
+// Of each worker: at least 1.
+int64_t TowersOf(const JobDef& job);
 // With sync.min_replicas: batch_per_tower is that of the fewest workers that a step can have.
 absl::Status FillLargestBatch(JobDef* job, int64_t num_workers);
 

@@ -1,6 +1,4 @@
 // Of jobs whose workers come and go: sync.min_replicas.
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_rules.h"
@@ -11,8 +9,6 @@ namespace lockstep {
 namespace {
 
 constexpr char kMinReplicas[] = "sync.min_replicas";
-
-int64_t TowersOf(const JobDef& job) { return std::max<int64_t>(1, job.towers()); }
 
 absl::Status NotWith(absl::string_view field, absl::string_view why) {
   return Broken(kMinReplicas, absl::StrCat("it cannot be used with ", field, ": ", why),

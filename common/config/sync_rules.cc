@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -46,7 +47,7 @@ absl::Status FillTokens(SyncDef* sync, int64_t num_workers) {
 }
 
 absl::Status FillBatch(JobDef* job, int64_t num_workers) {
-  const int64_t towers = num_workers * std::max<int64_t>(1, job->towers());
+  const int64_t towers = num_workers * TowersOf(*job);
   if (job->has_local_sync()) {
     // Of a full load: how many examples there are, and how long, is not known yet.
     LOCKSTEP_ASSIGN_OR_RETURN(const LoadSchedule schedule,
@@ -88,6 +89,8 @@ absl::Status CheckAsynchronous(const SyncDef& sync) {
 }
 
 }  // namespace
+
+int64_t TowersOf(const JobDef& job) { return std::max<int64_t>(1, job.towers()); }
 
 absl::Status CheckSync(const SyncDef& sync) {
   if (sync.has_asynchronous()) return CheckAsynchronous(sync);
