@@ -28,15 +28,13 @@ ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards,
       states_(shards_.size()),
       views_{{0, {}}} {}
 
-void ViewKeeper::SetMembers(std::vector<LiveMember> members) { Announce(std::move(members)); }
-
 void ViewKeeper::SetReplicaViews(const ReplicaViews& views) {
   newest_replicas_ = views.newest().number;
   *view_.mutable_replica_views() = ToProto(views);
-  Announce(views_.rbegin()->second.members);
+  SetMembers(views_.rbegin()->second.members);
 }
 
-void ViewKeeper::Announce(std::vector<LiveMember> members) {
+void ViewKeeper::SetMembers(std::vector<LiveMember> members) {
   const uint64_t number = views_.rbegin()->first + 1;
   views_[number] = {std::move(members), newest_replicas_};
   for (size_t shard = 0; shard < shards_.size(); ++shard) Send(shard);

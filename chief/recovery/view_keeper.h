@@ -60,7 +60,6 @@ class ViewKeeper {
     uint64_t replicas = 0;  // number of the newest replica view
   };
 
-  void Announce(std::vector<LiveMember> members);
   void Send(size_t shard);
   void OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetViewReply>& reply);
 
