@@ -37,6 +37,12 @@ void JobState::WatchShortage(bool is_short) {
                 .save_first = true});
 }
 
+void JobState::AnnounceReplicas() {
+  record.replica_views.push_back(replicas->views().newest());
+  log::Info(ReplicaViewLine(replicas->views().newest()));
+  views->SetReplicaViews(replicas->views());
+}
+
 StepLoopOptions MakeStepOptions(const JobState& job) {
   const JobPlan& plan = job.inputs.plan;
   StepLoopOptions options;

@@ -70,6 +70,9 @@ struct JobState {
   void Warn(std::string text);
   // Workers are lacking, or not: the job ends when that has lasted for too long.
   void WatchShortage(bool is_short);
+  // Of a job whose workers come and go: the newest replica view to the record, the log and every
+  // shard.
+  void AnnounceReplicas();
 
   JobInputs inputs;
   Membership membership;

@@ -207,9 +207,7 @@ bool StartingPhase::HasReplicas() {
   if (!replicas.views().empty()) return job_->views->HasConfirmedReplicas();
   replicas.SetConfirmed(job_->views->confirmed());
   if (!replicas.Begin(job_->record.start)) return false;
-  job_->record.replica_views.push_back(replicas.views().newest());
-  log::Info(ReplicaViewLine(replicas.views().newest()));
-  job_->views->SetReplicaViews(replicas.views());
+  job_->AnnounceReplicas();
   return false;
 }
 

@@ -193,9 +193,7 @@ void TrainingPhase::FollowReplicas() {
   if (stopped_ || first >= job_->inputs.plan.max_steps) return;
   if (!replicas.Update(job_->record.global_step, first, job_->now())) return;
   steps_.HoldFrom(first);
-  job_->record.replica_views.push_back(replicas.views().newest());
-  log::Info(ReplicaViewLine(replicas.views().newest()));
-  job_->views->SetReplicaViews(replicas.views());
+  job_->AnnounceReplicas();
 }
 
 void TrainingPhase::WatchReplicas() {
