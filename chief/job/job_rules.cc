@@ -91,6 +91,10 @@ QuorumRules QuorumRulesOf(const JobPlan& plan) {
           .tokens_per_step = std::max<int64_t>(plan.cluster.workers.size(), plan.required())};
 }
 
+uint32_t ReplicasToAggregate(const JobPlan& plan, const RunRecord& record) {
+  return record.replica_views.empty() ? plan.required() : record.replica_views.back().aggregate;
+}
+
 ReplicaRules ReplicaRulesOf(const JobPlan& plan) {
   const SyncDef& sync = plan.job.sync();
   return {.min_replicas = sync.min_replicas(),

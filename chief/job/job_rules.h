@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chief/job/run_record.h"
 #include "chief/leases/evaluation_queue.h"
 #include "chief/membership/quorum.h"
 #include "chief/membership/replica_rules.h"
@@ -29,6 +30,8 @@ Milestones EvaluateAt(const JobPlan& plan);
 Milestones SaveAt(const JobPlan& plan);
 
 QuorumRules QuorumRulesOf(const JobPlan& plan);
+// Of a step that begins now, as far as its record says.
+uint32_t ReplicasToAggregate(const JobPlan& plan, const RunRecord& record);
 // Of an elastic job.
 ReplicaRules ReplicaRulesOf(const JobPlan& plan);
 

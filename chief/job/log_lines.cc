@@ -47,11 +47,11 @@ std::string TakeoverLine(GlobalStep step, size_t workers) {
 std::string TrainingLine(const JobPlan& plan, const RunRecord& record, const Membership& membership,
                          absl::Duration now) {
   const std::string missing = DescribeMissing(membership, now);
-  return absl::StrCat(
-      "training begins at step ", WithCommas(record.start.value()), " of ",
-      WithCommas(plan.max_steps.value()), " with ", CountText(membership.Live().size(), "worker"),
-      ", ", record.replica_views.empty() ? plan.required() : record.replica_views.back().aggregate,
-      " to aggregate", missing.empty() ? "" : absl::StrCat("; ", missing));
+  return absl::StrCat("training begins at step ", WithCommas(record.start.value()), " of ",
+                      WithCommas(plan.max_steps.value()), " with ",
+                      CountText(membership.Live().size(), "worker"), ", ",
+                      ReplicasToAggregate(plan, record), " to aggregate",
+                      missing.empty() ? "" : absl::StrCat("; ", missing));
 }
 
 absl::Status StartTimedOut(absl::Duration waited, absl::string_view waiting_for) {

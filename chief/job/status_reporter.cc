@@ -226,19 +226,18 @@ void StatusReporter::FillJob(const JobFacts& facts, JobStatus* job) const {
   const bool trains = facts.stage == JobStage::kTraining;
   const double rate = trains ? record_.rate.StepsPerSecond(facts.now) : 0;
   job->set_steps_per_second(rate);
-  // The global batch of an elastic job stays, whoever shares it.
+  // The global batch of an elastic job does not change with its workers.
   const double share = plan_.is_elastic() ? 1.0 : 1.0 * record_.required / plan_.required();
   job->set_examples_per_second(rate * static_cast<double>(plan_.examples_per_step()) * share);
   job->set_accepted(record_.accepted);
   job->set_stale(record_.stale);
   job->set_variables_per_gradient(variables_per_gradient_);
-  const bool has_views = !record_.replica_views.empty();
-  job->set_replicas_to_aggregate(has_views ? record_.replica_views.back().aggregate
-                                           : plan_.required());
+  job->set_replicas_to_aggregate(ReplicasToAggregate(plan_, record_));
   job->set_asynchronous(plan_.asynchronous());
   job->set_required_now(record_.required);
-  job->set_total_num_replicas(has_views ? record_.replica_views.back().total()
-                                        : static_cast<uint32_t>(plan_.cluster.workers.size()));
+  job->set_total_num_replicas(record_.replica_views.empty()
+                                  ? static_cast<uint32_t>(plan_.cluster.workers.size())
+                                  : record_.replica_views.back().total());
   job->set_last_checkpoint(record_.checkpoint);
   job->set_restored_from(record_.restored_from);
   job->set_checkpoint_error(record_.save_error);
