@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/exit_code.h"
 #include "common/config/flags.h"
 #include "deploy/cli/json_output.h"
 #include "tests/chaos/chaos_run.h"
@@ -55,10 +56,7 @@ int64_t CheckBits(const ChaosJob& job, ChaosReport* report) {
 int Main() {
   FindPrograms();
   auto json = deploy::JsonOutput::Create(absl::GetFlag(FLAGS_json));
-  if (!json.ok()) {
-    std::cerr << "chaos: " << json.status().message() << "\n";
-    return 73;
-  }
+  if (!json.ok()) return PrintFailure("chaos", json.status());
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
   const size_t faults = absl::GetFlag(FLAGS_faults);
   const absl::Duration end =
@@ -87,8 +85,7 @@ int Main() {
               << " steps; every exit code is true, and the model is that of the undisturbed run\n";
   }
   if (const absl::Status status = json->Write(report.Json(seed, steps)); !status.ok()) {
-    std::cerr << "chaos: " << status.message() << "\n";
-    return 74;
+    return PrintFailure("chaos", status);
   }
   return report.defects().empty() ? 0 : 1;
 }
