@@ -50,7 +50,7 @@ class ElasticReplicas {
  private:
   bool IsLive(WorkerIndex worker) const;
   bool IsConfirmed(WorkerIndex worker) const;
-  // Of a replica of the newest view that is not live: nobody waits for it any more.
+  // Whether the job goes on without this replica of the newest view, which is not live.
   bool IsGivenUp(WorkerIndex worker, absl::Duration now);
   std::vector<WorkerIndex> Candidates(absl::Duration now);
 

@@ -51,7 +51,7 @@ class ReplicaViews {
   // A view that follows all others. INVALID_ARGUMENT: errors of Check, a number or a first step
   // that is not above those of the newest.
   absl::Status Add(ReplicaView view);
-  // No step before this one is asked for any more: leaves out the views that ended before it.
+  // Removes the views that ended before the step: none of their steps is asked for again.
   void ForgetBefore(GlobalStep step);
 
   friend bool operator==(const ReplicaViews&, const ReplicaViews&) = default;

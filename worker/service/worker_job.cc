@@ -333,8 +333,9 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_device("cpu");
   worker->set_loss(report.loss);
   worker->set_reduction(reduction_);
-  if (data_.local_sync != nullptr)
+  if (data_.local_sync != nullptr) {
     FillLocalSync(data_.local_sync->Report(), worker->mutable_local_sync());
+  }
 }
 
 void WorkerJob::ReportFailure(const absl::Status& failure) {
