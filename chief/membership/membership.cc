@@ -21,6 +21,11 @@ constexpr size_t kMaxContenders = 16;
 
 }  // namespace
 
+std::string DescribeProcess(const MemberRecord& member) {
+  if (member.host.empty()) return "inherited from the previous chief, host and pid unknown";
+  return absl::StrCat("host ", member.host, ", pid ", member.pid);
+}
+
 Membership::Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now)
     : lease_(lease), contenders_(addresses.size()), last_expire_(now) {
   for (std::string& address : addresses) {
@@ -51,9 +56,9 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
     if (contenders.size() >= kMaxContenders) contenders.clear();
     const absl::Duration first_asked = contenders.try_emplace(incarnation, now).first->second;
     if (member.last_heard <= first_asked + kOnItsWay) return Admission::kContended;
-    return absl::AlreadyExistsError(absl::StrCat(
-        "worker ", worker.value(), " is running already: host ", member.host, ", pid ", member.pid,
-        ". Remedy: give this process another --task_index, or end that one"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("worker ", worker.value(), " is running already: ", DescribeProcess(member),
+                     ". Remedy: give this process another --task_index, or end that one"));
   }
   if (member.state != MemberState::kLive) {
     contenders.clear();
@@ -90,8 +95,7 @@ absl::Status Membership::CheckHolder(WorkerIndex worker, Incarnation incarnation
   if (member.state != MemberState::kLive || member.incarnation != incarnation) {
     if (member.state == MemberState::kLive) {
       return absl::AbortedError(absl::StrCat("worker ", worker.value(),
-                                             " is now another process: host ", member.host,
-                                             ", pid ", member.pid));
+                                             " is now another process: ", DescribeProcess(member)));
     }
     if (member.state == MemberState::kAbsent) {
       return WithExitCode(

@@ -39,7 +39,7 @@ struct MemberRecord {
   std::string address;
   MemberState state = MemberState::kAbsent;
   Incarnation incarnation;
-  std::string host;
+  std::string host;  // empty: it has registered with the previous chief
   int64_t pid = 0;
   absl::Duration last_heard;       // registration or heartbeat
   absl::Duration not_lost_before;  // of one that has not been heard of since it was taken in
@@ -47,6 +47,9 @@ struct MemberRecord {
   bool has_left = false;           // kLost: it said so
   WorkerReport report;             // of the last heartbeat of this incarnation
 };
+
+// "host node7, pid 4711", or that the previous chief knew these.
+std::string DescribeProcess(const MemberRecord& member);
 
 struct LiveMember {
   WorkerIndex worker;

@@ -119,8 +119,7 @@ RegisterTaskReply WorkerCalls::Waiting(const RegisterTaskRequest& request) {
   const MemberRecord& holder = membership_->members()[request.worker()];
   if (holder.incarnation.value() != request.incarnation()) {
     reply.set_waiting_for(absl::StrCat("the lease of the worker ", request.worker(),
-                                       " before this one to end: host ", holder.host, ", pid ",
-                                       holder.pid));
+                                       " before this one to end: ", DescribeProcess(holder)));
   } else {
     reply.set_waiting_for(hooks_.waiting_for());
   }

@@ -264,6 +264,19 @@ TEST_CASE("a member of the chief before has time to find the next one, until it 
   CHECK(f.Pass(10, 14) == std::vector<WorkerIndex>{kW1});
 }
 
+TEST_CASE("an inherited member that is heard of keeps its index, whoever asked for it") {
+  Fixture f;
+  f.membership.Adopt({kW0, kFirst}, At(1), absl::Seconds(10));
+  CHECK(f.Register(kW0, kSecond, 2).value() == Admission::kContended);
+  CHECK(f.Pass(1, 3).empty());
+  REQUIRE(f.Beat(kW0, kFirst, 3).ok());
+  const absl::Status refused = f.Register(kW0, kSecond, 4).status();
+  CHECK(refused.code() == absl::StatusCode::kAlreadyExists);
+  CHECK(refused.message() ==
+        "worker 0 is running already: inherited from the previous chief, host and pid unknown. "
+        "Remedy: give this process another --task_index, or end that one");
+}
+
 TEST_CASE("a worker that leaves is lost at once, and its index is free") {
   Fixture f;
   REQUIRE(f.Register(kW0, kFirst, 0).ok());
