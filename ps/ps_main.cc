@@ -154,8 +154,9 @@ absl::Status Run(const DaemonContext& daemon) {
   if (end.ok()) end = WaitForEnd(orphan, shard, *stop);
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
-  (*server)->Shutdown(kGrace);
   LogEnd(code, reason);
+  (*server)->TellStandbys();
+  (*server)->Shutdown(kGrace);
   return StoppedWith(code);
 }
 

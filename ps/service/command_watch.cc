@@ -64,6 +64,11 @@ CommandStatus CommandWatch::Status() const {
   return lease_.Status(clock_->Monotonic());
 }
 
+bool CommandWatch::MayBeAsked() const {
+  absl::MutexLock lock(&mutex_);
+  return was_watched_ && lease_.Status(clock_->Monotonic()).state() == CommandStatus::JOB_OVER;
+}
+
 void CommandWatch::Watch(const WatchCommandRequest& request, Callback<WatchCommandReply> done) {
   std::list<Parked> replaced;
   absl::Status why = absl::CancelledError("replaced by a further call");
@@ -71,6 +76,7 @@ void CommandWatch::Watch(const WatchCommandRequest& request, Callback<WatchComma
   {
     absl::MutexLock lock(&mutex_);
     const CommandStatus status = lease_.Status(clock_->Monotonic());
+    was_watched_ = true;
     if (!stopped_) answer = ReplyOf(status);
     if (!stopped_ && MustWait(request.term(), status)) {
       auto before = std::ranges::find(parked_, request.caller(), &Parked::caller);

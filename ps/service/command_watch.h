@@ -34,6 +34,9 @@ class CommandWatch {
   void EndJob(int exit_code, std::string reason);
   void EndJob(Incarnation chief, int exit_code, std::string reason);
   CommandStatus Status() const;
+  // The job is over, and a standby that has watched before may have no call parked now: it asks
+  // once more, unless it heard of the end.
+  bool MayBeAsked() const;
 
   // Parked while the holder of the term that the caller names has its lease, and while a caller
   // that names none finds none. A further call of the same caller replaces its parked one, which is
@@ -61,6 +64,7 @@ class CommandWatch {
   // When the timer looks next.
   absl::Duration armed_for_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   ChiefLease lease_ ABSL_GUARDED_BY(mutex_);
+  bool was_watched_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<Parked> parked_ ABSL_GUARDED_BY(mutex_);  // oldest first
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/cpus.h"
 #include "common/rpc/alarm_timer.h"
 #include "common/rpc/server.h"
@@ -21,6 +22,9 @@ namespace {
 // One thread moves and sums about 2 GB/s; more threads than half the cores take them from the
 // workers on the same host.
 int Queues() { return std::clamp(UsableCpus() / 2, 1, 4); }
+
+// A standby asks again after 0.3 s at most.
+constexpr absl::Duration kTellStandbys = absl::Seconds(1);
 
 class GrpcPsServer final : public PsServer {
  public:
@@ -56,6 +60,10 @@ class GrpcPsServer final : public PsServer {
   }
 
   int port() const override { return server_->port(); }
+
+  void TellStandbys() override {
+    if (watch_.MayBeAsked()) absl::SleepFor(kTellStandbys);
+  }
 
   void Shutdown(absl::Duration grace) override {
     shard_->Stop();

@@ -35,6 +35,9 @@ class PsServer {
   virtual ~PsServer() = default;
 
   virtual int port() const = 0;
+  // At the end of the job: tells that for a second to standby chiefs which ask who commands. At
+  // once where none has asked before.
+  virtual void TellStandbys() = 0;
   // Stops the shard, gives replies `grace` to leave, returns when nothing is in flight. Also done
   // on destruction, without grace.
   virtual void Shutdown(absl::Duration grace) = 0;

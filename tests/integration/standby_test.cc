@@ -19,8 +19,10 @@
 #include "common/base/clock.h"
 #include "common/checkpoint/earlier_runs.h"
 #include "common/checkpoint/owner.h"
+#include "common/client/ps_control.h"
 #include "common/client/status_client.h"
 #include "tests/integration/training_run.h"
+#include "tests/support/await.h"
 #include "tests/support/wait.h"
 
 namespace lockstep::test {
@@ -223,6 +225,34 @@ TEST_CASE("a standby ends with the job: well, or with the code that the job was 
     CHECK(job.cluster.chief(1).Wait(kEnd) == 130);
     CHECK_THAT(job.cluster.chief(1).Output(), Contains("the job was given up: "));
   }
+}
+
+TEST_CASE("a standby that has no call at ps 0 as the job ends hears of it by its next one") {
+  Cluster cluster(1, 1, 2);
+  Process ps(cluster.Ps(0));
+  REQUIRE(ps.WaitForOutput("listening", kWhole));
+  const auto control = MakePsControl({.address = cluster.spec().ps[0], .name = "ps 0"});
+  SetViewRequest view;
+  view.mutable_command()->set_job(7);
+  view.mutable_command()->set_term(1);
+  view.mutable_command()->set_chief(5);
+  view.set_epoch(1);
+  view.set_cluster(cluster.spec().Canonical());
+  view.set_lease_ms(2000);
+  REQUIRE(CallAndWait(*control, kSetView, view).ok());
+  WatchCommandRequest watch;
+  watch.set_caller(9);
+  const auto held = CallAndWait(*control, kWatchCommand, watch);
+  REQUIRE(held.ok());
+  CHECK(held->command().state() == CommandStatus::HELD);
+  FinishRequest finish;
+  *finish.mutable_command() = view.command();
+  REQUIRE(CallAndWait(*control, kFinish, finish).ok());
+  REQUIRE(ps.WaitForOutput("the job is done", kEnd));
+  const auto over = CallAndWait(*control, kWatchCommand, watch);
+  REQUIRE(over.ok());
+  CHECK(over->command().state() == CommandStatus::JOB_OVER);
+  CHECK(ps.Wait(kEnd) == 0);
 }
 
 TEST_CASE("a standby that is told to end leaves the job alone") {

@@ -99,6 +99,16 @@ TEST_CASE("all standbys hear of the end of the job and of a release at once") {
   CHECK(Fixture::StateOf(f.Watch(4)) == CommandStatus::JOB_OVER);
 }
 
+TEST_CASE("at the end of the job a standby that has watched may ask once more") {
+  Fixture f;
+  f.Renew(3, 1);
+  const bool was_watched = GENERATE(false, true);
+  if (was_watched) f.Watch(0);
+  CHECK_FALSE(f.watch.MayBeAsked());
+  f.watch.EndJob(0, "");
+  CHECK(f.watch.MayBeAsked() == was_watched);
+}
+
 TEST_CASE("a further call of a standby replaces its parked one, and many are bounded") {
   Fixture f;
   f.Renew(3, 1);
