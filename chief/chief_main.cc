@@ -74,7 +74,10 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   EventLoop loop;
   std::optional<JobSeries> jobs;
   absl::Status outcome;
-  const auto chief_service = MakeChiefService([&] { return jobs->worker_calls(); }, &loop);
+  const auto chief_service =
+      MakeChiefService([&](WorkerIndex worker,
+                           Incarnation incarnation) { return jobs->CallsFor(worker, incarnation); },
+                       &loop);
   const auto job_control = MakeJobControlService(
       [&](Answer<StopReply> answer) { jobs->StopForOperator(std::move(answer)); }, &loop);
   const Incarnation incarnation = NewIncarnation();

@@ -46,6 +46,7 @@ void JobSeries::StandBy() {
       Standby::Hooks{.take_command = [this] { TakeCommand(); },
                      .on_end = [this](absl::Status end) { End(std::move(end)); }});
   options_.may_take = [this](uint64_t term) { return standby_->MayTake(term); };
+  options_.callers = &callers_;
 }
 
 void JobSeries::Start() { standby_ != nullptr ? standby_->Start() : job()->Start(); }
@@ -149,6 +150,12 @@ StopReply JobSeries::DescribeEnd() const {
 absl::StatusOr<WorkerCalls*> JobSeries::worker_calls() {
   if (!HasCommand()) return standby_->Refusal();
   return job()->worker_calls();
+}
+
+absl::StatusOr<WorkerCalls*> JobSeries::CallsFor(WorkerIndex worker, Incarnation incarnation) {
+  absl::StatusOr<WorkerCalls*> calls = worker_calls();
+  if (!calls.ok()) callers_.Note(worker, incarnation, clock_->Monotonic());
+  return calls;
 }
 
 void JobSeries::GetStatus(Callback<ProcessStatus> done) {

@@ -18,7 +18,9 @@
 #include "absl/status/statusor.h"
 #include "chief/job/job_controller.h"
 #include "chief/job/standby.h"
+#include "chief/membership/standby_callers.h"
 #include "chief/service/answer.h"
+#include "common/base/ids.h"
 #include "proto/job_control.pb.h"
 
 namespace lockstep::chief {
@@ -44,6 +46,8 @@ class JobSeries {
 
   // UNAVAILABLE naming the chief that commands, while this one stands by.
   absl::StatusOr<WorkerCalls*> worker_calls();
+  // The same for a call of this process, which is noted if it is refused: it lives.
+  absl::StatusOr<WorkerCalls*> CallsFor(WorkerIndex worker, Incarnation incarnation);
   void GetStatus(Callback<ProcessStatus> done);
   // The one that runs, or ran last; null while none has run.
   JobController* job() { return jobs_.empty() ? nullptr : jobs_.back().get(); }
@@ -74,7 +78,8 @@ class JobSeries {
   StatusCallback on_end_;
   // All are kept: answers to calls of those that have ended may still come.
   std::vector<std::unique_ptr<JobController>> jobs_;
-  std::unique_ptr<Standby> standby_;   // null: it does not stand by
+  std::unique_ptr<Standby> standby_;  // null: it does not stand by
+  StandbyCallers callers_;
   bool is_between_ = false;            // the last one has ended, the next one's start is being read
   std::optional<absl::Status> leave_;  // asked for in between
   bool is_stopped_ = false;            // the job does not go on

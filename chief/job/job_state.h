@@ -48,6 +48,7 @@ struct JobOptions {
   bool waits_for_disk = false;  // CheckpointerOptions::waits_for_disk
   // Of a chief that stood by: whether it may announce a view of this term.
   std::function<absl::Status(uint64_t term)> may_take = nullptr;
+  const StandbyCallers* callers = nullptr;  // of a chief that stood by; outlives the job
 };
 
 struct JobInputs {

@@ -178,7 +178,7 @@ void StartingPhase::Adopt() {
     if (job_->replicas != nullptr && adopted.worker.value() >= job_->membership.members().size()) {
       job_->membership.SetAddress(adopted.worker, "not in this chief's cluster spec");
     }
-    job_->membership.Adopt(adopted, job_->now(), grace);
+    job_->membership.Adopt(adopted, job_->now(), grace, job_->inputs.options.callers);
     job_->membership.NoteStart(adopted, step);
   }
   if (job_->replicas != nullptr) {

@@ -55,6 +55,10 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   if (member.state == MemberState::kLive && member.incarnation != incarnation) {
     if (contenders.size() >= kMaxContenders) contenders.clear();
     const absl::Duration first_asked = contenders.try_emplace(incarnation, now).first->second;
+    if (member.is_awaited) {
+      const absl::Duration silent_since = std::max(first_asked, member.last_heard);
+      member.not_lost_before = std::min(member.not_lost_before, silent_since + lease_);
+    }
     if (member.last_heard <= first_asked + kOnItsWay) return Admission::kContended;
     return absl::AlreadyExistsError(
         absl::StrCat("worker ", worker.value(), " is running already: ", DescribeProcess(member),
@@ -69,13 +73,15 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   }
   member.host = host;
   member.pid = pid;
+  member.is_awaited = false;
   member.last_heard = std::max(member.last_heard, came.value_or(now));
   // It hears only now that it is a member.
   member.not_lost_before = now + lease_;
   return Admission::kAdmitted;
 }
 
-void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Duration grace) {
+void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Duration grace,
+                       const StandbyCallers* callers) {
   if (member.worker.value() >= members_.size()) return;
   MemberRecord& record = members_[member.worker.value()];
   if (record.state == MemberState::kLive) return;  // somebody has registered meanwhile
@@ -83,8 +89,20 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Durat
   record.incarnation = member.incarnation;
   record.report = WorkerReport();
   record.last_heard = now;
-  record.not_lost_before = now + grace;
+  record.not_lost_before = now + std::max(grace, lease_);
+  record.is_awaited = true;
   ++changes_;
+  if (callers == nullptr) return;
+  // One that was silent while others asked for its index has been silent since then at least.
+  const ProcessCalls processes = callers->Of(member.worker, now);
+  for (const auto& [incarnation, calls] : processes) {
+    contenders_[member.worker.value()].try_emplace(incarnation, calls.first);
+    record.last_heard = std::min(record.last_heard, calls.first);
+  }
+  contenders_[member.worker.value()].erase(member.incarnation);
+  if (const auto own = processes.find(member.incarnation); own != processes.end()) {
+    record.last_heard = own->second.last;
+  }
 }
 
 absl::Status Membership::CheckHolder(WorkerIndex worker, Incarnation incarnation) const {
@@ -135,6 +153,7 @@ absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, 
   member.report = std::move(report);
   member.last_heard = now;
   member.not_lost_before = absl::ZeroDuration();
+  member.is_awaited = false;
   return absl::OkStatus();
 }
 

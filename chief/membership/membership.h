@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "chief/membership/quorum.h"
+#include "chief/membership/standby_callers.h"
 #include "common/base/ids.h"
 
 namespace lockstep::chief {
@@ -43,6 +44,7 @@ struct MemberRecord {
   int64_t pid = 0;
   absl::Duration last_heard;       // registration or heartbeat
   absl::Duration not_lost_before;  // of one that has not been heard of since it was taken in
+  bool is_awaited = false;         // kLive: a member of the chief before, silent since
   absl::Duration lost_since;       // kLost
   bool has_left = false;           // kLost: it said so
   WorkerReport report;             // of the last heartbeat of this incarnation
@@ -78,10 +80,12 @@ class Membership {
                                      const std::string& host, int64_t pid, absl::Duration now,
                                      std::optional<absl::Duration> came = std::nullopt);
 
-  // A member that an earlier chief had: it is live and heard of now, and has `grace` at least to be
-  // heard of again.
+  // A member that an earlier chief had: it is live, and has `grace` at least, or its lease, to be
+  // heard of. Once another process asks for its index, only its lease counts, from when that asked
+  // first, or from a later call of the member's own. `callers`: while this chief stood by; may be
+  // null.
   void Adopt(const LiveMember& member, absl::Duration now,
-             absl::Duration grace = absl::ZeroDuration());
+             absl::Duration grace = absl::ZeroDuration(), const StandbyCallers* callers = nullptr);
 
   // ABORTED when this incarnation is not (or no longer) the live holder of the index.
   absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,

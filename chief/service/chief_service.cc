@@ -10,7 +10,7 @@ namespace {
 
 class ChiefService final : public rpc::Service {
  public:
-  ChiefService(std::function<absl::StatusOr<WorkerCalls*>()> calls, Executor* executor)
+  ChiefService(FindWorkerCalls calls, Executor* executor)
       : calls_(std::move(calls)), executor_(executor) {}
 
   grpc::Service* methods() override { return &methods_; }
@@ -29,22 +29,22 @@ class ChiefService final : public rpc::Service {
         &methods_, method, queue, [this, handler](const Request& request, Callback<Reply> respond) {
           executor_->Post(
               [this, handler, request, answer = Answer<Reply>(std::move(respond))]() mutable {
-                const absl::StatusOr<WorkerCalls*> calls = calls_();
+                const absl::StatusOr<WorkerCalls*> calls =
+                    calls_(WorkerIndex(request.worker()), Incarnation(request.incarnation()));
                 if (!calls.ok()) return answer(calls.status());
                 ((*calls)->*handler)(request, std::move(answer));
               });
         });
   }
 
-  const std::function<absl::StatusOr<WorkerCalls*>()> calls_;
+  const FindWorkerCalls calls_;
   Executor* const executor_;
   Chief::AsyncService methods_;
 };
 
 }  // namespace
 
-std::unique_ptr<rpc::Service> MakeChiefService(std::function<absl::StatusOr<WorkerCalls*>()> calls,
-                                               Executor* executor) {
+std::unique_ptr<rpc::Service> MakeChiefService(FindWorkerCalls calls, Executor* executor) {
   return std::make_unique<ChiefService>(std::move(calls), executor);
 }
 

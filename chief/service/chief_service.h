@@ -7,13 +7,17 @@
 #include "absl/status/statusor.h"
 #include "chief/loop/executor.h"
 #include "chief/service/worker_calls.h"
+#include "common/base/ids.h"
 #include "common/rpc/service.h"
 
 namespace lockstep::chief {
 
-// `calls` is asked for on the executor's thread, which outlives the service. Its error is the
-// answer to every call: of a chief that does not command.
-std::unique_ptr<rpc::Service> MakeChiefService(std::function<absl::StatusOr<WorkerCalls*>()> calls,
-                                               Executor* executor);
+// On the executor's thread: where a call of this process goes. An error is its answer, of a chief
+// that does not command.
+using FindWorkerCalls =
+    std::function<absl::StatusOr<WorkerCalls*>(WorkerIndex worker, Incarnation incarnation)>;
+
+// The executor outlives the service.
+std::unique_ptr<rpc::Service> MakeChiefService(FindWorkerCalls calls, Executor* executor);
 
 }  // namespace lockstep::chief

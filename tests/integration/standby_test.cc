@@ -143,6 +143,21 @@ TEST_CASE("a standby takes the place of a killed chief within a lease, and no bi
   }
 }
 
+TEST_CASE("a worker that is killed with the chief and started again costs no second lease") {
+  CalmRun();
+  Job job(kSteps);
+  job.cluster.chief(0).Signal(SIGKILL);
+  job.cluster.worker(1).Signal(SIGKILL);
+  REQUIRE(job.cluster.worker(1).Wait(kEnd) == 137);
+  job.cluster.StartWorker(1);
+  const absl::Duration pause = job.LongestPause(1);
+  INFO(job.cluster.Logs());
+  CHECK(pause <= absl::Seconds(3));
+  job.CheckEndsWell(1);
+  CheckSameBits(&job, 1, CalmRun());
+  CHECK_THAT(job.cluster.worker(0).Output(), !Contains("joining anew"));
+}
+
 TEST_CASE("a chief that is told to end leaves at once to its standby") {
   CalmRun();
   Job job(kSteps);

@@ -162,20 +162,21 @@ std::vector<absl::Status> SimChiefs::Ends() const {
 }
 
 // As FailoverChiefClient finds it.
-SimChiefs::Process* SimChiefs::FindCommander() const {
+SimChiefs::Process* SimChiefs::FindCommander(WorkerIndex worker, Incarnation incarnation) const {
   for (auto process = processes_.rbegin(); process != processes_.rend(); ++process) {
-    if ((*process)->answers() && (*process)->job->worker_calls().ok()) return process->get();
+    if (!(*process)->answers()) continue;
+    if ((*process)->job->CallsFor(worker, incarnation).ok()) return process->get();
   }
   return nullptr;
 }
 
 template <typename Reply>
 std::optional<std::pair<chief::WorkerCalls*, chief::Answer<Reply>>> SimChiefs::Connect(
-    Callback<Reply> done) {
+    WorkerIndex worker, Incarnation incarnation, Callback<Reply> done) {
   const auto refuse = [](Callback<Reply> caller) {
     caller(absl::UnavailableError("the chief is not there"));
   };
-  Process* const commander = FindCommander();
+  Process* const commander = FindCommander(worker, incarnation);
   if (commander == nullptr) {
     refuse(std::move(done));
     return std::nullopt;
@@ -191,13 +192,15 @@ std::optional<std::pair<chief::WorkerCalls*, chief::Answer<Reply>>> SimChiefs::C
 }
 
 void SimChiefs::Register(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done) {
-  if (auto chief = Connect(std::move(done))) {
+  if (auto chief = Connect(WorkerIndex(request.worker()), Incarnation(request.incarnation()),
+                           std::move(done))) {
     chief->first->Register(request, std::move(chief->second));
   }
 }
 
 void SimChiefs::Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done) {
-  if (auto chief = Connect(std::move(done))) {
+  if (auto chief = Connect(WorkerIndex(request.worker()), Incarnation(request.incarnation()),
+                           std::move(done))) {
     chief->first->Heartbeat(request, std::move(chief->second));
   }
 }

@@ -44,7 +44,8 @@ class SimChiefs {
   // Of all processes that were not killed.
   std::vector<absl::Status> Ends() const;
 
-  // What workers call. UNAVAILABLE while nobody commands, and when the chief dies meanwhile.
+  // What workers call. UNAVAILABLE while nobody commands, and when the chief dies meanwhile; those
+  // that stand by note the caller.
   void Register(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done);
   void Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done);
 
@@ -56,9 +57,11 @@ class SimChiefs {
   std::shared_ptr<Process> Launch(chief::JobPlan plan, uint32_t index);
   void Tick(std::shared_ptr<Process> process);
   void NoteCommand(const std::shared_ptr<Process>& process);
-  Process* FindCommander() const;  // null: there is none
+  // Null: there is none.
+  Process* FindCommander(WorkerIndex worker, Incarnation incarnation) const;
   template <typename Reply>
-  std::optional<std::pair<chief::WorkerCalls*, chief::Answer<Reply>>> Connect(Callback<Reply> done);
+  std::optional<std::pair<chief::WorkerCalls*, chief::Answer<Reply>>> Connect(
+      WorkerIndex worker, Incarnation incarnation, Callback<Reply> done);
 
   const chief::JobPlan plan_;
   const std::vector<PsControl*> shards_;

@@ -112,6 +112,25 @@ TEST_CASE("a killed chief costs a lease, of two standbys one takes over") {
   }
 }
 
+TEST_CASE("a worker that is killed with the chief and started again costs no second lease") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  SimCluster cluster({.seed = 3, .ps = 2, .workers = 2, .aggregate = 2, .steps = 40});
+  cluster.StartAll();
+  cluster.chief().StartStandby();
+  REQUIRE(
+      cluster.RunUntil([&] { return cluster.global_step() == GlobalStep(10); }, absl::Seconds(9)));
+  const absl::Duration killed = cluster.events().Monotonic();
+  cluster.chief().Kill();
+  cluster.worker(1).Start();
+  const auto goes_on = [&] { return cluster.global_step() > GlobalStep(12); };
+  REQUIRE(cluster.RunUntil(goes_on, absl::Seconds(9)));
+  CHECK(cluster.events().Monotonic() - killed < absl::Seconds(6));  // a lease and 1 s
+  REQUIRE(cluster.RunToEnd(kLimit));
+  CHECK(cluster.end()->ok());
+  CHECK(cluster.worker(0).starts() == std::vector<GlobalStep>{GlobalStep(0)});
+  CHECK(cluster.worker(1).starts().size() == 2);
+}
+
 TEST_CASE("a chief that is told to end costs no lease") {
   REQUIRE(log::Init("simulation", "error").ok());
   SimCluster cluster({.seed = 2, .ps = 2, .workers = 2, .aggregate = 2, .steps = 40});

@@ -24,7 +24,7 @@ void CallsChief(absl::string_view input) {
   if ((input[0] & 1) != 0) fixture.Train();
   chief::EventLoop loop;
   const std::unique_ptr<rpc::Service> service =
-      chief::MakeChiefService([&] { return &fixture.calls; }, &loop);
+      chief::MakeChiefService([&](WorkerIndex, Incarnation) { return &fixture.calls; }, &loop);
   auto server = Server::Start({.address = "127.0.0.1:0", .services = {service.get()}});
   LOCKSTEP_CHECK(server.ok());
   std::thread thread(

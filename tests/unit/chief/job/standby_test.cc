@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "chief/job/job_series.h"
 #include "common/base/exit_code.h"
+#include "common/base/version.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
 
@@ -119,6 +120,37 @@ TEST_CASE("a standby takes the next term when the lease has ended, and goes on w
   CHECK(f.series.worker_calls().ok());
   f.Pass(absl::Milliseconds(1300));
   CHECK(f.ps.renewals.size() == 1);
+}
+
+TEST_CASE("the successor of a worker that died with the chief is let in a lease after it asked") {
+  Fixture f;
+  f.Tell(CommandStatus::HELD);
+  CHECK(absl::IsUnavailable(f.series.CallsFor(WorkerIndex(0), Incarnation(11)).status()));
+  f.Tell(CommandStatus::EXPIRED);  // 2 s later
+  f.Find(Fixture::Trained(2));
+  f.AcceptView(Fixture::Trained(2, 4));
+  f.ps.create.Answer(CreateVariablesReply());
+  f.executor.Run();
+  f.AcceptView(Fixture::Trained(2, 4));
+  RegisterTaskRequest request;
+  request.set_worker(0);
+  request.set_incarnation(11);
+  request.set_cluster(f.series.job()->plan().cluster.Canonical());
+  request.set_version(kVersion);
+  std::optional<absl::StatusOr<RegisterTaskReply>> reply;
+  const auto calls = f.series.CallsFor(WorkerIndex(0), Incarnation(11));
+  REQUIRE(calls.ok());
+  (*calls)->Register(request, Answer<RegisterTaskReply>([&](auto got) { reply = std::move(got); }));
+  f.Pass(absl::Milliseconds(2100));
+  REQUIRE(reply.has_value());
+  CHECK_THAT((*reply)->waiting_for(), Contains("inherited from the previous chief"));
+  CHECK(f.ps.set_view.size() == 0);
+  (*calls)->Register(request, Answer<RegisterTaskReply>([&](auto got) { reply = std::move(got); }));
+  f.Pass(absl::Milliseconds(1000));
+  REQUIRE(f.ps.set_view.size() == 1);
+  f.AcceptView(Fixture::Trained(2, 4));
+  REQUIRE(f.ps.set_view.size() == 1);
+  CHECK(f.ps.set_view.front().members(0).incarnation() == 11);
 }
 
 TEST_CASE("a standby that another one has overtaken waits again") {

@@ -1,5 +1,6 @@
 #include "chief/membership/membership.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "chief/membership/describe.h"
@@ -264,6 +265,22 @@ TEST_CASE("a member of the chief before has time to find the next one, until it 
   CHECK(f.Pass(10, 14) == std::vector<WorkerIndex>{kW1});
 }
 
+TEST_CASE(
+    "an inherited member has an ordinary lease from when another process asks for its index") {
+  Fixture f;
+  f.membership.Adopt({kW0, kFirst}, At(1), absl::Seconds(10));
+  f.membership.Adopt({kW1, kFirst}, At(1), absl::Seconds(10));
+  CHECK(f.Pass(1, 2).empty());
+  CHECK(f.Register(kW0, kSecond, 2).value() == Admission::kContended);
+  CHECK(f.Register(kW0, kSecond, 4).value() == Admission::kContended);
+  CHECK(f.Pass(2.5, 7).empty());
+  CHECK(f.Pass(7.5, 7.5) == std::vector<WorkerIndex>{kW0});
+  CHECK(f.Register(kW0, kSecond, 7.5).value() == Admission::kAdmitted);
+  // Nobody asks for the other one's.
+  CHECK(f.Pass(8, 11).empty());
+  CHECK(f.Pass(11.5, 11.5) == std::vector<WorkerIndex>{kW1});
+}
+
 TEST_CASE("an inherited member that is heard of keeps its index, whoever asked for it") {
   Fixture f;
   f.membership.Adopt({kW0, kFirst}, At(1), absl::Seconds(10));
@@ -275,6 +292,47 @@ TEST_CASE("an inherited member that is heard of keeps its index, whoever asked f
   CHECK(refused.message() ==
         "worker 0 is running already: inherited from the previous chief, host and pid unknown. "
         "Remedy: give this process another --task_index, or end that one");
+}
+
+TEST_CASE("the lease of an inherited member counts from a call for its index at the standby") {
+  Fixture f;
+  StandbyCallers callers;
+  callers.Note(kW0, kSecond, At(1));
+  f.Pass(0.5, 3);
+  f.membership.Adopt({kW0, kFirst}, At(3), absl::Seconds(10), &callers);
+  CHECK(f.Register(kW0, kSecond, 3.5).value() == Admission::kContended);
+  CHECK(f.Pass(3, 6).empty());
+  CHECK(f.Pass(6.5, 6.5) == std::vector<WorkerIndex>{kW0});
+  CHECK(f.membership.members()[0].last_heard == At(1));
+}
+
+TEST_CASE("a call at the standby alone ends no lease: that process has not been checked") {
+  Fixture f;
+  StandbyCallers callers;
+  callers.Note(kW0, kSecond, At(1));
+  const double grace = GENERATE(0, 8);
+  f.membership.Adopt({kW0, kFirst}, At(3), absl::Seconds(grace), &callers);
+  const double end = 3 + std::max(grace, 5.0);
+  CHECK(f.Pass(3, end).empty());
+  CHECK(f.Pass(end + 0.5, end + 0.5).size() == 1);
+}
+
+TEST_CASE("an inherited member that called the standby itself has lived until then") {
+  Fixture f;
+  StandbyCallers callers;
+  callers.Note(kW0, kSecond, At(1));
+  callers.Note(kW1, kSecond, At(1));
+  callers.Note(kW0, kFirst, At(1.2));
+  callers.Note(kW1, kFirst, At(2));
+  f.Pass(0.5, 3);
+  f.membership.Adopt({kW0, kFirst}, At(3), absl::Seconds(10), &callers);
+  f.membership.Adopt({kW1, kFirst}, At(3), absl::Seconds(10), &callers);
+  // That may have been on its way when the process died.
+  CHECK(f.Register(kW0, kSecond, 3.5).value() == Admission::kContended);
+  CHECK(f.Pass(3, 6).empty());
+  CHECK(f.Pass(6.5, 6.5) == std::vector<WorkerIndex>{kW0});
+  // That not.
+  CHECK(f.Register(kW1, kSecond, 3.5).status().code() == absl::StatusCode::kAlreadyExists);
 }
 
 TEST_CASE("a worker that leaves is lost at once, and its index is free") {
