@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,7 +55,10 @@ struct Manifest {
 
 struct NamedTensor {
   std::string name;
-  TensorView value;
+  TensorView value;  // without memory where there is `read`
+  // Copies bytes of the value from `offset` on, of one that other threads may change meanwhile:
+  // those that it had at one moment. Null: the value's memory has them.
+  std::function<void(uint64_t offset, std::span<std::byte> to)> read = nullptr;
 };
 
 // Writes one shard file (makes the folder if missing) and returns its record. `check`: AtomicFile.

@@ -59,13 +59,23 @@ absl::Status CheckNames(const std::vector<const NamedTensor*>& sorted) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> AppendTensor(AtomicFile& file, std::span<const std::byte> bytes) {
+// `buffer` is for the pieces of tensors that are read.
+absl::StatusOr<uint32_t> AppendTensor(AtomicFile& file, const NamedTensor& tensor,
+                                      std::vector<std::byte>* buffer) {
+  const size_t num_bytes = tensor.value.num_bytes();
   uint32_t crc = 0;
-  while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), kChecksumPiece));
+  for (size_t done = 0; done < num_bytes; done += kChecksumPiece) {
+    const size_t size = std::min(num_bytes - done, kChecksumPiece);
+    std::span<const std::byte> piece;
+    if (tensor.read == nullptr) {
+      piece = tensor.value.bytes().subspan(done, size);
+    } else {
+      buffer->resize(std::max(buffer->size(), size));
+      tensor.read(done, std::span(*buffer).first(size));
+      piece = std::span(*buffer).first(size);
+    }
     crc = ExtendCrc32c(crc, piece);
     LOCKSTEP_RETURN_IF_ERROR(file.Append(piece));
-    bytes = bytes.subspan(piece.size());
   }
   return crc;
 }
@@ -102,8 +112,9 @@ absl::StatusOr<ShardFile> WriteSafetensors(const std::string& path,
   LOCKSTEP_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(&json_size, 1))));
   LOCKSTEP_RETURN_IF_ERROR(file.Append(json));
   ShardFile record{NameOf(path), kSafetensorsLengthBytes + json_size + end, {}};
+  std::vector<std::byte> buffer;
   for (const NamedTensor* tensor : sorted) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, AppendTensor(file, tensor->value.bytes()));
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, AppendTensor(file, *tensor, &buffer));
     record.tensors.push_back({tensor->name, tensor->value.dtype, tensor->value.shape, crc});
   }
   LOCKSTEP_RETURN_IF_ERROR(file.Commit(check));
