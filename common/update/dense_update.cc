@@ -65,6 +65,8 @@ void DenseUpdate::Make(size_t range) {
 
 void DenseUpdate::MakeRange(ElementRange range, absl::Span<const GradientSource> gradients,
                             int divisor) {
+  const size_t size = SizeOf(variable_->dtype());
+  variable_->BeforeWriteSlots({range.first * size, (range.first + range.count) * size});
   if (std::ranges::any_of(gradients, [](const auto& of) { return of.parts != nullptr; })) {
     return MakeFromParts(range, gradients, divisor);
   }

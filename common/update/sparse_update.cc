@@ -25,6 +25,7 @@ NextValue SparseUpdate::Make(absl::Span<const IndexedSlicesView> gradients, RunR
   if (variable_->table() == nullptr) {
     const IndexedSlices slices = RowsOf(SparseMean(gradients));
     std::shared_ptr<ValueBuffer> next = variable_->TakeCopy();
+    variable_->BeforeWriteSlots({0, variable_->num_bytes()});
     rule_.ApplyRows(UpdateOf(next->tensor.view(), slices.indices, slices.values.view()));
     return variable_->Finish(std::move(next), nullptr);
   }
@@ -67,6 +68,7 @@ void SparseUpdate::ChangeTable(const RowMeans& means, RunRanges run) {
             const size_t last = std::min(first + at_a_time, end);
             prefetch(rows.subspan(last, std::min(at_a_time, end - last)));
             change.Keep(first, last);
+            variable_->BeforeWriteRows(rows.subspan(first, last - first));
             means.Take(first, last, block.data());
             rule_.ApplyRows(UpdateOf(change.value(), rows.subspan(first, last - first),
                                      RowRange(std::as_const(block).view(), 0, last - first)));
@@ -80,6 +82,7 @@ void SparseUpdate::ChangeTable(const IndexedSlices& mean) {
   std::ranges::unique_copy(mean.indices, std::back_inserter(rows));
   variable_->table()->MakeNext(rows, [&](const Table::Change& change) {
     change.Keep(0, rows.size());
+    variable_->BeforeWriteRows(rows);
     rule_.ApplyRows(UpdateOf(change.value(), mean.indices, mean.values.view()));
   });
 }

@@ -2,7 +2,19 @@
 
 #include <utility>
 
+#include "common/tensor/packed_rows.h"
+
 namespace lockstep {
+namespace {
+
+std::vector<std::shared_ptr<Tensor>> Shared(std::vector<Tensor> tensors) {
+  std::vector<std::shared_ptr<Tensor>> shared;
+  for (Tensor& tensor : tensors) shared.push_back(std::make_shared<Tensor>(std::move(tensor)));
+  return shared;
+}
+
+}  // namespace
+
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
                    std::vector<Tensor> slots, std::vector<SharedBuffer> shared)
     : name_(std::move(name)),
@@ -12,7 +24,7 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
       num_bytes_(value.num_bytes()),
       pool_(BufferPool::Create(value.dtype(), value.shape(), shared)),
       narrow_values_(value.shape()),
-      slots_(std::move(slots)),
+      slots_(Shared(std::move(slots))),
       version_(version),
       unchanged_since_(version) {
   std::shared_ptr<ValueBuffer> first;
@@ -24,7 +36,7 @@ Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep ve
     first->version = version;
   }
   value_ = BufferPool::Share(std::move(first));
-  for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
+  for (const auto& slot : slots_) slot_views_.push_back(slot->view());
 }
 
 Variable::Variable(std::string name, std::shared_ptr<Table> table, GlobalStep version,
@@ -37,11 +49,11 @@ Variable::Variable(std::string name, std::shared_ptr<Table> table, GlobalStep ve
       table_(std::move(table)),
       pool_(BufferPool::Create(dtype_, shape_)),
       narrow_values_(shape_),
-      slots_(std::move(slots)),
+      slots_(Shared(std::move(slots))),
       version_(version),
       unchanged_since_(version),
       value_(table_->value()) {
-  for (Tensor& slot : slots_) slot_views_.push_back(slot.view());
+  for (const auto& slot : slots_) slot_views_.push_back(slot->view());
 }
 
 const std::shared_ptr<const Tensor>& Variable::At(GlobalStep version) const {
@@ -82,6 +94,24 @@ void Variable::PublishAs(GlobalStep version, std::shared_ptr<const Tensor> value
   previous_ = nullptr;
   value_ = std::move(value);
   version_ = unchanged_since_ = version;
+}
+
+void Variable::SetObservers(std::vector<WriteObserver*> of_slots, WriteObserver* of_table) {
+  slot_observers_ = std::move(of_slots);
+  table_observer_ = of_table;
+}
+
+void Variable::BeforeWriteSlots(ByteRange bytes) const {
+  for (WriteObserver* const observer : slot_observers_) observer->BeforeWrite(bytes);
+}
+
+void Variable::BeforeWriteRows(absl::Span<const int64_t> rows) const {
+  if (table_observer_ == nullptr && slot_observers_.empty()) return;
+  const size_t row_bytes = RowBytes(dtype_, shape_);
+  if (table_observer_ != nullptr) table_observer_->BeforeWriteRows(rows, row_bytes);
+  for (WriteObserver* const observer : slot_observers_) {
+    observer->BeforeWriteRows(rows, row_bytes);
+  }
 }
 
 std::shared_ptr<ValueBuffer> Variable::TakeCopy() {

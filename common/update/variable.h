@@ -19,6 +19,7 @@
 #include "common/update/byte_ranges.h"
 #include "common/update/low_precision_cache.h"
 #include "common/update/table.h"
+#include "common/update/write_observer.h"
 
 namespace lockstep {
 
@@ -86,6 +87,16 @@ class Variable {
   // Bytes of versions that exist only because somebody still reads them.
   uint64_t ExtraBytes() const { return static_cast<uint64_t>(pool_->num_extra()) * num_bytes_; }
   absl::Span<const MutableTensorView> slots() const { return slot_views_; }
+  // Of the slot at this index: stays beyond the variable for as long as it is held.
+  std::shared_ptr<const Tensor> slot(size_t index) const { return slots_[index]; }
+
+  // Who hears of writes to each slot, and to the table (null without one). They outlive the
+  // variable's updates. To be called before the first update.
+  void SetObservers(std::vector<WriteObserver*> of_slots, WriteObserver* of_table);
+  // Before these bytes of every slot are written.
+  void BeforeWriteSlots(ByteRange bytes) const;
+  // Before these rows of the table, and of every slot, are written.
+  void BeforeWriteRows(absl::Span<const int64_t> rows) const;
 
  private:
   const std::string name_;
@@ -96,8 +107,10 @@ class Variable {
   const std::shared_ptr<Table> table_;
   const std::shared_ptr<BufferPool> pool_;
   LowPrecisionCache narrow_values_;
-  std::vector<Tensor> slots_;
+  std::vector<std::shared_ptr<Tensor>> slots_;
   std::vector<MutableTensorView> slot_views_;
+  std::vector<WriteObserver*> slot_observers_;  // by slot; empty: nobody hears of writes
+  WriteObserver* table_observer_ = nullptr;
 
   GlobalStep version_;
   GlobalStep unchanged_since_;  // every version from here to version_ has value_

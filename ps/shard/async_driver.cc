@@ -118,11 +118,10 @@ std::optional<Milestone> AsyncDriver::MilestoneOfOpenStep() const {
   return Milestone{terms, false};
 }
 
-// Those that the snapshot satisfies; one that came meanwhile may want more.
 void AsyncDriver::AnswerKept(const std::shared_ptr<const Snapshot>& snapshot,
                              DeferredCallbacks* deferred) {
   std::erase_if(grants_, [&](ParkedGrant& grant) {
-    if (!grant.now || !Satisfies(snapshot.get(), grant.keeps)) return false;
+    if (!grant.now) return false;
     if (grant.keeps.keep_values || grant.keeps.keep_slots) {
       owners_.snapshots->Keep(grant.step.next(), snapshot);
     }
@@ -130,7 +129,7 @@ void AsyncDriver::AnswerKept(const std::shared_ptr<const Snapshot>& snapshot,
     deferred->Answer<ClosedStep>(std::move(grant.done), ClosedNow(grant.step));
     return true;
   });
-  is_paused_ = std::ranges::any_of(grants_, &ParkedGrant::now);
+  is_paused_ = false;
   BeginStep();
 }
 

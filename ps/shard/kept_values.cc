@@ -25,8 +25,8 @@ absl::StatusOr<PullResult> ReadAverages(const EpochVariables& variables,
                                                       StepBefore(version), " must ask for that"));
   }
   return ReadValues(variables, version, pieces, [&](const ResolvedPiece& piece) {
-    const auto& average = kept->averages[piece.variable];
-    return average != nullptr ? average : kept->values[piece.variable];
+    const KeptTensor& average = kept->averages[piece.variable];
+    return average.is_there() ? average : kept->values[piece.variable];
   });
 }
 
@@ -65,29 +65,24 @@ absl::StatusOr<PullResult> ReadSlot(const EpochVariables& variables,
         "slot \"", slot, "\" of version ", version.value(), ": it is not kept; the grant of step ",
         StepBefore(version), " must ask for slots"));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      PullResult result,
-      ReadSlots(variables, version, slot, pieces, [&](size_t variable, size_t index) {
-        return std::shared_ptr<const Tensor>(kept, &kept->slots[variable][index]);
-      }));
+  LOCKSTEP_ASSIGN_OR_RETURN(PullResult result, ReadSlots(variables, version, slot, pieces,
+                                                         [&](size_t variable, size_t index) {
+                                                           return kept->slots[variable][index];
+                                                         }));
   for (const std::vector<float>& scalars : kept->scalars) {
     result.scalars.insert(result.scalars.end(), scalars.begin(), scalars.end());
   }
   return result;
 }
 
-// Of replicated variables, whose slots never change here. A copy: the epoch may end before the
-// reply has left.
+// Of replicated variables, whose slots never change here.
 absl::StatusOr<PullResult> ReadStartingSlot(const EpochVariables& variables, GlobalStep version,
                                             const std::string& slot,
                                             const std::vector<ResolvedPiece>& pieces) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       PullResult result,
       ReadSlots(variables, version, slot, pieces, [&](size_t variable, size_t index) {
-        const TensorView own = variables.entries[variable]->variable.slots()[index];
-        auto copy = std::make_shared<Tensor>(own.dtype, own.shape);
-        Copy(own, copy->view());
-        return std::shared_ptr<const Tensor>(std::move(copy));
+        return KeptTensor{variables.entries[variable]->variable.slot(index)};
       }));
   for (const std::vector<float>& scalars : variables.start_scalars) {
     result.scalars.insert(result.scalars.end(), scalars.begin(), scalars.end());

@@ -23,6 +23,7 @@
 namespace lockstep::ps {
 
 struct SharedTable;
+class TensorSnapshot;
 
 struct WorkerIdentity {
   uint64_t job = 0;
@@ -187,6 +188,8 @@ struct PulledPiece {
   std::shared_ptr<const Tensor> owner;
   // Until they are copied out of it: bytes are all its rows.
   std::shared_ptr<const SharedTable> table;
+  // The same; there are no bytes, and no owner, before they are copied.
+  std::shared_ptr<const TensorSnapshot> snapshot = nullptr;
   const SeqLock* seq_lock = nullptr;  // by reference
 };
 

@@ -4,13 +4,21 @@
 
 namespace lockstep::ps {
 
-PullResult ReadValues(
-    const EpochVariables& variables, GlobalStep version, const std::vector<ResolvedPiece>& pieces,
-    absl::FunctionRef<std::shared_ptr<const Tensor>(const ResolvedPiece&)> value_of) {
+PullResult ReadValues(const EpochVariables& variables, GlobalStep version,
+                      const std::vector<ResolvedPiece>& pieces,
+                      absl::FunctionRef<KeptTensor(const ResolvedPiece&)> value_of) {
   PullResult result{version, {}};
   result.pieces.reserve(pieces.size());
   for (const ResolvedPiece& piece : pieces) {
-    std::shared_ptr<const Tensor> value = value_of(piece);
+    KeptTensor kept = value_of(piece);
+    if (kept.snapshot != nullptr) {
+      result.pieces.push_back({.variable = variables.catalog[piece.variable].id,
+                               .offset = piece.offset,
+                               .size = piece.size,
+                               .snapshot = std::move(kept.snapshot)});
+      continue;
+    }
+    std::shared_ptr<const Tensor> value = std::move(kept.tensor);
     if (value->dtype() != piece.type) {
       value = variables.entries[piece.variable]->variable.Narrowed(value, piece.type);
     }

@@ -38,9 +38,9 @@ struct ShardOptions {
   // Bytes that this process can still take; null, or nullopt: nobody knows. Variables that need
   // more are refused. Any thread.
   std::function<std::optional<uint64_t>()> available_memory;
-  // Does on another thread, one after the other, what takes long: copies for a checkpoint, and
-  // memory that is let go. Outlives the shard. The calling thread does what this answers with
-  // false, and everything where it is null.
+  // Does on another thread, one after the other, what takes long: memory that is let go. Outlives
+  // the shard. The calling thread does what this answers with false, and everything where it is
+  // null.
   RunInBackground run_in_background;
 };
 

@@ -17,16 +17,25 @@ namespace {
 
 constexpr ShardIndex kScalarShard(0);
 
+// `kept` outlives it.
+NamedTensor Named(std::string name, const KeptTensor& kept) {
+  if (kept.tensor != nullptr) return {std::move(name), kept.tensor->view()};
+  const TensorSnapshot* const snapshot = kept.snapshot.get();
+  return {
+      std::move(name), TensorView{snapshot->dtype(), snapshot->shape(), nullptr},
+      [snapshot](uint64_t offset, std::span<std::byte> to) { snapshot->CopyBytes(offset, to); }};
+}
+
 std::vector<NamedTensor> TensorsOf(const EpochVariables& variables, const Snapshot& snapshot,
                                    ShardIndex shard) {
   std::vector<NamedTensor> tensors;
   for (size_t i = 0; i < variables.catalog.size(); ++i) {
     const std::string& name = variables.catalog[i].name;
     const UpdateRule& rule = *variables.entries[i]->rule;
-    tensors.push_back({name, snapshot.values[i]->view()});
+    tensors.push_back(Named(name, snapshot.values[i]));
     for (size_t slot = 0; slot < snapshot.slots[i].size(); ++slot) {
       tensors.push_back(
-          {SlotTensorName(name, rule.slots()[slot].name), snapshot.slots[i][slot].view()});
+          Named(SlotTensorName(name, rule.slots()[slot].name), snapshot.slots[i][slot]));
     }
   }
   // Every shard has its own copy, all the same.
@@ -90,21 +99,13 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
       }
       if (snapshot == nullptr || !snapshot->has_slots) {
         LOCKSTEP_RETURN_IF_ERROR(CheckNewest(state, version, shard));
-        state.driver->SetCopied(true);
-        snapshot = nullptr;
+        const auto newest =
+            TakeSnapshot(state.variables, {.keep_values = true, .keep_slots = true});
+        newest->scalars = state.scalars;
+        snapshot = newest;
       }
     }
-    EpochState& state = *pass.state();
-    if (snapshot == nullptr) {
-      // Nothing is granted meanwhile.
-      const auto copy = TakeSnapshot(state.variables, {.keep_values = true, .keep_slots = true});
-      copy->scalars = state.scalars;
-      snapshot = copy;
-      absl::MutexLock lock(&mutex_);
-      state.mu.AssertHeld();
-      state.driver->SetCopied(false);
-      if (gate_.state() == nullptr) return absl::AbortedError("the epoch is over");
-    }
+    const EpochState& state = *pass.state();
     num_shards = state.variables.config.placement().shards();
     tensors = TensorsOf(state.variables, *snapshot, shard);
   }

@@ -16,7 +16,7 @@ void Publish(GlobalStep version, EpochState* state, DeferredCallbacks* deferred)
   const auto kept = state->snapshots.Find(version);
   for (size_t i = 0; kept != nullptr && i < state->variables.entries.size(); ++i) {
     if (!state->variables.catalog[i].is_replicated) continue;
-    state->variables.entries[i]->variable.PublishAs(version, kept->values[i]);
+    state->variables.entries[i]->variable.PublishAs(version, kept->values[i].tensor);
     state->reader.RetryPulls(i, deferred);
   }
 }

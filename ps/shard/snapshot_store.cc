@@ -7,17 +7,16 @@
 namespace lockstep::ps {
 namespace {
 
-std::shared_ptr<const Tensor> ValueOf(const Variable& variable) {
-  if (variable.table() == nullptr) return variable.newest();
-  return std::make_shared<const Tensor>(variable.newest()->Clone());
+KeptTensor ValueOf(const VariableEntry& entry) {
+  if (entry.table == nullptr) return {.tensor = entry.variable.newest()};
+  return {.snapshot = entry.table_copies->TakeSnapshot()};
 }
 
-std::shared_ptr<const Tensor> CopyOfAverage(const VariableEntry& hosted) {
-  const MutableTensorView* average = hosted.average();
-  if (average == nullptr) return nullptr;
-  auto copy = std::make_shared<Tensor>(average->dtype, average->shape);
-  Copy(*average, copy->view());
-  return copy;
+std::vector<KeptTensor> SlotsOf(const VariableEntry& entry) {
+  std::vector<KeptTensor> slots;
+  for (const auto& copies : entry.slot_copies)
+    slots.push_back({.snapshot = copies->TakeSnapshot()});
+  return slots;
 }
 
 }  // namespace
@@ -25,38 +24,25 @@ std::shared_ptr<const Tensor> CopyOfAverage(const VariableEntry& hosted) {
 std::shared_ptr<Snapshot> TakeSnapshot(const EpochVariables& variables, const GrantTerms& terms) {
   if (!terms.keep_values && !terms.keep_slots) return nullptr;
   auto snapshot = std::make_shared<Snapshot>();
+  const size_t num_variables = variables.entries.size();
   snapshot->has_slots = terms.keep_slots;
-  for (size_t i = 0; i < variables.entries.size(); ++i) {
-    const std::unique_ptr<VariableEntry>& hosted = variables.entries[i];
-    const bool is_here = !variables.catalog[i].is_replicated;
-    snapshot->values.push_back(is_here ? ValueOf(hosted->variable) : nullptr);
-    snapshot->averages.push_back(is_here ? CopyOfAverage(*hosted) : nullptr);
-    snapshot->slots.emplace_back();
-    if (!terms.keep_slots) continue;
-    for (const MutableTensorView& slot : hosted->variable.slots()) {
-      Tensor copy(slot.dtype, slot.shape);
-      if (is_here) Copy(slot, copy.view());
-      snapshot->slots.back().push_back(std::move(copy));
+  snapshot->values.resize(num_variables);
+  snapshot->averages.resize(num_variables);
+  snapshot->slots.resize(num_variables);
+  for (size_t i = 0; i < num_variables; ++i) {
+    const VariableEntry& entry = *variables.entries[i];
+    if (variables.catalog[i].is_replicated) {
+      if (terms.keep_slots) snapshot->slots[i].resize(entry.variable.slots().size());
+      continue;
     }
+    snapshot->values[i] = ValueOf(entry);
+    if (terms.keep_slots) snapshot->slots[i] = SlotsOf(entry);
+    if (!entry.is_averaged) continue;
+    snapshot->averages[i] = terms.keep_slots
+                                ? snapshot->slots[i].back()
+                                : KeptTensor{.snapshot = entry.slot_copies.back()->TakeSnapshot()};
   }
   return snapshot;
-}
-
-uint64_t SnapshotBytes(const EpochVariables& variables, const GrantTerms& terms) {
-  if (!terms.keep_values && !terms.keep_slots) return 0;
-  uint64_t bytes = 0;
-  for (const auto& hosted : variables.entries) {
-    const Variable& variable = hosted->variable;
-    const size_t num_copies = (variable.table() != nullptr) + (hosted->average() != nullptr) +
-                              (terms.keep_slots ? variable.slots().size() : 0);
-    bytes += num_copies * variable.num_bytes();
-  }
-  return bytes;
-}
-
-bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms) {
-  if (snapshot == nullptr) return !terms.keep_values && !terms.keep_slots;
-  return snapshot->has_slots || !terms.keep_slots;
 }
 
 }  // namespace lockstep::ps

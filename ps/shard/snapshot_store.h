@@ -9,6 +9,7 @@
 #include "absl/container/btree_map.h"
 #include "common/base/limits.h"
 #include "common/tensor/tensor.h"
+#include "ps/shard/copy_on_write.h"
 #include "ps/shard/orders.h"
 #include "ps/step/step_machine.h"
 
@@ -16,15 +17,24 @@ namespace lockstep::ps {
 
 struct EpochVariables;
 
-// All variables of a shard at one version, in the shard's order. Of variables that workers keep,
-// values and averages are null, and slots any bytes, until they have been stored (StoredVersion).
+// A tensor of a kept version: one that nobody changes, or a snapshot of one that changes in place.
+// At most one of them is there.
+struct KeptTensor {
+  std::shared_ptr<const Tensor> tensor = nullptr;
+  std::shared_ptr<const TensorSnapshot> snapshot = nullptr;
+
+  bool is_there() const { return tensor != nullptr || snapshot != nullptr; }
+  DType dtype() const { return tensor != nullptr ? tensor->dtype() : snapshot->dtype(); }
+};
+
+// All variables of a shard at one version, in the shard's order. Nothing is there of variables that
+// workers keep, until they have stored it (StoredVersion).
 struct Snapshot {
-  std::vector<std::shared_ptr<const Tensor>> values;
-  // Copies of the moving averages; null for a variable without one.
-  std::vector<std::shared_ptr<const Tensor>> averages;
+  std::vector<KeptTensor> values;
+  std::vector<KeptTensor> averages;  // nothing is there for a variable without a moving average
   bool has_slots = false;
-  std::vector<std::vector<Tensor>> slots;   // copies, per variable; empty without has_slots
-  std::vector<std::vector<float>> scalars;  // as EpochState has them
+  std::vector<std::vector<KeptTensor>> slots;  // per variable; empty without has_slots
+  std::vector<std::vector<float>> scalars;     // as EpochState has them
 };
 
 // Not thread-safe; a snapshot that was handed out stays whole after its release.
@@ -62,15 +72,10 @@ class SnapshotStore {
   absl::btree_map<GlobalStep, std::shared_ptr<const Snapshot>> snapshots_;
 };
 
-// Of the values just published, while no variable is closing. Slots, averages and tables are
-// copied; the scalars are left to the caller. nullptr when nothing is to be kept.
+// Of the values just published, under the shard's lock, while no variable is closing. Copies
+// nothing: slots, averages and tables are copied as they change (copy_on_write.h). The scalars are
+// left to the caller. nullptr when nothing is to be kept.
 std::shared_ptr<Snapshot> TakeSnapshot(const EpochVariables& variables, const GrantTerms& terms);
-
-// What it copies for that.
-uint64_t SnapshotBytes(const EpochVariables& variables, const GrantTerms& terms);
-
-// Whether `snapshot`, which may be null, has all that the terms keep.
-bool Satisfies(const Snapshot* snapshot, const GrantTerms& terms);
 
 // What evaluations found, kept for the chief that comes after the one that made them.
 class Evaluations {

@@ -13,9 +13,6 @@ namespace {
 // With fewer parts to make, a helper would still be waiting for a core when all is made.
 constexpr size_t kPartsForHelpers = 5;
 
-// Copying so much keeps a thread for less than a millisecond.
-constexpr uint64_t kCopiedAtOnce = uint64_t{1} << 20;
-
 // Statistics up to this size travel with the closed step: the loss among them.
 constexpr int64_t kMaxStatisticElements = 16;
 
@@ -82,7 +79,7 @@ void StepApplier::OnTaken(TakenVariable taken, DeferredCallbacks* deferred) {
 }
 
 void StepApplier::Run() {
-  while (!taken_.empty() || milestone_.has_value()) {
+  while (!taken_.empty()) {
     std::vector<TakenVariable> taken = std::exchange(taken_, {});
     const auto dense = std::stable_partition(taken.begin(), taken.end(), [&](const auto& one) {
       return state_->variables.catalog[one.variable].is_sparse;
@@ -91,7 +88,6 @@ void StepApplier::Run() {
     // One after the other: the rows of each are a loop on all threads.
     for (size_t i = 0; i < num_sparse; ++i) ApplyRows(&taken[i]);
     ApplyDense(absl::MakeSpan(taken).subspan(num_sparse));
-    if (milestone_.has_value()) KeepVersion();
   }
 }
 
@@ -146,33 +142,27 @@ void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue>
 }
 
 void StepApplier::PassMilestones(DeferredCallbacks* deferred) {
-  while (!milestone_.has_value() && (milestone_ = state_->driver->BeginMilestone()).has_value()) {
-    if (milestone_->terms.keep_values || milestone_->terms.keep_slots) break;
-    PassMilestone(nullptr, deferred);
+  while (const std::optional<Milestone> milestone = state_->driver->NextMilestone()) {
+    if (milestone->closes_step) {
+      AdvanceStep(deferred);
+    } else {
+      const auto snapshot = TakeSnapshot(state_->variables, milestone->terms);
+      if (snapshot != nullptr) snapshot->scalars = state_->scalars;
+      state_->driver->AnswerKept(snapshot, deferred);
+    }
+    for (TakenVariable& taken : state_->step.TakeReady()) OnTaken(std::move(taken), deferred);
   }
   has_stopped_ = state_->driver->has_stopped();
 }
 
-void StepApplier::PassMilestone(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred) {
-  const bool closes_step = std::exchange(milestone_, std::nullopt)->closes_step;
-  state_->driver->EndMilestone();
-  if (!closes_step) {
-    if (snapshot != nullptr) snapshot->scalars = state_->scalars;
-    state_->driver->AnswerKept(snapshot, deferred);
-  } else if (state_->step.IsComplete()) {  // not withdrawn by a new chief's view
-    AdvanceStep(std::move(snapshot), deferred);
-  }
-  for (TakenVariable& taken : state_->step.TakeReady()) OnTaken(std::move(taken), deferred);
-}
-
-void StepApplier::AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred) {
+void StepApplier::AdvanceStep(DeferredCallbacks* deferred) {
   const GrantTerms terms = *state_->step.terms();
   const GlobalStep step = state_->step.shard_step();
   const EpochVariables& variables = state_->variables;
   const GradientTurns& turns = state_->step.turns();
   const size_t loss = turns.losses().LossOf(step);
   variables.optimizers[loss].plain().AdvanceScalars(absl::MakeSpan(state_->scalars[loss]));
-  if (snapshot != nullptr) {
+  if (auto snapshot = TakeSnapshot(variables, terms)) {
     snapshot->scalars = state_->scalars;
     Keep(step.next(), terms, std::move(snapshot));
   }
@@ -198,33 +188,6 @@ void StepApplier::Keep(GlobalStep version, const GrantTerms& terms,
   if (!state_->variables.config.is_replicated()) return;
   state_->to_store.Await(version, StoredVersion(state_->variables, std::move(snapshot)));
   if (state_->tokens != nullptr) state_->tokens->AskToStore(version, terms.keep_slots);
-}
-
-void StepApplier::KeepVersion() {
-  const auto& run_in_background = state_->host.options->run_in_background;
-  const bool is_long = SnapshotBytes(state_->variables, milestone_->terms) > kCopiedAtOnce;
-  if (run_in_background == nullptr || !is_long) return CopyVersion();
-  const auto rest = std::make_shared<StepApplier>(pass_.Share());
-  rest->milestone_ = std::exchange(milestone_, std::nullopt);
-  const std::function<void()> work = [rest] {
-    rest->CopyVersion();
-    rest->Run();
-    rest->pass_ = EpochGate::Pass();
-  };
-  if (!run_in_background(work)) work();
-}
-
-void StepApplier::CopyVersion() {
-  // Copying takes long; no variable closes meanwhile, because nothing is granted that could.
-  std::shared_ptr<Snapshot> snapshot = TakeSnapshot(state_->variables, milestone_->terms);
-  DeferringLock lock(&state_->mu);
-  if (milestone_->closes_step && state_->step.IsComplete() &&
-      !Satisfies(snapshot.get(), *state_->step.terms())) {
-    milestone_->terms = *state_->step.terms();  // granted again meanwhile, with more to keep
-    return;
-  }
-  PassMilestone(std::move(snapshot), lock.deferred());
-  PassMilestones(lock.deferred());
 }
 
 }  // namespace lockstep::ps

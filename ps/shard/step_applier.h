@@ -42,19 +42,11 @@ class StepApplier {
   void ApplyDense(absl::Span<TakenVariable> taken) ABSL_LOCKS_EXCLUDED(state_->mu);
   void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(state_->mu);
-  // Passes milestones until one copies, which Run does, or nothing is complete.
+  // Until nothing is complete.
   void PassMilestones(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
-  void PassMilestone(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
-  void AdvanceStep(std::shared_ptr<Snapshot> snapshot, DeferredCallbacks* deferred)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void AdvanceStep(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Keep(GlobalStep version, const GrantTerms& terms, std::shared_ptr<Snapshot> snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
-  // Here or, where it takes long, in the background.
-  void KeepVersion() ABSL_LOCKS_EXCLUDED(state_->mu);
-  void CopyVersion() ABSL_LOCKS_EXCLUDED(state_->mu);
-
-  std::optional<Milestone> milestone_;  // that copies; changes as taken_ does
 };
 
 }  // namespace lockstep::ps

@@ -11,9 +11,6 @@ namespace lockstep::ps {
 absl::Status StepDriver::Park(const GrantOrder& order, Callback<ClosedStep>* done,
                               DeferredCallbacks* deferred) {
   const EpochConfig& config = owners_.variables->config;
-  if (is_copied_) {
-    return absl::UnavailableError("the shard copies its variables for a checkpoint: try again");
-  }
   if (config.applies_early_chunks() && order.required != config.replicas_to_aggregate()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "grant of step ", order.step.value(), ": required is ", order.required,
@@ -56,18 +53,11 @@ void StepDriver::CancelGrant(GlobalStep step, DeferredCallbacks* deferred) {
   grants_.erase(parked);
 }
 
-std::optional<Milestone> StepDriver::BeginMilestone() {
-  if (is_at_milestone_) return std::nullopt;
-  std::optional<Milestone> milestone;
-  if (owners_.step->IsComplete()) {
-    // Workers go on from a version when the step that it begins closes.
-    if (!owners_.to_store->IsComplete(owners_.step->shard_step())) return std::nullopt;
-    milestone = {*owners_.step->terms(), true};
-  } else {
-    milestone = MilestoneOfOpenStep();
-  }
-  is_at_milestone_ = milestone.has_value();
-  return milestone;
+std::optional<Milestone> StepDriver::NextMilestone() const {
+  if (!owners_.step->IsComplete()) return MilestoneOfOpenStep();
+  // Workers go on from a version when the step that it begins closes.
+  if (!owners_.to_store->IsComplete(owners_.step->shard_step())) return std::nullopt;
+  return Milestone{*owners_.step->terms(), true};
 }
 
 void StepDriver::AnswerClosed(GlobalStep step, const absl::Status& committed,

@@ -51,20 +51,15 @@ class StepDriver {
   virtual void BeginStep() {}
   virtual void OnTaken(const TakenVariable&) {}
   void AddStatistic(SmallStatistic statistic) { statistics_.push_back(std::move(statistic)); }
-  // What is to be done now, by the caller; nothing else is until EndMilestone.
-  std::optional<Milestone> BeginMilestone();
-  void EndMilestone() { is_at_milestone_ = false; }
+  // What the caller is to do now, under the lock.
+  std::optional<Milestone> NextMilestone() const;
   // The step has closed: answers its grant, with the error if it was to be committed and was not.
   void AnswerClosed(GlobalStep step, const absl::Status& committed, DeferredCallbacks* deferred);
   // What there is has been kept, or null.
   virtual void AnswerKept(const std::shared_ptr<const Snapshot>&, DeferredCallbacks*) {}
 
-  // Nothing is granted while a save copies the newest version.
-  void SetCopied(bool is_copied) { is_copied_ = is_copied; }
   // A step may change the newest version without a further grant.
-  virtual bool IsBusy() const {
-    return is_at_milestone_ || is_copied_ || owners_.step->terms().has_value();
-  }
+  virtual bool IsBusy() const { return owners_.step->terms().has_value(); }
   // The last step has been applied. Only of an asynchronous job.
   virtual bool has_stopped() const { return false; }
   virtual std::vector<uint64_t> staleness() const { return {}; }
@@ -82,7 +77,7 @@ class StepDriver {
   explicit StepDriver(const Owners& owners) : owners_(owners) {}
   virtual absl::Status ParkOrder(const GrantOrder& order, Callback<ClosedStep>* done,
                                  DeferredCallbacks* deferred);
-  // As BeginMilestone, while no step is complete.
+  // As NextMilestone, while no step is complete.
   virtual std::optional<Milestone> MilestoneOfOpenStep() const { return std::nullopt; }
   // The parked grant of the step, if there is one, is answered UNAVAILABLE.
   void CancelGrant(GlobalStep step, DeferredCallbacks* deferred);
@@ -95,8 +90,6 @@ class StepDriver {
  private:
   std::vector<SmallStatistic> statistics_;  // of the step at hand
   ClosedStep last_closed_;
-  bool is_at_milestone_ = false;
-  bool is_copied_ = false;
 };
 
 }  // namespace lockstep::ps

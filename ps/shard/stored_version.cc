@@ -62,62 +62,56 @@ StoredVersion::StoredVersion(const EpochVariables& variables, std::shared_ptr<Sn
     const CatalogEntry& entry = variables.catalog[i];
     if (!entry.is_replicated) continue;
     OfVariable& of = variables_[i];
-    of.value = std::make_shared<Tensor>(entry.dtype, entry.shape);
     const size_t num_slots = variables.entries[i]->variable.slots().size();
     of.items.resize(1 + num_slots);
-    of.items[0] = MakeItem(of.value->view());
-    if (variables.entries[i]->is_averaged) {
-      of.average_slot = num_slots - 1;
-      of.average = std::make_shared<Tensor>(entry.dtype, entry.shape);
-    }
+    of.items[0] = MakeItem(entry);
+    if (variables.entries[i]->is_averaged) of.average_slot = num_slots - 1;
     for (size_t slot = 0; slot < num_slots; ++slot) {
-      if (snapshot_->has_slots) {
-        of.items[1 + slot] = MakeItem(snapshot_->slots[i][slot].view());
-      } else if (slot == of.average_slot) {
-        of.items[1 + slot] = MakeItem(of.average->view());
-      }
+      if (snapshot_->has_slots || slot == of.average_slot) of.items[1 + slot] = MakeItem(entry);
     }
     for (size_t item = 0; item < of.items.size(); ++item) {
-      if (of.items[item].missing == 0) Finish(&of, i, item);
+      if (of.items[item].missing == 0) Finish(i, item);
     }
   }
 }
 
-StoredVersion::Item StoredVersion::MakeItem(const MutableTensorView& to) {
-  missing_bytes_ += to.num_bytes();
-  return {.to = to, .there = {}, .missing = to.num_bytes()};
+StoredVersion::Item StoredVersion::MakeItem(const CatalogEntry& entry) {
+  missing_bytes_ += entry.num_bytes;
+  return {.tensor = std::make_shared<Tensor>(entry.dtype, entry.shape),
+          .there = {},
+          .missing = entry.num_bytes};
 }
 
 void StoredVersion::Take(const std::vector<ResolvedStore>& pieces, const ReceivedTensors& tensors) {
   SegmentedReader payload(tensors.segments());
   uint64_t from = 0;
   for (const ResolvedStore& piece : pieces) {
-    OfVariable& of = variables_[piece.variable];
     const size_t number = piece.slot.has_value() ? 1 + *piece.slot : 0;
-    Item& item = of.items[number];
-    const std::span<std::byte> bytes = item.to.bytes();
-    for (const ByteRange& range : bytes.empty()
+    Item& item = variables_[piece.variable].items[number];
+    for (const ByteRange& range : item.tensor == nullptr
                                       ? ByteRanges::List()
                                       : item.there.Claim(piece.offset, piece.offset + piece.size)) {
       const uint64_t size = range.end - range.begin;
-      LOCKSTEP_CHECK(
-          payload.CopyFrom(from + range.begin - piece.offset, bytes.subspan(range.begin, size)));
+      LOCKSTEP_CHECK(payload.CopyFrom(from + range.begin - piece.offset,
+                                      item.tensor->view().bytes().subspan(range.begin, size)));
       item.missing -= size;
       missing_bytes_ -= size;
-      if (item.missing == 0) Finish(&of, piece.variable, number);
+      if (item.missing == 0) Finish(piece.variable, number);
     }
     from += piece.size;
   }
 }
 
-void StoredVersion::Finish(OfVariable* of, size_t variable, size_t item) {
+void StoredVersion::Finish(size_t variable, size_t item) {
+  const OfVariable& of = variables_[variable];
+  const KeptTensor whole{of.items[item].tensor};
   if (item == 0) {
-    snapshot_->values[variable] = of->value;
-  } else if (item - 1 == of->average_slot) {
-    if (snapshot_->has_slots)
-      Copy(snapshot_->slots[variable][item - 1].view(), of->average->view());
-    snapshot_->averages[variable] = of->average;
+    snapshot_->values[variable] = whole;
+    return;
   }
+  const size_t slot = item - 1;
+  if (snapshot_->has_slots) snapshot_->slots[variable][slot] = whole;
+  if (slot == of.average_slot) snapshot_->averages[variable] = whole;
 }
 
 void VersionsToStore::Await(GlobalStep version, StoredVersion stored) {

@@ -44,19 +44,17 @@ class StoredVersion {
 
  private:
   struct Item {
-    MutableTensorView to;
+    std::shared_ptr<Tensor> tensor;  // null: it is not kept
     ByteRanges there;
     uint64_t missing = 0;
   };
   struct OfVariable {
-    std::shared_ptr<Tensor> value;
-    std::shared_ptr<Tensor> average;
     std::optional<size_t> average_slot;
-    std::vector<Item> items;  // the value, then the slots; without memory: not kept
+    std::vector<Item> items;  // the value, then the slots
   };
 
-  Item MakeItem(const MutableTensorView& to);
-  void Finish(OfVariable* of, size_t variable, size_t item);
+  Item MakeItem(const CatalogEntry& entry);
+  void Finish(size_t variable, size_t item);
 
   std::shared_ptr<Snapshot> snapshot_;
   std::vector<OfVariable> variables_;  // without items where it is not replicated

@@ -1,6 +1,8 @@
 #include "ps/shard/value_reader.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,7 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/gather_rows.h"
+#include "common/tensor/half_copy.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/seq_lock.h"
 #include "ps/shard/kept_values.h"
@@ -20,6 +23,7 @@ namespace {
 // Gives all pieces by reference if each of them is in the lent memory. Otherwise none.
 void ReferTo(const LentMemory& memory, PullResult* result) {
   for (PulledPiece& piece : result->pieces) {
+    if (piece.snapshot != nullptr) return;
     const auto* const value = static_cast<const std::byte*>(piece.owner->data());
     // Wraps for an address before the memory.
     const uint64_t distance =
@@ -87,16 +91,53 @@ PullResult ReadShown(const EpochVariables& variables, const ParkedPull& pull) {
     std::shared_ptr<const Tensor> value = variable.At(pull.version);
     if (value == nullptr) value = FindShown(variable, pull.version, piece);
     LOCKSTEP_CHECK(value != nullptr);
-    return value;
+    return KeptTensor{std::move(value)};
   });
 }
 
 bool IsCopied(const ResolvedPiece& piece, const PulledPiece& pulled) {
-  return !piece.rows.empty() || pulled.table != nullptr;
+  return !piece.rows.empty() || pulled.table != nullptr || pulled.snapshot != nullptr;
+}
+
+// As elements of a type of half the width, some at a time. The piece may begin and end inside one.
+void CopyNarrowed(const ResolvedPiece& piece, const TensorSnapshot& snapshot, std::byte* to) {
+  constexpr size_t kElementsAtATime = 4096;
+  std::array<float, kElementsAtATime> wide;
+  std::array<uint16_t, kElementsAtATime> narrow;
+  const uint64_t end = piece.offset + piece.size;
+  size_t count = 0;
+  for (uint64_t first = piece.offset / sizeof(uint16_t); first * sizeof(uint16_t) < end;
+       first += count) {
+    const uint64_t begin_byte = first * sizeof(uint16_t);
+    count = std::min<uint64_t>(kElementsAtATime, (end - begin_byte + 1) / sizeof(uint16_t));
+    const std::span<float> elements = std::span(wide).first(count);
+    snapshot.CopyBytes(first * sizeof(float), std::as_writable_bytes(elements));
+    Narrow(elements, piece.type, narrow.data());
+    const uint64_t from = std::max(piece.offset, begin_byte);
+    const uint64_t until = std::min(end, begin_byte + count * sizeof(uint16_t));
+    std::memcpy(to + (from - piece.offset),
+                reinterpret_cast<const std::byte*>(narrow.data()) + (from - begin_byte),
+                until - from);
+  }
+}
+
+void CopySnapshot(const ResolvedPiece& piece, const TensorSnapshot& snapshot,
+                  std::span<std::byte> to) {
+  if (!piece.rows.empty()) {
+    snapshot.CopyRows(piece.rows, piece.size / piece.rows.size(), to.data());
+  } else if (piece.type == snapshot.dtype()) {
+    snapshot.CopyBytes(piece.offset, to);
+  } else {
+    CopyNarrowed(piece, snapshot, to.data());
+  }
 }
 
 bool CopyPiece(const ResolvedPiece& piece, const PulledPiece& pulled, GlobalStep version,
                std::span<std::byte> to) {
+  if (pulled.snapshot != nullptr) {
+    CopySnapshot(piece, *pulled.snapshot, to);
+    return true;
+  }
   if (pulled.table == nullptr) {
     GatherRows(pulled.bytes.data(), piece.size / piece.rows.size(), piece.rows, to.data());
     return true;
@@ -107,13 +148,14 @@ bool CopyPiece(const ResolvedPiece& piece, const PulledPiece& pulled, GlobalStep
   return table.CopyRows(version, piece.rows, to.data());
 }
 
-bool MayBeCopied(absl::Span<const ResolvedPiece> pieces) {
-  return std::ranges::any_of(pieces, &ResolvedPiece::is_sparse);
+bool MayBeCopied(const PullOrder& order, absl::Span<const ResolvedPiece> pieces) {
+  return order.averages || !order.slot.empty() ||
+         std::ranges::any_of(pieces, &ResolvedPiece::is_sparse);
 }
 
-// `result` has the whole value for each piece that names rows or is of a table. Replaces it by a
-// copy of what the piece names, so that a reply keeps no more than that, and the table may change
-// while it travels. UNAVAILABLE: the rows of that version are no longer kept.
+// `result` has the whole value for each piece that names rows, or is of a table or a snapshot.
+// Replaces it by a copy of what the piece names, so that a reply keeps no more than that, and the
+// table may change while it travels. UNAVAILABLE: the rows of that version are no longer kept.
 absl::Status CopyOut(absl::Span<const ResolvedPiece> pieces, PullResult* result) {
   int64_t total = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -133,6 +175,7 @@ absl::Status CopyOut(absl::Span<const ResolvedPiece> pieces, PullResult* result)
     pulled.bytes = copy;
     pulled.owner = copies;
     pulled.table = nullptr;
+    pulled.snapshot = nullptr;
     left = left.subspan(copy.size());
   }
   return absl::OkStatus();
@@ -165,7 +208,7 @@ void ValueReader::Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces
                   std::make_shared<const std::vector<ResolvedPiece>>(std::move(pieces)),
                   std::move(done)};
   pull.by_reference = order.accepts_references && !IsHalfWidth(order.wire_type);
-  if (MayBeCopied(*pull.pieces)) pull.done = AfterCopying(pull.pieces, std::move(pull.done));
+  if (MayBeCopied(order, *pull.pieces)) pull.done = AfterCopying(pull.pieces, std::move(pull.done));
   if (!pull.by_reference) {
     auto pin = PinUnread(order.worker.worker, *pull.pieces);
     if (!pin.ok()) return deferred->Answer<PullResult>(std::move(pull.done), pin.status());
@@ -247,7 +290,8 @@ ParkedPulls::Attempt ValueReader::ReadVersion(ParkedPull* waiting) const {
   const auto kept = snapshots_.Find(pull.version);
   if (kept != nullptr) {
     for (const ResolvedPiece& piece : *pull.pieces) {
-      if (kept->values[piece.variable] == nullptr) return AwaitedPart{pull.version, piece.variable};
+      if (kept->values[piece.variable].is_there()) continue;
+      return AwaitedPart{pull.version, piece.variable};
     }
     return ReadValues(variables_, pull.version, *pull.pieces,
                       [&](const ResolvedPiece& piece) { return kept->values[piece.variable]; });
@@ -263,13 +307,15 @@ ParkedPulls::Attempt ValueReader::ReadVersion(ParkedPull* waiting) const {
     is_kept = is_kept && variable.At(pull.version) != nullptr;
   }
   if (is_asynchronous) {
-    return ReadValues(variables_, newest, *pull.pieces,
-                      [&](const ResolvedPiece& piece) { return variable_of(piece).newest(); });
+    return ReadValues(variables_, newest, *pull.pieces, [&](const ResolvedPiece& piece) {
+      return KeptTensor{variable_of(piece).newest()};
+    });
   }
   if (pull.version > newest) return ReadShown(variables_, pull);
   const GlobalStep version = is_kept ? pull.version : newest;
-  return ReadValues(variables_, version, *pull.pieces,
-                    [&](const ResolvedPiece& piece) { return variable_of(piece).At(version); });
+  return ReadValues(variables_, version, *pull.pieces, [&](const ResolvedPiece& piece) {
+    return KeptTensor{variable_of(piece).At(version)};
+  });
 }
 
 void ValueReader::OnPublished(size_t variable) {

@@ -1,5 +1,6 @@
 #include "ps/shard/variable_entry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -39,6 +40,27 @@ absl::StatusOr<std::vector<Tensor>> MakeSlots(const CatalogEntry& entry,
   return slots;
 }
 
+// What is copied at a time before it is written. Of a table, a row: a step may change few rows all
+// over it. Small rows share a page, so that there are fewer to count than bytes.
+size_t PageBytes(const CatalogEntry& entry, bool is_table) {
+  constexpr size_t kSmallestPage = 256;
+  return is_table ? std::clamp<size_t>(entry.row_bytes, kSmallestPage, DenseUpdate::kRangeBytes)
+                  : DenseUpdate::kRangeBytes;
+}
+
+void ObserveWrites(size_t page_bytes, VariableEntry* entry) {
+  std::vector<WriteObserver*> observers;
+  for (size_t i = 0; i < entry->variable.slots().size(); ++i) {
+    entry->slot_copies.push_back(
+        std::make_unique<CopyOnWrite>(entry->variable.slot(i), page_bytes));
+    observers.push_back(entry->slot_copies.back().get());
+  }
+  if (entry->table != nullptr) {
+    entry->table_copies = std::make_unique<CopyOnWrite>(entry->table->table->value(), page_bytes);
+  }
+  entry->variable.SetObservers(std::move(observers), entry->table_copies.get());
+}
+
 }  // namespace
 
 size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule) {
@@ -69,6 +91,7 @@ absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
                                             std::move(slots), std::move(shared)),
                                    of.rule, of.is_averaged, of.optimizer});
   }
+  ObserveWrites(PageBytes(entry, hosted->table != nullptr), hosted.get());
   return hosted;
 }
 

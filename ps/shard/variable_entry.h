@@ -15,6 +15,7 @@
 #include "common/update/dense_update.h"
 #include "common/update/variable.h"
 #include "ps/shard/catalog.h"
+#include "ps/shard/copy_on_write.h"
 #include "ps/shard/epoch_config.h"
 #include "ps/shard/variable_initializer.h"
 
@@ -38,17 +39,15 @@ struct VariableEntry {
   size_t optimizer = 0;                          // whose rule that is, as EpochConfig counts them
   std::shared_ptr<SharedTable> table = nullptr;  // the variable's, if it is one
   size_t num_chunks = 0;  // that can be applied before the rest has come; 0: none can
+  // What kept versions copy of the slots, in their order, and of the table before these change.
+  std::vector<std::unique_ptr<CopyOnWrite>> slot_copies = {};
+  std::unique_ptr<CopyOnWrite> table_copies = nullptr;
 
   // Guarded by the shard's lock.
   uint64_t extra_bytes = 0;  // as ValueReader counts them
   // With chunks applied. Those who have claimed one apply it without the lock; once the gradients
   // are taken the update belongs to the operation that took them.
   std::optional<DenseUpdate> early = {};
-
-  // nullptr without one.
-  const MutableTensorView* average() const {
-    return is_averaged ? &variable.slots().back() : nullptr;
-  }
 };
 
 // Constant but for the values, slots and entries, which the shard's lock guards as Variable says.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/update/dense_update.h"
+#include "ps/shard/copy_on_write.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
@@ -56,11 +57,12 @@ class Steps {
     }
   }
 
-  void Run() {
+  void Run(bool keep_slots = false) {
     ps_.shard.Grant({.command = kCommand,
                      .step = GlobalStep(step_),
                      .required = kWorkers,
                      .learning_rate = 1,
+                     .keep_slots = keep_slots,
                      .commit = true},
                     [this](const absl::StatusOr<ClosedStep>& closed) { closed_ += closed.ok(); });
     for (PullOrder& pull : pulls_) {
@@ -76,6 +78,14 @@ class Steps {
     }
     ++step_;
   }
+  // Several, while the version that the first one makes is kept as for a checkpoint.
+  void RunWhileKept() {
+    Run(/*keep_slots=*/true);
+    const GlobalStep kept(step_);
+    for (int i = 0; i < 3; ++i) Run();
+    released_ += ps_.shard.ReleaseSnapshot(kCommand, kept).ok();
+  }
+  int64_t num_released() const { return released_; }
   int64_t num_pieces() const { return static_cast<int64_t>(pushes_.size()) * kVariables; }
   bool AllWell() const {
     return closed_ == step_ && accepted_ == step_ * kWorkers &&
@@ -124,6 +134,7 @@ class Steps {
   int64_t closed_ = 0;
   int64_t accepted_ = 0;
   int64_t pulled_ = 0;
+  int64_t released_ = 0;
 };
 
 TEST_CASE("a step allocates nothing of a variable's size, and little else") {
@@ -142,6 +153,37 @@ TEST_CASE("a step allocates nothing of a variable's size, and little else") {
     CAPTURE(made.all / kSteps);
     CHECK(made.all <= kPerPiece * kSteps * steps.num_pieces());
   }
+}
+
+TEST_CASE("steps beside a version that is kept allocate nothing of a variable's size") {
+  for (const auto gradients : {Steps::kCopied, Steps::kKept, Steps::kInMemory}) {
+    CAPTURE(static_cast<int>(gradients));
+    Steps steps(gradients);
+    for (int i = 0; i < 2; ++i) steps.RunWhileKept();
+    const Allocations made = AllocationsOf([&] {
+      for (int i = 0; i < 5; ++i) steps.RunWhileKept();
+    });
+    REQUIRE(steps.AllWell());
+    REQUIRE(steps.num_released() == 7);
+    CHECK(made.large == 0);
+  }
+}
+
+TEST_CASE("a snapshot that is taken before another one is released gets the pages of that one") {
+  const auto live = std::make_shared<Tensor>(Tensor::Zeros(DType::kFloat32, Shape({kElements})));
+  CopyOnWrite copies(live, DenseUpdate::kRangeBytes);
+  auto snapshot = copies.TakeSnapshot();
+  copies.BeforeWrite({0, kBytes});
+  const Allocations made = AllocationsOf([&] {
+    for (int i = 0; i < 5; ++i) {
+      auto next = copies.TakeSnapshot();
+      copies.TakeSnapshot().reset();  // of a save that was skipped
+      snapshot = std::move(next);
+      copies.BeforeWrite({0, kBytes / 2});
+      copies.BeforeWrite({0, kBytes});
+    }
+  });
+  CHECK(made.large == 0);
 }
 
 TEST_CASE("the counter sees tensors") {

@@ -1,7 +1,9 @@
 // Gradients that come and values that leave in half the width, around float32 sums and values.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -260,6 +262,15 @@ TEST_CASE("kept values and averages are pulled in half the width, too") {
   CHECK(HalvesOf(PullAs(&h, DType::kFloat16, 1, {{VariableId(0)}}, true)->pieces[0]) ==
         Narrowed(ValuesOf(wide->pieces[0]), DType::kFloat16));
   CHECK(ValuesOf(wide->pieces[0]) != kept);
+  // In pieces that are cut inside elements, too.
+  const std::vector<uint16_t> narrow = Narrowed(ValuesOf(wide->pieces[0]), DType::kFloat16);
+  const auto bytes = std::as_bytes(std::span(narrow));
+  for (uint64_t begin = 0; begin < bytes.size(); ++begin) {
+    for (uint64_t size = 1; size <= bytes.size() - begin; ++size) {
+      const auto part = PullAs(&h, DType::kFloat16, 1, {{VariableId(0), begin, size}}, true);
+      CHECK(std::ranges::equal(part->pieces[0].bytes, bytes.subspan(begin, size)));
+    }
+  }
 }
 
 }  // namespace
