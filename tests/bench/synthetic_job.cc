@@ -37,13 +37,18 @@ std::string DataText(const SyntheticJob& job) {
                       "/deploy/examples/iris/train.csv' label_column: 'species' } }\n");
 }
 
+std::string CheckpointText(const SyntheticJob& job) {
+  if (job.save_every == 0) return "";
+  return absl::StrCat("checkpoint { folder: 'checkpoints' every_steps: ", job.save_every, " }\n");
+}
+
 JobFiles FilesOf(const SyntheticJob& job, int64_t release_every) {
   JobFiles files;
-  files.job =
-      absl::StrCat("model: 'model.textproto'\n", DataText(job),
-                   "batch_per_tower: 1\nmax_steps: ", StepsOf(job), "\noptimizer { ", job.optimizer,
-                   " learning_rate { base: 0.01 } }\nstrategy { ", job.strategy, " }\ntransport { ",
-                   job.transport, " }\nlocal { ps: ", job.ps, " workers: ", job.workers, " }\n");
+  files.job = absl::StrCat(
+      "model: 'model.textproto'\n", DataText(job), "batch_per_tower: 1\nmax_steps: ", StepsOf(job),
+      "\noptimizer { ", job.optimizer, " learning_rate { base: 0.01 } }\nstrategy { ", job.strategy,
+      " }\ntransport { ", job.transport, " }\nlocal { ps: ", job.ps, " workers: ", job.workers,
+      " }\n", CheckpointText(job));
   files.model = absl::StrCat("input_shape: [", job.rows > 0 ? job.lookups : 4,
                              "]\nlayers { name: 'values' synthetic { variables: ", job.variables,
                              " elements: ", job.elements, " rows: ", job.rows,

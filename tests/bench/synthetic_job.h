@@ -22,6 +22,7 @@ struct SyntheticJob {
   std::string optimizer = "sgd {}";
   std::string strategy = "parameter_server {}";
   std::vector<std::string> flags;  // of `lockstep up`
+  int save_every = 0;              // steps from one checkpoint to the next; 0: none is written
   // The variables are tables of so many rows, of which every worker looks up `lookups` in each
   // step, others each time; 0: they are none.
   int64_t rows = 0;

@@ -11,6 +11,8 @@ const std::vector<RowGroup>& Rows() {
       AllReduceRows(/*workers=*/4),
       PackedAllReduceRows(),
       ManyVariablesRows(),
+      StepDuringSaveRow(/*workers=*/1),
+      StepDuringSaveRow(/*workers=*/2),
       SmallStepRows(),
       SparseStepRows(),
       TransportRows(),

@@ -18,6 +18,8 @@ RowGroup AllReduceRows(int workers);
 RowGroup PackedAllReduceRows();
 // step_5000_variables_shm_2w/step_shm_2w.
 RowGroup ManyVariablesRows();
+// step_during_save_2w for this many workers.
+RowGroup StepDuringSaveRow(int workers);
 // step_small_4w/grpc_unary, ...
 RowGroup SmallStepRows();
 
