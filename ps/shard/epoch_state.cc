@@ -1,6 +1,8 @@
 #include "ps/shard/epoch_state.h"
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -67,6 +69,46 @@ std::vector<SharedBuffer> SharedBuffersFor(const CatalogEntry& entry, const Upda
     *used += SharedBufferBytes(entry.num_bytes);
   }
   return shared;
+}
+
+bool ClosesEarly(const EpochVariables& variables, const CatalogEntry& entry) {
+  return variables.config.applies_early_chunks() && entry.trainable && entry.TakesGradients() &&
+         !entry.is_sparse && DenseUpdate::NumRanges(entry.num_bytes) > 1;
+}
+
+// On all threads, a variable at a time: reading a checkpoint, drawing initial values and touching
+// new memory keep a core busy. The error is that of the first variable that has one.
+absl::Status MakeEntries(const VariableInitializer& first, ThreadPool* pool,
+                         EpochVariables* variables, std::vector<std::string>* missing_slots) {
+  const size_t num_variables = variables->catalog.size();
+  std::vector<std::vector<SharedBuffer>> shared;
+  uint64_t used = 0;  // of the shared values' memory
+  for (size_t i = 0; i < num_variables; ++i) {
+    const CatalogEntry& entry = variables->catalog[i];
+    shared.push_back(
+        SharedBuffersFor(entry, *RuleOf(*variables, entry).rule, variables->shared_values, &used));
+  }
+  std::vector<absl::StatusOr<std::unique_ptr<VariableEntry>>> made(num_variables);
+  std::vector<std::vector<std::string>> missing(num_variables);
+  std::atomic<size_t> failed = num_variables;  // the first one; none after it need be made
+  pool->ForRanges(num_variables, 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end && i < failed; ++i) {
+      const CatalogEntry& entry = variables->catalog[i];
+      made[i] = MakeHostedVariable(entry, first, RuleOf(*variables, entry), variables->config,
+                                   std::move(shared[i]), &missing[i]);
+      size_t before = failed;
+      while (!made[i].ok() && i < before && !failed.compare_exchange_weak(before, i)) continue;
+    }
+  });
+  for (size_t i = 0; i < num_variables; ++i) {
+    LOCKSTEP_RETURN_IF_ERROR(made[i].status());
+    variables->entries.push_back(*std::move(made[i]));
+    std::ranges::move(missing[i], std::back_inserter(*missing_slots));
+    const CatalogEntry& entry = variables->catalog[i];
+    if (!ClosesEarly(*variables, entry)) continue;
+    variables->entries.back()->num_chunks = DenseUpdate::NumRanges(entry.num_bytes);
+  }
+  return absl::OkStatus();
 }
 
 // All gradients that can be in hand at once: one per replica, and with a queue as many more as it
@@ -176,22 +218,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
   variables.start_scalars = scalars;
   variables.shared_values = MakeValueMemory(variables, options);
   std::vector<std::string> missing_slots;
-  uint64_t used = 0;  // of the shared values' memory
-  for (size_t i = 0; i < variables.catalog.size(); ++i) {
-    const CatalogEntry& entry = variables.catalog[i];
-    const RuleOfVariable rule = RuleOf(variables, entry);
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        auto hosted,
-        MakeHostedVariable(entry, first, rule, variables.config,
-                           SharedBuffersFor(entry, *rule.rule, variables.shared_values, &used),
-                           &missing_slots));
-    const size_t num_chunks = DenseUpdate::NumRanges(entry.num_bytes);
-    if (variables.config.applies_early_chunks() && entry.trainable && entry.TakesGradients() &&
-        !entry.is_sparse && num_chunks > 1) {
-      hosted->num_chunks = num_chunks;
-    }
-    variables.entries.push_back(std::move(hosted));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(MakeEntries(first, host.pool, &variables, &missing_slots));
   std::unique_ptr<TokenServer> tokens;
   if (is_step_shard) {
     tokens = std::make_unique<TokenServer>(
