@@ -1,7 +1,7 @@
 # Checks what `./lockstep test` does not see. Sourced by ./lockstep.
 # shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
 
-checks=(format locks tidy build asan tsan fuzz chaos)
+checks=(format locks tidy build asan tsan fuzz sim chaos)
 
 check_format() {
   (cd "$root" && git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror) ||
@@ -77,6 +77,13 @@ check_fuzz() {
   # shellcheck source=deploy/cli/fuzz.sh
   source "$root/deploy/cli/fuzz.sh"
   run_fuzz
+}
+
+# Simulated jobs of all scenarios.
+check_sim() {
+  # shellcheck source=deploy/cli/sim.sh
+  source "$root/deploy/cli/sim.sh"
+  (run_sim --sim --seeds=20000)
 }
 
 # Real processes under 200 faults.

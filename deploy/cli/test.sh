@@ -48,8 +48,13 @@ make_python() {
   fi
 }
 
-# run_tests [BAZEL OPTIONS AND TARGETS], or --oracle and what run_oracle takes
+# run_tests [BAZEL OPTIONS AND TARGETS], or --oracle or --sim and what run_oracle or run_sim takes
 run_tests() {
+  if [[ ${1:-} == --sim ]]; then
+    # shellcheck source=deploy/cli/sim.sh
+    source "$root/deploy/cli/sim.sh"
+    run_sim "$@"
+  fi
   if [[ ${1:-} == --oracle* ]]; then
     # shellcheck source=deploy/cli/oracle.sh
     source "$root/deploy/cli/oracle.sh"

@@ -221,6 +221,21 @@ TEST_CASE("TensorFlow's recorded answers are replayed by a program that is built
   CHECK_THAT(unknown.output, Contains("--through=tin") && Contains("Remedy"));
 }
 
+TEST_CASE("simulated jobs are run by a program that is built first") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  const Ended ended = tree.Run({"test", "--sim", "--seeds=7"});
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.output, Contains("tests/sim/simulate --seeds=7\n"));
+  const auto calls = tree.Calls();
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[1] == "bazel build");
+
+  const Ended unknown = tree.Run({"test", "--sim", "--sheep=7"});
+  CHECK(unknown.exit_code == 64);
+  CHECK_THAT(unknown.output, Contains("--sheep=7") && Contains("Remedy"));
+}
+
 TEST_CASE("Ctrl-C in a build ends it, stops the server and exits 130") {
   const Tree tree;
   tree.folder().Write("lists", "");

@@ -72,7 +72,7 @@ class Tree {
     Copy("tests/bench/torch_requirements.txt");
     folder_.Write("tests/bench/peers/gloo_step.cc", "");
     for (const char* name : {"bench", "build", "check", "compile_commands", "job", "oracle",
-                             "packages", "test", "venv"}) {
+                             "packages", "sim", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
     folder_.Write("common/base/version.h",

@@ -1,64 +1,16 @@
 // Asynchronous jobs: nobody waits for anybody, whoever dies, and the numbers are right.
 #include <catch2/catch.hpp>
 
-#include "absl/strings/str_join.h"
 #include "common/log/log.h"
-#include "tests/sim/laws.h"
-#include "tests/sim/seeds.h"
+#include "tests/sim/scenarios/scenario.h"
 
 namespace lockstep::sim {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Minutes(30);
-constexpr uint64_t kSeeds = 2000;
-
-SimOptions RandomOptions(uint64_t seed) {
-  Random random(seed ^ 0xa5);
-  SimOptions options;
-  options.seed = seed;
-  options.asynchronous = true;
-  options.ps = static_cast<uint32_t>(random.Between(1, 4));  // one may be without variables
-  options.workers = static_cast<uint32_t>(random.Between(1, 5));
-  options.steps = random.Between(1, 40);
-  if (random.Chance(0.5)) options.max_staleness = random.Between(0, 4);
-  if (random.Chance(0.3)) options.network.loss = 0.05;
-  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
-  if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
-  return options;
-}
-
-// All but worker 0 die at some time, and some come back.
-void PlanDeaths(uint64_t seed, SimCluster* cluster) {
-  Random random(seed ^ 0xdead);
-  for (uint32_t victim = 1; victim < cluster->options().workers; ++victim) {
-    const absl::Duration when = random.Between(absl::ZeroDuration(), absl::Milliseconds(200));
-    cluster->events().After(when, [cluster, victim] { cluster->worker(victim).Kill(); });
-    if (random.Chance(0.5)) continue;
-    const absl::Duration pause = random.Between(absl::ZeroDuration(), absl::Seconds(12));
-    cluster->events().After(when + pause, [cluster, victim] {
-      if (!cluster->end().has_value()) cluster->worker(victim).Start();
-    });
-  }
-}
-
-std::string SimulateOne(uint64_t seed, bool deaths) {
-  SimCluster cluster(RandomOptions(seed));
-  cluster.StartAll();
-  if (deaths) PlanDeaths(seed, &cluster);
-  const auto is_over = [&] { return cluster.end() && cluster.worker(0).end(); };
-  if (!cluster.RunUntil(is_over, kLimit)) return "no end: " + Describe(cluster);
-  std::vector<std::string> broken = BrokenAsynchronousLaws(cluster);
-  if (!cluster.end()->ok()) broken.push_back(cluster.end()->ToString());
-  if (cluster.global_step() != GlobalStep(cluster.options().steps)) {
-    broken.push_back("not all steps were made");
-  }
-  if (!cluster.worker(0).end()->ok()) broken.push_back(cluster.worker(0).end()->ToString());
-  return absl::StrJoin(broken, "; ");
-}
-
 TEST_CASE("asynchronous jobs end at their last step, and every value is what its gradients make") {
   REQUIRE(log::Init("simulation", "error").ok());
-  CHECK(AllAreRight(kSeeds, [](uint64_t seed) { return SimulateOne(seed, seed % 2 == 1); }));
+  CHECK(AllAreRight("asynchronous", 1000));
+  CHECK(AllAreRight("asynchronous_deaths", 1000));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limi
     if (events_.empty() || events_.begin()->first.first > end) return false;
     auto next = events_.extract(events_.begin());
     now_ = next.key().first;
+    trace_.NoteEvent();
     next.mapped()();
   }
   return true;

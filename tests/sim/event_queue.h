@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "common/base/clock.h"
 #include "common/base/timer.h"
+#include "tests/sim/trace.h"
 
 namespace lockstep::sim {
 
@@ -25,8 +26,12 @@ class EventQueue final : public Clock, public Timer {
   // is over.
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit);
 
+  // Of the events that happened.
+  Trace& trace() { return trace_; }
+
  private:
   absl::Duration now_ = absl::ZeroDuration();
+  Trace trace_;
   uint64_t planned_ = 0;
   std::map<std::pair<absl::Duration, uint64_t>, absl::AnyInvocable<void()>> events_;
 };

@@ -1,17 +1,13 @@
 // What the original hangs or loses work over. Each job here must end.
 #include <catch2/catch.hpp>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/log/log.h"
 #include "tests/sim/laws.h"
-#include "tests/sim/seeds.h"
+#include "tests/sim/scenarios/jobs.h"
+#include "tests/sim/scenarios/scenario.h"
 
 namespace lockstep::sim {
 namespace {
-
-constexpr absl::Duration kLimit = absl::Minutes(30);
-constexpr uint64_t kSeeds = 1000;
 
 // tensorflow#5022: there, the token is lost with its holder, and with as many replicas as are
 // aggregated the job stands still for ever.
@@ -63,39 +59,9 @@ TEST_CASE("the end of the job reaches workers that wait for a token, and those t
   }
 }
 
-// Workers die at random moments and come back, some at once and some after their lease.
-std::string SimulateDeaths(uint64_t seed) {
-  Random random(seed ^ 0xdead);
-  SimOptions options;
-  options.seed = seed;
-  options.ps = static_cast<uint32_t>(random.Between(1, 3));
-  options.workers = static_cast<uint32_t>(random.Between(1, 4));
-  options.aggregate = static_cast<uint32_t>(random.Between(1, static_cast<int>(options.workers)));
-  options.steps = random.Between(2, 8);
-  if (random.Chance(0.3)) options.network.loss = 0.03;
-  SimCluster cluster(options);
-  cluster.StartAll();
-  for (int deaths = random.Between(1, 4); deaths > 0; --deaths) {
-    const auto victim = static_cast<uint32_t>(random.Below(options.workers));
-    const absl::Duration when = random.Between(absl::ZeroDuration(), absl::Milliseconds(100));
-    const absl::Duration pause = random.Between(absl::ZeroDuration(), absl::Seconds(12));
-    cluster.events().After(when, [&cluster, victim] { cluster.worker(victim).Kill(); });
-    cluster.events().After(when + pause, [&cluster, victim] {
-      if (!cluster.worker(victim).end().has_value()) cluster.worker(victim).Start();
-    });
-  }
-  if (!cluster.RunToEnd(kLimit)) return "somebody waits for ever: " + Describe(cluster);
-  std::vector<std::string> broken = BrokenNumbers(cluster);
-  for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
-  if (!cluster.end()->ok()) broken.push_back(cluster.end()->ToString());
-  if (cluster.global_step() != GlobalStep(options.steps))
-    broken.push_back("not all steps were made");
-  return absl::StrJoin(broken, "; ");
-}
-
 TEST_CASE("whoever dies and comes back, the job ends, and its numbers are right") {
   REQUIRE(log::Init("simulation", "error").ok());
-  CHECK(AllAreRight(kSeeds, SimulateDeaths));
+  CHECK(AllAreRight("worker_deaths", 1000));
 }
 
 }  // namespace

@@ -35,12 +35,17 @@ class Network {
   template <typename Reply>
   void Call(absl::AnyInvocable<void(Callback<Reply>)> serve, Callback<Reply> done) {
     if (random_->Chance(options_.loss)) {
-      if (random_->Chance(options_.late)) ArriveLate<Reply>(std::move(serve));
+      const bool is_late = random_->Chance(options_.late);
+      events_->trace().NoteFault(is_late ? Fault::kLateRequest : Fault::kLostRequest);
+      if (is_late) ArriveLate<Reply>(std::move(serve));
       return Fail<Reply>(std::move(done));
     }
     events_->After(Delay(), [this, serve = std::move(serve), done = std::move(done)]() mutable {
       serve([this, done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
-        if (random_->Chance(options_.loss)) return Fail<Reply>(std::move(done));
+        if (random_->Chance(options_.loss)) {
+          events_->trace().NoteFault(Fault::kLostReply);
+          return Fail<Reply>(std::move(done));
+        }
         events_->After(Delay(), [done = std::move(done), reply = std::move(reply)]() mutable {
           done(std::move(reply));
         });

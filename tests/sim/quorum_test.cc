@@ -1,58 +1,22 @@
 // Too few workers: each quorum policy does what it says, and the numbers are right all the same.
 #include <catch2/catch.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/exit_code.h"
 #include "common/log/log.h"
 #include "tests/sim/laws.h"
-#include "tests/sim/seeds.h"
+#include "tests/sim/scenarios/jobs.h"
+#include "tests/sim/scenarios/scenario.h"
 
 namespace lockstep::sim {
 namespace {
 
 using Catch::Matchers::Contains;
 
-constexpr absl::Duration kLimit = absl::Minutes(30);
 // A lease, and the ticks and messages until everybody knows that it has ended.
 constexpr absl::Duration kLeaseAndMore = absl::Seconds(7);
-// And until everybody has heard of the end, or nobody is waited for any longer.
-constexpr absl::Duration kLeaseAndEnd = absl::Seconds(12);
 constexpr uint64_t kSeeds = 1000;
-
-struct Deaths {
-  uint32_t forever = 0;
-  uint32_t with_successor = 0;
-};
-
-// Workers die at random moments, the last ones first; some have a successor, soon or late.
-void PlanDeaths(const Deaths& deaths, Random* random, SimCluster* cluster) {
-  for (uint32_t i = 0; i < deaths.forever + deaths.with_successor; ++i) {
-    const uint32_t victim = cluster->options().workers - 1 - i;
-    const absl::Duration when = random->Between(absl::ZeroDuration(), absl::Milliseconds(80));
-    const absl::Duration pause = random->Between(absl::ZeroDuration(), absl::Seconds(12));
-    cluster->events().After(when, [cluster, victim] { cluster->worker(victim).Kill(); });
-    if (i < deaths.forever) continue;
-    cluster->events().After(when + pause, [cluster, victim] {
-      if (!cluster->end().has_value()) cluster->worker(victim).Start();
-    });
-  }
-}
-
-SimOptions RandomOptions(QuorumPolicy policy, uint64_t seed, Random* random) {
-  SimOptions options;
-  options.seed = seed;
-  options.quorum_policy = policy;
-  options.ps = static_cast<uint32_t>(random->Between(1, 3));
-  options.workers = static_cast<uint32_t>(random->Between(2, 5));
-  options.aggregate = static_cast<uint32_t>(random->Between(1, static_cast<int>(options.workers)));
-  options.steps = random->Between(2, 10);
-  options.least_compute = absl::Milliseconds(5);
-  options.most_compute = absl::Milliseconds(15);
-  if (random->Chance(0.3)) options.network.loss = 0.03;
-  return options;
-}
 
 std::string Broken(SimCluster& cluster) {
   if (!cluster.RunUntil([&] { return cluster.end().has_value(); }, kLimit)) {
@@ -60,10 +24,7 @@ std::string Broken(SimCluster& cluster) {
   }
   std::vector<std::string> broken = BrokenNumbers(cluster);
   for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
-  if (!cluster.end()->ok()) broken.push_back(cluster.end()->ToString());
-  if (cluster.global_step() != GlobalStep(cluster.options().steps)) {
-    broken.push_back("not all steps were made");
-  }
+  AppendBadEnd(cluster, &broken);
   return absl::StrJoin(broken, "; ");
 }
 
@@ -73,91 +34,24 @@ bool Begin(SimCluster* cluster) {
   return cluster->RunUntil([&] { return cluster->status().state() == "training"; }, kLimit);
 }
 
-template <typename Simulate>
-void CheckSeeds(Simulate simulate) {
-  REQUIRE(log::Init("simulation", "error").ok());
-  CHECK(AllAreRight(kSeeds, simulate));
-}
-
 TEST_CASE("WAIT: nobody waits for ever while as many live as a step needs") {
-  CheckSeeds([](uint64_t seed) -> std::string {
-    Random random(seed ^ 0x3a17);
-    SimCluster cluster(RandomOptions(WAIT, seed, &random));
-    if (!Begin(&cluster)) return "no beginning";
-    const int backups = static_cast<int>(cluster.options().workers - cluster.options().aggregate);
-    const auto forever = static_cast<uint32_t>(random.Between(0, backups));
-    PlanDeaths({.forever = forever,
-                .with_successor = static_cast<uint32_t>(
-                    random.Between(0, static_cast<int>(cluster.options().workers - forever)))},
-               &random, &cluster);
-    return Broken(cluster);
-  });
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("wait", kSeeds));
 }
 
 TEST_CASE("SHRINK: the job is done as long as one worker lives") {
-  CheckSeeds([](uint64_t seed) -> std::string {
-    Random random(seed ^ 0x5431);
-    SimCluster cluster(RandomOptions(SHRINK, seed, &random));
-    if (!Begin(&cluster)) return "no beginning";
-    const auto forever =
-        static_cast<uint32_t>(random.Between(1, static_cast<int>(cluster.options().workers) - 1));
-    PlanDeaths({.forever = forever,
-                .with_successor = static_cast<uint32_t>(
-                    random.Between(0, static_cast<int>(cluster.options().workers - forever) - 1))},
-               &random, &cluster);
-    return Broken(cluster);
-  });
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("shrink", kSeeds));
 }
 
 TEST_CASE("SHRINK: steps need fewer gradients only when every ps knows who is gone") {
-  CheckSeeds([](uint64_t seed) -> std::string {
-    Random random(seed ^ 0x51e);
-    SimOptions options = RandomOptions(SHRINK, seed, &random);
-    options.aggregate = options.workers;
-    options.steps = 100000;
-    options.network.most_delay = absl::Milliseconds(random.Between(2, 300));
-    SimCluster cluster(options);
-    if (!Begin(&cluster)) return "no beginning";
-    const auto forever =
-        static_cast<uint32_t>(random.Between(1, static_cast<int>(options.workers) - 1));
-    PlanDeaths({.forever = forever}, &random, &cluster);
-    std::string broken;
-    const bool has_shrunk = cluster.RunUntil(
-        [&] {
-          const uint32_t required = cluster.status().job().required_now();
-          for (uint32_t ps = 0; ps < options.ps && broken.empty(); ++ps) {
-            const size_t members = cluster.shard(ps).GetView().members.size();
-            if (required >= members) continue;
-            broken = absl::StrCat("a step needs ", required, ", ps ", ps, " admits ", members);
-          }
-          return !broken.empty() || required == options.workers - forever;
-        },
-        kLimit);
-    return has_shrunk ? broken : "it does not shrink: " + Describe(cluster);
-  });
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("shrink_views", kSeeds));
 }
 
 TEST_CASE("ABORT: the job ends with an error when too few live, and only then") {
-  CheckSeeds([](uint64_t seed) -> std::string {
-    Random random(seed ^ 0xab0);
-    SimOptions options = RandomOptions(ABORT, seed, &random);
-    options.steps = 100000;
-    SimCluster cluster(options);
-    if (!Begin(&cluster)) return "no beginning";
-    const auto forever =
-        static_cast<uint32_t>(random.Between(1, static_cast<int>(options.workers)));
-    PlanDeaths({.forever = forever}, &random, &cluster);
-    const bool ended = cluster.RunUntil([&] { return cluster.end().has_value(); }, kLeaseAndEnd);
-    if (ended != (options.workers - forever < options.aggregate)) {
-      return absl::StrCat(ended ? "it ended" : "it did not end", " with ",
-                          options.workers - forever, " of ", options.aggregate);
-    }
-    if (!ended) return "";
-    const std::string last = absl::StrCat("worker ", options.workers - 1, " (");
-    const std::string text(cluster.end()->message());
-    if (ExitCodeFor(*cluster.end()) != ExitCode::kPeersLost) return "wrong exit code: " + text;
-    return text.find(last) == std::string::npos ? "nobody is named: " + text : "";
-  });
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("abort", kSeeds));
 }
 
 TEST_CASE("ABORT does not end a job whose worker has a successor before the lease ends") {

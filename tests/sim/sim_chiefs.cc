@@ -109,11 +109,13 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
 }
 
 void SimChiefs::Kill() {
+  if (!current_->end.has_value()) events_->trace().NoteFault(Fault::kChiefKilled);
   current_->life->is_alive = false;
   current_->HangUp();
 }
 
 void SimChiefs::Suspend(absl::Duration pause) {
+  events_->trace().NoteFault(Fault::kChiefSuspended);
   const std::shared_ptr<Life> life = current_->life;
   life->is_stopped = true;
   events_->After(kCallDeadline, [process = current_] {
@@ -127,7 +129,10 @@ void SimChiefs::Suspend(absl::Duration pause) {
   });
 }
 
-void SimChiefs::Terminate() { current_->job->Leave(absl::CancelledError("told to end")); }
+void SimChiefs::Terminate() {
+  events_->trace().NoteFault(Fault::kChiefTerminated);
+  current_->job->Leave(absl::CancelledError("told to end"));
+}
 
 void SimChiefs::Tick(std::shared_ptr<Process> process) {
   if (!process->life->is_alive) return;

@@ -72,8 +72,9 @@ std::string Describe(SimCluster& cluster) {
   return text;
 }
 
-SimCluster::SimCluster(const SimOptions& options)
+SimCluster::SimCluster(const SimOptions& options, Trace* trace)
     : options_(options),
+      trace_(trace),
       random_(options.seed),
       network_(options.network, &events_, &random_),
       members_(&events_, &network_, &random_) {
@@ -103,6 +104,7 @@ SimCluster::SimCluster(const SimOptions& options)
 }
 
 SimCluster::~SimCluster() {
+  if (trace_ != nullptr) trace_->Append(events_.trace());
   for (const auto& worker : workers_) worker->Kill();
   // What they trained with goes in events of its own.
   events_.RunUntil([] { return false; }, options_.replicated ? kAftermath : absl::ZeroDuration());

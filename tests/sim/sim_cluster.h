@@ -56,8 +56,9 @@ std::string Describe(SimCluster& cluster);
 
 class SimCluster {
  public:
-  // Starts nothing.
-  explicit SimCluster(const SimOptions& options);
+  // Starts nothing. What happens until its destruction begins is appended to `trace`, which
+  // outlives it and may be null.
+  explicit SimCluster(const SimOptions& options, Trace* trace = nullptr);
   ~SimCluster();
 
   void StartChief() { chief_->Start(); }
@@ -92,6 +93,7 @@ class SimCluster {
 
  private:
   const SimOptions options_;
+  Trace* const trace_;
   EventQueue events_;
   Random random_;
   Network network_;

@@ -30,12 +30,16 @@ worker::GroupReduction Plan(const PeerOptions& options, int workers) {
 
 }  // namespace
 
-SimPeers::SimPeers(const PeerOptions& options)
-    : options_(options), random_(options.seed), network_(options.network, &events_, &random_) {
+SimPeers::SimPeers(const PeerOptions& options, Trace* trace)
+    : options_(options),
+      trace_(trace),
+      random_(options.seed),
+      network_(options.network, &events_, &random_) {
   for (int worker = 0; worker < options.workers; ++worker) members_.push_back(NewProcess(worker));
 }
 
 SimPeers::~SimPeers() {
+  if (trace_ != nullptr) trace_->Append(events_.trace());
   for (const auto& process : processes_) {
     for (const auto& reducer : process->reducers) {
       reducer->Cancel(absl::CancelledError("the simulation is over"));
@@ -197,6 +201,8 @@ void SimPeers::Befall() {
   if (HasEnded()) return;
   victim_ = members_[random_.Below(members_.size())];
   befell_at_ = events_.Monotonic();
+  events_.trace().NoteFault(options_.accident == Accident::kHang ? Fault::kWorkerHung
+                                                                 : Fault::kWorkerKilled);
   victim_->seen.is_gone = true;
   victim_->seen.hangs = options_.accident == Accident::kHang;
   if (victim_->seen.hangs) return;

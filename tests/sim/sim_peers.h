@@ -40,7 +40,9 @@ struct PeerOptions {
 // Steps are reduced again from their gradients in each new view. Used by one thread.
 class SimPeers {
  public:
-  explicit SimPeers(const PeerOptions& options);
+  // What happens until its destruction begins is appended to `trace`, which outlives it and may be
+  // null.
+  explicit SimPeers(const PeerOptions& options, Trace* trace = nullptr);
   ~SimPeers();
 
   // Empty: all members reduced all steps to the right bits, or ended in time and named the worker
@@ -86,6 +88,7 @@ class SimPeers {
   Gradients GradientsOf(int worker, int64_t step) const;
 
   const PeerOptions options_;
+  Trace* const trace_;
   EventQueue events_;
   Random random_;
   Network network_;

@@ -54,7 +54,7 @@ void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
 }
 
 void SimWorker::Start() {
-  Kill();
+  Leave();
   incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
   member_ = members_->Add(incarnation_);
   end_.reset();
@@ -64,6 +64,11 @@ void SimWorker::Start() {
 }
 
 void SimWorker::Kill() {
+  if (member_ != nullptr) events_->trace().NoteFault(Fault::kWorkerKilled);
+  Leave();
+}
+
+void SimWorker::Leave() {
   ++life_;
   if (member_ != nullptr) members_->Kill(std::exchange(member_, nullptr));
   DropTraining();

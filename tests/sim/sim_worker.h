@@ -74,6 +74,8 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
     std::unique_ptr<worker::UpdateStrategy> strategy;
   };
 
+  // Ends its present life.
+  void Leave();
   // `step` in this worker's present life, or nothing.
   template <typename T>
   Callback<T> Mine(Callback<T> step);

@@ -1,0 +1,37 @@
+#include "tests/sim/fault.h"
+
+#include <numeric>
+
+namespace lockstep::sim {
+
+absl::string_view NameOf(Fault fault) {
+  switch (fault) {
+    case Fault::kLostRequest:
+      return "lost request";
+    case Fault::kLateRequest:
+      return "late request";
+    case Fault::kLostReply:
+      return "lost reply";
+    case Fault::kWorkerKilled:
+      return "worker killed";
+    case Fault::kWorkerHung:
+      return "worker hung";
+    case Fault::kChiefKilled:
+      return "chief killed";
+    case Fault::kChiefTerminated:
+      return "chief terminated";
+    case Fault::kChiefSuspended:
+      return "chief suspended";
+  }
+  return "";
+}
+
+void FaultCounts::Add(const FaultCounts& others) {
+  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += others.counts_[i];
+}
+
+uint64_t FaultCounts::total() const {
+  return std::accumulate(counts_.begin(), counts_.end(), uint64_t{0});
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,38 @@
+// What a simulation does to the processes and the network of a job, counted by kind.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace lockstep::sim {
+
+enum class Fault : uint8_t {
+  kLostRequest,
+  kLateRequest,  // lost for its caller, arrives all the same
+  kLostReply,
+  kWorkerKilled,
+  kWorkerHung,
+  kChiefKilled,
+  kChiefTerminated,
+  kChiefSuspended,
+};
+inline constexpr size_t kNumFaults = static_cast<size_t>(Fault::kChiefSuspended) + 1;
+
+// "lost request"
+absl::string_view NameOf(Fault fault);
+
+class FaultCounts {
+ public:
+  void Add(Fault fault) { ++counts_[static_cast<size_t>(fault)]; }
+  void Add(const FaultCounts& others);
+  uint64_t Of(Fault fault) const { return counts_[static_cast<size_t>(fault)]; }
+  uint64_t total() const;
+
+ private:
+  std::array<uint64_t, kNumFaults> counts_ = {};
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,60 @@
+#include "absl/strings/str_join.h"
+#include "tests/sim/laws.h"
+#include "tests/sim/scenarios/jobs.h"
+#include "tests/sim/scenarios/simulations.h"
+
+namespace lockstep::sim {
+namespace {
+
+SimOptions AsynchronousJob(uint64_t seed) {
+  Random random(seed ^ 0xa5);
+  SimOptions options;
+  options.seed = seed;
+  options.asynchronous = true;
+  options.ps = static_cast<uint32_t>(random.Between(1, 4));  // one may be without variables
+  options.workers = static_cast<uint32_t>(random.Between(1, 5));
+  options.steps = random.Between(1, 40);
+  if (random.Chance(0.5)) options.max_staleness = random.Between(0, 4);
+  if (random.Chance(0.3)) options.network.loss = 0.05;
+  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
+  if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
+  return options;
+}
+
+// All but worker 0 die at some time, and some come back.
+void PlanDeathsOfOthers(uint64_t seed, SimCluster* cluster) {
+  Random random(seed ^ 0xdead);
+  for (uint32_t victim = 1; victim < cluster->options().workers; ++victim) {
+    const absl::Duration when = random.Between(absl::ZeroDuration(), absl::Milliseconds(200));
+    cluster->events().After(when, [cluster, victim] { cluster->worker(victim).Kill(); });
+    if (random.Chance(0.5)) continue;
+    const absl::Duration pause = random.Between(absl::ZeroDuration(), absl::Seconds(12));
+    cluster->events().After(when + pause, [cluster, victim] {
+      if (!cluster->end().has_value()) cluster->worker(victim).Start();
+    });
+  }
+}
+
+std::string SimulateAsynchronousJob(uint64_t seed, bool deaths, Trace* trace) {
+  SimCluster cluster(AsynchronousJob(seed), trace);
+  cluster.StartAll();
+  if (deaths) PlanDeathsOfOthers(seed, &cluster);
+  const auto is_over = [&] { return cluster.end() && cluster.worker(0).end(); };
+  if (!cluster.RunUntil(is_over, kLimit)) return "no end: " + Describe(cluster);
+  std::vector<std::string> broken = BrokenAsynchronousLaws(cluster);
+  AppendBadEnd(cluster, &broken);
+  if (!cluster.worker(0).end()->ok()) broken.push_back(cluster.worker(0).end()->ToString());
+  return absl::StrJoin(broken, "; ");
+}
+
+}  // namespace
+
+std::string SimulateAsynchronous(uint64_t seed, Trace* trace) {
+  return SimulateAsynchronousJob(seed, /*deaths=*/false, trace);
+}
+
+std::string SimulateAsynchronousDeaths(uint64_t seed, Trace* trace) {
+  return SimulateAsynchronousJob(seed, /*deaths=*/true, trace);
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,51 @@
+#include "tests/sim/scenarios/jobs.h"
+
+#include <algorithm>
+
+namespace lockstep::sim {
+
+SimOptions SmallJob(uint64_t seed, Random random) {
+  SimOptions options;
+  options.seed = seed;
+  options.ps = static_cast<uint32_t>(random.Between(1, 3));
+  options.workers = static_cast<uint32_t>(random.Between(1, 4));
+  options.aggregate = options.workers;
+  options.steps = random.Between(1, 10);
+  options.same_every_time = true;
+  if (random.Chance(0.3)) options.network.loss = 0.03;
+  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(30);
+  return options;
+}
+
+void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken) {
+  if (!cluster.end()->ok()) broken->push_back(cluster.end()->ToString());
+  if (cluster.global_step() != GlobalStep(cluster.options().steps)) {
+    broken->push_back("not all steps were made");
+  }
+}
+
+SimOptions LawfulJob(uint64_t seed, TokenPolicy policy) {
+  Random random(seed ^ 0x5eed);
+  SimOptions options;
+  options.seed = seed;
+  options.token_policy = policy;
+  options.ps = static_cast<uint32_t>(random.Between(1, 3));
+  options.workers = static_cast<uint32_t>(random.Between(1, 5));
+  options.aggregate = static_cast<uint32_t>(
+      random.Between(1, policy == FIFO ? 6 : static_cast<int>(options.workers)));
+  options.steps = random.Between(1, 6);
+  if (policy == FIFO && random.Chance(0.5)) {
+    const int fewest =
+        std::max(0, static_cast<int>(options.aggregate) - static_cast<int>(options.workers));
+    options.init_tokens = random.Between(fewest, static_cast<int>(options.aggregate) + 2);
+  }
+  options.variables.clear();
+  for (int i = random.Between(1, 4); i > 0; --i) options.variables.push_back(random.Between(1, 4));
+  if (random.Chance(0.3)) options.network.loss = 0.05;
+  if (random.Chance(0.5)) options.network.late = 0.5;
+  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
+  if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
+  return options;
+}
+
+}  // namespace lockstep::sim

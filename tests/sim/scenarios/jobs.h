@@ -1,0 +1,25 @@
+// What several scenarios share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/sim/random.h"
+#include "tests/sim/sim_cluster.h"
+
+namespace lockstep::sim {
+
+// Simulated time within which every job has an end.
+inline constexpr absl::Duration kLimit = absl::Minutes(30);
+
+// A small job that computes the same every time, on a network that may lose and delay messages.
+SimOptions SmallJob(uint64_t seed, Random random);
+
+// After the end of a job: that the chief failed, or did not make every step.
+void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
+
+// A synchronous job with this token policy that TensorFlow's rules allow.
+SimOptions LawfulJob(uint64_t seed, TokenPolicy policy);
+
+}  // namespace lockstep::sim

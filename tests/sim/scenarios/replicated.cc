@@ -1,0 +1,149 @@
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/exit_code.h"
+#include "tests/sim/scenarios/jobs.h"
+#include "tests/sim/scenarios/simulations.h"
+
+namespace lockstep::sim {
+namespace {
+
+SimOptions ReplicatedJob(uint64_t seed) {
+  Random random(seed ^ 0x4e91);
+  SimOptions options;
+  options.seed = seed;
+  options.replicated = true;
+  options.same_every_time = true;
+  options.ps = static_cast<uint32_t>(random.Between(1, 2));
+  options.workers = options.aggregate = static_cast<uint32_t>(random.Between(2, 4));
+  options.steps = random.Between(1, 12);
+  if (random.Chance(0.3)) options.network.loss = 0.02;
+  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(30);
+  return options;
+}
+
+// What workers had, by version and variable; an error: two had different bits.
+using Versions = std::map<std::pair<GlobalStep, uint32_t>, std::vector<float>>;
+absl::StatusOr<Versions> VersionsOf(const SimCluster& cluster) {
+  Versions versions;
+  const std::vector<int64_t>& sizes = cluster.options().variables;
+  for (const Pulled& pulled : cluster.history().pulled) {
+    // Of what the ps sent, pieces are left out.
+    const bool is_loss = pulled.variable == sizes.size();
+    if (static_cast<int64_t>(pulled.values.size()) < (is_loss ? 1 : sizes[pulled.variable])) {
+      continue;
+    }
+    const auto [found, is_new] =
+        versions.try_emplace({pulled.version, pulled.variable}, pulled.values);
+    if (!is_new && found->second != pulled.values) {
+      return absl::InternalError(absl::StrCat(
+          "version ", pulled.version.value(), ", variable ", pulled.variable, ": one worker had ",
+          absl::StrJoin(found->second, ", "), ", another ", absl::StrJoin(pulled.values, ", ")));
+    }
+  }
+  return versions;
+}
+
+bool AllLive(SimCluster* cluster) {
+  for (uint32_t i = 0; i < cluster->options().workers; ++i) {
+    if (cluster->worker(i).is_dead()) return false;
+  }
+  return true;
+}
+
+bool HasNothingLeft(SimCluster* cluster) {
+  return cluster->end().has_value() || cluster->status().state() == "done" ||
+         cluster->global_step() == GlobalStep(cluster->options().steps);
+}
+
+// Kills a worker now and then, and starts it again. `waits`: not before a step has closed since the
+// last death, so that the variables are never lost.
+struct ReplicaDeaths {
+  SimCluster* cluster;
+  Random random;
+  bool waits;
+  int left;
+  GlobalStep next_step = GlobalStep(0);
+  bool has_chief = true;
+
+  void Plan() {
+    if (left == 0) return;
+    cluster->events().After(random.Between(absl::ZeroDuration(), absl::Milliseconds(40)),
+                            [this] { Die(); });
+  }
+  void Die() {
+    if (HasNothingLeft(cluster)) return;
+    const bool may_die = AllLive(cluster) && cluster->global_step() >= next_step;
+    if (waits && !may_die) return Plan();
+    SimWorker* const victim =
+        &cluster->worker(static_cast<uint32_t>(random.Below(cluster->options().workers)));
+    if (victim->is_dead()) return Plan();
+    --left;
+    victim->Kill();
+    next_step = GlobalStep(cluster->global_step().value() + 2);
+    cluster->events().After(random.Between(absl::ZeroDuration(), absl::Seconds(9)),
+                            [victim] { victim->Start(); });
+    if (has_chief && random.Chance(0.2)) {
+      has_chief = false;
+      cluster->chief().Kill();
+      cluster->events().After(random.Between(absl::ZeroDuration(), absl::Seconds(4)), [this] {
+        cluster->StartChief();
+        has_chief = true;
+      });
+    }
+    Plan();
+  }
+};
+
+std::string CompareVersions(const SimCluster& cluster, const Versions& expected) {
+  const absl::StatusOr<Versions> versions = VersionsOf(cluster);
+  if (!versions.ok()) return std::string(versions.status().message());
+  for (const auto& [key, values] : *versions) {
+    const auto found = expected.find(key);
+    if (found != expected.end() && found->second == values) continue;
+    return absl::StrCat("variable ", key.second, " of version ", key.first.value(), " differs");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string SimulateReplicatedDeaths(uint64_t seed, Trace* trace) {
+  const SimOptions options = ReplicatedJob(seed);
+  SimCluster undisturbed(options, trace);
+  undisturbed.StartAll();
+  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  const absl::StatusOr<Versions> expected = VersionsOf(undisturbed);
+  if (!expected.ok()) return std::string(expected.status().message());
+  if (expected->size() != options.steps * (options.variables.size() + 1))
+    return "the undisturbed run has not all versions";
+
+  SimCluster cluster(options, trace);
+  ReplicaDeaths deaths{&cluster, Random(seed ^ 0xdead), /*waits=*/true, /*left=*/3};
+  cluster.StartAll();
+  deaths.Plan();
+  if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
+  if (!cluster.end()->ok()) return cluster.end()->ToString();
+  if (cluster.global_step() != GlobalStep(options.steps)) return "not all steps were made";
+  return CompareVersions(cluster, *expected);
+}
+
+std::string SimulateReplicatedDisaster(uint64_t seed, Trace* trace) {
+  SimOptions options = ReplicatedJob(seed);
+  const bool shrinks = seed % 2 == 0;
+  options.quorum_policy = shrinks ? SHRINK : WAIT;
+  SimCluster cluster(options, trace);
+  ReplicaDeaths deaths{&cluster, Random(seed ^ 0xdead), /*waits=*/false, /*left=*/4};
+  cluster.StartAll();
+  deaths.Plan();
+  if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
+  if (const auto versions = VersionsOf(cluster); !versions.ok()) {
+    return std::string(versions.status().message());
+  }
+  if (cluster.end()->ok() || ExitCodeFor(*cluster.end()) == ExitCode::kPeersLost) return "";
+  return cluster.end()->ToString();
+}
+
+}  // namespace lockstep::sim

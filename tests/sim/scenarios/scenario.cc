@@ -1,0 +1,70 @@
+#include "tests/sim/scenarios/scenario.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "tests/sim/scenarios/simulations.h"
+
+namespace lockstep::sim {
+namespace {
+
+constexpr int kMostPrinted = 5;
+
+constexpr Scenario kScenarios[] = {
+    {"fifo", SimulateFifo},
+    {"per_replica", SimulatePerReplica},
+    {"asynchronous", SimulateAsynchronous},
+    {"asynchronous_deaths", SimulateAsynchronousDeaths},
+    {"worker_deaths", SimulateWorkerDeaths},
+    {"wait", SimulateWait},
+    {"shrink", SimulateShrink},
+    {"shrink_views", SimulateShrinkViews},
+    {"abort", SimulateAbort},
+    {"replicated_deaths", SimulateReplicatedDeaths},
+    {"replicated_disaster", SimulateReplicatedDisaster},
+    {"chief_deaths", SimulateChiefDeaths},
+    {"chief_deaths_fifo", SimulateChiefDeathsFifo},
+    {"chief_deaths_asynchronous", SimulateChiefDeathsAsynchronous},
+    {"chief_terminations", SimulateChiefTerminations},
+    {"chief_terminations_asynchronous", SimulateChiefTerminationsAsynchronous},
+    {"standbys", SimulateStandbys},
+    {"collectives", SimulateCollectives},
+    {"collective_death", SimulateCollectiveDeath},
+    {"collective_hang", SimulateCollectiveHang},
+};
+
+}  // namespace
+
+std::span<const Scenario> Scenarios() { return kScenarios; }
+
+Case CaseOf(uint64_t seed) {
+  return {&kScenarios[seed % std::size(kScenarios)], seed / std::size(kScenarios)};
+}
+
+std::string Simulate(const Case& which, Trace* trace) {
+  const std::string wrong = which.scenario->simulate(which.seed, trace);
+  return wrong.empty() ? "" : absl::StrCat(which.scenario->name, ": ", wrong);
+}
+
+std::string ReplayCommand(uint64_t seed) {
+  return absl::StrCat("./lockstep test --sim --seed=", seed);
+}
+
+bool AllAreRight(absl::string_view scenario, uint64_t seeds) {
+  const Scenario* const found = std::ranges::find(kScenarios, scenario, &Scenario::name);
+  LOCKSTEP_CHECK(found != std::end(kScenarios));
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < seeds && wrong < kMostPrinted; ++seed) {
+    Trace trace;
+    const std::string what = Simulate({found, seed}, &trace);
+    if (what.empty()) continue;
+    ++wrong;
+    const uint64_t number = seed * std::size(kScenarios) + (found - kScenarios);
+    std::cerr << what << "\nReplay: " << ReplayCommand(number) << "\n";
+  }
+  return wrong == 0;
+}
+
+}  // namespace lockstep::sim

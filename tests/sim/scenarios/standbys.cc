@@ -1,0 +1,80 @@
+#include "absl/strings/str_join.h"
+#include "tests/sim/laws.h"
+#include "tests/sim/scenarios/jobs.h"
+#include "tests/sim/scenarios/simulations.h"
+
+namespace lockstep::sim {
+namespace {
+
+// Once the end is being told, another chief has nothing to take over.
+bool IsTellingTheEnd(SimCluster* cluster) {
+  return cluster->end().has_value() || cluster->status().state() == "done";
+}
+
+// One that has never commanded is started again as it was: nobody would take its place.
+void Disturb(SimCluster* cluster, Random* random) {
+  if (IsTellingTheEnd(cluster)) return;
+  SimChiefs& chief = cluster->chief();
+  const int kind = random->Between(0, 2);
+  if (kind == 0 || !chief.has_commanded()) {
+    chief.Kill();
+    chief.has_commanded() ? chief.StartStandby() : chief.Start();
+  } else if (kind == 1) {
+    chief.Terminate();
+    chief.StartStandby();
+  } else {
+    chief.Suspend(random->Between(absl::ZeroDuration(), absl::Seconds(20)));
+    chief.StartStandby();
+  }
+}
+
+void PlanDisturbances(const std::shared_ptr<Random>& random, SimCluster* cluster) {
+  absl::Duration when = absl::ZeroDuration();
+  for (int64_t times = random->Between(1, 4); times > 0; --times) {
+    when += random->Between(absl::ZeroDuration(), absl::Milliseconds(120));
+    cluster->events().After(when, [cluster, random] { Disturb(cluster, random.get()); });
+    if (random->Chance(0.5)) when += random->Between(absl::ZeroDuration(), absl::Seconds(8));
+  }
+}
+
+// A process that was not killed is done, was told to end, or has found another one in its place.
+std::string BadEnds(const SimCluster& cluster, SimChiefs* chief) {
+  std::vector<std::string> bad;
+  if (!cluster.end()->ok()) bad.push_back("the chief: " + cluster.end()->ToString());
+  for (const absl::Status& end : chief->Ends()) {
+    if (end.ok() || absl::IsCancelled(end) || absl::IsAborted(end)) continue;
+    bad.push_back(end.ToString());
+  }
+  return absl::StrJoin(bad, "; ");
+}
+
+}  // namespace
+
+std::string SimulateStandbys(uint64_t seed, Trace* trace) {
+  const SimOptions options = SmallJob(seed, Random(seed ^ 0x57a4d));
+  SimCluster undisturbed(options, trace);
+  undisturbed.StartAll();
+  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  const auto random = std::make_shared<Random>(seed ^ 0xdead);
+  SimCluster cluster(options, trace);
+  cluster.StartAll();
+  for (int64_t standbys = random->Between(1, 3); standbys > 0; --standbys) {
+    cluster.chief().StartStandby();
+  }
+  PlanDisturbances(random, &cluster);
+  if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
+  // Standbys, and chiefs that are still stopped.
+  cluster.RunUntil([] { return false; }, absl::Seconds(30));
+  std::vector<std::string> broken = BrokenNumbers(cluster);
+  for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
+  if (const std::string bad = BadEnds(cluster, &cluster.chief()); !bad.empty()) {
+    broken.push_back(bad);
+  }
+  if (cluster.global_step() != GlobalStep(options.steps)) {
+    broken.push_back("not all steps were made");
+  }
+  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
+  return absl::StrJoin(broken, "; ");
+}
+
+}  // namespace lockstep::sim

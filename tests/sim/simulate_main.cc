@@ -1,0 +1,77 @@
+// ./lockstep test --sim: simulated jobs of every scenario under random faults.
+#include <cstdint>
+#include <iomanip>
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/config/flags.h"
+#include "common/log/log.h"
+#include "tests/sim/scenarios/scenario.h"
+
+ABSL_FLAG(uint64_t, seeds, 1000, "how many seeds are simulated, from 0");
+ABSL_FLAG(int64_t, seed, -1, "simulates this seed alone");
+
+namespace lockstep::sim {
+namespace {
+
+constexpr char kUsage[] = "simulate [--seeds=N | --seed=K]";
+constexpr uint64_t kMostFailures = 5;
+
+struct Seeds {
+  uint64_t first = 0;
+  uint64_t end = 0;  // the one after the last
+};
+
+Seeds ChosenSeeds() {
+  const int64_t seed = absl::GetFlag(FLAGS_seed);
+  if (seed < 0) return {0, absl::GetFlag(FLAGS_seeds)};
+  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(seed) + 1};
+}
+
+void PrintFaults(const FaultCounts& faults) {
+  for (size_t i = 0; i < kNumFaults; ++i) {
+    const auto fault = static_cast<Fault>(i);
+    std::cout << std::setw(10) << faults.Of(fault) << "  " << NameOf(fault) << "\n";
+  }
+}
+
+// Returns the number of seeds with a violation.
+uint64_t SimulateAll(const Seeds& seeds) {
+  const absl::Duration start = Clock::Real()->Monotonic();
+  Trace total;
+  uint64_t passed = 0;
+  uint64_t failed = 0;
+  for (uint64_t seed = seeds.first; seed < seeds.end && failed < kMostFailures; ++seed) {
+    const std::string wrong = Simulate(CaseOf(seed), &total);
+    if (wrong.empty()) {
+      ++passed;
+      continue;
+    }
+    ++failed;
+    std::cout << "FAILED: seed " << seed << ": " << wrong << "\n"
+              << "Replay: " << ReplayCommand(seed) << std::endl;
+  }
+  PrintFaults(total.faults());
+  std::cout << absl::StreamFormat("%d faults in %d events of %d seeds, %.1f s\n",
+                                  total.faults().total(), total.events(), passed + failed,
+                                  absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start))
+            << passed << " passed, " << failed << " failed\n";
+  return failed;
+}
+
+}  // namespace
+}  // namespace lockstep::sim
+
+int main(int argc, char** argv) {
+  using namespace lockstep;  // NOLINT(google-build-using-namespace)
+  if (const auto flags = HandleFlags("simulate", sim::kUsage, argc, argv); flags.exit) {
+    return static_cast<int>(flags.code);
+  }
+  if (const absl::Status status = log::Init("simulation", "error"); !status.ok()) {
+    return PrintFailure("simulate", status);
+  }
+  return sim::SimulateAll(sim::ChosenSeeds()) == 0 ? 0 : 1;
+}
