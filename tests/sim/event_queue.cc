@@ -2,8 +2,9 @@
 
 namespace lockstep::sim {
 
-void EventQueue::After(absl::Duration delay, absl::AnyInvocable<void()> event) {
-  events_.emplace(std::make_pair(now_ + delay, planned_++), std::move(event));
+void EventQueue::Plan(absl::Duration delay, EventKind kind, const Link& ends,
+                      absl::AnyInvocable<void()> event) {
+  events_.emplace(std::make_pair(now_ + delay, planned_++), Event{kind, ends, std::move(event)});
 }
 
 bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limit) {
@@ -12,8 +13,9 @@ bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limi
     if (events_.empty() || events_.begin()->first.first > end) return false;
     auto next = events_.extract(events_.begin());
     now_ = next.key().first;
-    trace_.NoteEvent();
-    next.mapped()();
+    Event& event = next.mapped();
+    trace_.NoteEvent(now_, event.kind, event.ends);
+    event.happen();
   }
   return true;
 }

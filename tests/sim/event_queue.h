@@ -20,7 +20,12 @@ class EventQueue final : public Clock, public Timer {
   absl::Time Wall() const override { return absl::UnixEpoch() + now_; }
 
   // Events of the same time happen in the order in which they were planned.
-  void After(absl::Duration delay, absl::AnyInvocable<void()> event) override;
+  void After(absl::Duration delay, absl::AnyInvocable<void()> event) override {
+    Plan(delay, EventKind::kTimer, Link(), std::move(event));
+  }
+  // `kind` and `ends` are for the trace.
+  void Plan(absl::Duration delay, EventKind kind, const Link& ends,
+            absl::AnyInvocable<void()> event);
 
   // Lets events happen until `done` holds. False: nothing is left to happen, or `limit` (simulated)
   // is over.
@@ -30,10 +35,16 @@ class EventQueue final : public Clock, public Timer {
   Trace& trace() { return trace_; }
 
  private:
+  struct Event {
+    EventKind kind = EventKind::kTimer;
+    Link ends;
+    absl::AnyInvocable<void()> happen;
+  };
+
   absl::Duration now_ = absl::ZeroDuration();
   Trace trace_;
   uint64_t planned_ = 0;
-  std::map<std::pair<absl::Duration, uint64_t>, absl::AnyInvocable<void()>> events_;
+  std::map<std::pair<absl::Duration, uint64_t>, Event> events_;
 };
 
 }  // namespace lockstep::sim

@@ -31,44 +31,50 @@ class Network {
   Network(const NetworkOptions& options, EventQueue* events, Random* random)
       : options_(options), events_(events), random_(random) {}
 
-  // `serve` takes the callback that it answers through, now or later.
+  // A call from one end of `link` to the other. `serve` takes the callback that it answers through,
+  // now or later.
   template <typename Reply>
-  void Call(absl::AnyInvocable<void(Callback<Reply>)> serve, Callback<Reply> done) {
+  void Call(const Link& link, absl::AnyInvocable<void(Callback<Reply>)> serve,
+            Callback<Reply> done) {
     if (random_->Chance(options_.loss)) {
       const bool is_late = random_->Chance(options_.late);
       events_->trace().NoteFault(is_late ? Fault::kLateRequest : Fault::kLostRequest);
-      if (is_late) ArriveLate<Reply>(std::move(serve));
-      return Fail<Reply>(std::move(done));
+      if (is_late) ArriveLate<Reply>(link, std::move(serve));
+      return Fail<Reply>(link, std::move(done));
     }
-    events_->After(Delay(), [this, serve = std::move(serve), done = std::move(done)]() mutable {
-      serve([this, done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
-        if (random_->Chance(options_.loss)) {
-          events_->trace().NoteFault(Fault::kLostReply);
-          return Fail<Reply>(std::move(done));
-        }
-        events_->After(Delay(), [done = std::move(done), reply = std::move(reply)]() mutable {
-          done(std::move(reply));
+    events_->Plan(
+        Delay(), EventKind::kRequest, link,
+        [this, link, serve = std::move(serve), done = std::move(done)]() mutable {
+          serve([this, link, done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
+            if (random_->Chance(options_.loss)) {
+              events_->trace().NoteFault(Fault::kLostReply);
+              return Fail<Reply>(link, std::move(done));
+            }
+            events_->Plan(Delay(), EventKind::kReply, link.Reversed(),
+                          [done = std::move(done), reply = std::move(reply)]() mutable {
+                            done(std::move(reply));
+                          });
+          });
         });
-      });
-    });
   }
 
  private:
   absl::Duration Delay() { return random_->Between(options_.least_delay, options_.most_delay); }
 
   template <typename Reply>
-  void ArriveLate(absl::AnyInvocable<void(Callback<Reply>)> serve) {
-    events_->After(random_->Between(absl::ZeroDuration(), options_.most_lateness),
-                   [this, serve = std::move(serve)]() mutable {
-                     serve([this](const absl::StatusOr<Reply>&) { ++unheard_replies_; });
-                   });
+  void ArriveLate(const Link& link, absl::AnyInvocable<void(Callback<Reply>)> serve) {
+    events_->Plan(random_->Between(absl::ZeroDuration(), options_.most_lateness),
+                  EventKind::kRequest, link, [this, serve = std::move(serve)]() mutable {
+                    serve([this](const absl::StatusOr<Reply>&) { ++unheard_replies_; });
+                  });
   }
 
   template <typename Reply>
-  void Fail(Callback<Reply> done) {
-    events_->After(Delay(), [done = std::move(done)]() mutable {
-      done(absl::UnavailableError("the network lost a message"));
-    });
+  void Fail(const Link& link, Callback<Reply> done) {
+    events_->Plan(Delay(), EventKind::kFailure, link.Reversed(),
+                  [done = std::move(done)]() mutable {
+                    done(absl::UnavailableError("the network lost a message"));
+                  });
   }
 
   const NetworkOptions options_;

@@ -13,7 +13,8 @@ using Message = google::protobuf::MessageLite;
 
 class RemoteControl final : public PsControl {
  public:
-  RemoteControl(PsControl* ps, Network* network) : ps_(ps), network_(network) {}
+  RemoteControl(PsControl* ps, const Link& link, Network* network)
+      : ps_(ps), link_(link), network_(network) {}
 
   void Start(const MethodInfo& method, const Message& request, Message* reply,
              StatusCallback done) override {
@@ -22,6 +23,7 @@ class RemoteControl final : public PsControl {
     sent->CheckTypeAndMergeFrom(request);
     const Packet answered(reply->New());
     network_->Call<Packet>(
+        link_,
         [ps = ps_, method, sent, answered](Callback<Packet> answer) {
           ps->Start(method, *sent, answered.get(),
                     [sent, answered, answer = std::move(answer)](absl::Status status) mutable {
@@ -37,12 +39,14 @@ class RemoteControl final : public PsControl {
 
  private:
   PsControl* const ps_;
+  const Link link_;
   Network* const network_;
 };
 
 class RemoteData final : public PsData {
  public:
-  RemoteData(PsData* ps, Network* network) : ps_(ps), network_(network) {}
+  RemoteData(PsData* ps, const Link& link, Network* network)
+      : ps_(ps), link_(link), network_(network) {}
   ~RemoteData() override { RemoteData::Cancel(); }
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
@@ -55,6 +59,7 @@ class RemoteData final : public PsData {
   }
   void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     network_->Call<std::unique_ptr<PulledValues>>(
+        link_,
         [ps = ps_, request](Callback<std::unique_ptr<PulledValues>> answer) {
           ps->Pull(request, std::move(answer));
         },
@@ -62,6 +67,7 @@ class RemoteData final : public PsData {
   }
   void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     network_->Call<DequeueTokenReply>(
+        link_,
         [ps = ps_, request](Callback<DequeueTokenReply> answer) {
           ps->DequeueToken(request, std::move(answer));
         },
@@ -95,6 +101,7 @@ class RemoteData final : public PsData {
     auto bytes = std::make_shared<std::vector<std::byte>>();
     for (const auto& part : payload) bytes->insert(bytes->end(), part.begin(), part.end());
     network_->Call<Reply>(
+        link_,
         [ps = ps_, method, header, bytes](Callback<Reply> answer) {
           (ps->*method)(header, {std::span(*bytes)},
                         [bytes, answer = std::move(answer)](absl::StatusOr<Reply> reply) mutable {
@@ -105,6 +112,7 @@ class RemoteData final : public PsData {
   }
 
   PsData* const ps_;
+  const Link link_;
   Network* const network_;
   uint64_t calls_ = 0;
   std::map<uint64_t, std::function<void()>> in_flight_;
@@ -112,12 +120,12 @@ class RemoteData final : public PsData {
 
 }  // namespace
 
-std::unique_ptr<PsControl> MakeRemoteControl(PsControl* ps, Network* network) {
-  return std::make_unique<RemoteControl>(ps, network);
+std::unique_ptr<PsControl> MakeRemoteControl(PsControl* ps, const Link& link, Network* network) {
+  return std::make_unique<RemoteControl>(ps, link, network);
 }
 
-std::unique_ptr<PsData> MakeRemoteData(PsData* ps, Network* network) {
-  return std::make_unique<RemoteData>(ps, network);
+std::unique_ptr<PsData> MakeRemoteData(PsData* ps, const Link& link, Network* network) {
+  return std::make_unique<RemoteData>(ps, link, network);
 }
 
 }  // namespace lockstep::sim

@@ -9,9 +9,9 @@
 
 namespace lockstep::sim {
 
-// What is pointed to outlives them, and so do the calls in flight.
-std::unique_ptr<PsControl> MakeRemoteControl(PsControl* ps, Network* network);
+// `link` leads to the ps. What is pointed to outlives them, and so do the calls in flight.
+std::unique_ptr<PsControl> MakeRemoteControl(PsControl* ps, const Link& link, Network* network);
 // Of one worker process. Cancel ends what is in flight before it returns; the ps still gets it.
-std::unique_ptr<PsData> MakeRemoteData(PsData* ps, Network* network);
+std::unique_ptr<PsData> MakeRemoteData(PsData* ps, const Link& link, Network* network);
 
 }  // namespace lockstep::sim

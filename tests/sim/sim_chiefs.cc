@@ -40,7 +40,7 @@ class SimChiefs::EventExecutor final : public chief::Executor {
 };
 
 struct SimChiefs::Process {
-  explicit Process(EventQueue* events) : executor(events, life) {}
+  Process(const Node& as, EventQueue* events) : node(as), executor(events, life) {}
 
   // Whoever knows the end of the job answers until it is killed.
   bool answers() const { return life->is_alive && !life->is_stopped && !has_left; }
@@ -48,6 +48,7 @@ struct SimChiefs::Process {
     for (const auto& hang_up : std::exchange(connections, {})) hang_up();
   }
 
+  const Node node;
   const std::shared_ptr<Life> life = std::make_shared<Life>();
   EventExecutor executor;
   std::vector<std::unique_ptr<PsControl>> controls;
@@ -85,10 +86,12 @@ void SimChiefs::StartStandby() {
 }
 
 std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint32_t index) {
-  auto process = std::make_shared<Process>(events_);
+  const Node node{Role::kChief, static_cast<uint32_t>(processes_.size())};
+  auto process = std::make_shared<Process>(node, events_);
   std::vector<PsControl*> controls;
-  for (PsControl* shard : shards_) {
-    process->controls.push_back(MakeRemoteControl(shard, network_));
+  for (uint32_t i = 0; i < shards_.size(); ++i) {
+    process->controls.push_back(
+        MakeRemoteControl(shards_[i], {process->node, {Role::kPs, i}}, network_));
     controls.push_back(process->controls.back().get());
   }
   processes_.push_back(process);
@@ -173,6 +176,11 @@ SimChiefs::Process* SimChiefs::FindCommander(WorkerIndex worker, Incarnation inc
     if ((*process)->job->CallsFor(worker, incarnation).ok()) return process->get();
   }
   return nullptr;
+}
+
+Node SimChiefs::commander() const {
+  const Process* const commander = FindCommander();
+  return commander == nullptr ? current_->node : commander->node;
 }
 
 template <typename Reply>

@@ -44,6 +44,8 @@ class SimChiefs {
   // Of all processes that were not killed.
   std::vector<absl::Status> Ends() const;
 
+  // Whom workers call; while nobody commands, who did last.
+  Node commander() const;
   // What workers call. UNAVAILABLE while nobody commands, and when the chief dies meanwhile; those
   // that stand by note the caller.
   void Register(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done);

@@ -4,9 +4,10 @@
 
 namespace lockstep::sim {
 
-SimMember* SimMembers::Add(uint64_t incarnation) {
+SimMember* SimMembers::Add(uint64_t incarnation, const Node& node) {
   std::unique_ptr<SimMember>& member = members_[incarnation];
   member = std::make_unique<SimMember>();
+  member->seen.node = node;
   return member.get();
 }
 

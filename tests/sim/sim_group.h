@@ -29,7 +29,7 @@ class SimMembers {
   SimMembers(EventQueue* events, Network* network, Random* random)
       : events_(events), network_(network), random_(random) {}
 
-  SimMember* Add(uint64_t incarnation);
+  SimMember* Add(uint64_t incarnation, const Node& node);
   // Its calls are never heard of again; those to it end.
   void Kill(SimMember* member);
   std::unique_ptr<worker::MemberConnection> Connect(SimMember* from, uint64_t to);

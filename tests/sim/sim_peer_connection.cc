@@ -106,6 +106,7 @@ void SimPeerConnection::Call(absl::Duration deadline,
   events_->After(deadline, [end] { end(absl::DeadlineExceededError("no answer")); });
   if (from_->is_gone) return;
   network_->Call<Reply>(
+      {from_->node, to_->node},
       [this, waiting, serve = std::move(serve)](Callback<Reply> answer) mutable {
         if (*waiting == nullptr || (to_->is_gone && to_->hangs)) return;
         if (to_->is_gone) return answer(absl::UnavailableError("Connection refused"));

@@ -18,6 +18,7 @@ namespace lockstep::sim {
 // What a connection sees of a process.
 struct PeerProcess {
   worker::PeerService* service = nullptr;
+  Node node;
   bool is_gone = false;  // dead, or it hangs
   bool hangs = false;
 };

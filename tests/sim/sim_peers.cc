@@ -67,6 +67,7 @@ SimPeers::Process* SimPeers::NewProcess(int worker) {
   auto process = std::make_unique<Process>();
   process->worker = worker;
   process->incarnation = processes_.size() + 1;
+  process->seen.node = {Role::kWorker, static_cast<uint32_t>(worker)};
   return processes_.emplace_back(std::move(process)).get();
 }
 

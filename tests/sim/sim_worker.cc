@@ -56,7 +56,7 @@ void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
 void SimWorker::Start() {
   Leave();
   incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
-  member_ = members_->Add(incarnation_);
+  member_ = members_->Add(incarnation_, node());
   end_.reset();
   out_of_data_ = false;
   pushes_ = 0;
@@ -109,6 +109,7 @@ void SimWorker::Register() {
   request.set_cluster(options_.cluster);
   request.set_version(kVersion);
   network_->Call<RegisterTaskReply>(
+      LinkToChief(),
       [chief = chief_, request](Callback<RegisterTaskReply> answer) {
         chief->Register(request, std::move(answer));
       },
@@ -130,6 +131,8 @@ void SimWorker::Register() {
       }));
 }
 
+Link SimWorker::LinkToChief() const { return {node(), chief_->commander()}; }
+
 HeartbeatRequest SimWorker::MakeHeartbeat() const {
   HeartbeatRequest request;
   request.set_job_id(job_.job_id());
@@ -145,6 +148,7 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
 void SimWorker::EndOfData() {
   out_of_data_ = true;
   network_->Call<HeartbeatReply>(
+      LinkToChief(),
       [chief = chief_, request = MakeHeartbeat()](Callback<HeartbeatReply> answer) {
         chief->Heartbeat(request, std::move(answer));
       },
@@ -154,6 +158,7 @@ void SimWorker::EndOfData() {
 void SimWorker::Beat() {
   const HeartbeatRequest request = MakeHeartbeat();
   network_->Call<HeartbeatReply>(
+      LinkToChief(),
       [chief = chief_, request](Callback<HeartbeatReply> answer) {
         chief->Heartbeat(request, std::move(answer));
       },
@@ -193,8 +198,8 @@ void SimWorker::MakeTraining() {
   training_ = std::make_shared<Training>();
   training_->layout = *worker::VariableLayout::Create(job_.placement());
   training_->no_rows.resize(training_->layout.variables().size());
-  for (PsData* shard : shards_) {
-    training_->shards.push_back(MakeRemoteData(shard, network_));
+  for (uint32_t i = 0; i < shards_.size(); ++i) {
+    training_->shards.push_back(MakeRemoteData(shards_[i], {node(), {Role::kPs, i}}, network_));
     training_->transports.push_back(training_->shards.back().get());
   }
   const worker::ShardGroupResources resources{

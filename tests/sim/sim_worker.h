@@ -81,6 +81,8 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   Callback<T> Mine(Callback<T> step);
   void Later(absl::Duration delay, std::function<void()> step);
 
+  Node node() const { return {Role::kWorker, static_cast<uint32_t>(options_.index.value())}; }
+  Link LinkToChief() const;
   void Register();
   void Beat();
   HeartbeatRequest MakeHeartbeat() const;

@@ -55,6 +55,7 @@ uint64_t SimulateAll(const Seeds& seeds) {
               << "Replay: " << ReplayCommand(seed) << std::endl;
   }
   PrintFaults(total.faults());
+  std::cout << absl::StreamFormat("%016x  hash of all events\n", total.hash());
   std::cout << absl::StreamFormat("%d faults in %d events of %d seeds, %.1f s\n",
                                   total.faults().total(), total.events(), passed + failed,
                                   absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start))
