@@ -2,9 +2,11 @@
 
 namespace lockstep::sim {
 
-void EventQueue::Plan(absl::Duration delay, EventKind kind, const Link& ends,
-                      absl::AnyInvocable<void()> event) {
-  events_.emplace(std::make_pair(now_ + delay, planned_++), Event{kind, ends, std::move(event)});
+EventQueue::Key EventQueue::Plan(absl::Duration delay, EventKind kind, const Link& ends,
+                                 absl::AnyInvocable<void()> event) {
+  const Key key(now_ + delay, planned_++);
+  events_.emplace(key, Event{kind, ends, std::move(event)});
+  return key;
 }
 
 bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limit) {

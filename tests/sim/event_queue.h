@@ -16,6 +16,9 @@ namespace lockstep::sim {
 
 class EventQueue final : public Clock, public Timer {
  public:
+  // Of an event that is planned.
+  using Key = std::pair<absl::Duration, uint64_t>;
+
   absl::Duration Monotonic() const override { return now_; }
   absl::Time Wall() const override { return absl::UnixEpoch() + now_; }
 
@@ -24,8 +27,10 @@ class EventQueue final : public Clock, public Timer {
     Plan(delay, EventKind::kTimer, Link(), std::move(event));
   }
   // `kind` and `ends` are for the trace.
-  void Plan(absl::Duration delay, EventKind kind, const Link& ends,
-            absl::AnyInvocable<void()> event);
+  Key Plan(absl::Duration delay, EventKind kind, const Link& ends,
+           absl::AnyInvocable<void()> event);
+  // Does nothing to an event that has happened.
+  void Cancel(const Key& key) { events_.erase(key); }
 
   // Lets events happen until `done` holds. False: nothing is left to happen, or `limit` (simulated)
   // is over.
@@ -44,7 +49,7 @@ class EventQueue final : public Clock, public Timer {
   absl::Duration now_ = absl::ZeroDuration();
   Trace trace_;
   uint64_t planned_ = 0;
-  std::map<std::pair<absl::Duration, uint64_t>, Event> events_;
+  std::map<Key, Event> events_;
 };
 
 }  // namespace lockstep::sim

@@ -12,6 +12,14 @@ absl::string_view NameOf(Fault fault) {
       return "late request";
     case Fault::kLostReply:
       return "lost reply";
+    case Fault::kDuplicateRequest:
+      return "request that arrives twice";
+    case Fault::kStalledMessage:
+      return "message past its deadline";
+    case Fault::kReorderedMessage:
+      return "message overtaken by a later one";
+    case Fault::kCut:
+      return "direction cut";
     case Fault::kWorkerKilled:
       return "worker killed";
     case Fault::kWorkerHung:

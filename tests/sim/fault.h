@@ -13,6 +13,10 @@ enum class Fault : uint8_t {
   kLostRequest,
   kLateRequest,  // lost for its caller, arrives all the same
   kLostReply,
+  kDuplicateRequest,
+  kStalledMessage,  // for longer than its call may take
+  kReorderedMessage,
+  kCut,  // of one direction between two processes
   kWorkerKilled,
   kWorkerHung,
   kChiefKilled,

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/transport/ps_methods.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -21,10 +23,11 @@ class RemoteControl final : public PsControl {
     using Packet = std::shared_ptr<Message>;
     const Packet sent(request.New());
     sent->CheckTypeAndMergeFrom(request);
-    const Packet answered(reply->New());
+    const Packet empty(reply->New());
     network_->Call<Packet>(
-        link_,
-        [ps = ps_, method, sent, answered](Callback<Packet> answer) {
+        link_, method.deadline,
+        [ps = ps_, method, sent, empty](Callback<Packet> answer) {
+          const Packet answered(empty->New());
           ps->Start(method, *sent, answered.get(),
                     [sent, answered, answer = std::move(answer)](absl::Status status) mutable {
                       if (!status.ok()) return answer(std::move(status));
@@ -51,15 +54,15 @@ class RemoteData final : public PsData {
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Callback<PushReply> done) override {
-    Send(&PsData::Push, header, payload, std::move(done));
+    Send(&PsData::Push, kPush.deadline, header, payload, std::move(done));
   }
   void PushPull(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
                 Callback<PushPullReply> done) override {
-    Send(&PsData::PushPull, header, payload, std::move(done));
+    Send(&PsData::PushPull, kPushAndFetch.deadline, header, payload, std::move(done));
   }
   void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     network_->Call<std::unique_ptr<PulledValues>>(
-        link_,
+        link_, kPull.deadline,
         [ps = ps_, request](Callback<std::unique_ptr<PulledValues>> answer) {
           ps->Pull(request, std::move(answer));
         },
@@ -67,7 +70,7 @@ class RemoteData final : public PsData {
   }
   void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     network_->Call<DequeueTokenReply>(
-        link_,
+        link_, kDequeueToken.deadline,
         [ps = ps_, request](Callback<DequeueTokenReply> answer) {
           ps->DequeueToken(request, std::move(answer));
         },
@@ -95,13 +98,13 @@ class RemoteData final : public PsData {
   template <typename Reply>
   void Send(void (PsData::*method)(const PushRequest&, std::vector<std::span<const std::byte>>,
                                    Callback<Reply>),
-            const PushRequest& header, const std::vector<std::span<const std::byte>>& payload,
-            Callback<Reply> done) {
+            absl::Duration deadline, const PushRequest& header,
+            const std::vector<std::span<const std::byte>>& payload, Callback<Reply> done) {
     // The sender may die while its bytes are on their way.
     auto bytes = std::make_shared<std::vector<std::byte>>();
     for (const auto& part : payload) bytes->insert(bytes->end(), part.begin(), part.end());
     network_->Call<Reply>(
-        link_,
+        link_, deadline,
         [ps = ps_, method, header, bytes](Callback<Reply> answer) {
           (ps->*method)(header, {std::span(*bytes)},
                         [bytes, answer = std::move(answer)](absl::StatusOr<Reply> reply) mutable {

@@ -77,6 +77,7 @@ class SimCluster {
   const History& history() const { return history_; }
   EventQueue& events() { return events_; }
   Random& random() { return random_; }
+  Network& network() { return network_; }
   SimChiefs& chief() { return *chief_; }
   chief::JobController& job() { return chief_->job(); }
   ProcessStatus status();

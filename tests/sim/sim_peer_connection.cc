@@ -44,9 +44,9 @@ void SimPeerConnection::Send(SendRequest header, std::span<const std::byte> elem
                              StatusCallback done) {
   Call<SendReply>(
       kSendDeadline,
-      [this, header = std::move(header), elements](Callback<SendReply> answer) mutable {
+      [this, header = std::move(header), elements](Callback<SendReply> answer) {
         to_->service->OnSend(
-            std::make_shared<Incoming>(std::move(header), Receive(elements), std::move(answer)));
+            std::make_shared<Incoming>(header, Receive(elements), std::move(answer)));
       },
       [done = std::move(done)](const absl::StatusOr<SendReply>& reply) mutable {
         done(reply.status());
@@ -90,8 +90,7 @@ void SimPeerConnection::Cancel() {
 void SimPeerConnection::Break() { EndAll(absl::UnavailableError("Connection reset")); }
 
 template <typename Reply>
-void SimPeerConnection::Call(absl::Duration deadline,
-                             absl::AnyInvocable<void(Callback<Reply>)> serve,
+void SimPeerConnection::Call(absl::Duration deadline, Network::Serve<Reply> serve,
                              Callback<Reply> done) {
   if (is_cancelled_) return done(absl::CancelledError("calls were cancelled"));
   const uint64_t call = calls_++;
@@ -103,11 +102,13 @@ void SimPeerConnection::Call(absl::Duration deadline,
   in_flight_[call] = [waiting](absl::Status status) {
     if (*waiting != nullptr) std::exchange(*waiting, nullptr)(std::move(status));
   };
-  events_->After(deadline, [end] { end(absl::DeadlineExceededError("no answer")); });
-  if (from_->is_gone) return;
+  if (from_->is_gone) {
+    events_->After(deadline, [end] { end(absl::DeadlineExceededError("no answer")); });
+    return;
+  }
   network_->Call<Reply>(
-      {from_->node, to_->node},
-      [this, waiting, serve = std::move(serve)](Callback<Reply> answer) mutable {
+      {from_->node, to_->node}, deadline,
+      [this, waiting, serve = std::move(serve)](Callback<Reply> answer) {
         if (*waiting == nullptr || (to_->is_gone && to_->hangs)) return;
         if (to_->is_gone) return answer(absl::UnavailableError("Connection refused"));
         serve([this, answer = std::move(answer)](absl::StatusOr<Reply> reply) mutable {

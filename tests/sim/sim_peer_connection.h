@@ -47,8 +47,7 @@ class SimPeerConnection final : public worker::MemberConnection {
 
  private:
   template <typename Reply>
-  void Call(absl::Duration deadline, absl::AnyInvocable<void(Callback<Reply>)> serve,
-            Callback<Reply> done);
+  void Call(absl::Duration deadline, Network::Serve<Reply> serve, Callback<Reply> done);
   void EndAll(const absl::Status& status);
   ReceivedTensors Receive(std::span<const std::byte> elements);
 

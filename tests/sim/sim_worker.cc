@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/base/philox.h"
 #include "common/base/version.h"
+#include "common/client/chief_client.h"
 #include "tests/sim/remote_ps.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -109,7 +111,7 @@ void SimWorker::Register() {
   request.set_cluster(options_.cluster);
   request.set_version(kVersion);
   network_->Call<RegisterTaskReply>(
-      LinkToChief(),
+      LinkToChief(), kRegisterTask.deadline,
       [chief = chief_, request](Callback<RegisterTaskReply> answer) {
         chief->Register(request, std::move(answer));
       },
@@ -148,7 +150,7 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
 void SimWorker::EndOfData() {
   out_of_data_ = true;
   network_->Call<HeartbeatReply>(
-      LinkToChief(),
+      LinkToChief(), kHeartbeat.deadline,
       [chief = chief_, request = MakeHeartbeat()](Callback<HeartbeatReply> answer) {
         chief->Heartbeat(request, std::move(answer));
       },
@@ -158,7 +160,7 @@ void SimWorker::EndOfData() {
 void SimWorker::Beat() {
   const HeartbeatRequest request = MakeHeartbeat();
   network_->Call<HeartbeatReply>(
-      LinkToChief(),
+      LinkToChief(), kHeartbeat.deadline,
       [chief = chief_, request](Callback<HeartbeatReply> answer) {
         chief->Heartbeat(request, std::move(answer));
       },
@@ -307,6 +309,10 @@ void SimWorker::OnOutcome(const absl::StatusOr<worker::StepOutcome>& outcome) {
 void SimWorker::OnFailure(const absl::Status& error) {
   // Somebody starts it again, as a new process.
   if (replicated() && absl::IsUnavailable(error)) return Start();
+  // As worker_main does where a ps says that it is no member, or no longer.
+  if (absl::IsFailedPrecondition(error) && ExitCodeFor(error) == ExitCode::kPeersLost) {
+    return Start();
+  }
   LOCKSTEP_CHECK(!MayRepeat(error));  // the sessions repeat
 }
 
