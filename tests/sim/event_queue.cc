@@ -12,12 +12,14 @@ EventQueue::Key EventQueue::Plan(absl::Duration delay, EventKind kind, const Lin
 bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limit) {
   const absl::Duration end = now_ + limit;
   while (!done()) {
+    if (!trace_.violation().empty()) return false;
     if (events_.empty() || events_.begin()->first.first > end) return false;
     auto next = events_.extract(events_.begin());
     now_ = next.key().first;
     Event& event = next.mapped();
     trace_.NoteEvent(now_, event.kind, event.ends);
     event.happen();
+    if (after_each_ != nullptr) after_each_();
   }
   return true;
 }

@@ -32,12 +32,16 @@ class EventQueue final : public Clock, public Timer {
   // Does nothing to an event that has happened.
   void Cancel(const Key& key) { events_.erase(key); }
 
-  // Lets events happen until `done` holds. False: nothing is left to happen, or `limit` (simulated)
-  // is over.
+  // Lets events happen until `done` holds. False: nothing is left to happen, `limit` (simulated) is
+  // over, or the trace has a violation.
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit);
+
+  // Is called after each event; null: nothing is.
+  void AfterEach(std::function<void()> check) { after_each_ = std::move(check); }
 
   // Of the events that happened.
   Trace& trace() { return trace_; }
+  const Trace& trace() const { return trace_; }
 
  private:
   struct Event {
@@ -48,6 +52,7 @@ class EventQueue final : public Clock, public Timer {
 
   absl::Duration now_ = absl::ZeroDuration();
   Trace trace_;
+  std::function<void()> after_each_;
   uint64_t planned_ = 0;
   std::map<Key, Event> events_;
 };

@@ -102,6 +102,36 @@ class RecordedData final : public PsData {
   std::set<std::pair<uint64_t, uint64_t>> tokens_;
 };
 
+class RecordedControl final : public PsControl {
+ public:
+  RecordedControl(PsControl* ps, uint32_t shard, History* history)
+      : ps_(ps), shard_(shard), history_(history) {}
+
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
+    const auto* const view = dynamic_cast<const SetViewRequest*>(&request);
+    if (view == nullptr) return ps_->Start(method, request, reply, std::move(done));
+    ps_->Start(method, request, reply,
+               [this, view = *view, done = std::move(done)](absl::Status status) mutable {
+                 if (status.ok()) Note(view);
+                 done(std::move(status));
+               });
+  }
+
+ private:
+  void Note(const SetViewRequest& view) {
+    history_->views.push_back({.shard = shard_,
+                               .term = Term(view.command().term()),
+                               .chief = Incarnation(view.command().chief()),
+                               .number = view.number(),
+                               .epoch = Epoch(view.epoch())});
+  }
+
+  PsControl* const ps_;
+  const uint32_t shard_;
+  History* const history_;
+};
+
 }  // namespace
 
 int History::TokensOf(GlobalStep step) const {
@@ -119,6 +149,16 @@ int History::Accepted(uint32_t variable, GlobalStep stamp) const {
   return static_cast<int>(std::count_if(judged.begin(), judged.end(), [&](const Judged& push) {
     return push.variable == variable && push.stamp == stamp && push.accepted;
   }));
+}
+
+int History::Accepted(uint32_t variable) const {
+  return static_cast<int>(std::count_if(judged.begin(), judged.end(), [&](const Judged& push) {
+    return push.variable == variable && push.accepted;
+  }));
+}
+
+std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, uint32_t shard, History* history) {
+  return std::make_unique<RecordedControl>(ps, shard, history);
 }
 
 std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history) {

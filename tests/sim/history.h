@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/client/ps_control.h"
 #include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
@@ -35,19 +36,31 @@ struct Pulled {
   std::vector<float> values;
 };
 
+// A view that a ps has accepted.
+struct AcceptedView {
+  uint32_t shard = 0;
+  Term term;
+  Incarnation chief;
+  uint64_t number = 0;
+  Epoch epoch;
+};
+
 struct History {
   std::vector<Judged> judged;
   std::vector<HandedOut> tokens;  // those that say "done" are left out
   std::vector<Pulled> pulled;
+  std::vector<AcceptedView> views;
 
   // Tokens of that step.
   int TokensOf(GlobalStep step) const;
   // Gradients of the variable with that stamp: all, or those that were accepted.
   int Pushes(uint32_t variable, GlobalStep stamp) const;
   int Accepted(uint32_t variable, GlobalStep stamp) const;
+  int Accepted(uint32_t variable) const;  // with any stamp
 };
 
-// `ps`, with everything written down. Both outlive it.
+// Each is `ps`, with everything written down. What is pointed to outlives it.
+std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, uint32_t shard, History* history);
 std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history);
 
 }  // namespace lockstep::sim

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "common/log/log.h"
-#include "tests/sim/laws.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/scenario.h"
 
@@ -59,7 +58,7 @@ TEST_CASE("a worker that dies together with the chief is missed when its lease e
   cluster.worker(1).Start();
   REQUIRE(cluster.RunToEnd(kLimit));
   CHECK(cluster.end()->ok());
-  CHECK(BrokenPerReplicaLaws(cluster) == std::vector<std::string>());
+  CHECK(cluster.violation() == "");
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ chief::JobPlan PlanOf(const SimOptions& options) {
 }  // namespace
 
 std::string Describe(SimCluster& cluster) {
+  if (!cluster.violation().empty()) return cluster.violation();
   const ProcessStatus status = cluster.status();
   std::string text = absl::StrCat("chief ", status.state(), ", waits for ", status.waiting_for());
   if (cluster.end().has_value()) absl::StrAppend(&text, ", ended: ", cluster.end()->ToString());
@@ -79,13 +80,15 @@ SimCluster::SimCluster(const SimOptions& options, Trace* trace)
       network_(options.network, &events_, &random_),
       members_(&events_, &network_, &random_) {
   watch_.Start(&events_);
+  events_.AfterEach([this] { CheckInvariants(); });
   std::vector<PsControl*> controls;
   std::vector<PsData*> data;
   for (uint32_t i = 0; i < options.ps; ++i) {
     shards_.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
     local_controls_.push_back(MakeInProcessControl(shards_[i].get(), Incarnation(100 + i),
                                                    i == kStepShard ? &watch_ : nullptr));
-    controls.push_back(local_controls_[i].get());
+    recorded_controls_.push_back(MakeRecordedControl(local_controls_[i].get(), i, &history_));
+    controls.push_back(recorded_controls_[i].get());
     local_data_.push_back(MakeInProcessData(shards_[i].get()));
     recorded_data_.push_back(MakeRecorded(local_data_[i].get(), &history_));
     data.push_back(recorded_data_[i].get());
@@ -105,6 +108,9 @@ SimCluster::SimCluster(const SimOptions& options, Trace* trace)
 
 SimCluster::~SimCluster() {
   if (trace_ != nullptr) trace_->Append(events_.trace());
+  // Time goes on, also after a violation.
+  events_.AfterEach(nullptr);
+  events_.trace() = Trace();
   for (const auto& worker : workers_) worker->Kill();
   // What they trained with goes in events of its own.
   events_.RunUntil([] { return false; }, options_.replicated ? kAftermath : absl::ZeroDuration());
@@ -112,6 +118,12 @@ SimCluster::~SimCluster() {
   local_controls_.clear();
   local_data_.clear();
   for (const auto& shard : shards_) shard->Stop();
+}
+
+void SimCluster::CheckInvariants() {
+  std::vector<const ps::Shard*> shards;
+  for (const auto& shard : shards_) shards.push_back(shard.get());
+  if (const auto broken = invariants_.Check(shards)) events_.trace().NoteViolation(*broken);
 }
 
 void SimCluster::StartAll() {

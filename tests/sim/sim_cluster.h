@@ -12,42 +12,16 @@
 #include "ps/shard/shard.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/history.h"
+#include "tests/sim/invariants.h"
 #include "tests/sim/network.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim_chiefs.h"
 #include "tests/sim/sim_group.h"
+#include "tests/sim/sim_options.h"
 #include "tests/sim/sim_worker.h"
 #include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
-
-struct SimOptions {
-  uint64_t seed = 0;
-  uint32_t ps = 1;
-  uint32_t workers = 2;
-  uint32_t aggregate = 2;
-  TokenPolicy token_policy = PER_REPLICA;
-  QuorumPolicy quorum_policy = WAIT;
-  int64_t init_tokens = -1;
-  bool asynchronous = false;
-  std::optional<int64_t> max_staleness;
-  int64_t steps = 5;
-  bool replicated = false;                  // strategy replicated, in place of parameter_server
-  std::vector<int64_t> variables = {3, 2};  // elements of each, dealt out over the ps
-  NetworkOptions network;
-  absl::Duration least_compute = absl::Milliseconds(1);
-  absl::Duration most_compute = absl::Milliseconds(5);
-  bool same_every_time = false;  // see SimWorkerOptions
-  // Where the job saves at its end, and what a chief that leaves saves. Only a folder that cannot
-  // be written to: a checkpoint's commit takes a thread of its own.
-  std::string checkpoints;
-  // Of the first so many workers the data ends after so many batches.
-  uint32_t short_of_data = 0;
-  uint64_t batches = 0;
-};
-
-inline constexpr float kInitialValue = 8;
-inline constexpr float kLearningRate = 0.125f;
 
 class SimCluster;
 
@@ -56,8 +30,9 @@ std::string Describe(SimCluster& cluster);
 
 class SimCluster {
  public:
-  // Starts nothing. What happens until its destruction begins is appended to `trace`, which
-  // outlives it and may be null.
+  // Starts nothing. The invariants are checked after every event: time stops at the first one that
+  // is broken, which is noted in the trace. What happens until its destruction begins is appended
+  // to `trace`, which outlives it and may be null.
   explicit SimCluster(const SimOptions& options, Trace* trace = nullptr);
   ~SimCluster();
 
@@ -85,6 +60,8 @@ class SimCluster {
   const ps::Shard& shard(size_t index) const { return *shards_[index]; }
   // The chief's.
   const std::optional<absl::Status>& end() const { return chief_->end(); }
+  // The invariant that was broken; empty: none was.
+  const std::string& violation() const { return events_.trace().violation(); }
   // What the ps have of this variable in the newest version.
   std::vector<float> Values(uint32_t variable);
   // T.
@@ -93,16 +70,19 @@ class SimCluster {
   int Starts(GlobalStep step) const;
 
  private:
+  void CheckInvariants();
+
   const SimOptions options_;
   Trace* const trace_;
   EventQueue events_;
   Random random_;
   Network network_;
   History history_;
+  Invariants invariants_{&options_, &history_};
   SimMembers members_;
   std::vector<std::unique_ptr<ps::Shard>> shards_;
   ps::CommandWatch watch_{&events_};  // of the step shard
-  std::vector<std::unique_ptr<PsControl>> local_controls_;
+  std::vector<std::unique_ptr<PsControl>> local_controls_, recorded_controls_;
   std::vector<std::unique_ptr<PsData>> local_data_, recorded_data_;
   std::optional<SimChiefs> chief_;
   std::vector<std::shared_ptr<SimWorker>> workers_;

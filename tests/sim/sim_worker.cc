@@ -8,6 +8,7 @@
 #include "common/base/philox.h"
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
+#include "tests/sim/gradient.h"
 #include "tests/sim/remote_ps.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -21,13 +22,6 @@ constexpr absl::Duration kRetryPause = absl::Milliseconds(20);
 constexpr absl::Duration kRegisterPause = absl::Milliseconds(100);
 
 }  // namespace
-
-float GradientOf(WorkerIndex worker, PushSeq push_seq, GlobalStep stamp, uint32_t variable,
-                 int64_t element) {
-  const uint64_t key = MixSeeds(MixSeeds(worker.value(), push_seq.value()),
-                                MixSeeds(static_cast<uint64_t>(stamp.value()), variable));
-  return UniformFloat(static_cast<uint32_t>(MixSeeds(key, static_cast<uint64_t>(element)))) - 0.5f;
-}
 
 SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
                      Network* network, SimMembers* members, EventQueue* events, Random* random,

@@ -22,10 +22,6 @@
 
 namespace lockstep::sim {
 
-// `stamp`: of an asynchronous job 0, since its gradients have one for each shard.
-float GradientOf(WorkerIndex worker, PushSeq push_seq, GlobalStep stamp, uint32_t variable,
-                 int64_t element);
-
 struct SimWorkerOptions {
   WorkerIndex index;
   std::string cluster;  // canonical text

@@ -45,7 +45,9 @@ uint64_t SimulateAll(const Seeds& seeds) {
   uint64_t passed = 0;
   uint64_t failed = 0;
   for (uint64_t seed = seeds.first; seed < seeds.end && failed < kMostFailures; ++seed) {
-    const std::string wrong = Simulate(CaseOf(seed), &total);
+    Trace trace;
+    const std::string wrong = Simulate(CaseOf(seed), &trace);
+    total.Append(trace);
     if (wrong.empty()) {
       ++passed;
       continue;

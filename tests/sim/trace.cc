@@ -1,5 +1,7 @@
 #include "tests/sim/trace.h"
 
+#include <utility>
+
 #include "common/base/philox.h"
 
 namespace lockstep::sim {
@@ -21,10 +23,15 @@ void Trace::NoteFault(Fault fault) {
   hash_ = MixSeeds(hash_, static_cast<uint64_t>(fault));
 }
 
+void Trace::NoteViolation(std::string violation) {
+  if (violation_.empty()) violation_ = std::move(violation);
+}
+
 void Trace::Append(const Trace& next) {
   hash_ = MixSeeds(hash_, next.hash_);
   events_ += next.events_;
   faults_.Add(next.faults_);
+  NoteViolation(next.violation_);
 }
 
 }  // namespace lockstep::sim

@@ -1,8 +1,9 @@
-// What happened in a simulation: a hash of all events in their order, how many there were, and
-// which faults. The same seed gives the same hash.
+// What happened in a simulation: a hash of all events in their order, how many there were, which
+// faults, and the first violation. The same seed gives the same hash.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/time/time.h"
 #include "tests/sim/fault.h"
@@ -21,17 +22,22 @@ class Trace {
  public:
   void NoteEvent(absl::Duration time, EventKind kind, const Link& ends);
   void NoteFault(Fault fault);
+  // An invariant is broken. The first one counts.
+  void NoteViolation(std::string violation);
   // What happened in another simulation, after this one.
   void Append(const Trace& next);
 
   uint64_t hash() const { return hash_; }
   uint64_t events() const { return events_; }
+  // Empty: there was none.
+  const std::string& violation() const { return violation_; }
   const FaultCounts& faults() const { return faults_; }
 
  private:
   uint64_t hash_ = 0;
   uint64_t events_ = 0;
   FaultCounts faults_;
+  std::string violation_;
 };
 
 }  // namespace lockstep::sim

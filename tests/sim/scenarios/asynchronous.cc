@@ -6,21 +6,6 @@
 namespace lockstep::sim {
 namespace {
 
-SimOptions AsynchronousJob(uint64_t seed) {
-  Random random(seed ^ 0xa5);
-  SimOptions options;
-  options.seed = seed;
-  options.asynchronous = true;
-  options.ps = static_cast<uint32_t>(random.Between(1, 4));  // one may be without variables
-  options.workers = static_cast<uint32_t>(random.Between(1, 5));
-  options.steps = random.Between(1, 40);
-  if (random.Chance(0.5)) options.max_staleness = random.Between(0, 4);
-  if (random.Chance(0.3)) options.network.loss = 0.05;
-  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
-  if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
-  return options;
-}
-
 // All but worker 0 die at some time, and some come back.
 void PlanDeathsOfOthers(uint64_t seed, SimCluster* cluster) {
   Random random(seed ^ 0xdead);

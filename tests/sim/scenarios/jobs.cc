@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
+
 namespace lockstep::sim {
 
 SimOptions SmallJob(uint64_t seed, Random random) {
@@ -46,6 +48,31 @@ SimOptions LawfulJob(uint64_t seed, TokenPolicy policy) {
   if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
   if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
   return options;
+}
+
+SimOptions AsynchronousJob(uint64_t seed) {
+  Random random(seed ^ 0xa5);
+  SimOptions options;
+  options.seed = seed;
+  options.asynchronous = true;
+  options.ps = static_cast<uint32_t>(random.Between(1, 4));  // one may be without variables
+  options.workers = static_cast<uint32_t>(random.Between(1, 5));
+  options.steps = random.Between(1, 40);
+  if (random.Chance(0.5)) options.max_staleness = random.Between(0, 4);
+  if (random.Chance(0.3)) options.network.loss = 0.05;
+  if (random.Chance(0.3)) options.network.most_delay = absl::Milliseconds(50);
+  if (random.Chance(0.3)) options.most_compute = absl::Milliseconds(100);
+  return options;
+}
+
+std::string BadEnds(SimCluster* cluster) {
+  std::vector<std::string> bad;
+  if (!cluster->end()->ok()) bad.push_back("the chief: " + cluster->end()->ToString());
+  for (const absl::Status& end : cluster->chief().Ends()) {
+    if (end.ok() || absl::IsCancelled(end) || absl::IsAborted(end)) continue;
+    bad.push_back(end.ToString());
+  }
+  return absl::StrJoin(bad, "; ");
 }
 
 }  // namespace lockstep::sim

@@ -19,7 +19,13 @@ SimOptions SmallJob(uint64_t seed, Random random);
 // After the end of a job: that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
 
+// What every process that was not killed has ended with, where that is not allowed: it is done, was
+// told to end, or has found another one in its place.
+std::string BadEnds(SimCluster* cluster);
+
 // A synchronous job with this token policy that TensorFlow's rules allow.
 SimOptions LawfulJob(uint64_t seed, TokenPolicy policy);
+
+SimOptions AsynchronousJob(uint64_t seed);
 
 }  // namespace lockstep::sim

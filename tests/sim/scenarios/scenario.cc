@@ -44,7 +44,8 @@ Case CaseOf(uint64_t seed) {
 }
 
 std::string Simulate(const Case& which, Trace* trace) {
-  const std::string wrong = which.scenario->simulate(which.seed, trace);
+  std::string wrong = which.scenario->simulate(which.seed, trace);
+  if (!trace->violation().empty()) wrong = trace->violation();
   return wrong.empty() ? "" : absl::StrCat(which.scenario->name, ": ", wrong);
 }
 

@@ -27,7 +27,8 @@ struct Case {
 // seed % (number of scenarios) is the scenario.
 Case CaseOf(uint64_t seed);
 
-// Simulates a case: what was wrong, with the scenario's name; empty when nothing was.
+// Simulates a case, from an empty trace: what was wrong, with the scenario's name; empty when
+// nothing was.
 std::string Simulate(const Case& which, Trace* trace);
 
 // The command that simulates the case of this seed again.

@@ -37,17 +37,6 @@ void PlanDisturbances(const std::shared_ptr<Random>& random, SimCluster* cluster
   }
 }
 
-// A process that was not killed is done, was told to end, or has found another one in its place.
-std::string BadEnds(const SimCluster& cluster, SimChiefs* chief) {
-  std::vector<std::string> bad;
-  if (!cluster.end()->ok()) bad.push_back("the chief: " + cluster.end()->ToString());
-  for (const absl::Status& end : chief->Ends()) {
-    if (end.ok() || absl::IsCancelled(end) || absl::IsAborted(end)) continue;
-    bad.push_back(end.ToString());
-  }
-  return absl::StrJoin(bad, "; ");
-}
-
 }  // namespace
 
 std::string SimulateStandbys(uint64_t seed, Trace* trace) {
@@ -65,9 +54,8 @@ std::string SimulateStandbys(uint64_t seed, Trace* trace) {
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
   // Standbys, and chiefs that are still stopped.
   cluster.RunUntil([] { return false; }, absl::Seconds(30));
-  std::vector<std::string> broken = BrokenNumbers(cluster);
-  for (const std::string& line : BrokenPerReplicaLaws(cluster)) broken.push_back(line);
-  if (const std::string bad = BadEnds(cluster, &cluster.chief()); !bad.empty()) {
+  std::vector<std::string> broken;
+  if (const std::string bad = BadEnds(&cluster); !bad.empty()) {
     broken.push_back(bad);
   }
   if (cluster.global_step() != GlobalStep(options.steps)) {

@@ -1,0 +1,53 @@
+// The values that the accepted gradients of a job make, version by version, to the last bit: per
+// step and variable their mean in the order (worker, push_seq), times the rate, subtracted. In an
+// asynchronous job each gradient makes a version. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/history.h"
+#include "tests/sim/sim_options.h"
+
+namespace lockstep::sim {
+
+// Each method returns what is wrong; nothing when all is right.
+class ExpectedValues {
+ public:
+  // `options` outlives this.
+  explicit ExpectedValues(const SimOptions* options);
+
+  // What was judged, in the order in which that happened.
+  std::optional<std::string> Add(const Judged& gradient);
+  // What somebody was given, after all that was judged before.
+  std::optional<std::string> Compare(const Pulled& pulled);
+  // All steps before this one are closed.
+  std::optional<std::string> Close(GlobalStep step);
+  // Versions of the variable that are known, the first one included.
+  size_t versions(uint32_t variable) const { return variables_[variable].versions.size(); }
+
+ private:
+  struct Variable {
+    std::vector<std::vector<float>> versions;
+    std::map<GlobalStep, std::vector<Judged>> accepted;  // of steps without a next version
+  };
+
+  // Makes versions up to this one.
+  std::optional<std::string> Make(uint32_t index, size_t version);
+  std::vector<float> Step(const std::vector<float>& values, uint32_t index,
+                          std::vector<Judged> gradients) const;
+  PushSeq SeedOf(const Judged& gradient) const;
+  std::optional<std::string> CompareWithOthers(const Pulled& pulled);
+
+  const SimOptions* const options_;
+  const uint32_t least_;  // gradients of a step
+  std::vector<Variable> variables_;
+  // Of a replicated job: what was given first.
+  std::map<std::pair<GlobalStep, uint32_t>, std::vector<float>> given_;
+};
+
+}  // namespace lockstep::sim
