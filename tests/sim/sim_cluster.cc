@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "tests/sim/remote_ps.h"
 #include "tests/support/in_process_ps.h"
@@ -139,6 +140,7 @@ ProcessStatus SimCluster::status() {
 
 std::vector<float> SimCluster::Values(uint32_t variable) {
   ps::Shard& shard = *shards_[variable % options_.ps];
+  if (shard.GetView().members.empty()) AdmitReader(variable % options_.ps);
   const ps::ShardState state = shard.GetView();
   const ps::Member& member = state.members.front();
   std::vector<float> values;
@@ -154,6 +156,19 @@ std::vector<float> SimCluster::Values(uint32_t variable) {
                std::memcpy(values.data(), bytes.data(), bytes.size());
              });
   return values;
+}
+
+void SimCluster::AdmitReader(uint32_t index) {
+  const auto last = std::find_if(history_.views.rbegin(), history_.views.rend(),
+                                 [&](const AcceptedView& view) { return view.shard == index; });
+  ps::View view{.epoch = last->epoch,
+                .members = {{WorkerIndex(0), Incarnation(1)}},
+                .shard = ShardIndex(index),
+                .number = last->number};
+  view.command.set_job(shards_[index]->GetView().job);
+  view.command.set_term(last->term.value());
+  view.command.set_chief(last->chief.value());
+  LOCKSTEP_CHECK(shards_[index]->SetView(view).ok());
 }
 
 bool SimCluster::RunToEnd(absl::Duration limit) {

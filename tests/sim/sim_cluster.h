@@ -71,6 +71,8 @@ class SimCluster {
 
  private:
   void CheckInvariants();
+  // At a ps whose members have all been lost: one that may read.
+  void AdmitReader(uint32_t index);
 
   const SimOptions options_;
   Trace* const trace_;

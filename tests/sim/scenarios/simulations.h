@@ -44,6 +44,12 @@ std::string SimulateChiefTerminationsAsynchronous(uint64_t seed, Trace* trace);
 // Chiefs stand by while the one that commands is killed, suspended or told to end.
 std::string SimulateStandbys(uint64_t seed, Trace* trace);
 
+// On a network that repeats, reorders, holds and loses messages, and that is cut in one direction
+// between two processes at a time.
+std::string SimulateRoughNetwork(uint64_t seed, Trace* trace);
+std::string SimulateRoughNetworkFifo(uint64_t seed, Trace* trace);
+std::string SimulateRoughNetworkAsynchronous(uint64_t seed, Trace* trace);
+
 // Workers reduce together; one of them dies or hangs.
 std::string SimulateCollectives(uint64_t seed, Trace* trace);
 std::string SimulateCollectiveDeath(uint64_t seed, Trace* trace);
