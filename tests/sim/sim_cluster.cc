@@ -74,24 +74,33 @@ std::string Describe(SimCluster& cluster) {
   return text;
 }
 
-SimCluster::SimCluster(const SimOptions& options, Trace* trace)
+SimCluster::SimCluster(const SimOptions& options, SimRun* run)
     : options_(options),
-      trace_(trace),
+      run_(run),
       random_(options.seed),
       network_(options.network, &events_, &random_),
       members_(&events_, &network_, &random_) {
   watch_.Start(&events_);
   events_.AfterEach([this] { CheckInvariants(); });
+  const PlantedBug planted = run == nullptr ? PlantedBug::kNone : run->planted;
   std::vector<PsControl*> controls;
   std::vector<PsData*> data;
   for (uint32_t i = 0; i < options.ps; ++i) {
     shards_.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
     local_controls_.push_back(MakeInProcessControl(shards_[i].get(), Incarnation(100 + i),
                                                    i == kStepShard ? &watch_ : nullptr));
-    recorded_controls_.push_back(MakeRecordedControl(local_controls_[i].get(), i, &history_));
+    PsControl* control = local_controls_[i].get();
+    if (planted != PlantedBug::kNone) {
+      control = faulty_controls_.emplace_back(MakeFaultyControl(control, planted)).get();
+    }
+    recorded_controls_.push_back(MakeRecordedControl(control, i, &history_));
     controls.push_back(recorded_controls_[i].get());
     local_data_.push_back(MakeInProcessData(shards_[i].get()));
-    recorded_data_.push_back(MakeRecorded(local_data_[i].get(), &history_));
+    PsData* shard_data = local_data_[i].get();
+    if (planted != PlantedBug::kNone) {
+      shard_data = faulty_data_.emplace_back(MakeFaultyData(shard_data, planted)).get();
+    }
+    recorded_data_.push_back(MakeRecorded(shard_data, &history_));
     data.push_back(recorded_data_[i].get());
   }
   chief_.emplace(PlanOf(options), std::move(controls), &network_, &events_);
@@ -108,7 +117,7 @@ SimCluster::SimCluster(const SimOptions& options, Trace* trace)
 }
 
 SimCluster::~SimCluster() {
-  if (trace_ != nullptr) trace_->Append(events_.trace());
+  if (run_ != nullptr) run_->trace.Append(events_.trace());
   // Time goes on, also after a violation.
   events_.AfterEach(nullptr);
   events_.trace() = Trace();
@@ -172,13 +181,17 @@ void SimCluster::AdmitReader(uint32_t index) {
 }
 
 bool SimCluster::RunToEnd(absl::Duration limit) {
-  return events_.RunUntil(
+  const bool has_ended = events_.RunUntil(
       [this] {
         return end().has_value() &&
                std::all_of(workers_.begin(), workers_.end(),
                            [](const auto& worker) { return worker->end().has_value(); });
       },
       limit);
+  if (!has_ended) {
+    events_.trace().NoteViolation("progress: somebody waits for ever: " + Describe(*this));
+  }
+  return has_ended;
 }
 
 int SimCluster::tokens_per_step() const {

@@ -18,6 +18,7 @@
 #include "tests/sim/sim_chiefs.h"
 #include "tests/sim/sim_group.h"
 #include "tests/sim/sim_options.h"
+#include "tests/sim/sim_run.h"
 #include "tests/sim/sim_worker.h"
 #include "tests/support/ps_data.h"
 
@@ -32,8 +33,8 @@ class SimCluster {
  public:
   // Starts nothing. The invariants are checked after every event: time stops at the first one that
   // is broken, which is noted in the trace. What happens until its destruction begins is appended
-  // to `trace`, which outlives it and may be null.
-  explicit SimCluster(const SimOptions& options, Trace* trace = nullptr);
+  // to the trace of `run`, which outlives it and may be null.
+  explicit SimCluster(const SimOptions& options, SimRun* run = nullptr);
   ~SimCluster();
 
   void StartChief() { chief_->Start(); }
@@ -41,8 +42,8 @@ class SimCluster {
   void StartAll();
   SimWorker& worker(uint32_t index) { return *workers_[index]; }
 
-  // Lets time pass until the chief has ended and every worker that was started has; false after
-  // `limit` of simulated time.
+  // Lets time pass until the chief has ended and every worker that was started has. False: after
+  // `limit` of simulated time they have not, which is a violation.
   bool RunToEnd(absl::Duration limit);
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit) {
     return events_.RunUntil(done, limit);
@@ -75,7 +76,7 @@ class SimCluster {
   void AdmitReader(uint32_t index);
 
   const SimOptions options_;
-  Trace* const trace_;
+  SimRun* const run_;
   EventQueue events_;
   Random random_;
   Network network_;
@@ -84,8 +85,8 @@ class SimCluster {
   SimMembers members_;
   std::vector<std::unique_ptr<ps::Shard>> shards_;
   ps::CommandWatch watch_{&events_};  // of the step shard
-  std::vector<std::unique_ptr<PsControl>> local_controls_, recorded_controls_;
-  std::vector<std::unique_ptr<PsData>> local_data_, recorded_data_;
+  std::vector<std::unique_ptr<PsControl>> local_controls_, faulty_controls_, recorded_controls_;
+  std::vector<std::unique_ptr<PsData>> local_data_, faulty_data_, recorded_data_;
   std::optional<SimChiefs> chief_;
   std::vector<std::shared_ptr<SimWorker>> workers_;
 };

@@ -30,16 +30,16 @@ worker::GroupReduction Plan(const PeerOptions& options, int workers) {
 
 }  // namespace
 
-SimPeers::SimPeers(const PeerOptions& options, Trace* trace)
+SimPeers::SimPeers(const PeerOptions& options, SimRun* run)
     : options_(options),
-      trace_(trace),
+      run_(run),
       random_(options.seed),
       network_(options.network, &events_, &random_) {
   for (int worker = 0; worker < options.workers; ++worker) members_.push_back(NewProcess(worker));
 }
 
 SimPeers::~SimPeers() {
-  if (trace_ != nullptr) trace_->Append(events_.trace());
+  if (run_ != nullptr) run_->trace.Append(events_.trace());
   for (const auto& process : processes_) {
     for (const auto& reducer : process->reducers) {
       reducer->Cancel(absl::CancelledError("the simulation is over"));

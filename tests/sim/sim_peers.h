@@ -13,6 +13,7 @@
 #include "tests/sim/network.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim_peer_connection.h"
+#include "tests/sim/sim_run.h"
 #include "worker/peer/peer_group_reducer.h"
 #include "worker/peer/peer_service.h"
 
@@ -40,9 +41,9 @@ struct PeerOptions {
 // Steps are reduced again from their gradients in each new view. Used by one thread.
 class SimPeers {
  public:
-  // What happens until its destruction begins is appended to `trace`, which outlives it and may be
-  // null.
-  explicit SimPeers(const PeerOptions& options, Trace* trace = nullptr);
+  // What happens until its destruction begins is appended to the trace of `run`, which outlives it
+  // and may be null.
+  explicit SimPeers(const PeerOptions& options, SimRun* run = nullptr);
   ~SimPeers();
 
   // Empty: all members reduced all steps to the right bits, or ended in time and named the worker
@@ -88,7 +89,7 @@ class SimPeers {
   Gradients GradientsOf(int worker, int64_t step) const;
 
   const PeerOptions options_;
-  Trace* const trace_;
+  SimRun* const run_;
   EventQueue events_;
   Random random_;
   Network network_;

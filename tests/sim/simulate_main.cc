@@ -45,9 +45,9 @@ uint64_t SimulateAll(const Seeds& seeds) {
   uint64_t passed = 0;
   uint64_t failed = 0;
   for (uint64_t seed = seeds.first; seed < seeds.end && failed < kMostFailures; ++seed) {
-    Trace trace;
-    const std::string wrong = Simulate(CaseOf(seed), &trace);
-    total.Append(trace);
+    SimRun run;
+    const std::string wrong = Simulate(CaseOf(seed), &run);
+    total.Append(run.trace);
     if (wrong.empty()) {
       ++passed;
       continue;

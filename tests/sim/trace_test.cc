@@ -13,9 +13,9 @@ namespace {
 constexpr uint64_t kSeeds = 6;
 
 uint64_t HashOf(const Scenario& scenario, uint64_t seed) {
-  Trace trace;
-  CHECK(Simulate({&scenario, seed}, &trace) == "");
-  return trace.hash();
+  SimRun run;
+  CHECK(Simulate({&scenario, seed}, &run) == "");
+  return run.trace.hash();
 }
 
 TEST_CASE("a seed that is run twice gives one trace, and two seeds give two") {

@@ -20,8 +20,8 @@ void PlanDeathsOfOthers(uint64_t seed, SimCluster* cluster) {
   }
 }
 
-std::string SimulateAsynchronousJob(uint64_t seed, bool deaths, Trace* trace) {
-  SimCluster cluster(AsynchronousJob(seed), trace);
+std::string SimulateAsynchronousJob(uint64_t seed, bool deaths, SimRun* run) {
+  SimCluster cluster(AsynchronousJob(seed), run);
   cluster.StartAll();
   if (deaths) PlanDeathsOfOthers(seed, &cluster);
   const auto is_over = [&] { return cluster.end() && cluster.worker(0).end(); };
@@ -34,12 +34,12 @@ std::string SimulateAsynchronousJob(uint64_t seed, bool deaths, Trace* trace) {
 
 }  // namespace
 
-std::string SimulateAsynchronous(uint64_t seed, Trace* trace) {
-  return SimulateAsynchronousJob(seed, /*deaths=*/false, trace);
+std::string SimulateAsynchronous(uint64_t seed, SimRun* run) {
+  return SimulateAsynchronousJob(seed, /*deaths=*/false, run);
 }
 
-std::string SimulateAsynchronousDeaths(uint64_t seed, Trace* trace) {
-  return SimulateAsynchronousJob(seed, /*deaths=*/true, trace);
+std::string SimulateAsynchronousDeaths(uint64_t seed, SimRun* run) {
+  return SimulateAsynchronousJob(seed, /*deaths=*/true, run);
 }
 
 }  // namespace lockstep::sim

@@ -54,12 +54,12 @@ void PlanTerminations(uint64_t seed, SimCluster* cluster) {
   }
 }
 
-std::string Terminate(uint64_t seed, bool asynchronous, Trace* trace) {
+std::string Terminate(uint64_t seed, bool asynchronous, SimRun* run) {
   SimOptions options = RestartedJob(seed);
   options.asynchronous = asynchronous;
   options.same_every_time = !asynchronous;
   options.checkpoints = "/dev/null/checkpoints";
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   cluster.StartAll();
   PlanTerminations(seed, &cluster);
   // As long as there are members to read the values as.
@@ -70,7 +70,7 @@ std::string Terminate(uint64_t seed, bool asynchronous, Trace* trace) {
   if (!asynchronous) {
     SimOptions undisturbed_options = options;
     undisturbed_options.checkpoints = "";
-    SimCluster undisturbed(undisturbed_options, trace);
+    SimCluster undisturbed(undisturbed_options, run);
     undisturbed.StartAll();
     if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
     for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
@@ -86,12 +86,12 @@ std::string Terminate(uint64_t seed, bool asynchronous, Trace* trace) {
 }
 
 // Here the result depends on who comes first, so the laws are all that there is to check.
-std::string RestartByLaws(uint64_t seed, bool asynchronous, Trace* trace) {
+std::string RestartByLaws(uint64_t seed, bool asynchronous, SimRun* run) {
   SimOptions options = RestartedJob(seed);
   options.same_every_time = false;
   options.asynchronous = asynchronous;
   if (!asynchronous) options.token_policy = FIFO;
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   cluster.StartAll();
   PlanRestarts(seed, &cluster);
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
@@ -103,12 +103,12 @@ std::string RestartByLaws(uint64_t seed, bool asynchronous, Trace* trace) {
 
 }  // namespace
 
-std::string SimulateChiefDeaths(uint64_t seed, Trace* trace) {
+std::string SimulateChiefDeaths(uint64_t seed, SimRun* run) {
   const SimOptions options = RestartedJob(seed);
-  SimCluster undisturbed(options, trace);
+  SimCluster undisturbed(options, run);
   undisturbed.StartAll();
   if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   cluster.StartAll();
   PlanRestarts(seed, &cluster);
   if (!cluster.RunToEnd(kLimit)) {
@@ -120,20 +120,20 @@ std::string SimulateChiefDeaths(uint64_t seed, Trace* trace) {
   return absl::StrJoin(broken, "; ");
 }
 
-std::string SimulateChiefDeathsFifo(uint64_t seed, Trace* trace) {
-  return RestartByLaws(seed, /*asynchronous=*/false, trace);
+std::string SimulateChiefDeathsFifo(uint64_t seed, SimRun* run) {
+  return RestartByLaws(seed, /*asynchronous=*/false, run);
 }
 
-std::string SimulateChiefDeathsAsynchronous(uint64_t seed, Trace* trace) {
-  return RestartByLaws(seed, /*asynchronous=*/true, trace);
+std::string SimulateChiefDeathsAsynchronous(uint64_t seed, SimRun* run) {
+  return RestartByLaws(seed, /*asynchronous=*/true, run);
 }
 
-std::string SimulateChiefTerminations(uint64_t seed, Trace* trace) {
-  return Terminate(seed, /*asynchronous=*/false, trace);
+std::string SimulateChiefTerminations(uint64_t seed, SimRun* run) {
+  return Terminate(seed, /*asynchronous=*/false, run);
 }
 
-std::string SimulateChiefTerminationsAsynchronous(uint64_t seed, Trace* trace) {
-  return Terminate(seed, /*asynchronous=*/true, trace);
+std::string SimulateChiefTerminationsAsynchronous(uint64_t seed, SimRun* run) {
+  return Terminate(seed, /*asynchronous=*/true, run);
 }
 
 }  // namespace lockstep::sim

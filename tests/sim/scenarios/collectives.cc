@@ -39,16 +39,16 @@ PeerOptions PeersWithAccident(uint64_t seed, Accident accident) {
   return options;
 }
 
-std::string SimulateCollectives(uint64_t seed, Trace* trace) {
-  return SimPeers(RandomPeers(seed), trace).Run();
+std::string SimulateCollectives(uint64_t seed, SimRun* run) {
+  return SimPeers(RandomPeers(seed), run).Run();
 }
 
-std::string SimulateCollectiveDeath(uint64_t seed, Trace* trace) {
-  return SimPeers(PeersWithAccident(seed, Accident::kDeath), trace).Run();
+std::string SimulateCollectiveDeath(uint64_t seed, SimRun* run) {
+  return SimPeers(PeersWithAccident(seed, Accident::kDeath), run).Run();
 }
 
-std::string SimulateCollectiveHang(uint64_t seed, Trace* trace) {
-  return SimPeers(PeersWithAccident(seed, Accident::kHang), trace).Run();
+std::string SimulateCollectiveHang(uint64_t seed, SimRun* run) {
+  return SimPeers(PeersWithAccident(seed, Accident::kHang), run).Run();
 }
 
 }  // namespace lockstep::sim

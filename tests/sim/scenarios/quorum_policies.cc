@@ -66,9 +66,9 @@ uint32_t SomeOf(uint32_t workers, Random* random) {
 
 }  // namespace
 
-std::string SimulateWait(uint64_t seed, Trace* trace) {
+std::string SimulateWait(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0x3a17);
-  SimCluster cluster(QuorumJob(WAIT, seed, &random), trace);
+  SimCluster cluster(QuorumJob(WAIT, seed, &random), run);
   if (!Begin(&cluster)) return "no beginning";
   const int backups = static_cast<int>(cluster.options().workers - cluster.options().aggregate);
   const auto forever = static_cast<uint32_t>(random.Between(0, backups));
@@ -79,9 +79,9 @@ std::string SimulateWait(uint64_t seed, Trace* trace) {
   return RunToGoodEnd(&cluster);
 }
 
-std::string SimulateShrink(uint64_t seed, Trace* trace) {
+std::string SimulateShrink(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0x5431);
-  SimCluster cluster(QuorumJob(SHRINK, seed, &random), trace);
+  SimCluster cluster(QuorumJob(SHRINK, seed, &random), run);
   if (!Begin(&cluster)) return "no beginning";
   const uint32_t forever = SomeOf(cluster.options().workers, &random);
   PlanDeathsOfLast({.forever = forever,
@@ -91,13 +91,13 @@ std::string SimulateShrink(uint64_t seed, Trace* trace) {
   return RunToGoodEnd(&cluster);
 }
 
-std::string SimulateShrinkViews(uint64_t seed, Trace* trace) {
+std::string SimulateShrinkViews(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0x51e);
   SimOptions options = QuorumJob(SHRINK, seed, &random);
   options.aggregate = options.workers;
   options.steps = 100000;
   options.network.most_delay = absl::Milliseconds(random.Between(2, 300));
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   if (!Begin(&cluster)) return "no beginning";
   const uint32_t forever = SomeOf(options.workers, &random);
   PlanDeathsOfLast({.forever = forever}, &random, &cluster);
@@ -116,11 +116,11 @@ std::string SimulateShrinkViews(uint64_t seed, Trace* trace) {
   return has_shrunk ? broken : "it does not shrink: " + Describe(cluster);
 }
 
-std::string SimulateAbort(uint64_t seed, Trace* trace) {
+std::string SimulateAbort(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xab0);
   SimOptions options = QuorumJob(ABORT, seed, &random);
   options.steps = 100000;
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   if (!Begin(&cluster)) return "no beginning";
   const auto forever = static_cast<uint32_t>(random.Between(1, static_cast<int>(options.workers)));
   PlanDeathsOfLast({.forever = forever}, &random, &cluster);

@@ -110,9 +110,9 @@ std::string CompareVersions(const SimCluster& cluster, const Versions& expected)
 
 }  // namespace
 
-std::string SimulateReplicatedDeaths(uint64_t seed, Trace* trace) {
+std::string SimulateReplicatedDeaths(uint64_t seed, SimRun* run) {
   const SimOptions options = ReplicatedJob(seed);
-  SimCluster undisturbed(options, trace);
+  SimCluster undisturbed(options, run);
   undisturbed.StartAll();
   if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
   const absl::StatusOr<Versions> expected = VersionsOf(undisturbed);
@@ -120,7 +120,7 @@ std::string SimulateReplicatedDeaths(uint64_t seed, Trace* trace) {
   if (expected->size() != options.steps * (options.variables.size() + 1))
     return "the undisturbed run has not all versions";
 
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   ReplicaDeaths deaths{&cluster, Random(seed ^ 0xdead), /*waits=*/true, /*left=*/3};
   cluster.StartAll();
   deaths.Plan();
@@ -130,11 +130,11 @@ std::string SimulateReplicatedDeaths(uint64_t seed, Trace* trace) {
   return CompareVersions(cluster, *expected);
 }
 
-std::string SimulateReplicatedDisaster(uint64_t seed, Trace* trace) {
+std::string SimulateReplicatedDisaster(uint64_t seed, SimRun* run) {
   SimOptions options = ReplicatedJob(seed);
   const bool shrinks = seed % 2 == 0;
   options.quorum_policy = shrinks ? SHRINK : WAIT;
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   ReplicaDeaths deaths{&cluster, Random(seed ^ 0xdead), /*waits=*/false, /*left=*/4};
   cluster.StartAll();
   deaths.Plan();

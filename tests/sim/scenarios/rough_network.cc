@@ -57,15 +57,15 @@ void PlanCuts(const Cuts& cuts, const std::shared_ptr<Random>& random, SimCluste
 
 }  // namespace
 
-std::string SimulateRoughNetwork(uint64_t seed, Trace* trace) {
+std::string SimulateRoughNetwork(uint64_t seed, SimRun* run) {
   const auto random = std::make_shared<Random>(seed ^ 0x40a6);
   SimOptions options = SmallJob(seed, Random(seed ^ 0x5a11));
   options.network = NetworkOptions();
-  SimCluster undisturbed(options, trace);
+  SimCluster undisturbed(options, run);
   undisturbed.StartAll();
   if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
   options.network = RoughNetwork(random.get());
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   cluster.StartAll();
   PlanCuts({.longest = kLongestCut}, random, &cluster);
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
@@ -76,21 +76,21 @@ std::string SimulateRoughNetwork(uint64_t seed, Trace* trace) {
 }
 
 // A worker that loses its lease loses its token, as in TensorFlow: nothing here takes so long.
-std::string SimulateRoughNetworkFifo(uint64_t seed, Trace* trace) {
+std::string SimulateRoughNetworkFifo(uint64_t seed, SimRun* run) {
   const auto random = std::make_shared<Random>(seed ^ 0x40f1);
   SimOptions options = LawfulJob(seed, FIFO);
   options.network = RoughNetwork(random.get());
   options.network.stalls = 0;
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   PlanCuts({.longest = kShortCut, .overlap = false}, random, &cluster);
   return RunAndJudge(&cluster);
 }
 
-std::string SimulateRoughNetworkAsynchronous(uint64_t seed, Trace* trace) {
+std::string SimulateRoughNetworkAsynchronous(uint64_t seed, SimRun* run) {
   const auto random = std::make_shared<Random>(seed ^ 0x40a5);
   SimOptions options = AsynchronousJob(seed);
   options.network = RoughNetwork(random.get());
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   cluster.StartAll();
   PlanCuts({.longest = kLongestCut}, random, &cluster);
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);

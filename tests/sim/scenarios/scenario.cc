@@ -46,9 +46,9 @@ Case CaseOf(uint64_t seed) {
   return {&kScenarios[seed % std::size(kScenarios)], seed / std::size(kScenarios)};
 }
 
-std::string Simulate(const Case& which, Trace* trace) {
-  std::string wrong = which.scenario->simulate(which.seed, trace);
-  if (!trace->violation().empty()) wrong = trace->violation();
+std::string Simulate(const Case& which, SimRun* run) {
+  std::string wrong = which.scenario->simulate(which.seed, run);
+  if (!run->trace.violation().empty()) wrong = run->trace.violation();
   return wrong.empty() ? "" : absl::StrCat(which.scenario->name, ": ", wrong);
 }
 
@@ -56,13 +56,18 @@ std::string ReplayCommand(uint64_t seed) {
   return absl::StrCat("./lockstep test --sim --seed=", seed);
 }
 
-bool AllAreRight(absl::string_view scenario, uint64_t seeds) {
-  const Scenario* const found = std::ranges::find(kScenarios, scenario, &Scenario::name);
+const Scenario& FindScenario(absl::string_view name) {
+  const Scenario* const found = std::ranges::find(kScenarios, name, &Scenario::name);
   LOCKSTEP_CHECK(found != std::end(kScenarios));
+  return *found;
+}
+
+bool AllAreRight(absl::string_view scenario, uint64_t seeds) {
+  const Scenario* const found = &FindScenario(scenario);
   int wrong = 0;
   for (uint64_t seed = 0; seed < seeds && wrong < kMostPrinted; ++seed) {
-    Trace trace;
-    const std::string what = Simulate({found, seed}, &trace);
+    SimRun run;
+    const std::string what = Simulate({found, seed}, &run);
     if (what.empty()) continue;
     ++wrong;
     const uint64_t number = seed * std::size(kScenarios) + (found - kScenarios);

@@ -6,18 +6,20 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "tests/sim/trace.h"
+#include "tests/sim/sim_run.h"
 
 namespace lockstep::sim {
 
 struct Scenario {
   absl::string_view name;
   // Simulates the job of a seed. Returns what was wrong, empty when nothing was. What happened is
-  // appended to `trace`.
-  std::string (*simulate)(uint64_t seed, Trace* trace);
+  // appended to the run's trace.
+  std::string (*simulate)(uint64_t seed, SimRun* run);
 };
 
 std::span<const Scenario> Scenarios();
+// CHECK-fails on a name that no scenario has.
+const Scenario& FindScenario(absl::string_view name);
 
 // A case of `./lockstep test --sim`: one number names the scenario and the seed of its job.
 struct Case {
@@ -27,9 +29,9 @@ struct Case {
 // seed % (number of scenarios) is the scenario.
 Case CaseOf(uint64_t seed);
 
-// Simulates a case, from an empty trace: what was wrong, with the scenario's name; empty when
+// Simulates a case, in a run that is new: what was wrong, with the scenario's name; empty when
 // nothing was.
-std::string Simulate(const Case& which, Trace* trace);
+std::string Simulate(const Case& which, SimRun* run);
 
 // The command that simulates the case of this seed again.
 std::string ReplayCommand(uint64_t seed);

@@ -1,58 +1,58 @@
 // The jobs of the scenarios. Each returns what was wrong with the job of a seed, empty when nothing
-// was, and appends what happened to `trace`.
+// was, and appends what happened to its trace.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "tests/sim/trace.h"
+#include "tests/sim/sim_run.h"
 
 namespace lockstep::sim {
 
 // Synchronous jobs that TensorFlow's rules allow, on a bad network.
-std::string SimulateFifo(uint64_t seed, Trace* trace);
-std::string SimulatePerReplica(uint64_t seed, Trace* trace);
+std::string SimulateFifo(uint64_t seed, SimRun* run);
+std::string SimulatePerReplica(uint64_t seed, SimRun* run);
 
 // Asynchronous jobs; workers but the first die, and some come back.
-std::string SimulateAsynchronous(uint64_t seed, Trace* trace);
-std::string SimulateAsynchronousDeaths(uint64_t seed, Trace* trace);
+std::string SimulateAsynchronous(uint64_t seed, SimRun* run);
+std::string SimulateAsynchronousDeaths(uint64_t seed, SimRun* run);
 
 // Workers die at random moments and come back, some at once and some after their lease.
-std::string SimulateWorkerDeaths(uint64_t seed, Trace* trace);
+std::string SimulateWorkerDeaths(uint64_t seed, SimRun* run);
 
 // Workers die, some for ever, under each quorum policy.
-std::string SimulateWait(uint64_t seed, Trace* trace);
-std::string SimulateShrink(uint64_t seed, Trace* trace);
+std::string SimulateWait(uint64_t seed, SimRun* run);
+std::string SimulateShrink(uint64_t seed, SimRun* run);
 // A step needs no fewer gradients than a ps admits replicas, at any moment.
-std::string SimulateShrinkViews(uint64_t seed, Trace* trace);
-std::string SimulateAbort(uint64_t seed, Trace* trace);
+std::string SimulateShrinkViews(uint64_t seed, SimRun* run);
+std::string SimulateAbort(uint64_t seed, SimRun* run);
 
 // Replicated jobs. Workers die one after the other: no bit may differ.
-std::string SimulateReplicatedDeaths(uint64_t seed, Trace* trace);
+std::string SimulateReplicatedDeaths(uint64_t seed, SimRun* run);
 // Several at once, and with SHRINK: the job may lose all that have the variables, and then ends so.
-std::string SimulateReplicatedDisaster(uint64_t seed, Trace* trace);
+std::string SimulateReplicatedDisaster(uint64_t seed, SimRun* run);
 
 // The chief dies at any moment, and another one takes over from the shards as they are.
-std::string SimulateChiefDeaths(uint64_t seed, Trace* trace);
-std::string SimulateChiefDeathsFifo(uint64_t seed, Trace* trace);
-std::string SimulateChiefDeathsAsynchronous(uint64_t seed, Trace* trace);
+std::string SimulateChiefDeaths(uint64_t seed, SimRun* run);
+std::string SimulateChiefDeathsFifo(uint64_t seed, SimRun* run);
+std::string SimulateChiefDeathsAsynchronous(uint64_t seed, SimRun* run);
 // The chief is told to end at any moment. No save succeeds: the last chief gives up for that
 // reason, and leaves the model to the ps.
-std::string SimulateChiefTerminations(uint64_t seed, Trace* trace);
-std::string SimulateChiefTerminationsAsynchronous(uint64_t seed, Trace* trace);
+std::string SimulateChiefTerminations(uint64_t seed, SimRun* run);
+std::string SimulateChiefTerminationsAsynchronous(uint64_t seed, SimRun* run);
 
 // Chiefs stand by while the one that commands is killed, suspended or told to end.
-std::string SimulateStandbys(uint64_t seed, Trace* trace);
+std::string SimulateStandbys(uint64_t seed, SimRun* run);
 
 // On a network that repeats, reorders, holds and loses messages, and that is cut in one direction
 // between two processes at a time.
-std::string SimulateRoughNetwork(uint64_t seed, Trace* trace);
-std::string SimulateRoughNetworkFifo(uint64_t seed, Trace* trace);
-std::string SimulateRoughNetworkAsynchronous(uint64_t seed, Trace* trace);
+std::string SimulateRoughNetwork(uint64_t seed, SimRun* run);
+std::string SimulateRoughNetworkFifo(uint64_t seed, SimRun* run);
+std::string SimulateRoughNetworkAsynchronous(uint64_t seed, SimRun* run);
 
 // Workers reduce together; one of them dies or hangs.
-std::string SimulateCollectives(uint64_t seed, Trace* trace);
-std::string SimulateCollectiveDeath(uint64_t seed, Trace* trace);
-std::string SimulateCollectiveHang(uint64_t seed, Trace* trace);
+std::string SimulateCollectives(uint64_t seed, SimRun* run);
+std::string SimulateCollectiveDeath(uint64_t seed, SimRun* run);
+std::string SimulateCollectiveHang(uint64_t seed, SimRun* run);
 
 }  // namespace lockstep::sim

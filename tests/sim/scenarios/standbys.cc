@@ -39,13 +39,13 @@ void PlanDisturbances(const std::shared_ptr<Random>& random, SimCluster* cluster
 
 }  // namespace
 
-std::string SimulateStandbys(uint64_t seed, Trace* trace) {
+std::string SimulateStandbys(uint64_t seed, SimRun* run) {
   const SimOptions options = SmallJob(seed, Random(seed ^ 0x57a4d));
-  SimCluster undisturbed(options, trace);
+  SimCluster undisturbed(options, run);
   undisturbed.StartAll();
   if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
   const auto random = std::make_shared<Random>(seed ^ 0xdead);
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   cluster.StartAll();
   for (int64_t standbys = random->Between(1, 3); standbys > 0; --standbys) {
     cluster.chief().StartStandby();

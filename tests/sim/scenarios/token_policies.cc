@@ -4,13 +4,13 @@
 
 namespace lockstep::sim {
 
-std::string SimulateFifo(uint64_t seed, Trace* trace) {
-  SimCluster cluster(LawfulJob(seed, FIFO), trace);
+std::string SimulateFifo(uint64_t seed, SimRun* run) {
+  SimCluster cluster(LawfulJob(seed, FIFO), run);
   return RunAndJudge(&cluster);
 }
 
-std::string SimulatePerReplica(uint64_t seed, Trace* trace) {
-  SimCluster cluster(LawfulJob(seed, PER_REPLICA), trace);
+std::string SimulatePerReplica(uint64_t seed, SimRun* run) {
+  SimCluster cluster(LawfulJob(seed, PER_REPLICA), run);
   return RunAndJudge(&cluster);
 }
 

@@ -4,7 +4,7 @@
 
 namespace lockstep::sim {
 
-std::string SimulateWorkerDeaths(uint64_t seed, Trace* trace) {
+std::string SimulateWorkerDeaths(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xdead);
   SimOptions options;
   options.seed = seed;
@@ -13,7 +13,7 @@ std::string SimulateWorkerDeaths(uint64_t seed, Trace* trace) {
   options.aggregate = static_cast<uint32_t>(random.Between(1, static_cast<int>(options.workers)));
   options.steps = random.Between(2, 8);
   if (random.Chance(0.3)) options.network.loss = 0.03;
-  SimCluster cluster(options, trace);
+  SimCluster cluster(options, run);
   cluster.StartAll();
   for (int deaths = random.Between(1, 4); deaths > 0; --deaths) {
     const auto victim = static_cast<uint32_t>(random.Below(options.workers));

@@ -1,0 +1,53 @@
+// The simulator finds what it is there for: each of these bugs, within so many seeds.
+#include "tests/sim/planted_bug.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "common/log/log.h"
+#include "tests/sim/scenarios/scenario.h"
+
+namespace lockstep::sim {
+namespace {
+
+using Catch::Matchers::StartsWith;
+
+constexpr uint64_t kMostSeeds = 300;
+
+// What the first seed finds that finds anything; and without the bug it finds nothing.
+std::string FirstFinding(const std::string& scenario, PlantedBug bug) {
+  REQUIRE(log::Init("simulation", "error").ok());
+  for (uint64_t seed = 0; seed < kMostSeeds; ++seed) {
+    SimRun run{.planted = bug};
+    const std::string found = Simulate({&FindScenario(scenario), seed}, &run);
+    if (found.empty()) continue;
+    SimRun sound;
+    CHECK(Simulate({&FindScenario(scenario), seed}, &sound) == "");
+    return found;
+  }
+  return "nothing";
+}
+
+TEST_CASE("a gradient that is applied twice after a retry is found by its values") {
+  CHECK_THAT(FirstFinding("rough_network_fifo", PlantedBug::kDoubleApply),
+             StartsWith("rough_network_fifo: values: "));
+}
+
+TEST_CASE("a lost token is found by those who wait for ever") {
+  CHECK_THAT(FirstFinding("fifo", PlantedBug::kLostToken), StartsWith("fifo: progress: "));
+  CHECK_THAT(FirstFinding("per_replica", PlantedBug::kLostToken),
+             StartsWith("per_replica: progress: "));
+}
+
+TEST_CASE("a term that two chiefs use is found by their views") {
+  CHECK_THAT(FirstFinding("standbys", PlantedBug::kSharedTerm), StartsWith("standbys: term: "));
+}
+
+TEST_CASE("an old view that is accepted is found by its number") {
+  CHECK_THAT(FirstFinding("rough_network", PlantedBug::kOldView),
+             StartsWith("rough_network: view: "));
+}
+
+}  // namespace
+}  // namespace lockstep::sim
