@@ -179,8 +179,10 @@ SimChiefs::Process* SimChiefs::FindCommander(WorkerIndex worker, Incarnation inc
 }
 
 Node SimChiefs::commander() const {
-  const Process* const commander = FindCommander();
-  return commander == nullptr ? current_->node : commander->node;
+  for (auto process = processes_.rbegin(); process != processes_.rend(); ++process) {
+    if ((*process)->has_commanded && (*process)->answers()) return (*process)->node;
+  }
+  return current_->node;
 }
 
 template <typename Reply>
