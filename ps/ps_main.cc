@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,6 +24,8 @@
 #include "common/log/log.h"
 #include "common/rpc/process.h"
 #include "common/rpc/shutdown_signal.h"
+#include "ps/copy/copy_host.h"
+#include "ps/copy/copy_senders.h"
 #include "ps/service/chief_watchdog.h"
 #include "ps/service/orphan_watch.h"
 #include "ps/service/ps_server.h"
@@ -111,40 +114,53 @@ absl::Status Run(const DaemonContext& daemon) {
                             PathRoots::Create(absl::GetFlag(FLAGS_checkpoint_roots)));
   SharedMemoryRegistry memory;
   SerialThread background;
-  Shard shard{ShardOptions{
+  CopySenders senders(daemon.serving.credentials);
+  const ShardOptions shard_options{
       .threads = UsableCpus(),
       .make_value_memory = [&memory](uint64_t bytes) { return memory.MakeValues(bytes); },
       .available_memory = [] { return AvailableMemory(); },
       .run_in_background =
-          [&background](const std::function<void()>& work) { return background.TryDo(work); }}};
-  const auto server = PsServer::Start(
-      &shard, {.address = daemon.serving.address,
-               .insecure = daemon.serving.insecure,
-               .name_patience = daemon.serving.name_patience,
-               .stop = daemon.serving.stop,
-               .credentials = daemon.serving.credentials,
-               .memory = &memory,
-               .identity = {.task_index = static_cast<uint32_t>(task.index),
-                            .cluster = task.cluster.Canonical(),
-                            .chiefs = task.cluster.chiefs(),
-                            .incarnation = incarnation,
-                            .checkpoint_roots = std::move(roots)},
-               .events = {.called_by_chief =
-                              [&] {
-                                orphan.Called(clock->Monotonic());
-                                absl::call_once(first_call, [&called] { called.Notify(); });
-                              },
-                          .asked_by_chief = [&asked] { asked.store(true); },
-                          .work_begins = [&] { orphan.BeginWork(clock->Monotonic()); },
-                          .work_ends = [&] { orphan.EndWork(clock->Monotonic()); },
-                          .created = [] { log::Info("variables created"); },
-                          .finished =
-                              [&, once = std::make_shared<absl::once_flag>()](const JobEnd& end) {
-                                absl::call_once(*once, [&] {
-                                  reason = end.reason;
-                                  stop->Stop(end.code);
-                                });
-                              }}});
+          [&background](const std::function<void()>& work) { return background.TryDo(work); },
+      .make_copy_target = [&senders](const CopyTargetOptions& of) { return senders.Make(of); }};
+  Shard shard(shard_options);
+  std::optional<CopyHost> copy;
+  PsServerOptions serving = {
+      .address = daemon.serving.address,
+      .insecure = daemon.serving.insecure,
+      .name_patience = daemon.serving.name_patience,
+      .stop = daemon.serving.stop,
+      .credentials = daemon.serving.credentials,
+      .memory = &memory,
+      .identity = {.task_index = static_cast<uint32_t>(task.index),
+                   .cluster = task.cluster.Canonical(),
+                   .chiefs = task.cluster.chiefs(),
+                   .incarnation = incarnation,
+                   .checkpoint_roots = std::move(roots)},
+      .events = {.called_by_chief =
+                     [&] {
+                       orphan.Called(clock->Monotonic());
+                       absl::call_once(first_call, [&called] { called.Notify(); });
+                     },
+                 .asked_by_chief = [&asked] { asked.store(true); },
+                 .work_begins = [&] { orphan.BeginWork(clock->Monotonic()); },
+                 .work_ends = [&] { orphan.EndWork(clock->Monotonic()); },
+                 .created = [] { log::Info("variables created"); },
+                 .open_copy_port = [&copy] { return copy->Open(); },
+                 .finished =
+                     [&, once = std::make_shared<absl::once_flag>()](const JobEnd& end) {
+                       absl::call_once(*once, [&] {
+                         reason = end.reason;
+                         stop->Stop(end.code);
+                       });
+                     }}};
+  PsServerOptions serving_copy = serving;
+  serving_copy.events.created = [] { log::Info("copy of the variables created"); };
+  serving_copy.events.open_copy_port = nullptr;
+  serving_copy.events.finished = nullptr;
+  copy.emplace(shard_options, std::move(serving_copy), task.cluster.ps.size());
+  const auto server = PsServer::Start(&shard, serving);
+  // What waits for the copy of this shard holds it.
+  const absl::Cleanup close = [&senders] { senders.Close(); };
   if (absl::IsCancelled(server.status())) return StoppedWith(stop->Wait());
   if (!server.ok()) return server.status();
   log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", daemon.serving.address,
@@ -157,6 +173,7 @@ absl::Status Run(const DaemonContext& daemon) {
   LogEnd(code, reason);
   (*server)->TellStandbys();
   (*server)->Shutdown(kGrace);
+  copy->Shutdown(kGrace);
   return StoppedWith(code);
 }
 

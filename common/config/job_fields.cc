@@ -100,6 +100,7 @@ const JobField kJobFields[] = {
     {"sync.replicas_to_aggregate", kNoDefault, Count(1)},
     {"sync.init_tokens", kNoDefault, Count(-1)},
     {"sync.min_replicas", kNoDefault, Count(1)},
+    {"sync.ps_replicas", kNoDefault, Count(0, 1)},
     {"sync.asynchronous.max_staleness", kNoDefault, Count(0)},
     {"transport.wire_type", FLOAT32, {}},
 

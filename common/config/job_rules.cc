@@ -129,6 +129,7 @@ absl::Status CheckJob(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckSync(job.sync()));
   LOCKSTEP_RETURN_IF_ERROR(CheckStrategy(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckMinReplicas(job));
+  LOCKSTEP_RETURN_IF_ERROR(CheckPsReplicas(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckStop(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckEvaluation(job));
   LOCKSTEP_RETURN_IF_ERROR(CheckCheckpoint(job.checkpoint()));

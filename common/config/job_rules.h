@@ -28,6 +28,7 @@ absl::Status CheckOptimizer(const OptimizerDef& optimizer);
 absl::Status CheckSync(const SyncDef& sync);
 absl::Status CheckStrategy(const JobDef& job);
 absl::Status CheckLosses(const JobDef& job);  // where there are any
+absl::Status CheckPsReplicas(const JobDef& job);
 absl::Status CheckMinReplicas(const JobDef& job);
 
 // Gives what the job's losses leave out its default.

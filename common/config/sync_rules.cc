@@ -106,6 +106,29 @@ absl::Status CheckSync(const SyncDef& sync) {
   return absl::OkStatus();
 }
 
+// What a copy would have to know beyond the mean gradients of its primary.
+absl::Status CheckPsReplicas(const JobDef& job) {
+  const SyncDef& sync = job.sync();
+  if (sync.ps_replicas() == 0) return absl::OkStatus();
+  const auto conflict = [](absl::string_view field, absl::string_view why) {
+    return Broken("sync.ps_replicas", absl::StrCat("it cannot be used with ", field, ": ", why),
+                  absl::StrCat("remove ", field, ", or ps_replicas"));
+  };
+  if (sync.has_asynchronous()) {
+    return conflict("sync.asynchronous", "a copy would have to follow every single gradient");
+  }
+  if (sync.token_policy() == FIFO) {
+    return conflict("sync.token_policy: FIFO", "the tokens in the queue have no copy");
+  }
+  if (sync.has_min_replicas()) {
+    return conflict("sync.min_replicas", "the replica views have no copy");
+  }
+  if (job.strategy().has_replicated()) {
+    return conflict("strategy.replicated", "the workers have the variables themselves");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("workers", num_workers, 1, 65536));
   LOCKSTEP_RETURN_IF_ERROR(FillReplicas(job->mutable_sync(), num_workers));

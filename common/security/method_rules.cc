@@ -16,8 +16,8 @@ constexpr unsigned Bit(CallerRole role) { return 1U << static_cast<unsigned>(rol
 constexpr unsigned kChief = Bit(CallerRole::kChief);
 constexpr unsigned kWorker = Bit(CallerRole::kWorker);
 constexpr unsigned kOperator = Bit(CallerRole::kOperator);
-constexpr unsigned kAnyRole =
-    kChief | kWorker | Bit(CallerRole::kPs) | Bit(CallerRole::kReader) | kOperator;
+constexpr unsigned kPs = Bit(CallerRole::kPs);
+constexpr unsigned kAnyRole = kChief | kWorker | kPs | Bit(CallerRole::kReader) | kOperator;
 
 struct Rule {
   absl::string_view method;  // with "/" at its end: every method of the service
@@ -35,7 +35,7 @@ constexpr Rule kRules[] = {
     {"/lockstep.ParameterServer/Finish", kChief},
     {"/lockstep.ParameterServer/RenewLease", kChief},
     {"/lockstep.ParameterServer/WatchCommand", kChief},
-    {"/lockstep.ParameterServer/Push", kWorker},
+    {"/lockstep.ParameterServer/Push", kWorker | kPs},
     {"/lockstep.ParameterServer/Pull", kWorker},
     {"/lockstep.ParameterServer/DequeueToken", kWorker},
     {"/lockstep.ParameterServer/StoreVersion", kWorker},

@@ -100,19 +100,27 @@ void DenseUpdate::MakeFromParts(ElementRange range, absl::Span<const GradientSou
 
 void DenseUpdate::Apply(ElementRange range, const Views& gradients, size_t gradients_begin,
                         int divisor) {
-  const Update update{
-      .old_value = variable_->newest()->view(),
-      .gradients = gradients,
-      .gradients_begin = gradients_begin,
-      .divisor = divisor,
-      .new_value = next_->tensor.view(),
-      .slots = variable_->slots(),
-      .learning_rate = learning_rate_,
-      .scalars = scalars_,
-      .version = step_.next().value(),
-      .range = range,
-      .bypasses_caches = num_bytes() > kCachedBytes,
-      .narrow_value = narrow_ == nullptr ? MutableTensorView() : narrow_->tensor.view()};
+  Update update{.old_value = variable_->newest()->view(),
+                .gradients = gradients,
+                .gradients_begin = gradients_begin,
+                .divisor = divisor,
+                .new_value = next_->tensor.view(),
+                .slots = variable_->slots(),
+                .learning_rate = learning_rate_,
+                .scalars = scalars_,
+                .version = step_.next().value(),
+                .range = range,
+                .bypasses_caches = num_bytes() > kCachedBytes,
+                .narrow_value = narrow_ == nullptr ? MutableTensorView() : narrow_->tensor.view()};
+  Views mean;
+  if (mean_.data != nullptr) {
+    TakeMean(update, range,
+             static_cast<std::byte*>(mean_.data) + range.first * SizeOf(variable_->dtype()));
+    mean.push_back(mean_);
+    update.gradients = mean;
+    update.gradients_begin = 0;
+    update.divisor = 1;
+  }
   if (variable_->trainable()) {
     rule_->Apply(update);
   } else {

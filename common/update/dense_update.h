@@ -36,6 +36,10 @@ class DenseUpdate {
   // All gradients, in the order of summation, and the divisor of their sum. Once.
   void SetGradients(GradientSources gradients, int divisor);
 
+  // Writes the mean of the gradients into `mean`, a tensor like the variable, and changes the
+  // variable from there. Before the first range is made.
+  void KeepMean(const MutableTensorView& mean) { mean_ = mean; }
+
   uint64_t num_bytes() const { return variable_->num_bytes(); }
   // What is left to be made of all; at least one, which may be empty.
   size_t num_ranges() const;
@@ -76,6 +80,7 @@ class DenseUpdate {
   std::vector<size_t> ranges_;  // that are left, where some were made early
   GradientSources gradients_;
   int divisor_ = 1;
+  MutableTensorView mean_;
 };
 
 }  // namespace lockstep

@@ -63,7 +63,10 @@ absl::StatusOr<View> FromProto(const SetViewRequest& request) {
   View view{.command = request.command(),
             .epoch = Epoch(request.epoch()),
             .shard = ShardIndex(request.shard()),
-            .number = request.number()};
+            .number = request.number(),
+            .is_copy = request.role() == COPY,
+            .copy_address = request.copy_address(),
+            .committed = GlobalStep(request.global_step())};
   LOCKSTEP_ASSIGN_OR_RETURN(view.replica_views, lockstep::FromProto(request.replica_views()));
   for (const lockstep::Member& member : request.members()) {
     view.members.push_back(
@@ -92,7 +95,10 @@ std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& reque
 }
 
 DequeueOrder FromProto(const DequeueTokenRequest& request) {
-  return {.worker = FromProto(request.worker()), .dequeue_seq = DequeueSeq(request.dequeue_seq())};
+  DequeueOrder order{.worker = FromProto(request.worker()),
+                     .dequeue_seq = DequeueSeq(request.dequeue_seq())};
+  if (request.has_pushed_step()) order.pushed_step = GlobalStep(request.pushed_step());
+  return order;
 }
 
 absl::StatusOr<PullOrder> FromProto(const PullRequest& request) {
@@ -129,6 +135,7 @@ absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
                   .push_seq = PushSeq(request.push_seq()),
                   .local_step = GlobalStep(request.local_step()),
                   .ask = request.ask()};
+  if (request.has_mean_learning_rate()) order.mean_learning_rate = request.mean_learning_rate();
   order.pieces.reserve(request.pieces_size());
   for (const lockstep::PushPiece& piece : request.pieces()) {
     LOCKSTEP_ASSIGN_OR_RETURN(PushPiece converted, ToPushPiece(piece));
@@ -163,6 +170,9 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
     to->set_incarnation(member.incarnation.value());
   }
   *reply.mutable_replica_views() = lockstep::ToProto(state.replica_views);
+  reply.set_role(state.is_copy ? COPY : PRIMARY);
+  reply.set_has_copy(state.has_copy);
+  reply.set_copy_silent_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(state.copy_silence)));
   for (const GlobalStep version : state.kept_versions) {
     reply.add_kept_versions(version.value());
   }

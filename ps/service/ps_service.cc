@@ -135,7 +135,7 @@ absl::Status PsService::CheckServing() const {
   return absl::UnavailableError("its job is over, it ends");
 }
 
-void PsService::GetView(const GetViewRequest&, Callback<SetViewReply> respond) {
+void PsService::GetView(const GetViewRequest& request, Callback<SetViewReply> respond) {
   Call(events_.asked_by_chief);
   if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
   SetViewReply reply = ToViewReply(shard_->Report(), identity_.incarnation);
@@ -143,6 +143,11 @@ void PsService::GetView(const GetViewRequest&, Callback<SetViewReply> respond) {
     absl::MutexLock lock(&mutex_);
     reply.set_job_text(job_text_);
     reply.set_model_text(model_text_);
+  }
+  if (request.opens_copy_port() && events_.open_copy_port) {
+    const absl::StatusOr<uint32_t> port = events_.open_copy_port();
+    if (!port.ok()) return respond(port.status());
+    reply.set_copy_port(*port);
   }
   if (identity_.task_index == kStepShard) {
     *reply.mutable_command_status() = watch_->Status();

@@ -132,7 +132,8 @@ CountRule EpochConfig::count_rule(std::optional<GlobalStep> end) const {
 }
 
 bool EpochConfig::applies_early_chunks() const {
-  return request_.every_replica_counts() && may_borrow() && !is_elastic() &&
+  // What is made of a part would have to wait for the copy, too.
+  return request_.every_replica_counts() && may_borrow() && !is_elastic() && !has_copies() &&
          replicas_to_aggregate() == total_num_replicas() && !refuses_non_finite();
 }
 

@@ -36,6 +36,8 @@ class EpochConfig {
   GlobalStep start_step() const { return GlobalStep(request_.start_step()); }
   uint32_t total_num_replicas() const { return request_.total_num_replicas(); }
 
+  // Another ps keeps a copy of the shard.
+  bool has_copies() const { return sync().ps_replicas() > 0; }
   // Workers keep variables of the job.
   bool is_replicated() const;
   // Of such a job: a step needs a gradient of each member, however few there are.

@@ -10,6 +10,11 @@ void LetGo(const RunInBackground& run_in_background, std::shared_ptr<const void>
   if (!run_in_background([held] { held->reset(); })) held->reset();
 }
 
+EpochGate::Pass EpochGate::Pass::Share() const {
+  gate_->passes_.fetch_add(1, std::memory_order_relaxed);
+  return Pass(gate_);
+}
+
 EpochGate::Pass EpochGate::Enter() {
   uint64_t passes = passes_.load(std::memory_order_relaxed);
   do {

@@ -37,6 +37,8 @@ class EpochGate {
 
     explicit operator bool() const { return gate_ != nullptr; }
     EpochState* state() const { return gate_->state_.get(); }
+    // Another one, also of an epoch that is over.
+    Pass Share() const;
 
    private:
     friend class EpochGate;

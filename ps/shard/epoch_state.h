@@ -46,8 +46,9 @@ struct EpochState {
   const std::unique_ptr<TokenServer> tokens ABSL_PT_GUARDED_BY(mu);  // null but at the step shard
   const std::unique_ptr<StepDriver> driver ABSL_PT_GUARDED_BY(mu);
   Evaluations evaluations ABSL_GUARDED_BY(mu);
-  bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one
-  bool is_finished ABSL_GUARDED_BY(mu) = false;  // the job is over
+  std::shared_ptr<CopyTarget> copy ABSL_GUARDED_BY(mu);  // null: nobody waits for a copy
+  bool save_failed ABSL_GUARDED_BY(mu) = false;          // the last one
+  bool is_finished ABSL_GUARDED_BY(mu) = false;          // the job is over
 
   absl::Span<const float> ScalarsOf(const VariableEntry& entry) const {
     return scalars[entry.optimizer];

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/replicas/replica_view.h"
@@ -38,6 +39,9 @@ struct Member {
   Incarnation incarnation;
 };
 
+// The only member of a copy: its primary. No process has this incarnation.
+inline constexpr Member kPrimaryOfCopy{WorkerIndex(0), Incarnation(1)};
+
 struct View {
   Command command;
   Epoch epoch;
@@ -45,6 +49,9 @@ struct View {
   ShardIndex shard;
   uint64_t number = 0;         // of the views of its term
   ReplicaViews replica_views;  // none: those that the shard has stay
+  bool is_copy = false;
+  std::string copy_address;  // of a primary; empty: it is alone
+  GlobalStep committed;      // of a copy that becomes the primary, at the step shard
 };
 
 struct EvaluatedVersion {
@@ -69,6 +76,9 @@ struct ShardState {
   // not be written.
   bool holds_unsaved = false;
   ReplicaViews replica_views;
+  bool is_copy = false;
+  bool has_copy = false;        // a primary that is not alone
+  absl::Duration copy_silence;  // CopyTarget::Silence
 };
 
 struct CreatedVariables {
@@ -136,6 +146,8 @@ struct PushOrder {
   GlobalStep local_step;
   std::vector<PushPiece> pieces;
   bool ask = false;
+  // From a primary to its copy: the pieces are means, and the step that they close has this.
+  std::optional<float> mean_learning_rate;
   ReceivedTensors tensors;
 };
 
@@ -205,6 +217,7 @@ struct PullResult {
 struct DequeueOrder {
   WorkerIdentity worker;
   DequeueSeq dequeue_seq;
+  std::optional<GlobalStep> pushed_step;  // the newest one, as the worker knows
 };
 
 struct Token {

@@ -41,7 +41,9 @@ class PushOperation : private StepApplier {
  private:
   absl::Status Check();                        // step 2
   absl::Status Claim(absl::Status malformed);  // step 3
-  void Accept();                               // step 5
+  // Of a copy: the mean comes with the grant of the step that it closes.
+  absl::Status GrantStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void Accept();  // step 5
   // Of gradients of which nothing is to be copied.
   void AcceptWhole() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void ApplyChunks();  // steps 6 and 7 of early chunks
@@ -95,8 +97,10 @@ absl::Status PushOperation::Check() {
   }
   LOCKSTEP_ASSIGN_OR_RETURN(push_.variables, variables.catalog.ResolvePush(order));
   if (order.ask) return absl::OkStatus();
+  // A mean may overflow although none of its gradients did; the primary has judged those.
+  const bool is_mean = order.mean_learning_rate.has_value();
   return CheckContents(variables.catalog, push_.variables, order,
-                       variables.config.refuses_non_finite());
+                       variables.config.refuses_non_finite() && !is_mean);
 }
 
 // 3. Judges the pieces, and claims bytes and memory. An error of admission takes precedence.
@@ -106,6 +110,7 @@ absl::Status PushOperation::Claim(absl::Status malformed) {
   shard_->mutex_.AssertHeld();  // it is the same
   absl::Status status = shard_->CheckHosting(shard_->view_.CheckWorker(push_.order.worker));
   if (status.ok()) status = std::move(malformed);
+  if (status.ok()) status = GrantStep();
   if (status.ok()) status = state_->receiver.Claim(state_->IsOver(), &push_);
   if (!status.ok() || !push_.refused.ok()) ++shard_->counts_.rejected;
   AcceptWhole();
@@ -113,6 +118,22 @@ absl::Status PushOperation::Claim(absl::Status malformed) {
   if (push_.copies.empty()) ClaimChunks();
   NoteProgress();
   return status;
+}
+
+absl::Status PushOperation::GrantStep() {
+  const PushOrder& order = push_.order;
+  shard_->mutex_.AssertHeld();  // it is the same
+  const bool is_copy = shard_->view_.is_copy();
+  if (is_copy != order.mean_learning_rate.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "mean_learning_rate: ", is_copy ? "expected with the mean gradients of a primary, got none"
+                                        : "this shard is no copy, and takes gradients alone"));
+  }
+  if (!is_copy) return absl::OkStatus();
+  Callback<ClosedStep> nobody = [](const absl::StatusOr<ClosedStep>&) {};
+  return state_->driver->Park(
+      {.step = order.local_step, .required = 1, .learning_rate = *order.mean_learning_rate},
+      &nobody, push_.deferred);
 }
 
 void PushOperation::AcceptWhole() {

@@ -1,5 +1,6 @@
 #include "ps/shard/shard.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -104,9 +105,10 @@ void Shard::DequeueToken(const DequeueOrder& order, Callback<Token> done) {
   }
   if (!status.ok()) return lock.deferred()->Answer<Token>(std::move(done), status);
   state->mu.AssertHeld();
+  const std::optional<GlobalStep> seen =
+      state->receiver.ledger().NewestStamp(worker.worker, worker.incarnation);
   state->tokens->Dequeue({worker.worker, worker.incarnation, order.dequeue_seq},
-                         state->receiver.ledger().NewestStamp(worker.worker, worker.incarnation),
-                         std::move(done), lock.deferred());
+                         std::max(seen, order.pushed_step), std::move(done), lock.deferred());
 }
 
 void Shard::Pull(const PullOrder& order, Callback<PullResult> done) {

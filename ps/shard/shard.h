@@ -18,6 +18,7 @@
 #include "common/base/callback.h"
 #include "common/base/thread_pool.h"
 #include "common/transport/lent_memory.h"
+#include "ps/shard/copy_target.h"
 #include "ps/shard/epoch_gate.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/parked_pulls.h"
@@ -42,6 +43,8 @@ struct ShardOptions {
   // the shard. The calling thread does what this answers with false, and everything where it is
   // null.
   RunInBackground run_in_background;
+  // How a shard reaches its copy; null: views name none.
+  MakeCopyTarget make_copy_target;
 };
 
 class Shard {
@@ -53,7 +56,8 @@ class Shard {
   // ABORTED: an older term or epoch. FAILED_PRECONDITION: another job, or another shard index than
   // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, and
   // what still works on them, or makes them, comes to nothing. Where workers keep the variables,
-  // the step of the answer is the first that still takes gradients.
+  // the step of the answer is the first that still takes gradients. UNAVAILABLE: a copy that is to
+  // serve the workers still applies what it holds.
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE.
@@ -124,6 +128,14 @@ class Shard {
                          std::optional<StepApplier>* applier, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeReplicaViews(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a primary: as the view says, finds its copy or goes on alone (`left`, to be ended without
+  // the lock).
+  std::shared_ptr<CopyTarget> TakeCopy(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a copy that the view makes the primary. UNAVAILABLE as SetView.
+  absl::Status BecomePrimary(const View& view, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The copy serves the workers in place of this shard.
+  void Depose(Epoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   EpochGate::Pass EndEpoch(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardOptions options_;

@@ -51,7 +51,10 @@ ShardState Shard::StateNow() const {
     now.kept_versions = state->snapshots.versions();
     now.evaluations = state->evaluations.kept();
     now.holds_unsaved = state->save_failed || state->snapshots.HasSlots();
+    now.has_copy = state->copy != nullptr;
+    if (now.has_copy) now.copy_silence = state->copy->Silence();
   }
+  now.is_copy = view_.is_copy();
   for (const auto& [worker, incarnation] : view_.members()) {
     now.members.push_back({worker, incarnation});
   }
@@ -99,8 +102,14 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
     mutex_.AssertHeld();
     return !view_.IsMember(of.first);
   });
+  if (view_.is_copy() && !view.is_copy) LOCKSTEP_RETURN_IF_ERROR(BecomePrimary(view, deferred));
   if (EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
+    if (std::shared_ptr<CopyTarget> left = TakeCopy(state)) {
+      deferred->Answer<bool>(
+          [left = std::move(left)](const absl::StatusOr<bool>&) { left->End(absl::OkStatus()); },
+          true);
+    }
     if (view_.term() > term) {
       state->driver->EndTerm(
           absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term(),
@@ -133,6 +142,53 @@ void Shard::TakeReplicaViews(EpochState* state) {
   if (state->tokens != nullptr) state->tokens->SetReplicaViews(views);
 }
 
+std::shared_ptr<CopyTarget> Shard::TakeCopy(EpochState* state) {
+  state->mu.AssertHeld();
+  const std::string& address = view_.copy_address();
+  if (address.empty()) return std::exchange(state->copy, nullptr);
+  if (state->copy != nullptr || options_.make_copy_target == nullptr) return nullptr;
+  state->copy = options_.make_copy_target(
+      {.address = address,
+       .shard = view_.shard(),
+       .identity = {.job = view_.job(),
+                    .epoch = view_.epoch(),
+                    .worker = kPrimaryOfCopy.worker,
+                    .incarnation = kPrimaryOfCopy.incarnation},
+       .refused = [this, epoch = view_.epoch()](const absl::Status&) { Depose(epoch); }});
+  return nullptr;
+}
+
+// What it has taken is of steps that its primary has told nobody of, or that everybody knows. What
+// it holds it will take, since the primary's means come with their grants. Then the chief grants
+// the step at hand anew, to be closed by the workers' gradients.
+absl::Status Shard::BecomePrimary(const View& view, DeferredCallbacks* deferred) {
+  EpochState* const state = gate_.state();
+  if (state != nullptr) {
+    state->mu.AssertHeld();
+    state->receiver.AbandonIf(
+        [](const PushKey& key) { return key.incarnation == kPrimaryOfCopy.incarnation; }, deferred);
+    for (size_t variable = 0; variable < state->variables.catalog.size(); ++variable) {
+      if (state->step.accumulator(variable).num_accumulated() == 0) continue;
+      return absl::UnavailableError(absl::StrCat("the copy of shard ", view_.shard().value(),
+                                                 " still applies step ",
+                                                 state->step.shard_step().value(), ": try again"));
+    }
+    state->driver->EndTerm(absl::AbortedError("the copy serves the workers now"), deferred);
+    if (state->tokens != nullptr) state->tokens->Restore(view.committed, deferred);
+  }
+  view_.BecomePrimary();
+  return absl::OkStatus();
+}
+
+void Shard::Depose(Epoch epoch) {
+  DeferringLock lock(&mutex_);
+  if (view_.epoch() != epoch) return;
+  view_.Depose();
+  FailWaiting(absl::UnavailableError(absl::StrCat("the copy of shard ", view_.shard().value(),
+                                                  " serves the workers now, in place of this ps")),
+              lock.deferred());
+}
+
 // Another epoch is another state: calls find that of the last one no more. Variables that are being
 // made come to nothing (CreateVariables).
 EpochGate::Pass Shard::EndEpoch(DeferredCallbacks* deferred) {
@@ -143,6 +199,14 @@ EpochGate::Pass Shard::EndEpoch(DeferredCallbacks* deferred) {
       deferred);
   pass.state()->mu.AssertHeld();
   pass.state()->driver->EndEpoch();
+  // What waits for it holds the epoch.
+  if (auto copy = std::exchange(pass.state()->copy, nullptr)) {
+    deferred->Answer<bool>(
+        [copy = std::move(copy)](const absl::StatusOr<bool>&) {
+          copy->End(absl::AbortedError("the epoch is over"));
+        },
+        true);
+  }
   gate_.Close();
   return pass;
 }
@@ -206,6 +270,7 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
   CreatedVariables told = Created(state);
   told.missing_slots = std::move(state.missing_slots);
   TakeReplicaViews(&state);
+  TakeCopy(&state);
   gate_.Open(*std::move(created));
   return told;
 }

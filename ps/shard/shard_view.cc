@@ -42,7 +42,13 @@ absl::Status ShardView::SetView(const View& view) {
                                              " is over: the shard is in epoch ", epoch_.value()));
     }
     LOCKSTEP_RETURN_IF_ERROR(CheckReplicas(view));
+    LOCKSTEP_RETURN_IF_ERROR(CheckRole(view));
   }
+  if (job_ == 0 || view.epoch > epoch_) {
+    is_deposed_ = false;
+    is_copy_ = view.is_copy;
+  }
+  if (view.is_copy) members = {{kPrimaryOfCopy.worker, kPrimaryOfCopy.incarnation}};
   // Another epoch has views of its own.
   if (view.epoch > epoch_) replica_views_ = {};
   if (!view.replica_views.empty()) replica_views_ = view.replica_views;
@@ -52,6 +58,7 @@ absl::Status ShardView::SetView(const View& view) {
   number_ = view.number;
   epoch_ = view.epoch;
   shard_ = view.shard;
+  copy_address_ = view.copy_address;
   members_ = std::move(members);
   return absl::OkStatus();
 }
@@ -82,6 +89,14 @@ absl::Status ShardView::CheckWorker(const WorkerIdentity& worker) const {
     return RegisterAgain(absl::AbortedError(
         absl::StrCat("worker ", worker.worker.value(), " is in epoch ", worker.epoch.value(),
                      ", the shard in epoch ", epoch_.value(), ": register again")));
+  }
+  if (is_deposed_) {
+    return absl::UnavailableError(absl::StrCat("the copy of shard ", shard_.value(),
+                                               " serves the workers now, in place of this ps"));
+  }
+  if (is_copy_ && worker.incarnation != kPrimaryOfCopy.incarnation) {
+    return absl::UnavailableError(absl::StrCat("this ps keeps a copy of shard ", shard_.value(),
+                                               ", which another one serves"));
   }
   const auto member = members_.find(worker.worker);
   if (member == members_.end()) {
@@ -120,6 +135,21 @@ absl::Status ShardView::CheckReplicas(const View& view) const {
   if (number >= newest) return absl::OkStatus();
   return absl::AbortedError(
       absl::StrCat("replica view ", number, " is over: the shard has view ", newest));
+}
+
+// Orders of the same term may arrive late: in an epoch a copy becomes the primary and a primary
+// goes on alone, never the other way round.
+absl::Status ShardView::CheckRole(const View& view) const {
+  if (view.epoch > epoch_) return absl::OkStatus();
+  if (view.is_copy && !is_copy_) {
+    return absl::AbortedError(
+        absl::StrCat("shard ", shard_.value(), " serves the workers, and is no copy any more"));
+  }
+  if (!is_copy_ && copy_address_.empty() && !view.copy_address.empty()) {
+    return absl::AbortedError(absl::StrCat("shard ", shard_.value(), " goes on alone: the copy at ",
+                                           view.copy_address, " lacks steps"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ShardView::CheckTerm(const Command& command) const {

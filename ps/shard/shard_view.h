@@ -19,7 +19,8 @@ class ShardView {
   // The first view decides on job and shard index, the first one of a term on its chief.
   // FAILED_PRECONDITION: another job, another shard index than before. ABORTED: an older term or
   // epoch, an older view of the term, the term of another chief, replica views that are older than
-  // the shard's. INVALID_ARGUMENT: no job, a worker twice.
+  // the shard's, a change of role that is none in an epoch. INVALID_ARGUMENT: no job, a worker
+  // twice.
   absl::Status SetView(const View& view);
 
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
@@ -29,7 +30,7 @@ class ShardView {
   // first view. ABORTED: another chief has the shard. FAILED_PRECONDITION: another job.
   absl::StatusOr<Term> TermOf(const Command& command) const;
   // ABORTED: another epoch or another incarnation. FAILED_PRECONDITION: another job, or not a
-  // member.
+  // member. UNAVAILABLE: this ps keeps a copy, or a copy serves the workers in its place.
   absl::Status CheckWorker(const WorkerIdentity& worker) const;
   bool IsMember(WorkerIndex worker, Incarnation incarnation) const;
   bool IsMember(WorkerIndex worker) const { return members_.contains(worker); }
@@ -42,11 +43,20 @@ class ShardView {
   std::vector<std::pair<WorkerIndex, Incarnation>> members() const;
   // Of the epoch; empty but in a job whose workers come and go.
   const ReplicaViews& replica_views() const { return replica_views_; }
+  // Keeps a copy, or is one that does not serve the workers yet.
+  bool is_copy() const { return is_copy_; }
+  // The copy has applied all that it holds: it is the primary from now on.
+  void BecomePrimary() { is_copy_ = false; }
+  // The copy has taken this shard's place, until another epoch.
+  void Depose() { is_deposed_ = true; }
+  // Of a primary; empty: it is alone.
+  const std::string& copy_address() const { return copy_address_; }
 
  private:
   absl::Status CheckJob(uint64_t job) const;
   absl::Status CheckTerm(const Command& command) const;
   absl::Status CheckReplicas(const View& view) const;
+  absl::Status CheckRole(const View& view) const;
 
   uint64_t job_ = 0;
   Term term_;
@@ -56,6 +66,9 @@ class ShardView {
   ShardIndex shard_;
   absl::btree_map<WorkerIndex, Incarnation> members_;
   ReplicaViews replica_views_;
+  bool is_copy_ = false;
+  bool is_deposed_ = false;
+  std::string copy_address_;
 };
 
 }  // namespace lockstep::ps

@@ -1,9 +1,11 @@
 #include "ps/shard/step_applier.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "common/update/sparse_sum.h"
 #include "common/update/sparse_update.h"
 #include "common/update/update_batch.h"
 
@@ -42,12 +44,24 @@ DenseUpdate BeginDense(const EpochState& state, const TakenVariable& of) {
   return *std::move(update);
 }
 
-NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRanges run) {
+// What Publish needs, until the copy has answered.
+struct Unshown {
+  std::vector<TakenVariable> taken;
+  std::vector<NextValue> next;
+};
+
+// `mean`: where the mean goes, from which the variable is changed then; null: nobody wants it.
+NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRanges run,
+                      std::shared_ptr<const IndexedSlices>* mean) {
   VariableEntry& hosted = *state.variables.entries[of.variable];
   Variable& variable = hosted.variable;
   absl::InlinedVector<IndexedSlicesView, 4> gradients;
   for (const HeldGradient& held : of.taken.gradients) {
     gradients.push_back(SlicesOf(held.gradient, variable.dtype(), variable.shape()));
+  }
+  if (mean != nullptr) {
+    *mean = std::make_shared<const IndexedSlices>(SparseMean(gradients));
+    gradients = {(*mean)->view()};
   }
   absl::MutexLockMaybe lock(hosted.table == nullptr ? nullptr : &hosted.table->mutex);
   SparseUpdate update(of.taken.step, of.learning_rate, *hosted.rule, state.ScalarsOf(hosted),
@@ -75,6 +89,7 @@ void StepApplier::OnTaken(TakenVariable taken, DeferredCallbacks* deferred) {
   state_->driver->OnTaken(taken);
   deferred->LetGo(state_->variables.entries[taken.variable]->variable.DropPrevious());
   state_->receiver.OnTaken(taken, deferred);
+  copy_ = state_->copy;
   taken_.push_back(std::move(taken));
 }
 
@@ -95,26 +110,56 @@ void StepApplier::ApplyRows(TakenVariable* taken) {
   const auto run = [this](size_t count, size_t step, absl::FunctionRef<void(size_t, size_t)> work) {
     state_->host.pool->ForRanges(count, step, work);
   };
-  NextValue next = ComputeRows(*state_, *taken, run);
-  Publish(absl::MakeSpan(taken, 1), absl::MakeSpan(&next, 1));
+  const CatalogEntry& entry = state_->variables.catalog[taken->variable];
+  std::vector<MeanGradient> means;
+  if (copy_ != nullptr) means.push_back({entry.id, entry.shape, {}});
+  NextValue next = ComputeRows(*state_, *taken, run, means.empty() ? nullptr : &means.front().rows);
+  Show(absl::MakeSpan(taken, 1), absl::MakeSpan(&next, 1), std::move(means));
 }
 
 void StepApplier::ApplyDense(absl::Span<TakenVariable> taken_now) {
   std::vector<DenseUpdate> updates;
   updates.reserve(taken_now.size());
-  for (const TakenVariable& taken : taken_now) updates.push_back(BeginDense(*state_, taken));
+  std::vector<MeanGradient> means;
+  for (const TakenVariable& taken : taken_now) {
+    updates.push_back(BeginDense(*state_, taken));
+    if (copy_ == nullptr) continue;
+    const CatalogEntry& entry = state_->variables.catalog[taken.variable];
+    const MutableTensorView mean = copy_->MeanOf(entry.id, entry.dtype, entry.shape);
+    updates.back().KeepMean(mean);
+    means.push_back({entry.id, entry.shape, mean});
+  }
   UpdateBatch together(std::move(updates));
   const auto make = [&](size_t part) {
     UpdateBatch::Group whole;
     if (!together.Make(part, &whole)) return;
     absl::InlinedVector<NextValue, 4> next;
     for (size_t i = whole.first; i < whole.end; ++i) next.push_back(together.update(i).Finish());
-    Publish(taken_now.subspan(whole.first, next.size()), absl::MakeSpan(next));
+    std::vector<MeanGradient> of_group;
+    for (size_t i = whole.first; i < whole.end && !means.empty(); ++i) of_group.push_back(means[i]);
+    Show(taken_now.subspan(whole.first, next.size()), absl::MakeSpan(next), std::move(of_group));
   };
   const size_t num_parts = together.num_parts();
   const size_t at_a_time = num_parts < kPartsForHelpers ? kPartsForHelpers : 1;
   state_->host.pool->ForRanges(num_parts, at_a_time, [&](size_t begin, size_t end) {
     for (size_t part = begin; part < end; ++part) make(part);
+  });
+}
+
+void StepApplier::Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,
+                       std::vector<MeanGradient> means) {
+  if (copy_ == nullptr) return Publish(taken, next);
+  StepMeans sent{taken.front().taken.step, taken.front().learning_rate, std::move(means)};
+  auto unshown = std::make_shared<Unshown>(
+      Unshown{{std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())},
+              {std::make_move_iterator(next.begin()), std::make_move_iterator(next.end())}});
+  const auto rest = std::make_shared<StepApplier>(pass_.Share());
+  copy_->Send(std::move(sent), [rest, unshown](const absl::Status& taken_by_copy) {
+    if (taken_by_copy.ok()) {
+      rest->Publish(absl::MakeSpan(unshown->taken), absl::MakeSpan(unshown->next));
+      rest->Run();
+    }
+    rest->pass_ = EpochGate::Pass();
   });
 }
 

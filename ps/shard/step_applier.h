@@ -40,6 +40,9 @@ class StepApplier {
   void ApplyRows(TakenVariable* taken) ABSL_LOCKS_EXCLUDED(state_->mu);
   // On any threads of the pool: each group is published as soon as it is whole.
   void ApplyDense(absl::Span<TakenVariable> taken) ABSL_LOCKS_EXCLUDED(state_->mu);
+  // At once, or when the copy has the means.
+  void Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,
+            std::vector<MeanGradient> means) ABSL_LOCKS_EXCLUDED(state_->mu);
   void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(state_->mu);
   // Until nothing is complete.
@@ -47,6 +50,9 @@ class StepApplier {
   void AdvanceStep(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Keep(GlobalStep version, const GrantTerms& terms, std::shared_ptr<Snapshot> snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+
+  // Of the epoch, as of the last take; null: what is made is shown at once.
+  std::shared_ptr<CopyTarget> copy_;
 };
 
 }  // namespace lockstep::ps

@@ -22,6 +22,12 @@ absl::Status TokenServer::Commit(GlobalStep step, bool last, GlobalStep shard_st
   return absl::OkStatus();
 }
 
+void TokenServer::Restore(GlobalStep committed, DeferredCallbacks* deferred) {
+  if (committed <= global_step_) return;
+  global_step_ = committed;
+  Answer(queue_.Commit(global_step_), deferred);
+}
+
 void TokenServer::Dequeue(const DequeueKey& key, std::optional<GlobalStep> newest_push,
                           Callback<Token> done, DeferredCallbacks* deferred) {
   const DequeueCall call = ++last_dequeue_;

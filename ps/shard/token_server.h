@@ -23,6 +23,8 @@ class TokenServer {
   // Whose answers go to Answer.
   TokenQueue* queue() { return &queue_; }
   void Answer(TokenQueue::Answers answers, DeferredCallbacks* deferred);
+  // Of a copy that becomes the primary: so many steps are committed.
+  void Restore(GlobalStep committed, DeferredCallbacks* deferred);
   void Dequeue(const DequeueKey& key, std::optional<GlobalStep> newest_push, Callback<Token> done,
                DeferredCallbacks* deferred);
   // The tokens of this version ask workers to store it.

@@ -53,10 +53,14 @@ std::set<std::string> Union(std::set<std::string> all, const std::set<std::strin
 json ExpectedMatrix() {
   const std::set<std::string> reader = Union(kOpen, kState);
   const std::set<std::string> worker = Union(reader, kWork);
-  return {{"", kOpen},          {"chief", Union(reader, kOrders)},
-          {"ps/0", reader},     {"reader", reader},
-          {"worker", worker},   {"worker/0", worker},
-          {"worker/1", worker}, {"operator", Union(reader, kStop)}};
+  return {{"", kOpen},
+          {"chief", Union(reader, kOrders)},
+          {"ps/0", Union(reader, {"/lockstep.ParameterServer/Push"})},
+          {"reader", reader},
+          {"worker", worker},
+          {"worker/0", worker},
+          {"worker/1", worker},
+          {"operator", Union(reader, kStop)}};
 }
 
 // A worker speaks for itself: of what it says in another's name nothing is heard.

@@ -57,6 +57,23 @@ TEST_CASE("workers come and go only in jobs whose steps divide one stream of exa
              Contains("give global_batch in place of batch_per_tower"));
 }
 
+TEST_CASE("shards have copies only where the mean of a step is all that a copy must know") {
+  const std::string data = kData;
+  CHECK(Load("global_batch: 12", data + "sync { ps_replicas: 1 }").ok());
+  const auto with = [&](const std::string& sync, const std::string& more) {
+    const auto loaded = Load("global_batch: 12", data + "sync { " + sync + " } " + more);
+    REQUIRE_FALSE(loaded.ok());
+    CHECK_THAT(std::string(loaded.status().message()),
+               Contains("sync.ps_replicas") && Contains("Remedy: "));
+    return std::string(loaded.status().message());
+  };
+  CHECK_THAT(with("ps_replicas: 2", ""), Contains("expected 0 to 1, got 2"));
+  CHECK_THAT(with("ps_replicas: 1 asynchronous {}", ""), Contains("sync.asynchronous"));
+  CHECK_THAT(with("ps_replicas: 1 token_policy: FIFO", ""), Contains("sync.token_policy: FIFO"));
+  CHECK_THAT(with("ps_replicas: 1 min_replicas: 2", ""), Contains("sync.min_replicas"));
+  CHECK_THAT(with("ps_replicas: 1", "strategy { replicated {} }"), Contains("strategy.replicated"));
+}
+
 TEST_CASE("a global batch must divide over some number of workers from min_replicas on") {
   CHECK_THAT(ErrorOf("global_batch: 12", std::string(kData) + "sync { min_replicas: 13 }"),
              Contains("from 13 on") && Contains("use at most 12"));

@@ -1,0 +1,47 @@
+#include "ps/copy/copy_host.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::ps {
+namespace {
+
+// "host:0" of "host:port".
+std::string AnyPortOf(const std::string& address) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":0");
+}
+
+}  // namespace
+
+CopyHost::CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps)
+    : shard_options_(std::move(shard)), serving_(std::move(serving)), num_ps_(num_ps) {
+  shard_options_.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); };
+  serving_.address = AnyPortOf(serving_.address);
+  serving_.memory = &memory_;
+  serving_.identity.task_index = (serving_.identity.task_index + num_ps_ - 1) % num_ps_;
+}
+
+absl::StatusOr<uint32_t> CopyHost::Open() {
+  if (num_ps_ < 2) {
+    return absl::FailedPreconditionError(
+        "a copy of the only ps would be lost with it. Remedy: add a ps to the cluster spec, or set "
+        "sync.ps_replicas to 0");
+  }
+  absl::MutexLock lock(&mutex_);
+  if (server_ == nullptr) {
+    auto shard = std::make_unique<Shard>(shard_options_);
+    absl::StatusOr<std::unique_ptr<PsServer>> server = PsServer::Start(shard.get(), serving_);
+    if (!server.ok()) return server.status();
+    shard_ = std::move(shard);
+    server_ = *std::move(server);
+  }
+  return static_cast<uint32_t>(server_->port());
+}
+
+void CopyHost::Shutdown(absl::Duration grace) {
+  absl::MutexLock lock(&mutex_);
+  if (server_ != nullptr) server_->Shutdown(grace);
+}
+
+}  // namespace lockstep::ps

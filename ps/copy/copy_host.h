@@ -1,0 +1,41 @@
+// The second shard of a ps process, at a port of its own: a copy of the shard before its own in
+// the ring of the ps. Made when a chief asks for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/transport/grpc_shm/shared_memory_registry.h"
+#include "ps/service/ps_server.h"
+#include "ps/shard/shard.h"
+
+namespace lockstep::ps {
+
+// Thread-safe.
+class CopyHost {
+ public:
+  // Both as of the process's own shard; `serving.address` gives the host, and any free port of it
+  // is used. `shard.make_value_memory` is replaced.
+  CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps);
+
+  // The port, which is opened by the first call. FAILED_PRECONDITION: there is one ps alone. Errors
+  // of Server::Start.
+  absl::StatusOr<uint32_t> Open();
+  // As PsServer.
+  void Shutdown(absl::Duration grace);
+
+ private:
+  ShardOptions shard_options_;
+  PsServerOptions serving_;
+  const uint32_t num_ps_;
+  SharedMemoryRegistry memory_;
+  absl::Mutex mutex_;
+  std::unique_ptr<Shard> shard_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PsServer> server_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::ps

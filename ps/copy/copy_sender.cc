@@ -1,0 +1,188 @@
+#include "ps/copy/copy_sender.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/transport/ps_methods.h"
+
+namespace lockstep::ps {
+namespace {
+
+// As the chunks of workers (SessionOptions): the first are summed while the last are on their way.
+constexpr uint64_t kMessageBytes = uint64_t{512} << 10;
+
+constexpr RetryOptions kRetry{.first_pause = absl::Milliseconds(5),
+                              .longest_pause = absl::Milliseconds(200)};
+
+lockstep::WorkerIdentity ToProto(const WorkerIdentity& identity) {
+  lockstep::WorkerIdentity to;
+  to.set_job(identity.job);
+  to.set_epoch(identity.epoch.value());
+  to.set_worker(identity.worker.value());
+  to.set_incarnation(identity.incarnation.value());
+  return to;
+}
+
+}  // namespace
+
+CopySender::CopySender(const CopyTargetOptions& options, std::unique_ptr<TensorTransport> transport,
+                       std::unique_ptr<Timer> timer, const Clock* clock)
+    : primary_(ToProto(options.identity)),
+      refused_(options.refused),
+      clock_(clock),
+      retry_(CallKind::kPlain, kRetry),
+      timer_(std::move(timer)),
+      transport_(std::move(transport)) {}
+
+MutableTensorView CopySender::MeanOf(VariableId variable, DType dtype, const Shape& shape) {
+  absl::MutexLock lock(&mutex_);
+  return means_.try_emplace(variable, dtype, shape).first->second.view();
+}
+
+void CopySender::Send(StepMeans means, StatusCallback taken) {
+  const auto group = std::make_shared<Group>(std::move(means), std::move(taken));
+  std::optional<absl::Status> end;
+  {
+    absl::MutexLock lock(&mutex_);
+    end = end_;
+    if (!end.has_value()) {
+      if (std::exchange(step_, group->means.step) != group->means.step)
+        push_seq_ = push_seq_.next();
+      group->messages = CutIntoMessages(group->means, primary_, push_seq_, kMessageBytes);
+      group->states.resize(group->messages.size(), State::kDue);
+      if (waiting_.empty()) last_answer_ = clock_->Monotonic();
+      waiting_.push_back(group);
+    }
+  }
+  end.has_value() ? group->taken(*end) : SendDue(group);
+}
+
+void CopySender::SendDue(const std::shared_ptr<Group>& group) {
+  bool asks = false;
+  std::vector<size_t> due;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (end_.has_value() || !group->taken) return;
+    asks = std::exchange(group->asks, false);
+    for (size_t i = 0; i < group->messages.size(); ++i) {
+      if (group->states[i] != State::kDue) continue;
+      group->states[i] = State::kInFlight;
+      ++group->in_flight;
+      due.push_back(i);
+    }
+  }
+  for (const size_t i : due) {
+    const MeanMessage& message = group->messages[i];
+    auto header = ToArena<PushRequest>(message.header);
+    header->set_ask(asks);
+    transport_->Call(kPush, std::move(header),
+                     asks ? std::vector<OutgoingTensor>() : message.tensors,
+                     /*accepts_references=*/false,
+                     [this, group, i](const absl::StatusOr<TensorReply<PushReply>>& reply) {
+                       OnReply(group, i, reply);
+                     });
+  }
+}
+
+void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
+                         const absl::StatusOr<TensorReply<PushReply>>& reply) {
+  const Gate::Pass inside = gate_.Enter();
+  if (!inside) return;
+  StatusCallback taken;
+  absl::Status refused;
+  {
+    absl::MutexLock lock(&mutex_);
+    --group->in_flight;
+    if (end_.has_value() || !group->taken) return;
+    const absl::Duration now = clock_->Monotonic();
+    group->states[message] = State::kDue;
+    if (reply.ok()) {
+      last_answer_ = now;
+      retry_.OnSuccess();
+      group->states[message] = State::kAcknowledged;
+      refused = TakeVerdicts(*reply->header, group.get());
+    } else if (!retry_.OnFailure(reply.status(), now).has_value()) {
+      refused = reply.status();
+    }
+    if (refused.ok()) {
+      if (group->in_flight > 0) return;
+      if (!group->Settle()) return SendLater(group);
+      taken = std::exchange(group->taken, nullptr);
+      std::erase(waiting_, group);
+    }
+  }
+  taken ? taken(absl::OkStatus()) : Refuse(refused);
+}
+
+absl::Status CopySender::TakeVerdicts(const PushReply& reply, Group* group) {
+  const GlobalStep step = group->means.step;
+  for (const PushReply::Outcome& outcome : reply.outcomes()) {
+    if (outcome.verdict() == ACCEPTED) group->accepted.insert(outcome.variable());
+    if (outcome.verdict() != STALE) continue;
+    return absl::AbortedError(absl::StrCat("the copy is at step ", reply.shard_step(),
+                                           ", without the mean of variable ", outcome.variable(),
+                                           " of step ", step.value()));
+  }
+  // What comes before that waits there for its turn.
+  group->has_reached |= GlobalStep(reply.shard_step()) >= step;
+  return absl::OkStatus();
+}
+
+bool CopySender::Group::Settle() {
+  if (std::ranges::find(states, State::kDue) != states.end()) return false;
+  if (accepted.size() == means.gradients.size()) {
+    if (has_reached) return true;
+    asks = true;
+    states.front() = State::kDue;
+    return false;
+  }
+  // The copy was started again or has dropped what had come: all of those once more.
+  for (size_t i = 0; i < messages.size(); ++i) {
+    for (const lockstep::PushPiece& piece : messages[i].header.pieces()) {
+      if (!accepted.contains(piece.variable())) states[i] = State::kDue;
+    }
+  }
+  return false;
+}
+
+void CopySender::SendLater(const std::shared_ptr<Group>& group) {
+  const absl::Duration now = clock_->Monotonic();
+  if (retry_.not_before() < now) retry_.OnRefusal(now);
+  timer_->After(retry_.not_before() - now, [this, group] {
+    const Gate::Pass inside = gate_.Enter();
+    if (inside) SendDue(group);
+  });
+}
+
+void CopySender::Refuse(const absl::Status& status) {
+  End(status);
+  refused_(status);
+}
+
+void CopySender::End(const absl::Status& end) {
+  std::vector<std::shared_ptr<Group>> waiting;
+  std::vector<StatusCallback> callbacks;
+  absl::Status told;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!end_.has_value()) end_ = end;
+    told = *end_;
+    waiting.swap(waiting_);
+    for (const auto& group : waiting) callbacks.push_back(std::exchange(group->taken, nullptr));
+  }
+  for (StatusCallback& taken : callbacks) taken(told);
+  transport_->Cancel();
+}
+
+absl::Duration CopySender::Silence() const {
+  absl::MutexLock lock(&mutex_);
+  return waiting_.empty() ? absl::ZeroDuration() : clock_->Monotonic() - last_answer_;
+}
+
+void CopySender::Close() {
+  End(absl::CancelledError("the ps ends"));
+  gate_.Close();
+}
+
+}  // namespace lockstep::ps

@@ -1,0 +1,87 @@
+// Sends the means of a primary's steps to its copy, as pushes of the only worker that the copy has,
+// and again until the copy has taken them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/callback.h"
+#include "common/base/clock.h"
+#include "common/base/gate.h"
+#include "common/base/retry_policy.h"
+#include "common/base/timer.h"
+#include "common/tensor/tensor.h"
+#include "common/transport/tensor_transport.h"
+#include "ps/copy/mean_messages.h"
+#include "ps/shard/copy_target.h"
+
+namespace lockstep::ps {
+
+// Thread-safe. Steps follow each other: none is sent before all of the last one has been taken.
+class CopySender final : public CopyTarget {
+ public:
+  // `clock` outlives the sender.
+  CopySender(const CopyTargetOptions& options, std::unique_ptr<TensorTransport> transport,
+             std::unique_ptr<Timer> timer, const Clock* clock);
+  // Close has been called. Not in a callback.
+  ~CopySender() override = default;
+
+  MutableTensorView MeanOf(VariableId variable, DType dtype, const Shape& shape) override;
+  void Send(StepMeans means, StatusCallback taken) override;
+  void End(const absl::Status& end) override;
+  absl::Duration Silence() const override;
+
+  // End with CANCELLED. Waits for callbacks under way, so never in one; none comes later.
+  void Close();
+
+ private:
+  enum class State { kDue, kInFlight, kAcknowledged };
+  // Means that are published together.
+  struct Group {
+    Group(StepMeans of, StatusCallback done) : means(std::move(of)), taken(std::move(done)) {}
+
+    // All that was sent has come back: whether the copy has taken it. Otherwise some is due again.
+    bool Settle();
+
+    const StepMeans means;
+    StatusCallback taken;  // null: it has been told
+    std::vector<MeanMessage> messages;
+    std::vector<State> states;  // of the messages
+    bool asks = false;          // the first message goes without its payload
+    size_t in_flight = 0;
+    absl::flat_hash_set<uint32_t> accepted;  // variables
+    bool has_reached = false;                // the copy has reached the step
+  };
+
+  void SendDue(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnReply(const std::shared_ptr<Group>& group, size_t message,
+               const absl::StatusOr<TensorReply<PushReply>>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  // ABORTED: the copy has closed the step without it.
+  static absl::Status TakeVerdicts(const PushReply& reply, Group* group);
+  void Refuse(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendLater(const std::shared_ptr<Group>& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const lockstep::WorkerIdentity primary_;
+  const std::function<void(const absl::Status&)> refused_;
+  const Clock* const clock_;
+  mutable absl::Mutex mutex_;
+  std::map<VariableId, Tensor> means_ ABSL_GUARDED_BY(mutex_);
+  GlobalStep step_ ABSL_GUARDED_BY(mutex_){-1};
+  PushSeq push_seq_ ABSL_GUARDED_BY(mutex_);  // of the step
+  std::vector<std::shared_ptr<Group>> waiting_ ABSL_GUARDED_BY(mutex_);
+  RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration last_answer_ ABSL_GUARDED_BY(mutex_);  // or when something began to be owed
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  Gate gate_;  // held by callbacks
+  std::unique_ptr<Timer> timer_;
+  std::unique_ptr<TensorTransport> transport_;  // last: its callbacks use the rest
+};
+
+}  // namespace lockstep::ps

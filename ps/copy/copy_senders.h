@@ -1,0 +1,37 @@
+// The senders of a ps process: they share one event queue and end with the process.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/rpc/credentials.h"
+#include "common/rpc/event_queue.h"
+#include "ps/copy/copy_sender.h"
+#include "ps/shard/copy_target.h"
+
+namespace lockstep::ps {
+
+// Thread-safe. Outlives the shards that it makes senders for.
+class CopySenders {
+ public:
+  // `credentials` may be null, as in ClientOptions.
+  explicit CopySenders(std::shared_ptr<const rpc::Credentials> credentials)
+      : credentials_(std::move(credentials)) {}
+  ~CopySenders() { Close(); }
+
+  // Over gRPC; connects with the first message.
+  std::shared_ptr<CopyTarget> Make(const CopyTargetOptions& options);
+  // As CopySender::Close, of all. Before the shards go.
+  void Close();
+
+ private:
+  const std::shared_ptr<const rpc::Credentials> credentials_;
+  absl::Mutex mutex_;
+  std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);  // where there is a sender
+  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep::ps

@@ -1,0 +1,62 @@
+// Where a primary sends the mean gradients of its steps: the ps that keeps a copy of the shard
+// (ps/copy). What a step made is shown to nobody before the copy has them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/callback.h"
+#include "common/base/ids.h"
+#include "common/tensor/indexed_slices.h"
+#include "common/tensor/tensor.h"
+#include "ps/shard/orders.h"
+
+namespace lockstep::ps {
+
+// Of one variable.
+struct MeanGradient {
+  VariableId variable;
+  Shape shape;        // the variable's
+  TensorView values;  // of a sparse variable null: `rows` has them
+  std::shared_ptr<const IndexedSlices> rows = {};
+};
+
+// Of variables whose next values are published together.
+struct StepMeans {
+  GlobalStep step;  // that they close
+  float learning_rate = 0;
+  std::vector<MeanGradient> gradients;
+};
+
+// Thread-safe. Callbacks come on a thread of the target's or before the call returns, once each.
+class CopyTarget {
+ public:
+  virtual ~CopyTarget() = default;
+
+  // Memory for the mean of a dense variable, for as long as the target exists. One who asks for it
+  // owns it until the callback of the Send that names it.
+  virtual MutableTensorView MeanOf(VariableId variable, DType dtype, const Shape& shape) = 0;
+  // `taken` is told OK when the copy has taken all of them, or when nobody waits for it any more.
+  // An error: what the step made is never to be shown.
+  virtual void Send(StepMeans means, StatusCallback taken) = 0;
+  // Tells `end` to those that wait, and to later calls. OK: the shard goes on alone.
+  virtual void End(const absl::Status& end) = 0;
+  // For how long the copy has not answered while something is owed to it; zero: nothing is.
+  virtual absl::Duration Silence() const = 0;
+};
+
+struct CopyTargetOptions {
+  std::string address;  // "host:port" of the copy
+  ShardIndex shard;
+  WorkerIdentity identity;  // of the primary at its copy
+  // The copy refuses the means: it serves the workers now, in place of this shard. Once.
+  std::function<void(const absl::Status&)> refused;
+};
+
+using MakeCopyTarget = std::function<std::shared_ptr<CopyTarget>(CopyTargetOptions)>;
+
+}  // namespace lockstep::ps

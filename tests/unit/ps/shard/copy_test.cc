@@ -1,0 +1,250 @@
+// A shard whose copy another one keeps: what it shows when, and how the copy takes its place.
+#include <catch2/catch.hpp>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::CommandOf;
+using test::IdentityOf;
+using test::kCommand;
+using test::kJob;
+using test::Message;
+using test::PlacementOf;
+using test::PlanOf;
+
+constexpr char kCopyAddress[] = "copy:1";
+
+// Holds what is sent until the test says what becomes of it.
+class HeldMeans final : public CopyTarget {
+ public:
+  struct Sent {
+    StepMeans means;
+    StatusCallback taken;
+  };
+
+  MutableTensorView MeanOf(VariableId variable, DType dtype, const Shape& shape) override {
+    return memory_.try_emplace(variable, dtype, shape).first->second.view();
+  }
+  void Send(StepMeans means, StatusCallback taken) override {
+    if (end_.has_value()) return taken(*end_);
+    sent.push_back({std::move(means), std::move(taken)});
+  }
+  void End(const absl::Status& end) override {
+    end_ = end;
+    for (Sent& one : std::exchange(sent, {})) {
+      if (one.taken) one.taken(end);
+    }
+  }
+  absl::Duration Silence() const override { return absl::ZeroDuration(); }
+
+  std::vector<Sent> sent;
+  CopyTargetOptions options;
+
+ private:
+  std::map<VariableId, Tensor> memory_;
+  std::optional<absl::Status> end_;
+};
+
+WorkerIdentity Primary() {
+  return {kJob, Epoch(1), kPrimaryOfCopy.worker, kPrimaryOfCopy.incarnation};
+}
+
+// What a primary sends, as its copy gets it.
+absl::StatusOr<PushResult> Deliver(const StepMeans& means, Shard* copy) {
+  Message message(Primary(), static_cast<uint64_t>(means.step.value()) + 1, means.step.value());
+  for (const MeanGradient& mean : means.gradients) {
+    const auto* const values = static_cast<const float*>(mean.values.data);
+    message.Whole(static_cast<uint32_t>(mean.variable.value()), mean.shape,
+                  {values, values + mean.values.num_elements()});
+  }
+  message.order().mean_learning_rate = means.learning_rate;
+  return copy->Push(message.Ready());
+}
+
+CreateVariablesRequest Plan() {
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {2}}, {"b", {1}}}), 2, 2);
+  plan.mutable_sync()->set_ps_replicas(1);
+  plan.mutable_sync()->set_replicas_to_aggregate(2);
+  return plan;
+}
+
+// Two workers, a primary and its copy.
+struct Pair {
+  Pair()
+      : target(std::make_shared<HeldMeans>()), primary({.make_copy_target = [this](const auto& of) {
+          target->options = of;
+          return target;
+        }}) {
+    View view = test::ViewOf(2);
+    view.copy_address = kCopyAddress;
+    REQUIRE(primary.shard.SetView(view).ok());
+    REQUIRE(primary.shard.CreateVariables(Plan()).ok());
+    View copys = test::ViewOf(0);
+    copys.is_copy = true;
+    REQUIRE(copy.shard.SetView(copys).ok());
+    REQUIRE(copy.shard.CreateVariables(Plan()).ok());
+  }
+  ~Pair() { target->End(absl::CancelledError("over")); }
+
+  absl::StatusOr<ShardState> Promote(int64_t committed) {
+    View view = test::ViewOf(2);
+    view.committed = GlobalStep(committed);
+    return copy.shard.SetView(view);
+  }
+
+  std::shared_ptr<HeldMeans> target;
+  test::Harness primary;
+  test::Harness copy;
+};
+
+TEST_CASE("a primary shows what a step made when its copy has the means") {
+  Pair pair;
+  CHECK(pair.target->options.address == kCopyAddress);
+  const auto grant = pair.primary.Grant(0, 2, 0.5f);
+  const auto pull = pair.primary.Pull(0, 1, {{VariableId(0)}});
+  for (const uint32_t worker : {0u, 1u}) {
+    CHECK(pair.primary.Push(worker, 1, 0, 0, {2, 4.0f * worker}) == PushStatus::kAccepted);
+  }
+  CHECK(pair.primary.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
+  REQUIRE(pair.target->sent.size() == 1);
+  HeldMeans::Sent a = std::move(pair.target->sent[0]);
+  REQUIRE(a.means.gradients.size() == 1);
+  CHECK(a.means.step == GlobalStep(0));
+  CHECK(a.means.learning_rate == 0.5f);
+  CHECK(static_cast<const float*>(a.means.gradients[0].values.data)[1] == 2);
+  CHECK(pull.IsParked());
+
+  const auto delivered = Deliver(a.means, &pair.copy.shard);
+  REQUIRE(delivered.ok());
+  CHECK(delivered->statuses[0] == PushStatus::kAccepted);
+  a.taken(absl::OkStatus());
+  REQUIRE_FALSE(pull.IsParked());
+  CHECK(test::ValuesOf(pull->pieces[0]) == std::vector<float>{-1, -1});
+
+  CHECK(pair.primary.Push(1, 1, 0, 1, {3}) == PushStatus::kAccepted);
+  CHECK(grant.IsParked());
+  REQUIRE(pair.target->sent.size() == 2);
+  std::exchange(pair.target->sent[1].taken, nullptr)(absl::OkStatus());
+  CHECK_FALSE(grant.IsParked());
+}
+
+TEST_CASE("a copy that becomes the primary goes on in the middle of a step, with the same values") {
+  Pair pair;
+  const auto lost = pair.primary.Grant(0, 2, 0.5f);
+  for (const uint32_t worker : {0u, 1u}) pair.primary.Push(worker, 1, 0, 0, {2, 4.0f * worker});
+  REQUIRE(Deliver(pair.target->sent[0].means, &pair.copy.shard).ok());
+  const absl::Status early =
+      pair.copy.shard.Push(Message(IdentityOf(0), 1, 0).Whole(1, Shape({1}), {1}).Ready()).status();
+  CHECK(absl::IsUnavailable(early));
+  CHECK(absl::StrContains(early.message(), "keeps a copy of shard 0"));
+
+  REQUIRE(pair.Promote(0).ok());
+  CHECK_FALSE(pair.copy.shard.GetView().is_copy);
+  // Its primary changes nothing any more.
+  CHECK_FALSE(Deliver(pair.target->sent[0].means, &pair.copy.shard).ok());
+  // The workers send all again. "a" has been closed by its mean, "b" needs both, under a new grant.
+  CHECK(pair.copy.Push(0, 1, 0, 0, {2, 0}) == PushStatus::kStale);
+  CHECK(pair.copy.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
+  const auto grant = pair.copy.Grant(0, 2, 0.5f);
+  CHECK(grant.IsParked());
+  CHECK(pair.copy.Push(1, 1, 0, 1, {3}) == PushStatus::kAccepted);
+  REQUIRE_FALSE(grant.IsParked());
+  CHECK(pair.copy.Read(1, 0) == std::vector<float>{-1, -1});
+  CHECK(pair.copy.Read(1, 1) == std::vector<float>{-1});
+}
+
+TEST_CASE("tokens of a copy that becomes the primary are those of the next step for who pushed") {
+  Pair pair;
+  pair.primary.Grant(0, 2);
+  for (const uint32_t worker : {0u, 1u}) {
+    pair.primary.Push(worker, 1, 0, 0, {1, 1});
+    pair.primary.Push(worker, 1, 0, 1, {1});
+  }
+  for (const HeldMeans::Sent& sent : pair.target->sent) {
+    REQUIRE(Deliver(sent.means, &pair.copy.shard).ok());
+  }
+  REQUIRE(pair.Promote(0).ok());
+  test::Reply<Token> token;
+  pair.copy.shard.DequeueToken({IdentityOf(0), DequeueSeq(5), GlobalStep(0)}, token.done());
+  CHECK(token.IsParked());
+  // The step was closed by its means: the chief commits it again.
+  REQUIRE_FALSE(pair.copy.Grant(0, 2).IsParked());
+  REQUIRE(pair.copy.shard.CommitStep(kCommand, GlobalStep(0), false).ok());
+  REQUIRE_FALSE(token.IsParked());
+  CHECK(token->step == GlobalStep(1));
+  // A worker that has not pushed begins there, too.
+  CHECK(pair.copy.Dequeue(1, 1)->step == GlobalStep(1));
+}
+
+TEST_CASE("steps that the chief has seen committed are committed at a promoted copy") {
+  Pair pair;
+  pair.primary.Grant(0, 2);
+  for (const uint32_t worker : {0u, 1u}) {
+    pair.primary.Push(worker, 1, 0, 0, {1, 1});
+    pair.primary.Push(worker, 1, 0, 1, {1});
+  }
+  for (const HeldMeans::Sent& sent : pair.target->sent) {
+    REQUIRE(Deliver(sent.means, &pair.copy.shard).ok());
+  }
+  const auto state = pair.Promote(1);
+  REQUIRE(state.ok());
+  CHECK(state->global_step == GlobalStep(1));
+  CHECK(pair.copy.Dequeue(0, 2)->step == GlobalStep(1));
+}
+
+TEST_CASE("a primary that goes on alone shows what waits, and never has a copy again") {
+  Pair pair;
+  const auto grant = pair.primary.Grant(0, 2);
+  for (const uint32_t worker : {0u, 1u}) {
+    pair.primary.Push(worker, 1, 0, 0, {1, 1});
+    pair.primary.Push(worker, 1, 0, 1, {1});
+  }
+  CHECK(grant.IsParked());
+  CHECK(pair.primary.shard.GetView().has_copy);
+  REQUIRE(pair.primary.shard.SetView(test::ViewOf(2)).ok());
+  CHECK_FALSE(grant.IsParked());
+  CHECK_FALSE(pair.primary.shard.GetView().has_copy);
+  View late = test::ViewOf(2);
+  late.copy_address = kCopyAddress;
+  CHECK(absl::IsAborted(pair.primary.shard.SetView(late).status()));
+}
+
+TEST_CASE("a late order does not make a copy of a shard that serves the workers") {
+  Pair pair;
+  REQUIRE(pair.Promote(0).ok());
+  View late = test::ViewOf(0);
+  late.is_copy = true;
+  CHECK(absl::IsAborted(pair.copy.shard.SetView(late).status()));
+}
+
+TEST_CASE("a primary whose copy has taken its place shows nothing more, and sends workers away") {
+  Pair pair;
+  const auto pull = pair.primary.Pull(0, 1, {{VariableId(0)}});
+  pair.target->options.refused(absl::AbortedError("not a member"));
+  CHECK(absl::IsUnavailable(pull.status()));
+  CHECK(absl::IsUnavailable(pair.primary.Pull(0, 0, {{VariableId(0)}}).status()));
+  // Until another epoch.
+  View next = test::ViewOf(2);
+  next.epoch = Epoch(2);
+  REQUIRE(pair.primary.shard.SetView(next).ok());
+  REQUIRE(pair.primary.shard.CreateVariables(Plan()).ok());
+}
+
+TEST_CASE("a mean is taken by a copy alone, and a copy takes nothing else") {
+  Pair pair;
+  Message mean(IdentityOf(0), 1, 0);
+  mean.Whole(1, Shape({1}), {1}).order().mean_learning_rate = 1.0f;
+  CHECK(absl::IsInvalidArgument(pair.primary.shard.Push(mean.Ready()).status()));
+  Message gradient(Primary(), 1, 0);
+  gradient.Whole(1, Shape({1}), {1});
+  CHECK(absl::IsInvalidArgument(pair.copy.shard.Push(gradient.Ready()).status()));
+}
+
+}  // namespace
+}  // namespace lockstep::ps
