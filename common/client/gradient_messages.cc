@@ -9,7 +9,9 @@
 namespace lockstep {
 
 void GradientMessages::Begin(PushSeq push_seq, GlobalStep local_step, int num_tensors) {
-  LOCKSTEP_CHECK(!plan_.has_value());
+  LOCKSTEP_CHECK(!is_active());
+  is_over_ = false;
+  ++num_begun_;
   push_seq_ = push_seq;
   local_step_ = local_step;
   num_tensors_ = num_tensors;
@@ -17,7 +19,7 @@ void GradientMessages::Begin(PushSeq push_seq, GlobalStep local_step, int num_te
 }
 
 void GradientMessages::Add(const GradientTensor& gradient) {
-  LOCKSTEP_CHECK(plan_.has_value());
+  LOCKSTEP_CHECK(is_active());
   PushPlan::Variable variable{gradient};
   const std::span<const std::byte> bytes = gradient.values.bytes();
   // An empty sparse gradient is its indices alone.
@@ -82,10 +84,24 @@ std::optional<absl::Duration> GradientMessages::WakeAt() const {
 }
 
 std::optional<absl::StatusOr<PushSummary>> GradientMessages::TakeResult() {
-  if (!plan_.has_value()) return std::nullopt;
+  if (!is_active()) return std::nullopt;
   std::optional<absl::StatusOr<PushSummary>> result = plan_->Result();
-  if (result.has_value()) plan_.reset();
+  is_over_ = result.has_value();
   return result;
+}
+
+void GradientMessages::Repeat() {
+  if (plan_.has_value()) plan_->Repeat();
+}
+
+bool GradientMessages::Forget() {
+  if (!plan_.has_value() || !is_over_) return true;
+  if (plan_->IsInFlight()) {
+    plan_->Cancel();
+    return false;
+  }
+  plan_.reset();
+  return true;
 }
 
 void GradientMessages::Cancel() {

@@ -34,7 +34,8 @@ class GradientMessages {
   GradientMessages(const SessionOptions& options, const TensorTransport* transport)
       : options_(options), transport_(transport) {}
 
-  bool is_active() const { return plan_.has_value(); }
+  // Under way: it has not been judged.
+  bool is_active() const { return plan_.has_value() && !is_over_; }
   void Begin(PushSeq push_seq, GlobalStep local_step, int num_tensors);
   void Add(const GradientTensor& gradient);
   bool AllAdded() const { return plan_->AllAdded(); }
@@ -43,8 +44,16 @@ class GradientMessages {
   // `call` is over.
   void OnReply(const PushCall& call, const PushAnswer& reply, absl::Duration now);
   std::optional<absl::Duration> WakeAt() const;
-  // Ends the gradient, if it is over.
+  // Ends the gradient, if it is over. It is kept, to be sent again, until Forget or Begin.
   std::optional<absl::StatusOr<PushSummary>> TakeResult();
+  // As PushPlan::Repeat, of the gradient that is kept.
+  void Repeat();
+  // Nothing more of a gradient that is over is sent. False: some of it is in flight.
+  bool Forget();
+  // Of the newest gradient; none yet: nullopt.
+  std::optional<GlobalStep> newest_step() const {
+    return num_begun_ > 0 ? std::optional(local_step_) : std::nullopt;
+  }
   void Cancel();
 
  private:
@@ -53,7 +62,9 @@ class GradientMessages {
 
   const SessionOptions options_;
   const TensorTransport* const transport_;
-  std::optional<PushPlan> plan_;  // while a gradient is under way
+  std::optional<PushPlan> plan_;  // while a gradient is under way, or kept
+  bool is_over_ = false;          // it is kept
+  uint64_t num_begun_ = 0;
   PushSeq push_seq_;
   GlobalStep local_step_;
   int num_tensors_ = 0;

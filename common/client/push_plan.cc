@@ -208,6 +208,18 @@ void PushPlan::OnError(size_t index, const absl::Status& error, absl::Duration n
   }
 }
 
+void PushPlan::Repeat() {
+  for (Progress& variable : variables_) variable.verdict = PENDING;
+  for (Message& message : messages_) {
+    message.ask = message.asked = false;
+    if (message.state == State::kAcknowledged) message.state = State::kReady;
+  }
+  summary_.accepted = summary_.stale = 0;
+  straggling_ = false;
+  first_open_ = 0;
+  repeats_ = 0;
+}
+
 std::optional<absl::Duration> PushPlan::WakeAt() const {
   if (!fatal_.ok() || in_flight_ >= options_.window) return std::nullopt;
   for (size_t i = first_open_; i < messages_.size(); ++i)

@@ -66,6 +66,9 @@ class PushPlan {
   std::optional<Outgoing> Next(absl::Duration now);
   void OnReply(size_t message, const PushReply& reply, absl::Duration now);
   void OnError(size_t message, const absl::Status& error, absl::Duration now);
+  // The ps is another one now: everything is sent again and judged anew, also what is over.
+  void Repeat();
+  bool IsInFlight() const { return in_flight_ > 0; }
   // Sends nothing more: the result is CANCELLED.
   void Cancel() { fatal_.Update(absl::CancelledError("the push was cancelled")); }
 

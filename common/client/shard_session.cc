@@ -54,38 +54,6 @@ void ShardSession::Open(Callback<TransportInfo> done) {
       std::move(done));
 }
 
-void ShardSession::SetTargets(std::vector<FetchTarget> targets) {
-  absl::MutexLock lock(&mutex_);
-  values_.SetTargets(std::move(targets));
-}
-
-void ShardSession::SetTarget(size_t target, MutableTensorView value,
-                             std::optional<std::span<const int64_t>> rows) {
-  absl::MutexLock lock(&mutex_);
-  values_.SetTarget(target, std::move(value), rows);
-}
-
-void ShardSession::Fetch(GlobalStep version, FetchKind kind, Callback<GlobalStep> done) {
-  {
-    absl::MutexLock lock(&mutex_);
-    LOCKSTEP_CHECK(!fetched_);
-    fetched_ = std::move(done);
-    values_.Begin(version, kind);
-    if (loop_.is_cancelled) values_.Cancel();
-  }
-  Flush();
-}
-
-const void* ShardSession::Value(size_t target) const {
-  absl::MutexLock lock(&mutex_);
-  return values_.Value(target);
-}
-
-std::vector<float> ShardSession::Scalars() const {
-  absl::MutexLock lock(&mutex_);
-  return {values_.scalars().begin(), values_.scalars().end()};
-}
-
 void ShardSession::BeginGradient(PushSeq push_seq, GlobalStep local_step, int num_tensors) {
   absl::MutexLock lock(&mutex_);
   LOCKSTEP_CHECK(!pushed_);
@@ -124,6 +92,11 @@ void ShardSession::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenRep
   DequeueTokenRequest request;
   *request.mutable_worker() = options_.identity;
   request.set_dequeue_seq(dequeue_seq.value());
+  {
+    absl::MutexLock lock(&mutex_);
+    const std::optional<GlobalStep> pushed = gradient_.newest_step();
+    if (pushed.has_value()) request.set_pushed_step(pushed->value());
+  }
   Start<DequeueTokenReply>(
       &token_,
       [this, request = std::move(request)](Callback<DequeueTokenReply> told) {
@@ -134,6 +107,15 @@ void ShardSession::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenRep
                          });
       },
       std::move(done));
+}
+
+void ShardSession::ForgetGradient(absl::AnyInvocable<void()> done) {
+  {
+    absl::MutexLock lock(&mutex_);
+    LOCKSTEP_CHECK(!forgotten_);
+    forgotten_ = std::move(done);
+  }
+  Flush();
 }
 
 void ShardSession::Cancel() {
@@ -172,24 +154,22 @@ void ShardSession::Flush() {
       }
     }
     // Values are told before the gradient they came with.
-    while (TellFetched() || TellPushed() || SendPush() || SendFetch() || Send(&token_) ||
-           Send(&open_)) {
+    while (TellForgotten() || TellFetched() || TellPushed() || SendPush() || SendFetch() ||
+           Send(&token_) || Send(&open_)) {
       continue;
     }
     ArmTimer();
   }
 }
 
-bool ShardSession::TellFetched() {
-  Callback<GlobalStep> done;
-  std::optional<absl::StatusOr<GlobalStep>> result;
+bool ShardSession::TellForgotten() {
+  absl::AnyInvocable<void()> done;
   {
     absl::MutexLock lock(&mutex_);
-    result = values_.TakeResult();
-    if (!result.has_value()) return false;
-    done = std::exchange(fetched_, nullptr);
+    if (!forgotten_ || !gradient_.Forget()) return false;
+    done = std::exchange(forgotten_, nullptr);
   }
-  done(*std::move(result));
+  done();
   return true;
 }
 
@@ -214,6 +194,8 @@ bool ShardSession::SendPush() {
   bool is_fused = false;
   {
     absl::MutexLock lock(&mutex_);
+    const uint64_t generation = transport_->generation();
+    if (std::exchange(generation_, generation) != generation) gradient_.Repeat();
     std::optional<PushCall> push;
     if (!fusing_.held.has_value()) push = gradient_.Next(clock_->Monotonic());
     if (push.has_value() && std::exchange(fusing_.awaits_message, false) &&
@@ -283,40 +265,12 @@ void ShardSession::OnFused(const Call& call, absl::StatusOr<TensorReply<PushRepl
   Flush();
 }
 
-// Nobody else touches the targets of a request in flight.
-void ShardSession::OnFetched(const FetchCall& fetch, absl::StatusOr<FetchedValues::Reply> reply)
-    ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  const absl::Status copied = reply.ok() ? values_.CopyToTargets(fetch, *reply) : absl::OkStatus();
-  absl::MutexLock lock(&mutex_);
-  values_.OnReply(fetch, std::move(reply), copied, clock_->Monotonic());
-}
-
 void ShardSession::OpenTransport() {
   if (!needs_open_->load() || !needs_open_->exchange(false)) return;
   transport_->Open(options_.identity,
                    [needs_open = needs_open_](const absl::StatusOr<TransportInfo>& info) {
                      if (!info.ok()) needs_open->store(true);
                    });
-}
-
-bool ShardSession::SendFetch() {
-  Gate::Pass pass = gate_->Enter();
-  if (!pass) return false;
-  std::shared_ptr<Call> call;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (fusing_.HoldsFetches()) return false;
-    std::optional<FetchCall> fetch = values_.Next(clock_->Monotonic());
-    if (!fetch.has_value()) return false;
-    call = std::make_shared<Call>(Call{.pass = std::move(pass), .fetch = std::move(fetch)});
-  }
-  OpenTransport();
-  transport_->Call(kPull, call->fetch->request, {}, call->fetch->accepts_references,
-                   [this, call](absl::StatusOr<FetchedValues::Reply> reply) {
-                     OnFetched(*call->fetch, std::move(reply));
-                     Flush();
-                   });
-  return true;
 }
 
 template <typename T>

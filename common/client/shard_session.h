@@ -28,6 +28,8 @@ namespace lockstep {
 // error is told when it cannot be repaired by repeating. Callbacks come on the threads of
 // `transport` and `timer`, or before the call returns. Tensors and targets stay as they are until
 // their callback; gradients in a GradientMemory until the next token, where each replica has one.
+// Of a transport that may move (TensorTransport::generation) gradients stay until ForgetGradient:
+// another peer gets them again.
 class ShardSession {
  public:
   // What is pointed to outlives the session.
@@ -72,6 +74,9 @@ class ShardSession {
   // Before EndStep: whether that makes one call, which the shard answers when the step is over.
   bool HoldsGradient() const;
   void DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done);
+  // Once the step is over, in a job whose shards may move: the last gradient is not sent again, and
+  // its tensors may change after `done`. No gradient is under way.
+  void ForgetGradient(absl::AnyInvocable<void()> done);
 
   // Ends what is pending, and later calls, with CANCELLED; with it all calls of the transport.
   void Cancel();
@@ -111,6 +116,7 @@ class ShardSession {
   };
 
   // Of the send loop, Flush: each does one thing; false: there is nothing to do.
+  bool TellForgotten();
   bool TellFetched();
   bool TellPushed();
   bool SendPush();
@@ -144,6 +150,8 @@ class ShardSession {
   GradientMessages gradient_ ABSL_GUARDED_BY(mutex_);
   Fusing fusing_ ABSL_GUARDED_BY(mutex_);
   Callback<PushSummary> pushed_ ABSL_GUARDED_BY(mutex_);
+  absl::AnyInvocable<void()> forgotten_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // of the transport
   FetchedValues values_ ABSL_GUARDED_BY(mutex_);
   Callback<GlobalStep> fetched_ ABSL_GUARDED_BY(mutex_);
   ParkedCall<TransportInfo> open_ ABSL_GUARDED_BY(mutex_);

@@ -5,6 +5,7 @@
 #include <google/protobuf/message.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -94,6 +95,10 @@ class TensorTransport {
             std::type_identity_t<Callback<TensorReply<Reply>>> done) {
     Call(method, ToArena<Request>(header), tensors, accepts_references, std::move(done));
   }
+
+  // Changes when calls go to another peer from now on, which knows nothing of what the one before
+  // was told.
+  virtual uint64_t generation() const { return 0; }
 
   // Ends what is in flight, and every later call at once, with CANCELLED.
   virtual void Cancel() = 0;

@@ -27,6 +27,7 @@ ShardGroupOptions ShardOptionsOf(const JobDef& job, const WorkerIdentity& identi
   options.session.asynchronous = job.sync().has_asynchronous();
   options.token_per_replica =
       !options.session.asynchronous && job.sync().token_policy() == PER_REPLICA;
+  options.shards_may_move = job.sync().ps_replicas() > 0;
   options.values_in_place = job.transport().shared_memory() == TransportDef::MAP;
   options.session.wire_dtype = WireTypeOf(job);
   options.session.patience = patience;

@@ -7,6 +7,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
+#include "common/client/failover_transport.h"
 #include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
@@ -116,6 +117,10 @@ void WorkerJob::OnReply(const HeartbeatReply& reply) {
     if (reply.has_group()) group_ = reply.group();
   }
   TellGroup();
+  if (!is_connected_.load()) return;
+  for (const uint32_t shard : reply.moved_shards()) {
+    if (shard < movable_.size() && movable_[shard] != nullptr) movable_[shard]->StayAtCopy();
+  }
 }
 
 void WorkerJob::TellGroup() {
@@ -183,10 +188,10 @@ void WorkerJob::MakeMemory() {
   }
 }
 
-std::unique_ptr<TensorTransport> WorkerJob::Connect(size_t shard) {
-  const std::string name = absl::StrCat("ps ", shard);
+std::unique_ptr<TensorTransport> WorkerJob::Connect(const std::string& name,
+                                                    const std::string& address) {
   return MakePsTransport(
-      {.address = options_.ps_addresses[shard],
+      {.address = address,
        .name = name,
        .queue = options_.queue,
        .credentials = options_.credentials},
@@ -198,10 +203,27 @@ std::unique_ptr<TensorTransport> WorkerJob::Connect(size_t shard) {
 }
 
 void WorkerJob::ConnectShards() {
+  const auto& copies = options_.registration.copy_addresses();
   for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
-    shards_.push_back(Connect(shard));
+    const std::string name = absl::StrCat("ps ", shard);
+    const std::string address = options_.ps_addresses[shard];
+    movable_.push_back(nullptr);
+    if (static_cast<int>(shard) < copies.size()) {
+      const std::string copy = copies[static_cast<int>(shard)];
+      auto transport = std::make_unique<FailoverTransport>(
+          [this, name, address, copy](FailoverTransport::Peer peer) {
+            return peer == FailoverTransport::kPrimary
+                       ? Connect(name, address)
+                       : Connect(absl::StrCat("the copy of ", name), copy);
+          });
+      movable_.back() = transport.get();
+      shards_.push_back(std::move(transport));
+    } else {
+      shards_.push_back(Connect(name, address));
+    }
     shard_pointers_.push_back(shards_.back().get());
   }
+  is_connected_.store(true);
 }
 
 absl::Status WorkerJob::MakeTrainers() {

@@ -32,6 +32,10 @@
 #include "worker/step/timeline.h"
 #include "worker/strategy/parameter_server/shard_group.h"
 
+namespace lockstep {
+class FailoverTransport;
+}  // namespace lockstep
+
 namespace lockstep::worker {
 
 struct WorkerJobOptions {
@@ -75,7 +79,7 @@ class WorkerJob {
   void TellGroup();
   // Memory to share with the ps of this host, where the job wants it.
   void MakeMemory();
-  std::unique_ptr<TensorTransport> Connect(size_t shard);
+  std::unique_ptr<TensorTransport> Connect(const std::string& name, const std::string& address);
   absl::Status OpenData();
   void ConnectShards();
   absl::Status MakeTrainers();
@@ -103,6 +107,8 @@ class WorkerJob {
   rpc::AlarmTimer timer_;
   std::vector<std::unique_ptr<TensorTransport>> shards_;
   std::vector<TensorTransport*> shard_pointers_;
+  std::vector<FailoverTransport*> movable_;  // those of shards_, by shard; null: it has no copy
+  std::atomic<bool> is_connected_ = false;   // movable_ is there
   std::unique_ptr<CpuDevice> device_;
   TrainingData data_;
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels

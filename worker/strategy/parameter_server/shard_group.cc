@@ -53,6 +53,7 @@ ShardGroup::ShardGroup(const ShardGroupOptions& options, const VariableLayout& l
     : options_(options),
       layout_(layout),
       opened_(resources.shards.size()),
+      forgotten_(resources.shards.size()),
       verdicts_(resources.shards.size()) {
   for (TensorTransport* shard : resources.shards) {
     sessions_.push_back(std::make_unique<ShardSession>(SessionOptionsOf(options), shard,
@@ -140,8 +141,25 @@ bool ShardGroup::HoldsGradient() const {
 
 void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, std::optional<DequeueTokenReply> came_along,
                             Callback<DequeueTokenReply> done) {
-  if (came_along.has_value()) return done(*std::move(came_along));
-  sessions_[kStepShard]->DequeueToken(dequeue_seq, std::move(done));
+  Callback<DequeueTokenReply> next = std::move(done);
+  if (options_.shards_may_move) {
+    next = [this, done = std::move(next)](absl::StatusOr<DequeueTokenReply> token) mutable {
+      if (!token.ok()) return done(token.status());
+      ForgetGradient(*std::move(token), std::move(done));
+    };
+  }
+  if (came_along.has_value()) return next(*std::move(came_along));
+  sessions_[kStepShard]->DequeueToken(dequeue_seq, std::move(next));
+}
+
+void ShardGroup::ForgetGradient(DequeueTokenReply token, Callback<DequeueTokenReply> done) {
+  forgotten_.Expect([token = std::move(token),
+                     done = std::move(done)](const absl::StatusOr<std::span<const int>>&) mutable {
+    done(std::move(token));
+  });
+  for (size_t shard = 0; shard < sessions_.size(); ++shard) {
+    sessions_[shard]->ForgetGradient([this, shard] { forgotten_.Tell(shard, 0); });
+  }
 }
 
 void ShardGroup::Cancel() {

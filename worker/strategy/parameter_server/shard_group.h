@@ -36,6 +36,8 @@ struct ShardGroupOptions {
   // stale everywhere. Not for an asynchronous job, where nothing says so.
   bool values_in_place = false;
   std::vector<std::string> shard_names;  // "ps 1 (host:port)", for messages
+  // Another ps may come to serve a shard: it gets the last gradient again until the next token.
+  bool shards_may_move = false;
 };
 
 // What the sessions work with. All of it outlives them.
@@ -83,6 +85,8 @@ class ShardGroup {
  private:
   ShardGroup(const ShardGroupOptions& options, const VariableLayout& layout,
              const ShardGroupResources& resources);
+  // The step is over: its gradients may be changed after `done`.
+  void ForgetGradient(DequeueTokenReply token, Callback<DequeueTokenReply> done);
   void AddPart(const WholeVariable& variable, const VariablePart& part, const TensorView& values);
   // A part without rows is sent as an empty gradient: the shard counts gradients, not rows.
   void AddRows(const WholeVariable& variable, const PartRows& rows, const TensorView& gradient);
@@ -90,6 +94,7 @@ class ShardGroup {
   const ShardGroupOptions options_;
   const VariableLayout& layout_;
   FanIn<int> opened_;            // by shard
+  FanIn<int> forgotten_;         // by shard
   FanIn<PushSummary> verdicts_;  // by shard, of the gradient under way or the last
   std::unique_ptr<VariableCache> cache_;
   std::vector<std::unique_ptr<ShardSession>> sessions_;  // by shard; fill and tell all above
