@@ -8,6 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "chief/copies/shard_pair.h"
 #include "chief/job/job_series.h"
 #include "chief/job/summary.h"
 #include "chief/loop/event_loop.h"
@@ -103,7 +104,44 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
                                     .credentials = daemon.serving.credentials}));
     pointers.push_back(shards.back().get());
   }
+  // Where each shard has a copy at the next ps, the two are one shard to the job.
+  std::vector<std::unique_ptr<ShardPair>> pairs;
+  const size_t num_copied = plan.job.sync().ps_replicas() > 0 ? shards.size() : 0;
+  for (size_t i = 0; i < num_copied; ++i) {
+    const size_t host = (i + 1) % shards.size();
+    const auto name = [&](size_t ps) {
+      return absl::StrCat("ps ", ps, " (", task.cluster.ps[ps], ")");
+    };
+    pairs.push_back(std::make_unique<ShardPair>(
+        ShardPairOptions{.name = name(i),
+                         .host_name = name(host),
+                         .host_address = task.cluster.ps[host],
+                         .patience = absl::Seconds(absl::GetFlag(FLAGS_lease)),
+                         .connect =
+                             [&, i](const std::string& address) {
+                               return MakePsControl({.address = address,
+                                                     .name = absl::StrCat("the copy of ps ", i),
+                                                     .queue = server->queue(),
+                                                     .credentials = daemon.serving.credentials});
+                             }},
+        shards[i].get(), shards[host].get(), &loop, Clock::Real()));
+    pointers[i] = pairs.back().get();
+  }
   JobOptions options;
+  if (!pairs.empty()) {
+    options.copy_addresses = [&pairs] {
+      std::vector<std::string> addresses;
+      for (const auto& pair : pairs) addresses.push_back(pair->copy_address());
+      return addresses;
+    };
+    options.moved_shards = [&pairs] {
+      std::vector<uint32_t> moved;
+      for (uint32_t i = 0; i < pairs.size(); ++i) {
+        if (pairs[i]->has_moved()) moved.push_back(i);
+      }
+      return moved;
+    };
+  }
   options.job_id = RandomId();
   options.incarnation = incarnation;
   options.chief_index = static_cast<uint32_t>(task.index);
@@ -130,10 +168,14 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     });
   });
   loop.Post([&] { jobs->Start(); });
-  loop.Run(kTick, [&] { jobs->Tick(); });
+  loop.Run(kTick, [&] {
+    for (const auto& pair : pairs) pair->Tick();
+    jobs->Tick();
+  });
   server->Shutdown(kShutdownGrace);
   // The calls in flight end here, before what they come back to.
   shards.clear();
+  pairs.clear();
   notice->Stop(ExitCodeFor(outcome));
   signals.join();
 

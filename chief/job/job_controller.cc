@@ -81,6 +81,8 @@ void JobController::Tick() {
     state_.lease->Tick();
     if (!state_.lease->status().ok()) End({.outcome = state_.lease->status()});
   }
+  const auto& moved = state_.inputs.options.moved_shards;
+  if (moved != nullptr) calls_.SetMovedShards(moved());
   calls_.Tick();
   if (state_.views.has_value()) state_.views->Tick();
   milestones_.Tick();

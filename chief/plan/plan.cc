@@ -203,6 +203,12 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
                .job = std::move(checked.job),
                .model = std::move(checked.model),
                .examples = checked.examples};
+  if (plan.job.sync().ps_replicas() > 0 && cluster.ps.size() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        job_file,
+        ": sync.ps_replicas: a copy at the only ps would be lost with it. Remedy: add a "
+        "ps to the cluster spec (for lockstep up: local.ps), or remove it"));
+  }
   auto placement = Place(checked.graph, static_cast<uint32_t>(cluster.ps.size()),
                          plan.job.max_part_bytes(), plan.job.strategy().parameter_server());
   if (!placement.ok()) return Annotate(placement.status(), job_file);

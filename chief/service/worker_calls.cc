@@ -234,11 +234,15 @@ void WorkerCalls::AssignLeases() {
     }
     evaluations_->Assign(workers, clock_->Monotonic());
   }
-  AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
+  TellNews();
 }
 
 void WorkerCalls::SetGroup(GroupView group) {
   group_ = std::move(group);
+  TellNews();
+}
+
+void WorkerCalls::TellNews() {
   AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
 }
 
@@ -255,7 +259,8 @@ bool WorkerCalls::HasNews(WorkerIndex worker) const {
   if (group_.has_value() && group_->view() != contact.told_group) return true;
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
-  return (lease.has_value() ? lease->id : 0) != contact.told_lease;
+  return contact.told_moves != moved_shards_.size() ||
+         (lease.has_value() ? lease->id : 0) != contact.told_lease;
 }
 
 HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
@@ -278,6 +283,8 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
     contact.told_group = group_->view();
     *reply.mutable_group() = *group_;
   }
+  contact.told_moves = moved_shards_.size();
+  reply.mutable_moved_shards()->Add(moved_shards_.begin(), moved_shards_.end());
   if (lease.has_value()) {
     EvaluationLease* told = reply.add_leases();
     told->set_id(lease->id);

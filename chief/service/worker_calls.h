@@ -67,6 +67,11 @@ class WorkerCalls {
 
   // Of a replicated job: what every heartbeat's answer tells from now on, the next one at once.
   void SetGroup(GroupView group);
+  // Shards that their copies serve: the same. The list only grows.
+  void SetMovedShards(std::vector<uint32_t> shards) {
+    moved_shards_ = std::move(shards);
+    TellNews();
+  }
   // Answers parked registrations that can go on. After any change of what they wait for.
   void AdmitParked();
   // Gives out evaluation leases and tells their workers at once.
@@ -89,6 +94,7 @@ class WorkerCalls {
     Incarnation incarnation;
     uint64_t told_lease = 0;  // 0: none
     uint64_t told_group = 0;  // its view; 0: none
+    size_t told_moves = 0;    // shards
     bool told_end = false;
   };
 
@@ -109,6 +115,7 @@ class WorkerCalls {
   void AnswerHeartbeats(
       const std::function<bool(WorkerIndex worker, const ParkedHeartbeat&)>& wanted);
   bool HasNews(WorkerIndex worker) const;
+  void TellNews();
   bool IsInContact(WorkerIndex worker) const;
   void NoteTold(const RegisterTaskRequest& request);
   std::string NameOf(WorkerIndex worker) const;
@@ -125,6 +132,7 @@ class WorkerCalls {
   std::function<GlobalStep()> start_step_;
   std::optional<absl::Status> outcome_;
   std::optional<GroupView> group_;
+  std::vector<uint32_t> moved_shards_;
   std::list<ParkedRegistration> registrations_;
   std::map<WorkerIndex, ParkedHeartbeat> heartbeats_;
   std::map<WorkerIndex, Contact> contacts_;

@@ -1,0 +1,147 @@
+// Real jobs with sync.ps_replicas, in which ps are lost: the copy serves the workers, and the job
+// goes on where it was.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "tests/integration/training_run.h"
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr absl::Duration kWhole = absl::Seconds(60);
+constexpr int kSteps = 1000;
+
+JobText Job() {
+  return {.max_steps = kSteps,
+          .sync = "ps_replicas: 1",
+          .checkpoint = "folder: 'checkpoints' every_steps: 400"};
+}
+
+std::map<std::string, std::string> LastTensors(const Cluster& cluster) {
+  return TensorsOf(cluster.folder().Path(absl::StrCat("checkpoints/ckpt-", kSteps)));
+}
+
+// Of a run without copies that nothing disturbs.
+struct Calm {
+  Calm() {
+    Cluster cluster(2, 2);
+    JobText job = Job();
+    job.sync = "";
+    cluster.StartAll(job);
+    losses = Losses(Finish(cluster));
+    tensors = LastTensors(cluster);
+  }
+  std::vector<double> losses;
+  std::map<std::string, std::string> tensors;
+};
+
+const Calm& CalmRun() {
+  static const Calm calm;
+  return calm;
+}
+
+void KillAndStart(Cluster& cluster, int index) {
+  cluster.ps(index).Signal(SIGKILL);
+  REQUIRE(cluster.ps(index).Wait(kWhole) == 128 + SIGKILL);
+  cluster.StartPs(index);
+}
+
+void CheckWentOn(Cluster& cluster) {
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 0);
+  CHECK(summary["warnings"].empty());  // nobody went back to a checkpoint
+  CHECK(Losses(summary) == CalmRun().losses);
+  CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+TEST_CASE("a job whose shards have copies ends as one without") {
+  Cluster cluster(2, 2);
+  cluster.StartAll(Job());
+  CheckWentOn(cluster);
+}
+
+TEST_CASE("the copy of a ps that is killed serves the workers, and the job goes on") {
+  const int lost = GENERATE(0, 1);
+  Cluster cluster(2, 2);
+  cluster.StartAll(Job());
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  KillAndStart(cluster, lost);
+  REQUIRE(cluster.chief().WaitForOutput(absl::StrCat("ps ", lost, " ("), kWhole));
+  CheckWentOn(cluster);
+  CHECK_THAT(cluster.chief().Output(), Contains("Its copy serves the workers now"));
+}
+
+TEST_CASE("a ps that is killed while versions wait to be saved and evaluated costs these alone") {
+  Cluster cluster(2, 2);
+  JobText job = Job();
+  job.checkpoint = "folder: 'checkpoints' every_steps: 5";
+  job.evaluation = "every_steps: 5";
+  cluster.StartAll(job);
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  KillAndStart(cluster, 1);
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 0);
+  CHECK(Losses(summary) == CalmRun().losses);
+  CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+TEST_CASE("with three ps each shard has its copy at the next one") {
+  Cluster cluster(3, 2);
+  cluster.StartAll(Job());
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  KillAndStart(cluster, 2);
+  CheckWentOn(cluster);
+}
+
+TEST_CASE("a chief that follows one that was killed finds the copy that serves") {
+  Cluster cluster(2, 2);
+  cluster.StartAll(Job());
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  KillAndStart(cluster, 0);
+  REQUIRE(cluster.chief().WaitForOutput("Its copy serves the workers now", kWhole));
+  REQUIRE(cluster.WaitForStep(300, kWhole));
+  cluster.chief().Signal(SIGKILL);
+  REQUIRE(cluster.chief().Wait(kWhole) == 128 + SIGKILL);
+  cluster.StartChief({"--resume"});
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] > 300);
+  CHECK(summary["warnings"].empty());
+  CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+TEST_CASE("a ps that hangs is replaced by its copy after a lease, and takes no part any more") {
+  Cluster cluster(2, 2);
+  cluster.StartAll(Job(), {"--lease=2"});
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  cluster.ps(1).Signal(SIGSTOP);
+  REQUIRE(cluster.chief().WaitForOutput("Its copy serves the workers now", kWhole));
+  cluster.ps(1).Signal(SIGCONT);
+  CheckWentOn(cluster);
+}
+
+TEST_CASE("a shard that is lost with its copy takes the job back to a checkpoint") {
+  Cluster cluster(2, 2);
+  cluster.StartAll(Job());
+  REQUIRE(cluster.WaitForStep(450, kWhole));
+  for (const int index : {0, 1}) cluster.ps(index).Signal(SIGKILL);
+  for (const int index : {0, 1}) {
+    REQUIRE(cluster.ps(index).Wait(kWhole) == 128 + SIGKILL);
+    cluster.StartPs(index);
+  }
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 400);
+  CHECK_THAT(summary["warnings"].dump(), Contains("every ps goes back to "));
+  CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+}  // namespace
+}  // namespace lockstep::test
