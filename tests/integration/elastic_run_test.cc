@@ -211,6 +211,8 @@ TEST_CASE("WAIT: after --quorum_deadline the others share the batch of a worker 
   job.max_steps = 2 * kSteps;
   cluster.StartAll(job, {kShortLease, "--quorum_deadline=1"});
   REQUIRE(cluster.chief().WaitForOutput("workers 0, 1 (view", kWhole));
+  // A step that worker 0 alone was to take would wait for nobody else.
+  REQUIRE(cluster.WaitForStep(ViewsIn(cluster.chief().Output()).back().step, kWhole));
   cluster.worker(0).Signal(SIGKILL);
   const auto code = cluster.chief().Wait(kWhole);
   INFO(cluster.Logs());
