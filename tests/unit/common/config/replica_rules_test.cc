@@ -67,7 +67,7 @@ TEST_CASE("shards have copies only where the mean of a step is all that a copy m
                Contains("sync.ps_replicas") && Contains("Remedy: "));
     return std::string(loaded.status().message());
   };
-  CHECK_THAT(with("ps_replicas: 2", ""), Contains("expected 0 to 1, got 2"));
+  CHECK_THAT(with("ps_replicas: 2", ""), Contains("expected a number from 0 to 1, got 2"));
   CHECK_THAT(with("ps_replicas: 1 asynchronous {}", ""), Contains("sync.asynchronous"));
   CHECK_THAT(with("ps_replicas: 1 token_policy: FIFO", ""), Contains("sync.token_policy: FIFO"));
   CHECK_THAT(with("ps_replicas: 1 min_replicas: 2", ""), Contains("sync.min_replicas"));
