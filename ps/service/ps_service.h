@@ -42,7 +42,7 @@ struct PsEvents {
   // The chief waits for something that takes long: it begins, it is over.
   std::function<void()> work_begins;
   std::function<void()> work_ends;
-  std::function<void()> created;                // the variables exist
+  std::function<void()> created;  // the variables exist
   // Opens the port of the copy that this process keeps of another shard; null: it keeps none.
   std::function<absl::StatusOr<uint32_t>()> open_copy_port;
   std::function<void(const JobEnd&)> finished;  // the job is over
