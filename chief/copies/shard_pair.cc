@@ -151,27 +151,28 @@ void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
   });
 }
 
-void ShardPair::AskCopy(Callback<SetViewReply> done) {
+void ShardPair::AskHost(Callback<SetViewReply> done) {
   GetViewRequest request;
   request.set_opens_copy_port(true);
-  host_->Call(kGetView, request,
-              On<SetViewReply>(executor_, [this, done = std::move(done)](
-                                              const absl::StatusOr<SetViewReply>& host) mutable {
-                if (!host.ok()) return done(host.status());
-                if (host->copy_port() == 0) {
-                  return done(absl::FailedPreconditionError(
-                      absl::StrCat(options_.host_name,
-                                   " keeps no copies. Remedy: install the same version "
-                                   "everywhere, and use a cluster spec with two ps")));
-                }
-                const std::string address = CopyAddress(*host);
-                if (std::exchange(copy_address_, address) != address) {
-                  copies_.push_back(options_.connect(address));
-                  copy_ = copies_.back().get();
-                }
-                copy_->Call(kGetView, GetViewRequest(),
-                            On<SetViewReply>(executor_, std::move(done)));
-              }));
+  host_->Call(kGetView, request, On<SetViewReply>(executor_, std::move(done)));
+}
+
+void ShardPair::AskCopy(Callback<SetViewReply> done) {
+  AskHost([this, done = std::move(done)](const absl::StatusOr<SetViewReply>& host) mutable {
+    if (!host.ok()) return done(host.status());
+    if (host->copy_port() == 0) {
+      return done(absl::FailedPreconditionError(
+          absl::StrCat(options_.host_name,
+                       " keeps no copies. Remedy: install the same version "
+                       "everywhere, and use a cluster spec with two ps")));
+    }
+    const std::string address = CopyAddress(*host);
+    if (std::exchange(copy_address_, address) != address) {
+      copies_.push_back(options_.connect(address));
+      copy_ = copies_.back().get();
+    }
+    copy_->Call(kGetView, GetViewRequest(), On<SetViewReply>(executor_, std::move(done)));
+  });
 }
 
 void ShardPair::OnLooked(const absl::StatusOr<SetViewReply>& primary,
@@ -328,13 +329,10 @@ void ShardPair::OnState(Member* member, const absl::StatusOr<SetViewReply>& repl
 }
 
 void ShardPair::FindRestart() {
-  GetViewRequest request;
-  request.set_opens_copy_port(true);
-  host_->Call(kGetView, request,
-              On<SetViewReply>(executor_, [this](const absl::StatusOr<SetViewReply>& host) {
-                const bool is_same = host.ok() && CopyAddress(*host) == copy_address_;
-                if (host.ok() && !is_same) copy_member_.health.Lost(StartedAgain());
-              }));
+  AskHost([this](const absl::StatusOr<SetViewReply>& host) {
+    const bool is_another = host.ok() && CopyAddress(*host) != copy_address_;
+    if (is_another) copy_member_.health.Lost(StartedAgain());
+  });
 }
 
 std::string ShardPair::CopyAddress(const SetViewReply& host) const {

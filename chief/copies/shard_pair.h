@@ -63,7 +63,9 @@ class ShardPair final : public PsControl {
   bool IsGuarded() const { return state_ == PairState::kPair && is_confirmed_; }
 
   void Look(SetViewReply* reply, StatusCallback done);
-  // Finds the copy's port first.
+  // Asks the ps that keeps the copy for the copy's port.
+  void AskHost(Callback<SetViewReply> done);
+  // Finds the port first.
   void AskCopy(Callback<SetViewReply> done);
   void OnLooked(const absl::StatusOr<SetViewReply>& primary,
                 const absl::StatusOr<SetViewReply>& copy, SetViewReply* reply, StatusCallback done);
