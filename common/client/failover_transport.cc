@@ -32,28 +32,32 @@ void FailoverTransport::MoveTo(Peer peer) {
 }
 
 void FailoverTransport::Leave(uint64_t generation) {
-  std::optional<WorkerIdentity> worker;
   {
     absl::MutexLock lock(&mutex_);
     if (stays_ || generation != generation_.load()) return;
     MoveTo(current_ == kPrimary ? kCopy : kPrimary);
-    worker = worker_;
   }
-  if (worker.has_value()) current()->Open(*worker, [](const absl::StatusOr<TransportInfo>&) {});
+  OpenAgain();
 }
 
 void FailoverTransport::StayAtCopy() {
   const uint64_t generation = generation_.load();
-  std::optional<WorkerIdentity> worker;
   {
     absl::MutexLock lock(&mutex_);
     if (std::exchange(stays_, true)) return;
     MoveTo(kCopy);
-    worker = worker_;
   }
   primary_->Cancel();
-  if (generation_.load() == generation || !worker.has_value()) return;
-  current()->Open(*worker, [](const absl::StatusOr<TransportInfo>&) {});
+  if (generation_.load() != generation) OpenAgain();
+}
+
+void FailoverTransport::OpenAgain() {
+  std::optional<WorkerIdentity> worker;
+  {
+    absl::MutexLock lock(&mutex_);
+    worker = worker_;
+  }
+  if (worker.has_value()) current()->Open(*worker, [](const absl::StatusOr<TransportInfo>&) {});
 }
 
 void FailoverTransport::Open(const WorkerIdentity& worker, Callback<TransportInfo> done) {

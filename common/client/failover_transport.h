@@ -46,6 +46,8 @@ class FailoverTransport final : public TensorTransport {
   TensorTransport* current() const;
   // From the peer of this generation to the other one, unless that has been done.
   void Leave(uint64_t generation);
+  // What an Open asked of the peer before, of the one that calls go to now.
+  void OpenAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   void MoveTo(Peer peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Connect connect_;
