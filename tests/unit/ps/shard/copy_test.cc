@@ -92,6 +92,18 @@ struct Pair {
   }
   ~Pair() { target->End(absl::CancelledError("over")); }
 
+  // Both workers push all of step 0.
+  void PushStep() {
+    for (const uint32_t worker : {0u, 1u}) {
+      primary.Push(worker, 1, 0, 0, {1, 1});
+      primary.Push(worker, 1, 0, 1, {1});
+    }
+  }
+  void DeliverAll() {
+    for (const HeldMeans::Sent& sent : target->sent) {
+      REQUIRE(Deliver(sent.means, &copy.shard).ok());
+    }
+  }
   absl::StatusOr<ShardState> Promote(int64_t committed) {
     View view = test::ViewOf(2);
     view.committed = GlobalStep(committed);
@@ -162,13 +174,8 @@ TEST_CASE("a copy that becomes the primary goes on in the middle of a step, with
 TEST_CASE("tokens of a copy that becomes the primary are those of the next step for who pushed") {
   Pair pair;
   pair.primary.Grant(0, 2);
-  for (const uint32_t worker : {0u, 1u}) {
-    pair.primary.Push(worker, 1, 0, 0, {1, 1});
-    pair.primary.Push(worker, 1, 0, 1, {1});
-  }
-  for (const HeldMeans::Sent& sent : pair.target->sent) {
-    REQUIRE(Deliver(sent.means, &pair.copy.shard).ok());
-  }
+  pair.PushStep();
+  pair.DeliverAll();
   REQUIRE(pair.Promote(0).ok());
   test::Reply<Token> token;
   pair.copy.shard.DequeueToken({IdentityOf(0), DequeueSeq(5), GlobalStep(0)}, token.done());
@@ -185,13 +192,8 @@ TEST_CASE("tokens of a copy that becomes the primary are those of the next step 
 TEST_CASE("steps that the chief has seen committed are committed at a promoted copy") {
   Pair pair;
   pair.primary.Grant(0, 2);
-  for (const uint32_t worker : {0u, 1u}) {
-    pair.primary.Push(worker, 1, 0, 0, {1, 1});
-    pair.primary.Push(worker, 1, 0, 1, {1});
-  }
-  for (const HeldMeans::Sent& sent : pair.target->sent) {
-    REQUIRE(Deliver(sent.means, &pair.copy.shard).ok());
-  }
+  pair.PushStep();
+  pair.DeliverAll();
   const auto state = pair.Promote(1);
   REQUIRE(state.ok());
   CHECK(state->global_step == GlobalStep(1));
@@ -201,10 +203,7 @@ TEST_CASE("steps that the chief has seen committed are committed at a promoted c
 TEST_CASE("a primary that goes on alone shows what waits, and never has a copy again") {
   Pair pair;
   const auto grant = pair.primary.Grant(0, 2);
-  for (const uint32_t worker : {0u, 1u}) {
-    pair.primary.Push(worker, 1, 0, 0, {1, 1});
-    pair.primary.Push(worker, 1, 0, 1, {1});
-  }
+  pair.PushStep();
   CHECK(grant.IsParked());
   CHECK(pair.primary.shard.GetView().has_copy);
   REQUIRE(pair.primary.shard.SetView(test::ViewOf(2)).ok());
