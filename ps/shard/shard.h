@@ -128,8 +128,8 @@ class Shard {
                          std::optional<StepApplier>* applier, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeReplicaViews(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a primary: as the view says, finds its copy or goes on alone (`left`, to be ended without
-  // the lock).
+  // Of a primary: as the view says, finds its copy, or goes on alone. The target that is left, to
+  // be ended without the lock; null: none.
   std::shared_ptr<CopyTarget> TakeCopy(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a copy that the view makes the primary. UNAVAILABLE as SetView.
   absl::Status BecomePrimary(const View& view, DeferredCallbacks* deferred)

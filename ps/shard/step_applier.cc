@@ -89,7 +89,8 @@ void StepApplier::OnTaken(TakenVariable taken, DeferredCallbacks* deferred) {
   state_->driver->OnTaken(taken);
   deferred->LetGo(state_->variables.entries[taken.variable]->variable.DropPrevious());
   state_->receiver.OnTaken(taken, deferred);
-  copy_ = state_->copy;
+  // Other threads of this operation read it meanwhile, where there is none.
+  if (copy_ != state_->copy) copy_ = state_->copy;
   taken_.push_back(std::move(taken));
 }
 
