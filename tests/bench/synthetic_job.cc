@@ -47,8 +47,8 @@ JobFiles FilesOf(const SyntheticJob& job, int64_t release_every) {
   files.job = absl::StrCat(
       "model: 'model.textproto'\n", DataText(job), "batch_per_tower: 1\nmax_steps: ", StepsOf(job),
       "\noptimizer { ", job.optimizer, " learning_rate { base: 0.01 } }\nstrategy { ", job.strategy,
-      " }\ntransport { ", job.transport, " }\nlocal { ps: ", job.ps, " workers: ", job.workers,
-      " }\n", CheckpointText(job));
+      " }\nsync { ps_replicas: ", job.copies ? 1 : 0, " }\ntransport { ", job.transport,
+      " }\nlocal { ps: ", job.ps, " workers: ", job.workers, " }\n", CheckpointText(job));
   files.model = absl::StrCat("input_shape: [", job.rows > 0 ? job.lookups : 4,
                              "]\nlayers { name: 'values' synthetic { variables: ", job.variables,
                              " elements: ", job.elements, " rows: ", job.rows,

@@ -16,6 +16,7 @@ struct SyntheticJob {
   std::string transport;  // the job's, such as "shared_memory: OFF"
   int workers = 2;
   int ps = 1;
+  bool copies = false;  // of each ps's shard at the next one (sync.ps_replicas)
   int64_t variables = 16;
   int64_t elements = 1 << 20;  // of each, float32; of tables, of each row
   int steps = 10;

@@ -14,6 +14,7 @@ const std::vector<RowGroup>& Rows() {
       StepDuringSaveRow(/*workers=*/1),
       StepDuringSaveRow(/*workers=*/2),
       SmallStepRows(),
+      CopyRows(),
       SparseStepRows(),
       TransportRows(),
       ApplyRows(),

@@ -22,6 +22,8 @@ RowGroup ManyVariablesRows();
 RowGroup StepDuringSaveRow(int workers);
 // step_small_4w/grpc_unary, ...
 RowGroup SmallStepRows();
+// copy_shm_2w, copy_grpc_2w, copy_small_4w.
+RowGroup CopyRows();
 
 // sparse_step_adagrad/row_copies, ...
 RowGroup SparseStepRows();
