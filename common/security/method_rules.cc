@@ -39,7 +39,7 @@ constexpr Rule kRules[] = {
     {"/lockstep.ParameterServer/Pull", kWorker},
     {"/lockstep.ParameterServer/DequeueToken", kWorker},
     {"/lockstep.ParameterServer/StoreVersion", kWorker},
-    {"/lockstep.ParameterServer/AttachMemory", kWorker},
+    {"/lockstep.ParameterServer/AttachMemory", kWorker | kPs},
     {"/lockstep.Chief/RegisterTask", kWorker},
     {"/lockstep.Chief/Heartbeat", kWorker},
     {"/lockstep.Chief/ReportError", kWorker},

@@ -12,6 +12,9 @@ namespace {
 // As the chunks of workers (SessionOptions): the first are summed while the last are on their way.
 constexpr uint64_t kMessageBytes = uint64_t{512} << 10;
 
+// The copy reads them in place.
+constexpr uint64_t kWholeTensors = uint64_t{1} << 62;
+
 constexpr RetryOptions kRetry{.first_pause = absl::Milliseconds(5),
                               .longest_pause = absl::Milliseconds(200)};
 
@@ -26,18 +29,20 @@ lockstep::WorkerIdentity ToProto(const WorkerIdentity& identity) {
 
 }  // namespace
 
-CopySender::CopySender(const CopyTargetOptions& options, std::unique_ptr<TensorTransport> transport,
-                       std::unique_ptr<Timer> timer, const Clock* clock)
+CopySender::CopySender(const CopyTargetOptions& options, MeanMemory memory,
+                       std::unique_ptr<TensorTransport> transport, std::unique_ptr<Timer> timer,
+                       const Clock* clock)
     : primary_(ToProto(options.identity)),
       refused_(options.refused),
       clock_(clock),
+      memory_(std::move(memory)),
       retry_(CallKind::kPlain, kRetry),
       timer_(std::move(timer)),
       transport_(std::move(transport)) {}
 
 MutableTensorView CopySender::MeanOf(VariableId variable, DType dtype, const Shape& shape) {
   absl::MutexLock lock(&mutex_);
-  return means_.try_emplace(variable, dtype, shape).first->second.view();
+  return memory_.MeanOf(variable, dtype, shape);
 }
 
 void CopySender::Send(StepMeans means, StatusCallback taken) {
@@ -49,8 +54,7 @@ void CopySender::Send(StepMeans means, StatusCallback taken) {
     if (!end.has_value()) {
       if (std::exchange(step_, group->means.step) != group->means.step)
         push_seq_ = push_seq_.next();
-      group->messages = CutIntoMessages(group->means, primary_, push_seq_, kMessageBytes);
-      group->states.resize(group->messages.size(), State::kDue);
+      group->push_seq = push_seq_;
       if (waiting_.empty()) last_answer_ = clock_->Monotonic();
       waiting_.push_back(group);
     }
@@ -58,12 +62,38 @@ void CopySender::Send(StepMeans means, StatusCallback taken) {
   end.has_value() ? group->taken(*end) : SendDue(group);
 }
 
+// Without shared memory the means travel as bytes, and those calls tell what is wrong.
 void CopySender::SendDue(const std::shared_ptr<Group>& group) {
+  transport_->Open(primary_, [this, group](const absl::StatusOr<TransportInfo>&) {
+    const Gate::Pass inside = gate_.Enter();
+    if (inside) SendMessages(group);
+  });
+}
+
+void CopySender::CutMessages(Group* group) const {
+  // Of one group, all are dense or none.
+  const bool by_reference =
+      std::ranges::all_of(group->means.gradients, [this](const MeanGradient& mean) {
+        return mean.rows == nullptr && transport_->SendsByReference(mean.values.bytes());
+      });
+  group->is_repeated = !group->messages.empty();
+  if (group->is_repeated && by_reference == group->by_reference) return;
+  group->by_reference = by_reference;
+  group->messages = CutIntoMessages(group->means, primary_, group->push_seq,
+                                    by_reference ? kWholeTensors : kMessageBytes);
+  group->states.assign(group->messages.size(), State::kDue);
+  for (MeanMessage& message : group->messages) {
+    for (OutgoingTensor& tensor : message.tensors) tensor.by_reference = by_reference;
+  }
+}
+
+void CopySender::SendMessages(const std::shared_ptr<Group>& group) {
   bool asks = false;
   std::vector<size_t> due;
   {
     absl::MutexLock lock(&mutex_);
     if (end_.has_value() || !group->taken) return;
+    CutMessages(group.get());
     asks = std::exchange(group->asks, false);
     for (size_t i = 0; i < group->messages.size(); ++i) {
       if (group->states[i] != State::kDue) continue;
@@ -102,7 +132,9 @@ void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
       retry_.OnSuccess();
       group->states[message] = State::kAcknowledged;
       refused = TakeVerdicts(*reply->header, group.get());
-    } else if (!retry_.OnFailure(reply.status(), now).has_value()) {
+    } else if (!retry_.OnFailure(reply.status(), now).has_value() &&
+               !(group->by_reference && absl::IsNotFound(reply.status()))) {
+      // NOT_FOUND: the copy no longer has the memory, which is shared anew.
       refused = reply.status();
     }
     if (refused.ok()) {
@@ -125,7 +157,7 @@ absl::Status CopySender::TakeVerdicts(const PushReply& reply, Group* group) {
                                            " of step ", step.value()));
   }
   // What comes before that waits there for its turn.
-  group->has_reached |= GlobalStep(reply.shard_step()) >= step;
+  group->has_reached |= group->IsReachedBy(GlobalStep(reply.shard_step()));
   return absl::OkStatus();
 }
 

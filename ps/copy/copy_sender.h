@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "common/base/timer.h"
 #include "common/tensor/tensor.h"
 #include "common/transport/tensor_transport.h"
+#include "ps/copy/mean_memory.h"
 #include "ps/copy/mean_messages.h"
 #include "ps/shard/copy_target.h"
 
@@ -27,9 +27,10 @@ namespace lockstep::ps {
 // Thread-safe. Steps follow each other: none is sent before all of the last one has been taken.
 class CopySender final : public CopyTarget {
  public:
-  // `clock` outlives the sender.
-  CopySender(const CopyTargetOptions& options, std::unique_ptr<TensorTransport> transport,
-             std::unique_ptr<Timer> timer, const Clock* clock);
+  // `transport` may share `memory` with the copy. `clock` outlives the sender.
+  CopySender(const CopyTargetOptions& options, MeanMemory memory,
+             std::unique_ptr<TensorTransport> transport, std::unique_ptr<Timer> timer,
+             const Clock* clock);
   // Close has been called. Not in a callback.
   ~CopySender() override = default;
 
@@ -47,20 +48,31 @@ class CopySender final : public CopyTarget {
   struct Group {
     Group(StepMeans of, StatusCallback done) : means(std::move(of)), taken(std::move(done)) {}
 
+    // Whether the copy is where it must be, at `shard_step`, to have taken what it has accepted. A
+    // repeated push may be answered while the first one still reads the means in place.
+    bool IsReachedBy(GlobalStep shard_step) const {
+      return is_repeated ? shard_step > means.step : shard_step >= means.step;
+    }
     // All that was sent has come back: whether the copy has taken it. Otherwise some is due again.
     bool Settle();
 
     const StepMeans means;
     StatusCallback taken;  // null: it has been told
-    std::vector<MeanMessage> messages;
-    std::vector<State> states;  // of the messages
-    bool asks = false;          // the first message goes without its payload
+    PushSeq push_seq;
+    bool by_reference = false;          // the copy reads the messages' tensors in place
+    bool is_repeated = false;           // something was sent twice
+    std::vector<MeanMessage> messages;  // none: nothing has been sent
+    std::vector<State> states;          // of the messages
+    bool asks = false;                  // the first message goes without its payload
     size_t in_flight = 0;
     absl::flat_hash_set<uint32_t> accepted;  // variables
     bool has_reached = false;                // the copy has reached the step
   };
 
   void SendDue(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendMessages(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As the copy can read them now.
+  void CutMessages(Group* group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnReply(const std::shared_ptr<Group>& group, size_t message,
                const absl::StatusOr<TensorReply<PushReply>>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
   // ABORTED: the copy has closed the step without it.
@@ -72,7 +84,7 @@ class CopySender final : public CopyTarget {
   const std::function<void(const absl::Status&)> refused_;
   const Clock* const clock_;
   mutable absl::Mutex mutex_;
-  std::map<VariableId, Tensor> means_ ABSL_GUARDED_BY(mutex_);
+  MeanMemory memory_ ABSL_GUARDED_BY(mutex_);
   GlobalStep step_ ABSL_GUARDED_BY(mutex_){-1};
   PushSeq push_seq_ ABSL_GUARDED_BY(mutex_);  // of the step
   std::vector<std::shared_ptr<Group>> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -3,22 +3,51 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/log/log.h"
 #include "common/rpc/alarm_timer.h"
 #include "common/transport/grpc/grpc_transport.h"
+#include "common/transport/grpc_shm/shared_memory_transport.h"
 
 namespace lockstep::ps {
+namespace {
+
+constexpr char kSegmentName[] = "lockstep-means";
+
+// Null: the means travel as bytes.
+std::shared_ptr<shm::Segment> MakeSharedMemory(uint64_t bytes, const std::string& peer) {
+  if (bytes == 0) return nullptr;
+  auto segment = shm::Segment::Create(kSegmentName, bytes);
+  if (segment.ok()) return *std::move(segment);
+  log::Info(
+      absl::StrCat(peer, ": shared memory unavailable, using gRPC: ", segment.status().message()));
+  return nullptr;
+}
+
+std::unique_ptr<TensorTransport> MakeTransport(const ClientOptions& options,
+                                               std::shared_ptr<const shm::Segment> memory) {
+  if (memory == nullptr) return std::make_unique<GrpcTransport>(options);
+  return std::make_unique<SharedMemoryTransport>(
+      options, std::move(memory), [peer = options.name](const absl::Status& opened) {
+        log::Info(opened.ok()
+                      ? absl::StrCat(peer, ": reads gradients in shared memory")
+                      : absl::StrCat(
+                            peer, ": shared memory unavailable, using gRPC: ", opened.message()));
+      });
+}
+
+}  // namespace
 
 std::shared_ptr<CopyTarget> CopySenders::Make(const CopyTargetOptions& options) {
   absl::MutexLock lock(&mutex_);
   if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
-  auto transport = std::make_unique<GrpcTransport>(
-      ClientOptions{.address = options.address,
-                    .name = absl::StrCat("the copy of ps ", options.shard.value()),
-                    .queue = queue_.get(),
-                    .credentials = credentials_});
-  senders_.push_back(std::make_shared<CopySender>(options, std::move(transport),
-                                                  std::make_unique<rpc::AlarmTimer>(queue_.get()),
-                                                  Clock::Real()));
+  const ClientOptions peer{.address = options.address,
+                           .name = absl::StrCat("the copy of ps ", options.shard.value()),
+                           .queue = queue_.get(),
+                           .credentials = credentials_};
+  const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options.shared_bytes, peer.name);
+  senders_.push_back(
+      std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
+                                   std::make_unique<rpc::AlarmTimer>(queue_.get()), Clock::Real()));
   return senders_.back();
 }
 

@@ -22,7 +22,7 @@ class CopySenders {
       : credentials_(std::move(credentials)) {}
   ~CopySenders() { Close(); }
 
-  // Over gRPC; connects with the first message.
+  // Over gRPC, and shared memory with a copy of this host; connects with the first message.
   std::shared_ptr<CopyTarget> Make(const CopyTargetOptions& options);
   // As CopySender::Close, of all. Before the shards go.
   void Close();

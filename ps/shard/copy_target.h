@@ -53,6 +53,9 @@ struct CopyTargetOptions {
   std::string address;  // "host:port" of the copy
   ShardIndex shard;
   WorkerIdentity identity;  // of the primary at its copy
+  // Of the means of all dense variables, each of Tensor::RoomFor: what a copy on this host reads in
+  // place. 0: the job shares no memory.
+  uint64_t shared_bytes = 0;
   // The copy refuses the means: it serves the workers now, in place of this shard. Once.
   std::function<void(const absl::Status&)> refused;
 };

@@ -25,6 +25,17 @@ CreatedVariables Created(const EpochState& state) {
   return created;
 }
 
+// CopyTargetOptions::shared_bytes.
+uint64_t SharedMeanBytes(const EpochVariables& variables) {
+  if (!variables.config.shares_values()) return 0;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+    const CatalogEntry& entry = variables.catalog[i];
+    if (entry.TakesGradients() && !entry.is_sparse) bytes += Tensor::RoomFor(entry.num_bytes);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Shard::Shard(const ShardOptions& options)
@@ -154,6 +165,7 @@ std::shared_ptr<CopyTarget> Shard::TakeCopy(EpochState* state) {
                     .epoch = view_.epoch(),
                     .worker = kPrimaryOfCopy.worker,
                     .incarnation = kPrimaryOfCopy.incarnation},
+       .shared_bytes = SharedMeanBytes(state->variables),
        .refused = [this, epoch = view_.epoch()](const absl::Status&) { Depose(epoch); }});
   return nullptr;
 }

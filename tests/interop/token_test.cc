@@ -55,7 +55,8 @@ json ExpectedMatrix() {
   const std::set<std::string> worker = Union(reader, kWork);
   return {{"", kOpen},
           {"chief", Union(reader, kOrders)},
-          {"ps/0", Union(reader, {"/lockstep.ParameterServer/Push"})},
+          {"ps/0", Union(reader, {"/lockstep.ParameterServer/Push",
+                                  "/lockstep.ParameterServer/AttachMemory"})},
           {"reader", reader},
           {"worker", worker},
           {"worker/0", worker},
