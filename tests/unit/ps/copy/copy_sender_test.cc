@@ -1,0 +1,249 @@
+// What a primary sends its copy, when it has done so, and what becomes of lost messages.
+#include "ps/copy/copy_sender.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tests/unit/ps/copy/fake_copy.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::FakeCopy;
+
+constexpr int64_t kFloatsPerMessage = (512 << 10) / sizeof(float);
+
+// A primary that sends the mean of step after step, and what it is told.
+struct Primary {
+  Primary() {
+    auto transport = std::make_unique<FakeCopy>();
+    copy = transport.get();
+    CopyTargetOptions options{
+        .address = "copy:1",
+        .shard = ShardIndex(0),
+        .identity = {.job = 7,
+                     .epoch = Epoch(1),
+                     .worker = kPrimaryOfCopy.worker,
+                     .incarnation = kPrimaryOfCopy.incarnation},
+        .refused = [this](const absl::Status& status) { refused.push_back(status); }};
+    sender = std::make_unique<CopySender>(options, MeanMemory(nullptr), std::move(transport),
+                                          std::make_unique<test::ForwardingTimer>(&time), &time);
+  }
+  ~Primary() { sender->Close(); }
+
+  // Of one variable; the answer's place in `answers`.
+  size_t Send(int64_t step, uint32_t variable = 0, int64_t floats = 2) {
+    const Shape shape({floats});
+    const MutableTensorView mean = sender->MeanOf(VariableId(variable), DType::kFloat32, shape);
+    const size_t place = answers.size();
+    answers.emplace_back();
+    sender->Send({GlobalStep(step), 0.5f, {{VariableId(variable), shape, mean}}},
+                 [this, place](const absl::Status& status) {
+                   CHECK_FALSE(answers[place].has_value());
+                   answers[place] = status;
+                 });
+    return place;
+  }
+  bool IsTaken(size_t place) const { return answers[place] == absl::OkStatus(); }
+  bool IsWaiting(size_t place) const { return !answers[place].has_value(); }
+
+  test::ManualTime time;
+  FakeCopy* copy;
+  std::vector<std::optional<absl::Status>> answers;
+  std::vector<absl::Status> refused;
+  std::unique_ptr<CopySender> sender;
+};
+
+TEST_CASE("a mean is a push of the only worker of the copy, with its learning rate") {
+  Primary primary;
+  const size_t mean = primary.Send(3);
+  REQUIRE(primary.copy->calls.size() == 1);
+  const PushRequest& push = primary.copy->calls[0].header;
+  CHECK(push.worker().job() == 7);
+  CHECK(push.worker().incarnation() == kPrimaryOfCopy.incarnation.value());
+  CHECK(push.push_seq() == 1);
+  CHECK(push.local_step() == 3);
+  CHECK(push.mean_learning_rate() == 0.5f);
+  CHECK(primary.IsWaiting(mean));
+  primary.copy->Answer(0, ACCEPTED, 3);
+  CHECK(primary.IsTaken(mean));
+
+  primary.Send(4);
+  CHECK(primary.copy->calls[1].header.push_seq() == 2);
+}
+
+TEST_CASE("means that are published apart are taken apart, under one number") {
+  Primary primary;
+  const size_t first = primary.Send(0, 0);
+  const size_t second = primary.Send(0, 1);
+  CHECK(primary.copy->calls[1].header.push_seq() == primary.copy->calls[0].header.push_seq());
+  primary.copy->Answer(1, ACCEPTED, 0);
+  CHECK(primary.IsTaken(second));
+  CHECK(primary.IsWaiting(first));
+  primary.copy->Answer(0, ACCEPTED, 0);
+  CHECK(primary.IsTaken(first));
+}
+
+TEST_CASE("a large mean goes in chunks, and is taken with the last of them") {
+  Primary primary;
+  const size_t mean = primary.Send(0, 0, kFloatsPerMessage * 2 + 1);
+  REQUIRE(primary.copy->calls.size() == 3);
+  CHECK(primary.copy->calls[2].header.pieces(0).size() == sizeof(float));
+  CHECK(primary.copy->calls[2].header.pieces(0).offset() == uint64_t{1} << 20);
+  primary.copy->Answer(0, PENDING, 0);
+  primary.copy->Answer(2, PENDING, 0);
+  CHECK(primary.IsWaiting(mean));
+  primary.copy->Answer(1, ACCEPTED, 0);
+  CHECK(primary.IsTaken(mean));
+}
+
+TEST_CASE("a push whose reply is lost is sent again until the copy has passed its step") {
+  Primary primary;
+  const size_t mean = primary.Send(0);
+  primary.copy->Fail(0, absl::UnavailableError("connection lost"));
+  CHECK(primary.copy->calls.size() == 1);
+  primary.time.Advance(absl::Milliseconds(5));
+  REQUIRE(primary.copy->calls.size() == 2);
+  CHECK(primary.copy->calls[1].header.push_seq() == 1);
+  CHECK(primary.copy->calls[1].tensors.size() == 1);
+
+  // The first one may still be under way, and reads the mean.
+  primary.copy->Answer(1, ACCEPTED, 0);
+  CHECK(primary.IsWaiting(mean));
+  primary.time.Advance(absl::Milliseconds(200));
+  REQUIRE(primary.copy->calls.size() == 3);
+  CHECK(primary.copy->calls[2].header.ask());
+  CHECK(primary.copy->calls[2].tensors.empty());
+  primary.copy->Answer(2, ACCEPTED, 1);
+  CHECK(primary.IsTaken(mean));
+  CHECK(primary.refused.empty());
+}
+
+TEST_CASE("a mean that waits at the copy for the step before is asked for") {
+  Primary primary;
+  const size_t mean = primary.Send(1);
+  primary.copy->Answer(0, ACCEPTED, 0);
+  CHECK(primary.IsWaiting(mean));
+  primary.time.Advance(absl::Milliseconds(5));
+  REQUIRE(primary.copy->calls.size() == 2);
+  CHECK(primary.copy->calls[1].header.ask());
+  primary.copy->Answer(1, ACCEPTED, 2);
+  CHECK(primary.IsTaken(mean));
+}
+
+TEST_CASE("a copy that has lost what came is sent all of it again") {
+  Primary primary;
+  const size_t mean = primary.Send(0, 0, kFloatsPerMessage * 2);
+  primary.copy->Answer(0, PENDING, 0);
+  primary.copy->Answer(1, PENDING, 0);
+  CHECK(primary.IsWaiting(mean));
+  primary.time.Advance(absl::Milliseconds(5));
+  REQUIRE(primary.copy->calls.size() == 4);
+  for (const size_t again : {2u, 3u}) {
+    CHECK_FALSE(primary.copy->calls[again].header.ask());
+    CHECK(primary.copy->calls[again].tensors.size() == 1);
+    primary.copy->Answer(again, ACCEPTED, 1);
+  }
+  CHECK(primary.IsTaken(mean));
+}
+
+TEST_CASE("a copy that is past the step without the mean refuses its primary, once") {
+  Primary primary;
+  const size_t first = primary.Send(0, 0);
+  const size_t second = primary.Send(0, 1);
+  primary.copy->Answer(0, STALE, 1);
+  REQUIRE(primary.refused.size() == 1);
+  CHECK(absl::IsAborted(primary.refused[0]));
+  CHECK(absl::StrContains(primary.refused[0].message(), "the copy is at step 1"));
+  CHECK(primary.answers[first] == primary.refused[0]);
+  CHECK(primary.answers[second] == primary.refused[0]);
+  CHECK(primary.answers[primary.Send(1)] == primary.refused[0]);
+}
+
+TEST_CASE("an error that no repetition mends refuses the primary") {
+  Primary primary;
+  const size_t mean = primary.Send(0);
+  primary.copy->Fail(0, absl::AbortedError("this shard serves workers"));
+  REQUIRE(primary.refused.size() == 1);
+  CHECK(primary.answers[mean] == absl::AbortedError("this shard serves workers"));
+  primary.time.Advance(absl::Seconds(1));
+  CHECK(primary.copy->calls.size() == 1);
+}
+
+TEST_CASE("a shard that goes on alone has nothing to wait for") {
+  Primary primary;
+  const size_t in_flight = primary.Send(0, 0);
+  const size_t failed = primary.Send(0, 1);
+  primary.copy->Fail(1, absl::UnavailableError("connection lost"));
+  primary.sender->End(absl::OkStatus());
+  CHECK(primary.IsTaken(in_flight));
+  CHECK(primary.IsTaken(failed));
+  CHECK(primary.IsTaken(primary.Send(1)));
+  primary.time.Advance(absl::Seconds(1));
+  CHECK(primary.copy->calls.size() == 2);
+  CHECK(primary.refused.empty());
+}
+
+TEST_CASE("a sender that is closed ends what waits with an error") {
+  Primary primary;
+  const size_t mean = primary.Send(0);
+  primary.sender->Close();
+  REQUIRE_FALSE(primary.IsWaiting(mean));
+  CHECK(absl::IsCancelled(*primary.answers[mean]));
+  CHECK(primary.refused.empty());
+}
+
+TEST_CASE("a copy is silent while something is owed to it") {
+  Primary primary;
+  primary.time.Advance(absl::Seconds(5));
+  CHECK(primary.sender->Silence() == absl::ZeroDuration());
+  primary.Send(0, 0);
+  primary.time.Advance(absl::Seconds(1));
+  CHECK(primary.sender->Silence() == absl::Seconds(1));
+  primary.Send(0, 1);
+  CHECK(primary.sender->Silence() == absl::Seconds(1));
+  primary.copy->Answer(1, ACCEPTED, 0);
+  CHECK(primary.sender->Silence() == absl::ZeroDuration());
+  primary.time.Advance(absl::Seconds(2));
+  primary.copy->Fail(0, absl::UnavailableError("connection lost"));
+  CHECK(primary.sender->Silence() == absl::Seconds(2));
+  primary.time.Advance(absl::Milliseconds(5));
+  primary.copy->Answer(2, ACCEPTED, 1);
+  CHECK(primary.sender->Silence() == absl::ZeroDuration());
+}
+
+TEST_CASE("a copy with shared memory reads a mean whole and in place") {
+  Primary primary;
+  primary.copy->is_shared = true;
+  const size_t mean = primary.Send(0, 0, kFloatsPerMessage * 2);
+  REQUIRE(primary.copy->calls.size() == 1);
+  REQUIRE(primary.copy->calls[0].tensors.size() == 1);
+  CHECK(primary.copy->calls[0].tensors[0].by_reference);
+  CHECK(primary.copy->calls[0].header.pieces(0).size() == kFloatsPerMessage * 2 * sizeof(float));
+  primary.copy->Answer(0, ACCEPTED, 0);
+  CHECK(primary.IsTaken(mean));
+}
+
+TEST_CASE("a copy that has lost the shared memory is sent bytes") {
+  Primary primary;
+  primary.copy->is_shared = true;
+  const size_t mean = primary.Send(0, 0, kFloatsPerMessage * 2);
+  primary.copy->is_shared = false;
+  primary.copy->Fail(0, absl::NotFoundError("no memory attached"));
+  CHECK(primary.refused.empty());
+  primary.time.Advance(absl::Milliseconds(5));
+  CHECK(primary.copy->num_opened == 2);
+  REQUIRE(primary.copy->calls.size() == 3);
+  for (const size_t chunk : {1u, 2u}) {
+    CHECK_FALSE(primary.copy->calls[chunk].tensors[0].by_reference);
+    primary.copy->Answer(chunk, ACCEPTED, 1);
+  }
+  CHECK(primary.IsTaken(mean));
+}
+
+}  // namespace
+}  // namespace lockstep::ps
