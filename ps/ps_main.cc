@@ -38,6 +38,10 @@ ABSL_FLAG(double, orphan_timeout, 0,
           "seconds without a call of a chief after which the ps ends, unless it holds a model that "
           "could not be saved; 0: never");
 
+ABSL_FLAG(uint32_t, copy_port, 0,
+          "port where the ps keeps a copy of another one's shard, in a job with sync.ps_replicas; "
+          "0: any that is free");
+
 ABSL_FLAG(
     std::vector<std::string>, checkpoint_roots, {},
     "folders, with commas between: checkpoints are saved to and restored from folders in them "
@@ -53,6 +57,9 @@ constexpr char kUsage[] =
 
 // Replies on their way get this long when the process ends.
 constexpr absl::Duration kGrace = absl::Milliseconds(500);
+// The chief tells all shards at the same time that the job is over.
+constexpr absl::Duration kFinishPatience = absl::Seconds(1);
+constexpr uint32_t kMaxPort = 65535;
 constexpr absl::Duration kOrphanPoll = absl::Milliseconds(200);
 
 absl::Duration OrphanTimeout() {
@@ -104,11 +111,17 @@ absl::Status Run(const DaemonContext& daemon) {
   const TaskConfig& task = daemon.task;
   ShutdownSignal* const stop = daemon.stop;
   const Clock* clock = Clock::Real();
+  const uint32_t copy_port = absl::GetFlag(FLAGS_copy_port);
+  if (copy_port > kMaxPort) {
+    return UsageError(
+        absl::StrCat("--copy_port: expected a port, 0 to ", kMaxPort, ", got ", copy_port));
+  }
   absl::Notification called;
   absl::once_flag first_call;
   OrphanWatch orphan(OrphanTimeout());
   std::string reason;  // set before `stop`
   std::atomic<bool> asked = false;
+  std::atomic<bool> is_over = false;  // the chief has said so
   const Incarnation incarnation = NewIncarnation();
   LOCKSTEP_ASSIGN_OR_RETURN(PathRoots roots,
                             PathRoots::Create(absl::GetFlag(FLAGS_checkpoint_roots)));
@@ -150,14 +163,14 @@ absl::Status Run(const DaemonContext& daemon) {
                      [&, once = std::make_shared<absl::once_flag>()](const JobEnd& end) {
                        absl::call_once(*once, [&] {
                          reason = end.reason;
+                         is_over = true;
                          stop->Stop(end.code);
                        });
                      }}};
   PsServerOptions serving_copy = serving;
   serving_copy.events.created = [] { log::Info("copy of the variables created"); };
   serving_copy.events.open_copy_port = nullptr;
-  serving_copy.events.finished = nullptr;
-  copy.emplace(shard_options, std::move(serving_copy), task.cluster.ps.size());
+  copy.emplace(shard_options, std::move(serving_copy), task.cluster.ps.size(), copy_port);
   const auto server = PsServer::Start(&shard, serving);
   // What waits for the copy of this shard holds it.
   const absl::Cleanup close = [&senders] { senders.Close(); };
@@ -171,6 +184,7 @@ absl::Status Run(const DaemonContext& daemon) {
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);
+  if (is_over) copy->AwaitFinish(kFinishPatience);
   (*server)->TellStandbys();
   (*server)->Shutdown(kGrace);
   copy->Shutdown(kGrace);

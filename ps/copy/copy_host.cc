@@ -7,19 +7,22 @@
 namespace lockstep::ps {
 namespace {
 
-// "host:0" of "host:port".
-std::string AnyPortOf(const std::string& address) {
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":0");
+// Another port of the host of "host:port".
+std::string WithPort(const std::string& address, uint32_t port) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
 }
 
 }  // namespace
 
-CopyHost::CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps)
+CopyHost::CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps, uint32_t port)
     : shard_options_(std::move(shard)), serving_(std::move(serving)), num_ps_(num_ps) {
   shard_options_.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); };
-  serving_.address = AnyPortOf(serving_.address);
+  serving_.address = WithPort(serving_.address, port);
   serving_.memory = &memory_;
   serving_.identity.task_index = (serving_.identity.task_index + num_ps_ - 1) % num_ps_;
+  serving_.events.finished = [this](const JobEnd&) {
+    absl::call_once(first_finish_, [this] { finished_.Notify(); });
+  };
 }
 
 absl::StatusOr<uint32_t> CopyHost::Open() {
@@ -37,6 +40,14 @@ absl::StatusOr<uint32_t> CopyHost::Open() {
     server_ = *std::move(server);
   }
   return static_cast<uint32_t>(server_->port());
+}
+
+void CopyHost::AwaitFinish(absl::Duration patience) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (shard_ == nullptr || !shard_->GetView().has_variables) return;
+  }
+  finished_.WaitFor(patience);
 }
 
 void CopyHost::Shutdown(absl::Duration grace) {

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/call_once.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/monotonic_wait.h"
 #include "common/transport/grpc_shm/shared_memory_registry.h"
 #include "ps/service/ps_server.h"
 #include "ps/shard/shard.h"
@@ -18,13 +20,16 @@ namespace lockstep::ps {
 // Thread-safe.
 class CopyHost {
  public:
-  // Both as of the process's own shard; `serving.address` gives the host, and any free port of it
-  // is used. `shard.make_value_memory` is replaced.
-  CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps);
+  // Both as of the process's own shard; `serving.address` gives the host. `port` 0: any free one.
+  // `shard.make_value_memory` and `serving.events.finished` are replaced.
+  CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps, uint32_t port);
 
   // The port, which is opened by the first call. FAILED_PRECONDITION: there is one ps alone. Errors
   // of Server::Start.
   absl::StatusOr<uint32_t> Open();
+  // Returns when a chief has told the copy, too, that the job is over, after `patience` at most. At
+  // once where there are no variables.
+  void AwaitFinish(absl::Duration patience);
   // As PsServer.
   void Shutdown(absl::Duration grace);
 
@@ -33,6 +38,8 @@ class CopyHost {
   PsServerOptions serving_;
   const uint32_t num_ps_;
   SharedMemoryRegistry memory_;
+  absl::once_flag first_finish_;  // a chief may tell it twice
+  MonotonicNotification finished_;
   absl::Mutex mutex_;
   std::unique_ptr<Shard> shard_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PsServer> server_ ABSL_GUARDED_BY(mutex_);

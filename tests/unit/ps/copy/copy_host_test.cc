@@ -1,0 +1,83 @@
+// The second shard of a ps process: its port, and when the process need not stay for it.
+#include "ps/copy/copy_host.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/client/ps_control.h"
+#include "tests/conformance/small_job.h"
+#include "tests/support/await.h"
+#include "tests/support/ps_data.h"
+
+namespace lockstep::ps {
+namespace {
+
+// Of ps 1: it keeps the copy of shard 0.
+std::unique_ptr<CopyHost> HostOf(uint32_t num_ps, uint32_t port = 0) {
+  return std::make_unique<CopyHost>(
+      ShardOptions(),
+      PsServerOptions{
+          .address = "127.0.0.1:1",
+          .identity = {.task_index = 1, .cluster = kTestCluster, .incarnation = Incarnation(3)}},
+      num_ps, port);
+}
+
+std::unique_ptr<PsControl> ControlOf(CopyHost* host) {
+  const absl::StatusOr<uint32_t> port = host->Open();
+  REQUIRE(port.ok());
+  return MakePsControl({.address = absl::StrCat("127.0.0.1:", *port), .name = "the copy of ps 0"});
+}
+
+void CreateCopy(PsControl* control) {
+  SetViewRequest view = TwoWorkers();
+  view.set_role(COPY);
+  REQUIRE(CallAndWait(*control, kSetView, view).ok());
+  REQUIRE(CallAndWait(*control, kCreateVariables, Variables({3})).ok());
+}
+
+TEST_CASE("the port of a copy is opened once, and is the one that was asked for") {
+  uint32_t port = 0;
+  {
+    const auto host = HostOf(2);
+    port = host->Open().value();
+    CHECK(port > 0);
+    CHECK(host->Open().value() == port);
+  }
+  CHECK(HostOf(2, port)->Open().value() == port);
+}
+
+TEST_CASE("the only ps keeps no copy of itself") {
+  CHECK(absl::IsFailedPrecondition(HostOf(1)->Open().status()));
+}
+
+TEST_CASE("a process need not stay for a copy without variables") {
+  const auto host = HostOf(2);
+  host->AwaitFinish(absl::InfiniteDuration());
+  const auto control = ControlOf(host.get());
+  CHECK(CallAndWait(*control, kGetView, GetViewRequest()).ok());
+  host->AwaitFinish(absl::InfiniteDuration());
+}
+
+TEST_CASE("a process stays until its copy is told that the job is over") {
+  const auto host = HostOf(2);
+  const auto control = ControlOf(host.get());
+  CreateCopy(control.get());
+  absl::StatusOr<FinishReply> told = absl::UnknownError("not yet");
+  std::thread chief([&] { told = CallAndWait(*control, kFinish, JobIsOver()); });
+  host->AwaitFinish(absl::InfiniteDuration());
+  chief.join();
+  CHECK(told.ok());
+}
+
+TEST_CASE("a process does not stay for ever for a copy that nobody tells") {
+  const auto host = HostOf(2);
+  const auto control = ControlOf(host.get());
+  CreateCopy(control.get());
+  host->AwaitFinish(absl::Milliseconds(1));
+  CHECK(CallAndWait(*control, kGetView, GetViewRequest())->has_variables());
+}
+
+}  // namespace
+}  // namespace lockstep::ps
