@@ -37,7 +37,13 @@ std::unique_ptr<TensorTransport> MakeTransport(const ClientOptions& options,
 
 }  // namespace
 
-std::shared_ptr<CopyTarget> CopySenders::Make(const CopyTargetOptions& options) {
+std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
+  options.refused = [refused = std::move(options.refused),
+                     shard = options.shard.value()](const absl::Status& status) {
+    log::Warning(absl::StrCat("this ps serves shard ", shard,
+                              " no more, its copy does: ", status.message()));
+    refused(status);
+  };
   absl::MutexLock lock(&mutex_);
   if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
   const ClientOptions peer{.address = options.address,

@@ -22,8 +22,9 @@ class CopySenders {
       : credentials_(std::move(credentials)) {}
   ~CopySenders() { Close(); }
 
-  // Over gRPC, and shared memory with a copy of this host; connects with the first message.
-  std::shared_ptr<CopyTarget> Make(const CopyTargetOptions& options);
+  // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
+  // when the copy refuses the primary.
+  std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
   // As CopySender::Close, of all. Before the shards go.
   void Close();
 
