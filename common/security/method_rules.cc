@@ -40,6 +40,7 @@ constexpr Rule kRules[] = {
     {"/lockstep.ParameterServer/DequeueToken", kWorker},
     {"/lockstep.ParameterServer/StoreVersion", kWorker},
     {"/lockstep.ParameterServer/AttachMemory", kWorker | kPs},
+    {"/lockstep.ParameterServer/PutState", kPs},
     {"/lockstep.Chief/RegisterTask", kWorker},
     {"/lockstep.Chief/Heartbeat", kWorker},
     {"/lockstep.Chief/ReportError", kWorker},

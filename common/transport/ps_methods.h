@@ -16,6 +16,8 @@ inline constexpr TensorMethod<PullRequest, PullReply> kPull{"/lockstep.Parameter
                                                             rpc::kParkedDeadline};
 inline constexpr TensorMethod<StoreVersionRequest, StoreVersionReply> kStoreVersion{
     "/lockstep.ParameterServer/StoreVersion", rpc::kDataDeadline};
+inline constexpr TensorMethod<PutStateRequest, PutStateReply> kPutState{
+    "/lockstep.ParameterServer/PutState", rpc::kDataDeadline};
 inline constexpr TensorMethod<DequeueTokenRequest, DequeueTokenReply> kDequeueToken{
     "/lockstep.ParameterServer/DequeueToken", rpc::kParkedDeadline};
 

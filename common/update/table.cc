@@ -45,6 +45,12 @@ void Table::MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(cons
   if (seq_lock_ != nullptr) seq_lock_->Publish(version_.value());
 }
 
+void Table::RestartAt(GlobalStep version) {
+  version_ = oldest_ = version;
+  kept_rows_.clear();
+  if (seq_lock_ != nullptr) seq_lock_->Publish(version.value());
+}
+
 Table::Holds Table::Find(GlobalStep version) const {
   if (version > version_) return Holds::kNothing;
   if (version == version_ || keeps_ == kNewest) return Holds::kValue;

@@ -52,6 +52,11 @@ class Table {
   // ascending, each once, rows of the table. It keeps each of them before it changes it.
   void MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(const Change&)> make);
 
+  // The newest version becomes `version`, and no other one is readable.
+  void RestartAt(GlobalStep version);
+  // The newest version, to be overwritten in place. While nobody reads it or makes the next one.
+  const MutableTensorView& Overwrite() const { return view_; }
+
   // Copies rows of `version`, in any order, one after the other; or bytes of the whole value.
   // False when the version is not readable, yet or any longer: the copied bytes are undefined.
   bool CopyRows(GlobalStep version, std::span<const int64_t> rows, std::byte* to) const;

@@ -96,6 +96,17 @@ void Variable::PublishAs(GlobalStep version, std::shared_ptr<const Tensor> value
   version_ = unchanged_since_ = version;
 }
 
+void Variable::RestartAt(GlobalStep version) {
+  PublishAs(version, value_);
+  if (table_ != nullptr) table_->RestartAt(version);
+}
+
+MutableTensorView Variable::OverwriteNewest() {
+  if (table_ != nullptr) return table_->Overwrite();
+  // Of a buffer of the pool, which is not constant.
+  return {dtype_, shape_, const_cast<void*>(value_->data())};
+}
+
 void Variable::SetObservers(std::vector<WriteObserver*> of_slots, WriteObserver* of_table) {
   slot_observers_ = std::move(of_slots);
   table_observer_ = of_table;

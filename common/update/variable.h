@@ -75,6 +75,10 @@ class Variable {
   void PublishUnchanged();
   // This becomes the newest version, any number of versions above. The one before stays no longer.
   void PublishAs(GlobalStep version, std::shared_ptr<const Tensor> value);
+  // The newest value becomes that of `version`, and no other version is readable.
+  void RestartAt(GlobalStep version);
+  // The newest value, to be overwritten in place. While nobody reads it or makes the next one.
+  MutableTensorView OverwriteNewest();
 
   // With any contents.
   std::shared_ptr<ValueBuffer> TakeBuffer() { return pool_->Take(); }

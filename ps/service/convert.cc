@@ -1,6 +1,7 @@
 #include "ps/service/convert.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
@@ -28,6 +29,15 @@ absl::StatusOr<PushPiece> ToPushPiece(const lockstep::PushPiece& piece) {
                    .offset = piece.offset(),
                    .size = piece.size(),
                    .rows = piece.rows()};
+}
+
+std::vector<StoredPiece> ToStoredPieces(
+    const google::protobuf::RepeatedPtrField<lockstep::StoredPiece>& pieces) {
+  std::vector<StoredPiece> converted;
+  for (const lockstep::StoredPiece& piece : pieces) {
+    converted.push_back({VariableId(piece.variable()), piece.slot(), piece.offset(), piece.size()});
+  }
+  return converted;
 }
 
 lockstep::Verdict ToWireVerdict(PushStatus status) {
@@ -122,12 +132,18 @@ absl::StatusOr<PullOrder> FromProto(const PullRequest& request) {
 }
 
 StoreOrder FromProto(const StoreVersionRequest& request) {
-  StoreOrder order{.worker = FromProto(request.worker()), .version = GlobalStep(request.version())};
-  for (const lockstep::StoredPiece& piece : request.pieces()) {
-    order.pieces.push_back(
-        {VariableId(piece.variable()), piece.slot(), piece.offset(), piece.size()});
-  }
-  return order;
+  return {.worker = FromProto(request.worker()),
+          .version = GlobalStep(request.version()),
+          .pieces = ToStoredPieces(request.pieces())};
+}
+
+StateOrder FromProto(const PutStateRequest& request) {
+  return {.worker = FromProto(request.worker()),
+          .step = GlobalStep(request.step()),
+          .begins = request.begins(),
+          .scalars = {request.scalars().begin(), request.scalars().end()},
+          .pieces = ToStoredPieces(request.pieces()),
+          .completes = request.completes()};
 }
 
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
@@ -171,6 +187,7 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   }
   *reply.mutable_replica_views() = lockstep::ToProto(state.replica_views);
   reply.set_role(state.is_copy ? COPY : PRIMARY);
+  reply.set_awaits_state(state.awaits_state);
   reply.set_has_copy(state.has_copy);
   reply.set_copy_silent_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(state.copy_silence)));
   for (const GlobalStep version : state.kept_versions) {

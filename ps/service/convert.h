@@ -20,6 +20,7 @@ DequeueOrder FromProto(const DequeueTokenRequest& request);
 absl::StatusOr<PullOrder> FromProto(const PullRequest& request);
 // Without the tensors.
 StoreOrder FromProto(const StoreVersionRequest& request);
+StateOrder FromProto(const PutStateRequest& request);
 // Without the tensors. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
 // As of the requests that it stands for.

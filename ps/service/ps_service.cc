@@ -114,7 +114,14 @@ void PsService::ServeTensors(const rpc::ServingQueue& queue) {
               .check = check,
               .handle = std::bind_front(HandleStoreVersion, shard_),
               .references = &references_});
+  const auto put_state = std::make_shared<const GrpcTensorMethod<PutStateRequest, PutStateReply>>(
+      GrpcTensorMethod<PutStateRequest, PutStateReply>{
+          .await = std::bind_front(&Methods::RequestPutState, &methods_),
+          .check = check,
+          .handle = std::bind_front(HandlePutState, shard_),
+          .references = &references_});
   for (int i = 0; i < kAhead; ++i) {
+    GrpcTensorCall<PutStateRequest, PutStateReply>::Await(put_state, queue);
     GrpcTensorCall<StoreVersionRequest, StoreVersionReply>::Await(store, queue);
     GrpcTensorCall<PushRequest, PushReply>::Await(push, queue);
     GrpcTensorCall<PullRequest, PullReply>::Await(pull, queue);

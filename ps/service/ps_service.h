@@ -60,8 +60,9 @@ class PsService final : public rpc::Service {
  private:
   // Methods with tensors have raw bodies, so that gradients go to the shard in the slices in which
   // they came, and values leave in slices over the published tensors.
-  using Methods = ParameterServer::WithRawMethod_Push<ParameterServer::WithRawMethod_Pull<
-      ParameterServer::WithRawMethod_StoreVersion<ParameterServer::AsyncService>>>;
+  using Methods = ParameterServer::WithRawMethod_Push<
+      ParameterServer::WithRawMethod_Pull<ParameterServer::WithRawMethod_StoreVersion<
+          ParameterServer::WithRawMethod_PutState<ParameterServer::AsyncService>>>>;
   template <typename Request, typename Reply>
   using Handler = void (PsService::*)(const Request&, Callback<Reply>);
 

@@ -107,4 +107,16 @@ void HandleStoreVersion(Shard* shard, const std::shared_ptr<StoreVersionCall>& c
   call->RespondWith(reply);
 }
 
+void HandlePutState(Shard* shard, const std::shared_ptr<PutStateCall>& call) {
+  StateOrder order = FromProto(call->request());
+  absl::StatusOr<ReceivedTensors> tensors = call->TakeTensors();
+  if (!tensors.ok()) return call->Respond(tensors.status());
+  order.tensors = *std::move(tensors);
+  const absl::StatusOr<bool> complete = shard->PutState(order);
+  if (!complete.ok()) return call->Respond(complete.status());
+  PutStateReply reply;
+  reply.set_complete(*complete);
+  call->RespondWith(reply);
+}
+
 }  // namespace lockstep::ps

@@ -1,4 +1,4 @@
-// Push, Pull and StoreVersion: from a call with tensors to the shard and back.
+// Push, Pull, StoreVersion and PutState: from a call with tensors to the shard and back.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@ namespace lockstep::ps {
 using PushCall = TensorCall<PushRequest, PushReply>;
 using PullCall = TensorCall<PullRequest, PullReply>;
 using StoreVersionCall = TensorCall<StoreVersionRequest, StoreVersionReply>;
+using PutStateCall = TensorCall<PutStateRequest, PutStateReply>;
 
 // All run on the polling thread. `shard` answers before it goes.
 
@@ -25,5 +26,6 @@ void HandlePull(Shard* shard, const std::shared_ptr<PullCall>& call);
 
 // Answered there.
 void HandleStoreVersion(Shard* shard, const std::shared_ptr<StoreVersionCall>& call);
+void HandlePutState(Shard* shard, const std::shared_ptr<PutStateCall>& call);
 
 }  // namespace lockstep::ps

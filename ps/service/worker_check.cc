@@ -15,6 +15,7 @@ constexpr size_t kShortMessage = 64 << 10;
 
 static_assert(int{PushRequest::kWorkerFieldNumber} == int{PullRequest::kWorkerFieldNumber});
 static_assert(int{PushRequest::kWorkerFieldNumber} == int{StoreVersionRequest::kWorkerFieldNumber});
+static_assert(int{PushRequest::kWorkerFieldNumber} == int{PutStateRequest::kWorkerFieldNumber});
 
 }  // namespace
 

@@ -66,6 +66,16 @@ void ClosingOrder::Close(size_t variable) {
   has_closed_.assign(has_closed_.size(), false);
 }
 
+void ClosingOrder::Restart() {
+  for (size_t variable = 0; variable < has_closed_.size(); ++variable) {
+    if (!has_closed_[variable]) continue;
+    const Range range = trees_[1 - open_].leaf(variable);
+    trees_[1 - open_].Set(variable, {});
+    trees_[open_].Set(variable, range);
+    has_closed_[variable] = false;
+  }
+}
+
 ClosingOrder::Earlier ClosingOrder::EarlierThan(size_t variable, uint64_t bytes) const {
   const Range& closed = trees_[1 - open_].all();
   const size_t tree = TreeOf(variable);

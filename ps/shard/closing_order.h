@@ -25,6 +25,9 @@ class ClosingOrder {
   // The variable has closed (CHECK: not before all others have closed as often).
   void Close(size_t variable);
 
+  // All variables are to close in this step again.
+  void Restart();
+
   struct Earlier {
     bool any = false;  // variable that closes before it
     // The most bytes at once, of those that are held behind a variable that closes earlier and

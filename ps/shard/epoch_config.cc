@@ -42,6 +42,7 @@ absl::Status EpochConfig::Check() const {
   LOCKSTEP_RETURN_IF_ERROR(CheckReplicas());
   LOCKSTEP_RETURN_IF_ERROR(CheckSteps());
   LOCKSTEP_RETURN_IF_ERROR(CheckAsynchronous());
+  LOCKSTEP_RETURN_IF_ERROR(CheckState());
   return CheckLosses();
 }
 
@@ -63,6 +64,13 @@ absl::Status EpochConfig::CheckLosses() const {
   }
   if (request_.losses().empty() || !is_asynchronous()) return absl::OkStatus();
   return absl::InvalidArgumentError("losses: expected none in an asynchronous job");
+}
+
+absl::Status EpochConfig::CheckState() const {
+  const bool may_await = has_copies() && !is_asynchronous() && !is_replicated();
+  if (!awaits_state() || may_await) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "awaits_state: expected a job with sync.ps_replicas, synchronous and not replicated");
 }
 
 absl::Status EpochConfig::CheckReplicas() const {

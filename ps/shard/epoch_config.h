@@ -36,6 +36,8 @@ class EpochConfig {
   GlobalStep start_step() const { return GlobalStep(request_.start_step()); }
   uint32_t total_num_replicas() const { return request_.total_num_replicas(); }
 
+  // The primary sends values, slots and scalars: they begin as zeros.
+  bool awaits_state() const { return request_.awaits_state(); }
   // Another ps keeps a copy of the shard.
   bool has_copies() const { return sync().ps_replicas() > 0; }
   // Workers keep variables of the job.
@@ -72,6 +74,7 @@ class EpochConfig {
   absl::Status CheckSteps() const;
   absl::Status CheckAsynchronous() const;
   absl::Status CheckLosses() const;
+  absl::Status CheckState() const;
 
   CreateVariablesRequest request_;
 };

@@ -10,6 +10,7 @@
 #include "common/base/checked.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
+#include "ps/shard/state_pieces.h"
 #include "ps/shard/tensor_names.h"
 #include "ps/shard/variable_initializer.h"
 
@@ -170,7 +171,10 @@ EpochState::EpochState(const Host& host, EpochVariables of, HeldBudget budget, S
       reader(&variables, &snapshots, &to_store, host.readers),
       tokens(std::move(token_server)),
       driver(StepDriver::Create(
-          {&variables, &step, tokens.get(), &snapshots, &to_store, host.counts}, end)) {}
+          {&variables, &step, tokens.get(), &snapshots, &to_store, host.counts}, end)),
+      incoming(variables.config.awaits_state()
+                   ? std::make_unique<StateReceiver>(StateTensorsOf(variables))
+                   : nullptr) {}
 
 void EpochState::GiveBack(WorkerIndex worker, DeferredCallbacks* deferred) {
   if (!variables.config.is_replicated()) return;

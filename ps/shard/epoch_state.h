@@ -12,6 +12,7 @@
 #include "ps/shard/gradient_receiver.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/snapshot_store.h"
+#include "ps/shard/state_receiver.h"
 #include "ps/shard/step_driver.h"
 #include "ps/shard/token_server.h"
 #include "ps/shard/value_reader.h"
@@ -47,11 +48,17 @@ struct EpochState {
   const std::unique_ptr<StepDriver> driver ABSL_PT_GUARDED_BY(mu);
   Evaluations evaluations ABSL_GUARDED_BY(mu);
   std::shared_ptr<CopyTarget> copy ABSL_GUARDED_BY(mu);  // null: nobody waits for a copy
-  bool save_failed ABSL_GUARDED_BY(mu) = false;          // the last one
-  bool is_finished ABSL_GUARDED_BY(mu) = false;          // the job is over
+  // Of a copy that was made while the job trains; otherwise null.
+  const std::unique_ptr<StateReceiver> incoming ABSL_PT_GUARDED_BY(mu);
+  bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one
+  bool is_finished ABSL_GUARDED_BY(mu) = false;  // the job is over
 
   absl::Span<const float> ScalarsOf(const VariableEntry& entry) const {
     return scalars[entry.optimizer];
+  }
+  // A copy that cannot serve the workers yet.
+  bool AwaitsState() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return incoming != nullptr && incoming->AwaitsState(step.shard_step());
   }
   // Gradients are no longer counted.
   bool IsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {

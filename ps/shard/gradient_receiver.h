@@ -83,6 +83,11 @@ class GradientReceiver {
   void SetReplicas(uint32_t replicas, uint32_t copies) { budget_.SetReplicas(replicas, copies); }
   // A step begins: it does not wait for some variables.
   void BeginStep();
+  // The step machine has begun anew at another step.
+  void Restart() {
+    budget_.Restart();
+    BeginStep();
+  }
   // The variable's gradients have been taken: what was on its way for that step is stale.
   void OnTaken(const TakenVariable& taken, DeferredCallbacks* deferred);
   // Drops the partial gradients of the pushes for which `condition` is true.

@@ -49,6 +49,8 @@ class HeldBudget {
   void GiveBack(size_t variable, uint64_t bytes);
   // The variable goes on to the next step: it closes after those that are still at this one.
   void Close(size_t variable) { order_.Close(variable); }
+  // The step begins anew: all variables are to close in it.
+  void Restart() { order_.Restart(); }
   // A gradient of so many bytes lies in memory that its worker made: it costs the shard nothing,
   // and needs no buffer here. Spare ones that are one too many with it are let go.
   void Borrow(uint64_t bytes);

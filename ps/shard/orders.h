@@ -77,6 +77,7 @@ struct ShardState {
   bool holds_unsaved = false;
   ReplicaViews replica_views;
   bool is_copy = false;
+  bool awaits_state = false;    // a copy that its primary has not sent all of its state
   bool has_copy = false;        // a primary that is not alone
   absl::Duration copy_silence;  // CopyTarget::Silence
 };
@@ -135,6 +136,17 @@ struct StoreOrder {
   WorkerIdentity worker;
   GlobalStep version;
   std::vector<StoredPiece> pieces;
+  ReceivedTensors tensors;
+};
+
+// From a primary to a copy that was made while the job trains: parts of its state at `step`.
+struct StateOrder {
+  WorkerIdentity worker;
+  GlobalStep step;
+  bool begins = false;
+  std::vector<float> scalars;  // of a message that begins
+  std::vector<StoredPiece> pieces;
+  bool completes = false;
   ReceivedTensors tensors;
 };
 

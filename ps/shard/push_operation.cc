@@ -130,6 +130,11 @@ absl::Status PushOperation::GrantStep() {
                                         : "this shard is no copy, and takes gradients alone"));
   }
   if (!is_copy) return absl::OkStatus();
+  // Of a primary before the one that is to send the state.
+  if (state_->incoming != nullptr && !state_->incoming->has_begun()) {
+    return absl::UnavailableError(
+        "the copy awaits the state of its primary, which has not begun to send it: try again");
+  }
   Callback<ClosedStep> nobody = [](const absl::StatusOr<ClosedStep>&) {};
   return state_->driver->Park(
       {.step = order.local_step, .required = 1, .learning_rate = *order.mean_learning_rate},

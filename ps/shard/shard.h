@@ -57,10 +57,12 @@ class Shard {
   // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, and
   // what still works on them, or makes them, comes to nothing. Where workers keep the variables,
   // the step of the answer is the first that still takes gradients. UNAVAILABLE: a copy that is to
-  // serve the workers still applies what it holds.
+  // serve the workers still applies what it holds; FAILED_PRECONDITION: it awaits state. A shard
+  // that becomes a copy drops its variables.
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
-  // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE.
+  // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE. With
+  // `awaits_state`, at a copy, what has begun to get state or has all of it is replaced.
   absl::StatusOr<CreatedVariables> CreateVariables(const CreateVariablesRequest& request);
   // Parked until the step is closed; a shard that has closed it already answers at once. The same
   // step again replaces the parked call, which is answered UNAVAILABLE. A grant for the step after
@@ -98,6 +100,10 @@ class Shard {
   // Whether nothing of the version is missing now. Copies the tensors under the lock: their sender
   // cuts them (proto/ps.proto).
   absl::StatusOr<bool> Store(const StoreOrder& order);
+  // Whether all of the state has come. FAILED_PRECONDITION: this is no copy that awaits state, or
+  // has begun at another step; with `completes`, what is missing. UNAVAILABLE, ABORTED: as
+  // StateReceiver::CheckStep.
+  absl::StatusOr<bool> PutState(const StateOrder& order);
   // The caller has gone: its parked pull is answered CANCELLED, and so is one that is about to
   // park. Does nothing to a pull that has been answered.
   void CancelPull(PullTicket* ticket);
@@ -134,9 +140,20 @@ class Shard {
   // Of a copy that the view makes the primary. UNAVAILABLE as SetView.
   absl::Status BecomePrimary(const View& view, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // UNAVAILABLE: another ps serves the workers.
+  absl::Status NowCopied() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The copy serves the workers in place of this shard.
   void Depose(Epoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
-  EpochGate::Pass EndEpoch(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops the variables; calls that wait for them are answered with `why`.
+  EpochGate::Pass DropVariables(const absl::Status& why, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ShardView::Hosted Hosted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Before variables are created: the request's answer where there are such already; nullopt: they
+  // are to be created. `*dropped`: those that they replace.
+  absl::StatusOr<std::optional<CreatedVariables>> FindCreated(const CreateVariablesRequest& request,
+                                                              EpochGate::Pass* dropped,
+                                                              DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ShardOptions options_;
   ThreadPool pool_;

@@ -62,6 +62,7 @@ ShardState Shard::StateNow() const {
     now.kept_versions = state->snapshots.versions();
     now.evaluations = state->evaluations.kept();
     now.holds_unsaved = state->save_failed || state->snapshots.HasSlots();
+    now.awaits_state = state->AwaitsState();
     now.has_copy = state->copy != nullptr;
     if (now.has_copy) now.copy_silence = state->copy->Silence();
   }
@@ -99,9 +100,16 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
   const Term term = view_.term();
   const Epoch epoch = view_.epoch();
   const auto members = view_.members();
+  const bool was_copy = view_.is_copy();
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  LOCKSTEP_RETURN_IF_ERROR(view_.SetView(view));
-  if (view_.epoch() > epoch) *ended = EndEpoch(deferred);
+  LOCKSTEP_RETURN_IF_ERROR(view_.SetView(view, Hosted()));
+  if (view_.epoch() > epoch) {
+    *ended = DropVariables(
+        absl::AbortedError(absl::StrCat("the shard has entered epoch ", view_.epoch().value())),
+        deferred);
+  } else if (view_.is_copy() && !was_copy) {
+    *ended = DropVariables(NowCopied(), deferred);
+  }
   const auto has_left = [this](WorkerIndex worker, Incarnation incarnation) {
     mutex_.AssertHeld();
     return !view_.IsMember(worker, incarnation);
@@ -143,6 +151,14 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
     }
   }
   return absl::OkStatus();
+}
+
+ShardView::Hosted Shard::Hosted() const {
+  const EpochState* const state = gate_.state();
+  if (state == nullptr) return ShardView::Hosted::kNothing;
+  state->mu.AssertHeld();
+  if (state->AwaitsState()) return ShardView::Hosted::kIncomplete;
+  return state->copy == nullptr ? ShardView::Hosted::kOnlyHere : ShardView::Hosted::kCopied;
 }
 
 void Shard::TakeReplicaViews(EpochState* state) {
@@ -192,30 +208,30 @@ absl::Status Shard::BecomePrimary(const View& view, DeferredCallbacks* deferred)
   return absl::OkStatus();
 }
 
+absl::Status Shard::NowCopied() const {
+  return absl::UnavailableError(absl::StrCat("the copy of shard ", view_.shard().value(),
+                                             " serves the workers now, in place of this ps"));
+}
+
 void Shard::Depose(Epoch epoch) {
   DeferringLock lock(&mutex_);
   if (view_.epoch() != epoch) return;
   view_.Depose();
-  FailWaiting(absl::UnavailableError(absl::StrCat("the copy of shard ", view_.shard().value(),
-                                                  " serves the workers now, in place of this ps")),
-              lock.deferred());
+  FailWaiting(NowCopied(), lock.deferred());
 }
 
-// Another epoch is another state: calls find that of the last one no more. Variables that are being
-// made come to nothing (CreateVariables).
-EpochGate::Pass Shard::EndEpoch(DeferredCallbacks* deferred) {
+// Calls find the state no more. Variables that are being made come to nothing (CreateVariables).
+EpochGate::Pass Shard::DropVariables(const absl::Status& why, DeferredCallbacks* deferred) {
   EpochGate::Pass pass = gate_.Enter();
   if (!pass) return pass;
-  FailWaiting(
-      absl::AbortedError(absl::StrCat("the shard has entered epoch ", view_.epoch().value())),
-      deferred);
+  FailWaiting(why, deferred);
   pass.state()->mu.AssertHeld();
   pass.state()->driver->EndEpoch();
   // What waits for it holds the epoch.
   if (auto copy = std::exchange(pass.state()->copy, nullptr)) {
     deferred->Answer<bool>(
         [copy = std::move(copy)](const absl::StatusOr<bool>&) {
-          copy->End(absl::AbortedError("the epoch is over"));
+          copy->End(absl::AbortedError("the variables are dropped"));
         },
         true);
   }
@@ -236,33 +252,57 @@ void Shard::FailWaiting(const absl::Status& status, DeferredCallbacks* deferred)
                         deferred);
 }
 
+absl::StatusOr<std::optional<CreatedVariables>> Shard::FindCreated(
+    const CreateVariablesRequest& request, EpochGate::Pass* dropped, DeferredCallbacks* deferred) {
+  if (request.awaits_state() && !view_.is_copy()) {
+    return absl::FailedPreconditionError(absl::StrCat("awaits_state: shard ", view_.shard().value(),
+                                                      " serves the workers, and is no copy"));
+  }
+  const EpochState* const state = gate_.state();
+  if (state == nullptr) return std::nullopt;
+  state->mu.AssertHeld();
+  if (state->variables.config.Fingerprint() != EpochConfig(request).Fingerprint()) {
+    return absl::FailedPreconditionError(
+        "the shard has been created from another placement, optimizer, seed, sync or number of "
+        "replicas");
+  }
+  const bool is_new = state->incoming != nullptr && !state->incoming->has_begun();
+  if (!request.awaits_state() || is_new) return Created(*state);
+  *dropped = DropVariables(absl::AbortedError("the copy is made anew"), deferred);
+  return std::nullopt;
+}
+
 absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesRequest& request) {
-  Epoch epoch;
-  ShardIndex shard;
-  {
-    absl::MutexLock lock(&mutex_);
-    LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(request.command()));
+  const auto await_creation = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     mutex_.Await(absl::Condition(
         +[](Shard* self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(self->mutex_) {
           const bool is_left = self->gate_.state() != nullptr || self->gate_.IsEmpty();
           return !self->is_creating_ && is_left;
         },
         this));
+  };
+  Epoch epoch;
+  ShardIndex shard;
+  bool is_copy = false;
+  while (true) {
+    EpochGate::Pass dropped;
+    DeferringLock lock(&mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+    LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(request.command()));
+    await_creation();
     // Again: the view may have changed meanwhile.
     LOCKSTEP_RETURN_IF_ERROR(CheckServing());
     LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(request.command()));
-    if (const EpochState* const state = gate_.state()) {
-      if (state->variables.config.Fingerprint() != EpochConfig(request).Fingerprint()) {
-        return absl::FailedPreconditionError(
-            "the shard has been created from another placement, optimizer, seed, sync or number of "
-            "replicas");
-      }
-      return Created(*state);
-    }
+    LOCKSTEP_ASSIGN_OR_RETURN(std::optional<CreatedVariables> created,
+                              FindCreated(request, &dropped, lock.deferred()));
+    if (created.has_value()) return *std::move(created);
+    // They are gone when nobody works on them any more.
+    if (dropped) continue;
     is_creating_ = true;
     epoch = view_.epoch();
     shard = view_.shard();
+    is_copy = view_.is_copy();
+    break;
   }
   auto created =
       CreateEpochState(request, shard, {&mutex_, &options_, &pool_, &counts_, &readers_});
@@ -274,6 +314,9 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
   if (view_.epoch() != epoch) {
     return absl::AbortedError(
         absl::StrCat("the shard has entered epoch ", view_.epoch().value(), " meanwhile"));
+  }
+  if (view_.is_copy() != is_copy) {
+    return absl::AbortedError("the shard has changed its role meanwhile");
   }
   EpochState& state = **created;
   state.mu.AssertHeld();

@@ -17,7 +17,7 @@ absl::Status RegisterAgain(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status ShardView::SetView(const View& view) {
+absl::Status ShardView::SetView(const View& view, Hosted hosted) {
   if (view.command.job() == 0) return absl::InvalidArgumentError("the view names no job");
   absl::btree_map<WorkerIndex, Incarnation> members;
   for (const Member& member : view.members) {
@@ -42,9 +42,10 @@ absl::Status ShardView::SetView(const View& view) {
                                              " is over: the shard is in epoch ", epoch_.value()));
     }
     LOCKSTEP_RETURN_IF_ERROR(CheckReplicas(view));
-    LOCKSTEP_RETURN_IF_ERROR(CheckRole(view));
+    LOCKSTEP_RETURN_IF_ERROR(CheckRole(view, hosted));
   }
-  if (job_ == 0 || view.epoch > epoch_) {
+  // A copy becomes the primary when it has applied all that it holds (BecomePrimary).
+  if (job_ == 0 || view.epoch > epoch_ || view.is_copy) {
     is_deposed_ = false;
     is_copy_ = view.is_copy;
   }
@@ -137,17 +138,16 @@ absl::Status ShardView::CheckReplicas(const View& view) const {
       absl::StrCat("replica view ", number, " is over: the shard has view ", newest));
 }
 
-// Orders of the same term may arrive late: in an epoch a copy becomes the primary and a primary
-// goes on alone, never the other way round.
-absl::Status ShardView::CheckRole(const View& view) const {
+absl::Status ShardView::CheckRole(const View& view, Hosted hosted) const {
   if (view.epoch > epoch_) return absl::OkStatus();
-  if (view.is_copy && !is_copy_) {
-    return absl::AbortedError(
-        absl::StrCat("shard ", shard_.value(), " serves the workers, and is no copy any more"));
+  if (view.is_copy && !is_copy_ && !is_deposed_ && hosted == Hosted::kOnlyHere) {
+    return absl::AbortedError(absl::StrCat("shard ", shard_.value(),
+                                           " serves the workers, and no other ps has its state"));
   }
-  if (!is_copy_ && copy_address_.empty() && !view.copy_address.empty()) {
-    return absl::AbortedError(absl::StrCat("shard ", shard_.value(), " goes on alone: the copy at ",
-                                           view.copy_address, " lacks steps"));
+  if (!view.is_copy && is_copy_ && hosted == Hosted::kIncomplete) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the copy of shard ", shard_.value(),
+                     " awaits state of its primary, and cannot serve the workers"));
   }
   return absl::OkStatus();
 }

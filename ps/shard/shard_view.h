@@ -16,12 +16,21 @@ namespace lockstep::ps {
 
 class ShardView {
  public:
+  // What the shard has of the epoch's variables.
+  enum class Hosted {
+    kNothing,
+    kIncomplete,  // a copy, of which something is still to come
+    kOnlyHere,    // all, and no copy has them
+    kCopied,      // all, and a copy has them, too
+  };
+
   // The first view decides on job and shard index, the first one of a term on its chief.
   // FAILED_PRECONDITION: another job, another shard index than before. ABORTED: an older term or
   // epoch, an older view of the term, the term of another chief, replica views that are older than
-  // the shard's, a change of role that is none in an epoch. INVALID_ARGUMENT: no job, a worker
-  // twice.
-  absl::Status SetView(const View& view);
+  // the shard's, a shard that serves the workers alone and is to become a copy.
+  // FAILED_PRECONDITION: a copy that is to serve them and awaits state. INVALID_ARGUMENT: no job, a
+  // worker twice.
+  absl::Status SetView(const View& view, Hosted hosted);
 
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
   // job, or a term without a view.
@@ -49,6 +58,8 @@ class ShardView {
   void BecomePrimary() { is_copy_ = false; }
   // The copy has taken this shard's place, until another epoch.
   void Depose() { is_deposed_ = true; }
+  // A primary has no copy until a view names one again.
+  void GoOnAlone() { copy_address_.clear(); }
   // Of a primary; empty: it is alone.
   const std::string& copy_address() const { return copy_address_; }
 
@@ -56,7 +67,7 @@ class ShardView {
   absl::Status CheckJob(uint64_t job) const;
   absl::Status CheckTerm(const Command& command) const;
   absl::Status CheckReplicas(const View& view) const;
-  absl::Status CheckRole(const View& view) const;
+  absl::Status CheckRole(const View& view, Hosted hosted) const;
 
   uint64_t job_ = 0;
   Term term_;

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/checked.h"
 #include "common/base/status_macros.h"
+#include "ps/shard/state_pieces.h"
 
 namespace lockstep::ps {
 namespace {
@@ -37,17 +37,7 @@ absl::StatusOr<std::vector<ResolvedStore>> ResolveStore(const EpochVariables& va
     }
     LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<size_t> slot,
                               FindSlotNamed(*variables.entries[variable]->rule, entry, piece.slot));
-    if (piece.offset > entry.num_bytes || piece.size > entry.num_bytes - piece.offset) {
-      return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected bytes in [0, ",
-                                                     entry.num_bytes, "), got ", piece.size,
-                                                     " bytes from offset ", piece.offset));
-    }
-    const std::optional<uint64_t> sum = CheckedAddBytes(total, piece.size);
-    if (!sum.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Quoted(entry), ": more bytes than can be counted"));
-    }
-    total = *sum;
+    LOCKSTEP_ASSIGN_OR_RETURN(total, AddPiece(entry, piece, total));
     resolved.push_back({variable, slot, piece.offset, piece.size});
   }
   if (total == order.tensors.num_bytes()) return resolved;

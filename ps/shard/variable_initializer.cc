@@ -16,13 +16,18 @@ const std::string& WholeName(const CatalogEntry& entry) {
 
 absl::StatusOr<VariableInitializer> VariableInitializer::Open(const EpochConfig& config) {
   VariableInitializer first(config.seed());
-  if (!config.restore_from().empty()) {
+  first.awaits_state_ = config.awaits_state();
+  if (!first.awaits_state_ && !config.restore_from().empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(first.checkpoint_, CheckpointReader::Open(config.restore_from()));
   }
   return first;
 }
 
 absl::Status VariableInitializer::Fill(const CatalogEntry& entry, MutableTensorView value) const {
+  if (awaits_state_) {
+    std::ranges::fill(value.bytes(), std::byte{0});
+    return absl::OkStatus();
+  }
   if (checkpoint_.has_value()) {
     return ReadRows(entry, WholeName(entry), value);
   }
@@ -45,7 +50,9 @@ absl::StatusOr<Tensor> VariableInitializer::Slot(const CatalogEntry& entry, cons
     missing->push_back(SlotTensorName(entry.name, spec.name));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Tensor slot, MakeTensor(entry, "slots"));
-  if (spec.starts_as_variable && !is_saved) {
+  if (awaits_state_) {
+    slot.FillZero();
+  } else if (spec.starts_as_variable && !is_saved) {
     Copy(value.view(), slot.view());
   } else if (is_saved) {
     LOCKSTEP_RETURN_IF_ERROR(ReadRows(entry, name, slot.view()));

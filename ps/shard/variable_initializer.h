@@ -1,4 +1,5 @@
-// Where variables, slots and scalars start from: a checkpoint, or their initializers.
+// Where variables, slots and scalars start from: a checkpoint, their initializers, or zeros where
+// a primary sends them.
 #pragma once
 
 #include <optional>
@@ -34,6 +35,7 @@ class VariableInitializer {
                         MutableTensorView value) const;
 
   uint64_t seed_;
+  bool awaits_state_ = false;
   std::optional<CheckpointReader> checkpoint_;
 };
 

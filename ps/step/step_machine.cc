@@ -126,6 +126,16 @@ bool StepMachine::IsUntouched() const {
   return true;
 }
 
+void StepMachine::RestartAt(GlobalStep step) {
+  Revoke();
+  step_ = step;
+  for (VariableStep& variable : variables_) {
+    LOCKSTEP_CHECK(variable.accumulator.num_accumulated() == 0 && variable.early == 0);
+    variable.accumulator.SetGlobalStep(step);
+  }
+  OpenVariables();
+}
+
 void StepMachine::Advance() {
   LOCKSTEP_CHECK(IsComplete());
   step_ = step_.next();

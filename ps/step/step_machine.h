@@ -111,6 +111,8 @@ class StepMachine {
   bool IsQuiet() const;
   // Goes on to the next step, for which a grant may have come already. IsComplete (CHECK).
   void Advance();
+  // Begins anew at `step`, without a grant. Before any gradient (CHECK).
+  void RestartAt(GlobalStep step);
 
  private:
   struct VariableStep {

@@ -200,7 +200,7 @@ TEST_CASE("steps that the chief has seen committed are committed at a promoted c
   CHECK(pair.copy.Dequeue(0, 2)->step == GlobalStep(1));
 }
 
-TEST_CASE("a primary that goes on alone shows what waits, and never has a copy again") {
+TEST_CASE("a primary that goes on alone shows what waits") {
   Pair pair;
   const auto grant = pair.primary.Grant(0, 2);
   pair.PushStep();
@@ -209,9 +209,6 @@ TEST_CASE("a primary that goes on alone shows what waits, and never has a copy a
   REQUIRE(pair.primary.shard.SetView(test::ViewOf(2)).ok());
   CHECK_FALSE(grant.IsParked());
   CHECK_FALSE(pair.primary.shard.GetView().has_copy);
-  View late = test::ViewOf(2);
-  late.copy_address = kCopyAddress;
-  CHECK(absl::IsAborted(pair.primary.shard.SetView(late).status()));
 }
 
 TEST_CASE("a late order does not make a copy of a shard that serves the workers") {
@@ -220,6 +217,24 @@ TEST_CASE("a late order does not make a copy of a shard that serves the workers"
   View late = test::ViewOf(0);
   late.is_copy = true;
   CHECK(absl::IsAborted(pair.copy.shard.SetView(late).status()));
+}
+
+TEST_CASE("a primary whose copy has taken its place becomes a copy without variables") {
+  Pair pair;
+  const bool knows_it = GENERATE(true, false);
+  if (knows_it) pair.target->options.refused(absl::AbortedError("not a member"));
+  const auto pull = pair.primary.Pull(0, 1, {{VariableId(0)}});
+  View copys = test::ViewOf(0);
+  copys.is_copy = true;
+  const auto state = pair.primary.shard.SetView(copys);
+  REQUIRE(state.ok());
+  CHECK(state->is_copy);
+  CHECK_FALSE(state->has_variables);
+  CHECK(absl::IsUnavailable(pull.status()));
+  CreateVariablesRequest plan = Plan();
+  plan.set_awaits_state(true);
+  REQUIRE(pair.primary.shard.CreateVariables(plan).ok());
+  CHECK(pair.primary.shard.GetView().awaits_state);
 }
 
 TEST_CASE("a primary whose copy has taken its place shows nothing more, and sends workers away") {

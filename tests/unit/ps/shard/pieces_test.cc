@@ -13,6 +13,7 @@
 namespace lockstep::ps {
 namespace {
 
+using Hosted = ShardView::Hosted;
 using Ranges = ByteRanges::List;
 
 TEST_CASE("a claim returns what was not claimed before") {
@@ -215,8 +216,8 @@ TEST_CASE("admission follows job, term, epoch and incarnation") {
       admission.CheckWorker({7, Epoch(1), WorkerIndex(0), Incarnation(100)})));
   const View view{
       test::CommandOf(7, 3), Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
-  CHECK(absl::IsInvalidArgument(admission.SetView({})));
-  REQUIRE(admission.SetView(view).ok());
+  CHECK(absl::IsInvalidArgument(admission.SetView({}, Hosted::kOnlyHere)));
+  REQUIRE(admission.SetView(view, Hosted::kOnlyHere).ok());
 
   CHECK(admission.CheckCommand(test::CommandOf(7, 3)).ok());
   CHECK(absl::IsAborted(admission.CheckCommand(test::CommandOf(7, 2))));
@@ -247,30 +248,30 @@ TEST_CASE("a view is refused whole or taken whole") {
   ShardView admission;
   const View view{
       test::CommandOf(7, 3), Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
-  REQUIRE(admission.SetView(view).ok());
+  REQUIRE(admission.SetView(view, Hosted::kOnlyHere).ok());
   View other = view;
   other.command.set_job(8);
-  CHECK(absl::IsFailedPrecondition(admission.SetView(other)));
+  CHECK(absl::IsFailedPrecondition(admission.SetView(other, Hosted::kOnlyHere)));
   other = view;
   other.command.set_term(2);
-  CHECK(absl::IsAborted(admission.SetView(other)));
+  CHECK(absl::IsAborted(admission.SetView(other, Hosted::kOnlyHere)));
   other = view;
   other.epoch = Epoch(4);
-  CHECK(absl::IsAborted(admission.SetView(other)));
+  CHECK(absl::IsAborted(admission.SetView(other, Hosted::kOnlyHere)));
   other = view;
   other.shard = ShardIndex(1);
-  CHECK(absl::IsFailedPrecondition(admission.SetView(other)));
+  CHECK(absl::IsFailedPrecondition(admission.SetView(other, Hosted::kOnlyHere)));
   other = view;
   other.command.set_term(4);
   other.members.push_back({WorkerIndex(0), Incarnation(101)});
-  CHECK(absl::IsInvalidArgument(admission.SetView(other)));
+  CHECK(absl::IsInvalidArgument(admission.SetView(other, Hosted::kOnlyHere)));
   CHECK(admission.term() == Term(3));
   CHECK(admission.IsMember(WorkerIndex(0), Incarnation(100)));
   // The last one wins.
   other = view;
   other.command.set_term(4);
   other.members = {{WorkerIndex(1), Incarnation(200)}};
-  REQUIRE(admission.SetView(other).ok());
+  REQUIRE(admission.SetView(other, Hosted::kOnlyHere).ok());
   CHECK_FALSE(admission.IsMember(WorkerIndex(0), Incarnation(100)));
   CHECK(admission.IsMember(WorkerIndex(1), Incarnation(200)));
 }
@@ -282,37 +283,37 @@ TEST_CASE("a term belongs to the chief that set its first view") {
   View second = first;
   second.command.set_chief(22);
   second.members.clear();
-  REQUIRE(admission.SetView(first).ok());
-  CHECK(admission.SetView(first).ok());
-  const absl::Status refused = admission.SetView(second);
+  REQUIRE(admission.SetView(first, Hosted::kOnlyHere).ok());
+  CHECK(admission.SetView(first, Hosted::kOnlyHere).ok());
+  const absl::Status refused = admission.SetView(second, Hosted::kOnlyHere);
   CHECK(absl::IsAborted(refused));
   CHECK(refused.message() == "term 3 belongs to another chief");
   CHECK(absl::IsAborted(admission.CheckCommand(second.command)));
   CHECK(admission.CheckCommand(first.command).ok());
   CHECK(admission.IsMember(WorkerIndex(0)));
   second.command.set_term(4);
-  REQUIRE(admission.SetView(second).ok());
+  REQUIRE(admission.SetView(second, Hosted::kOnlyHere).ok());
   CHECK(absl::IsAborted(admission.CheckCommand(first.command)));
   first.command.set_term(4);
-  CHECK(absl::IsAborted(admission.SetView(first)));
+  CHECK(absl::IsAborted(admission.SetView(first, Hosted::kOnlyHere)));
 }
 
 TEST_CASE("an older view of a term changes nothing") {
   ShardView admission;
   View view{test::CommandOf(7, 3), Epoch(5), {{WorkerIndex(0), Incarnation(100)}}, ShardIndex(2)};
   view.number = 2;
-  REQUIRE(admission.SetView(view).ok());
+  REQUIRE(admission.SetView(view, Hosted::kOnlyHere).ok());
   View older = view;
   older.number = 1;
   older.members = {{WorkerIndex(1), Incarnation(200)}};
-  const absl::Status refused = admission.SetView(older);
+  const absl::Status refused = admission.SetView(older, Hosted::kOnlyHere);
   CHECK(absl::IsAborted(refused));
   CHECK(refused.message() == "view 1 of term 3 is over: the shard has view 2");
   CHECK(admission.IsMember(WorkerIndex(0)));
   CHECK_FALSE(admission.IsMember(WorkerIndex(1)));
   // Each term counts anew.
   older.command.set_term(4);
-  REQUIRE(admission.SetView(older).ok());
+  REQUIRE(admission.SetView(older, Hosted::kOnlyHere).ok());
   CHECK(admission.IsMember(WorkerIndex(1)));
 }
 

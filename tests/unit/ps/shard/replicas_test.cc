@@ -8,6 +8,8 @@
 namespace lockstep::ps {
 namespace {
 
+constexpr auto kHosted = ShardView::Hosted::kOnlyHere;
+
 ReplicaViews ReplicasOf(uint64_t number, int64_t first) {
   ReplicaViews views;
   REQUIRE(
@@ -19,24 +21,24 @@ TEST_CASE("an older replica view changes nothing, in whatever term it comes") {
   ShardView admission;
   View view{test::CommandOf(7, 3), Epoch(5), {}, ShardIndex(2)};
   view.replica_views = ReplicasOf(4, 10);
-  REQUIRE(admission.SetView(view).ok());
+  REQUIRE(admission.SetView(view, kHosted).ok());
   View older = view;
   older.command.set_term(4);
   older.replica_views = ReplicasOf(3, 8);
-  const absl::Status refused = admission.SetView(older);
+  const absl::Status refused = admission.SetView(older, kHosted);
   CHECK(absl::IsAborted(refused));
   CHECK(refused.message() == "replica view 3 is over: the shard has view 4");
   CHECK(admission.term() == Term(3));
   CHECK(admission.replica_views() == view.replica_views);
   // A view that names none leaves them as they are; another epoch has its own.
   older.replica_views = {};
-  REQUIRE(admission.SetView(older).ok());
+  REQUIRE(admission.SetView(older, kHosted).ok());
   CHECK(admission.replica_views() == view.replica_views);
   older.epoch = Epoch(6);
-  REQUIRE(admission.SetView(older).ok());
+  REQUIRE(admission.SetView(older, kHosted).ok());
   CHECK(admission.replica_views().empty());
   older.replica_views = ReplicasOf(1, 0);
-  CHECK(admission.SetView(older).ok());
+  CHECK(admission.SetView(older, kHosted).ok());
 }
 
 TEST_CASE("a budget grows with the replicas of a step, and never shrinks") {

@@ -1,0 +1,76 @@
+// The state that a primary sends to a copy which was made while the job trains.
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/segmented_reader.h"
+#include "ps/shard/epoch_state.h"
+#include "ps/shard/shard.h"
+#include "ps/shard/state_pieces.h"
+
+namespace lockstep::ps {
+namespace {
+
+void RestartAt(GlobalStep step, const std::vector<float>& scalars, EpochState* state)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
+  state->step.RestartAt(step);
+  state->receiver.Restart();
+  for (const auto& entry : state->variables.entries) entry->variable.RestartAt(step);
+  auto next = scalars.begin();
+  for (std::vector<float>& of_loss : state->scalars) {
+    for (float& scalar : of_loss) scalar = *next++;
+  }
+}
+
+void Write(const std::vector<StateRange>& ranges, const ReceivedTensors& tensors, EpochState* state)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
+  SegmentedReader payload(tensors.segments());
+  for (const StateRange& range : ranges) {
+    const StateTensor& tensor = state->incoming->tensors()[range.tensor];
+    VariableEntry& entry = *state->variables.entries[tensor.variable];
+    absl::MutexLockMaybe lock(entry.table == nullptr ? nullptr : &entry.table->mutex);
+    const MutableTensorView to = tensor.slot.has_value() ? entry.variable.slots()[*tensor.slot]
+                                                         : entry.variable.OverwriteNewest();
+    LOCKSTEP_CHECK(payload.CopyTo(to.bytes().subspan(range.offset, range.size)));
+    state->incoming->Note(range.tensor, range.offset, range.size);
+  }
+}
+
+}  // namespace
+
+// The bytes are copied under the lock: the primary sends them in messages of 1 MiB, and nothing
+// else while it holds the step back.
+absl::StatusOr<bool> Shard::PutState(const StateOrder& order) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const EpochGate::Pass pass, Enter(order.worker));
+  EpochState& state = *pass.state();
+  absl::MutexLock lock(&mutex_);
+  state.mu.AssertHeld();
+  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(order.worker)));
+  if (!view_.is_copy() || state.incoming == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("state of shard ", view_.shard().value(), ": ",
+                     view_.is_copy() ? "its copy was created with all of it"
+                                     : "this ps serves the workers, and keeps no copy"));
+  }
+  StateReceiver& incoming = *state.incoming;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateRange> ranges,
+                            ResolveState(state.variables, incoming.tensors(), order));
+  if (order.begins) {
+    const bool is_new = !incoming.has_begun();
+    LOCKSTEP_RETURN_IF_ERROR(incoming.Begin(order.step));
+    if (is_new) RestartAt(order.step, order.scalars, &state);
+  }
+  // Once all is there a repeated message changes nothing.
+  if (incoming.is_complete() || (ranges.empty() && !order.completes)) {
+    return incoming.is_complete();
+  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      incoming.CheckStep(order.step, state.step.shard_step(), state.step.IsUntouched()));
+  Write(ranges, order.tensors, &state);
+  if (order.completes) LOCKSTEP_RETURN_IF_ERROR(incoming.Complete(order.step));
+  return incoming.is_complete();
+}
+
+}  // namespace lockstep::ps
