@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/transport/ps_methods.h"
 
 namespace lockstep::ps {
@@ -14,9 +15,6 @@ constexpr uint64_t kMessageBytes = uint64_t{512} << 10;
 
 // The copy reads them in place.
 constexpr uint64_t kWholeTensors = uint64_t{1} << 62;
-
-constexpr RetryOptions kRetry{.first_pause = absl::Milliseconds(5),
-                              .longest_pause = absl::Milliseconds(200)};
 
 lockstep::WorkerIdentity ToProto(const WorkerIdentity& identity) {
   lockstep::WorkerIdentity to;
@@ -31,14 +29,27 @@ lockstep::WorkerIdentity ToProto(const WorkerIdentity& identity) {
 
 CopySender::CopySender(const CopyTargetOptions& options, MeanMemory memory,
                        std::unique_ptr<TensorTransport> transport, std::unique_ptr<Timer> timer,
-                       const Clock* clock)
+                       const Clock* clock, const StateLimits& limits)
     : primary_(ToProto(options.identity)),
       refused_(options.refused),
+      lost_(options.lost),
       clock_(clock),
       memory_(std::move(memory)),
-      retry_(CallKind::kPlain, kRetry),
+      has_begun_(!options.is_new),
+      retry_(CallKind::kPlain, kCopyRetry),
       timer_(std::move(timer)),
-      transport_(std::move(transport)) {}
+      transport_(std::move(transport)) {
+  if (!options.is_new) return;
+  state_ = std::make_unique<StateSender>(
+      StateSender::Options{.transport = transport_.get(),
+                           .timer = timer_.get(),
+                           .clock = clock_,
+                           .gate = &gate_,
+                           .limits = limits,
+                           .primary = primary_,
+                           .begun = [this] { OnBegun(); },
+                           .refused = [this](const absl::Status& status) { Refuse(status); }});
+}
 
 MutableTensorView CopySender::MeanOf(VariableId variable, DType dtype, const Shape& shape) {
   absl::MutexLock lock(&mutex_);
@@ -48,18 +59,50 @@ MutableTensorView CopySender::MeanOf(VariableId variable, DType dtype, const Sha
 void CopySender::Send(StepMeans means, StatusCallback taken) {
   const auto group = std::make_shared<Group>(std::move(means), std::move(taken));
   std::optional<absl::Status> end;
+  bool is_due = false;
   {
     absl::MutexLock lock(&mutex_);
+    is_due = has_begun_;
     end = end_;
     if (!end.has_value()) {
-      if (std::exchange(step_, group->means.step) != group->means.step)
-        push_seq_ = push_seq_.next();
+      if (std::exchange(step_, group->means.step) != group->means.step) push_seq_ = NextPush();
       group->push_seq = push_seq_;
       if (waiting_.empty()) last_answer_ = clock_->Monotonic();
       waiting_.push_back(group);
     }
   }
-  end.has_value() ? group->taken(*end) : SendDue(group);
+  if (end.has_value()) return group->taken(*end);
+  if (is_due) SendDue(group);
+}
+
+// A late message of a sender before, of an earlier step, has a lower number.
+PushSeq CopySender::NextPush() const {
+  return push_seq_ == PushSeq() ? PushSeq(static_cast<uint64_t>(step_.value()) + 1)
+                                : push_seq_.next();
+}
+
+void CopySender::BeginState(StateBegin begin) {
+  LOCKSTEP_CHECK(state_ != nullptr);
+  state_->Begin(std::move(begin));
+}
+
+void CopySender::OnBegun() {
+  std::vector<std::shared_ptr<Group>> waiting;
+  {
+    absl::MutexLock lock(&mutex_);
+    has_begun_ = true;
+    last_answer_ = clock_->Monotonic();
+    waiting = waiting_;
+  }
+  for (const auto& group : waiting) SendDue(group);
+}
+
+bool CopySender::LacksState() const { return state_ != nullptr && state_->LacksState(); }
+
+void CopySender::SendState(GlobalStep step, std::vector<std::span<const std::byte>> tensors,
+                           StatusCallback taken) {
+  LOCKSTEP_CHECK(state_ != nullptr);
+  state_->Send(step, tensors, std::move(taken));
 }
 
 // Without shared memory the means travel as bytes, and those calls tell what is wrong.
@@ -187,7 +230,12 @@ void CopySender::SendLater(const std::shared_ptr<Group>& group) {
   });
 }
 
+// A copy that lacks state cannot have taken the place of this shard.
 void CopySender::Refuse(const absl::Status& status) {
+  if (state_ != nullptr && !state_->MayBeComplete()) {
+    lost_(status);
+    return End(absl::OkStatus());
+  }
   End(status);
   refused_(status);
 }
@@ -204,16 +252,21 @@ void CopySender::End(const absl::Status& end) {
     for (const auto& group : waiting) callbacks.push_back(std::exchange(group->taken, nullptr));
   }
   for (StatusCallback& taken : callbacks) taken(told);
+  if (state_ != nullptr) state_->End(told);
   transport_->Cancel();
 }
 
 absl::Duration CopySender::Silence() const {
+  const absl::Duration of_state = state_ == nullptr ? absl::ZeroDuration() : state_->Silence();
   absl::MutexLock lock(&mutex_);
-  return waiting_.empty() ? absl::ZeroDuration() : clock_->Monotonic() - last_answer_;
+  // Before the copy has begun it owes no means.
+  if (waiting_.empty() || !has_begun_) return of_state;
+  return std::max(of_state, clock_->Monotonic() - last_answer_);
 }
 
 void CopySender::Close() {
   End(absl::CancelledError("the ps ends"));
+  if (state_ != nullptr) state_->AwaitIdle();
   gate_.Close();
 }
 

@@ -1,5 +1,5 @@
 // Sends the means of a primary's steps to its copy, as pushes of the only worker that the copy has,
-// and again until the copy has taken them.
+// and again until the copy has taken them. To a new copy it sends the state, too (StateSender).
 #pragma once
 
 #include <functional>
@@ -20,6 +20,7 @@
 #include "common/transport/tensor_transport.h"
 #include "ps/copy/mean_memory.h"
 #include "ps/copy/mean_messages.h"
+#include "ps/copy/state_sender.h"
 #include "ps/shard/copy_target.h"
 
 namespace lockstep::ps {
@@ -30,12 +31,16 @@ class CopySender final : public CopyTarget {
   // `transport` may share `memory` with the copy. `clock` outlives the sender.
   CopySender(const CopyTargetOptions& options, MeanMemory memory,
              std::unique_ptr<TensorTransport> transport, std::unique_ptr<Timer> timer,
-             const Clock* clock);
+             const Clock* clock, const StateLimits& limits = {});
   // Close has been called. Not in a callback.
   ~CopySender() override = default;
 
   MutableTensorView MeanOf(VariableId variable, DType dtype, const Shape& shape) override;
   void Send(StepMeans means, StatusCallback taken) override;
+  void BeginState(StateBegin begin) override;
+  bool LacksState() const override;
+  void SendState(GlobalStep step, std::vector<std::span<const std::byte>> tensors,
+                 StatusCallback taken) override;
   void End(const absl::Status& end) override;
   absl::Duration Silence() const override;
 
@@ -69,6 +74,8 @@ class CopySender final : public CopyTarget {
     bool has_reached = false;                // the copy has reached the step
   };
 
+  // The copy takes means from now on.
+  void OnBegun() ABSL_LOCKS_EXCLUDED(mutex_);
   void SendDue(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
   void SendMessages(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
   // As the copy can read them now.
@@ -78,21 +85,25 @@ class CopySender final : public CopyTarget {
   // ABORTED: the copy has closed the step without it.
   static absl::Status TakeVerdicts(const PushReply& reply, Group* group);
   void Refuse(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  PushSeq NextPush() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendLater(const std::shared_ptr<Group>& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const lockstep::WorkerIdentity primary_;
   const std::function<void(const absl::Status&)> refused_;
+  const std::function<void(const absl::Status&)> lost_;
   const Clock* const clock_;
   mutable absl::Mutex mutex_;
   MeanMemory memory_ ABSL_GUARDED_BY(mutex_);
   GlobalStep step_ ABSL_GUARDED_BY(mutex_){-1};
   PushSeq push_seq_ ABSL_GUARDED_BY(mutex_);  // of the step
   std::vector<std::shared_ptr<Group>> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool has_begun_ ABSL_GUARDED_BY(mutex_);  // the copy; until then groups wait
   RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_answer_ ABSL_GUARDED_BY(mutex_);  // or when something began to be owed
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   Gate gate_;  // held by callbacks
   std::unique_ptr<Timer> timer_;
+  std::unique_ptr<StateSender> state_;          // of a new copy; otherwise null
   std::unique_ptr<TensorTransport> transport_;  // last: its callbacks use the rest
 };
 

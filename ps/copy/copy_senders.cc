@@ -44,6 +44,12 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
                               " no more, its copy does: ", status.message()));
     refused(status);
   };
+  options.lost = [lost = std::move(options.lost), address = options.address,
+                  shard = options.shard.value()](const absl::Status& why) {
+    log::Warning(absl::StrCat("shard ", shard, " goes on without the new copy at ", address, ": ",
+                              why.message()));
+    lost(why);
+  };
   absl::MutexLock lock(&mutex_);
   if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
   const ClientOptions peer{.address = options.address,

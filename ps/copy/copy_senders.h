@@ -23,7 +23,7 @@ class CopySenders {
   ~CopySenders() { Close(); }
 
   // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
-  // when the copy refuses the primary.
+  // when the copy refuses the primary, or a new one is lost.
   std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
   // As CopySender::Close, of all. Before the shards go.
   void Close();

@@ -1,9 +1,11 @@
 // Where a primary sends the mean gradients of its steps: the ps that keeps a copy of the shard
-// (ps/copy). What a step made is shown to nobody before the copy has them.
+// (ps/copy). What a step made is shown to nobody before the copy has them. A new copy, made while
+// the job trains, gets the state, too: a part of it at the end of each step.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "common/tensor/indexed_slices.h"
 #include "common/tensor/tensor.h"
 #include "ps/shard/orders.h"
+#include "ps/shard/state_tensor.h"
 
 namespace lockstep::ps {
 
@@ -32,6 +35,13 @@ struct StepMeans {
   std::vector<MeanGradient> gradients;
 };
 
+// Where the state begins that a new copy gets.
+struct StateBegin {
+  GlobalStep step;             // the first that the primary has not closed
+  std::vector<float> scalars;  // of the optimizers, in the order of the losses
+  std::vector<StateTensor> tensors;
+};
+
 // Thread-safe. Callbacks come on a thread of the target's or before the call returns, once each.
 class CopyTarget {
  public:
@@ -43,6 +53,15 @@ class CopyTarget {
   // `taken` is told OK when the copy has taken all of them, or when nobody waits for it any more.
   // An error: what the step made is never to be shown.
   virtual void Send(StepMeans means, StatusCallback taken) = 0;
+  // Of a new copy, once. Means of which Send is told before are sent when the copy has begun.
+  virtual void BeginState(StateBegin begin) = 0;
+  // A new copy has not got all of the state yet, and nobody has called End.
+  virtual bool LacksState() const = 0;
+  // Sends a part of the state before `step`, when the copy has taken all means of the steps before.
+  // `tensors` are the bytes of each, in the order of BeginState: they stay as they are until
+  // `taken` is told, as of Send.
+  virtual void SendState(GlobalStep step, std::vector<std::span<const std::byte>> tensors,
+                         StatusCallback taken) = 0;
   // Tells `end` to those that wait, and to later calls. OK: the shard goes on alone.
   virtual void End(const absl::Status& end) = 0;
   // For how long the copy has not answered while something is owed to it; zero: nothing is.
@@ -56,8 +75,11 @@ struct CopyTargetOptions {
   // Of the means of all dense variables, each of Tensor::RoomFor: what a copy on this host reads in
   // place. 0: the job shares no memory.
   uint64_t shared_bytes = 0;
+  bool is_new = false;  // made while the job trains: it lacks the state
   // The copy refuses the means: it serves the workers now, in place of this shard. Once.
   std::function<void(const absl::Status&)> refused;
+  // A copy that lacks state refuses it: the shard goes on alone.
+  std::function<void(const absl::Status&)> lost;
 };
 
 using MakeCopyTarget = std::function<std::shared_ptr<CopyTarget>(CopyTargetOptions)>;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -48,6 +49,8 @@ struct EpochState {
   const std::unique_ptr<StepDriver> driver ABSL_PT_GUARDED_BY(mu);
   Evaluations evaluations ABSL_GUARDED_BY(mu);
   std::shared_ptr<CopyTarget> copy ABSL_GUARDED_BY(mu);  // null: nobody waits for a copy
+  // Takes the place of `copy`, which is null, with the next step; null: there is none.
+  std::shared_ptr<CopyTarget> new_copy ABSL_GUARDED_BY(mu);
   // Of a copy that was made while the job trains; otherwise null.
   const std::unique_ptr<StateReceiver> incoming ABSL_PT_GUARDED_BY(mu);
   bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one
@@ -55,6 +58,15 @@ struct EpochState {
 
   absl::Span<const float> ScalarsOf(const VariableEntry& entry) const {
     return scalars[entry.optimizer];
+  }
+  // Where the primary sends means, now or with the next step; null: it is alone.
+  const std::shared_ptr<CopyTarget>& AnyCopy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return copy != nullptr ? copy : new_copy;
+  }
+  // Leaves the copy, and returns it.
+  std::shared_ptr<CopyTarget> TakeCopy() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    std::shared_ptr<CopyTarget> left = std::exchange(new_copy, nullptr);
+    return copy != nullptr ? std::exchange(copy, nullptr) : left;
   }
   // A copy that cannot serve the workers yet.
   bool AwaitsState() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {

@@ -134,9 +134,12 @@ class Shard {
                          std::optional<StepApplier>* applier, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeReplicaViews(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a primary: as the view says, finds its copy, or goes on alone. The target that is left, to
-  // be ended without the lock; null: none.
-  std::shared_ptr<CopyTarget> TakeCopy(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a primary: as the view says, finds its copy, or goes on alone. `is_new`: a copy found now
+  // lacks the state. The target that is left, to be ended without the lock; null: none.
+  std::shared_ptr<CopyTarget> UpdateCopy(bool is_new, EpochState* state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A new copy is lost: the shard goes on alone, unless it has another one by now.
+  void LoseCopy(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of a copy that the view makes the primary. UNAVAILABLE as SetView.
   absl::Status BecomePrimary(const View& view, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -161,6 +164,7 @@ class Shard {
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kServing;
   ShardView view_ ABSL_GUARDED_BY(mutex_);
   bool is_creating_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t num_copies_ ABSL_GUARDED_BY(mutex_) = 0;  // targets that were made
   PushCounts counts_ ABSL_GUARDED_BY(mutex_);
   Readers readers_ ABSL_GUARDED_BY(mutex_);
   EpochGate gate_;

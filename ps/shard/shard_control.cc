@@ -63,8 +63,8 @@ ShardState Shard::StateNow() const {
     now.evaluations = state->evaluations.kept();
     now.holds_unsaved = state->save_failed || state->snapshots.HasSlots();
     now.awaits_state = state->AwaitsState();
-    now.has_copy = state->copy != nullptr;
-    if (now.has_copy) now.copy_silence = state->copy->Silence();
+    now.has_copy = state->AnyCopy() != nullptr;
+    if (now.has_copy) now.copy_silence = state->AnyCopy()->Silence();
   }
   now.is_copy = view_.is_copy();
   for (const auto& [worker, incarnation] : view_.members()) {
@@ -124,7 +124,7 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
   if (view_.is_copy() && !view.is_copy) LOCKSTEP_RETURN_IF_ERROR(BecomePrimary(view, deferred));
   if (EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
-    if (std::shared_ptr<CopyTarget> left = TakeCopy(state)) {
+    if (std::shared_ptr<CopyTarget> left = UpdateCopy(/*is_new=*/true, state)) {
       deferred->Answer<bool>(
           [left = std::move(left)](const absl::StatusOr<bool>&) { left->End(absl::OkStatus()); },
           true);
@@ -158,7 +158,8 @@ ShardView::Hosted Shard::Hosted() const {
   if (state == nullptr) return ShardView::Hosted::kNothing;
   state->mu.AssertHeld();
   if (state->AwaitsState()) return ShardView::Hosted::kIncomplete;
-  return state->copy == nullptr ? ShardView::Hosted::kOnlyHere : ShardView::Hosted::kCopied;
+  const bool is_copied = state->copy != nullptr && !state->copy->LacksState();
+  return is_copied ? ShardView::Hosted::kCopied : ShardView::Hosted::kOnlyHere;
 }
 
 void Shard::TakeReplicaViews(EpochState* state) {
@@ -169,12 +170,13 @@ void Shard::TakeReplicaViews(EpochState* state) {
   if (state->tokens != nullptr) state->tokens->SetReplicaViews(views);
 }
 
-std::shared_ptr<CopyTarget> Shard::TakeCopy(EpochState* state) {
+std::shared_ptr<CopyTarget> Shard::UpdateCopy(bool is_new, EpochState* state) {
   state->mu.AssertHeld();
   const std::string& address = view_.copy_address();
-  if (address.empty()) return std::exchange(state->copy, nullptr);
-  if (state->copy != nullptr || options_.make_copy_target == nullptr) return nullptr;
-  state->copy = options_.make_copy_target(
+  if (address.empty()) return state->TakeCopy();
+  if (state->AnyCopy() != nullptr || options_.make_copy_target == nullptr) return nullptr;
+  const uint64_t number = ++num_copies_;
+  (is_new ? state->new_copy : state->copy) = options_.make_copy_target(
       {.address = address,
        .shard = view_.shard(),
        .identity = {.job = view_.job(),
@@ -182,8 +184,19 @@ std::shared_ptr<CopyTarget> Shard::TakeCopy(EpochState* state) {
                     .worker = kPrimaryOfCopy.worker,
                     .incarnation = kPrimaryOfCopy.incarnation},
        .shared_bytes = SharedMeanBytes(state->variables),
-       .refused = [this, epoch = view_.epoch()](const absl::Status&) { Depose(epoch); }});
+       .is_new = is_new,
+       .refused = [this, epoch = view_.epoch()](const absl::Status&) { Depose(epoch); },
+       .lost = [this, number](const absl::Status&) { LoseCopy(number); }});
   return nullptr;
+}
+
+void Shard::LoseCopy(uint64_t number) {
+  DeferringLock lock(&mutex_);
+  EpochState* const state = gate_.state();
+  if (state == nullptr || number != num_copies_) return;
+  state->mu.AssertHeld();
+  view_.GoOnAlone();
+  lock.deferred()->LetGo(state->TakeCopy());
 }
 
 // What it has taken is of steps that its primary has told nobody of, or that everybody knows. What
@@ -228,7 +241,7 @@ EpochGate::Pass Shard::DropVariables(const absl::Status& why, DeferredCallbacks*
   pass.state()->mu.AssertHeld();
   pass.state()->driver->EndEpoch();
   // What waits for it holds the epoch.
-  if (auto copy = std::exchange(pass.state()->copy, nullptr)) {
+  if (auto copy = pass.state()->TakeCopy()) {
     deferred->Answer<bool>(
         [copy = std::move(copy)](const absl::StatusOr<bool>&) {
           copy->End(absl::AbortedError("the variables are dropped"));
@@ -325,7 +338,7 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
   CreatedVariables told = Created(state);
   told.missing_slots = std::move(state.missing_slots);
   TakeReplicaViews(&state);
-  TakeCopy(&state);
+  UpdateCopy(/*is_new=*/false, &state);
   gate_.Open(*std::move(created));
   return told;
 }

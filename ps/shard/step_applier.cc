@@ -8,6 +8,7 @@
 #include "common/update/sparse_sum.h"
 #include "common/update/sparse_update.h"
 #include "common/update/update_batch.h"
+#include "ps/shard/state_pieces.h"
 
 namespace lockstep::ps {
 namespace {
@@ -44,11 +45,22 @@ DenseUpdate BeginDense(const EpochState& state, const TakenVariable& of) {
   return *std::move(update);
 }
 
-// What Publish needs, until the copy has answered.
-struct Unshown {
-  std::vector<TakenVariable> taken;
-  std::vector<NextValue> next;
-};
+// Of the version that has been made, of which `next` is not published yet. Nothing changes them
+// before that.
+std::vector<std::span<const std::byte>> StateBytes(const EpochVariables& variables,
+                                                   absl::Span<const TakenVariable> taken,
+                                                   absl::Span<const NextValue> next) {
+  std::vector<const Tensor*> values;
+  for (const auto& entry : variables.entries) values.push_back(entry->variable.newest().get());
+  for (size_t i = 0; i < taken.size(); ++i) values[taken[i].variable] = next[i].value.get();
+  std::vector<std::span<const std::byte>> bytes;
+  for (const StateTensor& tensor : StateTensorsOf(variables)) {
+    const auto& slots = variables.entries[tensor.variable]->variable.slots();
+    bytes.push_back(tensor.slot.has_value() ? TensorView(slots[*tensor.slot]).bytes()
+                                            : values[tensor.variable]->view().bytes());
+  }
+  return bytes;
+}
 
 // `mean`: where the mean goes, from which the variable is changed then; null: nobody wants it.
 NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRanges run,
@@ -70,6 +82,17 @@ NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRange
 }
 
 }  // namespace
+
+struct StepApplier::Unshown {
+  std::vector<TakenVariable> taken;
+  std::vector<NextValue> next;
+};
+
+struct StepApplier::StatePart {
+  std::shared_ptr<CopyTarget> copy;
+  GlobalStep step;
+  std::vector<std::span<const std::byte>> tensors;
+};
 
 void StepApplier::TakeReady(DeferredCallbacks* deferred) {
   state_->mu.AssertHeld();
@@ -155,17 +178,48 @@ void StepApplier::Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> ne
       Unshown{{std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())},
               {std::make_move_iterator(next.begin()), std::make_move_iterator(next.end())}});
   const auto rest = std::make_shared<StepApplier>(pass_.Share());
-  copy_->Send(std::move(sent), [rest, unshown](const absl::Status& taken_by_copy) {
-    if (taken_by_copy.ok()) {
-      rest->Publish(absl::MakeSpan(unshown->taken), absl::MakeSpan(unshown->next));
-      rest->Run();
-    }
+  copy_->Send(std::move(sent), [rest, unshown](const absl::Status& copied) {
+    if (copied.ok()) return OnCopied(rest, unshown);
     rest->pass_ = EpochGate::Pass();
   });
 }
 
+void StepApplier::OnCopied(const std::shared_ptr<StepApplier>& rest,
+                           const std::shared_ptr<Unshown>& unshown) {
+  if (std::optional<StatePart> part = rest->PublishOrPart(unshown.get())) {
+    part->copy->SendState(
+        part->step, std::move(part->tensors), [rest, unshown](const absl::Status& copied) {
+          if (copied.ok()) {
+            rest->Publish(absl::MakeSpan(unshown->taken), absl::MakeSpan(unshown->next));
+            rest->Run();
+          }
+          rest->pass_ = EpochGate::Pass();
+        });
+    return;
+  }
+  rest->Run();
+  rest->pass_ = EpochGate::Pass();
+}
+
+std::optional<StepApplier::StatePart> StepApplier::PublishOrPart(Unshown* unshown) {
+  DeferringLock lock(&state_->mu);
+  std::shared_ptr<CopyTarget> copy = state_->copy;
+  const bool ends_step = state_->step.num_open() == unshown->taken.size();
+  if (ends_step && copy != nullptr && copy->LacksState()) {
+    return StatePart{std::move(copy), state_->step.shard_step().next(),
+                     StateBytes(state_->variables, unshown->taken, unshown->next)};
+  }
+  Publish(absl::MakeSpan(unshown->taken), absl::MakeSpan(unshown->next), lock.deferred());
+  return std::nullopt;
+}
+
 void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next) {
   DeferringLock lock(&state_->mu);
+  Publish(taken, next, lock.deferred());
+}
+
+void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,
+                          DeferredCallbacks* deferred) {
   for (size_t i = 0; i < taken.size(); ++i) {
     const size_t variable = taken[i].variable;
     const CatalogEntry& entry = state_->variables.catalog[variable];
@@ -176,15 +230,15 @@ void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue>
     state_->variables.entries[variable]->variable.Publish(std::move(next[i]));
     state_->reader.OnPublished(variable);
     for (HeldGradient& held : gradients) {
-      state_->receiver.Release(variable, std::move(held.gradient), lock.deferred());
+      state_->receiver.Release(variable, std::move(held.gradient), deferred);
     }
     state_->step.Published(variable);
   }
   // After all of them: a pull of several finds them at once.
   for (const TakenVariable& one : taken) {
-    state_->reader.RetryPulls(one.variable, lock.deferred());
+    state_->reader.RetryPulls(one.variable, deferred);
   }
-  PassMilestones(lock.deferred());
+  PassMilestones(deferred);
 }
 
 void StepApplier::PassMilestones(DeferredCallbacks* deferred) {
@@ -226,6 +280,23 @@ void StepApplier::AdvanceStep(DeferredCallbacks* deferred) {
     committed = state_->tokens->Commit(step, terms.last, state_->step.shard_step(), deferred);
   }
   state_->driver->AnswerClosed(step, committed, deferred);
+  if (state_->new_copy != nullptr) BeginCopy(deferred);
+}
+
+void StepApplier::BeginCopy(DeferredCallbacks* deferred) {
+  state_->copy = std::exchange(state_->new_copy, nullptr);
+  StateBegin begin{.step = state_->step.shard_step(),
+                   .scalars = {},
+                   .tensors = StateTensorsOf(state_->variables)};
+  for (const std::vector<float>& of_loss : state_->scalars) {
+    begin.scalars.insert(begin.scalars.end(), of_loss.begin(), of_loss.end());
+  }
+  // Without the lock. Means that are sent before wait.
+  deferred->Answer<bool>(
+      [copy = state_->copy, begin = std::move(begin)](const absl::StatusOr<bool>&) mutable {
+        copy->BeginState(std::move(begin));
+      },
+      true);
 }
 
 void StepApplier::Keep(GlobalStep version, const GrantTerms& terms,

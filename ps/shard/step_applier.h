@@ -1,6 +1,7 @@
 // An operation that may close variables: takes their gradients under the shard's lock, makes the
 // next values without it, and publishes them. The one that publishes the last variable of a step
-// completes the step and takes what is ready of the next.
+// completes the step and takes what is ready of the next. With a copy they are published when that
+// has their means and, if it lacks state, a part of it.
 #pragma once
 
 #include <memory>
@@ -40,14 +41,28 @@ class StepApplier {
   void ApplyRows(TakenVariable* taken) ABSL_LOCKS_EXCLUDED(state_->mu);
   // On any threads of the pool: each group is published as soon as it is whole.
   void ApplyDense(absl::Span<TakenVariable> taken) ABSL_LOCKS_EXCLUDED(state_->mu);
+  // What Publish needs, until the copy has answered.
+  struct Unshown;
+  // What a copy that lacks state gets before the step is over.
+  struct StatePart;
+
   // At once, or when the copy has the means.
   void Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,
             std::vector<MeanGradient> means) ABSL_LOCKS_EXCLUDED(state_->mu);
+  // The copy has the means; `rest` goes on with them.
+  static void OnCopied(const std::shared_ptr<StepApplier>& rest,
+                       const std::shared_ptr<Unshown>& unshown);
+  // nullopt: they are published. Otherwise they end the step, and the part is to be sent before.
+  std::optional<StatePart> PublishOrPart(Unshown* unshown) ABSL_LOCKS_EXCLUDED(state_->mu);
   void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(state_->mu);
+  void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,
+               DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   // Until nothing is complete.
   void PassMilestones(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void AdvanceStep(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  // The step that begins is the first of which the new copy gets the means.
+  void BeginCopy(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Keep(GlobalStep version, const GrantTerms& terms, std::shared_ptr<Snapshot> snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
 

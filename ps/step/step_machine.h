@@ -101,6 +101,8 @@ class StepMachine {
   std::vector<TakenVariable> TakeReady();
   // The variable's new version is readable.
   void Published(size_t variable);
+  // Variables of the step at hand whose new version is not readable.
+  size_t num_open() const { return open_; }
   bool IsComplete() const { return current_.has_value() && open_ == 0; }
   // Nothing of the step at hand has been taken, in whole or in part: each variable has the version
   // that the step began with.

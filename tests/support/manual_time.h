@@ -49,4 +49,16 @@ class ManualTime final : public Clock, public Timer {
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
+// For one who owns its timer, in front of one that the test keeps.
+class ForwardingTimer final : public Timer {
+ public:
+  explicit ForwardingTimer(ManualTime* time) : time_(time) {}
+  void After(absl::Duration delay, absl::AnyInvocable<void()> callback) override {
+    time_->After(delay, std::move(callback));
+  }
+
+ private:
+  ManualTime* const time_;
+};
+
 }  // namespace lockstep::test

@@ -114,5 +114,19 @@ TEST_CASE("the sequence lock tells readers without a lock that the table is bein
   CHECK(seq_lock.StillHolds(4));
 }
 
+TEST_CASE("a table that begins at another step has that version alone, and is overwritten there") {
+  Table table(Counting(), GlobalStep(7), Table::kPrevious, nullptr);
+  Add100(&table, {1, 4});
+  table.RestartAt(GlobalStep(20));
+  CHECK(Firsts(table, 20, {1, 0}) == std::vector<float>{103, 0});
+  CHECK(Firsts(table, 19, {0}).empty());
+  CHECK(Firsts(table, 8, {0}).empty());
+  table.Overwrite().as<float>()[0] = 50;
+  CHECK(Firsts(table, 20, {0}) == std::vector<float>{50});
+  Add100(&table, {0});
+  CHECK(Firsts(table, 20, {0, 1}) == std::vector<float>{50, 103});
+  CHECK(Firsts(table, 21, {0, 1}) == std::vector<float>{150, 103});
+}
+
 }  // namespace
 }  // namespace lockstep

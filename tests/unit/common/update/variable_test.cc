@@ -240,5 +240,19 @@ TEST_CASE("slots are the variable's own and change in place") {
   CHECK(variable.slots()[1].as<float>()[3] == 9);
 }
 
+TEST_CASE("a variable that begins at another step has that version alone") {
+  Variable variable("v", true, Of(3), GlobalStep(5), {});
+  PublishNext(&variable, 6);
+  variable.RestartAt(GlobalStep(20));
+  CHECK(First(variable.At(GlobalStep(20))) == 6);
+  CHECK(variable.At(GlobalStep(19)) == nullptr);
+  CHECK(variable.At(GlobalStep(6)) == nullptr);
+  variable.OverwriteNewest().as<float>()[0] = 8;
+  CHECK(First(variable.newest()) == 8);
+  PublishNext(&variable, 9);
+  CHECK(First(variable.At(GlobalStep(20))) == 8);
+  CHECK(First(variable.At(GlobalStep(21))) == 9);
+}
+
 }  // namespace
 }  // namespace lockstep

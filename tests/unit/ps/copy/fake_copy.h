@@ -70,16 +70,4 @@ class FakeCopy final : public TensorTransport {
   int num_opened = 0;
 };
 
-// For one who owns its timer, in front of one that the test keeps.
-class ForwardingTimer final : public Timer {
- public:
-  explicit ForwardingTimer(ManualTime* time) : time_(time) {}
-  void After(absl::Duration delay, absl::AnyInvocable<void()> callback) override {
-    time_->After(delay, std::move(callback));
-  }
-
- private:
-  ManualTime* const time_;
-};
-
 }  // namespace lockstep::test

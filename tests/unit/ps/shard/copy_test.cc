@@ -35,6 +35,12 @@ class HeldMeans final : public CopyTarget {
     if (end_.has_value()) return taken(*end_);
     sent.push_back({std::move(means), std::move(taken)});
   }
+  void BeginState(StateBegin) override {}
+  bool LacksState() const override { return false; }
+  void SendState(GlobalStep, std::vector<std::span<const std::byte>>,
+                 StatusCallback taken) override {
+    taken(absl::OkStatus());
+  }
   void End(const absl::Status& end) override {
     end_ = end;
     for (Sent& one : std::exchange(sent, {})) {

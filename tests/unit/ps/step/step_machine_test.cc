@@ -239,5 +239,27 @@ TEST_CASE("a shard without variables closes as soon as it is granted") {
   CHECK(machine.shard_step() == GlobalStep(1));
 }
 
+TEST_CASE("a machine that begins anew at another step waits for what that step gets, ungranted") {
+  StepMachine machine(GradientTurns(LossTurns({1, 1}), {0, 1, GradientTurns::kEveryStep}),
+                      GlobalStep(0), CountRule::kOncePerReplica);
+  Grant(&machine, 0, Requires(1));
+  machine.RestartAt(GlobalStep(7));
+  CHECK(machine.shard_step() == GlobalStep(7));
+  CHECK_FALSE(machine.terms().has_value());
+  CHECK(machine.num_open() == 2);
+  CHECK_FALSE(machine.Expects(0));
+  CHECK(machine.IsTaken(0));
+  CHECK(machine.StepOf(1) == GlobalStep(7));
+  Grant(&machine, 7, Requires(1));
+  for (const size_t variable : {1, 2}) {
+    machine.Apply(variable, From(0, 1, 7));
+    REQUIRE(machine.TryTake(variable).has_value());
+    machine.Published(variable);
+  }
+  REQUIRE(machine.IsComplete());
+  machine.Advance();
+  CHECK(machine.Expects(0));
+}
+
 }  // namespace
 }  // namespace lockstep::ps

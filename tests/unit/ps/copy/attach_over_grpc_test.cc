@@ -1,0 +1,100 @@
+// A new copy behind a real server: its state comes in several messages a step, over several steps.
+#include <catch2/catch.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint.h"
+#include "ps/copy/copy_senders.h"
+#include "ps/service/ps_server.h"
+#include "tests/support/await.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using lockstep::test::TemporaryFolder;
+using test::Harness;
+using test::kCommand;
+using test::Message;
+using test::PlacementOf;
+using test::PlanOf;
+
+// With its two slots in Adam 12 MiB of state.
+constexpr int64_t kElements = 1 << 20;
+
+CreateVariablesRequest Plan(TransportDef::SharedMemory shared) {
+  CreateVariablesRequest plan =
+      PlanOf(PlacementOf({{"large", {kElements}, 0, true, 2}, {"small", {3}, 0, true, 1}}), 1, 1);
+  plan.mutable_optimizer()->mutable_adam();
+  plan.mutable_sync()->set_ps_replicas(1);
+  plan.mutable_sync()->set_replicas_to_aggregate(1);
+  plan.mutable_transport()->set_shared_memory(shared);
+  return plan;
+}
+
+void Step(Harness* primary, int64_t step) {
+  Answer<ClosedStep> closed;
+  primary->shard.Grant({.command = kCommand, .step = GlobalStep(step), .learning_rate = 0.1f},
+                       closed.done());
+  std::vector<float> gradient(kElements);
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    gradient[i] = static_cast<float>(i % 97) - 3.5f * static_cast<float>(step);
+  }
+  const uint64_t push_seq = static_cast<uint64_t>(step) + 1;
+  REQUIRE(primary->shard
+              .Push(Message(test::IdentityOf(0), push_seq, step)
+                        .Whole(0, Shape({kElements}), gradient)
+                        .Whole(1, Shape({3}), {1, 2, static_cast<float>(step)})
+                        .Ready(1 << 16))
+              .ok());
+  REQUIRE(closed.Wait().ok());
+}
+
+std::map<std::string, uint32_t> Saved(Shard* of, int64_t version) {
+  const TemporaryFolder folder(TemporaryFolder::kInMemory);
+  const absl::StatusOr<ShardFile> file = of->Save(kCommand, GlobalStep(version), folder.path());
+  REQUIRE(file.ok());
+  std::map<std::string, uint32_t> tensors;
+  for (const TensorRecord& tensor : file->tensors) tensors[tensor.name] = tensor.crc32c;
+  return tensors;
+}
+
+TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each step") {
+  const auto shared = GENERATE(TransportDef::OFF, TransportDef::COPY);
+  Shard copy{ShardOptions()};
+  const auto server = PsServer::Start(
+      &copy, {.address = "127.0.0.1:0",
+              .identity = {.task_index = 0, .cluster = "c", .incarnation = Incarnation(3)}});
+  REQUIRE(server.ok());
+  CopySenders senders(nullptr);
+  Harness primary(Plan(shared), {.make_copy_target = [&senders](const CopyTargetOptions& of) {
+                    return senders.Make(of);
+                  }});
+  Step(&primary, 0);
+  View copys = test::ViewOf(0);
+  copys.is_copy = true;
+  REQUIRE(copy.SetView(copys).ok());
+  CreateVariablesRequest plan = Plan(shared);
+  plan.set_awaits_state(true);
+  REQUIRE(copy.CreateVariables(plan).ok());
+  View primarys = test::ViewOf(1);
+  primarys.copy_address = absl::StrCat("127.0.0.1:", (*server)->port());
+  REQUIRE(primary.shard.SetView(primarys).ok());
+
+  int64_t step = 1;
+  for (; copy.GetView().awaits_state; ++step) {
+    REQUIRE(step < 50);
+    Step(&primary, step);
+  }
+  // At most an eighth at each step.
+  CHECK(step > 8);
+  CHECK(Saved(&copy, step) == Saved(&primary.shard, step));
+  senders.Close();
+}
+
+}  // namespace
+}  // namespace lockstep::ps
