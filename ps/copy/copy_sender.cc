@@ -13,6 +13,9 @@ namespace {
 // As the chunks of workers (SessionOptions): the first are summed while the last are on their way.
 constexpr uint64_t kMessageBytes = uint64_t{512} << 10;
 
+// A server closes a connection with 64 calls whose messages have not come whole.
+constexpr size_t kMostCalls = 16;
+
 // The copy reads them in place.
 constexpr uint64_t kWholeTensors = uint64_t{1} << 62;
 
@@ -109,7 +112,7 @@ void CopySender::SendState(GlobalStep step, std::vector<std::span<const std::byt
 void CopySender::SendDue(const std::shared_ptr<Group>& group) {
   transport_->Open(primary_, [this, group](const absl::StatusOr<TransportInfo>&) {
     const Gate::Pass inside = gate_.Enter();
-    if (inside) SendMessages(group);
+    if (inside) QueueMessages(group);
   });
 }
 
@@ -130,42 +133,53 @@ void CopySender::CutMessages(Group* group) const {
   }
 }
 
-void CopySender::SendMessages(const std::shared_ptr<Group>& group) {
-  bool asks = false;
-  std::vector<size_t> due;
+void CopySender::QueueMessages(const std::shared_ptr<Group>& group) {
   {
     absl::MutexLock lock(&mutex_);
     if (end_.has_value() || !group->taken) return;
     CutMessages(group.get());
-    asks = std::exchange(group->asks, false);
+    const bool asks = std::exchange(group->asks, false);
     for (size_t i = 0; i < group->messages.size(); ++i) {
       if (group->states[i] != State::kDue) continue;
       group->states[i] = State::kInFlight;
       ++group->in_flight;
-      due.push_back(i);
+      queue_.push_back({group, i, asks});
     }
   }
-  for (const size_t i : due) {
-    const MeanMessage& message = group->messages[i];
+  SendQueued();
+}
+
+void CopySender::SendQueued() {
+  std::vector<QueuedMessage> due;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (; num_calls_ < kMostCalls && !queue_.empty(); ++num_calls_) {
+      due.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+    }
+  }
+  for (const QueuedMessage& queued : due) {
+    const MeanMessage& message = queued.group->messages[queued.message];
     auto header = ToArena<PushRequest>(message.header);
-    header->set_ask(asks);
+    header->set_ask(queued.asks);
     transport_->Call(kPush, std::move(header),
-                     asks ? std::vector<OutgoingTensor>() : message.tensors,
-                     /*accepts_references=*/false,
-                     [this, group, i](const absl::StatusOr<TensorReply<PushReply>>& reply) {
-                       OnReply(group, i, reply);
+                     queued.asks ? std::vector<OutgoingTensor>() : message.tensors,
+                     /*accepts_references=*/false, [this, queued](const auto& reply) {
+                       const Gate::Pass inside = gate_.Enter();
+                       if (!inside) return;
+                       OnReply(queued.group, queued.message, reply);
+                       SendQueued();
                      });
   }
 }
 
 void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
                          const absl::StatusOr<TensorReply<PushReply>>& reply) {
-  const Gate::Pass inside = gate_.Enter();
-  if (!inside) return;
   StatusCallback taken;
   absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
+    --num_calls_;
     --group->in_flight;
     if (end_.has_value() || !group->taken) return;
     const absl::Duration now = clock_->Monotonic();
@@ -248,6 +262,7 @@ void CopySender::End(const absl::Status& end) {
     absl::MutexLock lock(&mutex_);
     if (!end_.has_value()) end_ = end;
     told = *end_;
+    queue_.clear();
     waiting.swap(waiting_);
     for (const auto& group : waiting) callbacks.push_back(std::exchange(group->taken, nullptr));
   }

@@ -2,6 +2,7 @@
 // and again until the copy has taken them. To a new copy it sends the state, too (StateSender).
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -64,20 +65,28 @@ class CopySender final : public CopyTarget {
     const StepMeans means;
     StatusCallback taken;  // null: it has been told
     PushSeq push_seq;
-    bool by_reference = false;          // the copy reads the messages' tensors in place
-    bool is_repeated = false;           // something was sent twice
-    std::vector<MeanMessage> messages;  // none: nothing has been sent
-    std::vector<State> states;          // of the messages
-    bool asks = false;                  // the first message goes without its payload
-    size_t in_flight = 0;
+    bool by_reference = false;               // the copy reads the messages' tensors in place
+    bool is_repeated = false;                // something was sent twice
+    std::vector<MeanMessage> messages;       // none: nothing has been sent
+    std::vector<State> states;               // of the messages
+    bool asks = false;                       // the first message goes without its payload
+    size_t in_flight = 0;                    // messages that are queued or under way
     absl::flat_hash_set<uint32_t> accepted;  // variables
     bool has_reached = false;                // the copy has reached the step
+  };
+
+  struct QueuedMessage {
+    std::shared_ptr<Group> group;
+    size_t message;
+    bool asks;
   };
 
   // The copy takes means from now on.
   void OnBegun() ABSL_LOCKS_EXCLUDED(mutex_);
   void SendDue(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
-  void SendMessages(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
+  void QueueMessages(const std::shared_ptr<Group>& group) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Messages of the queue, as many as may be under way.
+  void SendQueued() ABSL_LOCKS_EXCLUDED(mutex_);
   // As the copy can read them now.
   void CutMessages(Group* group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnReply(const std::shared_ptr<Group>& group, size_t message,
@@ -97,7 +106,9 @@ class CopySender final : public CopyTarget {
   GlobalStep step_ ABSL_GUARDED_BY(mutex_){-1};
   PushSeq push_seq_ ABSL_GUARDED_BY(mutex_);  // of the step
   std::vector<std::shared_ptr<Group>> waiting_ ABSL_GUARDED_BY(mutex_);
-  bool has_begun_ ABSL_GUARDED_BY(mutex_);  // the copy; until then groups wait
+  std::deque<QueuedMessage> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t num_calls_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
+  bool has_begun_ ABSL_GUARDED_BY(mutex_);        // the copy; until then groups wait
   RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_answer_ ABSL_GUARDED_BY(mutex_);  // or when something began to be owed
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,7 @@
 // What a primary sends its copy, when it has done so, and what becomes of lost messages.
 #include "ps/copy/copy_sender.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <memory>
@@ -100,6 +101,25 @@ TEST_CASE("a large mean goes in chunks, and is taken with the last of them") {
   CHECK(primary.IsWaiting(mean));
   primary.copy->Answer(1, ACCEPTED, 0);
   CHECK(primary.IsTaken(mean));
+}
+
+TEST_CASE("some messages are under way at a time, the others wait for the first answers") {
+  constexpr size_t kMost = 16;
+  Primary primary;
+  const size_t large = primary.Send(0, 0, kFloatsPerMessage * (kMost + 2));
+  const size_t small = primary.Send(0, 1);
+  CHECK(primary.copy->calls.size() == kMost);
+  for (size_t i = 0; i < kMost + 2; ++i) {
+    const bool is_last = i == kMost + 1;
+    primary.copy->Answer(i, is_last ? ACCEPTED : PENDING, 0);
+    CHECK(primary.copy->calls.size() == std::min(kMost + 1 + i, kMost + 3));
+  }
+  CHECK(primary.IsTaken(large));
+  primary.copy->Fail(kMost + 2, absl::UnavailableError("connection lost"));
+  primary.time.Advance(absl::Milliseconds(5));
+  REQUIRE(primary.copy->calls.size() == kMost + 4);
+  primary.copy->Answer(kMost + 3, ACCEPTED, 1);
+  CHECK(primary.IsTaken(small));
 }
 
 TEST_CASE("a push whose reply is lost is sent again until the copy has passed its step") {
