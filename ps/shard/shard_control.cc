@@ -346,7 +346,7 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
 absl::Status Shard::Finish(const Command& command) {
   DeferringLock lock(&mutex_);
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  LOCKSTEP_RETURN_IF_ERROR(view_.CheckCommand(command));
+  LOCKSTEP_RETURN_IF_ERROR(view_.CheckFinish(command));
   phase_ = Phase::kFinished;
   if (EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();

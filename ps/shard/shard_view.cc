@@ -64,10 +64,14 @@ absl::Status ShardView::SetView(const View& view, Hosted hosted) {
   return absl::OkStatus();
 }
 
-absl::Status ShardView::CheckCommand(const Command& command) const {
+absl::Status ShardView::CheckFinish(const Command& command) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
   LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job()));
-  LOCKSTEP_RETURN_IF_ERROR(CheckTerm(command));
+  return CheckTerm(command);
+}
+
+absl::Status ShardView::CheckCommand(const Command& command) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckFinish(command));
   if (Term(command.term()) > term_) {
     return absl::FailedPreconditionError(absl::StrCat(
         "term ", command.term(), " has set no view; the shard is in term ", term_.value()));

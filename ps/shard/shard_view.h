@@ -35,6 +35,9 @@ class ShardView {
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
   // job, or a term without a view.
   absl::Status CheckCommand(const Command& command) const;
+  // Of the end of the job. As CheckCommand, but a term without a view is none: a shard that the
+  // chief left behind, since the copy took its place, has an older one.
+  absl::Status CheckFinish(const Command& command) const;
   // The shard's term, which is this chief's, whichever of its terms the command names; 0 before the
   // first view. ABORTED: another chief has the shard. FAILED_PRECONDITION: another job.
   absl::StatusOr<Term> TermOf(const Command& command) const;

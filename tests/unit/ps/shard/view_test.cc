@@ -126,6 +126,16 @@ TEST_CASE("finishing answers tokens with done, other parked calls with an end") 
   CHECK(h.shard.Finish(kCommand).ok());
 }
 
+TEST_CASE("the end of the job reaches a shard that its chief has left behind in an older term") {
+  Harness h(OneVariable(1, 2, FIFO));
+  REQUIRE(h.Dequeue(0, 1)->step == GlobalStep(0));
+  const Command newer = test::CommandOf(kJob, 2);
+  CHECK(absl::IsFailedPrecondition(h.shard.CommitStep(newer, GlobalStep(0), false).status()));
+  CHECK(absl::IsFailedPrecondition(h.shard.Finish(test::CommandOf(kJob + 1, 2))));
+  REQUIRE(h.shard.Finish(newer).ok());
+  CHECK(h.Dequeue(0, 2)->done);
+}
+
 TEST_CASE("stopping answers what is parked, and what comes, as a process that has died would") {
   Harness h(OneVariable());
   const auto grant = h.Grant(0, 1);
