@@ -86,11 +86,12 @@ check_sim() {
   (run_sim --sim --seeds=20000)
 }
 
-# Real processes under 200 faults.
+# Real processes under 200 faults: without copies of shards, with them, and what steps have counted.
 check_chaos() {
   # shellcheck source=deploy/cli/chaos.sh
   source "$root/deploy/cli/chaos.sh"
-  (run_chaos --faults=200)
+  (run_chaos --faults=80) && (run_chaos --faults=80 --copies) &&
+    (run_chaos --faults=40 --copies --ledger --backup)
 }
 
 # run_check [CHECK...]: these, or all of them.

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/client/status_client.h"
+#include "tests/chaos/ledger.h"
 
 namespace lockstep::test {
 namespace {
@@ -17,27 +20,44 @@ namespace {
 constexpr int64_t kForeverSteps = 1'000'000;
 constexpr int64_t kSlow = 125'000;  // bytes a second: 1 Mbit/s
 constexpr int kInterrupted = 130;
+constexpr int kTerminated = 143;
 constexpr int kReplaced = 80;
 constexpr absl::Duration kAnswer = absl::Milliseconds(300);
+constexpr absl::Duration kNextLook = absl::Milliseconds(50);
 constexpr absl::Duration kEnd = absl::Seconds(30);
 constexpr absl::Duration kCalm = absl::Minutes(4);
 
 }  // namespace
 
-JobText ChaosJob::Text(const std::string& options, int64_t steps) {
-  return {.max_steps = static_cast<int>(steps),
-          .optimizer = "adam {} learning_rate { base: 0.001 }",
-          .checkpoint = "folder: 'checkpoints' every_steps: 50",
-          .evaluation = "not_at_end: true",
-          .more = absl::StrCat("seed: 5 transport { shared_memory: OFF } ", options)};
+JobText ChaosJob::Text(const ChaosOptions& options, int64_t steps) {
+  JobText text = {.max_steps = static_cast<int>(steps),
+                  .optimizer = "adam {} learning_rate { base: 0.001 }",
+                  .sync = absl::StrCat("replicas_to_aggregate: ", options.required(),
+                                       options.has_copies ? " ps_replicas: 1" : ""),
+                  .checkpoint = "folder: 'checkpoints' every_steps: 50",
+                  .evaluation = "not_at_end: true",
+                  .more = absl::StrCat("seed: 5 transport { shared_memory: OFF } ", options.more)};
+  if (options.is_ledger) {
+    text.global_batch = options.num_workers();
+    text.optimizer = Ledger::Optimizer();
+    text.data = "csv { train: 'ledger.csv' label_column: '1' no_header: true } no_shuffle: true";
+    text.model = Ledger(options.num_workers(), options.required()).Model();
+  }
+  return text;
 }
 
-ChaosJob::ChaosJob(const std::string& options)
-    : cluster_(kPs, kWorkers, kChiefs),
+ChaosJob::ChaosJob(const ChaosOptions& options)
+    : num_workers_(options.num_workers()),
+      has_copies_(options.has_copies),
+      cluster_(kPs, num_workers_, kChiefs),
       real_(deploy::PortReservation::Take(kPs + kChiefs).value()) {
-  const std::string job = cluster_.WriteJob(Text(options, kForeverSteps));
+  if (options.is_ledger) {
+    cluster_.folder().Write("ledger.csv", Ledger(num_workers_, options.required()).Csv());
+  }
+  const std::string job =
+      cluster_.WriteJob(Text(options, options.is_ledger ? Ledger::kMaxSteps : kForeverSteps));
   for (int i = 0; i < kPs; ++i) AddPs(i);
-  for (int i = 0; i < kWorkers; ++i) AddWorker(i);
+  for (int i = 0; i < num_workers_; ++i) AddWorker(i);
   for (int i = 0; i < kChiefs; ++i) AddChief(i, job);
 }
 
@@ -48,6 +68,7 @@ void ChaosJob::AddPs(int index) {
   tasks_.push_back(
       std::make_unique<ChaosTask>(absl::StrCat("ps ", index), std::move(command),
                                   std::make_unique<FaultProxy>(cluster_.spec().ps[index], real)));
+  readers_.emplace_back(real);
 }
 
 void ChaosJob::AddWorker(int index) {
@@ -70,9 +91,14 @@ void ChaosJob::AddChief(int index, const std::string& job) {
 }
 
 std::optional<int> ChaosJob::Commander() const {
-  const auto status = FetchStatus(real_.addresses()[0], kAnswer);
-  if (!status.ok() || status->shard().command().state() != "held") return std::nullopt;
-  return static_cast<int>(status->shard().command().chief());
+  std::optional<int> commander;
+  for (int i = 0; i < kChiefs; ++i) {
+    const auto status = FetchStatus(real_.addresses()[kPs + i], kAnswer);
+    if (!status.ok() || status->state() == "standby") continue;
+    if (commander.has_value()) return std::nullopt;  // one of them has yet to learn of the other
+    commander = i;
+  }
+  return commander;
 }
 
 ChaosTask* ChaosJob::TargetOf(const Fault& fault) {
@@ -128,10 +154,14 @@ std::vector<std::string> ChaosJob::Tend(StepWatch* watch) {
   for (const auto& task : tasks_) {
     if (auto what = task->Tend(clock.Monotonic())) wrong.push_back(*std::move(what));
   }
+  int64_t most = 0;
   for (int i = 0; i < kPs; ++i) {
-    const auto status = FetchStatus(real_.addresses()[i], kAnswer);
-    if (status.ok()) watch->OnAnswer(clock.Monotonic(), i, status->shard().shard_step());
+    const auto status = readers_[i].Read(kAnswer);
+    if (!status.ok()) continue;
+    watch->OnAnswer(clock.Monotonic(), i, status->shard().shard_step());
+    most = std::max(most, status->shard().shard_step());
   }
+  if (most > 0) steps_ = most;
   return wrong;
 }
 
@@ -144,16 +174,28 @@ bool ChaosJob::has_checkpoint() const {
 }
 
 std::vector<std::string> ChaosJob::Finish() {
-  const std::optional<int> commander = Commander();
-  if (!commander.has_value()) return {"no chief commands at the end"};
+  const absl::Duration deadline = Clock::Real()->Monotonic() + kEnd;
+  std::optional<int> commander;
+  while (!(commander = Commander()).has_value()) {
+    if (Clock::Real()->Monotonic() >= deadline) return {"no chief commands at the end"};
+    absl::SleepFor(kNextLook);
+  }
+  // One that was started again while its copy serves has no part in the job, and is not told.
+  std::set<const ChaosTask*> idle;
+  for (int i = 0; i < kPs; ++i) {
+    const auto status = readers_[i].Read(kAnswer);
+    if (!status.ok() || status->shard().variables() > 0) continue;
+    idle.insert(&ps(i));
+    ps(i).Signal(SIGTERM);
+  }
   chief(*commander).Signal(SIGINT);
   std::vector<std::string> wrong;
-  const absl::Duration deadline = Clock::Real()->Monotonic() + kEnd;
   for (const auto& task : tasks_) {
     const auto code =
         task->Wait(std::max(absl::ZeroDuration(), deadline - Clock::Real()->Monotonic()));
     // A chief may still learn, just now, that the other one has its place.
     if (code == kInterrupted || (code.has_value() && task->Tolerates(*code))) continue;
+    if (code == kTerminated && idle.contains(task.get())) continue;
     wrong.push_back(absl::StrCat(task->name(), code ? absl::StrCat(" ended with ", *code) : " runs",
                                  " after the job was interrupted, expected to end with 130"));
   }
@@ -174,11 +216,11 @@ std::string ChaosJob::SavedFolder(int64_t step) const {
 
 std::string ChaosJob::Logs() const {
   std::string logs;
-  for (const auto& task : tasks_) absl::StrAppend(&logs, task->name(), ":\n", task->Log());
+  for (const auto& task : tasks_) absl::StrAppend(&logs, task->name(), ":\n", task->LogFrom(0));
   return logs;
 }
 
-absl::StatusOr<std::string> ChaosJob::RunCalm(Cluster* cluster, const std::string& options,
+absl::StatusOr<std::string> ChaosJob::RunCalm(Cluster* cluster, const ChaosOptions& options,
                                               int64_t steps) {
   cluster->StartAll(Text(options, steps));
   if (cluster->chief().Wait(kCalm) != 0) {

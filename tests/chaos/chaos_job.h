@@ -1,8 +1,10 @@
-// The job of a chaos run: 2 ps, 2 workers that a step needs both, a chief and a standby, in real
-// processes on loopback. Ps and chiefs are reached through fault proxies.
+// The job of a chaos run: 2 ps, 2 workers that a step needs both, or 3 of which it needs 2, a chief
+// and a standby, in real processes on loopback. Ps and chiefs are reached through fault proxies,
+// but for the ports at which ps keep copies of each other.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "deploy/cli/ports.h"
+#include "tests/chaos/chaos_options.h"
 #include "tests/chaos/chaos_task.h"
 #include "tests/chaos/fault.h"
+#include "tests/chaos/status_reader.h"
 #include "tests/chaos/step_watch.h"
 #include "tests/integration/cluster.h"
 
@@ -22,12 +26,11 @@ namespace lockstep::test {
 class ChaosJob {
  public:
   static constexpr int kPs = 2;
-  static constexpr int kWorkers = 2;
   static constexpr int kChiefs = 2;
   static constexpr absl::Duration kLease = absl::Seconds(2);
 
-  // Starts everybody. `options`: further fields of JobDef.
-  explicit ChaosJob(const std::string& options);
+  // Starts everybody.
+  explicit ChaosJob(const ChaosOptions& options);
 
   void Inject(const Fault& fault, ChaosTask* task);
   // Ends what lasts of it.
@@ -40,6 +43,8 @@ class ChaosJob {
   bool all_up();
   std::vector<std::unique_ptr<ChaosTask>>& tasks() { return tasks_; }
   bool has_checkpoint() const;
+  // Of a ps that is killed: with copies the shard is saved by the ps that serves it.
+  bool successor_saves() const { return !has_copies_; }
 
   // Has the chief save and end the job; returns what is wrong.
   std::vector<std::string> Finish();
@@ -47,25 +52,32 @@ class ChaosJob {
   absl::StatusOr<int64_t> SavedStep() const;
   std::string SavedFolder(int64_t step) const;
   std::string Logs() const;
+  // Steps that the furthest ps had closed when Tend asked the last time.
+  int64_t steps() const { return steps_; }
 
   // The job that nothing disturbs, of so many steps: the folder of its last checkpoint, which is
   // this cluster's.
-  static absl::StatusOr<std::string> RunCalm(Cluster* cluster, const std::string& options,
+  static absl::StatusOr<std::string> RunCalm(Cluster* cluster, const ChaosOptions& options,
                                              int64_t steps);
 
  private:
-  static JobText Text(const std::string& options, int64_t steps);
+  static JobText Text(const ChaosOptions& options, int64_t steps);
   void AddWorker(int index);
   void AddPs(int index);
   void AddChief(int index, const std::string& job);
+  // Of the chiefs that answer, the only one that does not stand by.
   std::optional<int> Commander() const;
   ChaosTask& ps(int index) const { return *tasks_[index]; }
   ChaosTask& worker(int index) const { return *tasks_[kPs + index]; }
-  ChaosTask& chief(int index) const { return *tasks_[kPs + kWorkers + index]; }
+  ChaosTask& chief(int index) const { return *tasks_[kPs + num_workers_ + index]; }
 
+  const int num_workers_;
+  const bool has_copies_;
   Cluster cluster_;
   const deploy::PortReservation real_;             // where ps and then chiefs listen
   std::vector<std::unique_ptr<ChaosTask>> tasks_;  // ps, workers, chiefs
+  std::deque<StatusReader> readers_;               // of the ps
+  int64_t steps_ = 0;
 };
 
 }  // namespace lockstep::test

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -12,20 +13,30 @@
 #include "common/base/exit_code.h"
 #include "common/config/flags.h"
 #include "deploy/cli/json_output.h"
+#include "tests/chaos/chaos_options.h"
 #include "tests/chaos/chaos_run.h"
-#include "tests/integration/training_run.h"
+#include "tests/chaos/goodput.h"
+#include "tests/chaos/result_checks.h"
 
 ABSL_FLAG(int, seconds, 60, "how long faults are injected");
 ABSL_FLAG(int, faults, 0, "how many faults are injected, in place of --seconds");
 ABSL_FLAG(uint64_t, seed, 1, "of the choice of faults");
 ABSL_FLAG(std::string, json, "", "file for the report");
+ABSL_FLAG(bool, copies, false, "the job keeps a copy of each shard (sync.ps_replicas: 1)");
+ABSL_FLAG(bool, backup, false, "one worker more than a step needs; with --ledger");
+ABSL_FLAG(bool, ledger, false,
+          "train the ledger, whose last values show which gradients were counted, and how often");
+ABSL_FLAG(int, kill_every, 0,
+          "in place of faults: goodput. The job runs for --seconds, and for as long again with one "
+          "kill -9 in every so many seconds");
 ABSL_FLAG(std::string, job_options, "", "further fields of the job file, as text");
 
 namespace lockstep::test {
 namespace {
 
 constexpr char kUsage[] =
-    "chaos [--seconds=N | --faults=N] [--seed=N] [--json=FILE] [--job_options=TEXT]";
+    "chaos [--seconds=N | --faults=N] [--seed=N] [--copies] [--ledger [--backup]] "
+    "[--kill_every=N] [--json=FILE] [--job_options=TEXT]";
 
 // `bazel test` says where the programs are; others do not.
 void FindPrograms() {
@@ -35,59 +46,72 @@ void FindPrograms() {
   setenv("TEST_WORKSPACE", "lockstep", /*overwrite=*/0);
 }
 
-// Compares the newest checkpoint with that of a run of as many steps that nothing disturbs.
-int64_t CheckBits(const ChaosJob& job, ChaosReport* report) {
-  const auto step = job.SavedStep();
-  if (!step.ok()) {
-    report->AddDefect(absl::StrCat("no checkpoint is left: ", step.status().ToString()));
-    return 0;
+void Say(const std::string& line) { std::cout << line << std::endl; }
+
+// Injects faults until there are enough of them, or time is over. False: something is wrong.
+bool InjectFaults(ChaosRun* run, const ChaosReport& report) {
+  const size_t faults = absl::GetFlag(FLAGS_faults);
+  const absl::Duration end =
+      Clock::Real()->Monotonic() + absl::Seconds(absl::GetFlag(FLAGS_seconds));
+  const auto has_enough = [&] {
+    return faults > 0 ? report.num_faults() >= faults : Clock::Real()->Monotonic() >= end;
+  };
+  while (!has_enough()) {
+    if (!run->RunRound()) return false;
   }
-  Cluster calm(ChaosJob::kPs, ChaosJob::kWorkers);
-  const auto folder = ChaosJob::RunCalm(&calm, absl::GetFlag(FLAGS_job_options), *step);
-  if (!folder.ok()) {
-    report->AddDefect(std::string(folder.status().message()));
-  } else if (TensorsOf(*folder) != TensorsOf(job.SavedFolder(*step))) {
-    report->AddDefect(
-        absl::StrCat("the checkpoint of step ", *step, " is not that of the undisturbed run"));
-  }
-  return *step;
+  return true;
 }
 
 int Main() {
   FindPrograms();
   auto json = deploy::JsonOutput::Create(absl::GetFlag(FLAGS_json));
   if (!json.ok()) return PrintFailure("chaos", json.status());
+  const ChaosOptions options = {.has_copies = absl::GetFlag(FLAGS_copies),
+                                .has_backup = absl::GetFlag(FLAGS_backup),
+                                .is_ledger = absl::GetFlag(FLAGS_ledger),
+                                .more = absl::GetFlag(FLAGS_job_options)};
+  if (options.has_backup && !options.is_ledger) {
+    return PrintFailure("chaos", UsageError("--backup: which gradients a step counts is up to the "
+                                            "machine, so no run has the bits of another one. "
+                                            "Remedy: add --ledger"));
+  }
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
-  const size_t faults = absl::GetFlag(FLAGS_faults);
-  const absl::Duration end =
-      Clock::Real()->Monotonic() + absl::Seconds(absl::GetFlag(FLAGS_seconds));
-  ChaosJob job(absl::GetFlag(FLAGS_job_options));
-  Schedule schedule(seed, ChaosJob::kPs, ChaosJob::kWorkers);
+  const int kill_every = absl::GetFlag(FLAGS_kill_every);
+  ChaosJob job(options);
+  Schedule schedule(seed, ChaosJob::kPs, options.num_workers());
   ChaosReport report;
-  ChaosRun run(&job, &schedule, &report,
-               [](const std::string& line) { std::cout << line << std::endl; });
+  ChaosRun run(&job, &schedule, &report, &Say);
+  std::optional<Goodput> goodput;
   bool is_well = run.WaitForStart();
-  while (is_well &&
-         (faults > 0 ? report.num_faults() < faults : Clock::Real()->Monotonic() < end)) {
-    is_well = run.RunRound();
+  if (is_well && kill_every > 0) {
+    is_well = MeasureGoodput(&job, &run,
+                             {.time = absl::Seconds(absl::GetFlag(FLAGS_seconds)),
+                              .period = absl::Seconds(kill_every),
+                              .seed = seed},
+                             &Say, &goodput.emplace());
+  } else if (is_well) {
+    is_well = InjectFaults(&run, report);
   }
   int64_t steps = 0;
   if (is_well) {
     run.Settle();
     for (const std::string& what : job.Finish()) report.AddDefect(what);
-    steps = CheckBits(job, &report);
+    steps = CheckResult(job, options, &report);
   }
-  std::cout << report.Table();
+  std::cout << (goodput.has_value() ? goodput->Line() : report.Table());
   if (!report.defects().empty()) std::cout << job.Logs();
   for (const std::string& what : report.defects()) std::cout << "FAILED: " << what << "\n";
   if (report.defects().empty()) {
-    std::cout << report.num_faults() << " faults in " << steps
-              << " steps; every exit code is true, and the model is that of the undisturbed run\n";
+    std::cout << report.num_faults() + (goodput.has_value() ? goodput->kills : 0) << " faults in "
+              << steps << " steps; every exit code is true, and the model is "
+              << (options.is_ledger ? "what the gradients of its steps make, each counted once"
+                                    : "that of the undisturbed run")
+              << "\n";
   }
-  if (const absl::Status status = json->Write(report.Json(seed, steps)); !status.ok()) {
-    return PrintFailure("chaos", status);
-  }
-  return report.defects().empty() ? 0 : 1;
+  const absl::Status status =
+      json->Write(goodput.has_value() ? goodput->Json() : report.Json(seed, steps));
+  if (!status.ok()) return PrintFailure("chaos", status);
+  return is_well && report.defects().empty() ? 0 : 1;
 }
 
 }  // namespace

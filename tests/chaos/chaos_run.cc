@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 
@@ -56,14 +55,16 @@ bool ChaosRun::WaitForStart() {
   return false;
 }
 
-void ChaosRun::Settle() {
-  const absl::Duration until = Now() + kSettle;
-  TendUntil([&] { return Now() >= until; }, kRecovery);
+bool ChaosRun::TendFor(absl::Duration time) {
+  const absl::Duration until = Now() + time;
+  return TendUntil([&] { return Now() >= until; }, time + kRecovery);
 }
+
+void ChaosRun::Settle() { TendFor(kSettle); }
 
 ChaosRun::Injected ChaosRun::Inject(const Fault& fault, ChaosTask* task) {
   Injected injected = {.outcome = {.fault = fault}, .task = task, .is_healed = !Lasts(fault.kind)};
-  for (const auto& other : job_->tasks()) injected.log_sizes.push_back(other->Log().size());
+  for (const auto& other : job_->tasks()) injected.read_to.push_back(other->LogFrom(0).size());
   injected.at = Now();
   job_->Inject(fault, task);
   return injected;
@@ -88,25 +89,27 @@ void ChaosRun::LookForDetection(Injected* injected) {
   for (size_t i = 0; i < job_->tasks().size(); ++i) {
     const ChaosTask& other = *job_->tasks()[i];
     if (&other == injected->task) continue;
-    const std::string log = other.Log();
-    const absl::string_view news = absl::string_view(log).substr(injected->log_sizes[i]);
-    if (!absl::StrContains(news, sign)) continue;
+    const std::string news = other.LogFrom(injected->read_to[i]);
+    if (!absl::StrContains(news, sign)) {
+      // The sign may have come in part.
+      if (news.size() > sign.size()) injected->read_to[i] += news.size() - sign.size();
+      continue;
+    }
     injected->outcome.detected_after = Now() - injected->at;
     injected->outcome.detected_by = other.name();
     return;
   }
 }
 
-bool ChaosRun::AreFullDisksMet(const std::vector<Injected>& round) {
-  return std::ranges::all_of(round, [](const Injected& injected) {
+bool ChaosRun::AreFullDisksMet(const std::vector<Injected>& round) const {
+  return !job_->successor_saves() || std::ranges::all_of(round, [](const Injected& injected) {
     return injected.outcome.fault.kind != FaultKind::kFullDisk ||
            injected.outcome.detected_after != absl::InfiniteDuration();
   });
 }
 
 bool ChaosRun::RunRound() {
-  const absl::Duration until = Now() + schedule_->NextWait();
-  if (!TendUntil([&] { return Now() >= until; }, kRecovery)) return false;
+  if (!TendFor(schedule_->NextWait())) return false;
   std::vector<std::pair<Fault, ChaosTask*>> faults;
   std::vector<std::string> names;
   for (const Fault& fault : schedule_->Next()) {

@@ -22,6 +22,8 @@ class ChaosRun {
   bool WaitForStart();
   // One round, until the job trains again. False: it does not, or something is wrong.
   bool RunRound();
+  // Tends the job for so long. False: something is wrong.
+  bool TendFor(absl::Duration time);
   // After the last round: until a standby that has let others go first has asked again. One that
   // has not, finds no ps after the end of the job and does not hear of it.
   void Settle();
@@ -31,7 +33,7 @@ class ChaosRun {
     FaultOutcome outcome;
     ChaosTask* task;
     absl::Duration at;
-    std::vector<size_t> log_sizes;  // by task, at the injection
+    std::vector<size_t> read_to;  // by task: of its log, what was looked at or is older
     bool is_healed;
   };
   // False: something is wrong.
@@ -42,8 +44,9 @@ class ChaosRun {
   // Whether all are healed.
   bool HealInTime(std::vector<Injected>* round);
   void LookForDetection(Injected* injected);
-  // Whether a save has failed on each disk that is full, and the chief has said so.
-  static bool AreFullDisksMet(const std::vector<Injected>& round);
+  // Whether a save has failed on each disk that is full and is written to, and the chief has said
+  // so.
+  bool AreFullDisksMet(const std::vector<Injected>& round) const;
 
   ChaosJob* const job_;
   Schedule* const schedule_;

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -66,8 +67,10 @@ std::optional<std::string> ChaosTask::Tend(absl::Duration now) {
                       expected.has_value() ? absl::StrCat(*expected) : "to run on");
 }
 
-std::string ChaosTask::Log() const {
-  return returns_at_.has_value() ? ended_ : ended_ + process_->Output();
+std::string ChaosTask::LogFrom(size_t offset) const {
+  std::string log = ended_.substr(std::min(offset, ended_.size()));
+  if (returns_at_.has_value()) return log;  // what the process has written is in `ended_`
+  return log + process_->OutputFrom(offset - std::min(offset, ended_.size()));
 }
 
 }  // namespace lockstep::test

@@ -40,8 +40,8 @@ class ChaosTask {
   // Whether it may end with this code at any time.
   bool Tolerates(int code) const { return tolerated_.contains(code); }
 
-  // What all starts have written so far.
-  std::string Log() const;
+  // What all starts have written so far, without its first `offset` bytes.
+  std::string LogFrom(size_t offset) const;
 
  private:
   void Start();

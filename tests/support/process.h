@@ -36,6 +36,8 @@ class Process {
 
   // Stdout and stderr so far.
   std::string Output() const { return folder_.Read("output"); }
+  // The same without its first `offset` bytes.
+  std::string OutputFrom(size_t offset) const { return folder_.ReadFrom("output", offset); }
   // Whether `text` has appeared before `timeout`, or before its end.
   bool WaitForOutput(const std::string& text, absl::Duration timeout);
 

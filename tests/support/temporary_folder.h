@@ -43,6 +43,12 @@ class TemporaryFolder {
     std::ifstream file(Path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
+  // What is behind the first `offset` bytes; empty where the file ends there or before.
+  std::string ReadFrom(const std::string& name, size_t offset) const {
+    std::ifstream file(Path(name), std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(offset));
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
 
  private:
   bool Make(const std::string& base) {

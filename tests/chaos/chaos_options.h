@@ -1,0 +1,19 @@
+// What job a chaos run trains.
+#pragma once
+
+#include <string>
+
+namespace lockstep::test {
+
+struct ChaosOptions {
+  bool has_copies = false;  // sync.ps_replicas: 1
+  bool has_backup = false;  // a worker more than a step needs
+  bool is_ledger = false;   // the ledger's job (ledger.h) in place of the digits
+  std::string more;         // further fields of JobDef, as text
+
+  // Gradients that a step needs.
+  int required() const { return 2; }
+  int num_workers() const { return has_backup ? required() + 1 : required(); }
+};
+
+}  // namespace lockstep::test

@@ -1,0 +1,35 @@
+#include "tests/chaos/status_reader.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <utility>
+
+#include "common/rpc/credentials.h"
+#include "common/rpc/grpc_status.h"
+#include "proto/status.grpc.pb.h"
+
+namespace lockstep::test {
+
+struct StatusReader::Connection {
+  std::unique_ptr<StatusService::Stub> stub;
+};
+
+StatusReader::StatusReader(std::string address) : address_(std::move(address)) {}
+StatusReader::~StatusReader() = default;
+
+absl::StatusOr<ProcessStatus> StatusReader::Read(absl::Duration timeout) {
+  if (connection_ == nullptr) {
+    connection_ = std::make_unique<Connection>(
+        Connection{StatusService::NewStub(rpc::MakeChannel(address_))});
+  }
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  ProcessStatus status;
+  const grpc::Status result = connection_->stub->GetStatus(&context, GetStatusRequest(), &status);
+  if (result.ok()) return status;
+  connection_.reset();
+  return rpc::FromGrpc(result);
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,30 @@
+// Reads the status of one process many times a second, over a connection that it keeps.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/status.pb.h"
+
+namespace lockstep::test {
+
+// From one thread.
+class StatusReader {
+ public:
+  explicit StatusReader(std::string address);
+  ~StatusReader();
+
+  // After an error the next call connects anew: a process that is started again is seen without the
+  // back-off of a channel.
+  absl::StatusOr<ProcessStatus> Read(absl::Duration timeout);
+
+ private:
+  struct Connection;
+
+  const std::string address_;
+  std::unique_ptr<Connection> connection_;  // null: none yet, or the last call has failed
+};
+
+}  // namespace lockstep::test
