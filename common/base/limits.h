@@ -63,8 +63,9 @@ inline constexpr size_t kMaxKeptEvaluations = 100;
 inline constexpr size_t kMaxParkedPullsOfWorker = 65'536;
 // What such pulls name: 4 million rows.
 inline constexpr uint64_t kMaxParkedBytesOfWorker = uint64_t{32} << 20;
-// Of all workers.
-inline constexpr size_t kMaxParkedPulls = 1'048'576;
+// Of all workers: 64 that wait for a shard of 2 GiB. gRPC keeps 17 to 24 KiB for a call that
+// waits, whatever it names, so these take 3 GiB at most.
+inline constexpr size_t kMaxParkedPulls = 131'072;
 inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
 // Values in replies that a worker does not read, in versions of all of a shard's values: it asks
 // for one version, and for one to evaluate. Of small shards, in bytes.

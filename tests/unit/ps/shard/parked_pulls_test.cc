@@ -155,6 +155,23 @@ TEST_CASE("so many pulls of a worker wait, however little they name") {
   CHECK(park(1, 0).ok());
 }
 
+TEST_CASE("so many pulls of all workers wait, however little they name") {
+  Waiting waiting;
+  const Reply<PullResult> reply;
+  const auto park = [&](uint32_t worker, int64_t version) {
+    return waiting.Park(PullOf(worker, version, {{.size = 8}}, reply), {GlobalStep(version), 0})
+        .status();
+  };
+  constexpr size_t kWorkers = 4;
+  constexpr size_t kOfEach = limits::kMaxParkedPulls / kWorkers;
+  static_assert(kOfEach < limits::kMaxParkedPullsOfWorker);
+  for (size_t i = 0; i < limits::kMaxParkedPulls; ++i) {
+    REQUIRE(park(i % kWorkers, static_cast<int64_t>(i / kWorkers)).ok());
+  }
+  CHECK(absl::IsResourceExhausted(park(kWorkers, 0)));
+  CHECK(reply.calls() == 0);
+}
+
 TEST_CASE("the pulls of all workers together wait in bounded memory") {
   Waiting waiting;
   const Reply<PullResult> reply;
