@@ -8,7 +8,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "chief/copies/shard_pair.h"
+#include "chief/copies/job_pairs.h"
 #include "chief/job/job_series.h"
 #include "chief/job/summary.h"
 #include "chief/loop/event_loop.h"
@@ -105,42 +105,23 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     pointers.push_back(shards.back().get());
   }
   // Where each shard has a copy at the next ps, the two are one shard to the job.
-  std::vector<std::unique_ptr<ShardPair>> pairs;
-  const size_t num_copied = plan.job.sync().ps_replicas() > 0 ? shards.size() : 0;
-  for (size_t i = 0; i < num_copied; ++i) {
-    const size_t host = (i + 1) % shards.size();
-    const auto name = [&](size_t ps) {
-      return absl::StrCat("ps ", ps, " (", task.cluster.ps[ps], ")");
-    };
-    pairs.push_back(std::make_unique<ShardPair>(
-        ShardPairOptions{.name = name(i),
-                         .host_name = name(host),
-                         .host_address = task.cluster.ps[host],
-                         .patience = absl::Seconds(absl::GetFlag(FLAGS_lease)),
-                         .connect =
-                             [&, i](const std::string& address) {
-                               return MakePsControl({.address = address,
-                                                     .name = absl::StrCat("the copy of ps ", i),
-                                                     .queue = server->queue(),
-                                                     .credentials = daemon.serving.credentials});
-                             }},
-        shards[i].get(), shards[host].get(), &loop, Clock::Real()));
-    pointers[i] = pairs.back().get();
-  }
+  std::unique_ptr<JobPairs> pairs;
   JobOptions options;
-  if (!pairs.empty()) {
-    options.copy_addresses = [&pairs] {
-      std::vector<std::string> addresses;
-      for (const auto& pair : pairs) addresses.push_back(pair->copy_address());
-      return addresses;
-    };
-    options.moved_shards = [&pairs] {
-      std::vector<uint32_t> moved;
-      for (uint32_t i = 0; i < pairs.size(); ++i) {
-        if (pairs[i]->has_moved()) moved.push_back(i);
-      }
-      return moved;
-    };
+  if (plan.job.sync().ps_replicas() > 0) {
+    pairs = std::make_unique<JobPairs>(
+        JobPairsOptions{.ps_addresses = task.cluster.ps,
+                        .patience = absl::Seconds(absl::GetFlag(FLAGS_lease)),
+                        .connect =
+                            [&](size_t shard, const std::string& address) {
+                              return MakePsControl({.address = address,
+                                                    .name = absl::StrCat("the copy of ps ", shard),
+                                                    .queue = server->queue(),
+                                                    .credentials = daemon.serving.credentials});
+                            }},
+        pointers, &loop, Clock::Real());
+    pointers = pairs->shards();
+    options.copy_addresses = [&pairs] { return pairs->copy_addresses(); };
+    options.moved_shards = [&pairs] { return pairs->moved_shards(); };
   }
   options.job_id = RandomId();
   options.incarnation = incarnation;
@@ -169,13 +150,13 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   });
   loop.Post([&] { jobs->Start(); });
   loop.Run(kTick, [&] {
-    for (const auto& pair : pairs) pair->Tick();
+    if (pairs != nullptr) pairs->Tick();
     jobs->Tick();
   });
   server->Shutdown(kShutdownGrace);
   // The calls in flight end here, before what they come back to.
   shards.clear();
-  pairs.clear();
+  pairs.reset();
   notice->Stop(ExitCodeFor(outcome));
   signals.join();
 

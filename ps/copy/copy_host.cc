@@ -2,22 +2,17 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/address.h"
 
 namespace lockstep::ps {
-namespace {
-
-// Another port of the host of "host:port".
-std::string WithPort(const std::string& address, uint32_t port) {
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-}
-
-}  // namespace
 
 CopyHost::CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps, uint32_t port)
-    : shard_options_(std::move(shard)), serving_(std::move(serving)), num_ps_(num_ps) {
+    : shard_options_(std::move(shard)),
+      serving_(std::move(serving)),
+      num_ps_(num_ps),
+      port_(port) {
   shard_options_.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); };
-  serving_.address = WithPort(serving_.address, port);
   serving_.memory = &memory_;
   serving_.identity.task_index = (serving_.identity.task_index + num_ps_ - 1) % num_ps_;
   serving_.events.finished = [this](const JobEnd&) {
@@ -33,8 +28,12 @@ absl::StatusOr<uint32_t> CopyHost::Open() {
   }
   absl::MutexLock lock(&mutex_);
   if (server_ == nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(Address address, ParseAddress(serving_.address));
+    address.port = static_cast<int>(port_);
+    PsServerOptions serving = serving_;
+    serving.address = address.ToString();
     auto shard = std::make_unique<Shard>(shard_options_);
-    absl::StatusOr<std::unique_ptr<PsServer>> server = PsServer::Start(shard.get(), serving_);
+    absl::StatusOr<std::unique_ptr<PsServer>> server = PsServer::Start(shard.get(), serving);
     if (!server.ok()) return server.status();
     shard_ = std::move(shard);
     server_ = *std::move(server);

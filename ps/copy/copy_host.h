@@ -37,6 +37,7 @@ class CopyHost {
   ShardOptions shard_options_;
   PsServerOptions serving_;
   const uint32_t num_ps_;
+  const uint32_t port_;
   SharedMemoryRegistry memory_;
   absl::once_flag first_finish_;  // a chief may tell it twice
   MonotonicNotification finished_;

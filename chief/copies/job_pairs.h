@@ -1,0 +1,47 @@
+// The shards of a job with sync.ps_replicas: a pair for each, whose host is the next ps in the
+// ring.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "chief/copies/shard_pair.h"
+#include "chief/loop/executor.h"
+#include "common/base/clock.h"
+#include "common/client/ps_control.h"
+
+namespace lockstep::chief {
+
+struct JobPairsOptions {
+  std::vector<std::string> ps_addresses;
+  absl::Duration patience;  // with a ps that is silent
+  // To the copy server of shard `shard`, at `address`.
+  std::function<std::unique_ptr<PsControl>(size_t shard, const std::string& address)> connect;
+};
+
+class JobPairs {
+ public:
+  // `ps`: the main server of each. The rest as ShardPair.
+  JobPairs(const JobPairsOptions& options, const std::vector<PsControl*>& ps, Executor* executor,
+           const Clock* clock);
+
+  // By shard; valid as long as this.
+  std::vector<PsControl*> shards() const;
+  // Looks after all pairs. Several times a second.
+  void Tick();
+
+  // "host:port" by shard; empty before a chief has looked.
+  std::vector<std::string> copy_addresses() const;
+  // Those that their hosts serve.
+  std::vector<uint32_t> moved_shards() const;
+
+ private:
+  std::vector<std::unique_ptr<ShardPair>> pairs_;
+};
+
+}  // namespace lockstep::chief

@@ -1,0 +1,123 @@
+#include "chief/copies/pair_roles.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/lost_variables.h"
+#include "common/log/log.h"
+
+namespace lockstep::chief {
+
+PairRoles::PairRoles(std::string name, const Places& places, Executor* executor,
+                     std::function<void(const absl::Status& why)> on_change)
+    : name_(std::move(name)),
+      places_(places),
+      executor_(executor),
+      on_change_(std::move(on_change)) {}
+
+void PairRoles::Adopt(const PairView& view) {
+  state_ = view.state;
+  serving_ = view.serving;
+  is_confirmed_ = false;
+  epoch_ = std::max<uint64_t>(epoch_, view.reply.epoch());
+  committed_ = view.reply.global_step();
+}
+
+void PairRoles::BeginEpoch(uint64_t epoch) {
+  epoch_ = std::max(epoch_, epoch);
+  state_ = PairState::kPair;
+  serving_ = kHome;
+  is_confirmed_ = false;
+}
+
+void PairRoles::NoteCommitted(int64_t global_step) {
+  committed_ = std::max(committed_, global_step);
+}
+
+void PairRoles::TellServing(const SetViewRequest& view, Callback<SetViewReply> done) {
+  view_ = view;
+  if (state_ == PairState::kLost) return done(LostVariablesError(name_));
+  if (is_changing_ || told_.has_value()) {
+    return done(absl::UnavailableError(
+        absl::StrCat(name_, ": another view of the shard is under way. Remedy: try again")));
+  }
+  SetViewRequest request = view;
+  request.set_number(++last_order_);
+  if (state_ == PairState::kPair) request.set_copy_address(other_place()->address());
+  told_ = Told{last_order_, std::move(done)};
+  serving_place()->ps()->Call(
+      kSetView, request,
+      On<SetViewReply>(executor_, [this, order = last_order_](absl::StatusOr<SetViewReply> reply) {
+        if (!told_.has_value() || told_->order != order) return;
+        std::exchange(told_, std::nullopt)->done(std::move(reply));
+      }));
+}
+
+void PairRoles::TellCopy(const SetViewRequest& view, Callback<SetViewReply> done) {
+  SetViewRequest request = view;
+  request.set_number(++last_order_);
+  request.set_role(COPY);
+  request.clear_members();
+  other_place()->ps()->Call(kSetView, request, On<SetViewReply>(executor_, std::move(done)));
+}
+
+void PairRoles::Promote(const std::string& why, StatusCallback done) {
+  const PlaceIndex to = OtherPlace(serving_);
+  SetViewRequest request = view_;
+  request.set_role(PRIMARY);
+  request.set_global_step(committed_);
+  const std::string line =
+      to == kHost ? absl::StrCat(name_, " is lost: ", why, ". Its copy serves the workers now, at ",
+                                 places_[kHost]->name())
+                  : absl::StrCat("the copy of ", name_, " at ", places_[kHost]->name(),
+                                 ", which served the workers, is lost: ", why, ". ", name_,
+                                 " serves them again");
+  Change(to, std::move(request), line, std::move(done));
+}
+
+void PairRoles::GoOnAlone(const std::string& line, StatusCallback done) {
+  Change(serving_, view_, line, std::move(done));
+}
+
+void PairRoles::Lose() {
+  log::Warning(absl::StrCat(name_, " is lost, and so is its copy"));
+  state_ = PairState::kLost;
+  is_confirmed_ = false;
+  Interrupt("nobody serves it");
+}
+
+void PairRoles::Change(PlaceIndex to, SetViewRequest request, std::string line,
+                       StatusCallback done) {
+  is_changing_ = true;
+  request.set_number(++last_order_);
+  // An order before this one that arrives late is refused: nobody is to hear that.
+  Interrupt("another ps of the shard takes its place");
+  places_[to]->ps()->Call(
+      kSetView, request,
+      On<SetViewReply>(executor_, [this, to, line = std::move(line), done = std::move(done)](
+                                      const absl::StatusOr<SetViewReply>& reply) mutable {
+        is_changing_ = false;
+        done(OnChanged(to, line, reply));
+      }));
+}
+
+absl::Status PairRoles::OnChanged(PlaceIndex to, const std::string& line,
+                                  const absl::StatusOr<SetViewReply>& reply) {
+  if (!reply.ok()) return reply.status();
+  if (!reply->has_variables()) return LostVariablesError(name_);
+  log::Warning(line);
+  state_ = PairState::kAlone;
+  serving_ = to;
+  is_confirmed_ = true;
+  Interrupt("another ps serves it now");
+  return absl::OkStatus();
+}
+
+void PairRoles::Interrupt(const std::string& why) {
+  const absl::Status status = absl::UnavailableError(absl::StrCat(name_, ": ", why));
+  if (auto told = std::exchange(told_, std::nullopt); told.has_value()) told->done(status);
+  on_change_(status);
+}
+
+}  // namespace lockstep::chief

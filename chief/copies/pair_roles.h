@@ -1,0 +1,98 @@
+// Who serves a shard, as this chief knows it, and the orders that change it.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "chief/copies/pair_view.h"
+#include "chief/copies/place.h"
+#include "chief/loop/executor.h"
+#include "common/base/callback.h"
+
+namespace lockstep::chief {
+
+class PairRoles {
+ public:
+  using Places = std::array<Place*, kNumPlaces>;
+
+  // `name` of the shard: "ps 0 (host:port)". `on_change` is called when calls under way are to be
+  // made again, which end with `why`. What is pointed to outlives the calls under way.
+  PairRoles(std::string name, const Places& places, Executor* executor,
+            std::function<void(const absl::Status& why)> on_change);
+
+  const std::string& name() const { return name_; }
+  PairState state() const { return state_; }
+  PlaceIndex serving() const { return serving_; }
+  Place* place(PlaceIndex index) const { return places_[index]; }
+  Place* serving_place() const { return places_[serving_]; }
+  Place* other_place() const { return places_[OtherPlace(serving_)]; }
+  uint64_t epoch() const { return epoch_; }
+  // A change of who serves is under way: no call can be made.
+  bool is_changing() const { return is_changing_; }
+  // Both have accepted this chief's view, have the variables, and serve as a pair.
+  bool IsGuarded() const { return state_ == PairState::kPair && is_confirmed_; }
+  // One serves under this chief's view, and has no complete copy.
+  bool IsAlone() const { return state_ == PairState::kAlone && is_confirmed_; }
+
+  // What a chief that takes command has seen.
+  void Adopt(const PairView& view);
+  // Another epoch is another state, at both; the home serves.
+  void BeginEpoch(uint64_t epoch);
+  // The one that serves has accepted this chief's view and has the variables, and so has the copy
+  // of a pair.
+  void Confirm() { is_confirmed_ = true; }
+  // Callers find out what has become of the shard.
+  void Withdraw() { is_confirmed_ = false; }
+  // `global_step` is committed.
+  void NoteCommitted(int64_t global_step);
+
+  // Tells the place that serves the chief's newest view. Every order has a number of its own, so
+  // that one that arrives late is refused. UNAVAILABLE: another order is under way; try again.
+  void TellServing(const SetViewRequest& view, Callback<SetViewReply> done);
+  // Tells the copy of a pair the same.
+  void TellCopy(const SetViewRequest& view, Callback<SetViewReply> done);
+
+  // The copy of a pair serves from now on, alone. `done` with an error: who serves is not known to
+  // have changed. A transient one: try again.
+  void Promote(const std::string& why, StatusCallback done);
+  // The one that serves goes on without the copy. The same.
+  void GoOnAlone(const std::string& line, StatusCallback done);
+  // Nobody serves any more.
+  void Lose();
+
+ private:
+  struct Told {
+    uint64_t order;
+    Callback<SetViewReply> done;
+  };
+
+  // `to` serves alone from now on.
+  void Change(PlaceIndex to, SetViewRequest request, std::string line, StatusCallback done);
+  absl::Status OnChanged(PlaceIndex to, const std::string& line,
+                         const absl::StatusOr<SetViewReply>& reply);
+  // Calls under way are to be made again, for this reason.
+  void Interrupt(const std::string& why);
+
+  const std::string name_;
+  const Places places_;
+  Executor* const executor_;
+  const std::function<void(const absl::Status& why)> on_change_;
+  PairState state_ = PairState::kUnknown;
+  PlaceIndex serving_ = kHome;
+  bool is_confirmed_ = false;
+  bool is_changing_ = false;
+  uint64_t epoch_ = 0;     // the highest that was seen
+  int64_t committed_ = 0;  // global step, as far as it was told
+  uint64_t last_order_ = 0;
+  SetViewRequest view_;       // the newest
+  std::optional<Told> told_;  // the order that the one that serves has not answered
+};
+
+}  // namespace lockstep::chief

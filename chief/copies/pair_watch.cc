@@ -1,0 +1,116 @@
+#include "chief/copies/pair_watch.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/sync/retry.h"
+#include "common/base/lost_variables.h"
+
+namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(250);
+
+absl::Status StartedAgain() {
+  return absl::UnavailableError("it was started again, without the variables");
+}
+
+}  // namespace
+
+PairWatch::PairWatch(absl::Duration patience, PairRoles* roles, Executor* executor,
+                     const Clock* clock)
+    : patience_(patience), roles_(roles), executor_(executor), clock_(clock) {}
+
+void PairWatch::Begin() {
+  const absl::Duration now = clock_->Monotonic();
+  ++generation_;
+  for (Watched& watched : watched_) {
+    watched = Watched();
+    watched.health.Answered(now);
+  }
+}
+
+void PairWatch::Tick() {
+  if (!roles_->IsGuarded() || roles_->is_changing()) return;
+  const absl::Duration now = clock_->Monotonic();
+  const PlaceHealth& primary = watched_[roles_->serving()].health;
+  const PlaceHealth& copy = watched_[OtherPlace(roles_->serving())].health;
+  if (primary.HasLostVariables() && copy.HasLostVariables()) return roles_->Lose();
+  const auto primary_lost = primary.WhyLost(now, patience_);
+  const auto copy_lost = copy.WhyLost(now, patience_);
+  // With both away there is nobody to go on.
+  if (primary_lost.has_value() && !copy_lost.has_value()) return Promote(*primary_lost);
+  if (copy_lost.has_value() && !primary_lost.has_value()) return GoOnAlone(*copy_lost);
+  if (now < next_look_) return;
+  next_look_ = now + kLook;
+  Ask(kHome);
+  Ask(kHost);
+}
+
+void PairWatch::Promote(const std::string& why) { roles_->Promote(why, AfterOrder()); }
+
+void PairWatch::GoOnAlone(const std::string& why) {
+  roles_->GoOnAlone(absl::StrCat("the copy of the shard of ", roles_->name(), " at ",
+                                 roles_->other_place()->name(), " is lost: ", why,
+                                 ". The shard goes on without a copy"),
+                    AfterOrder());
+}
+
+StatusCallback PairWatch::AfterOrder() {
+  return [this](const absl::Status& status) {
+    // A newer chief commands, or this ps is lost, too: callers find out.
+    if (!status.ok() && !IsTransient(status)) roles_->Lose();
+  };
+}
+
+absl::Status PairWatch::NoteFailure(PlaceIndex place, absl::Status failure) {
+  if (!roles_->IsGuarded()) return failure;
+  if (HasLostVariables(failure) || IsNoVariables(failure)) {
+    watched_[place].health.Lost(StartedAgain());
+    failure = absl::UnavailableError(failure.message());
+  }
+  if (absl::IsUnavailable(failure)) next_look_ = absl::ZeroDuration();
+  return failure;
+}
+
+absl::Status PairWatch::NoteView(PlaceIndex place, const SetViewReply& view) {
+  if (!roles_->IsGuarded() || view.has_variables()) return absl::OkStatus();
+  return NoteFailure(place, LostVariablesError(roles_->name()));
+}
+
+void PairWatch::Ask(PlaceIndex place) {
+  if (std::exchange(watched_[place].is_asked, true)) return;
+  roles_->place(place)->ps()->Call(
+      kGetView, GetViewRequest(),
+      On<SetViewReply>(executor_, [this, place, generation = generation_](
+                                      const absl::StatusOr<SetViewReply>& view) {
+        if (generation == generation_) OnView(place, view);
+      }));
+}
+
+void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& view) {
+  Watched& watched = watched_[place];
+  watched.is_asked = false;
+  const absl::Duration now = clock_->Monotonic();
+  if (!view.ok()) {
+    watched.health.Failed(view.status(), now);
+    next_look_ = absl::ZeroDuration();
+    roles_->place(place)->FindRestart([this, &watched, generation = generation_] {
+      if (generation == generation_) watched.health.Lost(StartedAgain());
+    });
+    return;
+  }
+  watched.health.Answered(now);
+  if (!roles_->IsGuarded()) return;
+  if (!view->has_variables() || view->epoch() != roles_->epoch()) {
+    watched.health.Lost(StartedAgain());
+  }
+  // The chief reaches both, and the one does not reach the other.
+  const absl::Duration silent = absl::Milliseconds(view->copy_silent_ms());
+  if (place == roles_->serving() && silent >= patience_) {
+    watched_[OtherPlace(place)].health.Lost(absl::UnavailableError(absl::StrCat(
+        "it has not answered ", roles_->name(), " for ", absl::FormatDuration(silent))));
+  }
+}
+
+}  // namespace lockstep::chief

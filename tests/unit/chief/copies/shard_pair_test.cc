@@ -1,0 +1,141 @@
+#include "chief/copies/shard_pair.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/chief/copies/pair_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+TEST_CASE("a new epoch makes a pair: the copy knows the primary alone") {
+  PairFixture f;
+  f.Begin();
+  REQUIRE(f.home.orders.size() == 1);
+  CHECK(f.home.orders[0].role() == PRIMARY);
+  CHECK(f.home.orders[0].copy_address() == "b:7000");
+  CHECK(f.home.orders[0].members_size() == 1);
+  REQUIRE(f.copy()->orders.size() == 1);
+  CHECK(f.copy()->orders[0].role() == COPY);
+  CHECK(f.copy()->orders[0].members_size() == 0);
+  CHECK(f.copy()->created.at(0).seed() == 5);
+  CHECK_FALSE(f.copy()->created.at(0).awaits_state());
+}
+
+TEST_CASE("every order has a higher number, also where the chief repeats its view") {
+  PairFixture f;
+  f.Begin();
+  REQUIRE(f.Call(kSetView, f.View(1)).ok());
+  REQUIRE(f.home.orders.size() == 2);
+  CHECK(f.home.orders[1].number() > f.home.orders[0].number());
+  CHECK(f.copy()->orders[1].number() > f.copy()->orders[0].number());
+}
+
+TEST_CASE("when the home refuses connections its copy serves, with the members and the step") {
+  PairFixture f;
+  f.Begin();
+  f.home.state.set_global_step(9);
+  REQUIRE(f.Call(kCommitStep, CommitStepRequest()).ok());
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().state() == PairState::kAlone);
+  CHECK(f.pair.roles().serving() == kHost);
+  const SetViewRequest& order = f.copy()->orders.back();
+  CHECK(order.role() == PRIMARY);
+  CHECK(order.copy_address().empty());
+  CHECK(order.members_size() == 1);
+  CHECK(order.global_step() == 9);
+  // Calls go there from now on.
+  f.copy()->state.set_global_step(10);
+  CHECK(f.Call(kCommitStep, CommitStepRequest())->global_step() == 10);
+}
+
+TEST_CASE("when the copy is started again its primary goes on alone") {
+  PairFixture f;
+  f.Begin();
+  f.copy()->is_away = true;
+  f.RestartHost();
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.pair.roles().state() == PairState::kAlone);
+  CHECK(f.pair.roles().serving() == kHome);
+  CHECK(f.home.orders.back().copy_address().empty());
+}
+
+TEST_CASE("a home that hangs for the chief's patience is replaced, and calls to it end") {
+  PairFixture f;
+  f.Begin();
+  f.home.hangs = true;
+  std::optional<absl::Status> ended;
+  f.pair.Call(kCommitStep, CommitStepRequest(),
+              [&](const absl::StatusOr<CommitStepReply>& reply) { ended = reply.status(); });
+  f.Pass(PairFixture::kPatience - absl::Milliseconds(200));
+  CHECK(f.pair.roles().serving() == kHome);
+  CHECK_FALSE(ended.has_value());
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.pair.roles().serving() == kHost);
+  REQUIRE(ended.has_value());
+  CHECK(absl::IsUnavailable(*ended));
+}
+
+TEST_CASE("a primary that does not reach its copy for the chief's patience goes on alone") {
+  PairFixture f;
+  f.Begin();
+  f.home.state.set_copy_silent_ms(2500);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsAlone());
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
+TEST_CASE("a shard that both have lost goes back to its checkpoint") {
+  PairFixture f;
+  f.Begin();
+  f.home.StartAgain();
+  f.copy()->StartAgain();
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().state() == PairState::kLost);
+  CHECK(HasLostVariables(f.Call(kCommitStep, CommitStepRequest()).status()));
+  // Another epoch is a pair again.
+  f.Begin(2);
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
+TEST_CASE("a promotion that cannot be delivered is asked for again, and calls wait") {
+  PairFixture f;
+  f.Begin();
+  f.home.is_away = true;
+  f.copy()->refusal = absl::UnavailableError("still applies step 3");
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().state() == PairState::kPair);
+  f.copy()->refusal = absl::OkStatus();
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.pair.roles().serving() == kHost);
+}
+
+TEST_CASE("a chief that takes command finds the host that serves") {
+  PairFixture f;
+  f.Begin();
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.pair.roles().serving() == kHost);
+  f.home.StartAgain();
+  PairFixture successor;
+  successor.copy()->state = f.copy()->state;
+  const auto view = successor.Call(kGetView, GetViewRequest());
+  REQUIRE(view.ok());
+  CHECK(view->has_variables());
+  CHECK(successor.pair.roles().serving() == kHost);
+  REQUIRE(successor.Call(kSetView, successor.View(1, 2)).ok());
+  CHECK(successor.home.orders.empty());
+  CHECK(successor.copy()->orders.back().command().term() == 2);
+  CHECK(successor.pair.roles().IsAlone());
+}
+
+TEST_CASE("both are told that the job is over") {
+  PairFixture f;
+  f.Begin();
+  REQUIRE(f.Call(kFinish, FinishRequest()).ok());
+  CHECK(f.home.finished == 1);
+  CHECK(f.copy()->finished == 1);
+}
+
+}  // namespace
+}  // namespace lockstep::chief

@@ -1,0 +1,95 @@
+// The server of a shard as a chief sees it: has a role, variables and a copy, and obeys orders at
+// once. It can be away, hang, or be started again.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/lost_variables.h"
+#include "common/client/ps_control.h"
+#include "tests/support/fake_service_client.h"
+
+namespace lockstep::chief {
+
+class SimplePs final : public test::FakeServiceClient<PsControlService> {
+ public:
+  SimplePs() {
+    Handle(kGetView, Answered<GetViewRequest, SetViewReply>([this](const GetViewRequest& request) {
+             SetViewReply reply = state;
+             if (request.opens_copy_port()) reply.set_copy_port(copy_port);
+             return reply;
+           }));
+    Handle(kSetView, Answered<SetViewRequest, SetViewReply>(
+                         [this](const SetViewRequest& request) { return SetView(request); }));
+    Handle(kCreateVariables,
+           Answered<CreateVariablesRequest, CreateVariablesReply>(
+               [this](const CreateVariablesRequest& request) { return Create(request); }));
+    Handle(kCommitStep, Answered<CommitStepRequest, CommitStepReply>(
+                            [this](const CommitStepRequest&) -> absl::StatusOr<CommitStepReply> {
+                              if (!state.has_variables()) return NoVariablesError("empty");
+                              CommitStepReply reply;
+                              reply.set_global_step(state.global_step());
+                              return reply;
+                            }));
+    Handle(kFinish, Answered<FinishRequest, FinishReply>([this](const FinishRequest&) {
+             ++finished;
+             return FinishReply();
+           }));
+  }
+
+  // As a process that was started again.
+  void StartAgain() {
+    state = SetViewReply();
+    is_away = hangs = false;
+    orders.clear();
+    created.clear();
+  }
+
+  SetViewReply state;
+  uint32_t copy_port = 0;  // of the main server of a ps
+  bool is_away = false;
+  bool hangs = false;    // calls are never answered
+  absl::Status refusal;  // of SetView and CreateVariables
+  std::vector<SetViewRequest> orders;
+  std::vector<CreateVariablesRequest> created;
+  int finished = 0;
+
+ private:
+  template <typename Request, typename Reply>
+  std::function<void(const Request&, Callback<Reply>)> Answered(
+      std::function<absl::StatusOr<Reply>(const Request&)> answer) {
+    return [this, answer = std::move(answer)](const Request& request, Callback<Reply> done) {
+      if (hangs) return;
+      if (is_away) return done(absl::UnavailableError("connection refused"));
+      done(answer(request));
+    };
+  }
+
+  absl::StatusOr<SetViewReply> SetView(const SetViewRequest& request) {
+    if (!refusal.ok()) return refusal;
+    if (!orders.empty() && request.number() <= orders.back().number()) {
+      return absl::AbortedError("an older view");
+    }
+    orders.push_back(request);
+    if (request.epoch() > state.epoch() && state.job() != 0) state = SetViewReply();
+    state.set_job(request.command().job());
+    state.set_epoch(request.epoch());
+    state.set_term(request.command().term());
+    state.set_role(request.role());
+    state.set_has_copy(!request.copy_address().empty());
+    return state;
+  }
+
+  absl::StatusOr<CreateVariablesReply> Create(const CreateVariablesRequest& request) {
+    if (!refusal.ok()) return refusal;
+    if (state.job() == 0) return NoVariablesError("no chief has called it");
+    created.push_back(request);
+    state.set_has_variables(true);
+    state.set_awaits_state(request.awaits_state());
+    return CreateVariablesReply();
+  }
+};
+
+}  // namespace lockstep::chief
