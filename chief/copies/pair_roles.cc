@@ -20,6 +20,7 @@ void PairRoles::Adopt(const PairView& view) {
   state_ = view.state;
   serving_ = view.serving;
   is_confirmed_ = false;
+  has_new_copy_ = false;
   epoch_ = std::max<uint64_t>(epoch_, view.reply.epoch());
   committed_ = view.reply.global_step();
 }
@@ -29,6 +30,7 @@ void PairRoles::BeginEpoch(uint64_t epoch) {
   state_ = PairState::kPair;
   serving_ = kHome;
   is_confirmed_ = false;
+  has_new_copy_ = false;
 }
 
 void PairRoles::NoteCommitted(int64_t global_step) {
@@ -44,7 +46,8 @@ void PairRoles::TellServing(const SetViewRequest& view, Callback<SetViewReply> d
   }
   SetViewRequest request = view;
   request.set_number(++last_order_);
-  if (state_ == PairState::kPair) request.set_copy_address(other_place()->address());
+  if (state_ == PairState::kPair || has_new_copy_)
+    request.set_copy_address(other_place()->address());
   told_ = Told{last_order_, std::move(done)};
   serving_place()->ps()->Call(
       kSetView, request,
@@ -60,6 +63,24 @@ void PairRoles::TellCopy(const SetViewRequest& view, Callback<SetViewReply> done
   request.set_role(COPY);
   request.clear_members();
   other_place()->ps()->Call(kSetView, request, On<SetViewReply>(executor_, std::move(done)));
+}
+
+void PairRoles::ForgetCopy() {
+  state_ = PairState::kAlone;
+  is_confirmed_ = false;
+}
+
+void PairRoles::MakeCopy(Callback<SetViewReply> done) { TellCopy(view_, std::move(done)); }
+
+void PairRoles::AddCopy(Callback<SetViewReply> done) {
+  has_new_copy_ = true;
+  TellServing(SetViewRequest(view_), std::move(done));
+}
+
+void PairRoles::BecomePair() {
+  state_ = PairState::kPair;
+  is_confirmed_ = true;
+  has_new_copy_ = false;
 }
 
 void PairRoles::Promote(const std::string& why, StatusCallback done) {
@@ -90,6 +111,7 @@ void PairRoles::Lose() {
 void PairRoles::Change(PlaceIndex to, SetViewRequest request, std::string line,
                        StatusCallback done) {
   is_changing_ = true;
+  has_new_copy_ = false;
   request.set_number(++last_order_);
   // An order before this one that arrives late is refused: nobody is to hear that.
   Interrupt("another ps of the shard takes its place");

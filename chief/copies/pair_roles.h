@@ -34,6 +34,8 @@ class PairRoles {
   Place* serving_place() const { return places_[serving_]; }
   Place* other_place() const { return places_[OtherPlace(serving_)]; }
   uint64_t epoch() const { return epoch_; }
+  // Of the chief's newest view.
+  uint64_t term() const { return view_.command().term(); }
   // A change of who serves is under way: no call can be made.
   bool is_changing() const { return is_changing_; }
   // Both have accepted this chief's view, have the variables, and serve as a pair.
@@ -58,6 +60,15 @@ class PairRoles {
   void TellServing(const SetViewRequest& view, Callback<SetViewReply> done);
   // Tells the copy of a pair the same.
   void TellCopy(const SetViewRequest& view, Callback<SetViewReply> done);
+
+  // The copy of a pair that this chief has just found lacks state: it is none.
+  void ForgetCopy();
+  // For a new copy of a shard that is alone. The other place is told to keep a copy.
+  void MakeCopy(Callback<SetViewReply> done);
+  // The one that serves is told, now and with each view, that the other place keeps its copy.
+  void AddCopy(Callback<SetViewReply> done);
+  // The copy lacks nothing, and the one that serves waits for it.
+  void BecomePair();
 
   // The copy of a pair serves from now on, alone. `done` with an error: who serves is not known to
   // have changed. A transient one: try again.
@@ -88,8 +99,9 @@ class PairRoles {
   PlaceIndex serving_ = kHome;
   bool is_confirmed_ = false;
   bool is_changing_ = false;
-  uint64_t epoch_ = 0;     // the highest that was seen
-  int64_t committed_ = 0;  // global step, as far as it was told
+  bool has_new_copy_ = false;  // the one that serves alone is told so
+  uint64_t epoch_ = 0;         // the highest that was seen
+  int64_t committed_ = 0;      // global step, as far as it was told
   uint64_t last_order_ = 0;
   SetViewRequest view_;       // the newest
   std::optional<Told> told_;  // the order that the one that serves has not answered

@@ -17,7 +17,8 @@ bool IsCompleteCopy(const SetViewReply& copy, const SetViewReply& primary) {
 }
 
 // Of two that serve one is a ps that another one has replaced, and that does not know it. It had a
-// copy: the one that was promoted, alone, in the epoch of both.
+// copy: the one that was promoted, alone, in the epoch of both. Where both have one, an answer is
+// outdated: the ps that was replaced has become the other one's copy meanwhile.
 std::optional<PlaceIndex> FindServing(const PlaceAnswers& answers) {
   const bool home = Serves(answers[kHome]);
   const bool host = Serves(answers[kHost]);
@@ -44,6 +45,9 @@ absl::StatusOr<PairView> JudgePair(const PlaceAnswers& answers) {
   if (serving.has_value()) {
     const SetViewReply& primary = *answers[*serving];
     const absl::StatusOr<SetViewReply>& other = answers[OtherPlace(*serving)];
+    if (Serves(other) && other->epoch() == primary.epoch() && primary.has_copy()) {
+      return absl::UnavailableError("two ps say that they serve the shard. Remedy: ask again");
+    }
     const bool is_over = other.ok() && other->epoch() > primary.epoch();
     // A ps that serves too has been replaced by this one.
     const bool is_alone = !primary.has_copy() || Serves(other) ||

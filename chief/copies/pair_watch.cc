@@ -9,7 +9,7 @@
 namespace lockstep::chief {
 namespace {
 
-constexpr absl::Duration kLook = absl::Milliseconds(250);
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(250);
 
 absl::Status StartedAgain() {
   return absl::UnavailableError("it was started again, without the variables");
@@ -42,7 +42,7 @@ void PairWatch::Tick() {
   if (primary_lost.has_value() && !copy_lost.has_value()) return Promote(*primary_lost);
   if (copy_lost.has_value() && !primary_lost.has_value()) return GoOnAlone(*copy_lost);
   if (now < next_look_) return;
-  next_look_ = now + kLook;
+  next_look_ = now + kWatchPeriod;
   Ask(kHome);
   Ask(kHost);
 }
@@ -102,7 +102,9 @@ void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& vie
   }
   watched.health.Answered(now);
   if (!roles_->IsGuarded()) return;
-  if (!view->has_variables() || view->epoch() != roles_->epoch()) {
+  const bool is_in_role =
+      view->role() == (place == roles_->serving() ? PRIMARY : COPY) && !view->awaits_state();
+  if (!view->has_variables() || view->epoch() != roles_->epoch() || !is_in_role) {
     watched.health.Lost(StartedAgain());
   }
   // The chief reaches both, and the one does not reach the other.

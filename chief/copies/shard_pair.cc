@@ -32,7 +32,8 @@ ShardPair::ShardPair(std::unique_ptr<Place> home, std::unique_ptr<Place> host,
       executor_(executor),
       roles_(home_->name(), {home_.get(), host_.get()}, executor,
              [this](const absl::Status& why) { FailPending(why); }),
-      watch_(patience, &roles_, executor, clock) {}
+      watch_(patience, &roles_, executor, clock),
+      attacher_(patience, &roles_, executor, clock, [this] { watch_.Begin(); }) {}
 
 void ShardPair::Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
                       google::protobuf::MessageLite* reply, StatusCallback done) {
@@ -51,11 +52,17 @@ void ShardPair::Start(const MethodInfo& method, const google::protobuf::MessageL
   if (Is(method, kRenewLease) && roles_.state() == PairState::kPair) {
     TellOther(kRenewLease, request);
   }
-  if (Is(method, kFinish)) TellOther(kFinish, request);
+  if (Is(method, kFinish)) {
+    attacher_.Stop();
+    TellOther(kFinish, request);
+  }
   Forward(method, request, reply, std::move(done));
 }
 
-void ShardPair::Tick() { watch_.Tick(); }
+void ShardPair::Tick() {
+  watch_.Tick();
+  attacher_.Tick();
+}
 
 template <typename Request, typename Reply>
 void ShardPair::TellOther(const PsMethod<Request, Reply>& method,
@@ -153,6 +160,7 @@ void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, Stat
 void ShardPair::BeginEpoch(const SetViewRequest& request, SetViewReply* reply,
                            StatusCallback done) {
   roles_.Withdraw();
+  attacher_.Stop();
   host_->GetView([this, request, reply,
                   done = std::move(done)](const absl::StatusOr<SetViewReply>& host) mutable {
     if (!host.ok()) return done(host.status());
@@ -165,12 +173,23 @@ void ShardPair::BeginEpoch(const SetViewRequest& request, SetViewReply* reply,
   });
 }
 
+// After the one that serves: what the copy says under this chief's term counts, since it may have
+// been made anew, or promoted, after it was asked for its view.
 void ShardPair::SetCopysView(const SetViewRequest& request, SetViewReply* reply,
                              StatusCallback done) {
   const PlaceIndex copy = OtherPlace(roles_.serving());
   roles_.TellCopy(request, [this, copy, reply, done = std::move(done)](
                                const absl::StatusOr<SetViewReply>& told) mutable {
     if (!told.ok()) return done(watch_.NoteFailure(copy, told.status()));
+    if (told->awaits_state()) {
+      roles_.ForgetCopy();
+      return done(absl::UnavailableError(
+          absl::StrCat(roles_.name(),
+                       ": its copy awaits state, so the shard goes on alone. Remedy: try again")));
+    }
+    if (reply->has_variables() && !told->has_variables() && !roles_.IsGuarded()) {
+      return done(LostVariablesError(roles_.name()));
+    }
     if (reply->has_copy() && reply->has_variables()) Guard();
     done(absl::OkStatus());
   });
@@ -180,6 +199,7 @@ void ShardPair::CreateVariables(const CreateVariablesRequest& request, CreateVar
                                 StatusCallback done) {
   Forward(kCreateVariables, request, reply,
           [this, request, done = std::move(done)](const absl::Status& status) mutable {
+            if (status.ok()) attacher_.SetVariables(request);
             if (!status.ok() || roles_.state() != PairState::kPair) return done(status);
             CreateCopy(request, std::move(done));
           });

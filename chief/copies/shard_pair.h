@@ -1,6 +1,7 @@
 // A shard that may be at two places: to the rest of the chief it is one ps. Calls go to the place
 // that serves the shard, and to the other one as far as it must know; when one of the two is lost,
-// the other one goes on, and callers see UNAVAILABLE until it does.
+// the other one goes on, and callers see UNAVAILABLE until it does. A ps that comes back keeps the
+// new copy.
 //
 // Lives on the executor's thread.
 #pragma once
@@ -12,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "chief/copies/copy_attacher.h"
 #include "chief/copies/pair_roles.h"
 #include "chief/copies/pair_view.h"
 #include "chief/copies/pair_watch.h"
@@ -74,6 +76,7 @@ class ShardPair final : public PsControl {
   Executor* const executor_;
   PairRoles roles_;
   PairWatch watch_;
+  CopyAttacher attacher_;
   PlaceIndex watched_ = kHome;  // WatchCommand goes there
   uint64_t last_call_ = 0;
   std::map<uint64_t, Pending> pending_;  // of Forward, by number

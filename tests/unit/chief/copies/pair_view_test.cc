@@ -108,6 +108,11 @@ TEST_CASE("of two that serve in one epoch the one that was promoted has no copy"
   }
 }
 
+TEST_CASE("two that serve and wait for copies are an answer that is outdated") {
+  const auto view = JudgePair({StateOf(PRIMARY, true), StateOf(PRIMARY, true)});
+  CHECK(absl::IsUnavailable(view.status()));
+}
+
 TEST_CASE("one of a pair alone cannot say whether the other has shown more") {
   CHECK(absl::IsUnavailable(JudgePair({StateOf(PRIMARY, true), kAway}).status()));
   CHECK(absl::IsUnavailable(JudgePair({kAway, StateOf(COPY, false)}).status()));

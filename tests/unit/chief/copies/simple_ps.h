@@ -52,6 +52,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   bool is_away = false;
   bool hangs = false;    // calls are never answered
   absl::Status refusal;  // of SetView and CreateVariables
+  int refusals = 0;      // of SetView
   std::vector<SetViewRequest> orders;
   std::vector<CreateVariablesRequest> created;
   int finished = 0;
@@ -68,7 +69,10 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   }
 
   absl::StatusOr<SetViewReply> SetView(const SetViewRequest& request) {
-    if (!refusal.ok()) return refusal;
+    if (!refusal.ok()) {
+      ++refusals;
+      return refusal;
+    }
     if (!orders.empty() && request.number() <= orders.back().number()) {
       return absl::AbortedError("an older view");
     }

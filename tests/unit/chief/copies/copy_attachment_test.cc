@@ -1,0 +1,209 @@
+// A new copy while the job trains, as the chief drives it.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/chief/copies/pair_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+// The home is lost, and its host serves alone.
+struct MovedFixture : PairFixture {
+  MovedFixture() {
+    Begin();
+    home.is_away = true;
+    Pass(absl::Seconds(1));
+    REQUIRE(pair.roles().IsAlone());
+    REQUIRE(pair.roles().serving() == kHost);
+  }
+};
+
+TEST_CASE("a home that comes back becomes the copy, and may serve again") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.home.orders.size() == 1);
+  CHECK(f.home.orders[0].role() == COPY);
+  CHECK(f.home.orders[0].members_size() == 0);
+  REQUIRE(f.home.created.size() == 1);
+  CHECK(f.home.created[0].awaits_state());
+  CHECK(f.home.created[0].seed() == 5);
+  CHECK(f.copy()->orders.back().copy_address() == PairFixture::kHomeAddress);
+  CHECK(f.copy()->orders.back().role() == PRIMARY);
+  CHECK(f.copy()->orders.back().members_size() == 1);
+  // Not before it has its state.
+  f.Pass(absl::Seconds(5));
+  CHECK(f.pair.roles().IsAlone());
+  f.home.state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHost);
+
+  f.copy()->is_away = true;
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsAlone());
+  CHECK(f.pair.roles().serving() == kHome);
+  CHECK(f.home.orders.back().role() == PRIMARY);
+}
+
+TEST_CASE("a host that is started again keeps the new copy, at its new port") {
+  PairFixture f;
+  f.Begin();
+  f.copy()->is_away = true;
+  SimplePs* const host = f.RestartHost();
+  f.Pass(absl::Seconds(2));
+  CHECK(f.pair.roles().IsAlone());
+  REQUIRE(host->created.size() == 1);
+  CHECK(f.home.orders.back().copy_address() == "b:7001");
+  host->state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
+TEST_CASE("the chief's views name the new copy while it gets its state") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.Call(kSetView, f.View(1)).ok());
+  CHECK(f.copy()->orders.back().copy_address() == PairFixture::kHomeAddress);
+  CHECK(f.pair.roles().IsAlone());
+}
+
+TEST_CASE("a copy that awaits its state is never promoted") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  f.copy()->is_away = true;
+  f.Pass(absl::Seconds(10));
+  CHECK(f.home.orders.size() == 1);
+  CHECK(f.pair.roles().serving() == kHost);
+}
+
+TEST_CASE(
+    "when the new copy is lost the primary goes on alone, and another is made after a pause") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  f.home.StartAgain();
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.copy()->orders.back().copy_address().empty());
+  CHECK(f.pair.roles().IsAlone());
+  f.Pass(absl::Seconds(1));
+  CHECK(f.home.orders.empty());
+  f.Pass(absl::Seconds(2));
+  REQUIRE(f.home.created.size() == 1);
+  f.home.state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+}
+
+TEST_CASE("pauses between attempts grow") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.home.refusal = absl::AbortedError("it serves the workers");
+  std::vector<absl::Duration> waits;
+  f.home.refusals = 0;
+  for (int seen = 0; waits.size() < 4;) {
+    const absl::Duration before = f.clock.Monotonic();
+    while (f.home.refusals == seen) f.Pass(absl::Milliseconds(100));
+    seen = f.home.refusals;
+    waits.push_back(f.clock.Monotonic() - before);
+  }
+  CHECK(waits[1] >= absl::Seconds(2));
+  CHECK(waits[2] >= absl::Seconds(4));
+  CHECK(waits[3] >= absl::Seconds(8));
+  // The one that serves has not been told anything.
+  CHECK(f.copy()->orders.back().copy_address().empty());
+}
+
+TEST_CASE("a new copy that hangs is given up after the chief's patience") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE_FALSE(f.copy()->orders.back().copy_address().empty());
+  f.home.hangs = true;
+  f.Pass(PairFixture::kPatience + absl::Milliseconds(500));
+  CHECK(f.copy()->orders.back().copy_address().empty());
+  CHECK(f.pair.roles().IsAlone());
+}
+
+TEST_CASE("a new copy that the primary does not reach is given up") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  f.copy()->state.set_copy_silent_ms(2500);
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.copy()->orders.back().copy_address().empty());
+}
+
+TEST_CASE("an order to go on alone that is lost is given again") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  f.copy()->refusal = absl::UnavailableError("away");
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  CHECK_FALSE(f.copy()->orders.back().copy_address().empty());
+  f.copy()->refusal = absl::OkStatus();
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.copy()->orders.back().copy_address().empty());
+}
+
+TEST_CASE("a copy that is complete counts once its primary waits for it") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  f.home.state.set_awaits_state(false);
+  f.copy()->state.set_has_copy(false);
+  f.Pass(absl::Seconds(1));
+  CHECK_FALSE(f.pair.roles().IsGuarded());
+  CHECK(f.copy()->orders.back().copy_address().empty());
+}
+
+TEST_CASE("another epoch ends an attempt, and is a pair of its own") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.Call(kSetView, f.View(2)).ok());
+  REQUIRE(f.Call(kCreateVariables, PairFixture::Variables()).ok());
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHome);
+  CHECK_FALSE(f.home.created.back().awaits_state());
+  f.Pass(absl::Seconds(2));
+  CHECK(f.pair.roles().IsGuarded());
+}
+
+TEST_CASE("no copy is made of a shard whose job is over") {
+  MovedFixture f;
+  REQUIRE(f.Call(kFinish, FinishRequest()).ok());
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(5));
+  CHECK(f.home.orders.empty());
+}
+
+TEST_CASE("a chief that takes command in the middle of an attempt begins another one") {
+  MovedFixture before;
+  before.home.StartAgain();
+  before.Pass(absl::Seconds(1));
+  PairFixture f;
+  f.home.state = before.home.state;
+  f.copy()->state = before.copy()->state;
+  REQUIRE(f.home.state.awaits_state());
+  const auto view = f.Call(kGetView, GetViewRequest());
+  REQUIRE(view.ok());
+  CHECK(view->has_variables());
+  CHECK(f.pair.roles().serving() == kHost);
+  REQUIRE(f.Call(kSetView, f.View(1, 2)).ok());
+  CHECK(f.copy()->orders.back().copy_address().empty());
+  REQUIRE(f.Call(kCreateVariables, PairFixture::Variables()).ok());
+  f.Pass(absl::Seconds(1));
+  CHECK(f.copy()->orders.back().copy_address() == PairFixture::kHomeAddress);
+  CHECK(f.home.orders.back().command().term() == 2);
+  f.home.state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHost);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
