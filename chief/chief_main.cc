@@ -120,8 +120,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
                             }},
         pointers, &loop, Clock::Real());
     pointers = pairs->shards();
-    options.copy_addresses = [&pairs] { return pairs->copy_addresses(); };
-    options.moved_shards = [&pairs] { return pairs->moved_shards(); };
+    options.shard_places = [&pairs] { return pairs->places(); };
   }
   options.job_id = RandomId();
   options.incarnation = incarnation;

@@ -1,8 +1,11 @@
 #include "chief/copies/job_pairs.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/log/log.h"
 
 namespace lockstep::chief {
 
@@ -33,20 +36,29 @@ std::vector<PsControl*> JobPairs::shards() const {
 
 void JobPairs::Tick() {
   for (const auto& pair : pairs_) pair->Tick();
+  const auto count = [this](auto is) {
+    return std::ranges::count_if(pairs_, [is](const auto& pair) { return is(pair->roles()); });
+  };
+  const bool lacks_copy =
+      count([](const PairRoles& roles) { return roles.state() == PairState::kAlone; }) > 0;
+  const auto guarded = count([](const PairRoles& roles) { return roles.IsGuarded(); });
+  lacks_copy_ |= lacks_copy;
+  if (!lacks_copy_ || guarded < std::ssize(pairs_)) return;
+  lacks_copy_ = false;
+  log::Info("each shard has a copy: the job survives the loss of any one ps again");
 }
 
-std::vector<std::string> JobPairs::copy_addresses() const {
-  std::vector<std::string> addresses;
-  for (const auto& pair : pairs_) addresses.push_back(pair->roles().place(kHost)->address());
-  return addresses;
-}
-
-std::vector<uint32_t> JobPairs::moved_shards() const {
-  std::vector<uint32_t> moved;
-  for (uint32_t shard = 0; shard < pairs_.size(); ++shard) {
-    if (pairs_[shard]->roles().serving() == kHost) moved.push_back(shard);
+std::vector<ShardPlace> JobPairs::places() const {
+  std::vector<ShardPlace> places;
+  for (const auto& pair : pairs_) {
+    const PairRoles& roles = pair->roles();
+    ShardPlace& place = places.emplace_back();
+    place.set_address(roles.serving_place()->address());
+    if (roles.state() == PairState::kPair) {
+      place.set_other_address(roles.other_place()->address());
+    }
   }
-  return moved;
+  return places;
 }
 
 }  // namespace lockstep::chief

@@ -14,6 +14,7 @@
 #include "chief/loop/executor.h"
 #include "common/base/clock.h"
 #include "common/client/ps_control.h"
+#include "proto/chief.pb.h"
 
 namespace lockstep::chief {
 
@@ -35,13 +36,12 @@ class JobPairs {
   // Looks after all pairs. Several times a second.
   void Tick();
 
-  // "host:port" by shard; empty before a chief has looked.
-  std::vector<std::string> copy_addresses() const;
-  // Those that their hosts serve.
-  std::vector<uint32_t> moved_shards() const;
+  // By shard, for the workers.
+  std::vector<ShardPlace> places() const;
 
  private:
   std::vector<std::unique_ptr<ShardPair>> pairs_;
+  bool lacks_copy_ = false;  // since all have had one
 };
 
 }  // namespace lockstep::chief

@@ -62,6 +62,7 @@ WorkerCalls::Hooks JobController::MakeHooks() {
                 return state_.views.has_value() && state_.views->IsConfirmed(member);
               },
           .share_of = MakeShareHook(),
+          .shard_places = state_.inputs.options.shard_places,
           .waiting_for = [this] { return reporter_.AdmissionWaitsFor(Describe()); },
           .worker_failed = [this](absl::Status why) { Stop(std::move(why)); },
           .result_arrived = [this] { milestones_.TakeEvaluations(); },
@@ -81,8 +82,6 @@ void JobController::Tick() {
     state_.lease->Tick();
     if (!state_.lease->status().ok()) End({.outcome = state_.lease->status()});
   }
-  const auto& moved = state_.inputs.options.moved_shards;
-  if (moved != nullptr) calls_.SetMovedShards(moved());
   calls_.Tick();
   if (state_.views.has_value()) state_.views->Tick();
   milestones_.Tick();

@@ -83,9 +83,6 @@ RegisterTaskReply MakeRegistration(const JobState& job) {
   reply.set_job_id(job.initialized.view.command().job());
   reply.set_term(job.initialized.view.command().term());
   reply.set_epoch(job.initialized.view.epoch());
-  if (const auto& copies = job.inputs.options.copy_addresses; copies != nullptr) {
-    for (const std::string& address : copies()) reply.add_copy_addresses(address);
-  }
   return reply;
 }
 

@@ -46,9 +46,8 @@ struct JobOptions {
   absl::Duration quorum_deadline = absl::InfiniteDuration();
   bool record_losses = false;   // those of short jobs always are
   bool waits_for_disk = false;  // CheckpointerOptions::waits_for_disk
-  // Of a job whose shards have copies: their addresses by shard, and which shards they serve now.
-  std::function<std::vector<std::string>()> copy_addresses = nullptr;
-  std::function<std::vector<uint32_t>()> moved_shards = nullptr;
+  // Of a job whose shards have copies: where they are now, by shard.
+  std::function<std::vector<ShardPlace>()> shard_places = nullptr;
   // Of a chief that stood by: whether it may announce a view of this term.
   std::function<absl::Status(uint64_t term)> may_take = nullptr;
   const StandbyCallers* callers = nullptr;  // of a chief that stood by; outlives the job

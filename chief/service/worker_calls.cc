@@ -110,6 +110,8 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
   if (hooks_.share_of != nullptr) {
     *reply.mutable_share() = hooks_.share_of(start_step, member.worker);
   }
+  FindPlaces();
+  places_.AddTo(&reply);
   membership_->NoteStart(member, start_step);
   return reply;
 }
@@ -237,11 +239,6 @@ void WorkerCalls::AssignLeases() {
   TellNews();
 }
 
-void WorkerCalls::SetGroup(GroupView group) {
-  group_ = std::move(group);
-  TellNews();
-}
-
 void WorkerCalls::TellNews() {
   AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
 }
@@ -259,7 +256,7 @@ bool WorkerCalls::HasNews(WorkerIndex worker) const {
   if (group_.has_value() && group_->view() != contact.told_group) return true;
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
-  return contact.told_moves != moved_shards_.size() ||
+  return contact.told_places != places_.number() ||
          (lease.has_value() ? lease->id : 0) != contact.told_lease;
 }
 
@@ -283,8 +280,8 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
     contact.told_group = group_->view();
     *reply.mutable_group() = *group_;
   }
-  contact.told_moves = moved_shards_.size();
-  reply.mutable_moved_shards()->Add(moved_shards_.begin(), moved_shards_.end());
+  contact.told_places = places_.number();
+  places_.AddTo(&reply);
   if (lease.has_value()) {
     EvaluationLease* told = reply.add_leases();
     told->set_id(lease->id);
@@ -386,6 +383,7 @@ void WorkerCalls::Tick() {
     AdmitSuccessors();
   }
   AssignLeases();
+  if (FindPlaces()) TellNews();
   AnswerHeartbeats([now](WorkerIndex, const ParkedHeartbeat& call) { return now >= call.until; });
   std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
   for (ParkedRegistration& call : parked) {

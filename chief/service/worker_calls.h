@@ -17,6 +17,7 @@
 #include "chief/leases/evaluation_queue.h"
 #include "chief/membership/membership.h"
 #include "chief/service/answer.h"
+#include "chief/service/shard_places.h"
 #include "common/base/clock.h"
 #include "common/log/throttle.h"
 #include "proto/chief.pb.h"
@@ -34,6 +35,8 @@ class WorkerCalls {
     // Workers of such a job may have another cluster spec than the chief: with more workers, or
     // other addresses.
     std::function<StepShare(GlobalStep, WorkerIndex)> share_of = nullptr;
+    // By shard, of a job with sync.ps_replicas; null: of another job.
+    std::function<std::vector<ShardPlace>()> shard_places = nullptr;
     // Why the job does not run yet.
     std::function<std::string()> waiting_for;
     // A worker gave up, and the job with it.
@@ -66,10 +69,8 @@ class WorkerCalls {
   bool EverybodyKnows() const;
 
   // Of a replicated job: what every heartbeat's answer tells from now on, the next one at once.
-  void SetGroup(GroupView group);
-  // Shards that their copies serve: the same. The list only grows.
-  void SetMovedShards(std::vector<uint32_t> shards) {
-    moved_shards_ = std::move(shards);
+  void SetGroup(GroupView group) {
+    group_ = std::move(group);
     TellNews();
   }
   // Answers parked registrations that can go on. After any change of what they wait for.
@@ -92,12 +93,14 @@ class WorkerCalls {
   // Of a worker that has sent heartbeats.
   struct Contact {
     Incarnation incarnation;
-    uint64_t told_lease = 0;  // 0: none
-    uint64_t told_group = 0;  // its view; 0: none
-    size_t told_moves = 0;    // shards
+    uint64_t told_lease = 0;   // 0: none
+    uint64_t told_group = 0;   // its view; 0: none
+    uint64_t told_places = 0;  // their number; 0: none
     bool told_end = false;
   };
 
+  // Where the shards are now. Whether that has changed.
+  bool FindPlaces() { return hooks_.shard_places != nullptr && places_.Set(hooks_.shard_places()); }
   void LogRefusal(absl::string_view message);
   // Of a worker that comes, or comes back, by its own cluster spec.
   void TakeAddress(const RegisterTaskRequest& request);
@@ -132,7 +135,7 @@ class WorkerCalls {
   std::function<GlobalStep()> start_step_;
   std::optional<absl::Status> outcome_;
   std::optional<GroupView> group_;
-  std::vector<uint32_t> moved_shards_;
+  ShardPlaces places_;
   std::list<ParkedRegistration> registrations_;
   std::map<WorkerIndex, ParkedHeartbeat> heartbeats_;
   std::map<WorkerIndex, Contact> contacts_;

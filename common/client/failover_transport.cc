@@ -15,39 +15,68 @@ bool MayBeElsewhere(const absl::Status& status) {
 
 }  // namespace
 
-FailoverTransport::FailoverTransport(Connect connect)
-    : connect_(std::move(connect)), primary_(connect_(kPrimary)) {}
-
-TensorTransport* FailoverTransport::current() const {
+FailoverTransport::FailoverTransport(Connect connect, std::string address,
+                                     std::string other_address)
+    : connect_(std::move(connect)), places_{std::move(address), std::move(other_address)} {
   absl::MutexLock lock(&mutex_);
-  return current_ == kPrimary ? primary_.get() : copy_.get();
+  MoveTo(places_.address);
+  generation_.store(0);
 }
 
-void FailoverTransport::MoveTo(Peer peer) {
-  if (current_ == peer) return;
+std::shared_ptr<FailoverTransport::Peer> FailoverTransport::current() const {
+  absl::MutexLock lock(&mutex_);
+  return current_;
+}
+
+void FailoverTransport::MoveTo(const std::string& address) {
+  if (current_ != nullptr && current_->address == address) return;
+  std::shared_ptr<Peer>& peer = peers_[address];
+  if (peer == nullptr) {
+    peer = std::shared_ptr<Peer>(new Peer{.address = address, .transport = connect_(address)});
+    if (is_cancelled_) peer->transport->Cancel();
+  }
   current_ = peer;
-  if (copy_ == nullptr) copy_ = connect_(kCopy);
-  if (is_cancelled_) copy_->Cancel();
   generation_.fetch_add(1);
 }
 
 void FailoverTransport::Leave(uint64_t generation) {
   {
     absl::MutexLock lock(&mutex_);
-    if (stays_ || generation != generation_.load()) return;
-    MoveTo(current_ == kPrimary ? kCopy : kPrimary);
+    if (places_.other.empty() || generation != generation_.load()) return;
+    MoveTo(current_->address == places_.address ? places_.other : places_.address);
   }
   OpenAgain();
 }
 
-void FailoverTransport::StayAtCopy() {
+void FailoverTransport::SetPlaces(const std::string& address, const std::string& other_address) {
   const uint64_t generation = generation_.load();
+  std::vector<std::shared_ptr<Peer>> left;   // now
+  std::vector<std::shared_ptr<Peer>> ended;  // left before
   {
     absl::MutexLock lock(&mutex_);
-    if (std::exchange(stays_, true)) return;
-    MoveTo(kCopy);
+    Places places{address, other_address};
+    if (places == places_) return;
+    places_ = std::move(places);
+    for (auto peer = left_.begin(); peer != left_.end();) {
+      if ((*peer)->in_flight.load() > 0) {
+        ++peer;
+        continue;
+      }
+      ended.push_back(std::move(*peer));
+      peer = left_.erase(peer);
+    }
+    MoveTo(address);
+    for (auto peer = peers_.begin(); peer != peers_.end();) {
+      if (peer->second == current_) {
+        ++peer;
+        continue;
+      }
+      left.push_back(peer->second);
+      peer = peers_.erase(peer);
+    }
+    left_.insert(left_.end(), left.begin(), left.end());
   }
-  primary_->Cancel();
+  for (const auto& peer : left) peer->transport->Cancel();
   if (generation_.load() != generation) OpenAgain();
 }
 
@@ -57,7 +86,8 @@ void FailoverTransport::OpenAgain() {
     absl::MutexLock lock(&mutex_);
     worker = worker_;
   }
-  if (worker.has_value()) current()->Open(*worker, [](const absl::StatusOr<TransportInfo>&) {});
+  if (!worker.has_value()) return;
+  current()->transport->Open(*worker, [](const absl::StatusOr<TransportInfo>&) {});
 }
 
 void FailoverTransport::Open(const WorkerIdentity& worker, Callback<TransportInfo> done) {
@@ -65,46 +95,53 @@ void FailoverTransport::Open(const WorkerIdentity& worker, Callback<TransportInf
     absl::MutexLock lock(&mutex_);
     worker_ = worker;
   }
-  current()->Open(worker, std::move(done));
+  current()->transport->Open(worker, std::move(done));
 }
 
 void FailoverTransport::Cancel() {
-  TensorTransport* copy = nullptr;
+  std::vector<std::shared_ptr<Peer>> peers;
   {
     absl::MutexLock lock(&mutex_);
     is_cancelled_ = true;
-    copy = copy_.get();
+    for (const auto& [address, peer] : peers_) peers.push_back(peer);
   }
-  primary_->Cancel();
-  if (copy != nullptr) copy->Cancel();
+  for (const auto& peer : peers) peer->transport->Cancel();
 }
 
 void FailoverTransport::Start(const CallOptions& options, google::protobuf::Message* header,
                               const std::vector<OutgoingTensor>& tensors,
                               google::protobuf::Message* reply, Callback<ReceivedTensors> done) {
-  TensorTransport* to = nullptr;
+  Peer* to = nullptr;
   uint64_t generation = 0;
   {
     absl::MutexLock lock(&mutex_);
-    to = current_ == kPrimary ? primary_.get() : copy_.get();
+    to = current_.get();
+    to->in_flight.fetch_add(1);
     generation = generation_.load();
   }
-  to->Start(options, header, tensors, reply,
-            [this, to, generation,
-             done = std::move(done)](absl::StatusOr<ReceivedTensors> received) mutable {
-              bool is_cancelled = false;
-              {
-                absl::MutexLock lock(&mutex_);
-                is_cancelled = is_cancelled_;
-              }
-              if (is_cancelled) return done(std::move(received));
-              if (!received.ok() && MayBeElsewhere(received.status())) Leave(generation);
-              if (generation == generation_.load()) return done(std::move(received));
-              const std::string why =
-                  received.ok() ? "" : absl::StrCat(": ", received.status().message());
-              done(absl::UnavailableError(
-                  absl::StrCat(to->peer(), " does not serve the shard now", why)));
-            });
+  to->transport->Start(options, header, tensors, reply,
+                       [this, to, generation,
+                        done = std::move(done)](absl::StatusOr<ReceivedTensors> received) mutable {
+                         received = Judge(generation, *to->transport, std::move(received));
+                         to->in_flight.fetch_sub(1);
+                         done(std::move(received));
+                       });
+}
+
+absl::StatusOr<ReceivedTensors> FailoverTransport::Judge(uint64_t generation,
+                                                         const TensorTransport& from,
+                                                         absl::StatusOr<ReceivedTensors> received) {
+  bool is_cancelled = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_cancelled = is_cancelled_;
+  }
+  if (is_cancelled) return received;
+  const bool may_be_elsewhere = !received.ok() && MayBeElsewhere(received.status());
+  if (may_be_elsewhere) Leave(generation);
+  if (!may_be_elsewhere && generation == generation_.load()) return received;
+  const std::string why = received.ok() ? "" : absl::StrCat(": ", received.status().message());
+  return absl::UnavailableError(absl::StrCat(from.peer(), " does not serve the shard now", why));
 }
 
 }  // namespace lockstep

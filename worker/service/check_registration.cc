@@ -11,6 +11,7 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/client/known_enums.h"
+#include "common/config/address.h"
 
 namespace lockstep::worker {
 namespace {
@@ -39,6 +40,19 @@ absl::Status CheckExamples(const RegisterTaskReply& reply) {
                    " examples are more than 2^63 examples"));
 }
 
+absl::Status CheckPlaces(const RegisterTaskReply& reply, size_t num_ps) {
+  if (reply.shards().empty()) return absl::OkStatus();
+  const auto expected = static_cast<int64_t>(num_ps);
+  LOCKSTEP_RETURN_IF_ERROR(CheckRange("shards", reply.shards_size(), expected, expected));
+  for (const ShardPlace& place : reply.shards()) {
+    LOCKSTEP_RETURN_IF_ERROR(Annotate(ParseAddress(place.address()).status(), "shards.address"));
+    if (place.other_address().empty()) continue;
+    LOCKSTEP_RETURN_IF_ERROR(
+        Annotate(ParseAddress(place.other_address()).status(), "shards.other_address"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Check(const RegisterTaskReply& reply, uint32_t worker, size_t num_ps) {
   LOCKSTEP_RETURN_IF_ERROR(CheckEnums(reply));
   const JobDef& job = reply.job();
@@ -60,6 +74,7 @@ absl::Status Check(const RegisterTaskReply& reply, uint32_t worker, size_t num_p
       CheckRange("job.evaluation.batch", job.evaluation().batch(), 1, limits::kMaxBatch));
   LOCKSTEP_RETURN_IF_ERROR(
       CheckRange("job.data.prefetch", job.data().prefetch(), 0, limits::kMaxPrefetch));
+  LOCKSTEP_RETURN_IF_ERROR(CheckPlaces(reply, num_ps));
   return CheckExamples(reply);
 }
 

@@ -118,8 +118,10 @@ void WorkerJob::OnReply(const HeartbeatReply& reply) {
   }
   TellGroup();
   if (!is_connected_.load()) return;
-  for (const uint32_t shard : reply.moved_shards()) {
-    if (shard < movable_.size() && movable_[shard] != nullptr) movable_[shard]->StayAtCopy();
+  for (size_t shard = 0; shard < movable_.size(); ++shard) {
+    if (static_cast<int>(shard) >= reply.shards_size()) break;
+    const ShardPlace& place = reply.shards(static_cast<int>(shard));
+    movable_[shard]->SetPlaces(place.address(), place.other_address());
   }
 }
 
@@ -203,23 +205,21 @@ std::unique_ptr<TensorTransport> WorkerJob::Connect(const std::string& name,
 }
 
 void WorkerJob::ConnectShards() {
-  const auto& copies = options_.registration.copy_addresses();
+  const auto& places = options_.registration.shards();
   for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
     const std::string name = absl::StrCat("ps ", shard);
-    const std::string address = options_.ps_addresses[shard];
-    movable_.push_back(nullptr);
-    if (static_cast<int>(shard) < copies.size()) {
-      const std::string copy = copies[static_cast<int>(shard)];
-      auto transport = std::make_unique<FailoverTransport>(
-          [this, name, address, copy](FailoverTransport::Peer peer) {
-            return peer == FailoverTransport::kPrimary
-                       ? Connect(name, address)
-                       : Connect(absl::StrCat("the copy of ", name), copy);
-          });
-      movable_.back() = transport.get();
-      shards_.push_back(std::move(transport));
+    const std::string home = options_.ps_addresses[shard];
+    if (places.empty()) {
+      shards_.push_back(Connect(name, home));
     } else {
-      shards_.push_back(Connect(name, address));
+      const ShardPlace& place = places[static_cast<int>(shard)];
+      auto transport = std::make_unique<FailoverTransport>(
+          [this, name, home](const std::string& address) {
+            return Connect(address == home ? name : absl::StrCat("the copy of ", name), address);
+          },
+          place.address(), place.other_address());
+      movable_.push_back(transport.get());
+      shards_.push_back(std::move(transport));
     }
     shard_pointers_.push_back(shards_.back().get());
   }

@@ -107,7 +107,7 @@ class WorkerJob {
   rpc::AlarmTimer timer_;
   std::vector<std::unique_ptr<TensorTransport>> shards_;
   std::vector<TensorTransport*> shard_pointers_;
-  std::vector<FailoverTransport*> movable_;  // those of shards_, by shard; null: it has no copy
+  std::vector<FailoverTransport*> movable_;  // shards_ of a job with sync.ps_replicas; or none
   std::atomic<bool> is_connected_ = false;   // movable_ is there
   std::unique_ptr<CpuDevice> device_;
   TrainingData data_;

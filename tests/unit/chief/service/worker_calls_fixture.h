@@ -87,6 +87,7 @@ struct Fixture {
   Membership membership{kCluster.workers, absl::Seconds(5), clock.Monotonic()};
   EvaluationQueue evaluations{10, 4, absl::Seconds(30)};
   bool shards_know = true;
+  std::vector<ShardPlace> places;
   int changes = 0;
   int results = 0;
   std::optional<absl::Status> failure;
@@ -96,6 +97,7 @@ struct Fixture {
                     &clock,
                     {.members_changed = [this] { ++changes; },
                      .admitted = [this](const LiveMember&) { return shards_know; },
+                     .shard_places = [this] { return places; },
                      .waiting_for = [] { return "worker 1"; },
                      .worker_failed = [this](absl::Status why) { failure = std::move(why); },
                      .result_arrived = [this] { ++results; }}};

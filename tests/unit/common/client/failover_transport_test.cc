@@ -1,7 +1,9 @@
 #include "common/client/failover_transport.h"
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,13 +40,17 @@ class HeldTransport final : public TensorTransport {
   bool is_cancelled = false;
 };
 
+// At "home", with a copy at "host".
 struct Shard {
-  Shard()
-      : transport([this](FailoverTransport::Peer peer) {
-          auto made = std::make_unique<HeldTransport>();
-          (peer == FailoverTransport::kPrimary ? primary : copy) = made.get();
-          return made;
-        }) {}
+  explicit Shard(const std::string& other = "host")
+      : transport(
+            [this](const std::string& address) {
+              auto made = std::make_unique<HeldTransport>();
+              peers[address] = made.get();
+              ++connections;
+              return made;
+            },
+            "home", other) {}
 
   // The status that the call ends with, once it has.
   std::shared_ptr<std::optional<absl::Status>> Pull() {
@@ -55,20 +61,20 @@ struct Shard {
     return end;
   }
 
-  HeldTransport* primary = nullptr;
-  HeldTransport* copy = nullptr;
+  std::map<std::string, HeldTransport*> peers;  // the last one made, by address
+  int connections = 0;
   FailoverTransport transport;
 };
 
-TEST_CASE("calls go to the primary while it answers") {
+TEST_CASE("calls go to the ps that serves while it answers") {
   Shard shard;
   const auto pull = shard.Pull();
-  shard.primary->Answer(ReceivedTensors());
+  shard.peers["home"]->Answer(ReceivedTensors());
   CHECK((*pull)->ok());
   const auto refused = shard.Pull();
-  shard.primary->Answer(absl::InvalidArgumentError("no"));
+  shard.peers["home"]->Answer(absl::InvalidArgumentError("no"));
   CHECK(absl::IsInvalidArgument(**refused));
-  CHECK(shard.copy == nullptr);
+  CHECK(shard.connections == 1);
   CHECK(shard.transport.generation() == 0);
 }
 
@@ -81,19 +87,20 @@ TEST_CASE("a call that a peer cannot serve sends the next ones to the other, and
        {absl::UnavailableError("away"), LostVariablesError("ps 0"), NoVariablesError("none")}) {
     const uint64_t generation = shard.transport.generation();
     const auto lost = shard.Pull();
-    shard.primary->Answer(failure);
+    shard.peers["home"]->Answer(failure);
     CHECK(absl::IsUnavailable(**lost));
     CHECK(shard.transport.generation() == generation + 1);
-    REQUIRE(shard.copy != nullptr);
-    CHECK(shard.copy->opened_by.back() == 3);
+    REQUIRE(shard.peers.contains("host"));
+    CHECK(shard.peers["host"]->opened_by.back() == 3);
     const auto copys = shard.Pull();
-    shard.copy->Answer(absl::UnavailableError("keeps a copy"));
+    shard.peers["host"]->Answer(absl::UnavailableError("keeps a copy"));
     CHECK(absl::IsUnavailable(**copys));
     CHECK(shard.transport.generation() == generation + 2);
   }
   const auto served = shard.Pull();
-  shard.primary->Answer(ReceivedTensors());
+  shard.peers["home"]->Answer(ReceivedTensors());
   CHECK((*served)->ok());
+  CHECK(shard.connections == 2);
 }
 
 TEST_CASE("calls that were under way together move once, and what the left peer said is void") {
@@ -101,36 +108,69 @@ TEST_CASE("calls that were under way together move once, and what the left peer 
   const auto first = shard.Pull();
   const auto second = shard.Pull();
   const auto third = shard.Pull();
-  shard.primary->Answer(absl::UnavailableError("away"));
-  shard.primary->Answer(absl::UnavailableError("away"));
-  shard.primary->Answer(ReceivedTensors());
+  shard.peers["home"]->Answer(absl::UnavailableError("away"));
+  shard.peers["home"]->Answer(absl::UnavailableError("away"));
+  shard.peers["home"]->Answer(ReceivedTensors());
   CHECK(shard.transport.generation() == 1);
   CHECK(absl::IsUnavailable(**third));
 }
 
-TEST_CASE("when the chief says so, calls stay at the copy") {
+TEST_CASE("when the chief says so, calls go to another ps, and those in flight end") {
   Shard shard;
   const auto parked = shard.Pull();
-  shard.transport.StayAtCopy();
-  CHECK(shard.primary->is_cancelled);
-  shard.primary->Answer(absl::CancelledError("cancelled"));
+  HeldTransport* const home = shard.peers["home"];
+  shard.transport.SetPlaces("host", "");
+  CHECK(home->is_cancelled);
+  home->Answer(absl::CancelledError("cancelled"));
   CHECK(absl::IsUnavailable(**parked));
-  REQUIRE(shard.copy != nullptr);
-  const auto failed = shard.Pull();
-  shard.copy->Answer(absl::UnavailableError("busy"));
-  CHECK(absl::IsUnavailable(**failed));
+  REQUIRE(shard.peers.contains("host"));
+  // There is no other one.
+  for (const absl::Status& failure : {absl::UnavailableError("busy"), NoVariablesError("none")}) {
+    const auto failed = shard.Pull();
+    shard.peers["host"]->Answer(failure);
+    CHECK(absl::IsUnavailable(**failed));
+  }
   const auto served = shard.Pull();
-  shard.copy->Answer(ReceivedTensors());
+  shard.peers["host"]->Answer(ReceivedTensors());
   CHECK((*served)->ok());
-  shard.transport.StayAtCopy();
+  shard.transport.SetPlaces("host", "");
   CHECK(shard.transport.generation() == 1);
+}
+
+TEST_CASE("a new copy is found when the ps that serves is lost, and home again, by a new call") {
+  Shard shard;
+  shard.transport.SetPlaces("host", "");
+  shard.transport.SetPlaces("host", "home");
+  CHECK(shard.transport.generation() == 1);
+  HeldTransport* const host = shard.peers["host"];
+  const auto lost = shard.Pull();
+  host->Answer(absl::UnavailableError("away"));
+  CHECK(absl::IsUnavailable(**lost));
+  // The connection to the home of before has been cancelled.
+  CHECK(shard.connections == 3);
+  const auto served = shard.Pull();
+  shard.peers["home"]->Answer(ReceivedTensors());
+  CHECK((*served)->ok());
+  // The chief says what the worker has found.
+  shard.transport.SetPlaces("home", "");
+  CHECK(shard.transport.generation() == 2);
+  CHECK(host->is_cancelled);
+  // The host has been started again, at another port.
+  shard.transport.SetPlaces("home", "host2");
+  const auto again = shard.Pull();
+  shard.peers["home"]->Answer(absl::UnavailableError("away"));
+  CHECK(absl::IsUnavailable(**again));
+  const auto last = shard.Pull();
+  REQUIRE(shard.peers.contains("host2"));
+  shard.peers["host2"]->Answer(ReceivedTensors());
+  CHECK((*last)->ok());
 }
 
 TEST_CASE("what is cancelled stays so") {
   Shard shard;
   shard.transport.Cancel();
   const auto pull = shard.Pull();
-  shard.primary->Answer(absl::CancelledError("cancelled"));
+  shard.peers["home"]->Answer(absl::CancelledError("cancelled"));
   CHECK(absl::IsCancelled(**pull));
 }
 

@@ -90,6 +90,20 @@ TEST_CASE("examples that cannot be numbered are refused") {
              Catch::Contains("are more than 2^63 examples"));
 }
 
+TEST_CASE("places of shards are those of all ps, with addresses that can be called") {
+  RegisterTaskReply reply = Reply();
+  for (int shard = 0; shard < 3; ++shard) reply.add_shards()->set_address("node:2222");
+  reply.mutable_shards(1)->set_other_address("node:2223");
+  CHECK(CheckRegistration(reply, 1, 3).ok());
+  CHECK_THAT(Refusal([&](RegisterTaskReply* r) {
+               *r = reply;
+               r->mutable_shards(2)->set_other_address("node");
+             }),
+             Catch::Contains("shards.other_address: expected \"host:port\""));
+  CHECK_THAT(Refusal([](RegisterTaskReply* r) { r->add_shards()->set_address("node:1"); }),
+             Catch::Contains("shards: expected 3 to 3, got 1"));
+}
+
 TEST_CASE("an enum value that this version does not know is refused with its field") {
   CHECK_THAT(Refusal([](RegisterTaskReply* r) {
                r->mutable_job()->mutable_sync()->set_token_policy(static_cast<TokenPolicy>(7));
