@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "common/base/lost_variables.h"
 #include "tests/unit/ps/copy/fake_copy.h"
 
 namespace lockstep::ps {
@@ -193,6 +194,15 @@ TEST_CASE("an error that no repetition mends refuses the primary") {
   CHECK(primary.answers[mean] == absl::AbortedError("this shard serves workers"));
   primary.time.Advance(absl::Seconds(1));
   CHECK(primary.copy->calls.size() == 1);
+}
+
+TEST_CASE("a copy that was started again does not serve in place of its primary") {
+  Primary primary;
+  primary.Send(0);
+  primary.copy->Fail(0, NoVariablesError("no chief has called it since it was started"));
+  CHECK(primary.refused.empty());
+  primary.time.Advance(absl::Seconds(1));
+  CHECK(primary.copy->calls.size() == 2);
 }
 
 TEST_CASE("a shard that goes on alone has nothing to wait for") {
