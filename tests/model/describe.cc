@@ -13,18 +13,27 @@ std::string Text(GradientSet set) {
   return text + "}";
 }
 
-const char* Text(Decision decision) {
-  switch (decision) {
+const char* NameOf(int member) { return member == 0 ? "home" : "host"; }
+
+std::string Text(const Chief& chief) {
+  const char* const serving = NameOf(chief.serving);
+  switch (chief.decision) {
     case Decision::kNone:
       return "nothing";
     case Decision::kPair:
-      return "primary and copy";
-    case Decision::kPrimaryAlone:
-      return "the primary alone";
-    case Decision::kCopyLeads:
-      return "the copy as primary";
+      return absl::StrCat(serving, " as primary, and its copy");
+    case Decision::kAlone:
+    case Decision::kMakeCopy:
+    case Decision::kTransfer:
+      return absl::StrCat(serving, " alone");
   }
   return "";
+}
+
+const char* Text(const Member& member) {
+  if (member.leads()) return "it serves alone";
+  if (member.serves) return "it serves, and waits for its copy";
+  return member.awaits == Awaits::kNothing ? "it keeps a copy" : "it keeps a copy that lacks state";
 }
 
 std::string LastStep(const Member& member) {
@@ -37,9 +46,9 @@ std::string LastStep(const Member& member) {
 std::string Describe(const Configuration& configuration, const Transition& transition) {
   const Event& event = transition.event;
   const State& next = transition.next;
-  const bool is_primary = event.member == MemberName::kPrimary;
-  const Member& member = is_primary ? next.primary : next.copy;
-  const std::string name = is_primary ? "primary" : "copy";
+  const Member& member = next.members[event.member];
+  const std::string name = NameOf(event.member);
+  const std::string other = NameOf(1 - event.member);
   const auto chief = [&] {
     const int term = configuration.TermOf(static_cast<ChiefId>(event.who));
     return absl::StrCat("chief ", event.who, " (term ", term, ")");
@@ -50,36 +59,42 @@ std::string Describe(const Configuration& configuration, const Transition& trans
     case EventKind::kWorkerDies:
       return absl::StrCat("worker ", event.who, " dies; its successor starts at step ",
                           next.workers[event.who].step, " of ", name);
-    case EventKind::kMemberAccepts: {
-      const std::string follows = is_primary ? "in sync" : "copy";
-      const std::string leads = is_primary ? "alone" : "primary";
-      return absl::StrCat(name, " accepts ", chief(),
-                          ", answers: ", member.leads ? leads : follows);
-    }
+    case EventKind::kMemberReturns:
+      return name + " is started again, with nothing";
+    case EventKind::kMemberAccepts:
+      return absl::StrCat(name, " accepts ", chief(), ", answers: ", Text(member));
     case EventKind::kPlainAccepts:
       return "plain shard accepts " + chief();
     case EventKind::kChiefDecides:
-      return absl::StrCat(chief(), " takes over with ", Text(next.chiefs[event.who - 1].decision));
+      return absl::StrCat(chief(), " takes over with ", Text(next.chiefs[event.who - 1]));
     case EventKind::kChiefExcludesCopy:
-      return chief() + " excludes the copy";
+      return absl::StrCat(chief(), " excludes the copy of ", name);
     case EventKind::kChiefPromotesCopy:
-      return chief() + " promotes the copy";
+      return absl::StrCat(chief(), " promotes ", name);
+    case EventKind::kChiefAttaches:
+      return absl::StrCat(chief(), " makes ", name, " the new copy of ", other);
+    case EventKind::kChiefPairs:
+      return absl::StrCat(chief(), " counts ", name, " as the copy of ", other);
     case EventKind::kChiefCommits:
       return absl::StrCat(chief(), " commits at ", name, ": token ", member.committed);
     case EventKind::kMemberObeys:
-      return absl::StrCat(name, " obeys ", chief(), ": it ", member.leads ? "leads" : "follows");
+      return absl::StrCat(name, " obeys ", chief(), ": ", Text(member));
     case EventKind::kTake:
-      return absl::StrCat("primary takes ", Text(next.primary.delta), " of step ",
-                          next.primary.version, ", sends the sum to the copy");
+      return absl::StrCat(name, " takes ", Text(member.delta), " of step ", member.version,
+                          ", sends the sum to ", other);
     case EventKind::kDeltaArrives:
-      return absl::StrCat("copy receives the sum of ", Text(next.primary.delta), " of step ",
-                          next.primary.version);
+      return absl::StrCat(name, " receives the sum of ", Text(next.members[1 - event.member].delta),
+                          " of step ", next.members[1 - event.member].version);
     case EventKind::kDeltaApplied:
-      return absl::StrCat("copy applies ", LastStep(next.copy), ", acknowledges");
+      return absl::StrCat(name, " applies step ", member.version - 1, ", acknowledges");
+    case EventKind::kStateBegins:
+      return absl::StrCat(name, " begins to send its state to ", other);
+    case EventKind::kStateCompletes:
+      return absl::StrCat(name, " has sent the state of version ", member.version + 1, " to ",
+                          other);
     case EventKind::kPublish:
-      return "primary publishes " + LastStep(next.primary);
-    case EventKind::kCopyCloses:
-      return "copy, as primary, publishes " + LastStep(next.copy);
+    case EventKind::kCloses:
+      return absl::StrCat(name, " publishes ", LastStep(member));
     case EventKind::kPush:
       return absl::StrCat("worker ", event.who, " pushes step ", next.workers[event.who].step,
                           " to ", name);

@@ -13,7 +13,7 @@ std::string Describe(Law law) {
     case Law::kPublishedOnce:
       return "broken: two members never publish different sums as one version";
     case Law::kOneLeader:
-      return "broken: the primary is not alone while the copy leads";
+      return "broken: two members never serve alone";
     case Law::kSummedOnce:
       return "broken: no gradient is summed twice";
     case Law::kCommittedStaysTrue:
@@ -34,7 +34,7 @@ Law CommitAt(int version, Member* leader, State* state) {
 }
 
 Law LawOfLeader(const State& state, const Member& leader, const Member& other) {
-  if (other.leads) return Law::kOneLeader;
+  if (other.leads()) return Law::kOneLeader;
   const int settled = state.settled_steps();
   const bool has_all =
       leader.version >= settled && Prefix(leader.history, settled) == state.settled;

@@ -12,7 +12,7 @@ enum class Law : uint8_t {
   kNone,
   kOneValuePerVersion,  // workers train on one value of each version, and fetch no other
   kPublishedOnce,       // two members never publish different sums as one version
-  kOneLeader,           // the primary is not alone while the copy leads
+  kOneLeader,           // two members never serve alone
   kSummedOnce,          // no gradient is summed twice
   kCommittedStaysTrue,  // the leader has every committed step
   kJobCanFinish,        // once nothing fails any more, it finishes or must go back to a checkpoint

@@ -34,27 +34,35 @@ bool NewestAreRefused(const Configuration& configuration, const State& state) {
   if (!configuration.rules.refused_chief_raises_term) return false;
   return AllOfNewest(configuration, state, [&](ChiefId id) {
     const auto refuses = [&](const Member& member) {
-      return member.alive && member.accepted != id &&
+      return member.has_variables() && member.accepted != id &&
              !AcceptsTerm(configuration, member.accepted, id);
     };
     return state.chiefs[id - 1].decision == Decision::kNone &&
-           (refuses(state.primary) || refuses(state.copy));
+           (refuses(state.members[0]) || refuses(state.members[1]));
   });
 }
 
+// The other member cannot know whether this one has shown more, unless it serves alone.
+bool MissesAnswer(const State& state, int member) {
+  return !state.members[member].has_variables() && !state.members[1 - member].leads();
+}
+
+// It has no variables, or lacks state.
+bool IsLost(const Member& member) {
+  return !member.has_variables() || (!member.serves && member.awaits != Awaits::kNothing);
+}
+
 bool MustGoBackAs(const State& state, const Chief& chief) {
-  const Member& primary = state.primary;
-  const Member& copy = state.copy;
+  const bool serving_is_lost = IsLost(state.members[chief.serving]);
   switch (chief.decision) {
     case Decision::kNone:
-      return (!primary.alive && !(copy.alive && copy.leads)) ||
-             (!copy.alive && !(primary.alive && primary.leads));
+      return MissesAnswer(state, 0) || MissesAnswer(state, 1);
     case Decision::kPair:
-      return !primary.alive && !copy.alive;
-    case Decision::kPrimaryAlone:
-      return !primary.alive;
-    case Decision::kCopyLeads:
-      return !copy.alive;
+      return serving_is_lost && IsLost(state.members[1 - chief.serving]);
+    case Decision::kAlone:
+    case Decision::kMakeCopy:
+    case Decision::kTransfer:
+      return serving_is_lost;
   }
   return false;
 }
@@ -63,9 +71,10 @@ bool MustGoBackAs(const State& state, const Chief& chief) {
 
 bool IsFinished(const Configuration& configuration, const State& state) {
   return !AllOfNewest(configuration, state, [&](ChiefId id) {
-    const Decision decision = state.chiefs[id - 1].decision;
-    const Member& leader = decision == Decision::kCopyLeads ? state.copy : state.primary;
-    return decision == Decision::kNone || !leader.alive || leader.committed != configuration.steps;
+    const Chief& chief = state.chiefs[id - 1];
+    const Member& leader = state.members[chief.serving];
+    return chief.decision == Decision::kNone || !leader.has_variables() ||
+           leader.committed != configuration.steps;
   });
 }
 
@@ -83,7 +92,9 @@ bool HappensWhenHealed(const Configuration& configuration, const State& state, c
   };
   switch (event.kind) {
     case EventKind::kMemberDies:
+    case EventKind::kMemberReturns:
     case EventKind::kWorkerDies:
+    case EventKind::kChiefAttaches:
       return false;
     case EventKind::kMemberAccepts:
       return is_newest(event.who) || (!HasBegun(state, static_cast<ChiefId>(event.who)) &&
@@ -91,18 +102,22 @@ bool HappensWhenHealed(const Configuration& configuration, const State& state, c
     case EventKind::kPlainAccepts:
     case EventKind::kChiefDecides:
     case EventKind::kChiefCommits:
+    case EventKind::kChiefPairs:
     case EventKind::kMemberObeys:
       return is_newest(event.who);
-    case EventKind::kChiefExcludesCopy:
-      return is_newest(event.who) && !state.copy.alive;
+    case EventKind::kChiefExcludesCopy: {
+      const Member& copy = state.members[1 - event.member];
+      const bool is_anothers = copy.awaits == Awaits::kState && !is_newest(copy.accepted);
+      return is_newest(event.who) && (!copy.has_variables() || is_anothers);
+    }
     case EventKind::kChiefPromotesCopy:
-      return is_newest(event.who) && !state.primary.alive;
+      // `member` serves from then on, and the other one is lost.
+      return is_newest(event.who) && !state.members[1 - event.member].has_variables();
     case EventKind::kTake:  // under a grant of the newest chief
-      return follows_newest(state.primary);
-    case EventKind::kCopyCloses:
-      return follows_newest(state.copy);
+    case EventKind::kCloses:
+      return follows_newest(state.members[event.member]);
     case EventKind::kToken:
-      return (event.member == MemberName::kPrimary ? state.primary : state.copy).alive;
+      return state.members[event.member].alive();
     default:
       return true;
   }

@@ -13,10 +13,10 @@ namespace {
 
 void AppendAll(const Configuration& configuration, const State& state, Transitions* out) {
   out->clear();
-  if (!state.primary.alive && !state.copy.alive) return;  // the job goes back to its checkpoint
+  // The job goes back to its checkpoint.
+  if (!state.members[0].has_variables() && !state.members[1].has_variables()) return;
   AppendChiefs(configuration, state, out);
-  AppendPrimary(configuration, state, out);
-  AppendCopy(configuration, state, out);
+  AppendPair(configuration, state, out);
   AppendPlainShard(configuration, state, out);
   AppendWorkers(configuration, state, out);
   AppendDeaths(configuration, state, out);
@@ -24,7 +24,7 @@ void AppendAll(const Configuration& configuration, const State& state, Transitio
 
 State InitialState() {
   State state;
-  state.chiefs[0] = {Decision::kPair, Answer::kFollows, Answer::kFollows};
+  state.chiefs[0] = {.decision = Decision::kPair, .answers = {Answer::kFollows, Answer::kFollows}};
   return state;
 }
 

@@ -8,27 +8,30 @@ namespace {
 // Visits every field with the number of bits that it needs.
 template <typename M, typename Visitor>
 void VisitMember(M& m, Visitor&& visit) {
-  visit(m.alive, 1);
+  visit(m.life, 2);
   visit(m.accepted, 3);
   visit(m.view, 3);
-  visit(m.leads, 1);
+  visit(m.order, 2);
+  visit(m.serves, 1);
+  visit(m.alone, 1);
+  visit(m.awaits, 2);
   visit(m.version, 2);
   visit(m.history, 2 * kMaxSteps);
   visit(m.held, kWorkers);
   visit(m.delta, kWorkers);
+  visit(m.acknowledged, 1);
   visit(m.lacks_last_version, 1);
   visit(m.committed, 2);
 }
 
 template <typename S, typename Visitor>
 void VisitFields(S& s, Visitor&& visit) {
-  VisitMember(s.primary, visit);
-  VisitMember(s.copy, visit);
-  visit(s.acknowledged, 1);
+  for (auto& member : s.members) VisitMember(member, visit);
   for (auto& chief : s.chiefs) {
-    visit(chief.decision, 2);
-    visit(chief.primary, 2);
-    visit(chief.copy, 2);
+    visit(chief.decision, 3);
+    visit(chief.serving, 1);
+    visit(chief.order, 2);
+    for (auto& answer : chief.answers) visit(answer, 2);
   }
   for (auto& worker : s.workers) {
     visit(worker.step, 2);
@@ -60,10 +63,10 @@ constexpr uint8_t SwapPairsOfBits(uint8_t bits) {
 State SwapWorkers(State state) {
   std::swap(state.workers[0], state.workers[1]);
   for (Worker& worker : state.workers) worker.prefetched = SwapPairsOfBits(worker.prefetched);
-  for (Member* member : {&state.primary, &state.copy}) {
-    member->history = SwapPairsOfBits(member->history);
-    member->held = SwapPairsOfBits(member->held);
-    member->delta = SwapPairsOfBits(member->delta);
+  for (Member& member : state.members) {
+    member.history = SwapPairsOfBits(member.history);
+    member.held = SwapPairsOfBits(member.held);
+    member.delta = SwapPairsOfBits(member.delta);
   }
   state.plain.held = SwapPairsOfBits(state.plain.held);
   state.settled = SwapPairsOfBits(state.settled);

@@ -14,10 +14,10 @@ inline bool AcceptsTerm(const Configuration& configuration, ChiefId accepted, Ch
   return asked > held || (asked == held && chief != accepted);
 }
 
-// Later terms have later views. A change of who leads is the second view of its term.
+// Later terms have later views, and so have later orders of a term.
 inline int ViewNumber(const Configuration& configuration, const Member& member) {
-  const bool renewed = member.leads && configuration.rules.promotion_fences_primary;
-  return 2 * configuration.TermOf(member.view) + renewed;
+  const bool counts = configuration.rules.promotion_fences_primary;
+  return 4 * configuration.TermOf(member.view) + (counts ? member.order : 0);
 }
 
 // Whether a shard that has accepted the term of `accepted` obeys an order of `chief`.

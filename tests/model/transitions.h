@@ -13,19 +13,24 @@ namespace lockstep::model {
 
 enum class EventKind : uint8_t {
   kMemberDies,
+  kMemberReturns,
   kWorkerDies,
   kMemberAccepts,
   kPlainAccepts,
   kChiefDecides,
   kChiefExcludesCopy,
   kChiefPromotesCopy,
+  kChiefAttaches,
+  kChiefPairs,
   kChiefCommits,
   kMemberObeys,
   kTake,
   kDeltaArrives,
   kDeltaApplied,
+  kStateBegins,
+  kStateCompletes,
   kPublish,
-  kCopyCloses,
+  kCloses,
   kPush,
   kPushToPlain,
   kPlainCloses,
@@ -33,11 +38,9 @@ enum class EventKind : uint8_t {
   kToken,
 };
 
-enum class MemberName : uint8_t { kPrimary, kCopy };
-
 struct Event {
   EventKind kind;
-  MemberName member = MemberName::kPrimary;
+  int member = 0;
   int who = 0;  // worker or chief
   bool operator==(const Event&) const = default;
 };
@@ -51,11 +54,10 @@ struct Transition {
 using Transitions = std::vector<Transition>;
 
 void AppendChiefs(const Configuration& configuration, const State& state, Transitions* out);
-void AppendPrimary(const Configuration& configuration, const State& state, Transitions* out);
-void AppendCopy(const Configuration& configuration, const State& state, Transitions* out);
+void AppendPair(const Configuration& configuration, const State& state, Transitions* out);
 void AppendWorkers(const Configuration& configuration, const State& state, Transitions* out);
 void AppendPlainShard(const Configuration& configuration, const State& state, Transitions* out);
-// Each member may die once, at any moment.
+// Each member may die once, at any moment, and may be started again.
 void AppendDeaths(const Configuration& configuration, const State& state, Transitions* out);
 
 std::string Describe(const Configuration& configuration, const Transition& transition);

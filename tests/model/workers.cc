@@ -18,11 +18,10 @@ class WorkerEvents {
 
   void Append() {
     if (worker_.step == configuration_.steps) return;
-    for (const MemberName name : {MemberName::kPrimary, MemberName::kCopy}) {
-      const Member& member = name == MemberName::kPrimary ? state_.primary : state_.copy;
+    for (int name = 0; name < 2; ++name) {
+      const Member& member = state_.members[name];
       AppendToken(name, member);
-      const bool serves = member.alive && (name == MemberName::kPrimary || member.leads);
-      if (!serves) continue;
+      if (!member.alive() || !member.serves) continue;
       AppendDeath(name, member);
       AppendPush(name, member);
       AppendPull(name, member);
@@ -31,19 +30,19 @@ class WorkerEvents {
   }
 
  private:
-  State& Add(EventKind kind, MemberName name) {
+  State& Add(EventKind kind, int name) {
     out_.push_back({{kind, name, id_}, state_});
     return out_.back().next;
   }
 
   // Its successor starts at the first step that the member has not committed, without a gradient.
-  void AppendDeath(MemberName name, const Member& member) {
+  void AppendDeath(int name, const Member& member) {
     if (!configuration_.workers_die) return;
     Add(EventKind::kWorkerDies, name).workers[id_] = {.step = member.committed};
   }
 
   // A token that a member has answered arrives even after the member's death.
-  void AppendToken(MemberName name, const Member& member) {
+  void AppendToken(int name, const Member& member) {
     if (member.committed <= worker_.step) return;
     State& next = Add(EventKind::kToken, name);
     Worker& worker = next.workers[id_];
@@ -56,16 +55,16 @@ class WorkerEvents {
     }
   }
 
-  void AppendPush(MemberName name, const Member& member) {
+  void AppendPush(int name, const Member& member) {
     if (worker_.phase != Phase::kHasGradient || member.version != worker_.step) return;
-    if (name == MemberName::kPrimary && member.delta != 0) return;  // taken: it is stale
-    // The copy knows from the delta which gradients are in the sum that it holds.
+    if (member.has_taken()) return;  // it is stale
+    // A promoted copy knows from the delta which gradients are in the sum that it holds.
     const bool counted_before = member.held & bit_;
-    const bool forgotten = counted_before && name == MemberName::kCopy && (member.delta & bit_) &&
-                           !configuration_.rules.ledger_travels;
+    const bool forgotten =
+        counted_before && (member.delta & bit_) && !configuration_.rules.ledger_travels;
     if (counted_before && !forgotten) return;  // ACCEPTED, as before
     State& next = Add(EventKind::kPush, name);
-    (name == MemberName::kPrimary ? next.primary : next.copy).held |= bit_;
+    next.members[name].held |= bit_;
     if (!configuration_.rules.keep_gradient_until_token) {
       next.workers[id_].phase = Phase::kDroppedGradient;
     }
@@ -76,11 +75,11 @@ class WorkerEvents {
     const PlainShard& plain = state_.plain;
     if (!configuration_.plain_shard || worker_.phase != Phase::kHasGradient) return;
     if (plain.version != worker_.step || (plain.held & bit_)) return;
-    Add(EventKind::kPushToPlain, MemberName::kPrimary).plain.held |= bit_;
+    Add(EventKind::kPushToPlain, 0).plain.held |= bit_;
   }
 
   // Fetches the values of the token's step, or early those of the next one.
-  void AppendPull(MemberName name, const Member& member) {
+  void AppendPull(int name, const Member& member) {
     const bool waits = worker_.phase == Phase::kWaitsForValues;
     if (waits) {
       const bool keeps_last = !member.lacks_last_version && member.committed <= worker_.step;
