@@ -8,10 +8,7 @@
 namespace lockstep::ps {
 
 CopyHost::CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps, uint32_t port)
-    : shard_options_(std::move(shard)),
-      serving_(std::move(serving)),
-      num_ps_(num_ps),
-      port_(port) {
+    : shard_options_(std::move(shard)), serving_(std::move(serving)), num_ps_(num_ps), port_(port) {
   shard_options_.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); };
   serving_.memory = &memory_;
   serving_.identity.task_index = (serving_.identity.task_index + num_ps_ - 1) % num_ps_;

@@ -19,33 +19,35 @@ using Catch::Matchers::Contains;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr int kSteps = 1000;
+// Longer than it takes to start a ps twice and to make copies there.
+constexpr int kLongSteps = 4'000;
 
-JobText Job() {
-  return {.max_steps = kSteps,
+JobText Job(int steps = kSteps) {
+  return {.max_steps = steps,
           .sync = "ps_replicas: 1",
           .checkpoint = "folder: 'checkpoints' every_steps: 400"};
 }
 
-std::map<std::string, std::string> LastTensors(const Cluster& cluster) {
-  return TensorsOf(cluster.folder().Path(absl::StrCat("checkpoints/ckpt-", kSteps)));
+std::map<std::string, std::string> LastTensors(const Cluster& cluster, int steps = kSteps) {
+  return TensorsOf(cluster.folder().Path(absl::StrCat("checkpoints/ckpt-", steps)));
 }
 
 // Of a run without copies that nothing disturbs.
 struct Calm {
-  Calm() {
+  explicit Calm(int steps) {
     Cluster cluster(2, 2);
-    JobText job = Job();
+    JobText job = Job(steps);
     job.sync = "";
-    cluster.StartAll(job);
+    cluster.StartAll(job, {"--record_losses"});
     losses = Losses(Finish(cluster));
-    tensors = LastTensors(cluster);
+    tensors = LastTensors(cluster, steps);
   }
   std::vector<double> losses;
   std::map<std::string, std::string> tensors;
 };
 
 const Calm& CalmRun() {
-  static const Calm calm;
+  static const Calm calm(kSteps);
   return calm;
 }
 
@@ -92,6 +94,35 @@ TEST_CASE("a ps that is killed while versions wait to be saved and evaluated cos
   CHECK(summary["start_step"] == 0);
   CHECK(Losses(summary) == CalmRun().losses);
   CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+// That each shard has a copy again, which ps `index` keeps since it was started again.
+void WaitForCopiesAt(Cluster& cluster, int index) {
+  for (const int shard : {0, 1}) {
+    const auto name = [&](int ps) {
+      return absl::StrCat("ps ", ps, " (", cluster.spec().ps[static_cast<size_t>(ps)], ")");
+    };
+    const std::string line =
+        absl::StrCat("the copy of the shard of ", name(shard), " at ", name(index), " is complete");
+    INFO(line);
+    REQUIRE(cluster.chief().WaitForOutput(line, kWhole));
+  }
+}
+
+TEST_CASE("a ps that is started again keeps the new copies, so that each may be lost in turn") {
+  Cluster cluster(2, 2);
+  cluster.StartAll(Job(kLongSteps));
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  KillAndStart(cluster, 1);
+  WaitForCopiesAt(cluster, 1);
+  KillAndStart(cluster, 0);
+  WaitForCopiesAt(cluster, 0);
+  KillAndStart(cluster, 1);
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 0);
+  CHECK(summary["warnings"].empty());
+  CHECK_THAT(cluster.chief().Output(), Contains("the job survives the loss of any one ps again"));
+  CHECK(LastTensors(cluster, kLongSteps) == Calm(kLongSteps).tensors);
 }
 
 TEST_CASE("with three ps each shard has its copy at the next one") {
