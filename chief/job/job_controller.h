@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "chief/job/copy_watch.h"
 #include "chief/job/job_state.h"
 #include "chief/job/milestone_runner.h"
 #include "chief/job/phase.h"
@@ -75,6 +76,7 @@ class JobController final : private PhaseControl {
   const StatusReporter reporter_;
   MilestoneRunner milestones_;
   WorkerCalls calls_;
+  CopyWatch copies_;
   std::vector<std::unique_ptr<Phase>>
       phases_;                     // every one that was entered; the last one is current
   EndingPhase* ending_ = nullptr;  // once entered

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "chief/job/copy_watch.h"
 #include "chief/leases/evaluation.h"
 #include "chief/membership/quorum.h"
 #include "common/base/ids.h"
@@ -30,6 +31,9 @@ struct ShardFacts {
   GlobalStep closed_steps;       // 0 before training
   absl::Status problem;          // why it cannot be reached; OK when it can
   absl::Duration problem_since;  // in training
+  // Of a job whose shards have copies. `without_copy`: for how long.
+  ShardCopy copy;
+  absl::Duration without_copy;
 };
 
 // Of a save that is made because the job ends early.

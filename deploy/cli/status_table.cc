@@ -77,15 +77,38 @@ Rows WorkerRows(const JobStatus& job) {
   return rows;
 }
 
+bool HasCopies(const JobStatus& job) {
+  return std::ranges::any_of(
+      job.shards(), [](const ShardSummary& shard) { return !shard.serving_address().empty(); });
+}
+
 Rows ShardRows(const JobStatus& job) {
+  const bool has_copies = HasCopies(job);
   Rows rows = {{"ps", "address", "state", "variables", "bytes", "closed steps"}};
+  if (has_copies) rows.front().insert(rows.front().end(), {"shard served by", "copy at"});
   for (const ShardSummary& shard : job.shards()) {
     rows.push_back({absl::StrCat(shard.shard()), Shown(shard.address()), Shown(shard.state()),
                     WithCommas(shard.variables()),
                     OrDash(shard.bytes() > 0, BytesText(shard.bytes())),
                     WithCommas(shard.closed_steps())});
+    if (!has_copies) continue;
+    rows.back().push_back(Shown(shard.serving_address()));
+    rows.back().push_back(OrDash(!shard.copy_address().empty(), Shown(shard.copy_address())));
   }
   return rows;
+}
+
+// Of shards that are lost with the next ps.
+std::string LackingCopiesText(const JobStatus& job) {
+  std::string text;
+  for (const ShardSummary& shard : job.shards()) {
+    if (shard.seconds_without_copy() == 0) continue;
+    absl::StrAppend(&text, "warning: shard ", shard.shard(), " has had no copy for ",
+                    SecondsText(shard.seconds_without_copy()), ": if ",
+                    Shown(shard.serving_address()),
+                    " is lost, the job goes back to its checkpoint\n");
+  }
+  return text;
 }
 
 std::string JobText(const ProcessStatus& status) {
@@ -103,8 +126,8 @@ std::string JobText(const ProcessStatus& status) {
       OrDash(has_loss && job.seconds_since_step() > 0,
              SecondsText(job.seconds_since_step()) + " ago"),
       "\n", job.evaluations().empty() ? "" : EvaluationText(*job.evaluations().rbegin()),
-      CheckpointText(job), WarningsText(job), "\n", TextTable(WorkerRows(job)), "\n",
-      TextTable(ShardRows(job)));
+      CheckpointText(job), WarningsText(job), LackingCopiesText(job), "\n",
+      TextTable(WorkerRows(job)), "\n", TextTable(ShardRows(job)));
 }
 
 // "staleness 0: 12, 1: 3, 2-3: 1".

@@ -38,6 +38,20 @@ TEST_CASE("a training job's progress has step, loss, rate and ETA") {
         "step 1,200/2,000  loss 0.1235  3,840 examples/s  ETA 20 s");
 }
 
+TEST_CASE("a shard without its copy is a warning for as long as it is so") {
+  ProcessStatus status = Parse(kTraining);
+  CHECK_THAT(StatusTable(status), !Contains("copy"));
+  ShardSummary* const shard = status.mutable_job()->mutable_shards(0);
+  shard->set_serving_address("a:3");
+  shard->set_copy_address("b:7");
+  CHECK_THAT(StatusTable(status), Contains("copy at") && Contains("b:7") && !Contains("warning"));
+  shard->clear_copy_address();
+  shard->set_seconds_without_copy(12);
+  CHECK_THAT(StatusTable(status),
+             Contains("warning: shard 0 has had no copy for 12 s: if a:3 is lost, the job goes "
+                      "back to its checkpoint\n"));
+}
+
 TEST_CASE("a job that waits says for what, once") {
   CHECK(JobProgress::Line(Parse("state: 'starting' waiting_for: 'ps 1 (a:3)'")) ==
         "starting, waiting for ps 1 (a:3)");
