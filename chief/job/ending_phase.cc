@@ -141,23 +141,31 @@ void EndingPhase::ReleaseShards() {
   *request.mutable_command() = job_->initialized.view.command();
   request.set_exit_code(static_cast<int>(ExitCodeFor(end_.outcome)));
   request.set_reason(std::string(end_.outcome.message()));
+  // Where chiefs stand by the step shard is told first: while it does not know of the end, one of
+  // them takes command, and then needs the other ps.
+  const bool waits_for_step_shard = job_->inputs.plan.cluster.chiefs().size() > 1;
   // A ps that is being started again is told, too: it would wait for a chief for nothing.
   release_.emplace(
       job_->inputs.shard_names, job_->inputs.clock,
-      [this, request](size_t shard, StatusCallback answered) {
+      [this, request, waits_for_step_shard](size_t shard, StatusCallback answered) {
+        if (waits_for_step_shard && shard != kStepShard && !step_shard_knows_) {
+          return answered(absl::UnavailableError(
+              absl::StrCat(job_->inputs.shard_names[shard], " is told after ",
+                           job_->inputs.shard_names[kStepShard])));
+        }
         FinishRequest finish = request;
         if (drain_.has_value()) finish.mutable_command()->set_term(drain_->TermOf(shard));
         job_->inputs.shards[shard]->Call(
             kFinish, finish,
-            On<FinishReply>(
-                job_->inputs.executor,
-                [answered = std::move(answered)](const absl::StatusOr<FinishReply>& reply) mutable {
-                  if (reply.ok() || IsTransient(reply.status())) {
-                    return answered(reply.status());
-                  }
-                  log::Warning(reply.status().message());
-                  answered(absl::OkStatus());
-                }));
+            On<FinishReply>(job_->inputs.executor,
+                            [this, shard, answered = std::move(answered)](
+                                const absl::StatusOr<FinishReply>& reply) mutable {
+                              const bool has_answered = reply.ok() || !IsTransient(reply.status());
+                              if (shard == kStepShard && has_answered) step_shard_knows_ = true;
+                              if (reply.ok() || !has_answered) return answered(reply.status());
+                              log::Warning(reply.status().message());
+                              answered(absl::OkStatus());
+                            }));
       },
       [this](const absl::Status&) { Conclude(); });
   release_->Start();

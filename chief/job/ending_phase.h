@@ -49,6 +49,7 @@ class EndingPhase final : public Phase {
   std::optional<Drain> drain_;
   Told told_ = Told::kEverybody;
   bool releases_shards_ = false;
+  bool step_shard_knows_ = false;      // that the job is over, or refuses to hear it
   std::optional<ShardCalls> release_;  // Finish
 };
 
