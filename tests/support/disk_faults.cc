@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <sstream>
+#include <utility>
 
 namespace lockstep::test {
 namespace {
@@ -40,6 +41,7 @@ struct Fault {
   std::string action;
   int error = kNoError;  // of the action
   int matched = 0;
+  bool has_stopped = false;
 };
 
 [[noreturn]] void Refuse(const std::string& text) {
@@ -58,7 +60,8 @@ Fault ParseFault(const std::string& text) {
   std::getline(fields, fault.action, ',');
   const auto error = Errors().find(fault.action);
   const bool is_known = error != Errors().end() || fault.action == "short" ||
-                        fault.action == "zero" || fault.action.starts_with("kill_");
+                        fault.action == "zero" || fault.action == "stop" ||
+                        fault.action.starts_with("kill_");
   if (fault.folder.empty() || nth.empty() || !is_known) Refuse(text);
   if (error != Errors().end()) fault.error = error->second;
   fault.nth = nth == "*" ? 0 : std::atoi(nth.c_str());
@@ -74,6 +77,7 @@ struct Decision {
   std::string action;
   int error = kNoError;
   bool is_below = false;  // one of the folders
+  bool tears = false;     // a write takes half of the bytes, and fails
 };
 
 class Disk {
@@ -110,11 +114,15 @@ class Disk {
     for (Fault& fault : faults_) {
       if (!IsBelow(path, fault.folder)) continue;
       decision.is_below = true;
+      if (fault.has_stopped) decision.action = fault.action, decision.error = EIO;
       if (fault.operation != "any" && fault.operation != operation) continue;
       if (path.find(fault.name) == std::string::npos) continue;
       ++fault.matched;
       has_matched = true;
       if (fault.nth != 0 && fault.nth != fault.matched) continue;
+      if (fault.action == "stop" && !std::exchange(fault.has_stopped, true)) {
+        decision = {.action = fault.action, .error = EIO, .is_below = true, .tears = true};
+      }
       if (decision.action.empty()) decision.action = fault.action, decision.error = fault.error;
     }
     if (has_matched) matched_.push_back(operation + " " + path);
@@ -184,6 +192,7 @@ auto Pass(const char* operation, const std::string& path, Call call, DiskChange 
   if (path.empty() || !Disk::Get().has_faults()) return call(Decision());
   const Decision decision = Disk::Get().Decide(operation, path);
   if (decision.action == "kill_before") Die();
+  if (decision.tears && operation == std::string("write")) (void)call(decision);
   if (decision.error != kNoError) {
     errno = decision.error;
     return -1;
@@ -199,7 +208,8 @@ auto Pass(const char* operation, const std::string& path, Call call, DiskChange 
 
 size_t Cut(const Decision& decision, size_t bytes) {
   if (decision.action == "zero") return 0;
-  const bool is_cut = decision.action == "short" || decision.action == "kill_half";
+  const bool is_cut =
+      decision.action == "short" || decision.action == "kill_half" || decision.tears;
   return is_cut && bytes > 1 ? bytes / 2 : bytes;
 }
 

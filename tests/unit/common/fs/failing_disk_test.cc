@@ -40,6 +40,23 @@ TEST_CASE("whatever operation fails, an atomic file is the old one or the new on
   }
 }
 
+TEST_CASE("a writer that dies in the middle leaves the old file or the new one") {
+  for (int operation = 1;; ++operation) {
+    const TemporaryFolder root;
+    root.Write("a", "old");
+    SetDiskFaults(absl::StrCat(root.path(), ",any,,", operation, ",stop"));
+    const absl::Status status = WriteFileAtomically(root.Path("a"), "new contents");
+    const size_t failed = test::FailedDiskOperations().size();
+    SetDiskFaults("");
+    if (failed == 0) break;
+    INFO("operation " << operation << ": " << status);
+    const std::string contents = root.Read("a");
+    CHECK((contents == "new contents" || (contents == "old" && !status.ok())));
+    REQUIRE(RemoveTemporaryFiles(root.path()).ok());
+    CHECK(*ListFolder(root.path()) == std::vector<std::string>{"a"});
+  }
+}
+
 TEST_CASE("a file whose sync or close fails does not appear, though its name is free") {
   for (const char* operation : {"sync", "close"}) {
     const TemporaryFolder root;
