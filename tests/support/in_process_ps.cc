@@ -170,7 +170,8 @@ std::unique_ptr<PulledValues> Copied(const ps::PullResult& result) {
 
 class InProcessData final : public PsData {
  public:
-  explicit InProcessData(ps::Shard* shard) : shard_(shard) {}
+  InProcessData(ps::Shard* shard, bool owns_payloads)
+      : shard_(shard), owns_payloads_(owns_payloads) {}
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Callback<PushReply> done) override {
@@ -178,7 +179,7 @@ class InProcessData final : public PsData {
     if (answer == nullptr) return;
     auto order = ps::FromProto(header);
     if (!order.ok()) return (*answer)(order.status());
-    order->tensors = ReceivedTensors(std::move(payload));
+    order->tensors = Receive(std::move(payload));
     auto result = shard_->Push(*order);
     if (!result.ok()) return (*answer)(result.status());
     PushReply reply;
@@ -192,7 +193,7 @@ class InProcessData final : public PsData {
     if (answer == nullptr) return;
     auto order = ps::FromProto(header);
     if (!order.ok()) return (*answer)(order.status());
-    order->tensors = ReceivedTensors(std::move(payload));
+    order->tensors = Receive(std::move(payload));
     auto next = ps::FromProto(header.next(), order->worker);
     if (!next.ok()) return (*answer)(next.status());
     ps::PushPull(shard_, *order, *std::move(next),
@@ -228,7 +229,23 @@ class InProcessData final : public PsData {
   void Cancel() override { calls_.Cancel(); }
 
  private:
+  ReceivedTensors Receive(ReceivedTensors::Segments payload) const {
+    if (!owns_payloads_) return ReceivedTensors(std::move(payload));
+    struct Message {
+      std::vector<std::byte> bytes;
+      ReceivedTensors::Segments segments;
+    };
+    const auto message = std::make_shared<Message>();
+    for (const auto& part : payload) {
+      message->bytes.insert(message->bytes.end(), part.begin(), part.end());
+    }
+    message->segments = {message->bytes};
+    return ReceivedTensors(
+        std::shared_ptr<const ReceivedTensors::Segments>(message, &message->segments));
+  }
+
   ps::Shard* const shard_;
+  const bool owns_payloads_;
   Calls calls_;
 };
 
@@ -239,8 +256,8 @@ std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation in
   return std::make_unique<InProcessControl>(shard, incarnation, watch);
 }
 
-std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard) {
-  return std::make_unique<InProcessData>(shard);
+std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard, bool owns_payloads) {
+  return std::make_unique<InProcessData>(shard, owns_payloads);
 }
 
 }  // namespace lockstep

@@ -16,6 +16,8 @@ namespace lockstep {
 // destruction cancels what is parked.
 std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation,
                                                 ps::CommandWatch* watch = nullptr);
-std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard);
+// `owns_payloads`: the shard gets the bytes of a push in a message that it may keep, as over gRPC;
+// otherwise they last for the call.
+std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard, bool owns_payloads = false);
 
 }  // namespace lockstep
