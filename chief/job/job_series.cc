@@ -83,7 +83,7 @@ void JobSeries::PlanAgain(std::string lost) {
   is_between_ = true;
   if (disk_.joinable()) disk_.join();
   const JobPlan& plan = job()->plan();
-  if (plan.job.checkpoint().folder().empty()) {
+  if (plan.job.checkpoint().folder().empty() || options_.waits_for_disk) {
     return executor_->Post([this, next = GoBack(plan, lost)]() mutable { GoOn(std::move(next)); });
   }
   disk_ = std::thread([this, plan, lost = std::move(lost)] {

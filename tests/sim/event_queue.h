@@ -20,7 +20,12 @@ class EventQueue final : public Clock, public Timer {
   using Key = std::pair<absl::Duration, uint64_t>;
 
   absl::Duration Monotonic() const override { return now_; }
-  absl::Time Wall() const override { return absl::UnixEpoch() + now_; }
+  absl::Time Wall() const override { return absl::UnixEpoch() + now_ + wall_offset_; }
+  // Somebody sets the clock.
+  void SetWallBy(absl::Duration offset) {
+    trace_.NoteFault(Fault::kClockSet);
+    wall_offset_ += offset;
+  }
 
   // Events of the same time happen in the order in which they were planned.
   void After(absl::Duration delay, absl::AnyInvocable<void()> event) override {
@@ -51,6 +56,7 @@ class EventQueue final : public Clock, public Timer {
   };
 
   absl::Duration now_ = absl::ZeroDuration();
+  absl::Duration wall_offset_ = absl::ZeroDuration();
   Trace trace_;
   std::function<void()> after_each_;
   uint64_t planned_ = 0;

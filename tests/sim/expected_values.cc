@@ -16,6 +16,18 @@ ExpectedValues::ExpectedValues(const SimOptions* options)
   }
 }
 
+std::optional<ExpectedValues> ExpectedValues::BackAt(GlobalStep step) const {
+  const auto version = static_cast<size_t>(step.value());
+  ExpectedValues back = *this;
+  back.given_.clear();
+  for (Variable& variable : back.variables_) {
+    if (variable.versions.size() <= version) return std::nullopt;
+    variable.versions.resize(version + 1);
+    variable.accepted.clear();
+  }
+  return back;
+}
+
 std::optional<std::string> ExpectedValues::Add(const Judged& gradient) {
   // Statistics have no expected values; replicas apply gradients of replicated jobs themselves.
   if (!gradient.accepted || gradient.variable >= variables_.size()) return std::nullopt;
@@ -42,6 +54,15 @@ std::optional<std::string> ExpectedValues::Add(const Judged& gradient) {
                           });
   if (!is_counted) accepted.push_back(gradient);
   return std::nullopt;
+}
+
+bool ExpectedValues::Knows(uint32_t variable, GlobalStep version) const {
+  const bool has_values = !options_->replicated && variable < variables_.size();
+  if (!has_values) return true;
+  const Variable& known = variables_[variable];
+  if (static_cast<size_t>(version.value()) != known.versions.size()) return true;
+  const auto accepted = known.accepted.find(GlobalStep(version.value() - 1));
+  return accepted != known.accepted.end() && accepted->second.size() >= least_;
 }
 
 std::optional<std::string> ExpectedValues::Compare(const Pulled& pulled) {

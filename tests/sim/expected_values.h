@@ -15,14 +15,20 @@
 
 namespace lockstep::sim {
 
-// Each method returns what is wrong; nothing when all is right.
+// Methods that return a text tell what is wrong; nothing when all is right.
 class ExpectedValues {
  public:
   // `options` outlives this.
   explicit ExpectedValues(const SimOptions* options);
 
+  // Those of a job that goes back to the beginning of this step; nullopt: it has not come there.
+  std::optional<ExpectedValues> BackAt(GlobalStep step) const;
+
   // What was judged, in the order in which that happened.
   std::optional<std::string> Add(const Judged& gradient);
+  // Whether the values of this version can be told. Those of a range that closes before the rest
+  // of its variable are shown before all of its gradients are judged.
+  bool Knows(uint32_t variable, GlobalStep version) const;
   // What somebody was given, after all that was judged before.
   std::optional<std::string> Compare(const Pulled& pulled);
   // All steps before this one are closed.
@@ -43,8 +49,8 @@ class ExpectedValues {
   PushSeq SeedOf(const Judged& gradient) const;
   std::optional<std::string> CompareWithOthers(const Pulled& pulled);
 
-  const SimOptions* const options_;
-  const uint32_t least_;  // gradients of a step
+  const SimOptions* options_;
+  uint32_t least_;  // gradients of a step
   std::vector<Variable> variables_;
   // Of a replicated job: what was given first.
   std::map<std::pair<GlobalStep, uint32_t>, std::vector<float>> given_;

@@ -24,12 +24,18 @@ absl::string_view NameOf(Fault fault) {
       return "worker killed";
     case Fault::kWorkerHung:
       return "worker hung";
+    case Fault::kPsKilled:
+      return "ps killed";
+    case Fault::kTornWrite:
+      return "file operation torn by a death";
     case Fault::kChiefKilled:
       return "chief killed";
     case Fault::kChiefTerminated:
       return "chief terminated";
     case Fault::kChiefSuspended:
       return "chief suspended";
+    case Fault::kClockSet:
+      return "wall clock set";
   }
   return "";
 }

@@ -19,11 +19,14 @@ enum class Fault : uint8_t {
   kCut,  // of one direction between two processes
   kWorkerKilled,
   kWorkerHung,
+  kPsKilled,
+  kTornWrite,  // its process dies in the middle of a file operation
   kChiefKilled,
   kChiefTerminated,
   kChiefSuspended,
+  kClockSet,  // the wall clock, of all processes
 };
-inline constexpr size_t kNumFaults = static_cast<size_t>(Fault::kChiefSuspended) + 1;
+inline constexpr size_t kNumFaults = static_cast<size_t>(Fault::kClockSet) + 1;
 
 // "lost request"
 absl::string_view NameOf(Fault fault);

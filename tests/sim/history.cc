@@ -38,9 +38,9 @@ class RecordedData final : public PsData {
     });
   }
   void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
-    ps_->Pull(request, [this, done = std::move(done)](
+    ps_->Pull(request, [this, worker = request.worker(), done = std::move(done)](
                            absl::StatusOr<std::unique_ptr<PulledValues>> reply) mutable {
-      if (reply.ok()) Note(**reply);
+      if (reply.ok()) Note(**reply, worker);
       done(std::move(reply));
     });
   }
@@ -63,19 +63,19 @@ class RecordedData final : public PsData {
       history_->judged.push_back({outcome.variable(), WorkerIndex(push.worker().worker()),
                                   Incarnation(push.worker().incarnation()),
                                   PushSeq(push.push_seq()), GlobalStep(push.local_step()),
-                                  outcome.verdict() == ACCEPTED});
+                                  outcome.verdict() == ACCEPTED, Epoch(push.worker().epoch())});
     }
   }
   void Note(const PushRequest& header, const PushPullReply& reply) {
     Note(header, reply.push);
-    if (reply.values != nullptr) Note(*reply.values);
+    if (reply.values != nullptr) Note(*reply.values, header.worker());
     if (!reply.push.next().has_token()) return;
     DequeueTokenRequest dequeue;
     *dequeue.mutable_worker() = header.worker();
     dequeue.set_dequeue_seq(header.next().dequeue_seq());
     Note(dequeue, reply.push.next().token());
   }
-  void Note(const PulledValues& values) {
+  void Note(const PulledValues& values, const WorkerIdentity& worker) {
     std::vector<std::vector<float>> parts;
     std::vector<std::span<std::byte>> targets;
     for (const PullPiece& piece : values.header().pieces())
@@ -85,7 +85,8 @@ class RecordedData final : public PsData {
     for (int i = 0; i < values.header().pieces_size(); ++i) {
       const PullPiece& piece = values.header().pieces(i);
       history_->pulled.push_back({GlobalStep(values.header().version()), piece.variable(),
-                                  piece.offset() / sizeof(float), std::move(parts[i])});
+                                  piece.offset() / sizeof(float), std::move(parts[i]),
+                                  Epoch(worker.epoch())});
     }
   }
   void Note(const DequeueTokenRequest& request, const DequeueTokenReply& reply) {
@@ -104,11 +105,12 @@ class RecordedData final : public PsData {
 
 class RecordedControl final : public PsControl {
  public:
-  RecordedControl(PsControl* ps, uint32_t shard, History* history)
-      : ps_(ps), shard_(shard), history_(history) {}
+  RecordedControl(PsControl* ps, const PsProcess& process, History* history)
+      : ps_(ps), process_(process), history_(history) {}
 
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
              google::protobuf::MessageLite* reply, StatusCallback done) override {
+    if (dynamic_cast<const ReleaseSnapshotRequest*>(&request) != nullptr) ++history_->releases;
     const auto* const view = dynamic_cast<const SetViewRequest*>(&request);
     if (view == nullptr) return ps_->Start(method, request, reply, std::move(done));
     ps_->Start(method, request, reply,
@@ -120,7 +122,7 @@ class RecordedControl final : public PsControl {
 
  private:
   void Note(const SetViewRequest& view) {
-    history_->views.push_back({.shard = shard_,
+    history_->views.push_back({.ps = process_,
                                .term = Term(view.command().term()),
                                .chief = Incarnation(view.command().chief()),
                                .number = view.number(),
@@ -128,7 +130,7 @@ class RecordedControl final : public PsControl {
   }
 
   PsControl* const ps_;
-  const uint32_t shard_;
+  const PsProcess process_;
   History* const history_;
 };
 
@@ -157,8 +159,9 @@ int History::Accepted(uint32_t variable) const {
   }));
 }
 
-std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, uint32_t shard, History* history) {
-  return std::make_unique<RecordedControl>(ps, shard, history);
+std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsProcess& process,
+                                               History* history) {
+  return std::make_unique<RecordedControl>(ps, process, history);
 }
 
 std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history) {

@@ -20,6 +20,7 @@ struct Judged {
   PushSeq push_seq;
   GlobalStep stamp;
   bool accepted = false;
+  Epoch epoch;  // that its worker is in
 };
 
 struct HandedOut {
@@ -34,11 +35,17 @@ struct Pulled {
   uint32_t variable = 0;
   size_t first = 0;  // element
   std::vector<float> values;
+  Epoch epoch;  // that it was asked in
+};
+
+struct PsProcess {
+  uint32_t shard = 0;
+  Incarnation incarnation;
 };
 
 // A view that a ps has accepted.
 struct AcceptedView {
-  uint32_t shard = 0;
+  PsProcess ps;
   Term term;
   Incarnation chief;
   uint64_t number = 0;
@@ -50,6 +57,7 @@ struct History {
   std::vector<HandedOut> tokens;  // those that say "done" are left out
   std::vector<Pulled> pulled;
   std::vector<AcceptedView> views;
+  size_t releases = 0;  // of kept versions
 
   // Tokens of that step.
   int TokensOf(GlobalStep step) const;
@@ -60,7 +68,8 @@ struct History {
 };
 
 // Each is `ps`, with everything written down. What is pointed to outlives it.
-std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, uint32_t shard, History* history);
+std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsProcess& process,
+                                               History* history);
 std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history);
 
 }  // namespace lockstep::sim

@@ -1,6 +1,11 @@
 #include "tests/sim/invariants.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/update/dense_update.h"
 
 namespace lockstep::sim {
 namespace {
@@ -10,10 +15,17 @@ std::optional<std::string> Named(const char* name, const std::optional<std::stri
   return absl::StrCat(name, ": ", *broken);
 }
 
+// Ranges of a large variable close before the rest of it.
+bool MayShowEarly(const SimOptions& options) {
+  constexpr auto kRangeElements = static_cast<int64_t>(DenseUpdate::kRangeBytes / sizeof(float));
+  return std::ranges::any_of(options.variables,
+                             [](int64_t elements) { return elements > kRangeElements; });
+}
+
 }  // namespace
 
 Invariants::Invariants(const SimOptions* options, const History* history)
-    : options_(options), history_(history), expected_(options), last_(options->ps) {}
+    : options_(options), history_(history), last_(options->ps) {}
 
 std::optional<std::string> Invariants::Check(const std::vector<const ps::Shard*>& shards) {
   std::vector<ps::ShardState> now;
@@ -23,8 +35,9 @@ std::optional<std::string> Invariants::Check(const std::vector<const ps::Shard*>
   if (!broken) broken = Named("step", CheckSteps(now));
   if (!broken) broken = Named("commit", CheckCommit(now));
   if (!broken) broken = Named("token", CheckTokens(now));
-  if (!broken) broken = CheckGradients();
-  if (!broken) broken = Named("values", CheckValues(now[0].global_step));
+  if (!broken) broken = CheckGradients(now);
+  if (!broken) broken = CheckValues(now);
+  if (!broken) broken = Named("checkpoint", CheckCheckpoints());
   last_ = std::move(now);
   return broken;
 }
@@ -32,15 +45,16 @@ std::optional<std::string> Invariants::Check(const std::vector<const ps::Shard*>
 std::optional<std::string> Invariants::CheckViews() {
   for (; views_ < history_->views.size(); ++views_) {
     const AcceptedView& view = history_->views[views_];
-    const auto [chief, is_new] = chief_of_term_.try_emplace({view.shard, view.term}, view.chief);
+    const auto [chief, is_new] =
+        chief_of_term_.try_emplace({view.ps.incarnation, view.term}, view.chief);
     if (!is_new && chief->second != view.chief) {
-      return absl::StrCat("term: ps ", view.shard, " took views of term ", view.term.value(),
+      return absl::StrCat("term: ps ", view.ps.shard, " took views of term ", view.term.value(),
                           " from two chiefs");
     }
-    AcceptedView& last = newest_view_.try_emplace(view.shard, view).first->second;
+    AcceptedView& last = newest_view_.try_emplace(view.ps.incarnation, view).first->second;
     if (std::tie(view.epoch, view.term) < std::tie(last.epoch, last.term) ||
         view.term < last.term || (view.term == last.term && view.number < last.number)) {
-      return absl::StrCat("view: ps ", view.shard, " took view ", view.number, " of term ",
+      return absl::StrCat("view: ps ", view.ps.shard, " took view ", view.number, " of term ",
                           view.term.value(), ", epoch ", view.epoch.value(), " after view ",
                           last.number, " of term ", last.term.value(), ", epoch ",
                           last.epoch.value());
@@ -100,9 +114,15 @@ std::optional<std::string> Invariants::CheckTokens(const std::vector<ps::ShardSt
   return std::nullopt;
 }
 
-std::optional<std::string> Invariants::CheckGradients() {
+std::optional<std::string> Invariants::CheckGradients(const std::vector<ps::ShardState>& now) {
   for (; judged_ < history_->judged.size(); ++judged_) {
     const Judged& gradient = history_->judged[judged_];
+    const bool is_loss = gradient.variable >= options_->variables.size();
+    const ps::ShardState& shard = now[is_loss ? kStepShard : gradient.variable % options_->ps];
+    if (gradient.accepted && gradient.epoch != shard.epoch) {
+      return absl::StrCat("epoch: variable ", gradient.variable, " accepted a gradient of epoch ",
+                          gradient.epoch.value(), " in epoch ", shard.epoch.value());
+    }
     const bool is_once =
         options_->asynchronous || options_->token_policy != PER_REPLICA ||
         counted_.insert({gradient.variable, gradient.incarnation, gradient.stamp}).second;
@@ -110,16 +130,72 @@ std::optional<std::string> Invariants::CheckGradients() {
       return absl::StrCat("counted: worker ", gradient.worker.value(), " pushed variable ",
                           gradient.variable, " twice in step ", gradient.stamp.value());
     }
-    if (auto broken = Named("values", expected_.Add(gradient))) return broken;
+    ExpectedValues* const expected = FindExpected(gradient.epoch, now);
+    if (expected == nullptr) continue;
+    if (auto broken = Named("values", expected->Add(gradient))) return broken;
   }
   return std::nullopt;
 }
 
-std::optional<std::string> Invariants::CheckValues(GlobalStep global_step) {
+std::optional<std::string> Invariants::CheckValues(const std::vector<ps::ShardState>& now) {
   for (; pulled_ < history_->pulled.size(); ++pulled_) {
-    if (auto broken = expected_.Compare(history_->pulled[pulled_])) return broken;
+    const Pulled& pulled = history_->pulled[pulled_];
+    ExpectedValues* const expected = FindExpected(pulled.epoch, now);
+    if (expected == nullptr) {
+      return absl::StrCat("epoch: epoch ", pulled.epoch.value(),
+                          " has values that no epoch before it had");
+    }
+    if (MayShowEarly(*options_) && !expected->Knows(pulled.variable, pulled.version)) {
+      ++shown_early_;
+      early_.push_back(pulled);
+      continue;
+    }
+    if (auto broken = Named("values", expected->Compare(pulled))) return broken;
   }
-  return expected_.Close(global_step);
+  if (auto broken = CompareEarly(now)) return broken;
+  if (!now[0].has_variables) return std::nullopt;
+  ExpectedValues* const expected = FindExpected(now[0].epoch, now);
+  if (expected == nullptr) return std::nullopt;
+  return Named("values", expected->Close(now[0].global_step));
+}
+
+std::optional<std::string> Invariants::CompareEarly(const std::vector<ps::ShardState>& now) {
+  for (size_t i = 0; i < early_.size();) {
+    ExpectedValues* const expected = FindExpected(early_[i].epoch, now);
+    if (!expected->Knows(early_[i].variable, early_[i].version)) {
+      ++i;
+      continue;
+    }
+    if (auto broken = Named("values", expected->Compare(early_[i]))) return broken;
+    early_.erase(early_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Invariants::CheckCheckpoints() {
+  if (std::exchange(releases_, history_->releases) == history_->releases) return std::nullopt;
+  if (options_->save_every == 0) return std::nullopt;
+  std::vector<std::string> warnings;
+  const absl::StatusOr<std::string> newest = ResolveCheckpoint(options_->checkpoints, &warnings);
+  if (!warnings.empty()) return warnings[0];
+  if (newest.ok() || absl::IsNotFound(newest.status())) return std::nullopt;
+  return newest.status().ToString();
+}
+
+ExpectedValues* Invariants::FindExpected(Epoch epoch, const std::vector<ps::ShardState>& now) {
+  const auto found = expected_.find(epoch);
+  if (found != expected_.end()) return &found->second;
+  if (expected_.empty()) return &expected_.emplace(epoch, ExpectedValues(options_)).first->second;
+  const auto begun = std::ranges::find_if(now, [&](const ps::ShardState& shard) {
+    return shard.epoch == epoch && shard.has_variables;
+  });
+  if (begun == now.end()) return nullptr;
+  for (auto before = expected_.rbegin(); before != expected_.rend(); ++before) {
+    if (auto back = before->second.BackAt(begun->start_step)) {
+      return &expected_.emplace(epoch, *std::move(back)).first->second;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace lockstep::sim

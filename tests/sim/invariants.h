@@ -7,8 +7,12 @@
 // - step: no shard goes back within an epoch.
 // - commit: the global step moves last. No shard is behind it, or more than one step
 //   ahead; two where it takes no gradients.
-// - term: a term of a shard has one chief.
-// - view: no shard goes back to an older term or epoch, or to an older view of its term.
+// - term: at a ps process, a term has one chief.
+// - view: no ps process goes back to an older term or epoch, or to an older view of its term.
+// - checkpoint: one that has a manifest has every file that it names, whole. Checked when shards
+//   are told to release what was kept for it.
+// - epoch: no gradient of another epoch is accepted; an epoch begins with values that one before it
+//   had.
 #pragma once
 
 #include <functional>
@@ -32,29 +36,39 @@ class Invariants {
   // What is pointed to outlives this.
   Invariants(const SimOptions* options, const History* history);
 
+  // Values that somebody was given before all gradients that make them had been judged.
+  uint64_t shown_early() const { return shown_early_; }
+
   // Checks what has changed since the last call. Returns "INVARIANT: what is broken", nothing when
   // all hold. `shards` are those of now, by index.
   std::optional<std::string> Check(const std::vector<const ps::Shard*>& shards);
 
  private:
   // Each adds what it checks to what is known. Returns what is broken.
-  std::optional<std::string> CheckGradients();
+  std::optional<std::string> CheckGradients(const std::vector<ps::ShardState>& now);
   std::optional<std::string> CheckTokens(const std::vector<ps::ShardState>& now);
   std::optional<std::string> CheckViews();
   std::optional<std::string> CheckSteps(const std::vector<ps::ShardState>& now) const;
   std::optional<std::string> CheckCommit(const std::vector<ps::ShardState>& now) const;
-  std::optional<std::string> CheckValues(GlobalStep global_step);
+  std::optional<std::string> CheckValues(const std::vector<ps::ShardState>& now);
+  std::optional<std::string> CheckCheckpoints();
+  // Of those that can be told now.
+  std::optional<std::string> CompareEarly(const std::vector<ps::ShardState>& now);
+  // Makes those of the epoch if a shard has begun it; null: none has.
+  ExpectedValues* FindExpected(Epoch epoch, const std::vector<ps::ShardState>& now);
 
   const SimOptions* const options_;
   const History* const history_;
-  ExpectedValues expected_;
+  std::map<Epoch, ExpectedValues> expected_;
   std::vector<ps::ShardState> last_;  // by shard
   // So much of the history is known.
-  size_t judged_ = 0, tokens_ = 0, pulled_ = 0, views_ = 0;
+  size_t judged_ = 0, tokens_ = 0, pulled_ = 0, views_ = 0, releases_ = 0;
+  uint64_t shown_early_ = 0;
+  std::vector<Pulled> early_;  // ranges of variables whose gradients are not all judged
   std::set<std::tuple<uint32_t, Incarnation, GlobalStep>> counted_;  // by variable
   std::map<Incarnation, GlobalStep> newest_token_;
-  std::map<uint32_t, AcceptedView> newest_view_;                    // by shard
-  std::map<std::pair<uint32_t, Term>, Incarnation> chief_of_term_;  // by shard
+  std::map<Incarnation, AcceptedView> newest_view_;                    // by ps process
+  std::map<std::pair<Incarnation, Term>, Incarnation> chief_of_term_;  // by ps process
 };
 
 }  // namespace lockstep::sim

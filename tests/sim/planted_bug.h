@@ -16,10 +16,22 @@ enum class PlantedBug : uint8_t {
   kLostToken,    // one token leaves the queue and reaches nobody
   kSharedTerm,   // another chief may use the term of the one that set it
   kOldView,      // a view with an older number is accepted
+  // A ps that is started again makes its variables anew in the epoch that the others are in.
+  kSplitStep,
+  // A gradient of an earlier epoch is accepted as one of the worker's process of now.
+  kStaleAfterRestore,
+  // A shard's file of a checkpoint has zeros for bytes until the shard saves the next time.
+  kManifestBeforeShard,
 };
 
-// `ps` with the bug. It outlives them.
-std::unique_ptr<PsControl> MakeFaultyControl(PsControl* ps, PlantedBug bug);
-std::unique_ptr<PsData> MakeFaultyData(PsData* ps, PlantedBug bug);
+// What a ps task was told last, whichever process it was then.
+struct LastCommands {
+  SetViewRequest view;
+  CreateVariablesRequest create;
+};
+
+// `ps` with the bug, a process of a task. What is pointed to outlives them.
+std::unique_ptr<PsControl> MakeFaultyControl(PsControl* ps, PlantedBug bug, LastCommands* last);
+std::unique_ptr<PsData> MakeFaultyData(PsData* ps, PlantedBug bug, const LastCommands* last);
 
 }  // namespace lockstep::sim

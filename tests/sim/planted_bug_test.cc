@@ -44,6 +44,20 @@ TEST_CASE("a term that two chiefs use is found by their views") {
   CHECK_THAT(FirstFinding("standbys", PlantedBug::kSharedTerm), StartsWith("standbys: term: "));
 }
 
+TEST_CASE("a ps that returns to an earlier step in the same epoch is found by its step") {
+  CHECK_THAT(FirstFinding("ps_deaths", PlantedBug::kSplitStep), StartsWith("ps_deaths: step: "));
+}
+
+TEST_CASE("a stale gradient that is accepted after a restore is found by its epoch") {
+  CHECK_THAT(FirstFinding("ps_deaths", PlantedBug::kStaleAfterRestore),
+             StartsWith("ps_deaths: epoch: "));
+}
+
+TEST_CASE("a manifest that is there before a shard's file is found by what it names") {
+  CHECK_THAT(FirstFinding("ps_deaths", PlantedBug::kManifestBeforeShard),
+             StartsWith("ps_deaths: checkpoint: "));
+}
+
 TEST_CASE("an old view that is accepted is found by its number") {
   CHECK_THAT(FirstFinding("rough_network", PlantedBug::kOldView),
              StartsWith("rough_network: view: "));

@@ -1,5 +1,8 @@
 #include "tests/sim/sim_chiefs.h"
 
+#include <unistd.h>
+
+#include <string>
 #include <utility>
 
 #include "tests/sim/remote_ps.h"
@@ -20,30 +23,51 @@ struct SimChiefs::Life {
   bool is_alive = true;
   bool is_stopped = false;                             // SIGSTOP
   std::vector<absl::AnyInvocable<void()>> when_going;  // work of a stopped one
+  std::optional<DeathAtDisk> death;                    // to come
 };
 
 // Works as long as its process lives.
 class SimChiefs::EventExecutor final : public chief::Executor {
  public:
-  EventExecutor(EventQueue* events, std::shared_ptr<Life> life)
-      : events_(events), life_(std::move(life)) {}
+  EventExecutor(SimChiefs* chiefs, Process* process, std::shared_ptr<Life> life)
+      : chiefs_(chiefs), process_(process), life_(std::move(life)) {}
   void Post(absl::AnyInvocable<void()> work) override {
-    events_->After(absl::ZeroDuration(), [life = life_, work = std::move(work)]() mutable {
+    chiefs_->events_->After(absl::ZeroDuration(), [chiefs = chiefs_, process = process_,
+                                                   life = life_, work = std::move(work)]() mutable {
       if (!life->is_alive) return;
-      life->is_stopped ? life->when_going.push_back(std::move(work)) : work();
+      if (life->is_stopped) return life->when_going.push_back(std::move(work));
+      chiefs->Work(process, [&work] { work(); });
     });
   }
 
  private:
-  EventQueue* const events_;
+  SimChiefs* const chiefs_;
+  Process* const process_;
   const std::shared_ptr<Life> life_;
 };
 
+// Calls of a process, of which nothing is heard once it dies.
+class SimChiefs::ProcessControl final : public PsControl {
+ public:
+  ProcessControl(PsControl* ps, const Link& link, Network* network)
+      : remote_(MakeRemoteControl(ps, link, network)) {}
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
+    if (!IsDyingAtDisk()) remote_->Start(method, request, reply, std::move(done));
+  }
+
+ private:
+  const std::unique_ptr<PsControl> remote_;
+};
+
 struct SimChiefs::Process {
-  Process(const Node& as, EventQueue* events) : node(as), executor(events, life) {}
+  Process(const Node& as, SimChiefs* chiefs) : node(as), executor(chiefs, this, life) {}
 
   // Whoever knows the end of the job answers until it is killed.
-  bool answers() const { return life->is_alive && !life->is_stopped && !has_left; }
+  bool answers() const {
+    const bool was_standby = end.has_value() && !has_commanded;
+    return life->is_alive && !life->is_stopped && !has_left && !was_standby;
+  }
   void HangUp() {
     for (const auto& hang_up : std::exchange(connections, {})) hang_up();
   }
@@ -72,9 +96,22 @@ SimChiefs::~SimChiefs() {
 }
 
 void SimChiefs::Start() {
-  current_ = Launch(plan_, 0);
+  current_ = Launch(processes_.empty() ? plan_ : PlanOfNext(), 0);
   current_->job->Start();
   Tick(current_);
+}
+
+chief::JobPlan SimChiefs::PlanOfNext() const {
+  if (plan_.job.checkpoint().every_steps() == 0) return plan_;
+  absl::StatusOr<chief::JobPlan> plan = chief::GoBack(plan_, /*lost=*/"");
+  if (plan.ok()) return *std::move(plan);
+  events_->trace().NoteViolation("checkpoint: " + plan.status().ToString());
+  return plan_;
+}
+
+void SimChiefs::UnlockFolder() const {
+  const std::string& folder = plan_.job.checkpoint().folder();
+  if (!folder.empty()) ::unlink((folder + "/LOCK").c_str());
 }
 
 void SimChiefs::StartStandby() {
@@ -87,11 +124,11 @@ void SimChiefs::StartStandby() {
 
 std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint32_t index) {
   const Node node{Role::kChief, static_cast<uint32_t>(processes_.size())};
-  auto process = std::make_shared<Process>(node, events_);
+  auto process = std::make_shared<Process>(node, this);
   std::vector<PsControl*> controls;
   for (uint32_t i = 0; i < shards_.size(); ++i) {
-    process->controls.push_back(
-        MakeRemoteControl(shards_[i], {process->node, {Role::kPs, i}}, network_));
+    process->controls.push_back(std::make_unique<ProcessControl>(
+        shards_[i], Link{process->node, {Role::kPs, i}}, network_));
     controls.push_back(process->controls.back().get());
   }
   processes_.push_back(process);
@@ -103,18 +140,32 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
                         .drain = kDrain,
                         .waits_for_disk = true},
       std::move(controls), &process->executor, events_, [] {},
-      [process = process.get()](absl::Status status) {
+      [this, process = process.get()](absl::Status status) {
         process->has_left = absl::IsCancelled(status) || absl::IsAborted(status);
+        if (absl::IsAborted(status) && process == current_.get()) FollowSuccessor();
         process->end = std::move(status);
         if (process->has_left) process->HangUp();
       });
   return process;
 }
 
-void SimChiefs::Kill() {
-  if (!current_->end.has_value()) events_->trace().NoteFault(Fault::kChiefKilled);
-  current_->life->is_alive = false;
-  current_->HangUp();
+void SimChiefs::Kill() { Kill(current_.get()); }
+
+void SimChiefs::KillAtDisk(DeathAtDisk death) { current_->life->death = std::move(death); }
+
+void SimChiefs::Kill(Process* process) {
+  if (!process->end.has_value()) events_->trace().NoteFault(Fault::kChiefKilled);
+  process->life->is_alive = false;
+  process->HangUp();
+  UnlockFolder();
+}
+
+void SimChiefs::Work(Process* process, absl::FunctionRef<void()> work) {
+  const std::shared_ptr<Life> life = process->life;
+  if (!life->death.has_value()) return work();
+  if (!DiesAtDisk(*life->death, plan_.job.checkpoint().folder(), &events_->trace(), work)) return;
+  Kill(process);
+  std::exchange(life->death, std::nullopt)->died();
 }
 
 void SimChiefs::Suspend(absl::Duration pause) {
@@ -124,10 +175,10 @@ void SimChiefs::Suspend(absl::Duration pause) {
   events_->After(kCallDeadline, [process = current_] {
     if (process->life->is_stopped) process->HangUp();
   });
-  events_->After(pause, [life] {
+  events_->After(pause, [this, process = current_, life] {
     life->is_stopped = false;
     for (auto& work : std::exchange(life->when_going, {})) {
-      if (life->is_alive) work();
+      if (life->is_alive) Work(process.get(), [&work] { work(); });
     }
   });
 }
@@ -141,7 +192,7 @@ void SimChiefs::Tick(std::shared_ptr<Process> process) {
   if (!process->life->is_alive) return;
   NoteCommand(process);
   if (process->end.has_value()) return;
-  if (!process->life->is_stopped) process->job->Tick();
+  if (!process->life->is_stopped) Work(process.get(), [&] { process->job->Tick(); });
   events_->After(kTick, [this, process = std::move(process)] { Tick(process); });
 }
 
@@ -151,6 +202,13 @@ void SimChiefs::NoteCommand(const std::shared_ptr<Process>& process) {
   if (process->has_commanded || job == nullptr || !job->has_commanded()) return;
   process->has_commanded = true;
   current_ = process;
+}
+
+// One that took command before it may have heard of that later.
+void SimChiefs::FollowSuccessor() {
+  for (const auto& process : processes_) {
+    if (process->has_commanded && !process->has_left) current_ = process;
+  }
 }
 
 bool SimChiefs::has_commanded() const { return current_->has_commanded; }
@@ -202,7 +260,8 @@ std::optional<std::pair<chief::WorkerCalls*, chief::Answer<Reply>>> SimChiefs::C
   });
   return std::pair(*commander->job->worker_calls(),
                    chief::Answer<Reply>([open](absl::StatusOr<Reply> reply) {
-                     if (*open) std::exchange(*open, nullptr)(std::move(reply));
+                     const bool may_answer = *open && !IsDyingAtDisk();
+                     if (may_answer) std::exchange(*open, nullptr)(std::move(reply));
                    }));
 }
 

@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "chief/job/job_series.h"
 #include "common/base/callback.h"
 #include "common/client/ps_control.h"
+#include "tests/sim/death_at_disk.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/network.h"
 #include "tests/support/ps_data.h"
@@ -31,6 +33,8 @@ class SimChiefs {
   void StartStandby();
   // kill -9 of the chief: calls that are on their way arrive, nothing comes back.
   void Kill();
+  // The same in the middle of its next work that has so many file operations.
+  void KillAtDisk(DeathAtDisk death);
   // SIGTERM. It ends by itself, soon.
   void Terminate();
   // SIGSTOP, and SIGCONT after `pause`: what comes meanwhile is handled then.
@@ -41,6 +45,8 @@ class SimChiefs {
   chief::JobController& job() const;
   const std::optional<absl::Status>& end() const;
   bool has_commanded() const;
+  // That were started; the number of a chief's node counts them.
+  uint32_t num_processes() const { return static_cast<uint32_t>(processes_.size()); }
   // Of all processes that were not killed.
   std::vector<absl::Status> Ends() const;
 
@@ -56,9 +62,20 @@ class SimChiefs {
   struct Life;
   struct Process;
 
+  class ProcessControl;
+
   std::shared_ptr<Process> Launch(chief::JobPlan plan, uint32_t index);
+  // As `lockstep up` starts a chief again: with --resume, where there are checkpoints.
+  chief::JobPlan PlanOfNext() const;
+  // What a process does in one event. It may die in it.
+  void Work(Process* process, absl::FunctionRef<void()> work);
+  void Kill(Process* process);
+  // The kernel does so where a process has died.
+  void UnlockFolder() const;
   void Tick(std::shared_ptr<Process> process);
   void NoteCommand(const std::shared_ptr<Process>& process);
+  // The chief of the job has found another one in its place.
+  void FollowSuccessor();
   // Null: there is none.
   Process* FindCommander(WorkerIndex worker, Incarnation incarnation) const;
   template <typename Reply>

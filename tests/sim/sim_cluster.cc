@@ -7,8 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
-#include "tests/sim/remote_ps.h"
-#include "tests/support/in_process_ps.h"
 #include "tests/support/placed_variable.h"
 
 namespace lockstep::sim {
@@ -24,6 +22,8 @@ chief::JobPlan PlanOf(const SimOptions& options) {
   for (uint32_t i = 0; i < options.workers; ++i)
     plan.cluster.workers.push_back(absl::StrCat("worker:", i + 1));
   plan.cluster.chief = "chief:1";
+  for (uint32_t i = 1; i < options.chiefs; ++i)
+    plan.cluster.other_chiefs.push_back(absl::StrCat("chief:", i + 1));
   plan.job.set_towers(1);
   plan.job.set_batch_per_tower(1);
   SyncDef* sync = plan.job.mutable_sync();
@@ -41,6 +41,7 @@ chief::JobPlan PlanOf(const SimOptions& options) {
   plan.job.mutable_optimizer()->mutable_sgd();
   plan.job.mutable_optimizer()->mutable_learning_rate()->set_base(kLearningRate);
   plan.job.mutable_checkpoint()->set_folder(options.checkpoints);
+  if (options.save_every > 0) plan.job.mutable_checkpoint()->set_every_steps(options.save_every);
   if (options.replicated) plan.job.mutable_strategy()->mutable_replicated();
   plan.placement.set_shards(options.ps);
   uint32_t id = 0;
@@ -80,28 +81,14 @@ SimCluster::SimCluster(const SimOptions& options, SimRun* run)
       random_(options.seed),
       network_(options.network, &events_, &random_),
       members_(&events_, &network_, &random_) {
-  watch_.Start(&events_);
   events_.AfterEach([this] { CheckInvariants(); });
   const PlantedBug planted = run == nullptr ? PlantedBug::kNone : run->planted;
   std::vector<PsControl*> controls;
   std::vector<PsData*> data;
   for (uint32_t i = 0; i < options.ps; ++i) {
-    shards_.push_back(std::make_unique<ps::Shard>(ps::ShardOptions()));
-    local_controls_.push_back(MakeInProcessControl(shards_[i].get(), Incarnation(100 + i),
-                                                   i == kStepShard ? &watch_ : nullptr));
-    PsControl* control = local_controls_[i].get();
-    if (planted != PlantedBug::kNone) {
-      control = faulty_controls_.emplace_back(MakeFaultyControl(control, planted)).get();
-    }
-    recorded_controls_.push_back(MakeRecordedControl(control, i, &history_));
-    controls.push_back(recorded_controls_[i].get());
-    local_data_.push_back(MakeInProcessData(shards_[i].get()));
-    PsData* shard_data = local_data_[i].get();
-    if (planted != PlantedBug::kNone) {
-      shard_data = faulty_data_.emplace_back(MakeFaultyData(shard_data, planted)).get();
-    }
-    recorded_data_.push_back(MakeRecorded(shard_data, &history_));
-    data.push_back(recorded_data_[i].get());
+    ps_.push_back(std::make_unique<SimPs>(i, planted, &events_, &history_));
+    controls.push_back(ps_[i]->control());
+    data.push_back(ps_[i]->data());
   }
   chief_.emplace(PlanOf(options), std::move(controls), &network_, &events_);
   for (uint32_t i = 0; i < options.workers; ++i) {
@@ -109,7 +96,9 @@ SimCluster::SimCluster(const SimOptions& options, SimRun* run)
                             .cluster = chief_->plan().cluster.Canonical(),
                             .least_compute = options.least_compute,
                             .most_compute = options.most_compute,
-                            .same_every_time = options.same_every_time};
+                            .same_every_time = options.same_every_time,
+                            .least_chunk = options.least_chunk,
+                            .most_chunk = options.most_chunk};
     if (i < options.short_of_data) worker.batches = options.batches;
     workers_.push_back(std::make_shared<SimWorker>(std::move(worker), data, &*chief_, &network_,
                                                    &members_, &events_, &random_, &history_));
@@ -124,15 +113,11 @@ SimCluster::~SimCluster() {
   for (const auto& worker : workers_) worker->Kill();
   // What they trained with goes in events of its own.
   events_.RunUntil([] { return false; }, options_.replicated ? kAftermath : absl::ZeroDuration());
-  watch_.Stop();
-  local_controls_.clear();
-  local_data_.clear();
-  for (const auto& shard : shards_) shard->Stop();
 }
 
 void SimCluster::CheckInvariants() {
   std::vector<const ps::Shard*> shards;
-  for (const auto& shard : shards_) shards.push_back(shard.get());
+  for (const auto& ps : ps_) shards.push_back(&ps->shard());
   if (const auto broken = invariants_.Check(shards)) events_.trace().NoteViolation(*broken);
 }
 
@@ -148,7 +133,7 @@ ProcessStatus SimCluster::status() {
 }
 
 std::vector<float> SimCluster::Values(uint32_t variable) {
-  ps::Shard& shard = *shards_[variable % options_.ps];
+  ps::Shard& shard = ps_[variable % options_.ps]->shard();
   if (shard.GetView().members.empty()) AdmitReader(variable % options_.ps);
   const ps::ShardState state = shard.GetView();
   const ps::Member& member = state.members.front();
@@ -169,15 +154,15 @@ std::vector<float> SimCluster::Values(uint32_t variable) {
 
 void SimCluster::AdmitReader(uint32_t index) {
   const auto last = std::find_if(history_.views.rbegin(), history_.views.rend(),
-                                 [&](const AcceptedView& view) { return view.shard == index; });
+                                 [&](const AcceptedView& view) { return view.ps.shard == index; });
   ps::View view{.epoch = last->epoch,
                 .members = {{WorkerIndex(0), Incarnation(1)}},
                 .shard = ShardIndex(index),
                 .number = last->number};
-  view.command.set_job(shards_[index]->GetView().job);
+  view.command.set_job(ps_[index]->shard().GetView().job);
   view.command.set_term(last->term.value());
   view.command.set_chief(last->chief.value());
-  LOCKSTEP_CHECK(shards_[index]->SetView(view).ok());
+  LOCKSTEP_CHECK(ps_[index]->shard().SetView(view).ok());
 }
 
 bool SimCluster::RunToEnd(absl::Duration limit) {

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "common/client/ps_control.h"
-#include "ps/service/command_watch.h"
 #include "ps/shard/shard.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/history.h"
@@ -18,9 +16,9 @@
 #include "tests/sim/sim_chiefs.h"
 #include "tests/sim/sim_group.h"
 #include "tests/sim/sim_options.h"
+#include "tests/sim/sim_ps.h"
 #include "tests/sim/sim_run.h"
 #include "tests/sim/sim_worker.h"
-#include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
 
@@ -58,9 +56,11 @@ class SimCluster {
   chief::JobController& job() { return chief_->job(); }
   ProcessStatus status();
   GlobalStep global_step() const { return chief_->job().record().global_step; }
-  const ps::Shard& shard(size_t index) const { return *shards_[index]; }
+  SimPs& ps(size_t index) { return *ps_[index]; }
+  const ps::Shard& shard(size_t index) const { return ps_[index]->shard(); }
   // The chief's.
   const std::optional<absl::Status>& end() const { return chief_->end(); }
+  uint64_t shown_early() const { return invariants_.shown_early(); }
   // The invariant that was broken; empty: none was.
   const std::string& violation() const { return events_.trace().violation(); }
   // What the ps have of this variable in the newest version.
@@ -83,10 +83,7 @@ class SimCluster {
   History history_;
   Invariants invariants_{&options_, &history_};
   SimMembers members_;
-  std::vector<std::unique_ptr<ps::Shard>> shards_;
-  ps::CommandWatch watch_{&events_};  // of the step shard
-  std::vector<std::unique_ptr<PsControl>> local_controls_, faulty_controls_, recorded_controls_;
-  std::vector<std::unique_ptr<PsData>> local_data_, faulty_data_, recorded_data_;
+  std::vector<std::unique_ptr<SimPs>> ps_;
   std::optional<SimChiefs> chief_;
   std::vector<std::shared_ptr<SimWorker>> workers_;
 };

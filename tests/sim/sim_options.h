@@ -16,6 +16,7 @@ struct SimOptions {
   uint64_t seed = 0;
   uint32_t ps = 1;
   uint32_t workers = 2;
+  uint32_t chiefs = 1;  // in the cluster spec
   uint32_t aggregate = 2;
   TokenPolicy token_policy = PER_REPLICA;
   QuorumPolicy quorum_policy = WAIT;
@@ -29,9 +30,13 @@ struct SimOptions {
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
   bool same_every_time = false;  // see SimWorkerOptions
-  // Where the job saves at its end, and what a chief that leaves saves. Only a folder that cannot
-  // be written to: a checkpoint's commit takes a thread of its own.
+  // Half of the workers push and fetch in chunks of so many bytes.
+  int least_chunk = 4;
+  int most_chunk = 16;
+  // Where the job saves at its end, and after each so many steps; what a chief that leaves saves.
+  // Empty: nowhere.
   std::string checkpoints;
+  int64_t save_every = 0;
   // Of the first so many workers the data ends after so many batches.
   uint32_t short_of_data = 0;
   uint64_t batches = 0;

@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
+#include "common/base/lost_variables.h"
 #include "common/base/philox.h"
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
@@ -90,8 +91,10 @@ bool SimWorker::MayRepeat(const absl::Status& error) {
       absl::IsResourceExhausted(error)) {
     return true;
   }
-  if (absl::IsAborted(error)) {
-    Start();  // given up by the chief after a silence: joins anew
+  // As worker_main does: given up by the chief after a silence, or no member of the epoch.
+  if (absl::IsAborted(error) ||
+      (absl::IsFailedPrecondition(error) && ExitCodeFor(error) == ExitCode::kPeersLost)) {
+    Start();
   } else {
     End(error);
   }
@@ -188,8 +191,9 @@ void SimWorker::MakeTraining() {
   if (!sync.has_asynchronous() && random_->Chance(0.5)) {
     // In several messages, and in chunks.
     options.session.push_chunk_bytes = options.session.fetch_chunk_bytes =
-        static_cast<size_t>(random_->Between(4, 16));
-    options.session.bucket_bytes = static_cast<size_t>(random_->Between(0, 8));
+        static_cast<size_t>(random_->Between(options_.least_chunk, options_.most_chunk));
+    options.session.bucket_bytes =
+        static_cast<size_t>(random_->Between(0, options_.most_chunk / 2));
   }
   training_ = std::make_shared<Training>();
   training_->layout = *worker::VariableLayout::Create(job_.placement());
@@ -264,7 +268,8 @@ void SimWorker::Note(const worker::StepValues& values) {
     const std::span<const float> elements = views[i].as<float>();
     history_->pulled.push_back({.version = values.version,
                                 .variable = training_->layout.variables()[i].parts[0].id.value(),
-                                .values = {elements.begin(), elements.end()}});
+                                .values = {elements.begin(), elements.end()},
+                                .epoch = Epoch(job_.epoch())});
   }
 }
 
@@ -297,16 +302,15 @@ void SimWorker::EndStep(std::optional<worker::StepInput> predicted) {
 void SimWorker::OnOutcome(const absl::StatusOr<worker::StepOutcome>& outcome) {
   if (!outcome.ok()) return OnFailure(outcome.status());
   if (!outcome->done) return BeginStep(outcome->next);
-  if (!asynchronous()) End(absl::OkStatus());  // otherwise the chief tells the end
+  // Others hear the end from the chief: the job may still go back to a checkpoint.
+  if (replicated()) End(absl::OkStatus());
 }
 
 void SimWorker::OnFailure(const absl::Status& error) {
+  // The chief goes back to a checkpoint without this process: the answer to a heartbeat says so.
+  if (HasLostVariables(error)) return;
   // Somebody starts it again, as a new process.
   if (replicated() && absl::IsUnavailable(error)) return Start();
-  // As worker_main does where a ps says that it is no member, or no longer.
-  if (absl::IsFailedPrecondition(error) && ExitCodeFor(error) == ExitCode::kPeersLost) {
-    return Start();
-  }
   LOCKSTEP_CHECK(!MayRepeat(error));  // the sessions repeat
 }
 

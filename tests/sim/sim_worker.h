@@ -30,6 +30,9 @@ struct SimWorkerOptions {
   // The gradient is a function of its stamp, whichever process makes it; otherwise of its number in
   // the process too.
   bool same_every_time = false;
+  // Of the chunks of a process that pushes and fetches in chunks, in bytes.
+  int least_chunk = 4;
+  int most_chunk = 16;
   uint64_t batches = UINT64_MAX;  // that a process has; then its data ends
 };
 

@@ -14,6 +14,11 @@ TEST_CASE("chiefs that stand by take over at any moment, and cost not a bit of t
   CHECK(AllAreRight("standbys", 2000));
 }
 
+TEST_CASE("they do so too where messages go in one direction alone") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("standbys_cut", 500));
+}
+
 TEST_CASE("a killed chief costs a lease, of two standbys one takes over") {
   REQUIRE(log::Init("simulation", "error").ok());
   SimCluster cluster({.seed = 1, .ps = 2, .workers = 3, .aggregate = 3, .steps = 40});

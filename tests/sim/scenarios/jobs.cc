@@ -19,6 +19,27 @@ SimOptions SmallJob(uint64_t seed, Random random) {
   return options;
 }
 
+SimOptions LargeJob(uint64_t seed) {
+  Random random(seed ^ 0x1a49e);
+  SimOptions options = SmallJob(seed, random);
+  options.workers = options.aggregate = static_cast<uint32_t>(random.Between(1, 3));
+  options.steps = random.Between(1, 3);
+  options.variables = {random.Between(66'000, 150'000), 3};
+  options.least_chunk = 20'000;
+  options.most_chunk = 300'000;
+  return options;
+}
+
+NetworkOptions RoughNetwork(Random* random) {
+  NetworkOptions network;
+  network.duplicates = 0.1;
+  if (random->Chance(0.5)) network.loss = 0.03;
+  if (random->Chance(0.5)) network.late = 0.5;
+  if (random->Chance(0.5)) network.stalls = 0.003;
+  if (random->Chance(0.3)) network.most_delay = absl::Milliseconds(30);
+  return network;
+}
+
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken) {
   if (!cluster.end()->ok()) broken->push_back(cluster.end()->ToString());
   if (cluster.global_step() != GlobalStep(cluster.options().steps)) {

@@ -16,6 +16,12 @@ inline constexpr absl::Duration kLimit = absl::Minutes(30);
 // A small job that computes the same every time, on a network that may lose and delay messages.
 SimOptions SmallJob(uint64_t seed, Random random);
 
+// The same with a variable that closes in ranges, from messages that the ps keep.
+SimOptions LargeJob(uint64_t seed);
+
+// On a network that repeats, holds and loses messages.
+NetworkOptions RoughNetwork(Random* random);
+
 // After the end of a job: that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
 

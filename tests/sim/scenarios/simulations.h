@@ -43,6 +43,15 @@ std::string SimulateChiefTerminationsAsynchronous(uint64_t seed, SimRun* run);
 
 // Chiefs stand by while the one that commands is killed, suspended or told to end.
 std::string SimulateStandbys(uint64_t seed, SimRun* run);
+// The same while the network is cut in one direction between two processes at a time.
+std::string SimulateStandbysCut(uint64_t seed, SimRun* run);
+
+// A variable is so large that ranges of it close before the rest, on a rough network.
+std::string SimulateLargeVariables(uint64_t seed, SimRun* run);
+
+// Ps die at any moment, and the chief with them at times: the job goes back to its newest
+// checkpoint in a new epoch, as often as it takes.
+std::string SimulatePsDeaths(uint64_t seed, SimRun* run);
 
 // On a network that repeats, reorders, holds and loses messages, and that is cut in one direction
 // between two processes at a time.

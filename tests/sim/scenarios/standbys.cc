@@ -1,5 +1,6 @@
 #include "absl/strings/str_join.h"
 #include "tests/sim/laws.h"
+#include "tests/sim/scenarios/cuts.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/simulations.h"
 
@@ -37,10 +38,9 @@ void PlanDisturbances(const std::shared_ptr<Random>& random, SimCluster* cluster
   }
 }
 
-}  // namespace
-
-std::string SimulateStandbys(uint64_t seed, SimRun* run) {
-  const SimOptions options = SmallJob(seed, Random(seed ^ 0x57a4d));
+std::string SimulateWithStandbys(uint64_t seed, bool is_cut, SimRun* run) {
+  SimOptions options = SmallJob(seed, Random(seed ^ 0x57a4d));
+  options.chiefs = 2;
   SimCluster undisturbed(options, run);
   undisturbed.StartAll();
   if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
@@ -51,6 +51,7 @@ std::string SimulateStandbys(uint64_t seed, SimRun* run) {
     cluster.chief().StartStandby();
   }
   PlanDisturbances(random, &cluster);
+  if (is_cut) PlanCuts({}, random, &cluster);
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
   // Standbys, and chiefs that are still stopped.
   cluster.RunUntil([] { return false; }, absl::Seconds(30));
@@ -63,6 +64,16 @@ std::string SimulateStandbys(uint64_t seed, SimRun* run) {
   }
   for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
   return absl::StrJoin(broken, "; ");
+}
+
+}  // namespace
+
+std::string SimulateStandbys(uint64_t seed, SimRun* run) {
+  return SimulateWithStandbys(seed, /*is_cut=*/false, run);
+}
+
+std::string SimulateStandbysCut(uint64_t seed, SimRun* run) {
+  return SimulateWithStandbys(seed, /*is_cut=*/true, run);
 }
 
 }  // namespace lockstep::sim

@@ -1,0 +1,93 @@
+#include "absl/strings/str_join.h"
+#include "tests/sim/laws.h"
+#include "tests/sim/scenarios/jobs.h"
+#include "tests/sim/scenarios/simulations.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::sim {
+namespace {
+
+// Of a process, in one of these.
+constexpr int kSaveOperations = 30;
+constexpr int kCommitOperations = 80;
+
+// While the job trains: afterwards the ps that are left have nothing to go on for.
+bool Trains(SimCluster* cluster) {
+  return !cluster->end().has_value() && cluster->status().state() != "done" &&
+         cluster->global_step() < GlobalStep(cluster->options().steps);
+}
+
+// At once, or in the middle of its next save.
+void KillPs(uint32_t index, absl::Duration pause, Random* random, SimCluster* cluster) {
+  SimPs& ps = cluster->ps(index);
+  if (!Trains(cluster) || !ps.is_alive()) return;
+  const auto start_later = [cluster, index, pause] {
+    cluster->events().After(pause, [cluster, index] { cluster->ps(index).Start(); });
+  };
+  if (random->Chance(0.3)) {
+    return ps.KillInNextSave(
+        {.operation = random->Between(1, kSaveOperations), .died = start_later});
+  }
+  ps.Kill();
+  start_later();
+}
+
+// At once, or in the middle of its next commit of a checkpoint.
+void KillChief(absl::Duration pause, Random* random, SimCluster* cluster) {
+  if (!Trains(cluster)) return;
+  const auto start_later = [cluster, pause] {
+    cluster->events().After(pause, [cluster] { cluster->StartChief(); });
+  };
+  if (random->Chance(0.5)) {
+    return cluster->chief().KillAtDisk(
+        {.operation = random->Between(1, kCommitOperations), .died = start_later});
+  }
+  cluster->chief().Kill();
+  start_later();
+}
+
+void PlanDeaths(const std::shared_ptr<Random>& random, SimCluster* cluster) {
+  absl::Duration when = absl::ZeroDuration();
+  for (int64_t deaths = random->Between(1, 4); deaths > 0; --deaths) {
+    when += random->Between(absl::ZeroDuration(), absl::Milliseconds(80));
+    const auto victim = static_cast<uint32_t>(random->Below(cluster->options().ps));
+    const absl::Duration pause = random->Between(absl::ZeroDuration(), absl::Seconds(8));
+    cluster->events().After(
+        when, [cluster, victim, pause, random] { KillPs(victim, pause, random.get(), cluster); });
+    // Others die meanwhile, or once it is back.
+    if (random->Chance(0.5)) when += pause;
+  }
+  if (!random->Chance(0.4)) return;
+  when = random->Between(absl::ZeroDuration(), absl::Milliseconds(100));
+  const absl::Duration pause = random->Between(absl::ZeroDuration(), absl::Seconds(8));
+  cluster->events().After(when,
+                          [cluster, pause, random] { KillChief(pause, random.get(), cluster); });
+}
+
+}  // namespace
+
+std::string SimulatePsDeaths(uint64_t seed, SimRun* run) {
+  Random random(seed ^ 0x9505);
+  SimOptions options = SmallJob(seed, Random(seed ^ 0x9511));
+  options.network = NetworkOptions();
+  SimCluster undisturbed(options, run);
+  undisturbed.StartAll();
+  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
+  options.checkpoints = folder.path();
+  options.save_every = random.Between(1, 3);
+  options.network = RoughNetwork(&random);
+  // What a chief hears of a process so late says that it lives, and its successor is refused.
+  options.network.most_lateness = absl::Milliseconds(400);
+  options.network.stalls = 0;
+  SimCluster cluster(options, run);
+  cluster.StartAll();
+  PlanDeaths(std::make_shared<Random>(seed ^ 0xdead), &cluster);
+  if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
+  std::vector<std::string> broken;
+  AppendBadEnd(cluster, &broken);
+  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
+  return absl::StrJoin(broken, "; ");
+}
+
+}  // namespace lockstep::sim
