@@ -23,7 +23,8 @@ using Catch::Matchers::Contains;
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr int kWorkers = 3;
-constexpr int kSteps = 2400;
+constexpr int kSteps = 1200;
+constexpr int kLong = 2 * kSteps;  // the job must not end while a process starts
 const std::vector<std::string> kFlags = {"--lease=2"};
 
 JobText Job(const std::string& checkpoints) {
@@ -37,7 +38,7 @@ JobText Job(const std::string& checkpoints) {
 // A cluster whose processes are killed, and started again.
 class Disturbed {
  public:
-  Disturbed() : Disturbed(kSteps, "every_steps: 150") {}
+  explicit Disturbed(int steps) : Disturbed(steps, "every_steps: 150") {}
   Disturbed(int steps, const std::string& checkpoint, const std::string& evaluation = "")
       : cluster_(2, kWorkers), steps_(steps) {
     JobText job = Job(cluster_.folder().Path("checkpoints"));
@@ -76,7 +77,7 @@ class Disturbed {
 // Of a run that nothing disturbs.
 struct Calm {
   Calm() {
-    Disturbed run;
+    Disturbed run(kSteps);
     losses = run.Finish();
     tensors = run.tensors();
   }
@@ -93,21 +94,21 @@ TEST_CASE("workers that are killed again and again, and the chief, change no bit
     const unsigned seed = std::random_device()();
     CAPTURE(seed);
     std::mt19937 random(seed);
-    Disturbed run;
+    Disturbed run(kSteps);
     int64_t step = 0;
     for (const std::vector<int>& victims :
          std::vector<std::vector<int>>{{1}, {0}, {2}, {0, 1}, {1}, {0}, {2, 1}, {0}}) {
-      REQUIRE(run.WaitForStep(step += std::uniform_int_distribution(100, 280)(random)));
+      REQUIRE(run.WaitForStep(step += std::uniform_int_distribution(50, 140)(random)));
       run.KillWorkers(victims);
     }
     CHECK(run.Finish() == calm.losses);
     CHECK(run.tensors() == calm.tensors);
   }
   SECTION("the chief alone, and together with a worker") {
-    Disturbed run;
-    REQUIRE(run.WaitForStep(500));
+    Disturbed run(kSteps);
+    REQUIRE(run.WaitForStep(250));
     run.KillChief();
-    REQUIRE(run.WaitForStep(1200));
+    REQUIRE(run.WaitForStep(600));
     run.KillWorkers({0});
     run.KillChief();
     run.Finish();
@@ -157,6 +158,7 @@ TEST_CASE("with SHRINK the others go on without a lost worker, and with its succ
   Cluster cluster(2, 3);
   JobText job = Job(cluster.folder().Path("checkpoints"));
   job.sync = "quorum_policy: SHRINK";
+  job.max_steps = kLong;
   cluster.StartAll(job, kFlags);
   REQUIRE(cluster.WaitForStep(100, kPatience));
   cluster.worker(0).Signal(SIGKILL);
@@ -167,7 +169,7 @@ TEST_CASE("with SHRINK the others go on without a lost worker, and with its succ
   REQUIRE(cluster.WaitForStep(900, kPatience));
   for (const int worker : {2, 0}) cluster.StartWorker(worker);
   const std::vector<double> losses = Losses(Finish(cluster));
-  REQUIRE(losses.size() == kSteps);
+  REQUIRE(losses.size() == kLong);
   CHECK(losses.back() < 0.5);
   CHECK_THAT(cluster.Logs(),
              Contains("gradients of 1 workers") && Contains("gradients of 2 workers"));
