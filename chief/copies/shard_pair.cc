@@ -232,20 +232,29 @@ void ShardPair::WatchCommand(const WatchCommandRequest& request, WatchCommandRep
   if (ps == nullptr) ps = home_->ps();
   const std::shared_ptr<WatchCommandReply> own = std::make_shared<WatchCommandReply>();
   ps->Start(kWatchCommand, request, own.get(),
-            [this, own, reply, done = std::move(done)](absl::Status status) mutable {
-              executor_->Post(
-                  [this, own, reply, status = std::move(status), done = std::move(done)]() mutable {
-                    if (status.ok()) *reply = std::move(*own);
-                    // The other one knows, too.
-                    if (absl::IsUnavailable(status)) {
-                      watched_ = OtherPlace(watched_);
-                      if (host_->ps() == nullptr) {
-                        host_->GetView([](const absl::StatusOr<SetViewReply>&) {});
-                      }
-                    }
-                    done(std::move(status));
-                  });
+            [this, own, reply, done = std::move(done)](const absl::Status& status) mutable {
+              executor_->Post([this, own, reply, status, done = std::move(done)]() mutable {
+                const absl::Status known = OnCommand(status, *own);
+                if (known.ok()) *reply = std::move(*own);
+                done(known);
+              });
             });
+}
+
+// A ps that was started again has no chief; the other one may serve the shard, and know who
+// commands.
+absl::Status ShardPair::OnCommand(const absl::Status& status, const WatchCommandReply& reply) {
+  const bool is_nobody = status.ok() && reply.command().state() == CommandStatus::NONE;
+  if (!is_nobody && !absl::IsUnavailable(status)) {
+    knows_nobody_ = false;
+    return status;
+  }
+  const bool knew_nobody = std::exchange(knows_nobody_, is_nobody);
+  watched_ = OtherPlace(watched_);
+  if (host_->ps() == nullptr) host_->GetView([](const absl::StatusOr<SetViewReply>&) {});
+  if (!is_nobody || knew_nobody) return status;
+  return absl::UnavailableError(
+      absl::StrCat(roles_.name(), " knows of no chief; its other ps has not answered"));
 }
 
 }  // namespace lockstep::chief

@@ -56,6 +56,8 @@ class ShardPair final : public PsControl {
   void CreateCopy(const CreateVariablesRequest& request, StatusCallback done);
   void WatchCommand(const WatchCommandRequest& request, WatchCommandReply* reply,
                     StatusCallback done);
+  // From the place that is watched. UNAVAILABLE: the other one is to be asked.
+  absl::Status OnCommand(const absl::Status& status, const WatchCommandReply& reply);
   // Standby chiefs and the processes of the job hear of it from either place; what this one answers
   // is nobody's concern.
   template <typename Request, typename Reply>
@@ -78,6 +80,7 @@ class ShardPair final : public PsControl {
   PairWatch watch_;
   CopyAttacher attacher_;
   PlaceIndex watched_ = kHome;  // WatchCommand goes there
+  bool knows_nobody_ = false;   // the other place has answered that no chief commands
   uint64_t last_call_ = 0;
   std::map<uint64_t, Pending> pending_;  // of Forward, by number
 };

@@ -49,6 +49,24 @@ TEST_CASE("when the home refuses connections its copy serves, with the members a
   CHECK(f.Call(kCommitStep, CommitStepRequest())->global_step() == 10);
 }
 
+TEST_CASE("a standby chief hears of nobody only when neither place knows who commands") {
+  PairFixture f;
+  REQUIRE(f.Call(kGetView, GetViewRequest()).ok());
+  f.copy()->command = CommandStatus::HELD;
+  // The home was started again, and the copy serves.
+  CHECK(absl::IsUnavailable(f.Call(kWatchCommand, WatchCommandRequest()).status()));
+  for (int i = 0; i < 2; ++i) {
+    const auto reply = f.Call(kWatchCommand, WatchCommandRequest());
+    REQUIRE(reply.ok());
+    CHECK(reply->command().state() == CommandStatus::HELD);
+  }
+  f.copy()->command = CommandStatus::NONE;
+  CHECK(absl::IsUnavailable(f.Call(kWatchCommand, WatchCommandRequest()).status()));
+  const auto reply = f.Call(kWatchCommand, WatchCommandRequest());
+  REQUIRE(reply.ok());
+  CHECK(reply->command().state() == CommandStatus::NONE);
+}
+
 TEST_CASE("when the copy is lost its primary goes on alone") {
   PairFixture f;
   f.Begin();

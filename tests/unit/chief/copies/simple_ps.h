@@ -33,6 +33,12 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
                               reply.set_global_step(state.global_step());
                               return reply;
                             }));
+    Handle(kWatchCommand,
+           Answered<WatchCommandRequest, WatchCommandReply>([this](const WatchCommandRequest&) {
+             WatchCommandReply reply;
+             reply.mutable_command()->set_state(command);
+             return reply;
+           }));
     Handle(kFinish, Answered<FinishRequest, FinishReply>([this](const FinishRequest&) {
              ++finished;
              return FinishReply();
@@ -56,6 +62,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   std::vector<SetViewRequest> orders;
   std::vector<CreateVariablesRequest> created;
   int finished = 0;
+  CommandStatus::State command = CommandStatus::NONE;
 
  private:
   template <typename Request, typename Reply>
