@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/lost_variables.h"
 #include "common/transport/ps_methods.h"
 
 namespace lockstep::ps {
@@ -27,12 +26,6 @@ lockstep::WorkerIdentity ToProto(const WorkerIdentity& identity) {
   to.set_worker(identity.worker.value());
   to.set_incarnation(identity.incarnation.value());
   return to;
-}
-
-// A copy that was started again refuses like one that serves the workers, and does not serve them:
-// the chief lets the primary go on alone.
-absl::Status FailureOf(const absl::Status& status) {
-  return IsNoVariables(status) ? absl::UnavailableError(status.message()) : status;
 }
 
 }  // namespace
@@ -196,7 +189,7 @@ void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
       retry_.OnSuccess();
       group->states[message] = State::kAcknowledged;
       refused = TakeVerdicts(*reply->header, group.get());
-    } else if (!retry_.OnFailure(FailureOf(reply.status()), now).has_value() &&
+    } else if (!retry_.OnFailure(FailureOfCopy(reply.status()), now).has_value() &&
                !(group->by_reference && absl::IsNotFound(reply.status()))) {
       // NOT_FOUND: the copy no longer has the memory, which is shared anew.
       refused = reply.status();

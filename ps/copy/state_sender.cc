@@ -116,7 +116,7 @@ void StateSender::OnReply(const Pending& message, const absl::Status& status) {
       if (in_flight_ == 0) taken = std::exchange(taken_, nullptr);
     } else if (!status.ok()) {
       due_.push_front(message);
-      is_refused = !retry_.OnFailure(status, now).has_value();
+      is_refused = !retry_.OnFailure(FailureOfCopy(status), now).has_value();
     } else {
       last_answer_ = now;
       retry_.OnSuccess();

@@ -15,6 +15,7 @@
 #include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/gate.h"
+#include "common/base/lost_variables.h"
 #include "common/base/retry_policy.h"
 #include "common/base/timer.h"
 #include "common/transport/tensor_transport.h"
@@ -27,6 +28,14 @@ namespace lockstep::ps {
 // Of calls to a copy: steps wait for them.
 inline constexpr RetryOptions kCopyRetry{.first_pause = absl::Milliseconds(5),
                                          .longest_pause = absl::Milliseconds(200)};
+
+// A copy that was started again refuses like one that serves the workers, and does not serve them:
+// UNAVAILABLE, until the chief lets the primary go on alone.
+inline absl::Status FailureOfCopy(const absl::Status& status) {
+  return IsNoVariables(status) || HasLostVariables(status)
+             ? absl::UnavailableError(status.message())
+             : status;
+}
 
 struct StateLimits {
   uint64_t least_part_bytes = uint64_t{1} << 20;  // what a message is worth
