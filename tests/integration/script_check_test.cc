@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/integration/script_tree.h"
 
 namespace lockstep::test {
@@ -38,9 +39,13 @@ TEST_CASE("a failing check names itself, its file and the reason, and counts as 
   CHECK(passed.exit_code == 0);
   CHECK_THAT(passed.output, EndsWith("\n2 passed, 0 failed\n"));
   const auto calls = tree.Calls();
+  const std::string headers = tree.folder().Path(".cache/lockstep/common.pch");
   CHECK(std::count(calls.begin(), calls.end(),
-                   "clang -c common/a.cc -fsyntax-only -Wno-everything -Werror=thread-safety") ==
-        1);
+                   absl::StrCat("clang -include-pch ", headers,
+                                " -c common/a.cc -fsyntax-only -Wno-everything "
+                                "-Werror=thread-safety")) == 1);
+  CHECK(std::count(calls.begin(), calls.end(),
+                   absl::StrCat("clang -Wno-everything -x c++-header - -o ", headers)) == 1);
 
   // Killed: it cannot say so itself.
   tree.Fake("clang++-14", "case $* in *common/b.cc*) kill -9 $$ ;; esac");
