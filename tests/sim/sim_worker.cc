@@ -113,7 +113,9 @@ void SimWorker::Register() {
         chief->Register(request, std::move(answer));
       },
       Mine<RegisterTaskReply>([this](absl::StatusOr<RegisterTaskReply> reply) {
-        if (!reply.ok()) {
+        if (absl::IsFailedPrecondition(reply.status())) {
+          End(reply.status());  // such as a job that is lost: another try hears the same
+        } else if (!reply.ok()) {
           if (MayRepeat(reply.status())) Later(kRegisterPause, [this] { Register(); });
         } else if (reply->done()) {
           End(absl::OkStatus());
