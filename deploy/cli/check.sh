@@ -85,8 +85,8 @@ analyze() {
     locks)
       kept+=(-fsyntax-only -Wno-everything -Werror=thread-safety)
       output=$(clang++-14 -include-pch "$common_headers" "${kept[@]}" 2>&1) || status=$?
-      # clang 14 crashes on some units with headers that were read before.
-      ((status < 128)) || { status=0 && output=$(clang++-14 "${kept[@]}" 2>&1) || status=$?; }
+      # Units with options of their own, and some on which clang 14 crashes, cannot use what was read.
+      ((status == 0)) || { status=0 && output=$(clang++-14 "${kept[@]}" 2>&1) || status=$?; }
       ;;
     tidy) output=$(clang-tidy-14 --quiet "$2" -- "${kept[@]}" -Wno-everything 2>&1) || status=$? ;;
   esac
