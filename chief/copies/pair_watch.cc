@@ -65,7 +65,7 @@ StatusCallback PairWatch::AfterOrder() {
 
 absl::Status PairWatch::NoteFailure(PlaceIndex place, absl::Status failure) {
   if (!roles_->IsGuarded()) return failure;
-  if (HasLostVariables(failure) || IsNoVariables(failure)) {
+  if (LacksVariables(failure)) {
     watched_[place].health.Lost(StartedAgain());
     failure = absl::UnavailableError(failure.message());
   }

@@ -35,4 +35,8 @@ bool HasLostVariables(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), kLostVariables);
 }
 
+bool LacksVariables(const absl::Status& status) {
+  return IsNoVariables(status) || HasLostVariables(status);
+}
+
 }  // namespace lockstep

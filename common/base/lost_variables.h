@@ -22,4 +22,7 @@ absl::Status LostVariablesError(absl::string_view ps);
 // Whether `status` is what LostVariablesError makes.
 bool HasLostVariables(const absl::Status& status);
 
+// Whether `status` is either of the two.
+bool LacksVariables(const absl::Status& status);
+
 }  // namespace lockstep

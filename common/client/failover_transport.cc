@@ -10,7 +10,7 @@ namespace {
 
 // The other peer may have what this one has not.
 bool MayBeElsewhere(const absl::Status& status) {
-  return absl::IsUnavailable(status) || HasLostVariables(status) || IsNoVariables(status);
+  return absl::IsUnavailable(status) || LacksVariables(status);
 }
 
 }  // namespace

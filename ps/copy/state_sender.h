@@ -32,9 +32,7 @@ inline constexpr RetryOptions kCopyRetry{.first_pause = absl::Milliseconds(5),
 // A copy that was started again refuses like one that serves the workers, and does not serve them:
 // UNAVAILABLE, until the chief lets the primary go on alone.
 inline absl::Status FailureOfCopy(const absl::Status& status) {
-  return IsNoVariables(status) || HasLostVariables(status)
-             ? absl::UnavailableError(status.message())
-             : status;
+  return LacksVariables(status) ? absl::UnavailableError(status.message()) : status;
 }
 
 struct StateLimits {
