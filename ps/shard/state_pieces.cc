@@ -40,19 +40,27 @@ absl::Status CheckBegin(const EpochVariables& variables, const StateOrder& order
 
 }  // namespace
 
+void ForEachStateTensor(
+    const EpochVariables& variables,
+    absl::FunctionRef<void(size_t variable, std::optional<size_t> slot)> visit) {
+  for (size_t i = 0; i < variables.entries.size(); ++i) {
+    if (variables.catalog[i].is_replicated) continue;
+    visit(i, std::nullopt);
+    const size_t num_slots = variables.entries[i]->variable.slots().size();
+    for (size_t slot = 0; slot < num_slots; ++slot) visit(i, slot);
+  }
+}
+
 std::vector<StateTensor> StateTensorsOf(const EpochVariables& variables) {
   std::vector<StateTensor> tensors;
-  for (size_t i = 0; i < variables.entries.size(); ++i) {
-    const CatalogEntry& entry = variables.catalog[i];
-    if (entry.is_replicated) continue;
-    const VariableEntry& hosted = *variables.entries[i];
-    tensors.push_back({i, std::nullopt, entry.id, "", entry.name, entry.num_bytes});
-    for (size_t slot = 0; slot < hosted.variable.slots().size(); ++slot) {
-      const std::string& name = hosted.rule->slots()[slot].name;
-      tensors.push_back(
-          {i, slot, entry.id, name, SlotTensorName(entry.name, name), entry.num_bytes});
-    }
-  }
+  ForEachStateTensor(variables, [&](size_t variable, std::optional<size_t> slot) {
+    const CatalogEntry& entry = variables.catalog[variable];
+    const std::string slot_name =
+        slot.has_value() ? variables.entries[variable]->rule->slots()[*slot].name : "";
+    tensors.push_back({variable, slot, entry.id, slot_name,
+                       slot.has_value() ? SlotTensorName(entry.name, slot_name) : entry.name,
+                       entry.num_bytes});
+  });
   return tensors;
 }
 

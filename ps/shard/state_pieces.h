@@ -1,9 +1,12 @@
 // The tensors of a shard's state, and the pieces of them that a message names.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/state_tensor.h"
@@ -11,7 +14,12 @@
 
 namespace lockstep::ps {
 
-// Of each variable that the shard keeps the value, then the slots.
+// Visits the tensors of the state, in their order: of each variable that the shard keeps the value
+// (no slot), then the slots.
+void ForEachStateTensor(const EpochVariables& variables,
+                        absl::FunctionRef<void(size_t variable, std::optional<size_t> slot)> visit);
+
+// The same as messages and errors name them.
 std::vector<StateTensor> StateTensorsOf(const EpochVariables& variables);
 
 // `total` and the piece's bytes. INVALID_ARGUMENT naming the variable: a range outside its tensors,

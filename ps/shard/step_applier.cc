@@ -54,11 +54,11 @@ std::vector<std::span<const std::byte>> StateBytes(const EpochVariables& variabl
   for (const auto& entry : variables.entries) values.push_back(entry->variable.newest().get());
   for (size_t i = 0; i < taken.size(); ++i) values[taken[i].variable] = next[i].value.get();
   std::vector<std::span<const std::byte>> bytes;
-  for (const StateTensor& tensor : StateTensorsOf(variables)) {
-    const auto& slots = variables.entries[tensor.variable]->variable.slots();
-    bytes.push_back(tensor.slot.has_value() ? TensorView(slots[*tensor.slot]).bytes()
-                                            : values[tensor.variable]->view().bytes());
-  }
+  ForEachStateTensor(variables, [&](size_t variable, std::optional<size_t> slot) {
+    const auto& slots = variables.entries[variable]->variable.slots();
+    bytes.push_back(slot.has_value() ? TensorView(slots[*slot]).bytes()
+                                     : values[variable]->view().bytes());
+  });
   return bytes;
 }
 
