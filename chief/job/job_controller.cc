@@ -26,13 +26,8 @@ JobInputs MakeInputs(JobPlan plan, JobOptions options, std::vector<PsControl*> s
 }
 
 // By shard; none where the job has no copies.
-std::vector<ShardCopy> CopiesOf(const JobOptions& options) {
-  std::vector<ShardCopy> copies;
-  if (options.shard_places == nullptr) return copies;
-  for (const ShardPlace& place : options.shard_places()) {
-    copies.push_back({.serving = place.address(), .copy = place.other_address()});
-  }
-  return copies;
+std::vector<ShardPlace> PlacesOf(const JobOptions& options) {
+  return options.shard_places == nullptr ? std::vector<ShardPlace>() : options.shard_places();
 }
 
 }  // namespace
@@ -95,7 +90,7 @@ void JobController::Tick() {
   calls_.Tick();
   if (state_.views.has_value()) state_.views->Tick();
   milestones_.Tick();
-  copies_.Update(CopiesOf(state_.inputs.options), state_.now());
+  copies_.Update(PlacesOf(state_.inputs.options), state_.now());
   phases_.back()->Tick();
 }
 
@@ -128,7 +123,7 @@ void JobController::Notify(JobEvent event) { phases_.back()->OnEvent(event); }
 JobFacts JobController::Describe() const {
   JobFacts facts{.now = state_.now(),
                  .shards = std::vector<ShardFacts>(state_.inputs.shards.size())};
-  copies_.Describe(CopiesOf(state_.inputs.options), &facts);
+  copies_.Describe(PlacesOf(state_.inputs.options), &facts);
   for (const std::unique_ptr<Phase>& phase : phases_) phase->Describe(&facts);
   return facts;
 }

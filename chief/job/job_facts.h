@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "chief/job/copy_watch.h"
 #include "chief/leases/evaluation.h"
 #include "chief/membership/quorum.h"
 #include "common/base/ids.h"
+#include "proto/chief.pb.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep::chief {
@@ -32,7 +32,7 @@ struct ShardFacts {
   absl::Status problem;          // why it cannot be reached; OK when it can
   absl::Duration problem_since;  // in training
   // Of a job whose shards have copies. `without_copy`: for how long.
-  ShardCopy copy;
+  ShardPlace place;
   absl::Duration without_copy;
 };
 

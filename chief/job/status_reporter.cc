@@ -216,8 +216,8 @@ void StatusReporter::FillShard(size_t shard, const ShardFacts& facts, ShardSumma
   summary->set_closed_steps(facts.closed_steps.value());
   summary->set_state(!facts.problem.ok() ? "unreachable" : facts.has_variables ? "ready" : "up");
   summary->set_problem(std::string(facts.problem.message()));
-  summary->set_serving_address(facts.copy.serving);
-  summary->set_copy_address(facts.copy.copy);
+  summary->set_serving_address(facts.place.address());
+  summary->set_copy_address(facts.place.other_address());
   if (facts.has_variables) {
     summary->set_seconds_without_copy(absl::ToDoubleSeconds(facts.without_copy));
   }
