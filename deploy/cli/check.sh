@@ -11,16 +11,18 @@ check_format() {
 # Reads the product with clang: each library as the one translation unit that --config=unity makes of
 # it, which takes a quarter of the time. Generated headers and these units are built first, no more.
 product=(//chief/... //common/... //deploy/... //ps/... //worker/...)
+list_units() {
+  [ -z "${units:-}" ] || return 0
+  # shellcheck source=deploy/cli/compile_commands.sh
+  source "$root/deploy/cli/compile_commands.sh"
+  build_targets --output_groups=compilation_prerequisites_INTERNAL_ "${product[@]}"
+  read_commands "$(printf ' + %s' "${product[@]}" | cut -c4-)" --config=unity >"$cache/units.tsv"
+  sed -i '/^[^\t]*\.S\t/d' "$cache/units.tsv" # holds what nvcc has compiled: no language of clang's
+  units=$(wc -l <"$cache/units.tsv")
+}
+
+# each_unit CHECK: of those that list_units has found.
 each_unit() {
-  if [ -z "${units:-}" ]; then
-    # shellcheck source=deploy/cli/compile_commands.sh
-    source "$root/deploy/cli/compile_commands.sh"
-    build_targets --output_groups=compilation_prerequisites_INTERNAL_ "${product[@]}"
-    read_commands "$(printf ' + %s' "${product[@]}" | cut -c4-)" --config=unity >"$cache/units.tsv"
-    sed -i '/^[^\t]*\.S\t/d' "$cache/units.tsv" # holds what nvcc has compiled: no language of clang's
-    units=$(wc -l <"$cache/units.tsv")
-    read_common_headers
-  fi
   say "$1: reading $units translation units"
   tr '\t' '\n' <"$cache/units.tsv" |
     (cd "$root" && xargs -d '\n' -n2 -P"$(nproc)" bash -c 'analyze "$@"' analyze "$1")
@@ -97,8 +99,8 @@ analyze() {
 }
 export -f analyze clang_options
 
-check_locks() { each_unit locks; } # which lock guards what
-check_tidy() { each_unit tidy; }   # .clang-tidy
+check_locks() { list_units && read_common_headers && each_unit locks; } # which lock guards what
+check_tidy() { list_units && each_unit tidy; }                          # .clang-tidy
 
 # bazel_check CHECK COMMAND ARGS...: in a folder of its own, so that the next build finds what it left.
 bazel_check() {
