@@ -30,4 +30,11 @@ bool GradientTurns::Expects(GlobalStep step, size_t variable) const {
   return turn != kNever && static_cast<size_t>(turn) == turns_.LossOf(step);
 }
 
+bool GradientTurns::ExpectsAny(GlobalStep step) const {
+  for (size_t variable = 0; variable < num_variables(); ++variable) {
+    if (Expects(step, variable)) return true;
+  }
+  return false;
+}
+
 }  // namespace lockstep

@@ -44,6 +44,8 @@ class GradientTurns {
   // Whether the variable gets gradients in the step, which waits for them. Otherwise it keeps its
   // value, which is also that of the next version.
   bool Expects(GlobalStep step, size_t variable) const;
+  // Whether any variable gets gradients in the step.
+  bool ExpectsAny(GlobalStep step) const;
   // Whether it gets gradients in any step.
   bool IsTrained(size_t variable) const { return turn_of_[variable] != kNever; }
 

@@ -55,9 +55,11 @@ class CopySender final : public CopyTarget {
     Group(StepMeans of, StatusCallback done) : means(std::move(of)), taken(std::move(done)) {}
 
     // Whether the copy is where it must be, at `shard_step`, to have taken what it has accepted. A
-    // repeated push may be answered while the first one still reads the means in place.
+    // repeated push may be answered while the first one still reads the means in place. A step
+    // without gradients has nothing else by which the copy has taken it.
     bool IsReachedBy(GlobalStep shard_step) const {
-      return is_repeated ? shard_step > means.step : shard_step >= means.step;
+      return is_repeated || means.gradients.empty() ? shard_step > means.step
+                                                    : shard_step >= means.step;
     }
     // All that was sent has come back: whether the copy has taken it. Otherwise some is due again.
     bool Settle();

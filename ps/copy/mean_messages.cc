@@ -23,18 +23,22 @@ std::vector<MeanMessage> CutIntoMessages(const StepMeans& means,
   // No chunk of a sparse mean cuts an index.
   const uint64_t chunk = std::max(kIndexBytes, most_bytes / kIndexBytes * kIndexBytes);
   std::vector<MeanMessage> messages;
-  uint64_t bytes = chunk;  // of the last message: the first tensor begins one
+  const auto begin_message = [&] {
+    PushRequest& header = messages.emplace_back().header;
+    *header.mutable_worker() = primary;
+    header.set_push_seq(push_seq.value());
+    header.set_local_step(means.step.value());
+    header.set_mean_learning_rate(means.learning_rate);
+  };
+  begin_message();
+  uint64_t bytes = 0;  // of the last message
   for (const MeanGradient& mean : means.gradients) {
     const OutgoingTensor tensor = TensorOf(mean);
     const uint64_t size = tensor.row_indices.size() * kIndexBytes + tensor.values.size();
     for (uint64_t offset = 0; offset == 0 || offset < size; offset += chunk) {
       const uint64_t part = std::min(chunk, size - offset);
-      if (bytes + part > chunk || messages.empty()) {
-        PushRequest& header = messages.emplace_back().header;
-        *header.mutable_worker() = primary;
-        header.set_push_seq(push_seq.value());
-        header.set_local_step(means.step.value());
-        header.set_mean_learning_rate(means.learning_rate);
+      if (bytes + part > chunk) {
+        begin_message();
         bytes = 0;
       }
       bytes += part;

@@ -16,8 +16,9 @@ struct MeanMessage {
   std::vector<OutgoingTensor> tensors;  // point into the means
 };
 
-// Small variables share messages of up to `most_bytes`, large ones are cut into such. `push_seq`:
-// of all messages of the step. The means stay for as long as the messages.
+// At least one: of a step without gradients it has no tensor. Small variables share messages of up
+// to `most_bytes`, large ones are cut into such. `push_seq`: of all messages of the step. The means
+// stay for as long as the messages.
 std::vector<MeanMessage> CutIntoMessages(const StepMeans& means,
                                          const lockstep::WorkerIdentity& primary, PushSeq push_seq,
                                          uint64_t most_bytes);

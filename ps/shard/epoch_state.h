@@ -51,6 +51,8 @@ struct EpochState {
   std::shared_ptr<CopyTarget> copy ABSL_GUARDED_BY(mu);  // null: nobody waits for a copy
   // Takes the place of `copy`, which is null, with the next step; null: there is none.
   std::shared_ptr<CopyTarget> new_copy ABSL_GUARDED_BY(mu);
+  // The step at hand has no gradients, and waits until the copy knows of it.
+  bool awaits_copy ABSL_GUARDED_BY(mu) = false;
   // Of a copy that was made while the job trains; otherwise null.
   const std::unique_ptr<StateReceiver> incoming ABSL_PT_GUARDED_BY(mu);
   bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one

@@ -97,7 +97,7 @@ struct StepApplier::StatePart {
 void StepApplier::TakeReady(DeferredCallbacks* deferred) {
   state_->mu.AssertHeld();
   for (TakenVariable& taken : state_->step.TakeReady()) OnTaken(std::move(taken), deferred);
-  PassMilestones(deferred);
+  PassMilestones(/*is_copied=*/false, deferred);
 }
 
 bool StepApplier::TryTake(size_t variable, DeferredCallbacks* deferred) {
@@ -177,8 +177,12 @@ void StepApplier::Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> ne
   auto unshown = std::make_shared<Unshown>(
       Unshown{{std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())},
               {std::make_move_iterator(next.begin()), std::make_move_iterator(next.end())}});
-  const auto rest = std::make_shared<StepApplier>(pass_.Share());
-  copy_->Send(std::move(sent), [rest, unshown](const absl::Status& copied) {
+  Send(copy_.get(), std::move(sent), std::make_shared<StepApplier>(pass_.Share()), unshown);
+}
+
+void StepApplier::Send(CopyTarget* copy, StepMeans means, const std::shared_ptr<StepApplier>& rest,
+                       const std::shared_ptr<Unshown>& unshown) {
+  copy->Send(std::move(means), [rest, unshown](const absl::Status& copied) {
     if (copied.ok()) return OnCopied(rest, unshown);
     rest->pass_ = EpochGate::Pass();
   });
@@ -238,12 +242,14 @@ void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue>
   for (const TakenVariable& one : taken) {
     state_->reader.RetryPulls(one.variable, deferred);
   }
-  PassMilestones(deferred);
+  if (taken.empty()) state_->awaits_copy = false;
+  PassMilestones(/*is_copied=*/taken.empty(), deferred);
 }
 
-void StepApplier::PassMilestones(DeferredCallbacks* deferred) {
+void StepApplier::PassMilestones(bool is_copied, DeferredCallbacks* deferred) {
   while (const std::optional<Milestone> milestone = state_->driver->NextMilestone()) {
     if (milestone->closes_step) {
+      if (!std::exchange(is_copied, false) && TellCopy(deferred)) break;
       AdvanceStep(deferred);
     } else {
       const auto snapshot = TakeSnapshot(state_->variables, milestone->terms);
@@ -253,6 +259,20 @@ void StepApplier::PassMilestones(DeferredCallbacks* deferred) {
     for (TakenVariable& taken : state_->step.TakeReady()) OnTaken(std::move(taken), deferred);
   }
   has_stopped_ = state_->driver->has_stopped();
+}
+
+bool StepApplier::TellCopy(DeferredCallbacks* deferred) {
+  const GlobalStep step = state_->step.shard_step();
+  if (state_->copy == nullptr || state_->step.turns().ExpectsAny(step)) return false;
+  if (std::exchange(state_->awaits_copy, true)) return true;
+  // Without the lock.
+  deferred->Answer<bool>(
+      [copy = state_->copy, means = StepMeans{step, state_->step.terms()->learning_rate, {}},
+       rest = std::make_shared<StepApplier>(pass_.Share())](const absl::StatusOr<bool>&) mutable {
+        Send(copy.get(), std::move(means), rest, std::make_shared<Unshown>());
+      },
+      true);
+  return true;
 }
 
 void StepApplier::AdvanceStep(DeferredCallbacks* deferred) {

@@ -21,6 +21,10 @@ class StepApplier {
 
   // To be called after a grant has come; the caller holds the shard's lock.
   void TakeReady(DeferredCallbacks* deferred);
+  // The same where no gradient waits for the grant.
+  void PassMilestones(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu) {
+    PassMilestones(/*is_copied=*/false, deferred);
+  }
   // Applies what has been taken, and goes on as long as there is something to do.
   void Run() ABSL_LOCKS_EXCLUDED(state_->mu);
 
@@ -49,17 +53,24 @@ class StepApplier {
   // At once, or when the copy has the means.
   void Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,
             std::vector<MeanGradient> means) ABSL_LOCKS_EXCLUDED(state_->mu);
+  // Shows it when the copy has the means.
+  static void Send(CopyTarget* copy, StepMeans means, const std::shared_ptr<StepApplier>& rest,
+                   const std::shared_ptr<Unshown>& unshown);
   // The copy has the means; `rest` goes on with them.
   static void OnCopied(const std::shared_ptr<StepApplier>& rest,
                        const std::shared_ptr<Unshown>& unshown);
   // nullopt: they are published. Otherwise they end the step, and the part is to be sent before.
   std::optional<StatePart> PublishOrPart(Unshown* unshown) ABSL_LOCKS_EXCLUDED(state_->mu);
+  // Without any: the step at hand has none, and the copy knows of it.
   void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(state_->mu);
   void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,
                DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
-  // Until nothing is complete.
-  void PassMilestones(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  // Until nothing is complete. `is_copied`: the copy knows of the step at hand.
+  void PassMilestones(bool is_copied, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  // True: a copy must know of the step at hand, which has no gradients, before it closes.
+  bool TellCopy(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void AdvanceStep(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   // The step that begins is the first of which the new copy gets the means.
   void BeginCopy(DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);

@@ -44,5 +44,13 @@ TEST_CASE("a variable gets gradients in every step, in its loss's turns, or neve
   CHECK(turns.num_variables() == 4);
 }
 
+TEST_CASE("in the turns of a loss that trains nothing here no variable gets gradients") {
+  const GradientTurns turns(LossTurns({2, 1}), {0, GradientTurns::kNever});
+  for (int64_t step = 0; step < 6; ++step) {
+    CHECK(turns.ExpectsAny(GlobalStep(step)) == (step % 3 != 2));
+  }
+  CHECK_FALSE(GradientTurns(LossTurns(), {GradientTurns::kNever}).ExpectsAny(GlobalStep(0)));
+}
+
 }  // namespace
 }  // namespace lockstep

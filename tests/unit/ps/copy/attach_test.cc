@@ -13,6 +13,7 @@
 #include "ps/copy/copy_sender.h"
 #include "tests/support/manual_time.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/ps/copy/attach_plans.h"
 #include "tests/unit/ps/copy/lossy_link.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
@@ -22,81 +23,27 @@ namespace {
 using lockstep::test::ForwardingTimer;
 using lockstep::test::ManualTime;
 using lockstep::test::TemporaryFolder;
+using test::Adam;
+using test::AllOptimizers;
 using test::Harness;
+using test::IsTrained;
 using test::kCommand;
+using test::kDense;
+using test::kFrozen;
+using test::kMean;
+using test::kScalar;
+using test::kTable;
+using test::kWorkers;
 using test::LossyLink;
 using test::Message;
-using test::PlacementOf;
-using test::PlanOf;
+using test::PlanWith;
+using test::PlanWithIdleSteps;
+using test::PlanWithTurns;
 using test::Reply;
 
 constexpr int kMaxActions = 100000;
-constexpr uint32_t kWorkers = 2;
 // A part is less than a tensor, a message less than a part.
 constexpr StateLimits kSmall{.least_part_bytes = 100, .message_bytes = 36};
-constexpr uint32_t kDense = 0, kScalar = 1, kTable = 2, kMean = 3, kFrozen = 4;
-
-std::map<std::string, OptimizerDef> AllOptimizers() {
-  std::map<std::string, OptimizerDef> all;
-  all["sgd"].mutable_sgd();
-  all["momentum"].mutable_momentum()->set_momentum(0.9f);
-  all["nesterov"].mutable_momentum()->set_momentum(0.9f);
-  all["nesterov"].mutable_momentum()->set_nesterov(true);
-  all["adam"].mutable_adam();
-  all["lazy adam"].mutable_adam()->set_lazy(true);
-  all["adamw"].mutable_adam()->set_weight_decay(0.01f);
-  all["adagrad"].mutable_adagrad();
-  all["adadelta"].mutable_adadelta();
-  all["rmsprop"].mutable_rmsprop()->set_momentum(0.5f);
-  all["centered rmsprop"].mutable_rmsprop()->set_centered(true);
-  all["ftrl"].mutable_ftrl()->set_l1_regularization_strength(0.01f);
-  return all;
-}
-
-OptimizerDef Adam() {
-  OptimizerDef adam;
-  adam.mutable_adam();
-  return adam;
-}
-
-CreateVariablesRequest PlanWith(const OptimizerDef& optimizer) {
-  CreateVariablesRequest plan = PlanOf(PlacementOf({{"dense", {5, 7}, 0, true, 2},
-                                                    {"scalar", {1}, 0, true, 1},
-                                                    {"table", {9, 3}, 0, true, 1, true},
-                                                    {"mean", {1}, 0, false, 4},
-                                                    {"frozen", {6}, 0, true, 3, false, true}}),
-                                       kWorkers, kWorkers);
-  *plan.mutable_optimizer() = optimizer;
-  plan.mutable_optimizer()->mutable_variable_averages()->set_decay(0.75f);
-  plan.mutable_sync()->set_ps_replicas(1);
-  plan.mutable_sync()->set_replicas_to_aggregate(kWorkers);
-  return plan;
-}
-
-// The scalar is trained in every third step, alone; momentum and Adam, whose numbers move on in
-// their own steps.
-CreateVariablesRequest PlanWithTurns() {
-  CreateVariablesRequest plan = PlanWith(Adam());
-  plan.clear_optimizer();
-  for (const int64_t steps : {2, 1}) plan.mutable_placement()->add_turns(steps);
-  for (const uint32_t variable : {kDense, kTable, kScalar, kFrozen}) {
-    plan.mutable_placement()
-        ->mutable_variables(static_cast<int>(variable))
-        ->set_loss(variable == kScalar ? 2 : 1);
-  }
-  LossDef* const first = plan.add_losses();
-  first->set_name("first");
-  *first->mutable_optimizer() = Adam();
-  LossDef* const second = plan.add_losses();
-  second->set_name("second");
-  second->mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
-  return plan;
-}
-
-bool IsTrained(const CreateVariablesRequest& plan, uint32_t variable, int64_t step) {
-  if (plan.losses().empty() || variable == kMean) return true;
-  return (variable == kScalar) == (step % 3 == 2);
-}
 
 class Attachment {
  public:
@@ -313,6 +260,22 @@ TEST_CASE("a new copy has the bits of its primary where losses take turns") {
     seed % 2 == 0 ? attachment.Attach() : attachment.AttachInStep();
     StepsToCopy(&attachment);
     for (int i = 0; i < 4; ++i) {
+      attachment.CheckSameBits(&attachment.copy());
+      attachment.CheckSameBits(&attachment.primary());
+      attachment.Step();
+    }
+  }
+}
+
+TEST_CASE("a copy learns of steps in which no variable of its shard gets gradients") {
+  for (uint32_t seed = 1; seed <= 15; ++seed) {
+    CAPTURE(seed);
+    Attachment attachment(PlanWithIdleSteps(), seed, 0.1);
+    for (uint32_t i = 0; i < seed % 5; ++i) attachment.Step();
+    seed % 2 == 0 ? attachment.Attach() : attachment.AttachInStep();
+    StepsToCopy(&attachment);
+    for (int i = 0; i < 6; ++i) {
+      CHECK(attachment.copy().shard.GetView().shard_step == GlobalStep(attachment.step()));
       attachment.CheckSameBits(&attachment.copy());
       attachment.CheckSameBits(&attachment.primary());
       attachment.Step();

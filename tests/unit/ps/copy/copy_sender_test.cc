@@ -79,6 +79,24 @@ TEST_CASE("a mean is a push of the only worker of the copy, with its learning ra
   CHECK(primary.copy->calls[1].header.push_seq() == 5);
 }
 
+TEST_CASE("a step without gradients is a push without pieces, taken when the copy is past it") {
+  Primary primary;
+  std::optional<absl::Status> answer;
+  primary.sender->Send({GlobalStep(3), 0.5f, {}},
+                       [&](const absl::Status& status) { answer = status; });
+  REQUIRE(primary.copy->calls.size() == 1);
+  const PushRequest& push = primary.copy->calls[0].header;
+  CHECK(push.pieces().empty());
+  CHECK(push.local_step() == 3);
+  CHECK(push.mean_learning_rate() == 0.5f);
+  primary.copy->Answer(0, ACCEPTED, 3);
+  CHECK_FALSE(answer.has_value());
+  primary.time.Advance(absl::Seconds(1));
+  REQUIRE(primary.copy->calls.size() == 2);
+  primary.copy->Answer(1, ACCEPTED, 4);
+  CHECK(answer == absl::OkStatus());
+}
+
 TEST_CASE("means that are published apart are taken apart, under one number") {
   Primary primary;
   const size_t first = primary.Send(0, 0);

@@ -80,9 +80,25 @@ CreateVariablesRequest Plan() {
   return plan;
 }
 
+// In every second step a variable of another shard is trained alone.
+CreateVariablesRequest PlanWithIdleSteps() {
+  CreateVariablesRequest plan = Plan();
+  plan.clear_optimizer();
+  for (const uint32_t loss : {1u, 2u}) {
+    LossDef* const def = plan.add_losses();
+    def->set_name(loss == 1 ? "here" : "there");
+    def->mutable_optimizer()->mutable_sgd();
+    plan.mutable_placement()->add_turns(1);
+  }
+  for (VariableSpec& variable : *plan.mutable_placement()->mutable_variables()) {
+    variable.set_loss(1);
+  }
+  return plan;
+}
+
 // Two workers, a primary and its copy.
 struct Pair {
-  Pair()
+  explicit Pair(const CreateVariablesRequest& plan = Plan())
       : target(std::make_shared<HeldMeans>()), primary({.make_copy_target = [this](const auto& of) {
           target->options = of;
           return target;
@@ -90,11 +106,11 @@ struct Pair {
     View view = test::ViewOf(2);
     view.copy_address = kCopyAddress;
     REQUIRE(primary.shard.SetView(view).ok());
-    REQUIRE(primary.shard.CreateVariables(Plan()).ok());
+    REQUIRE(primary.shard.CreateVariables(plan).ok());
     View copys = test::ViewOf(0);
     copys.is_copy = true;
     REQUIRE(copy.shard.SetView(copys).ok());
-    REQUIRE(copy.shard.CreateVariables(Plan()).ok());
+    REQUIRE(copy.shard.CreateVariables(plan).ok());
   }
   ~Pair() { target->End(absl::CancelledError("over")); }
 
@@ -204,6 +220,55 @@ TEST_CASE("steps that the chief has seen committed are committed at a promoted c
   REQUIRE(state.ok());
   CHECK(state->global_step == GlobalStep(1));
   CHECK(pair.copy.Dequeue(0, 2)->step == GlobalStep(1));
+}
+
+TEST_CASE("a step without gradients closes when the copy knows of it") {
+  Pair pair(PlanWithIdleSteps());
+  pair.primary.Grant(0, 2);
+  pair.PushStep();
+  pair.DeliverAll();
+  for (HeldMeans::Sent& sent : std::exchange(pair.target->sent, {})) sent.taken(absl::OkStatus());
+  REQUIRE(pair.primary.shard.GetView().shard_step == GlobalStep(1));
+
+  const auto grant = pair.primary.Grant(1, 2);
+  CHECK(grant.IsParked());
+  REQUIRE(pair.target->sent.size() == 1);
+  CHECK(pair.target->sent[0].means.step == GlobalStep(1));
+  CHECK(pair.target->sent[0].means.gradients.empty());
+
+  SECTION("it is told, and both go on") {
+    const auto delivered = Deliver(pair.target->sent[0].means, &pair.copy.shard);
+    REQUIRE(delivered.ok());
+    CHECK(delivered->shard_step == GlobalStep(2));
+    std::exchange(pair.target->sent[0].taken, nullptr)(absl::OkStatus());
+    CHECK_FALSE(grant.IsParked());
+    CHECK(pair.primary.shard.GetView().shard_step == GlobalStep(2));
+  }
+  SECTION("the grant comes again, and it is told once") {
+    const auto again = pair.primary.Grant(1, 2);
+    CHECK(again.IsParked());
+    REQUIRE(pair.target->sent.size() == 1);
+    std::exchange(pair.target->sent[0].taken, nullptr)(absl::OkStatus());
+    CHECK_FALSE(again.IsParked());
+    CHECK(pair.primary.shard.GetView().shard_step == GlobalStep(2));
+  }
+  SECTION("another chief's grant comes after the copy's answer") {
+    View view = test::ViewOf(2);
+    view.command.set_term(view.command.term() + 1);
+    view.copy_address = kCopyAddress;
+    REQUIRE(pair.primary.shard.SetView(view).ok());
+    std::exchange(pair.target->sent[0].taken, nullptr)(absl::OkStatus());
+    CHECK(pair.primary.shard.GetView().shard_step == GlobalStep(1));
+    const auto again = pair.primary.Grant({.command = view.command, .step = GlobalStep(1)});
+    REQUIRE(pair.target->sent.size() == 2);
+    std::exchange(pair.target->sent[1].taken, nullptr)(absl::OkStatus());
+    CHECK_FALSE(again.IsParked());
+  }
+  SECTION("the primary goes on alone") {
+    REQUIRE(pair.primary.shard.SetView(test::ViewOf(2)).ok());
+    CHECK_FALSE(grant.IsParked());
+    CHECK(pair.primary.shard.GetView().shard_step == GlobalStep(2));
+  }
 }
 
 TEST_CASE("a primary that goes on alone shows what waits") {
