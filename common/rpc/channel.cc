@@ -9,6 +9,10 @@
 namespace lockstep::rpc {
 namespace {
 
+// A name is looked up again when a connection is lost, and then no more often than this. gRPC's own
+// 30 s would be the time without a ps whose name has got another address.
+constexpr absl::Duration kNameLookupInterval = absl::Seconds(1);
+
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
@@ -25,6 +29,7 @@ std::shared_ptr<grpc::Channel> MakeChannelWith(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, Milliseconds(kNameLookupInterval));
   // How long one attempt to connect may take, whatever its name says.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Milliseconds(kControlDeadline));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Milliseconds(kMaxReconnectBackoff));
