@@ -57,7 +57,7 @@ ChaosJob::ChaosJob(const ChaosOptions& options)
   const std::string job =
       cluster_.WriteJob(Text(options, options.is_ledger ? Ledger::kMaxSteps : kForeverSteps));
   for (int i = 0; i < kPs; ++i) AddPs(i);
-  for (int i = 0; i < num_workers_; ++i) AddWorker(i);
+  for (int i = 0; i < num_workers_; ++i) AddWorker(i, options.sleep);
   for (int i = 0; i < kChiefs; ++i) AddChief(i, job);
 }
 
@@ -71,9 +71,10 @@ void ChaosJob::AddPs(int index) {
   readers_.emplace_back(real);
 }
 
-void ChaosJob::AddWorker(int index) {
+void ChaosJob::AddWorker(int index, absl::Duration sleep) {
   std::vector<std::string> command = cluster_.Worker(index);
-  command.push_back("--sleep=10ms");  // so that the calm run is short beside this one
+  command.push_back("--sleep=" +
+                    absl::FormatDuration(sleep));  // so that the calm run is short beside this one
   tasks_.push_back(
       std::make_unique<ChaosTask>(absl::StrCat("worker ", index), std::move(command), nullptr));
 }

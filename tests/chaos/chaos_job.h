@@ -62,7 +62,7 @@ class ChaosJob {
 
  private:
   static JobText Text(const ChaosOptions& options, int64_t steps);
-  void AddWorker(int index);
+  void AddWorker(int index, absl::Duration sleep);
   void AddPs(int index);
   void AddChief(int index, const std::string& job);
   // Of the chiefs that answer, the only one that does not stand by.

@@ -17,6 +17,7 @@
 #include "tests/chaos/chaos_run.h"
 #include "tests/chaos/goodput.h"
 #include "tests/chaos/result_checks.h"
+#include "tests/chaos/usage.h"
 
 ABSL_FLAG(int, seconds, 60, "how long faults are injected");
 ABSL_FLAG(int, faults, 0, "how many faults are injected, in place of --seconds");
@@ -29,14 +30,20 @@ ABSL_FLAG(bool, ledger, false,
 ABSL_FLAG(int, kill_every, 0,
           "in place of faults: goodput. The job runs for --seconds, and for as long again with one "
           "kill -9 in every so many seconds");
+ABSL_FLAG(bool, endurance, false,
+          "only faults that end no process; memory, descriptors and threads must not grow in "
+          "--seconds");
 ABSL_FLAG(std::string, job_options, "", "further fields of the job file, as text");
 
 namespace lockstep::test {
 namespace {
 
+constexpr absl::Duration kSleep = absl::Milliseconds(10);
+// The ledger has rows for an hour of such steps.
+constexpr absl::Duration kSleepOfEndurance = absl::Milliseconds(90);
 constexpr char kUsage[] =
     "chaos [--seconds=N | --faults=N] [--seed=N] [--copies] [--ledger [--backup]] "
-    "[--kill_every=N] [--json=FILE] [--job_options=TEXT]";
+    "[--kill_every=N] [--endurance] [--json=FILE] [--job_options=TEXT]";
 
 // `bazel test` says where the programs are; others do not.
 void FindPrograms() {
@@ -66,9 +73,11 @@ int Main() {
   FindPrograms();
   auto json = deploy::JsonOutput::Create(absl::GetFlag(FLAGS_json));
   if (!json.ok()) return PrintFailure("chaos", json.status());
+  const bool is_endurance = absl::GetFlag(FLAGS_endurance);
   const ChaosOptions options = {.has_copies = absl::GetFlag(FLAGS_copies),
                                 .has_backup = absl::GetFlag(FLAGS_backup),
                                 .is_ledger = absl::GetFlag(FLAGS_ledger),
+                                .sleep = is_endurance ? kSleepOfEndurance : kSleep,
                                 .more = absl::GetFlag(FLAGS_job_options)};
   if (options.has_backup && !options.is_ledger) {
     return PrintFailure("chaos", UsageError("--backup: which gradients a step counts is up to the "
@@ -78,10 +87,12 @@ int Main() {
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
   const int kill_every = absl::GetFlag(FLAGS_kill_every);
   ChaosJob job(options);
-  Schedule schedule(seed, ChaosJob::kPs, options.num_workers());
+  Schedule schedule(seed, ChaosJob::kPs, options.num_workers(),
+                    is_endurance ? FaultsThatEndNobody() : AllFaults());
   ChaosReport report;
   ChaosRun run(&job, &schedule, &report, &Say);
   std::optional<Goodput> goodput;
+  UsageWatch usage(absl::Seconds(absl::GetFlag(FLAGS_seconds)));
   bool is_well = run.WaitForStart();
   if (is_well && kill_every > 0) {
     is_well = MeasureGoodput(&job, &run,
@@ -90,6 +101,7 @@ int Main() {
                               .seed = seed},
                              &Say, &goodput.emplace());
   } else if (is_well) {
+    if (is_endurance) run.WatchUsage(&usage);
     is_well = InjectFaults(&run, report);
   }
   int64_t steps = 0;
@@ -99,6 +111,10 @@ int Main() {
     steps = CheckResult(job, options, &report);
   }
   std::cout << (goodput.has_value() ? goodput->Line() : report.Table());
+  if (is_endurance) {
+    std::cout << TableOf(usage);
+    for (const std::string& what : usage.Growth()) report.AddDefect(what);
+  }
   if (!report.defects().empty()) std::cout << job.Logs();
   for (const std::string& what : report.defects()) std::cout << "FAILED: " << what << "\n";
   if (report.defects().empty()) {

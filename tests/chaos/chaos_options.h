@@ -3,12 +3,15 @@
 
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace lockstep::test {
 
 struct ChaosOptions {
   bool has_copies = false;  // sync.ps_replicas: 1
   bool has_backup = false;  // a worker more than a step needs
   bool is_ledger = false;   // the ledger's job (ledger.h) in place of the digits
+  absl::Duration sleep;     // of a worker in each step
   std::string more;         // further fields of JobDef, as text
 
   // Gradients that a step needs.

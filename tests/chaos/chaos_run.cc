@@ -14,6 +14,7 @@ namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(5);
 constexpr absl::Duration kStart = absl::Seconds(60);
+constexpr absl::Duration kUsagePeriod = absl::Seconds(1);
 constexpr absl::Duration kSettle = absl::Seconds(1);
 // A job that has made no step for so long after a fault hangs.
 constexpr absl::Duration kRecovery = absl::Seconds(45);
@@ -32,7 +33,23 @@ ChaosRun::ChaosRun(ChaosJob* job, Schedule* schedule, ChaosReport* report,
 bool ChaosRun::Tend() {
   const std::vector<std::string> wrong = job_->Tend(&watch_);
   for (const std::string& what : wrong) report_->AddDefect(what);
+  if (usage_ != nullptr) ReadUsage();
   return wrong.empty();
+}
+
+void ChaosRun::WatchUsage(UsageWatch* usage) {
+  usage_ = usage;
+  usage_begin_ = next_usage_ = Now();
+}
+
+void ChaosRun::ReadUsage() {
+  const absl::Duration now = Now();
+  if (now < next_usage_) return;
+  next_usage_ = now + kUsagePeriod;
+  for (const auto& task : job_->tasks()) {
+    if (const auto usage = UsageOf(task->pid()))
+      usage_->Add(task->name(), now - usage_begin_, *usage);
+  }
 }
 
 bool ChaosRun::TendUntil(const std::function<bool()>& done, absl::Duration patience) {

@@ -8,6 +8,7 @@
 #include "tests/chaos/chaos_job.h"
 #include "tests/chaos/report.h"
 #include "tests/chaos/schedule.h"
+#include "tests/chaos/usage.h"
 
 namespace lockstep::test {
 
@@ -20,6 +21,8 @@ class ChaosRun {
 
   // Whether the job trains and has a checkpoint, before the first fault.
   bool WaitForStart();
+  // From now on `usage`, which outlives it, gets what each task takes, every second.
+  void WatchUsage(UsageWatch* usage);
   // One round, until the job trains again. False: it does not, or something is wrong.
   bool RunRound();
   // Tends the job for so long. False: something is wrong.
@@ -38,6 +41,7 @@ class ChaosRun {
   };
   // False: something is wrong.
   bool Tend();
+  void ReadUsage();
   // Tends the job until `done`, or for so long: false.
   bool TendUntil(const std::function<bool()>& done, absl::Duration patience);
   Injected Inject(const Fault& fault, ChaosTask* task);
@@ -53,6 +57,8 @@ class ChaosRun {
   ChaosReport* const report_;
   const std::function<void(const std::string&)> say_;
   StepWatch watch_;
+  UsageWatch* usage_ = nullptr;
+  absl::Duration usage_begin_, next_usage_;
 };
 
 }  // namespace lockstep::test

@@ -2,6 +2,8 @@
 // through which others reach it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,6 +37,7 @@ class ChaosTask {
   std::optional<std::string> Tend(absl::Duration now);
   // It runs, and no end that was asked for is still to come.
   bool is_up() { return process_->running() && !expected_.has_value(); }
+  pid_t pid() const { return process_->pid(); }
   std::optional<int> Wait(absl::Duration timeout) { return process_->Wait(timeout); }
 
   // Whether it may end with this code at any time.

@@ -27,6 +27,14 @@ std::vector<Fault> AllFaults() {
   return all;
 }
 
+std::vector<Fault> FaultsThatEndNobody() {
+  std::vector<Fault> faults = AllFaults();
+  std::erase_if(faults, [](const Fault& fault) {
+    return !Lasts(fault.kind) && fault.kind != FaultKind::kReset;
+  });
+  return faults;
+}
+
 bool Lasts(FaultKind kind) {
   switch (kind) {
     case FaultKind::kKill:

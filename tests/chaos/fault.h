@@ -33,6 +33,8 @@ struct Fault {
 
 // In the order in which reports list them: all that can be injected.
 std::vector<Fault> AllFaults();
+// Those of which no process ends, but for a chief that the other one replaces.
+std::vector<Fault> FaultsThatEndNobody();
 // Whether `fault` stays until it is healed.
 bool Lasts(FaultKind kind);
 absl::string_view NameOf(FaultKind kind);

@@ -12,11 +12,11 @@ constexpr uint64_t kLongestMs = 2500;  // beyond the lease of 2 s
 
 }  // namespace
 
-Schedule::Schedule(uint64_t seed, int num_ps, int num_workers)
-    : num_ps_(num_ps), num_workers_(num_workers), random_(seed) {}
+Schedule::Schedule(uint64_t seed, int num_ps, int num_workers, std::vector<Fault> among)
+    : num_ps_(num_ps), num_workers_(num_workers), among_(std::move(among)), random_(seed) {}
 
 Fault Schedule::Draw() {
-  if (left_.empty()) left_ = AllFaults();
+  if (left_.empty()) left_ = among_;
   std::swap(left_[Below(left_.size())], left_.back());
   Fault fault = left_.back();
   left_.pop_back();

@@ -11,10 +11,10 @@ namespace lockstep::test {
 
 class Schedule {
  public:
-  Schedule(uint64_t seed, int num_ps, int num_workers);
+  Schedule(uint64_t seed, int num_ps, int num_workers, std::vector<Fault> among = AllFaults());
 
   // The faults of the next round: one, or every fifth time two at once, of different targets.
-  // Each fault of AllFaults comes once before any comes again.
+  // Each of the faults comes once before any comes again.
   std::vector<Fault> Next();
   // From then on until a round begins: a moment of a step, or of a save.
   absl::Duration NextWait();
@@ -26,6 +26,7 @@ class Schedule {
 
   const int num_ps_;
   const int num_workers_;
+  const std::vector<Fault> among_;
   std::mt19937_64 random_;
   std::vector<Fault> left_;  // of this turn through all faults
   int rounds_ = 0;
