@@ -121,16 +121,18 @@ void VariableCache::FetchAhead(GlobalStep version, std::span<const std::span<con
     SetTargets(rows, /*with_dense=*/true);
   }
   dense_version_ = rows_version_ = kNoVersion;
-  StartFetch(version, FetchKind::kAhead,
-             [this](const absl::StatusOr<GlobalStep>& newest) { OnAhead(newest.status()); });
+  StartFetch(version, FetchKind::kAhead, [this, version](const absl::StatusOr<GlobalStep>& newest) {
+    OnAhead(version, newest.status());
+  });
 }
 
-void VariableCache::OnAhead(const absl::Status& status) {
+void VariableCache::OnAhead(GlobalStep wanted, const absl::Status& status) {
   if (status.ok()) {
     const auto [oldest, newest] = std::ranges::minmax_element(fetched_);
     if (*oldest == *newest) {
       dense_version_ = *newest;
-      if (fetches_rows_) rows_version_ = *newest;
+      // A later step has another batch, with other rows.
+      if (fetches_rows_ && *newest == wanted) rows_version_ = wanted;
     }
   }
   absl::AnyInvocable<void()> then;

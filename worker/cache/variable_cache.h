@@ -41,7 +41,7 @@ class VariableCache {
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once. rows[i] are those of variable i, ascending, each once; nothing for a dense one;
   // they stay until `done`. Dense variables that have the version already are not fetched again,
-  // nor are the rows that FetchAhead brought with it, which are the same.
+  // nor are the rows that FetchAhead brought for this version, which are the same.
   // Tells the newest version that any shard answered with: higher than asked for when the version
   // is kept no longer somewhere. A gradient computed from the mixture would be stale anyway.
   void Fetch(GlobalStep version, std::span<const std::span<const int64_t>> rows,
@@ -96,7 +96,7 @@ class VariableCache {
   void StartFetch(GlobalStep version, FetchKind kind, Callback<GlobalStep> done);
   // Calls `then` when no fetch that was begun ahead is pending.
   void AfterAhead(absl::AnyInvocable<void()> then);
-  void OnAhead(const absl::Status& status);
+  void OnAhead(GlobalStep wanted, const absl::Status& status);
   void FetchMissing(GlobalStep version, std::span<const std::span<const int64_t>> rows,
                     Callback<GlobalStep> done);
   void OnFetched(GlobalStep version, GlobalStep newest, Callback<GlobalStep> done);

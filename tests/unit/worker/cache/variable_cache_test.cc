@@ -224,6 +224,25 @@ TEST_CASE("rows of the next step come ahead with what is dense, while this step'
   CHECK(f.shards.pulls() - pulls == static_cast<int64_t>(f.shards.pointers().size()));
 }
 
+// Of a replica that was late: its next step is not the one that it had expected.
+TEST_CASE("rows that came ahead for a step are not taken for those of the step that came instead") {
+  Fixture f(SplitPlacement()), fresh(SplitPlacement());
+  for (Fixture* of : {&f, &fresh}) {
+    of->cluster.RunSteps();
+    of->Fetch(0, {0, 4, 9});
+    for (int64_t step = 0; step < 3; ++step) of->Push(static_cast<uint64_t>(step) + 1, step, 1);
+  }
+  const std::vector<int64_t> expected = {1, 5, 8}, wanted = {0, 4, 9};
+  f.cache->FetchAhead(GlobalStep(1), f.Named(expected));
+  CHECK(f.Fetch(3, wanted) == GlobalStep(3));
+  fresh.Fetch(3, wanted);
+  for (size_t variable : {0, 1, 2}) CHECK(f.Values(variable) == fresh.Values(variable));
+  // Gradients go to these rows of the parts.
+  for (const auto& [part, row] : {std::pair{0, 0}, {1, 0}, {2, 1}}) {
+    CHECK(f.cache->part_rows(0).of_part(part).indices.front() == row);
+  }
+}
+
 TEST_CASE("values that nobody waits for any more do not hold up the end") {
   Fixture f(SplitPlacement());
   f.cluster.RunSteps();
