@@ -1,5 +1,6 @@
 // The chief: reads the job, creates the variables at the parameter servers, lets the workers in,
 // drives the steps, evaluates and saves, and ends everything.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "chief/cluster/job_ps.h"
 #include "chief/copies/job_pairs.h"
 #include "chief/job/job_series.h"
 #include "chief/job/summary.h"
@@ -95,15 +97,16 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   if (absl::IsCancelled(started.status())) return StopReason(notice->Wait());
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, std::move(started));
 
-  std::vector<std::unique_ptr<PsControl>> shards;
-  std::vector<PsControl*> pointers;
-  for (size_t i = 0; i < task.cluster.ps.size(); ++i) {
-    shards.push_back(MakePsControl({.address = task.cluster.ps[i],
-                                    .name = absl::StrCat("ps ", i),
-                                    .queue = server->queue(),
-                                    .credentials = daemon.serving.credentials}));
-    pointers.push_back(shards.back().get());
-  }
+  std::optional<JobPs> ps;
+  ps.emplace(
+      [&](const std::string& name, const std::string& address) {
+        return MakePsControl({.address = address,
+                              .name = name,
+                              .queue = server->queue(),
+                              .credentials = daemon.serving.credentials});
+      },
+      task.cluster.ps, daemon.cluster->known());
+  std::vector<PsControl*> shards = ps->all();
   // Where each shard has a copy at the next ps, the two are one shard to the job.
   std::unique_ptr<JobPairs> pairs;
   JobOptions options;
@@ -111,17 +114,12 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     pairs = std::make_unique<JobPairs>(
         JobPairsOptions{.ps_addresses = task.cluster.ps,
                         .patience = absl::Seconds(absl::GetFlag(FLAGS_lease)),
-                        .connect =
-                            [&](size_t shard, const std::string& address) {
-                              return MakePsControl({.address = address,
-                                                    .name = absl::StrCat("the copy of ps ", shard),
-                                                    .queue = server->queue(),
-                                                    .credentials = daemon.serving.credentials});
-                            }},
-        pointers, &loop, Clock::Real());
-    pointers = pairs->shards();
+                        .connect = std::bind_front(&JobPs::ConnectCopy, &*ps)},
+        shards, &loop, Clock::Real());
+    shards = pairs->shards();
     options.shard_places = [&pairs] { return pairs->places(); };
   }
+  options.clusters = daemon.cluster->known();
   options.job_id = RandomId();
   options.incarnation = incarnation;
   options.chief_index = static_cast<uint32_t>(task.index);
@@ -133,8 +131,9 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     options.quorum_deadline = absl::Seconds(absl::GetFlag(FLAGS_quorum_deadline));
   }
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
+  const bool workers_may_change = plan.is_elastic();
   jobs.emplace(
-      std::move(plan), options, pointers, &loop, Clock::Real(), [&] { server->SetReady(true); },
+      std::move(plan), options, shards, &loop, Clock::Real(), [&] { server->SetReady(true); },
       [&](absl::Status status) {
         outcome = std::move(status);
         loop.Quit();
@@ -147,14 +146,24 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
       code == ExitCode::kInterrupted ? jobs->Stop(StopReason(code)) : jobs->Leave(StopReason(code));
     });
   });
+  notice->OnHangup([&, workers_may_change] {
+    auto changed = daemon.cluster->Reread(workers_may_change);
+    if (!changed.has_value()) return;
+    loop.Post([&, cluster = *std::move(changed)] {
+      ps->SetAddresses(cluster.ps);
+      if (pairs != nullptr) pairs->SetAddresses(cluster.ps);
+      jobs->SetCluster(cluster);
+    });
+  });
   loop.Post([&] { jobs->Start(); });
   loop.Run(kTick, [&] {
     if (pairs != nullptr) pairs->Tick();
     jobs->Tick();
   });
+  notice->OnHangup(nullptr);
   server->Shutdown(kShutdownGrace);
   // The calls in flight end here, before what they come back to.
-  shards.clear();
+  ps.reset();
   pairs.reset();
   notice->Stop(ExitCodeFor(outcome));
   signals.join();

@@ -145,8 +145,8 @@ absl::Status Run(const DaemonContext& daemon) {
       .credentials = daemon.serving.credentials,
       .memory = &memory,
       .identity = {.task_index = static_cast<uint32_t>(task.index),
-                   .cluster = task.cluster.Canonical(),
-                   .chiefs = task.cluster.chiefs(),
+                   .clusters = daemon.cluster->known(),
+                   .chiefs = [&daemon] { return daemon.cluster->spec().chiefs(); },
                    .incarnation = incarnation,
                    .checkpoint_roots = std::move(roots)},
       .events = {.called_by_chief =
@@ -179,6 +179,9 @@ absl::Status Run(const DaemonContext& daemon) {
   log::Info(absl::StrCat("lockstep ps ", kVersion, " listening on ", daemon.serving.address,
                          ", cluster spec from ", task.source));
   if (task.index == 0) LogCongestionControl();  // one line for the cluster
+  // Which workers a job has is the chief's affair.
+  stop->OnHangup([&daemon] { daemon.cluster->Reread(/*workers_may_change=*/true); });
+  const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
   if (end.ok()) end = WaitForEnd(orphan, shard, *stop);
   if (!end.ok()) return end;

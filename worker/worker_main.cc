@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -19,6 +20,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
+#include "common/config/cluster_proto.h"
+#include "common/config/known_cluster_specs.h"
 #include "common/daemon/daemon.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
@@ -94,48 +97,58 @@ bool JoinsAnew(const absl::Status& end) {
          (absl::IsFailedPrecondition(end) && ExitCodeFor(end) == ExitCode::kPeersLost);
 }
 
-std::unique_ptr<ChiefClient> ConnectChiefs(const DaemonContext& daemon, Server* server) {
-  const std::vector<std::string> addresses = daemon.task.cluster.chiefs();
-  std::vector<std::unique_ptr<ChiefClient>> chiefs;
-  for (const std::string& address : addresses) {
-    chiefs.push_back(MakeChiefClient({.address = address,
-                                      .name = "chief",
-                                      .queue = server->queue(),
-                                      .credentials = daemon.serving.credentials}));
-  }
-  return std::make_unique<FailoverChiefClient>(std::move(chiefs), [addresses](size_t chief) {
-    log::Info(absl::StrCat("the chief at ", addresses[chief], " commands"));
-  });
+std::unique_ptr<FailoverChiefClient> ConnectChiefs(const DaemonContext& daemon, Server* server) {
+  return std::make_unique<FailoverChiefClient>(
+      [queue = server->queue(),
+       credentials = daemon.serving.credentials](const std::string& address) {
+        return MakeChiefClient(
+            {.address = address, .name = "chief", .queue = queue, .credentials = credentials});
+      },
+      daemon.cluster->spec().chiefs(),
+      [](const std::string& address) {
+        log::Info(absl::StrCat("the chief at ", address, " commands"));
+      });
+}
+
+// A cluster spec that a chief has told.
+void Adopt(const ClusterDef& told, RunningCluster* cluster, FailoverChiefClient* chiefs) {
+  const auto changed = cluster->Adopt(FromProto(told));
+  if (changed.has_value()) chiefs->SetAddresses(changed->chiefs());
 }
 
 // Registers as a new incarnation and takes part until the job ends.
-absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, ChiefClient* chief,
+absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, FailoverChiefClient* chief,
                   Server* server, PeerService* peers, Status* status, const StepFiles& files,
                   const MonotonicNotification* stop) {
   const TaskConfig& task = daemon.task;
   RegisterTaskRequest request;
   request.set_worker(task.index);
   request.set_incarnation(incarnation.value());
-  request.set_cluster(task.cluster.Canonical());
+  FillTexts(daemon.cluster->known()->texts(), &request);
   request.set_version(kVersion);
   request.set_host(HostName());
   request.set_pid(getpid());
   RegistrationOptions registration;
   registration.chief_name =
-      absl::StrCat("chief (", absl::StrJoin(task.cluster.chiefs(), " or "), ")");
+      absl::StrCat("chief (", absl::StrJoin(daemon.cluster->spec().chiefs(), " or "), ")");
   registration.start_timeout = daemon.start_timeout;
   LOCKSTEP_ASSIGN_OR_RETURN(RegisterTaskReply reply, Register(chief, request, registration, stop));
   if (reply.done()) {
     log::Info("the job was over before this worker came");
     return absl::OkStatus();
   }
+  Adopt(reply.cluster(), daemon.cluster, chief);
   log::Info(absl::StrCat("joined job \"", reply.job().name(), "\" at step ", reply.start_step()));
 
   WorkerJobOptions options;
   options.registration = std::move(reply);
   options.worker = task.index;
   options.incarnation = incarnation.value();
-  options.ps_addresses = task.cluster.ps;
+  options.ps_addresses = daemon.cluster->spec().ps;
+  options.home_of = [&daemon](size_t shard) { return daemon.cluster->spec().ps[shard]; };
+  options.on_cluster = [&daemon, chief](const ClusterDef& told) {
+    Adopt(told, daemon.cluster, chief);
+  };
   options.queue = server->queue();
   options.credentials = daemon.serving.credentials;
   options.peers = peers;
@@ -170,7 +183,13 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
   PeerService peers;
   serving.services = {status_service.get(), &peers};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::Start(serving));
-  const std::unique_ptr<ChiefClient> chief = ConnectChiefs(daemon, server.get());
+  const std::unique_ptr<FailoverChiefClient> chief = ConnectChiefs(daemon, server.get());
+  // Which workers a job has is the chief's affair.
+  daemon.stop->OnHangup([&daemon, &chief] {
+    const auto changed = daemon.cluster->Reread(/*workers_may_change=*/true);
+    if (changed.has_value()) chief->SetAddresses(changed->chiefs());
+  });
+  const absl::Cleanup end_reading = [&daemon] { daemon.stop->OnHangup(nullptr); };
   while (true) {
     absl::Status end =
         Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);

@@ -9,22 +9,38 @@
 
 namespace lockstep::chief {
 
+namespace {
+
+std::string NameOf(size_t ps, const std::vector<std::string>& addresses) {
+  return absl::StrCat("ps ", ps, " (", addresses[ps], ")");
+}
+
+}  // namespace
+
 JobPairs::JobPairs(const JobPairsOptions& options, const std::vector<PsControl*>& ps,
                    Executor* executor, const Clock* clock) {
   const std::vector<std::string>& addresses = options.ps_addresses;
-  const auto name = [&](size_t i) { return absl::StrCat("ps ", i, " (", addresses[i], ")"); };
   for (size_t shard = 0; shard < ps.size(); ++shard) {
     const size_t host = (shard + 1) % ps.size();
     pairs_.push_back(std::make_unique<ShardPair>(
-        std::make_unique<HomePlace>(name(shard), addresses[shard], ps[shard], executor),
+        std::make_unique<HomePlace>(NameOf(shard, addresses), addresses[shard], ps[shard],
+                                    executor),
         std::make_unique<HostPlace>(
             HostPlaceOptions{
-                .name = name(host),
+                .name = NameOf(host, addresses),
                 .address = addresses[host],
                 .connect = [connect = options.connect,
                             shard](const std::string& address) { return connect(shard, address); }},
             ps[host], executor),
         options.patience, executor, clock));
+  }
+}
+
+void JobPairs::SetAddresses(const std::vector<std::string>& ps_addresses) {
+  for (size_t shard = 0; shard < pairs_.size(); ++shard) {
+    const size_t host = (shard + 1) % pairs_.size();
+    pairs_[shard]->home()->Move(NameOf(shard, ps_addresses), ps_addresses[shard]);
+    pairs_[shard]->host()->Move(NameOf(host, ps_addresses), ps_addresses[host]);
   }
 }
 

@@ -36,6 +36,10 @@ class JobPairs {
   // Looks after all pairs. Several times a second.
   void Tick();
 
+  // As many as before: those that have moved are looked for at their new addresses. `ps` call them
+  // there already.
+  void SetAddresses(const std::vector<std::string>& ps_addresses);
+
   // By shard, for the workers.
   std::vector<ShardPlace> places() const;
 

@@ -9,12 +9,9 @@
 
 namespace lockstep::chief {
 
-PairRoles::PairRoles(std::string name, const Places& places, Executor* executor,
+PairRoles::PairRoles(const Places& places, Executor* executor,
                      std::function<void(const absl::Status& why)> on_change)
-    : name_(std::move(name)),
-      places_(places),
-      executor_(executor),
-      on_change_(std::move(on_change)) {}
+    : places_(places), executor_(executor), on_change_(std::move(on_change)) {}
 
 void PairRoles::Adopt(const PairView& view) {
   state_ = view.state;
@@ -39,10 +36,10 @@ void PairRoles::NoteCommitted(int64_t global_step) {
 
 void PairRoles::TellServing(const SetViewRequest& view, Callback<SetViewReply> done) {
   view_ = view;
-  if (state_ == PairState::kLost) return done(LostVariablesError(name_));
+  if (state_ == PairState::kLost) return done(LostVariablesError(name()));
   if (is_changing_ || told_.has_value()) {
     return done(absl::UnavailableError(
-        absl::StrCat(name_, ": another view of the shard is under way. Remedy: try again")));
+        absl::StrCat(name(), ": another view of the shard is under way. Remedy: try again")));
   }
   SetViewRequest request = view;
   request.set_number(++last_order_);
@@ -89,10 +86,10 @@ void PairRoles::Promote(const std::string& why, StatusCallback done) {
   request.set_role(PRIMARY);
   request.set_global_step(committed_);
   const std::string line =
-      to == kHost ? absl::StrCat(name_, " is lost: ", why, ". Its copy serves the workers now, at ",
-                                 places_[kHost]->name())
-                  : absl::StrCat("the copy of ", name_, " at ", places_[kHost]->name(),
-                                 ", which served the workers, is lost: ", why, ". ", name_,
+      to == kHost ? absl::StrCat(name(), " is lost: ", why,
+                                 ". Its copy serves the workers now, at ", places_[kHost]->name())
+                  : absl::StrCat("the copy of ", name(), " at ", places_[kHost]->name(),
+                                 ", which served the workers, is lost: ", why, ". ", name(),
                                  " serves them again");
   Change(to, std::move(request), line, std::move(done));
 }
@@ -102,7 +99,7 @@ void PairRoles::GoOnAlone(const std::string& line, StatusCallback done) {
 }
 
 void PairRoles::Lose() {
-  log::Warning(absl::StrCat(name_, " is lost, and so is its copy"));
+  log::Warning(absl::StrCat(name(), " is lost, and so is its copy"));
   state_ = PairState::kLost;
   is_confirmed_ = false;
   Interrupt("nobody serves it");
@@ -127,7 +124,7 @@ void PairRoles::Change(PlaceIndex to, SetViewRequest request, std::string line,
 absl::Status PairRoles::OnChanged(PlaceIndex to, const std::string& line,
                                   const absl::StatusOr<SetViewReply>& reply) {
   if (!reply.ok()) return reply.status();
-  if (!reply->has_variables()) return LostVariablesError(name_);
+  if (!reply->has_variables()) return LostVariablesError(name());
   log::Warning(line);
   state_ = PairState::kAlone;
   serving_ = to;
@@ -137,7 +134,7 @@ absl::Status PairRoles::OnChanged(PlaceIndex to, const std::string& line,
 }
 
 void PairRoles::Interrupt(const std::string& why) {
-  const absl::Status status = absl::UnavailableError(absl::StrCat(name_, ": ", why));
+  const absl::Status status = absl::UnavailableError(absl::StrCat(name(), ": ", why));
   if (auto told = std::exchange(told_, std::nullopt); told.has_value()) told->done(status);
   on_change_(status);
 }

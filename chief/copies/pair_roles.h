@@ -22,12 +22,13 @@ class PairRoles {
  public:
   using Places = std::array<Place*, kNumPlaces>;
 
-  // `name` of the shard: "ps 0 (host:port)". `on_change` is called when calls under way are to be
-  // made again, which end with `why`. What is pointed to outlives the calls under way.
-  PairRoles(std::string name, const Places& places, Executor* executor,
+  // `on_change` is called when calls under way are to be made again, which end with `why`. What is
+  // pointed to outlives the calls under way.
+  PairRoles(const Places& places, Executor* executor,
             std::function<void(const absl::Status& why)> on_change);
 
-  const std::string& name() const { return name_; }
+  // Of the shard: "ps 0 (host:port)".
+  const std::string& name() const { return places_[kHome]->name(); }
   PairState state() const { return state_; }
   PlaceIndex serving() const { return serving_; }
   Place* place(PlaceIndex index) const { return places_[index]; }
@@ -91,7 +92,6 @@ class PairRoles {
   // Calls under way are to be made again, for this reason.
   void Interrupt(const std::string& why);
 
-  const std::string name_;
   const Places places_;
   Executor* const executor_;
   const std::function<void(const absl::Status& why)> on_change_;

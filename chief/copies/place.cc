@@ -11,12 +11,22 @@ namespace lockstep::chief {
 HomePlace::HomePlace(std::string name, std::string address, PsControl* ps, Executor* executor)
     : name_(std::move(name)), address_(std::move(address)), ps_(ps), executor_(executor) {}
 
+void HomePlace::Move(std::string name, std::string address) {
+  name_ = std::move(name);
+  address_ = std::move(address);
+}
+
 void HomePlace::GetView(Callback<SetViewReply> done) {
   ps_->Call(kGetView, GetViewRequest(), On<SetViewReply>(executor_, std::move(done)));
 }
 
 HostPlace::HostPlace(HostPlaceOptions options, PsControl* main, Executor* executor)
     : options_(std::move(options)), main_(main), executor_(executor) {}
+
+void HostPlace::Move(std::string name, std::string address) {
+  options_.name = std::move(name);
+  options_.address = std::move(address);
+}
 
 void HostPlace::FindAddress(Callback<std::string> done) {
   GetViewRequest request;

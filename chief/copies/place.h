@@ -28,6 +28,8 @@ class Place {
 
   // Of its ps process, for messages: "ps 0 (host:port)".
   virtual const std::string& name() const = 0;
+  // The ps process has moved: its name, and the address of its main server, as of now.
+  virtual void Move(std::string name, std::string address) = 0;
   // Calls to the shard's server here. Null before it was found.
   virtual PsControl* ps() = 0;
   // "host:port" of that server. Empty before it was found.
@@ -45,14 +47,15 @@ class HomePlace final : public Place {
   HomePlace(std::string name, std::string address, PsControl* ps, Executor* executor);
 
   const std::string& name() const override { return name_; }
+  void Move(std::string name, std::string address) override;
   PsControl* ps() override { return ps_; }
   const std::string& address() const override { return address_; }
   void GetView(Callback<SetViewReply> done) override;
   void FindRestart(std::function<void()>) override {}
 
  private:
-  const std::string name_;
-  const std::string address_;
+  std::string name_;
+  std::string address_;
   PsControl* const ps_;
   Executor* const executor_;
 };
@@ -71,6 +74,7 @@ class HostPlace final : public Place {
   HostPlace(HostPlaceOptions options, PsControl* main, Executor* executor);
 
   const std::string& name() const override { return options_.name; }
+  void Move(std::string name, std::string address) override;
   PsControl* ps() override { return copies_.empty() ? nullptr : copies_.back().get(); }
   const std::string& address() const override { return address_; }
   void GetView(Callback<SetViewReply> done) override;
@@ -80,7 +84,7 @@ class HostPlace final : public Place {
   // "host:port" of the copy server, or an error that says why there is none.
   void FindAddress(Callback<std::string> done);
 
-  const HostPlaceOptions options_;
+  HostPlaceOptions options_;
   PsControl* const main_;
   Executor* const executor_;
   std::string address_;

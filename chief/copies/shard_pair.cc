@@ -30,7 +30,7 @@ ShardPair::ShardPair(std::unique_ptr<Place> home, std::unique_ptr<Place> host,
     : home_(std::move(home)),
       host_(std::move(host)),
       executor_(executor),
-      roles_(home_->name(), {home_.get(), host_.get()}, executor,
+      roles_({home_.get(), host_.get()}, executor,
              [this](const absl::Status& why) { FailPending(why); }),
       watch_(patience, &roles_, executor, clock),
       attacher_(patience, &roles_, executor, clock, [this] { watch_.Begin(); }) {}

@@ -34,6 +34,9 @@ class ShardPair final : public PsControl {
 
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
              google::protobuf::MessageLite* reply, StatusCallback done) override;
+  // Of the two ps of the shard, which may have moved.
+  Place* home() { return home_.get(); }
+  Place* host() { return host_.get(); }
   // Looks after both. Several times a second.
   void Tick();
 

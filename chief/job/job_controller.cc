@@ -6,6 +6,7 @@
 #include "chief/job/ending_phase.h"
 #include "chief/job/job_rules.h"
 #include "chief/job/starting_phase.h"
+#include "common/config/cluster_proto.h"
 #include "common/replicas_proto/convert.h"
 
 namespace lockstep::chief {
@@ -25,6 +26,14 @@ JobInputs MakeInputs(JobPlan plan, JobOptions options, std::vector<PsControl*> s
           .on_end = std::move(on_end)};
 }
 
+ToldCluster ClusterOf(const JobInputs& inputs) {
+  const ClusterSpec& cluster = inputs.plan.cluster;
+  const auto& known = inputs.options.clusters;
+  return ToldCluster(
+      known != nullptr ? known : std::make_shared<KnownClusterSpecs>(cluster.Canonical()),
+      ToProto(cluster));
+}
+
 // By shard; none where the job has no copies.
 std::vector<ShardPlace> PlacesOf(const JobOptions& options) {
   return options.shard_places == nullptr ? std::vector<ShardPlace>() : options.shard_places();
@@ -39,8 +48,8 @@ JobController::JobController(JobPlan plan, JobOptions options, std::vector<PsCon
                         std::move(on_ready), std::move(on_end))),
       reporter_(&state_.inputs.plan, &state_.membership, &state_.record),
       milestones_(&state_),
-      calls_(state_.inputs.plan.cluster.Canonical(), &state_.membership, milestones_.evaluations(),
-             clock, MakeHooks()) {
+      calls_(ClusterOf(state_.inputs), &state_.membership, milestones_.evaluations(), clock,
+             MakeHooks()) {
   state_.control = this;
   state_.milestones = &milestones_;
   state_.calls = &calls_;
@@ -92,6 +101,13 @@ void JobController::Tick() {
   milestones_.Tick();
   copies_.Update(PlacesOf(state_.inputs.options), state_.now());
   phases_.back()->Tick();
+}
+
+void JobController::SetCluster(const ClusterSpec& cluster) {
+  state_.inputs.plan.cluster = cluster;
+  state_.inputs.shard_names = ShardNames(cluster);
+  calls_.SetCluster(ToProto(cluster));
+  if (state_.views.has_value()) state_.views->AnnounceAgain(state_.inputs.shard_names);
 }
 
 void JobController::Stop(absl::Status why) {

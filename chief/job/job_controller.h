@@ -41,6 +41,9 @@ class JobController final : private PhaseControl {
   void Start();
   // About ten times a second.
   void Tick();
+  // Addresses have changed, and of a job whose workers come and go perhaps the workers: shards and
+  // workers are told. The connections to the ps have been moved already.
+  void SetCluster(const ClusterSpec& cluster);
   // Ends the job from outside: the last committed step is saved and everybody told, then `on_end`
   // gets `why`. The first end counts, but for one that left the job: this one takes its place while
   // that still saves. So it does where the job has ended to go back to a checkpoint: those who know

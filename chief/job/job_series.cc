@@ -56,6 +56,12 @@ void JobSeries::Tick() {
   if (!IsStandingBy() && job() != nullptr) job()->Tick();
 }
 
+void JobSeries::SetCluster(const ClusterSpec& cluster) {
+  plan_.cluster = cluster;
+  if (standby_ != nullptr) standby_->SetNames(cluster.chiefs(), ShardNames(cluster)[kStepShard]);
+  if (job() != nullptr) job()->SetCluster(cluster);
+}
+
 void JobSeries::TakeCommand() {
   Add(plan_);
   job()->Start();
@@ -96,6 +102,7 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
   if (is_stopped_) return;  // the job before ends, or has ended
   if (leave_.has_value()) return End(*leave_);
   if (!plan.ok()) return End(plan.status());
+  plan->cluster = plan_.cluster;  // it may have changed while the checkpoint was read
   JobController& before = *job();
   Add(*std::move(plan));
   job()->Inherit(&before);

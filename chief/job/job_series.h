@@ -35,6 +35,8 @@ class JobSeries {
 
   void Start();
   void Tick();
+  // As JobController. Also of a chief that stands by.
+  void SetCluster(const ClusterSpec& cluster);
   // As JobController; while a checkpoint is being read, those are told who know of the job. While
   // another chief commands, nobody is told.
   void Stop(absl::Status why);
@@ -69,7 +71,7 @@ class JobSeries {
   // While another chief commands: ends with `why`, and returns true.
   bool EndsStandby(const absl::Status& why);
 
-  const JobPlan plan_;  // of the first job
+  JobPlan plan_;  // of the first job; the cluster as of now
   JobOptions options_;
   const std::vector<PsControl*> shards_;
   Executor* const executor_;

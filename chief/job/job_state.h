@@ -25,6 +25,7 @@
 #include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/client/ps_control.h"
+#include "common/config/known_cluster_specs.h"
 
 namespace lockstep::chief {
 
@@ -44,6 +45,8 @@ struct JobOptions {
   absl::Duration drain = absl::Seconds(20);
   // A job that has lacked workers for this long is saved and given up.
   absl::Duration quorum_deadline = absl::InfiniteDuration();
+  // By which this chief is known; null: by the plan's.
+  std::shared_ptr<const KnownClusterSpecs> clusters = nullptr;
   bool record_losses = false;   // those of short jobs always are
   bool waits_for_disk = false;  // CheckpointerOptions::waits_for_disk
   // Of a job whose shards have copies: where they are now, by shard.
@@ -57,7 +60,7 @@ struct JobInputs {
   JobPlan plan;
   JobOptions options;
   std::vector<PsControl*> shards;        // in the cluster's order
-  std::vector<std::string> shard_names;  // "ps 0 (host:port)"
+  std::vector<std::string> shard_names;  // "ps 0 (host:port)", as of now
   Executor* executor = nullptr;
   const Clock* clock = nullptr;
   std::function<void()> on_ready;  // training begins

@@ -51,6 +51,12 @@ void Standby::WaitAgain() {
   Start();
 }
 
+void Standby::SetNames(std::vector<std::string> chiefs, std::string step_shard) {
+  observer_.SetNames(chiefs, step_shard);
+  options_.chiefs = std::move(chiefs);
+  options_.step_shard = std::move(step_shard);
+}
+
 void Standby::Tick() {
   const absl::Duration now = clock_->Monotonic();
   for (const auto& call : std::exchange(status_calls_, {})) {

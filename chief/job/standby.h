@@ -45,6 +45,8 @@ class Standby {
   absl::Status MayTake(uint64_t term);
   // Another chief has taken command.
   void WaitAgain();
+  // As in ObserverOptions: addresses have changed.
+  void SetNames(std::vector<std::string> chiefs, std::string step_shard);
 
   bool is_waiting() const { return is_waiting_; }
   // UNAVAILABLE: what workers are told that call this chief.
@@ -61,7 +63,7 @@ class Standby {
   // A line for each chief that it stands by for.
   void LogCommander(const CommandStatus& status);
 
-  const ObserverOptions options_;
+  ObserverOptions options_;
   const Incarnation incarnation_;
   PsControl* const step_shard_;
   Executor* const executor_;

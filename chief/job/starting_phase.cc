@@ -28,7 +28,6 @@ constexpr absl::Duration kFollowing = absl::Seconds(5);
 RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
   const JobPlan& plan = inputs.plan;
   return {.shard_names = inputs.shard_names,
-          .cluster = plan.cluster.Canonical(),
           .job = inputs.options.job_id,
           .chief = inputs.options.incarnation,
           .chief_index = inputs.options.chief_index,

@@ -43,7 +43,6 @@ StatusReporter::StatusReporter(const JobPlan* plan, const Membership* membership
     : plan_(*plan),
       membership_(*membership),
       record_(*record),
-      shard_names_(ShardNames(plan->cluster)),
       shard_variables_(CountVariables(*plan)),
       variables_per_gradient_(VariablesPerGradient(*plan)) {}
 
@@ -144,7 +143,7 @@ std::string StatusReporter::TrainingWaitsFor(const JobFacts& facts) const {
   } else if (unreachable.empty()) {
     for (size_t shard = 0; shard < facts.shards.size(); ++shard) {
       if (facts.shards[shard].closed_steps != record_.global_step) continue;
-      parts.push_back(absl::StrCat(shard_names_[shard], " has not closed the step"));
+      parts.push_back(absl::StrCat(ShardNames(plan_.cluster)[shard], " has not closed the step"));
     }
   }
   std::erase(parts, "");

@@ -49,7 +49,6 @@ class StatusReporter {
   const JobPlan& plan_;
   const Membership& membership_;
   const RunRecord& record_;
-  const std::vector<std::string> shard_names_;
   const std::vector<uint32_t> shard_variables_;
   const uint32_t variables_per_gradient_;
 };

@@ -64,6 +64,11 @@ std::string CommandObserver::WaitingFor() const {
 
 void CommandObserver::Yield(uint64_t term) { highest_term_ = std::max(highest_term_, term); }
 
+void CommandObserver::SetNames(std::vector<std::string> chiefs, std::string step_shard) {
+  options_.chiefs = std::move(chiefs);
+  options_.step_shard = std::move(step_shard);
+}
+
 Decision CommandObserver::OnStatus(const CommandStatus& status, absl::Duration now) {
   retry_.OnSuccess();
   problem_.clear();

@@ -36,6 +36,9 @@ class CommandObserver {
 
   CommandObserver(ObserverOptions options, absl::Duration now);
 
+  // As in the options, which are of the start.
+  void SetNames(std::vector<std::string> chiefs, std::string step_shard);
+
   Decision OnStatus(const CommandStatus& status, absl::Duration now);
   Decision OnFailure(const absl::Status& failure, absl::Duration now);
   // While a call is parked: kEnd when no chief has come for too long.
@@ -61,7 +64,7 @@ class CommandObserver {
   Decision OnExpired(const CommandStatus& status, absl::Duration now);
   Decision OnJobOver(const CommandStatus& status) const;
 
-  const ObserverOptions options_;
+  ObserverOptions options_;
   const absl::Duration start_;
   CommandStatus known_;  // the last one with a chief
   bool was_held_ = false;

@@ -114,7 +114,6 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
   view.mutable_command()->set_chief(spec.chief.value());
   view.set_version(kVersion);
   view.set_epoch(epoch);
-  view.set_cluster(spec.cluster);
   view.set_elastic(spec.is_elastic);
   view.set_chief_index(spec.chief_index);
   view.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(spec.lease)));

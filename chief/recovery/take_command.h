@@ -19,7 +19,6 @@ namespace lockstep::chief {
 
 struct RecoverySpec {
   std::vector<std::string> shard_names;  // "ps 1 (host:port)"
-  std::string cluster;                   // canonical text
   uint64_t job = 0;                      // for shards that have none yet
   Incarnation chief;                     // of this start
   uint32_t chief_index = 0;              // in the cluster spec
@@ -42,7 +41,7 @@ bool HasTrained(const RecoverySpec& spec, const SetViewReply& view);
 // step shard: they cannot go on together.
 absl::Status CheckTogether(const RecoverySpec& spec, const std::vector<SetViewReply>& shards);
 
-// From what each shard answers to GetView: job, term, epoch, cluster and members for SetView; the
+// From what each shard answers to GetView: job, term, epoch and members for SetView; the
 // shard's index is left out. FAILED_PRECONDITION naming the shard: it is of another version than
 // this chief; it belongs to another job than the others; it has trained, and this chief wants to
 // start from a checkpoint.

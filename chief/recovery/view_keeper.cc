@@ -40,6 +40,11 @@ void ViewKeeper::SetMembers(std::vector<LiveMember> members) {
   for (size_t shard = 0; shard < shards_.size(); ++shard) Send(shard);
 }
 
+void ViewKeeper::AnnounceAgain(std::vector<std::string> shard_names) {
+  shard_names_ = std::move(shard_names);
+  SetMembers(views_.rbegin()->second.members);
+}
+
 void ViewKeeper::Tick() {
   for (size_t shard = 0; shard < shards_.size() && !stopped_; ++shard) {
     const Shard& state = states_[shard];

@@ -31,6 +31,9 @@ class ViewKeeper {
 
   // Replaces what was to be told; a shard that is slow is told the last one only.
   void SetMembers(std::vector<LiveMember> members);
+  // Tells every shard the same members again: what else a view says has changed. `shard_names` as
+  // of now.
+  void AnnounceAgain(std::vector<std::string> shard_names);
   // The same for the replica views of a job whose workers come and go; not empty.
   void SetReplicaViews(const ReplicaViews& views);
   // Repeats what is due; what every shard has is repeated now and then, so that a ps knows that its
@@ -65,7 +68,7 @@ class ViewKeeper {
 
   SetViewRequest view_;  // with the replica views, without members
   const std::vector<PsControl*> shards_;
-  const std::vector<std::string> shard_names_;
+  std::vector<std::string> shard_names_;
   Executor* const executor_;
   const Clock* const clock_;
   const std::function<void()> on_confirmed_;

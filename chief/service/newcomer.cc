@@ -10,18 +10,18 @@
 
 namespace lockstep::chief {
 
-absl::Status CheckNewcomer(const RegisterTaskRequest& request, const std::string& cluster,
+absl::Status CheckNewcomer(const RegisterTaskRequest& request, const KnownClusterSpecs& clusters,
                            bool is_elastic) {
   LOCKSTEP_RETURN_IF_ERROR(CheckLimits(request));
   const std::string who = absl::StrCat("worker ", request.worker());
   const std::string difference =
-      is_elastic
-          ? DescribeElasticDifference(cluster, request.cluster(), "the chief's", "the worker's")
-          : DescribeDifference(cluster, request.cluster(), "the chief's", "the worker's");
+      clusters.DifferenceFrom(TextsOf(request.cluster(), request.earlier_clusters()), is_elastic,
+                              "the chief's", "the worker's");
   if (!difference.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the cluster specs of ", who, " and of the chief differ: ", difference,
-                     ". Remedy: give every task the same cluster spec"));
+                     ". Remedy: give every task the same cluster spec; one that runs reads its "
+                     "file again on SIGHUP"));
   }
   if (is_elastic && !WorkerAddressIn(request.cluster(), request.worker()).has_value()) {
     return absl::InvalidArgumentError(
@@ -33,6 +33,24 @@ absl::Status CheckNewcomer(const RegisterTaskRequest& request, const std::string
         ", the chief of version ", kVersion, ". Remedy: install the same version everywhere"));
   }
   return absl::OkStatus();
+}
+
+void KeepOwnAddress(RegisterTaskRequest* request) {
+  const auto address = WorkerAddressIn(request->cluster(), request->worker());
+  request->clear_cluster();
+  request->clear_earlier_clusters();
+  if (!address.has_value()) return;
+  request->set_cluster(absl::StrCat("worker ", request->worker(), " ", *address, "\n"));
+}
+
+void TakeAddress(const RegisterTaskRequest& request, bool is_elastic, Membership* membership) {
+  const auto address = WorkerAddressIn(request.cluster(), request.worker());
+  const WorkerIndex worker(request.worker());
+  const auto& members = membership->members();
+  const bool is_member = worker.value() < members.size();
+  const bool may_take =
+      is_member ? members[worker.value()].state != MemberState::kLive : is_elastic;
+  if (address.has_value() && may_take) membership->SetAddress(worker, *address);
 }
 
 }  // namespace lockstep::chief

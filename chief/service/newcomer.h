@@ -1,18 +1,25 @@
 // Whether a process that registers can be a worker of this job at all.
 #pragma once
 
-#include <string>
-
 #include "absl/status/status.h"
+#include "chief/membership/membership.h"
+#include "common/config/known_cluster_specs.h"
 #include "proto/chief.pb.h"
 
 namespace lockstep::chief {
 
-// `cluster`: the chief's canonical text. The spec of a worker of an elastic job may have other
-// workers and addresses, but as many ps, and must have the worker itself. FAILED_PRECONDITION:
-// another cluster spec or version. INVALID_ARGUMENT: a request above the limits; an index that its
-// own spec does not have.
-absl::Status CheckNewcomer(const RegisterTaskRequest& request, const std::string& cluster,
+// `clusters`: the chief's. The spec of a worker of an elastic job may have other workers, and must
+// have the worker itself. FAILED_PRECONDITION: another cluster, or version. INVALID_ARGUMENT: a
+// request above the limits; an index that its own spec does not have.
+absl::Status CheckNewcomer(const RegisterTaskRequest& request, const KnownClusterSpecs& clusters,
                            bool is_elastic);
+
+// Of the cluster specs in the request the caller's own address alone stays, for TakeAddress.
+void KeepOwnAddress(RegisterTaskRequest* request);
+
+// The address of a worker that comes, or comes back, is that in its own cluster spec. While a
+// process of its index lives, it is a second one by mistake, and changes nothing. A worker that is
+// none of the members becomes one if the job is elastic.
+void TakeAddress(const RegisterTaskRequest& request, bool is_elastic, Membership* membership);
 
 }  // namespace lockstep::chief

@@ -22,7 +22,7 @@ constexpr int kLargestExitCode = 255;
 
 }  // namespace
 
-WorkerCalls::WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluations,
+WorkerCalls::WorkerCalls(ToldCluster cluster, Membership* membership, EvaluationQueue* evaluations,
                          const Clock* clock, Hooks hooks)
     : cluster_(std::move(cluster)),
       membership_(membership),
@@ -47,7 +47,7 @@ absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
 }
 
 void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer) {
-  if (absl::Status refused = CheckNewcomer(request, cluster_, hooks_.share_of != nullptr);
+  if (absl::Status refused = CheckNewcomer(request, cluster_.known(), hooks_.share_of != nullptr);
       !refused.ok()) {
     LogRefusal(absl::StrCat("refused a registration from host ",
                             Printable(request.host(), limits::kMaxHostBytes), ", pid ",
@@ -58,7 +58,6 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
     NoteTold(request);
     return answer(TooLate());
   }
-  if (hooks_.share_of != nullptr) TakeAddress(request);
   auto admitted = TryAdmit(request);
   if (admitted.has_value()) return answer(*std::move(admitted));
   if (registrations_.size() >=
@@ -67,17 +66,7 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
   }
   ParkedRegistration& parked = registrations_.emplace_back(
       ParkedRegistration{request, clock_->Monotonic() + kParkRegistration, std::move(answer)});
-  parked.request.clear_cluster();  // compared already
-}
-
-void WorkerCalls::TakeAddress(const RegisterTaskRequest& request) {
-  const auto address = WorkerAddressIn(request.cluster(), request.worker());
-  const WorkerIndex worker(request.worker());
-  const auto& members = membership_->members();
-  const bool is_live =
-      worker.value() < members.size() && members[worker.value()].state == MemberState::kLive;
-  // A second process of the same index is refused later, and changes nothing.
-  if (address.has_value() && !is_live) membership_->SetAddress(worker, *address);
+  KeepOwnAddress(&parked.request);  // the specs are compared already
 }
 
 void WorkerCalls::LogRefusal(absl::string_view message) {
@@ -88,6 +77,7 @@ void WorkerCalls::LogRefusal(absl::string_view message) {
 std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
     const RegisterTaskRequest& request, std::optional<absl::Duration> came) {
   const LiveMember member{WorkerIndex(request.worker()), Incarnation(request.incarnation())};
+  TakeAddress(request, hooks_.share_of != nullptr, membership_);
   const uint64_t changes = membership_->changes();
   const absl::StatusOr<Admission> admission = membership_->Register(
       member.worker, member.incarnation, request.host(), request.pid(), clock_->Monotonic(), came);
@@ -112,6 +102,7 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
   }
   FindPlaces();
   places_.AddTo(&reply);
+  *reply.mutable_cluster() = cluster_.newest();
   membership_->NoteStart(member, start_step);
   return reply;
 }
@@ -256,7 +247,9 @@ bool WorkerCalls::HasNews(WorkerIndex worker) const {
   if (group_.has_value() && group_->view() != contact.told_group) return true;
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
-  return contact.told_places != places_.number() ||
+  const bool has_other_cluster =
+      cluster_.has_changed() && contact.told_cluster != cluster_.number();
+  return has_other_cluster || contact.told_places != places_.number() ||
          (lease.has_value() ? lease->id : 0) != contact.told_lease;
 }
 
@@ -272,6 +265,10 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
       reply.set_fail_exit_code(static_cast<int>(ExitCodeFor(*outcome_)));
     }
     return reply;
+  }
+  // Also what this chief was started with: the chief before may have had another one.
+  if (std::exchange(contact.told_cluster, cluster_.number()) != cluster_.number()) {
+    *reply.mutable_cluster() = cluster_.newest();
   }
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);

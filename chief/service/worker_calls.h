@@ -18,6 +18,7 @@
 #include "chief/membership/membership.h"
 #include "chief/service/answer.h"
 #include "chief/service/shard_places.h"
+#include "chief/service/told_cluster.h"
 #include "common/base/clock.h"
 #include "common/log/throttle.h"
 #include "proto/chief.pb.h"
@@ -32,8 +33,7 @@ class WorkerCalls {
     // Whether every shard knows this member.
     std::function<bool(const LiveMember&)> admitted;
     // What the worker takes of a step, of a job whose workers come and go; null: of another job.
-    // Workers of such a job may have another cluster spec than the chief: with more workers, or
-    // other addresses.
+    // The cluster specs of such a job's workers may have other workers than the chief's.
     std::function<StepShare(GlobalStep, WorkerIndex)> share_of = nullptr;
     // By shard, of a job with sync.ps_replicas; null: of another job.
     std::function<std::vector<ShardPlace>()> shard_places = nullptr;
@@ -47,9 +47,8 @@ class WorkerCalls {
     std::function<void(std::string)> warn = nullptr;
   };
 
-  // `cluster` is the canonical text. What is pointed to outlives this; without a test set there is
-  // no evaluations.
-  WorkerCalls(std::string cluster, Membership* membership, EvaluationQueue* evaluations,
+  // What is pointed to outlives this; without a test set there is no evaluations.
+  WorkerCalls(ToldCluster cluster, Membership* membership, EvaluationQueue* evaluations,
               const Clock* clock, Hooks hooks);
 
   void Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer);
@@ -68,6 +67,11 @@ class WorkerCalls {
   // After End: every live worker has been told, and after Begin also those that never registered.
   bool EverybodyKnows() const;
 
+  // The cluster spec has changed: every worker is told at once.
+  void SetCluster(ClusterDef cluster) {
+    cluster_.Set(std::move(cluster));
+    TellNews();
+  }
   // Of a replicated job: what every heartbeat's answer tells from now on, the next one at once.
   void SetGroup(GroupView group) {
     group_ = std::move(group);
@@ -93,17 +97,16 @@ class WorkerCalls {
   // Of a worker that has sent heartbeats.
   struct Contact {
     Incarnation incarnation;
-    uint64_t told_lease = 0;   // 0: none
-    uint64_t told_group = 0;   // its view; 0: none
-    uint64_t told_places = 0;  // their number; 0: none
+    uint64_t told_lease = 0;    // 0: none
+    uint64_t told_group = 0;    // its view; 0: none
+    uint64_t told_places = 0;   // their number; 0: none
+    uint64_t told_cluster = 0;  // its number; 0: none
     bool told_end = false;
   };
 
   // Where the shards are now. Whether that has changed.
   bool FindPlaces() { return hooks_.shard_places != nullptr && places_.Set(hooks_.shard_places()); }
   void LogRefusal(absl::string_view message);
-  // Of a worker that comes, or comes back, by its own cluster spec.
-  void TakeAddress(const RegisterTaskRequest& request);
   // What a worker is told that comes after the end.
   absl::StatusOr<RegisterTaskReply> TooLate() const;
   std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(
@@ -123,7 +126,7 @@ class WorkerCalls {
   void NoteTold(const RegisterTaskRequest& request);
   std::string NameOf(WorkerIndex worker) const;
 
-  const std::string cluster_;
+  ToldCluster cluster_;
   Membership* const membership_;
   EvaluationQueue* const evaluations_;
   const Clock* const clock_;

@@ -2,7 +2,6 @@
 #include <map>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -66,25 +65,6 @@ std::string DescribeDifference(absl::string_view canonical_a, absl::string_view 
     absl::StrAppend(&text, "; and ", differences.size() - kShown, " more");
   }
   return text;
-}
-
-std::string DescribeElasticDifference(absl::string_view canonical_a, absl::string_view canonical_b,
-                                      absl::string_view name_a, absl::string_view name_b) {
-  if (canonical_a == canonical_b) return "";
-  if (canonical_b.size() > canonical_a.size() + kMostMore) {
-    return absl::StrCat("the text of ", name_b, " is too long");
-  }
-  const auto count = [](absl::string_view canonical) {
-    int ps = 0;
-    for (absl::string_view line : absl::StrSplit(canonical, '\n')) {
-      ps += absl::StartsWith(line, "ps ") ? 1 : 0;
-    }
-    return ps;
-  };
-  const auto in_a = count(canonical_a);
-  const auto in_b = count(canonical_b);
-  if (in_a == in_b) return "";
-  return absl::StrCat("there are ", in_a, " ps in ", name_a, " and ", in_b, " in ", name_b);
 }
 
 std::optional<std::string> WorkerAddressIn(absl::string_view canonical, uint32_t index) {

@@ -7,9 +7,9 @@
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/config/cluster_json.h"
+#include "common/config/cluster_proto.h"
 #include "common/config/text_file.h"
 #include "common/config/text_proto.h"
-#include "proto/cluster.pb.h"
 
 namespace lockstep {
 namespace {
@@ -23,14 +23,7 @@ absl::Status InSource(absl::string_view source, const absl::Status& status) {
 absl::StatusOr<ClusterSpec> ParseText(const std::string& path, const std::string& text) {
   ClusterDef def;
   LOCKSTEP_RETURN_IF_ERROR(ParseTextProto(path, text, &def));
-  ClusterSpec spec;
-  spec.ps.assign(def.ps().begin(), def.ps().end());
-  spec.workers.assign(def.worker().begin(), def.worker().end());
-  if (!def.chief().empty()) {
-    spec.chief = def.chief(0);
-    spec.other_chiefs.assign(def.chief().begin() + 1, def.chief().end());
-  }
-  return spec;
+  return FromProto(def);
 }
 
 absl::StatusOr<Role> RoleOfTask(const std::string& type) {

@@ -46,11 +46,6 @@ std::string DescribeDifference(absl::string_view canonical_a, absl::string_view 
                                absl::string_view name_a = "ours",
                                absl::string_view name_b = "theirs");
 
-// The same of tasks of a job whose workers come and go: workers and addresses may differ while a
-// changed spec spreads, the number of ps may not. Empty when they may work together.
-std::string DescribeElasticDifference(absl::string_view canonical_a, absl::string_view canonical_b,
-                                      absl::string_view name_a, absl::string_view name_b);
-
 // The address of worker `index` in a canonical text; none: there is no such worker.
 std::optional<std::string> WorkerAddressIn(absl::string_view canonical, uint32_t index);
 

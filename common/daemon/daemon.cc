@@ -23,7 +23,8 @@ ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
 namespace lockstep {
 namespace {
 
-absl::Status Prepare(const DaemonOptions& options, DaemonContext* context) {
+absl::Status Prepare(const DaemonOptions& options, DaemonContext* context,
+                     std::optional<RunningCluster>* cluster) {
   const std::string level = absl::GetFlag(FLAGS_log_level);
   LOCKSTEP_RETURN_IF_ERROR(log::Init(context->name, level));
   const auto index = absl::GetFlag(*options.task_index);
@@ -37,6 +38,8 @@ absl::Status Prepare(const DaemonOptions& options, DaemonContext* context) {
   ServerOptions& serving = context->serving;
   LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
                             ListenAddress(absl::GetFlag(FLAGS_listen), context->task.address()));
+  cluster->emplace(context->task, serving.address != context->task.address());
+  context->cluster = &cluster->value();
   serving.insecure = absl::GetFlag(FLAGS_insecure);
   LOCKSTEP_ASSIGN_OR_RETURN(serving.credentials, LoadCredentials(context->task, serving.address));
   serving.owner = context->name;
@@ -57,7 +60,8 @@ int RunDaemon(const DaemonOptions& options, int argc, const char* const* argv,
   TuneHeap();
   ShutdownSignal stop;
   context.stop = &stop;
-  absl::Status end = Prepare(options, &context);
+  std::optional<RunningCluster> cluster;
+  absl::Status end = Prepare(options, &context, &cluster);
   if (end.ok()) end = run(context);
   if (absl::IsCancelled(end)) return static_cast<int>(ExitCodeFor(end));
   return PrintFailure(context.name, end);

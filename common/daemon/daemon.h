@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/base/exit_code.h"
 #include "common/config/task.h"
+#include "common/daemon/running_cluster.h"
 #include "common/rpc/server.h"
 #include "common/rpc/shutdown_signal.h"
 
@@ -26,10 +27,11 @@ struct DaemonOptions {
 };
 
 struct DaemonContext {
-  std::string name;  // "ps 1", of the only chief "chief": in messages
-  TaskConfig task;
-  absl::Duration start_timeout;  // for processes that are away
-  ServerOptions serving;         // without services
+  std::string name;                   // "ps 1", of the only chief "chief": in messages
+  TaskConfig task;                    // as it was at the start
+  RunningCluster* cluster = nullptr;  // of the task, as it changes while the process runs
+  absl::Duration start_timeout;       // for processes that are away
+  ServerOptions serving;              // without services
   ShutdownSignal* stop = nullptr;
 };
 

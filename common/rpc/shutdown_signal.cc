@@ -4,25 +4,27 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "common/base/standard_streams.h"
 
 namespace lockstep {
 namespace {
 
-sigset_t StopSignals() {
+sigset_t WatchedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
   return signals;
 }
 
 }  // namespace
 
 ShutdownSignal::ShutdownSignal() {
-  signal(SIGHUP, SIG_IGN);
   IgnoreBrokenPipes();
-  const sigset_t signals = StopSignals();
+  const sigset_t signals = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   watcher_ = std::thread([this] { WatchSignals(); });
 }
@@ -37,7 +39,7 @@ ShutdownSignal::~ShutdownSignal() {
 }
 
 void ShutdownSignal::WatchSignals() {
-  const sigset_t signals = StopSignals();
+  const sigset_t signals = WatchedSignals();
   bool signalled = false;
   while (true) {
     int signal = 0;
@@ -46,10 +48,36 @@ void ShutdownSignal::WatchSignals() {
       absl::MutexLock lock(&mutex_);
       if (closing_) return;
     }
+    if (signal == SIGHUP) {
+      HangUp();
+      continue;
+    }
     Stop(signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kTerminated);
     if (signalled) _exit(static_cast<int>(Wait()));
     signalled = true;
   }
+}
+
+void ShutdownSignal::HangUp() {
+  std::function<void()> read_again;
+  {
+    absl::MutexLock lock(&mutex_);
+    has_hung_up_ = read_again_ == nullptr;
+    is_calling_ = !has_hung_up_;
+    read_again = read_again_;
+  }
+  if (read_again != nullptr) read_again();
+  absl::MutexLock lock(&mutex_);
+  is_calling_ = false;
+}
+
+void ShutdownSignal::OnHangup(std::function<void()> read_again) {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(
+      +[](bool* is_calling) { return !*is_calling; }, &is_calling_));
+  read_again_ = std::move(read_again);
+  if (read_again_ == nullptr || !has_hung_up_) return;
+  pthread_kill(watcher_.native_handle(), SIGHUP);
 }
 
 void ShutdownSignal::Stop(ExitCode code) {

@@ -1,6 +1,8 @@
-// How a daemon is told to end: by SIGINT, by SIGTERM, or by itself.
+// What signals tell a daemon: to end (SIGINT, SIGTERM), which it may also tell itself, and to read
+// its configuration again (SIGHUP).
 #pragma once
 
+#include <functional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -14,7 +16,7 @@ namespace lockstep {
 // that makes it and in those that it starts later. Thread-safe.
 //
 // The first signal stops with 130 (SIGINT) or 143 (SIGTERM); a second one while the process is
-// still ending ends it at once with the same code. SIGHUP and SIGPIPE are ignored: a daemon goes on
+// still ending ends it at once with the same code. SIGHUP and SIGPIPE end nothing: a daemon goes on
 // when its terminal closes or the reader of its log has gone.
 class ShutdownSignal {
  public:
@@ -27,13 +29,21 @@ class ShutdownSignal {
   void Stop(ExitCode code);
   // Notified when the process is asked to end. Lives as long as this object.
   const MonotonicNotification* notification() const { return &stopped_; }
+  // `read_again` is called after each SIGHUP, on the thread that waits for signals, and once for
+  // all that came before. Null: nothing is called any more; a call under way has ended then. Not in
+  // `read_again`.
+  void OnHangup(std::function<void()> read_again);
   // Waits for it; what main should return.
   ExitCode Wait() const;
 
  private:
   void WatchSignals();
+  void HangUp();
 
   mutable absl::Mutex mutex_;
+  bool has_hung_up_ ABSL_GUARDED_BY(mutex_) = false;  // and nobody was there to be called
+  bool is_calling_ ABSL_GUARDED_BY(mutex_) = false;   // read_again_
+  std::function<void()> read_again_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   ExitCode code_ ABSL_GUARDED_BY(mutex_) = ExitCode::kDone;
   MonotonicNotification stopped_;

@@ -89,7 +89,8 @@ class GrpcPsServer final : public PsServer {
     ProcessStatus status;
     *status.mutable_shard() = ToProto(report);
     if (identity_.task_index == kStepShard) {
-      *status.mutable_shard()->mutable_command() = Summarize(watch_.Status(), identity_.chiefs);
+      *status.mutable_shard()->mutable_command() = Summarize(
+          watch_.Status(), identity_.chiefs ? identity_.chiefs() : std::vector<std::string>());
     }
     status.set_global_step(report.state.global_step.value());
     status.set_state(report.state.has_variables ? "training" : "starting");

@@ -12,7 +12,6 @@
 #include "common/base/printable.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/config/cluster_spec.h"
 #include "common/log/log.h"
 #include "common/transport/grpc/grpc_tensor_call.h"
 #include "ps/service/command_calls.h"
@@ -174,6 +173,7 @@ void PsService::SetView(const SetViewRequest& request, Callback<SetViewReply> re
   const absl::StatusOr<ShardState> state = shard_->SetView(*view);
   if (!state.ok()) return respond(state.status());
   NoteView(request, watch_);
+  identity_.clusters->Add(request.cluster());
   SetViewReply reply = ToProto(*state, identity_.incarnation);
   if (memory_ != nullptr) memory_->KeepOnly(reply.members());
   respond(std::move(reply));
@@ -187,14 +187,13 @@ absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
         ". Remedy: install the same version everywhere"));
   }
   const std::string difference =
-      request.elastic()
-          ? DescribeElasticDifference(identity_.cluster, request.cluster(), "this ps's",
-                                      "the chief's")
-          : DescribeDifference(identity_.cluster, request.cluster(), "this ps's", "the chief's");
+      identity_.clusters->DifferenceFrom(TextsOf(request.cluster(), request.earlier_clusters()),
+                                         request.elastic(), "this ps's", "the chief's");
   if (!difference.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "ps ", identity_.task_index, " has another cluster spec than the chief: ", difference,
-        ". Remedy: start every task with the same cluster spec"));
+        ". Remedy: give every task the same cluster spec; one that runs reads its file again on "
+        "SIGHUP"));
   }
   if (request.shard() != identity_.task_index) {
     return absl::FailedPreconditionError(absl::StrCat(

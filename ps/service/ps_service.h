@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "common/base/callback.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
+#include "common/config/known_cluster_specs.h"
 #include "common/fs/path_roots.h"
 #include "common/rpc/unary_method.h"
 #include "common/transport/grpc_shm/shared_memory_references.h"
@@ -26,8 +28,8 @@ namespace lockstep::ps {
 // What a ps process is, and what it wants to know of. The callbacks must not block.
 struct PsIdentity {
   uint32_t task_index = 0;
-  std::string cluster;                   // canonical text of this process's own cluster spec
-  std::vector<std::string> chiefs = {};  // addresses by task index, for people
+  std::shared_ptr<KnownClusterSpecs> clusters;  // its own, and what chiefs of its job have told
+  std::function<std::vector<std::string>()> chiefs = nullptr;  // addresses by index, for people
   Incarnation incarnation;
   PathRoots checkpoint_roots = {};  // for Save and restore_from
 };
@@ -94,7 +96,7 @@ class PsService final : public rpc::Service {
 
   // OK until the job is over: from then on the process is as good as gone for the next chief.
   absl::Status CheckServing() const;
-  // OK when the chief means this process and has the same cluster spec.
+  // OK when the chief means this process and is of its cluster.
   absl::Status CheckAddressee(const SetViewRequest& request);
   absl::Status CheckPath(const std::string& path) const;
   void LogOnce(const std::string& refusal);

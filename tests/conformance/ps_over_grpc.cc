@@ -11,7 +11,8 @@ class PsOverGrpc final : public PsUnderTest {
   PsOverGrpc() {
     auto server = ps::PsServer::Start(
         &shard_, {.address = "127.0.0.1:0",
-                  .identity = {.cluster = kTestCluster, .incarnation = Incarnation(17)}});
+                  .identity = {.clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
+                               .incarnation = Incarnation(17)}});
     LOCKSTEP_CHECK(server.ok());
     server_ = *std::move(server);
   }

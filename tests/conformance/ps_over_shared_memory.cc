@@ -102,7 +102,8 @@ class PsOverSharedMemory final : public PsUnderTest {
     auto server = ps::PsServer::Start(
         &shard_, {.address = "127.0.0.1:0",
                   .memory = &desk_,
-                  .identity = {.cluster = kTestCluster, .incarnation = Incarnation(17)}});
+                  .identity = {.clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
+                               .incarnation = Incarnation(17)}});
     LOCKSTEP_CHECK(server.ok());
     server_ = *std::move(server);
   }

@@ -136,6 +136,22 @@ void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief
   StartChief(chief_flags);
 }
 
+void Cluster::Move(Role role, int index) {
+  more_ports_.push_back(deploy::PortReservation::Take(1).value());
+  const std::string& address = more_ports_.back().addresses().front();
+  switch (role) {
+    case Role::kPs:
+      spec_.ps[index] = address;
+      break;
+    case Role::kWorker:
+      spec_.workers[index] = address;
+      break;
+    case Role::kChief:
+      (index == 0 ? spec_.chief : spec_.other_chiefs[index - 1]) = address;
+  }
+  folder_.Write("cluster.json", deploy::ClusterJsonText(spec_));
+}
+
 void Cluster::StartPs(int index) { ps_[index] = std::make_unique<Process>(Ps(index)); }
 
 void Cluster::StartWorker(int index) { workers_[index] = std::make_unique<Process>(Worker(index)); }

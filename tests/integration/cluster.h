@@ -67,6 +67,8 @@ class Cluster {
   void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {},
                 int workers = -1);
 
+  // Gives a task another address in the cluster spec's file. Who runs is not told.
+  void Move(Role role, int index);
   // In place of one that has ended, or was not started.
   void StartPs(int index);
   void StartWorker(int index);
@@ -87,6 +89,7 @@ class Cluster {
  private:
   TemporaryFolder folder_;
   deploy::PortReservation ports_;
+  std::vector<deploy::PortReservation> more_ports_;  // of tasks that have moved
   ClusterSpec spec_;
   std::string job_path_;
   // `task`: "ps-0", as its certificate is called.

@@ -38,25 +38,44 @@ struct FailoverChiefClient::Attempt {
   std::string problems;  // of those
 };
 
-FailoverChiefClient::FailoverChiefClient(std::vector<std::unique_ptr<ChiefClient>> chiefs,
-                                         std::function<void(size_t chief)> on_found)
-    : num_chiefs_(chiefs.size()), on_found_(std::move(on_found)), chiefs_(std::move(chiefs)) {}
+FailoverChiefClient::FailoverChiefClient(Connect connect, std::vector<std::string> addresses,
+                                         std::function<void(const std::string& address)> on_found)
+    : connect_(std::move(connect)), num_chiefs_(addresses.size()), on_found_(std::move(on_found)) {
+  absl::MutexLock lock(&mutex_);
+  for (std::string& address : addresses) {
+    std::unique_ptr<ChiefClient> client = connect_(address);
+    chiefs_.push_back({std::move(address), std::move(client)});
+  }
+}
 
 FailoverChiefClient::~FailoverChiefClient() {
+  std::vector<Chief> chiefs;
+  std::vector<std::unique_ptr<ChiefClient>> left;
   {
     absl::MutexLock lock(&mutex_);
     is_closing_ = true;
     mutex_.Await(absl::Condition(this, &FailoverChiefClient::IsAskingNobody));
+    chiefs.swap(chiefs_);
+    left.swap(left_);
   }
   // Calls in flight end here, and none follows.
-  for (std::unique_ptr<ChiefClient>& chief : chiefs_) chief.reset();
+  for (Chief& chief : chiefs) chief.client.reset();
+}
+
+void FailoverChiefClient::SetAddresses(const std::vector<std::string>& addresses) {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < chiefs_.size() && i < addresses.size() && !is_closing_; ++i) {
+    if (chiefs_[i].address == addresses[i]) continue;
+    left_.push_back(std::exchange(chiefs_[i].client, connect_(addresses[i])));
+    chiefs_[i].address = addresses[i];
+  }
 }
 
 ChiefClient* FailoverChiefClient::BeginAsking(size_t chief) {
   absl::MutexLock lock(&mutex_);
   if (is_closing_) return nullptr;
   ++asking_;
-  return chiefs_[chief].get();
+  return chiefs_[chief].client.get();
 }
 
 void FailoverChiefClient::EndAsking() {
@@ -67,7 +86,12 @@ void FailoverChiefClient::EndAsking() {
 void FailoverChiefClient::Start(const MethodInfo& method,
                                 const google::protobuf::MessageLite& request,
                                 google::protobuf::MessageLite* reply, StatusCallback done) {
-  if (num_chiefs_ == 1) return chiefs_[0]->Start(method, request, reply, std::move(done));
+  if (num_chiefs_ == 1) {
+    ChiefClient* const chief = BeginAsking(0);
+    if (chief == nullptr) return done(absl::CancelledError("calls were cancelled"));
+    chief->Start(method, request, reply, std::move(done));
+    return EndAsking();
+  }
   auto attempt = std::make_shared<Attempt>();
   attempt->method = WithShortDeadline(method);
   attempt->request.reset(request.New());
@@ -94,12 +118,13 @@ void FailoverChiefClient::Ask(std::shared_ptr<Attempt> attempt) {
 
 void FailoverChiefClient::OnAnswer(std::shared_ptr<Attempt> attempt, absl::Status status) {
   if (!IsNobody(status)) {
-    bool is_other = false;
+    std::string found;
     {
       absl::MutexLock lock(&mutex_);
-      is_other = std::exchange(last_, attempt->chief) != attempt->chief;
+      const bool is_other = std::exchange(last_, attempt->chief) != attempt->chief;
+      if (is_other && !is_closing_) found = chiefs_[attempt->chief].address;
     }
-    if (is_other && on_found_) on_found_(attempt->chief);
+    if (!found.empty() && on_found_) on_found_(found);
     return attempt->done(std::move(status));
   }
   absl::StrAppend(&attempt->problems, attempt->problems.empty() ? "" : "; ", status.message());

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -14,11 +15,17 @@ namespace lockstep::worker {
 
 class FailoverChiefClient final : public ChiefClient {
  public:
-  // `chiefs`: one or more, by index; the first one is asked first. `on_found` gets the index when
-  // another chief answers than before; on a thread of a client. It may be null.
-  FailoverChiefClient(std::vector<std::unique_ptr<ChiefClient>> chiefs,
-                      std::function<void(size_t chief)> on_found);
+  using Connect = std::function<std::unique_ptr<ChiefClient>(const std::string& address)>;
+
+  // `addresses`: one or more, by index; the first one is asked first. `on_found` gets the address
+  // when another chief answers than before; on a thread of a client. It may be null.
+  FailoverChiefClient(Connect connect, std::vector<std::string> addresses,
+                      std::function<void(const std::string& address)> on_found);
   ~FailoverChiefClient() override;
+
+  // As many as before. Calls of chiefs that have moved go to their new addresses from now on; those
+  // under way end as they would have.
+  void SetAddresses(const std::vector<std::string>& addresses);
 
   // Asks each chief once at most, beginning with the one that answered last; what one of them
   // answers, a refusal included, is the answer. UNAVAILABLE: none commands, with what each said.
@@ -27,6 +34,10 @@ class FailoverChiefClient final : public ChiefClient {
 
  private:
   struct Attempt;
+  struct Chief {
+    std::string address;
+    std::unique_ptr<ChiefClient> client;
+  };
 
   // The chief to ask, which stays until EndAsking; null while this is being destroyed.
   ChiefClient* BeginAsking(size_t chief);
@@ -35,13 +46,17 @@ class FailoverChiefClient final : public ChiefClient {
   void Ask(std::shared_ptr<Attempt> attempt);
   void OnAnswer(std::shared_ptr<Attempt> attempt, absl::Status status);
 
+  const Connect connect_;
   const size_t num_chiefs_;
-  const std::function<void(size_t chief)> on_found_;
+  const std::function<void(const std::string& address)> on_found_;
   absl::Mutex mutex_;
   size_t last_ ABSL_GUARDED_BY(mutex_) = 0;  // that answered
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   int asking_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::unique_ptr<ChiefClient>> chiefs_;  // last: their callbacks use all above
+  // Last: their callbacks use all above.
+  std::vector<Chief> chiefs_ ABSL_GUARDED_BY(mutex_);
+  // Of chiefs that have moved. Kept, because it may be a callback of theirs that tells so.
+  std::vector<std::unique_ptr<ChiefClient>> left_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::worker

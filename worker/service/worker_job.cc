@@ -117,6 +117,7 @@ void WorkerJob::OnReply(const HeartbeatReply& reply) {
     if (reply.has_group()) group_ = reply.group();
   }
   TellGroup();
+  if (reply.has_cluster() && options_.on_cluster != nullptr) options_.on_cluster(reply.cluster());
   if (!is_connected_.load()) return;
   for (size_t shard = 0; shard < movable_.size(); ++shard) {
     if (static_cast<int>(shard) >= reply.shards_size()) break;
@@ -214,8 +215,10 @@ void WorkerJob::ConnectShards() {
     } else {
       const ShardPlace& place = places[static_cast<int>(shard)];
       auto transport = std::make_unique<FailoverTransport>(
-          [this, name, home](const std::string& address) {
-            return Connect(address == home ? name : absl::StrCat("the copy of ", name), address);
+          [this, name, home, shard](const std::string& address) {
+            const bool is_home =
+                address == (options_.home_of != nullptr ? options_.home_of(shard) : home);
+            return Connect(is_home ? name : absl::StrCat("the copy of ", name), address);
           },
           place.address(), place.other_address());
       movable_.push_back(transport.get());

@@ -43,6 +43,10 @@ struct WorkerJobOptions {
   uint32_t worker = 0;
   uint64_t incarnation = 0;
   std::vector<std::string> ps_addresses;
+  // Where the ps of a shard is as of now; null: as in ps_addresses.
+  std::function<std::string(size_t shard)> home_of = nullptr;
+  // Gets each cluster spec that the chief tells, on a thread of `chief`; null: nobody.
+  std::function<void(const ClusterDef&)> on_cluster = nullptr;
   rpc::EventQueue* queue = nullptr;  // of calls and timers; outlives the run
   std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // of calls
   PeerService* peers = nullptr;                  // of this process; outlives the run

@@ -37,7 +37,8 @@ constexpr int kWarmUp = 3;
   ps::Shard shard{ps::ShardOptions{}};
   const auto server = ps::PsServer::Start(
       &shard, {.address = "127.0.0.1:0",
-               .identity = {.cluster = kTestCluster, .incarnation = Incarnation(1)}});
+               .identity = {.clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
+                            .incarnation = Incarnation(1)}});
   LOCKSTEP_CHECK(server.ok());
   const int port = (*server)->port();
   LOCKSTEP_CHECK(write(port_pipe, &port, sizeof port) == sizeof port);

@@ -30,7 +30,9 @@ void CallsPs(absl::string_view input) {
   ps::Shard shard({.held_bytes_budget = kMemory, .available_memory = [] { return kMemory; }});
   const auto server = ps::PsServer::Start(
       &shard, {.address = "127.0.0.1:0",
-               .identity = {.task_index = 0, .cluster = "c", .incarnation = Incarnation(3)},
+               .identity = {.task_index = 0,
+                            .clusters = std::make_shared<KnownClusterSpecs>("c"),
+                            .incarnation = Incarnation(3)},
                .events = {.called_by_chief = [] {},
                           .asked_by_chief = [] {},
                           .work_begins = [] {},

@@ -60,6 +60,28 @@ TEST_CASE("a host that is started again keeps the new copy, at its new port") {
   CHECK(f.pair.roles().serving() == kHome);
 }
 
+TEST_CASE("a host that is started again elsewhere keeps the new copy, at its new address") {
+  PairFixture f;
+  f.Begin();
+  f.copy()->is_away = true;
+  f.pair.home()->Move("ps 0 (d:1)", "d:1");
+  f.pair.host()->Move("ps 1 (c:1)", "c:1");
+  CHECK(f.pair.roles().name() == "ps 0 (d:1)");
+  CHECK(f.pair.roles().serving_place()->address() == "d:1");
+  const bool has_another_port = GENERATE(true, false);
+  if (has_another_port) {
+    f.RestartHost();
+  } else {
+    f.copy()->StartAgain();
+  }
+  f.Pass(absl::Seconds(2));
+  CHECK(f.pair.roles().IsAlone());
+  CHECK(f.home.orders.back().copy_address() == (has_another_port ? "c:7001" : "c:7000"));
+  f.copy()->state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+}
+
 TEST_CASE("the chief's views name the new copy while it gets its state") {
   MovedFixture f;
   f.home.StartAgain();

@@ -15,7 +15,6 @@ namespace {
 RecoverySpec Options() {
   RecoverySpec options;
   options.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
-  options.cluster = "the cluster";
   options.job = 77;
   options.chief = Incarnation(9);
   options.epoch = Epoch(3);
@@ -116,7 +115,6 @@ TEST_CASE("shards are asked, then commanded under the next term, then given thei
   CHECK(view.version() == kVersion);
   CHECK(view.epoch() == 3);
   CHECK(view.shard() == 1);
-  CHECK(view.cluster() == "the cluster");
   CHECK(view.members_size() == 0);
   CHECK(f.a.create.size() == 0);
   f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));

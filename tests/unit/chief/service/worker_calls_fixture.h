@@ -10,7 +10,7 @@
 #include "chief/service/worker_calls.h"
 #include "common/base/clock.h"
 #include "common/base/version.h"
-#include "common/config/cluster_spec.h"
+#include "common/config/cluster_proto.h"
 
 namespace lockstep::chief::worker_calls_test {
 
@@ -91,7 +91,9 @@ struct Fixture {
   int changes = 0;
   int results = 0;
   std::optional<absl::Status> failure;
-  WorkerCalls calls{kCluster.Canonical(),
+  std::shared_ptr<KnownClusterSpecs> clusters =
+      std::make_shared<KnownClusterSpecs>(kCluster.Canonical());
+  WorkerCalls calls{ToldCluster(clusters, ToProto(kCluster)),
                     &membership,
                     &evaluations,
                     &clock,

@@ -117,19 +117,6 @@ TEST_CASE("The difference from a longer text names what differs, not what was le
              Contains("the text of theirs is too long"));
 }
 
-TEST_CASE("specs of an elastic job may differ in workers and addresses, not in the number of ps") {
-  const std::string chief = "chief a:1\nps 0 a:2\nps 1 a:3\nworker 0 a:4\n";
-  const auto difference = [&chief](const std::string& other) {
-    return DescribeElasticDifference(chief, other, "the chief's", "the worker's");
-  };
-  CHECK(difference(chief).empty());
-  CHECK(difference("chief a:1\nps 0 b:2\nps 1 a:3\nworker 0 a:4\nworker 1 a:5\n").empty());
-  CHECK(difference("chief a:1\nps 0 a:2\nworker 0 a:4\n") ==
-        "there are 2 ps in the chief's and 1 in the worker's");
-  CHECK(difference("") == "there are 2 ps in the chief's and 0 in the worker's");
-  CHECK(difference(std::string(100'000, 'x')) == "the text of the worker's is too long");
-}
-
 TEST_CASE("a worker's address is found in a canonical text") {
   const std::string text = "chief a:1\nps 1 a:2\nworker 1 b:1\nworker 11 c:1\nworker 2 \x01\n";
   CHECK(WorkerAddressIn(text, 1) == "b:1");

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
 
@@ -52,7 +53,7 @@ TEST_CASE("A closed terminal and a log without a reader do not end a process") {
   const pid_t child = fork();
   if (child == 0) {
     ShutdownSignal notice;
-    raise(SIGHUP);
+    kill(getpid(), SIGHUP);
     int log[2];
     if (pipe(log) != 0 || close(log[0]) != 0) _exit(1);
     if (write(log[1], "line", 4) != -1 || errno != EPIPE) _exit(2);
@@ -62,6 +63,24 @@ TEST_CASE("A closed terminal and a log without a reader do not end a process") {
   waitpid(child, &status, 0);
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("SIGHUP has the configuration read again, also one that came before anybody could") {
+  ShutdownSignal notice;
+  MonotonicNotification reads[3];
+  std::atomic<int> next = 0;
+  kill(getpid(), SIGHUP);
+  notice.OnHangup([&] { reads[next++].Notify(); });
+  reads[0].WaitForNotification();
+  kill(getpid(), SIGHUP);
+  reads[1].WaitForNotification();
+  notice.OnHangup(nullptr);
+  kill(getpid(), SIGHUP);
+  CHECK_FALSE(notice.notification()->HasBeenNotified());
+  notice.OnHangup([&] { reads[next++].Notify(); });
+  reads[2].WaitForNotification();
+  notice.OnHangup(nullptr);
+  CHECK(next == 3);
 }
 
 TEST_CASE("The first reason to stop counts") {

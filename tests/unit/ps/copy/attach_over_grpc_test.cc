@@ -66,9 +66,11 @@ std::map<std::string, uint32_t> Saved(Shard* of, int64_t version) {
 TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each step") {
   const auto shared = GENERATE(TransportDef::OFF, TransportDef::COPY);
   Shard copy{ShardOptions()};
-  const auto server = PsServer::Start(
-      &copy, {.address = "127.0.0.1:0",
-              .identity = {.task_index = 0, .cluster = "c", .incarnation = Incarnation(3)}});
+  const auto server =
+      PsServer::Start(&copy, {.address = "127.0.0.1:0",
+                              .identity = {.task_index = 0,
+                                           .clusters = std::make_shared<KnownClusterSpecs>("c"),
+                                           .incarnation = Incarnation(3)}});
   REQUIRE(server.ok());
   CopySenders senders(nullptr);
   Harness primary(Plan(shared), {.make_copy_target = [&senders](const CopyTargetOptions& of) {

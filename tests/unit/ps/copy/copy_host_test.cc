@@ -18,9 +18,10 @@ namespace {
 std::unique_ptr<CopyHost> HostOf(uint32_t num_ps, uint32_t port = 0) {
   return std::make_unique<CopyHost>(
       ShardOptions(),
-      PsServerOptions{
-          .address = "127.0.0.1:1",
-          .identity = {.task_index = 1, .cluster = kTestCluster, .incarnation = Incarnation(3)}},
+      PsServerOptions{.address = "127.0.0.1:1",
+                      .identity = {.task_index = 1,
+                                   .clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
+                                   .incarnation = Incarnation(3)}},
       num_ps, port);
 }
 

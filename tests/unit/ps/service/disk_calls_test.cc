@@ -16,7 +16,7 @@ TEST_CASE("A ps saves to and restores from folders below its checkpoint roots al
   Shard shard(ShardOptions{});
   const auto server = PsServer::Start(
       &shard, {.address = "127.0.0.1:0",
-               .identity = {.cluster = kTestCluster,
+               .identity = {.clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
                             .incarnation = Incarnation(3),
                             .checkpoint_roots = PathRoots::Create({"/a"}).value()}});
   REQUIRE(server.ok());
@@ -45,7 +45,8 @@ TEST_CASE("Calls that would wait for the disk are admitted first") {
   }});
   const auto server = PsServer::Start(
       &shard, {.address = "127.0.0.1:0",
-               .identity = {.cluster = kTestCluster, .incarnation = Incarnation(3)}});
+               .identity = {.clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
+                            .incarnation = Incarnation(3)}});
   REQUIRE(server.ok());
   const auto control =
       MakePsControl({.address = absl::StrCat("127.0.0.1:", (*server)->port()), .name = "ps 0"});

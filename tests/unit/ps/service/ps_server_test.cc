@@ -143,6 +143,23 @@ TEST_CASE(
   CHECK(absl::StrContains(refusal(view).message(), "this is ps 0, the chief calls it ps 1"));
 }
 
+TEST_CASE(
+    "A chief whose cluster spec has changed is known by the one before, and tells the new one") {
+  RunningPs ps;
+  const auto control = MakePsControl(ps.client());
+  const std::string changed = "chief 0 h:1\nps 0 h:2\nworker 0 other:3\n";
+  SetViewRequest view = TwoWorkers();
+  view.set_cluster(changed);
+  view.add_earlier_clusters("chief 0 x:1\nps 0 x:2\nworker 0 x:3\n");
+  CHECK(absl::IsFailedPrecondition(CallAndWait(*control, kSetView, view).status()));
+  view.add_earlier_clusters(kTestCluster);
+  CHECK(CallAndWait(*control, kSetView, view).ok());
+  // The next chief has never had another one.
+  view.clear_earlier_clusters();
+  CHECK(CallAndWait(*control, kSetView, view).ok());
+  CHECK(CallAndWait(*control, kSetView, TwoWorkers()).ok());
+}
+
 TEST_CASE("Callers that give up leave parked calls that harm nobody") {
   RunningPs ps;
   ps.CreateVariables({3});

@@ -22,16 +22,17 @@ class RunningPs {
  public:
   explicit RunningPs(std::string address = "127.0.0.1:0") {
     auto server = PsServer::Start(
-        &shard_,
-        {.address = address,
-         .identity = {.task_index = 0, .cluster = kTestCluster, .incarnation = Incarnation(3)},
-         .events = {.called_by_chief = [this] { ++chief_calls; },
-                    .created = [this] { ++created; },
-                    .finished =
-                        [this](const JobEnd& job_end) {
-                          end = job_end;
-                          finished.Notify();
-                        }}});
+        &shard_, {.address = address,
+                  .identity = {.task_index = 0,
+                               .clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
+                               .incarnation = Incarnation(3)},
+                  .events = {.called_by_chief = [this] { ++chief_calls; },
+                             .created = [this] { ++created; },
+                             .finished =
+                                 [this](const JobEnd& job_end) {
+                                   end = job_end;
+                                   finished.Notify();
+                                 }}});
     REQUIRE(server.ok());
     server_ = *std::move(server);
   }

@@ -27,7 +27,8 @@ class SharingPs {
     auto server = PsServer::Start(
         &shard_, {.address = "127.0.0.1:0",
                   .memory = shares ? &registry_ : nullptr,
-                  .identity = {.cluster = kTestCluster, .incarnation = Incarnation(3)}});
+                  .identity = {.clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
+                               .incarnation = Incarnation(3)}});
     REQUIRE(server.ok());
     server_ = *std::move(server);
     control_ = MakePsControl(client());

@@ -38,11 +38,15 @@ class ParkedChief final : public ChiefClient {
 };
 
 struct Fixture {
-  explicit Fixture(size_t num_chiefs = 2) : calls(num_chiefs) {
-    std::vector<std::unique_ptr<ChiefClient>> chiefs;
-    for (auto& of_chief : calls) chiefs.push_back(std::make_unique<ParkedChief>(&of_chief));
+  // Of chief i the address is "i".
+  explicit Fixture(size_t num_chiefs = 2) : calls(num_chiefs + 1) {
+    std::vector<std::string> addresses;
+    for (size_t i = 0; i < num_chiefs; ++i) addresses.push_back(std::to_string(i));
     client = std::make_unique<FailoverChiefClient>(
-        std::move(chiefs), [this](size_t chief) { found.push_back(chief); });
+        [this](const std::string& address) {
+          return std::make_unique<ParkedChief>(&calls[std::stoul(address)]);
+        },
+        addresses, [this](const std::string& address) { found.push_back(std::stoul(address)); });
   }
   using Got = std::shared_ptr<std::optional<absl::StatusOr<HeartbeatReply>>>;
   Got Beat(uint32_t worker = 3) {
@@ -61,7 +65,7 @@ struct Fixture {
     call.done(std::move(status));
   }
 
-  std::vector<std::vector<ParkedChief::Call>> calls;  // by chief
+  std::vector<std::vector<ParkedChief::Call>> calls;  // by address
   std::vector<size_t> found;
   std::unique_ptr<FailoverChiefClient> client;
 };
@@ -135,6 +139,24 @@ TEST_CASE("the only chief is called as ever") {
   CHECK(f.calls[0][0].method.deadline == kHeartbeat.deadline);
   f.Answer(0, kStandby);
   CHECK((*got)->status() == kStandby);
+}
+
+TEST_CASE("a chief that has moved is called at its new address") {
+  const size_t num_chiefs = GENERATE(1, 2);
+  CAPTURE(num_chiefs);
+  Fixture f(num_chiefs);
+  const std::string other = std::to_string(num_chiefs);
+  const auto before = f.Beat();
+  f.client->SetAddresses(num_chiefs == 1 ? std::vector<std::string>{other}
+                                         : std::vector<std::string>{other, "1"});
+  const auto after = f.Beat();
+  REQUIRE(f.calls[num_chiefs].size() == 1);
+  f.Answer(num_chiefs);
+  CHECK((*after)->value().finish());
+  // What is under way at the old one is not cut off.
+  CHECK_FALSE(before->has_value());
+  f.Answer(0);
+  CHECK((*before)->value().finish());
 }
 
 TEST_CASE("calls in flight end with the client, and ask nobody any more") {

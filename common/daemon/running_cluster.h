@@ -1,0 +1,44 @@
+// The cluster spec of a process that runs: as its file has it, read again on SIGHUP, or as the
+// chief tells it. What a change may not change is refused, and the spec before stays.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "common/config/known_cluster_specs.h"
+#include "common/config/task.h"
+
+namespace lockstep {
+
+// Thread-safe.
+class RunningCluster {
+ public:
+  // `listens_elsewhere`: the process does not listen on its address in the spec.
+  RunningCluster(TaskConfig task, bool listens_elsewhere);
+
+  ClusterSpec spec() const;
+  // This one and those before.
+  const std::shared_ptr<KnownClusterSpecs>& known() const { return known_; }
+
+  // After SIGHUP: reads the file again, and logs what has changed, or why the spec before stays.
+  // The new spec if it is another one. `workers_may_change`: also their number.
+  std::optional<ClusterSpec> Reread(bool workers_may_change);
+  // The same with what a chief has told. Of a job whose workers come and go it may have other
+  // workers; then ours stay.
+  std::optional<ClusterSpec> Adopt(ClusterSpec told);
+
+ private:
+  // Logs what has changed.
+  std::optional<ClusterSpec> Set(const ClusterSpec& before, ClusterSpec after);
+
+  const TaskConfig task_;  // as it was at the start
+  const bool listens_elsewhere_;
+  const std::shared_ptr<KnownClusterSpecs> known_;
+  mutable absl::Mutex mutex_;
+  ClusterSpec spec_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+// What workers are told of a cluster spec that changes while they train.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/chief/service/worker_calls_fixture.h"
+
+namespace lockstep::chief::worker_calls_test {
+namespace {
+
+ClusterSpec Moved() {
+  ClusterSpec moved = kCluster;
+  moved.ps[0] = "127.0.0.2:1";
+  return moved;
+}
+
+TEST_CASE("a changed cluster spec is told at once, and once, to each worker that trains") {
+  Fixture f;
+  f.Train();
+  // A chief may have another one than the chief before: the first answer tells it.
+  const auto first = f.Beat(0, 10);
+  CHECK_FALSE(first->has_value());
+  f.Pass(absl::Seconds(2));
+  REQUIRE(first->has_value());
+  CHECK((*first)->value().cluster().ps(0) == kCluster.ps[0]);
+  const auto parked = f.Beat(0, 10);
+  CHECK_FALSE(parked->has_value());
+  f.clusters->Add(Moved().Canonical());
+  f.calls.SetCluster(ToProto(Moved()));
+  REQUIRE(parked->has_value());
+  CHECK((*parked)->value().cluster().ps(0) == "127.0.0.2:1");
+  CHECK((*parked)->value().cluster().worker_size() == 2);
+  const auto next = f.Beat(0, 10);
+  CHECK_FALSE(next->has_value());
+  f.Pass(absl::Seconds(2));
+  CHECK_FALSE((*next)->value().has_cluster());
+  // The other one hears of it with its next call.
+  CHECK((*f.Beat(1, 20))->value().cluster().ps(0) == "127.0.0.2:1");
+}
+
+TEST_CASE("workers with the spec before or the new one register, others do not") {
+  Fixture f;
+  f.Begin();
+  ClusterSpec other = kCluster;
+  other.workers[1] = "127.0.0.9:3";
+  CHECK(absl::IsFailedPrecondition((*f.Register(0, 10, Moved().Canonical()))->status()));
+  f.clusters->Add(Moved().Canonical());
+  f.calls.SetCluster(ToProto(Moved()));
+  CHECK((*f.Register(0, 10, Moved().Canonical()))->value().cluster().ps(0) == "127.0.0.2:1");
+  CHECK((*f.Register(1, 20, kCluster.Canonical()))->value().cluster().ps(0) == "127.0.0.2:1");
+  const absl::Status refused = (*f.Register(1, 30, other.Canonical()))->status();
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Catch::Matchers::Contains("worker 1 is 127.0.0.1:3 in the chief's and 127.0.0.9:3") &&
+                 Catch::Matchers::Contains("SIGHUP"));
+}
+
+TEST_CASE("a worker that has moved is known by its new address") {
+  Fixture f;
+  f.Train();
+  ClusterSpec moved = kCluster;
+  moved.workers[1] = "127.0.0.9:3";
+  f.clusters->Add(moved.Canonical());
+  const bool is_gone = GENERATE(true, false);
+  if (is_gone) f.Leave(1, 20);
+  f.Pass(absl::Seconds(4));
+  f.Beat(0, 10);
+  const auto parked = f.Register(1, 21, moved.Canonical());
+  // While the lease of the one before lasts, it may be a second one by mistake.
+  CHECK(f.membership.members()[1].address == (is_gone ? "127.0.0.9:3" : kCluster.workers[1]));
+  f.Pass(absl::Milliseconds(1500));
+  REQUIRE(parked->has_value());
+  CHECK((*parked)->value().ready());
+  CHECK(f.membership.members()[1].address == "127.0.0.9:3");
+}
+
+}  // namespace
+}  // namespace lockstep::chief::worker_calls_test

@@ -1,0 +1,88 @@
+#include "common/daemon/running_cluster.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kFirst[] = R"({"ps": ["a:1", "b:1"], "worker": ["a:2"], "chief": ["a:3"]})";
+constexpr char kMoved[] = R"({"ps": ["a:1", "c:1"], "worker": ["a:2"], "chief": ["a:3"]})";
+
+struct Fixture {
+  explicit Fixture(Role role = Role::kChief) : cluster(Load(role), false) {}
+  TaskConfig Load(Role role) {
+    const std::string path = folder.Write("cluster.json", kFirst);
+    return LoadTask(role, path, 0, std::nullopt).value();
+  }
+  std::optional<ClusterSpec> Reread(const std::string& text, bool workers_may_change = false) {
+    folder.Write("cluster.json", text);
+    return cluster.Reread(workers_may_change);
+  }
+
+  test::TemporaryFolder folder;
+  RunningCluster cluster;
+};
+
+TEST_CASE("a changed file is the spec from then on, and the one before is remembered") {
+  Fixture f;
+  const std::string first = f.cluster.spec().Canonical();
+  CHECK_FALSE(f.cluster.Reread(false).has_value());
+  const auto changed = f.Reread(kMoved);
+  REQUIRE(changed.has_value());
+  CHECK(changed->ps == std::vector<std::string>{"a:1", "c:1"});
+  CHECK(f.cluster.spec().Canonical() == changed->Canonical());
+  CHECK(f.cluster.known()->texts() == std::vector<std::string>{changed->Canonical(), first});
+  CHECK_FALSE(f.cluster.Reread(false).has_value());
+}
+
+TEST_CASE("a file that is broken, or changes what may not change, leaves the spec as it was") {
+  Fixture f;
+  const std::string first = f.cluster.spec().Canonical();
+  for (const char* text :
+       {"", "{", R"({"ps": ["a:1"], "worker": ["a:2"], "chief": ["a:3"]})",
+        R"({"ps": ["b:1", "a:1"], "worker": ["a:2"], "chief": ["a:3"]})",
+        R"({"ps": ["a:1", "b:1"], "worker": ["a:2"], "chief": ["c:3"]})",
+        R"({"ps": ["a:1", "b:1"], "worker": ["a:2", "b:2"], "chief": ["a:3"]})"}) {
+    CAPTURE(text);
+    CHECK_FALSE(f.Reread(text).has_value());
+    CHECK(f.cluster.spec().Canonical() == first);
+    CHECK(f.cluster.known()->texts() == std::vector<std::string>{first});
+  }
+  CHECK(f.Reread(kMoved).has_value());
+  const auto grown =
+      f.Reread(R"({"ps": ["a:1", "c:1"], "worker": ["a:2", "b:2"], "chief": ["a:3"]})", true);
+  REQUIRE(grown.has_value());
+  CHECK(grown->workers.size() == 2);
+}
+
+TEST_CASE("what the chief tells counts, except for other workers") {
+  Fixture f(Role::kWorker);
+  ClusterSpec told = f.cluster.spec();
+  CHECK_FALSE(f.cluster.Adopt(told).has_value());
+  told.chief = "d:3";
+  REQUIRE(f.cluster.Adopt(told).has_value());
+  CHECK(f.cluster.spec().chief == "d:3");
+  told.chief = "e:3";
+  told.workers = {"x:1", "x:2"};
+  REQUIRE(f.cluster.Adopt(told).has_value());
+  CHECK(f.cluster.spec().chief == "e:3");
+  CHECK(f.cluster.spec().workers == std::vector<std::string>{"a:2"});
+  const std::string before = f.cluster.spec().Canonical();
+  told.ps = {"no address", "b:1"};
+  CHECK_FALSE(f.cluster.Adopt(told).has_value());
+  CHECK_FALSE(f.cluster.Adopt(ClusterSpec()).has_value());
+  CHECK(f.cluster.spec().Canonical() == before);
+}
+
+TEST_CASE("a spec of TF_CONFIG cannot change") {
+  const std::string text = R"({"cluster": {"ps": ["a:1"], "worker": ["a:2"], "chief": ["a:3"]}})";
+  RunningCluster cluster(LoadTask(Role::kChief, "", 0, text).value(), false);
+  CHECK_FALSE(cluster.Reread(true).has_value());
+}
+
+}  // namespace
+}  // namespace lockstep
