@@ -21,6 +21,8 @@ inline constexpr size_t kMaxErrorBytes = 2000;
 
 // Numbers.
 
+// Tasks of one role in a cluster spec.
+inline constexpr size_t kMaxTasks = 65536;
 // Workers of a cluster, and gradients of a step.
 inline constexpr int64_t kMaxReplicas = int64_t{1} << 20;
 inline constexpr int64_t kMaxTowers = 256;

@@ -68,6 +68,7 @@ std::string DescribeDifference(absl::string_view canonical_a, absl::string_view 
 }
 
 std::optional<std::string> WorkerAddressIn(absl::string_view canonical, uint32_t index) {
+  if (index >= limits::kMaxTasks) return std::nullopt;
   const std::string task = absl::StrCat("worker ", index, " ");
   for (absl::string_view line : absl::StrSplit(canonical, '\n')) {
     if (!absl::ConsumePrefix(&line, task)) continue;

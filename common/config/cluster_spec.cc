@@ -6,12 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/config/address.h"
 
 namespace lockstep {
 namespace {
-
-constexpr size_t kMaxTasks = 65536;  // of one role
 
 // "ps 3", and the entry of the spec.
 std::vector<std::pair<std::string, std::string*>> Entries(ClusterSpec& spec) {
@@ -75,8 +74,8 @@ absl::Status ValidateCluster(ClusterSpec* spec) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no ", role, ". Remedy: list at least one address for ", role));
     }
-    if (tasks->size() > kMaxTasks) {
-      return absl::InvalidArgumentError(absl::StrCat(role, ": expected at most ", kMaxTasks,
+    if (tasks->size() > limits::kMaxTasks) {
+      return absl::InvalidArgumentError(absl::StrCat(role, ": expected at most ", limits::kMaxTasks,
                                                      " addresses, got ", tasks->size(),
                                                      ". Remedy: list fewer"));
     }
@@ -86,8 +85,8 @@ absl::Status ValidateCluster(ClusterSpec* spec) {
         "there is no chief. Remedy: name one, \"chief\": [\"host:port\"] in JSON or TF_CONFIG, "
         "chief: \"host:port\" in a text proto; in a TFJob add a replica of type Chief");
   }
-  if (spec->other_chiefs.size() >= kMaxTasks) {
-    return absl::InvalidArgumentError(absl::StrCat("chief: expected at most ", kMaxTasks,
+  if (spec->other_chiefs.size() >= limits::kMaxTasks) {
+    return absl::InvalidArgumentError(absl::StrCat("chief: expected at most ", limits::kMaxTasks,
                                                    " addresses, got ", spec->Count(Role::kChief),
                                                    ". Remedy: list fewer"));
   }

@@ -1,6 +1,7 @@
 // What workers are told of a cluster spec that changes while they train.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/chief/service/worker_calls_fixture.h"
 
 namespace lockstep::chief::worker_calls_test {
@@ -70,6 +71,39 @@ TEST_CASE("a worker that has moved is known by its new address") {
   REQUIRE(parked->has_value());
   CHECK((*parked)->value().ready());
   CHECK(f.membership.members()[1].address == "127.0.0.9:3");
+}
+
+TEST_CASE("a worker that the cluster cannot have makes no room for itself") {
+  Fixture f;
+  const std::string ours = kCluster.Canonical();
+  RegisterTaskRequest request;
+  request.set_incarnation(10);
+  request.set_version(kVersion);
+  request.add_earlier_clusters(ours);
+  const auto refusal = [&request](WorkerCalls* calls) {
+    auto [got, answer] = Arm<RegisterTaskReply>();
+    calls->Register(request, std::move(answer));
+    REQUIRE(got->has_value());
+    return (*got)->status();
+  };
+  request.set_worker(2);
+  request.set_cluster(absl::StrCat(ours, "worker 2 127.0.0.1:5\n"));
+  CHECK(absl::IsInvalidArgument(refusal(&f.calls)));
+  CHECK(f.membership.members().size() == 2);
+  WorkerCalls elastic{ToldCluster(f.clusters, ToProto(kCluster)),
+                      &f.membership,
+                      nullptr,
+                      &f.clock,
+                      {.members_changed = [] {},
+                       .admitted = [](const LiveMember&) { return true; },
+                       .share_of = [](GlobalStep, WorkerIndex) { return StepShare(); },
+                       .waiting_for = [] { return ""; }}};
+  for (const uint32_t index : {65'536u, 4'294'967'295u}) {
+    request.set_worker(index);
+    request.set_cluster(absl::StrCat(ours, "worker ", index, " 127.0.0.1:5\n"));
+    CHECK(absl::IsInvalidArgument(refusal(&elastic)));
+    CHECK(f.membership.members().size() == 2);
+  }
 }
 
 }  // namespace
