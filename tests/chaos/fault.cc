@@ -87,6 +87,44 @@ absl::string_view NameOf(FaultTarget target) {
   return "";
 }
 
+absl::string_view DocumentedAs(const Fault& fault) {
+  const auto by_target = [&fault](absl::string_view worker, absl::string_view ps,
+                                  absl::string_view chief, absl::string_view standby) {
+    switch (fault.target) {
+      case FaultTarget::kWorker:
+        return worker;
+      case FaultTarget::kPs:
+        return ps;
+      case FaultTarget::kChief:
+        return chief;
+      case FaultTarget::kStandby:
+        return standby;
+    }
+    return absl::string_view();
+  };
+  switch (fault.kind) {
+    case FaultKind::kKill:
+      return by_target("F01, F02", "F06, F07", "F09", "F41");
+    case FaultKind::kTerminate:
+      return "F34";
+    case FaultKind::kStop:
+      return by_target("F11", "F14", "F10", "F10");
+    case FaultKind::kPartition:
+      return by_target("", "F14", "F16", "");
+    case FaultKind::kMuteRequests:
+    case FaultKind::kMuteReplies:
+      return "F15";
+    case FaultKind::kSlowLink:
+      return "F17";
+    case FaultKind::kReset:
+    case FaultKind::kLatency:
+      return "F18";
+    case FaultKind::kFullDisk:
+      return "F22";
+  }
+  return "";
+}
+
 absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
   if (fault.target == FaultTarget::kStandby) return kBeyondLease;
   if (Lasts(fault.kind)) return fault.lasts + kAfterFault;

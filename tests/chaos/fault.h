@@ -39,6 +39,8 @@ std::vector<Fault> FaultsThatEndNobody();
 bool Lasts(FaultKind kind);
 absl::string_view NameOf(FaultKind kind);
 absl::string_view NameOf(FaultTarget target);
+// Its rows in docs/faults.md: "F06, F07".
+absl::string_view DocumentedAs(const Fault& fault);
 // The longest time without a step that `fault` may cost, on a machine that does nothing else.
 absl::Duration AllowedPause(const Fault& fault, absl::Duration lease);
 

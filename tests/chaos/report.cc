@@ -53,13 +53,13 @@ std::vector<ChaosReport::Row> ChaosReport::Rows() const {
 }
 
 std::string ChaosReport::Table() const {
-  std::vector<std::vector<std::string>> lines = {{"fault", "of", "injected", "detected", "by",
-                                                  "after s", "longest pause s", "allowed s",
+  std::vector<std::vector<std::string>> lines = {{"row", "fault", "of", "injected", "detected",
+                                                  "by", "after s", "longest pause s", "allowed s",
                                                   "met"}};
   for (const Row& row : Rows()) {
-    lines.push_back({std::string(NameOf(row.fault.kind)), std::string(NameOf(row.fault.target)),
-                     absl::StrCat(row.injected), absl::StrCat(row.detected),
-                     row.detected > 0 ? row.detected_by : "-",
+    lines.push_back({std::string(DocumentedAs(row.fault)), std::string(NameOf(row.fault.kind)),
+                     std::string(NameOf(row.fault.target)), absl::StrCat(row.injected),
+                     absl::StrCat(row.detected), row.detected > 0 ? row.detected_by : "-",
                      row.detected > 0 ? Seconds(row.slowest_detection) : "-",
                      row.alone > 0 ? Seconds(row.longest) : "-",
                      row.alone > 0 ? Seconds(row.allowed) : "-",
@@ -71,7 +71,8 @@ std::string ChaosReport::Table() const {
 std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
   nlohmann::json rows = nlohmann::json::array();
   for (const Row& row : Rows()) {
-    nlohmann::json json = {{"fault", std::string(NameOf(row.fault.kind))},
+    nlohmann::json json = {{"documented_as", std::string(DocumentedAs(row.fault))},
+                           {"fault", std::string(NameOf(row.fault.kind))},
                            {"role", std::string(NameOf(row.fault.target))},
                            {"injected", row.injected},
                            {"detected", row.detected},

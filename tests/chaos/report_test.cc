@@ -1,7 +1,13 @@
 #include "tests/chaos/report.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
 
 namespace lockstep::test {
 namespace {
@@ -39,6 +45,7 @@ TEST_CASE("a row counts its faults and has the worst of those that were alone") 
   CHECK(json["rows"].size() == AllFaults().size());
   CHECK(json["defects"] == nlohmann::json{"worker 0 ended with 70"});
   const auto row = RowOf(json, "kill -9", "ps");
+  CHECK(row["documented_as"] == "F06, F07");
   CHECK(row["injected"] == 3);
   CHECK(row["detected"] == 1);
   CHECK(row["detected_by"] == "chief 0");
@@ -55,6 +62,16 @@ TEST_CASE("a fault that was not injected has a row without figures") {
   CHECK(row["injected"] == 0);
   CHECK_FALSE(row.contains("longest_pause_seconds"));
   CHECK_FALSE(row.contains("detected_by"));
+}
+
+TEST_CASE("each fault has its row in docs/faults.md") {
+  std::ifstream file("docs/faults.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  for (const Fault& fault : AllFaults()) {
+    CAPTURE(NameOf(fault.kind), NameOf(fault.target));
+    const std::vector<std::string> rows = absl::StrSplit(DocumentedAs(fault), ", ");
+    for (const std::string& row : rows) CHECK_THAT(page, Contains("| " + row + " "));
+  }
 }
 
 TEST_CASE("a fault of a task that is not needed may cost less than one of a ps") {
