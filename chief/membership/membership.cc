@@ -13,8 +13,7 @@ namespace {
 
 // Between two calls of Expire; what is beyond was a pause of this process.
 constexpr absl::Duration kLongestTick = absl::Seconds(1);
-// A call of a process that has died may still be on its way: what is heard this soon after a
-// newcomer asked first does not say that the holder lives.
+// A registration of a process that has died may still be on its way, for so long.
 constexpr absl::Duration kOnItsWay = absl::Milliseconds(500);
 // More processes than this for one index are not told apart.
 constexpr size_t kMaxContenders = 16;
@@ -59,7 +58,7 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
       const absl::Duration silent_since = std::max(first_asked, member.last_heard);
       member.not_lost_before = std::min(member.not_lost_before, silent_since + lease_);
     }
-    if (member.last_heard <= first_asked + kOnItsWay) return Admission::kContended;
+    if (member.alive_at <= first_asked) return Admission::kContended;
     return absl::AlreadyExistsError(
         absl::StrCat("worker ", worker.value(), " is running already: ", DescribeProcess(member),
                      ". Remedy: give this process another --task_index, or end that one"));
@@ -75,6 +74,7 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   member.pid = pid;
   member.is_awaited = false;
   member.last_heard = std::max(member.last_heard, came.value_or(now));
+  member.alive_at = std::max(member.alive_at, member.last_heard - kOnItsWay);
   // It hears only now that it is a member.
   member.not_lost_before = now + lease_;
   return Admission::kAdmitted;
@@ -89,6 +89,7 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Durat
   record.incarnation = member.incarnation;
   record.report = WorkerReport();
   record.last_heard = now;
+  record.alive_at = absl::ZeroDuration();
   record.not_lost_before = now + std::max(grace, lease_);
   record.is_awaited = true;
   ++changes_;
@@ -102,6 +103,7 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Durat
   contenders_[member.worker.value()].erase(member.incarnation);
   if (const auto own = processes.find(member.incarnation); own != processes.end()) {
     record.last_heard = own->second.last;
+    record.alive_at = record.last_heard - kOnItsWay;
   }
 }
 
@@ -145,13 +147,14 @@ void Membership::EndLease(MemberRecord* member, absl::Duration now) {
 }
 
 absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
-                                   absl::Duration now) {
+                                   absl::Duration now, std::optional<absl::Duration> answered) {
   LOCKSTEP_RETURN_IF_ERROR(CheckHolder(worker, incarnation));
   MemberRecord& member = members_[worker.value()];
   report.out_of_data |= member.report.out_of_data;
   if (report.out_of_data && !member.report.out_of_data) lost_tokens_.insert(report.local_step);
   member.report = std::move(report);
   member.last_heard = now;
+  member.alive_at = std::max(member.alive_at, answered.value_or(member.alive_at));
   member.not_lost_before = absl::ZeroDuration();
   member.is_awaited = false;
   return absl::OkStatus();

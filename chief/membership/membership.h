@@ -43,6 +43,7 @@ struct MemberRecord {
   std::string host;  // empty: it has registered with the previous chief
   int64_t pid = 0;
   absl::Duration last_heard;       // registration or heartbeat
+  absl::Duration alive_at;         // the process existed then, for certain
   absl::Duration not_lost_before;  // of one that has not been heard of since it was taken in
   bool is_awaited = false;         // kLive: a member of the chief before, silent since
   absl::Duration lost_since;       // kLost
@@ -73,8 +74,8 @@ class Membership {
   void SetAddress(WorkerIndex worker, const std::string& address);
 
   // A process asks to be worker `worker`; it asks again until its job begins, and that counts as a
-  // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index was heard of well
-  // after the newcomer first asked. INVALID_ARGUMENT for an index outside the cluster. `came`: when
+  // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index existed after the
+  // newcomer first asked. INVALID_ARGUMENT for an index outside the cluster. `came`: when
   // the call came, of one that has waited: its process may have died since.
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
                                      const std::string& host, int64_t pid, absl::Duration now,
@@ -87,9 +88,11 @@ class Membership {
   void Adopt(const LiveMember& member, absl::Duration now,
              absl::Duration grace = absl::ZeroDuration(), const StandbyCallers* callers = nullptr);
 
-  // ABORTED when this incarnation is not (or no longer) the live holder of the index.
+  // ABORTED when this incarnation is not (or no longer) the live holder of the index. `answered`:
+  // when the process was answered the call that this one follows; nullopt: it follows none, and may
+  // come late, from one that has died since.
   absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
-                         absl::Duration now);
+                         absl::Duration now, std::optional<absl::Duration> answered = std::nullopt);
 
   // The process ends and has said so: its lease ends now. ABORTED as for Heartbeat.
   absl::Status Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now);

@@ -170,7 +170,7 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
        .ready = request.ready(),
        .departing = request.departing(),
        .failed_view = request.failed_view()},
-      clock_->Monotonic());
+      clock_->Monotonic(), TakeAnswered(worker, Incarnation(request.incarnation())));
   if (!fenced.ok() && members_known_) return answer(std::move(fenced));
   // A member of the job that this chief takes over keeps its lease.
   if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
@@ -292,7 +292,9 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
 // An answer may bring the next call: what is answered is taken out first.
 void WorkerCalls::AnswerHeartbeat(WorkerIndex worker) {
   auto parked = heartbeats_.extract(worker);
-  if (!parked.empty()) parked.mapped().answer(MakeReply(worker));
+  if (parked.empty()) return;
+  contacts_.at(worker).answered = clock_->Monotonic();
+  parked.mapped().answer(MakeReply(worker));
 }
 
 void WorkerCalls::AnswerHeartbeats(

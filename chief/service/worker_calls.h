@@ -102,6 +102,8 @@ class WorkerCalls {
     uint64_t told_places = 0;   // their number; 0: none
     uint64_t told_cluster = 0;  // its number; 0: none
     bool told_end = false;
+    // When its last call was answered; nullopt: none has been since the call before.
+    std::optional<absl::Duration> answered = std::nullopt;
   };
 
   // Where the shards are now. Whether that has changed.
@@ -117,6 +119,8 @@ class WorkerCalls {
   void Leave(WorkerIndex worker, Answer<HeartbeatReply> answer);
   absl::Status TakeResults(const HeartbeatRequest& request);
   HeartbeatReply MakeReply(WorkerIndex worker);
+  // When the call was answered that this one follows.
+  std::optional<absl::Duration> TakeAnswered(WorkerIndex worker, Incarnation incarnation);
   void AnswerHeartbeat(WorkerIndex worker);
   void AnswerHeartbeats(
       const std::function<bool(WorkerIndex worker, const ParkedHeartbeat&)>& wanted);

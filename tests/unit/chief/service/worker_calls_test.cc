@@ -128,22 +128,6 @@ TEST_CASE("as many registrations wait as there are workers, and some that conten
   CHECK((*replies.back())->status().code() == absl::StatusCode::kResourceExhausted);
 }
 
-TEST_CASE("a second process of one index is told to wait, then refused") {
-  Fixture f;
-  f.Train();
-  f.Beat(0, 10);
-  f.clock.Advance(absl::Milliseconds(10));
-  const auto first = f.Register(0, 11);
-  f.Pass(absl::Seconds(1));
-  f.Beat(0, 10);
-  f.Pass(absl::Seconds(1.1));
-  REQUIRE(first->has_value());
-  CHECK_FALSE((**first)->ready());
-  CHECK((**first)->waiting_for().find("pid 17") != std::string::npos);
-  const auto second = f.Register(0, 11);
-  CHECK((*second)->status().code() == absl::StatusCode::kAlreadyExists);
-}
-
 TEST_CASE("a worker that dies while its registration is parked is followed, not taken to live") {
   Fixture f;
   f.shards_know = false;
