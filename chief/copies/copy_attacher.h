@@ -26,6 +26,7 @@ class CopyAttacher {
 
   // How the shard's variables were created in this epoch. Without that there is no copy to make.
   void SetVariables(const CreateVariablesRequest& variables) { variables_ = variables; }
+  bool has_variables() const { return variables_.has_value(); }
   // The job is over, or another epoch begins, whose variables are to be set.
   void Stop() { variables_.reset(); }
   // Several times a second.

@@ -133,7 +133,12 @@ void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
       if (--asked->missing > 0) return;
       absl::StatusOr<PairView> view = JudgePair(asked->answers);
       if (!view.ok()) return asked->done(view.status());
-      roles_.Adopt(*view);
+      // While the job trains the shard has had variables: nobody has all of them any more.
+      if (!view->reply.has_variables() && attacher_.has_variables()) {
+        roles_.Lose();
+      } else {
+        roles_.Adopt(*view);
+      }
       *reply = std::move(view->reply);
       asked->done(absl::OkStatus());
     });

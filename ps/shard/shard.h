@@ -57,8 +57,8 @@ class Shard {
   // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, and
   // what still works on them, or makes them, comes to nothing. Where workers keep the variables,
   // the step of the answer is the first that still takes gradients. UNAVAILABLE: a copy that is to
-  // serve the workers still applies what it holds; FAILED_PRECONDITION: it awaits state. A shard
-  // that becomes a copy drops its variables.
+  // serve the workers still applies what it holds; IsNoVariables: it awaits state. A shard that
+  // becomes a copy drops its variables.
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE. With

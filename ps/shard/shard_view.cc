@@ -149,7 +149,7 @@ absl::Status ShardView::CheckRole(const View& view, Hosted hosted) const {
                                            " serves the workers, and no other ps has its state"));
   }
   if (!view.is_copy && is_copy_ && hosted == Hosted::kIncomplete) {
-    return absl::FailedPreconditionError(
+    return NoVariablesError(
         absl::StrCat("the copy of shard ", shard_.value(),
                      " awaits state of its primary, and cannot serve the workers"));
   }

@@ -28,7 +28,7 @@ class ShardView {
   // FAILED_PRECONDITION: another job, another shard index than before. ABORTED: an older term or
   // epoch, an older view of the term, the term of another chief, replica views that are older than
   // the shard's, a shard that serves the workers alone and is to become a copy.
-  // FAILED_PRECONDITION: a copy that is to serve them and awaits state. INVALID_ARGUMENT: no job, a
+  // IsNoVariables: a copy that is to serve them and awaits state. INVALID_ARGUMENT: no job, a
   // worker twice.
   absl::Status SetView(const View& view, Hosted hosted);
 

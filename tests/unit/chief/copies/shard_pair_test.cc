@@ -115,6 +115,27 @@ TEST_CASE("a shard that both have lost goes back to its checkpoint") {
   CHECK(f.pair.roles().serving() == kHome);
 }
 
+TEST_CASE("a shard is lost with the ps that serves it while its new copy lacks state") {
+  PairFixture f;
+  f.Begin();
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.pair.roles().serving() == kHost);
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.home.state.awaits_state());
+  f.copy()->is_away = true;
+  f.RestartHost();
+  const auto view = f.Call(kGetView, GetViewRequest());
+  REQUIRE(view.ok());
+  CHECK_FALSE(view->has_variables());
+  // Whatever the home says to an order.
+  CHECK(HasLostVariables(f.Call(kSetView, f.View(1)).status()));
+  CHECK(HasLostVariables(f.Call(kCommitStep, CommitStepRequest()).status()));
+  f.Begin(2);
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
 TEST_CASE("a promotion that cannot be delivered is asked for again, and calls wait") {
   PairFixture f;
   f.Begin();
