@@ -24,6 +24,7 @@ struct HeldGradient {
   PushSeq push_seq;
   GlobalStep local_step;
   Gradient gradient;
+  Incarnation incarnation = {};  // of the worker
 };
 
 struct TakenGradients {

@@ -1,6 +1,7 @@
 #include "ps/copy/mean_messages.h"
 
 #include <algorithm>
+#include <span>
 
 #include "common/tensor_proto/convert.h"
 
@@ -23,22 +24,33 @@ std::vector<MeanMessage> CutIntoMessages(const StepMeans& means,
   // No chunk of a sparse mean cuts an index.
   const uint64_t chunk = std::max(kIndexBytes, most_bytes / kIndexBytes * kIndexBytes);
   std::vector<MeanMessage> messages;
-  const auto begin_message = [&] {
+  const auto begin_message = [&](std::span<const CountedPush> mean_of) {
     PushRequest& header = messages.emplace_back().header;
     *header.mutable_worker() = primary;
     header.set_push_seq(push_seq.value());
     header.set_local_step(means.step.value());
     header.set_mean_learning_rate(means.learning_rate);
+    header.set_stale(means.stale);
+    for (const CountedPush& push : mean_of) {
+      lockstep::CountedPush* const to = header.add_mean_of();
+      to->set_worker(push.worker.value());
+      to->set_incarnation(push.incarnation.value());
+      to->set_push_seq(push.push_seq.value());
+    }
   };
-  begin_message();
+  std::span<const CountedPush> mean_of;  // of the last message
+  if (!means.gradients.empty()) mean_of = means.gradients.front().mean_of;
+  begin_message(mean_of);
   uint64_t bytes = 0;  // of the last message
   for (const MeanGradient& mean : means.gradients) {
     const OutgoingTensor tensor = TensorOf(mean);
     const uint64_t size = tensor.row_indices.size() * kIndexBytes + tensor.values.size();
     for (uint64_t offset = 0; offset == 0 || offset < size; offset += chunk) {
       const uint64_t part = std::min(chunk, size - offset);
-      if (bytes + part > chunk) {
-        begin_message();
+      const bool is_of_others = !std::ranges::equal(mean_of, mean.mean_of);
+      if (bytes + part > chunk || is_of_others) {
+        mean_of = mean.mean_of;
+        begin_message(mean_of);
         bytes = 0;
       }
       bytes += part;

@@ -19,6 +19,8 @@ void StateSender::Begin(StateBegin begin) {
   message->header.set_step(begin.step.value());
   message->header.set_begins(true);
   message->header.mutable_scalars()->Add(begin.scalars.begin(), begin.scalars.end());
+  message->header.set_accepted(begin.accepted);
+  message->header.set_stale(begin.stale);
   {
     absl::MutexLock lock(&mutex_);
     if (end_.has_value()) return;

@@ -59,6 +59,15 @@ void Fill(const PendingVariable& pending, VariableStatus* to) {
   for (WorkerIndex worker : pending.from) to->add_from(worker.value());
 }
 
+MeanOrder ToMeanOrder(const PushRequest& request) {
+  MeanOrder order{.learning_rate = request.mean_learning_rate(), .stale = request.stale()};
+  for (const lockstep::CountedPush& push : request.mean_of()) {
+    order.mean_of.push_back(
+        {WorkerIndex(push.worker()), Incarnation(push.incarnation()), PushSeq(push.push_seq())});
+  }
+  return order;
+}
+
 }  // namespace
 
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker) {
@@ -142,6 +151,8 @@ StateOrder FromProto(const PutStateRequest& request) {
           .step = GlobalStep(request.step()),
           .begins = request.begins(),
           .scalars = {request.scalars().begin(), request.scalars().end()},
+          .accepted = request.accepted(),
+          .stale = request.stale(),
           .pieces = ToStoredPieces(request.pieces()),
           .completes = request.completes()};
 }
@@ -151,7 +162,7 @@ absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
                   .push_seq = PushSeq(request.push_seq()),
                   .local_step = GlobalStep(request.local_step()),
                   .ask = request.ask()};
-  if (request.has_mean_learning_rate()) order.mean_learning_rate = request.mean_learning_rate();
+  if (request.has_mean_learning_rate()) order.mean = ToMeanOrder(request);
   order.pieces.reserve(request.pieces_size());
   for (const lockstep::PushPiece& piece : request.pieces()) {
     LOCKSTEP_ASSIGN_OR_RETURN(PushPiece converted, ToPushPiece(piece));

@@ -26,6 +26,7 @@ struct MeanGradient {
   Shape shape;        // the variable's
   TensorView values;  // of a sparse variable null: `rows` has them
   std::shared_ptr<const IndexedSlices> rows = {};
+  std::vector<CountedPush> mean_of = {};
 };
 
 // Of variables whose next values are published together.
@@ -33,6 +34,7 @@ struct StepMeans {
   GlobalStep step;  // that they close
   float learning_rate = 0;
   std::vector<MeanGradient> gradients;
+  uint64_t stale = 0;  // gradients that the primary has dropped, of all its steps
 };
 
 // Where the state begins that a new copy gets.
@@ -40,6 +42,8 @@ struct StateBegin {
   GlobalStep step;             // the first that the primary has not closed
   std::vector<float> scalars;  // of the optimizers, in the order of the losses
   std::vector<StateTensor> tensors;
+  uint64_t accepted = 0;  // gradients that the primary has counted in the steps before
+  uint64_t stale = 0;     // and dropped
 };
 
 // Thread-safe. Callbacks come on a thread of the target's or before the call returns, once each.

@@ -74,6 +74,8 @@ class GradientReceiver {
   // The bytes of `copy` are there. True: the gradient is whole, and the caller's.
   bool Receive(const PushContext::PendingCopy& copy, PushContext* push);
   PushStatus Decide(const PushKey& key, size_t variable, PushStatus status);
+  // Of a copy: the push's mean of the variable counts, and with it the workers' gradients.
+  void AcceptMean(size_t variable, const PushContext& push);
   // A gradient that was never in parts counts for the step at hand: so do all its chunks.
   void AddWhole(size_t variable, PushContext* push);
   // One of each replica, held or still coming in, in parts.

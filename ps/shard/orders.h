@@ -114,6 +114,22 @@ struct ClosedStep {
   std::vector<SmallStatistic> statistics;
 };
 
+// A gradient that counts.
+struct CountedPush {
+  WorkerIndex worker;
+  Incarnation incarnation;
+  PushSeq push_seq;
+
+  friend bool operator==(const CountedPush&, const CountedPush&) = default;
+};
+
+// From a primary to its copy: the pieces of a push are means.
+struct MeanOrder {
+  float learning_rate = 0;  // of the step that they close
+  std::vector<CountedPush> mean_of;
+  uint64_t stale = 0;
+};
+
 struct PushPiece {
   VariableId variable;
   DType dtype = DType::kFloat32;
@@ -144,7 +160,9 @@ struct StateOrder {
   WorkerIdentity worker;
   GlobalStep step;
   bool begins = false;
-  std::vector<float> scalars;  // of a message that begins
+  std::vector<float> scalars;  // of a message that begins, as what follows
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
   std::vector<StoredPiece> pieces;
   bool completes = false;
   ReceivedTensors tensors;
@@ -158,8 +176,7 @@ struct PushOrder {
   GlobalStep local_step;
   std::vector<PushPiece> pieces;
   bool ask = false;
-  // From a primary to its copy: the pieces are means, and the step that they close has this.
-  std::optional<float> mean_learning_rate;
+  std::optional<MeanOrder> mean;
   ReceivedTensors tensors;
 };
 

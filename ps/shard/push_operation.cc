@@ -5,12 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/step_applier.h"
 
 namespace lockstep::ps {
 namespace {
+
+// Of no worker.
+constexpr uint32_t kTowerOfMeans = limits::kMaxTowers;
 
 // The next version is made of this gradient, or exists without it.
 bool MayWait(const PushOrder& order, const PushResult& result) {
@@ -91,14 +95,16 @@ absl::StatusOr<PushResult> PushOperation::Run() {
 absl::Status PushOperation::Check() {
   const PushOrder& order = push_.order;
   const EpochVariables& variables = state_->variables;
-  push_.key = {order.worker.worker, order.worker.incarnation, order.push_seq, order.worker.tower};
+  // The ledger of a copy has the workers' pushes beside those of its primary.
+  push_.key = {order.worker.worker, order.worker.incarnation, order.push_seq,
+               order.mean.has_value() ? kTowerOfMeans : order.worker.tower};
   if (order.push_seq == PushSeq()) {
     return absl::InvalidArgumentError("push_seq counts from 1, got 0");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(push_.variables, variables.catalog.ResolvePush(order));
   if (order.ask) return absl::OkStatus();
   // A mean may overflow although none of its gradients did; the primary has judged those.
-  const bool is_mean = order.mean_learning_rate.has_value();
+  const bool is_mean = order.mean.has_value();
   return CheckContents(variables.catalog, push_.variables, order,
                        variables.config.refuses_non_finite() && !is_mean);
 }
@@ -124,7 +130,7 @@ absl::Status PushOperation::GrantStep() {
   const PushOrder& order = push_.order;
   shard_->mutex_.AssertHeld();  // it is the same
   const bool is_copy = shard_->view_.is_copy();
-  if (is_copy != order.mean_learning_rate.has_value()) {
+  if (is_copy != order.mean.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "mean_learning_rate: ", is_copy ? "expected with the mean gradients of a primary, got none"
                                         : "this shard is no copy, and takes gradients alone"));
@@ -137,7 +143,7 @@ absl::Status PushOperation::GrantStep() {
   }
   Callback<ClosedStep> nobody = [](const absl::StatusOr<ClosedStep>&) {};
   LOCKSTEP_RETURN_IF_ERROR(state_->driver->Park(
-      {.step = order.local_step, .required = 1, .learning_rate = *order.mean_learning_rate},
+      {.step = order.local_step, .required = 1, .learning_rate = order.mean->learning_rate},
       &nobody, push_.deferred));
   // A step without gradients closes by the grant alone.
   if (order.pieces.empty()) PassMilestones(push_.deferred);
@@ -168,7 +174,8 @@ PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
   const GlobalStep local_step = push_.order.local_step;
   const bool arrives_whole =
       gradient.parts == nullptr && local_step == state_->step.StepOf(variable);
-  HeldGradient held{push_.key.worker, push_.key.push_seq, local_step, std::move(gradient)};
+  HeldGradient held{push_.key.worker, push_.key.push_seq, local_step, std::move(gradient),
+                    push_.key.incarnation};
   const ConditionalAccumulator& accumulator = state_->step.accumulator(variable);
   const bool is_over = state_->IsOver();
   if (is_over || accumulator.HasCounted(held.worker)) {
@@ -182,7 +189,11 @@ PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
     return PushStatus::kStale;
   }
   const PushStatus status = state_->step.Apply(variable, std::move(held));
-  state_->receiver.Decide(push_.key, variable, status);
+  if (push_.order.mean.has_value()) {
+    state_->receiver.AcceptMean(variable, push_);
+  } else {
+    state_->receiver.Decide(push_.key, variable, status);
+  }
   if (!TryTake(variable, push_.deferred) && arrives_whole) {
     state_->receiver.AddWhole(variable, &push_);
   }

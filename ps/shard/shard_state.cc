@@ -60,7 +60,11 @@ absl::StatusOr<bool> Shard::PutState(const StateOrder& order) {
   if (order.begins) {
     const bool is_new = !incoming.has_begun();
     LOCKSTEP_RETURN_IF_ERROR(incoming.Begin(order.step));
-    if (is_new) RestartAt(order.step, order.scalars, &state);
+    if (is_new) {
+      RestartAt(order.step, order.scalars, &state);
+      counts_.accepted = order.accepted;
+      counts_.stale = order.stale;
+    }
   }
   // Once all is there a repeated message changes nothing.
   if (incoming.is_complete() || (ranges.empty() && !order.completes)) {

@@ -62,6 +62,15 @@ std::vector<std::span<const std::byte>> StateBytes(const EpochVariables& variabl
   return bytes;
 }
 
+std::vector<CountedPush> PushesOf(const TakenVariable& taken) {
+  std::vector<CountedPush> pushes;
+  pushes.reserve(taken.taken.gradients.size());
+  for (const HeldGradient& held : taken.taken.gradients) {
+    pushes.push_back({held.worker, held.incarnation, held.push_seq});
+  }
+  return pushes;
+}
+
 // `mean`: where the mean goes, from which the variable is changed then; null: nobody wants it.
 NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRanges run,
                       std::shared_ptr<const IndexedSlices>* mean) {
@@ -136,7 +145,7 @@ void StepApplier::ApplyRows(TakenVariable* taken) {
   };
   const CatalogEntry& entry = state_->variables.catalog[taken->variable];
   std::vector<MeanGradient> means;
-  if (copy_ != nullptr) means.push_back({entry.id, entry.shape, {}});
+  if (copy_ != nullptr) means.push_back({entry.id, entry.shape, {}, {}, PushesOf(*taken)});
   NextValue next = ComputeRows(*state_, *taken, run, means.empty() ? nullptr : &means.front().rows);
   Show(absl::MakeSpan(taken, 1), absl::MakeSpan(&next, 1), std::move(means));
 }
@@ -151,7 +160,7 @@ void StepApplier::ApplyDense(absl::Span<TakenVariable> taken_now) {
     const CatalogEntry& entry = state_->variables.catalog[taken.variable];
     const MutableTensorView mean = copy_->MeanOf(entry.id, entry.dtype, entry.shape);
     updates.back().KeepMean(mean);
-    means.push_back({entry.id, entry.shape, mean});
+    means.push_back({entry.id, entry.shape, mean, {}, PushesOf(taken)});
   }
   UpdateBatch together(std::move(updates));
   const auto make = [&](size_t part) {
@@ -174,6 +183,10 @@ void StepApplier::Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> ne
                        std::vector<MeanGradient> means) {
   if (copy_ == nullptr) return Publish(taken, next);
   StepMeans sent{taken.front().taken.step, taken.front().learning_rate, std::move(means)};
+  {
+    absl::MutexLock lock(&state_->mu);
+    sent.stale = state_->host.counts->stale;
+  }
   auto unshown = std::make_shared<Unshown>(
       Unshown{{std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())},
               {std::make_move_iterator(next.begin()), std::make_move_iterator(next.end())}});
@@ -265,9 +278,11 @@ bool StepApplier::TellCopy(DeferredCallbacks* deferred) {
   const GlobalStep step = state_->step.shard_step();
   if (state_->copy == nullptr || state_->step.turns().ExpectsAny(step)) return false;
   if (std::exchange(state_->awaits_copy, true)) return true;
+  const PushCounts& counts = *state_->host.counts;
   // Without the lock.
   deferred->Answer<bool>(
-      [copy = state_->copy, means = StepMeans{step, state_->step.terms()->learning_rate, {}},
+      [copy = state_->copy,
+       means = StepMeans{step, state_->step.terms()->learning_rate, {}, counts.stale},
        rest = std::make_shared<StepApplier>(pass_.Share())](const absl::StatusOr<bool>&) mutable {
         Send(copy.get(), std::move(means), rest, std::make_shared<Unshown>());
       },
@@ -307,7 +322,13 @@ void StepApplier::BeginCopy(DeferredCallbacks* deferred) {
   state_->copy = std::exchange(state_->new_copy, nullptr);
   StateBegin begin{.step = state_->step.shard_step(),
                    .scalars = {},
-                   .tensors = StateTensorsOf(state_->variables)};
+                   .tensors = StateTensorsOf(state_->variables),
+                   .accepted = state_->host.counts->accepted,
+                   .stale = state_->host.counts->stale};
+  // Those that the step at hand holds are told with its means.
+  for (size_t variable = 0; variable < state_->variables.catalog.size(); ++variable) {
+    begin.accepted -= static_cast<uint64_t>(state_->step.accumulator(variable).num_accumulated());
+  }
   for (const std::vector<float>& of_loss : state_->scalars) {
     begin.scalars.insert(begin.scalars.end(), of_loss.begin(), of_loss.end());
   }

@@ -313,6 +313,7 @@ TEST_CASE("a new copy takes its primary's place, with the versions that workers 
   const absl::StatusOr<ShardState> state = copy.shard.SetView(view);
   REQUIRE(state.ok());
   CHECK(state->global_step == GlobalStep(step));
+  CHECK(copy.shard.Report().accepted == attachment.primary().shard.Report().accepted);
   for (const uint32_t variable : {kDense, kScalar, kTable, kMean, kFrozen}) {
     for (const int64_t version : {step - 1, step}) {
       CAPTURE(variable, version);

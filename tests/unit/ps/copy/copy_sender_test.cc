@@ -97,6 +97,35 @@ TEST_CASE("a step without gradients is a push without pieces, taken when the cop
   CHECK(answer == absl::OkStatus());
 }
 
+TEST_CASE("a message has the means of the same gradients, and says of which") {
+  Primary primary;
+  const CountedPush first{WorkerIndex(0), Incarnation(10), PushSeq(7)};
+  const CountedPush second{WorkerIndex(1), Incarnation(11), PushSeq(8)};
+  StepMeans means{GlobalStep(3), 0.5f, {}, 42};
+  const std::vector<std::vector<CountedPush>> mean_of = {
+      {first, second}, {first, second}, {second}, {first, second}};
+  for (uint32_t variable = 0; variable < mean_of.size(); ++variable) {
+    const Shape shape({2});
+    means.gradients.push_back({VariableId(variable),
+                               shape,
+                               primary.sender->MeanOf(VariableId(variable), DType::kFloat32, shape),
+                               {},
+                               mean_of[variable]});
+  }
+  primary.sender->Send(means, [](const absl::Status&) {});
+  REQUIRE(primary.copy->calls.size() == 3);
+  const PushRequest& both = primary.copy->calls[0].header;
+  CHECK(both.pieces_size() == 2);
+  CHECK(both.stale() == 42);
+  REQUIRE(both.mean_of_size() == 2);
+  CHECK(both.mean_of(1).worker() == 1);
+  CHECK(both.mean_of(1).incarnation() == 11);
+  CHECK(both.mean_of(1).push_seq() == 8);
+  CHECK(primary.copy->calls[1].header.mean_of_size() == 1);
+  CHECK(primary.copy->calls[2].header.pieces(0).variable() == 3);
+  for (size_t call = 0; call < 3; ++call) primary.copy->Answer(call, ACCEPTED, 3);
+}
+
 TEST_CASE("means that are published apart are taken apart, under one number") {
   Primary primary;
   const size_t first = primary.Send(0, 0);

@@ -69,7 +69,8 @@ absl::StatusOr<PushResult> Deliver(const StepMeans& means, Shard* copy) {
     message.Whole(static_cast<uint32_t>(mean.variable.value()), mean.shape,
                   {values, values + mean.values.num_elements()});
   }
-  message.order().mean_learning_rate = means.learning_rate;
+  message.order().mean = MeanOrder{.learning_rate = means.learning_rate, .stale = means.stale};
+  if (!means.gradients.empty()) message.order().mean->mean_of = means.gradients[0].mean_of;
   return copy->Push(message.Ready());
 }
 
@@ -96,14 +97,16 @@ CreateVariablesRequest PlanWithIdleSteps() {
   return plan;
 }
 
-// Two workers, a primary and its copy.
+// A primary and its copy.
 struct Pair {
-  explicit Pair(const CreateVariablesRequest& plan = Plan())
-      : target(std::make_shared<HeldMeans>()), primary({.make_copy_target = [this](const auto& of) {
+  explicit Pair(const CreateVariablesRequest& plan = Plan(), uint32_t workers = 2)
+      : num_workers(workers),
+        target(std::make_shared<HeldMeans>()),
+        primary({.make_copy_target = [this](const auto& of) {
           target->options = of;
           return target;
         }}) {
-    View view = test::ViewOf(2);
+    View view = test::ViewOf(num_workers);
     view.copy_address = kCopyAddress;
     REQUIRE(primary.shard.SetView(view).ok());
     REQUIRE(primary.shard.CreateVariables(plan).ok());
@@ -126,12 +129,18 @@ struct Pair {
       REQUIRE(Deliver(sent.means, &copy.shard).ok());
     }
   }
+  // The copy gets what was sent, and the primary knows.
+  void CopyAll() {
+    DeliverAll();
+    for (HeldMeans::Sent& sent : std::exchange(target->sent, {})) sent.taken(absl::OkStatus());
+  }
   absl::StatusOr<ShardState> Promote(int64_t committed) {
-    View view = test::ViewOf(2);
+    View view = test::ViewOf(num_workers);
     view.committed = GlobalStep(committed);
     return copy.shard.SetView(view);
   }
 
+  const uint32_t num_workers;
   std::shared_ptr<HeldMeans> target;
   test::Harness primary;
   test::Harness copy;
@@ -183,7 +192,7 @@ TEST_CASE("a copy that becomes the primary goes on in the middle of a step, with
   // Its primary changes nothing any more.
   CHECK_FALSE(Deliver(pair.target->sent[0].means, &pair.copy.shard).ok());
   // The workers send all again. "a" has been closed by its mean, "b" needs both, under a new grant.
-  CHECK(pair.copy.Push(0, 1, 0, 0, {2, 0}) == PushStatus::kStale);
+  CHECK(pair.copy.Push(0, 1, 0, 0, {2, 0}) == PushStatus::kAccepted);
   CHECK(pair.copy.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
   const auto grant = pair.copy.Grant(0, 2, 0.5f);
   CHECK(grant.IsParked());
@@ -191,6 +200,77 @@ TEST_CASE("a copy that becomes the primary goes on in the middle of a step, with
   REQUIRE_FALSE(grant.IsParked());
   CHECK(pair.copy.Read(1, 0) == std::vector<float>{-1, -1});
   CHECK(pair.copy.Read(1, 1) == std::vector<float>{-1});
+}
+
+// The gradients of three workers, of which a step needs two.
+struct PairWithBackup : Pair {
+  PairWithBackup() : Pair(PlanOfThree(), 3) {}
+
+  static CreateVariablesRequest PlanOfThree() {
+    CreateVariablesRequest plan = Plan();
+    plan.set_total_num_replicas(3);
+    return plan;
+  }
+  static PushStatus PushA(test::Harness* to, uint32_t worker, uint64_t step) {
+    return to->Push(worker, step + 1, static_cast<int64_t>(step), 0, {1, 1});
+  }
+  static PushStatus PushB(test::Harness* to, uint32_t worker, uint64_t step) {
+    return to->Push(worker, step + 1, static_cast<int64_t>(step), 1, {1});
+  }
+};
+
+TEST_CASE("a copy that becomes the primary answers gradients as the lost ps would have") {
+  PairWithBackup pair;
+  pair.primary.Grant(0, 2);
+  CHECK(pair.PushA(&pair.primary, 0, 0) == PushStatus::kAccepted);
+  CHECK(pair.PushA(&pair.primary, 2, 0) == PushStatus::kAccepted);
+  CHECK(pair.PushA(&pair.primary, 1, 0) == PushStatus::kStale);
+  CHECK(pair.PushB(&pair.primary, 1, 0) == PushStatus::kAccepted);
+  CHECK(pair.PushB(&pair.primary, 0, 0) == PushStatus::kAccepted);
+  pair.CopyAll();
+  // Of the next step one variable has closed, of the other one a gradient is lost.
+  pair.primary.Grant(1, 2);
+  for (const uint32_t worker : {0u, 2u}) pair.PushA(&pair.primary, worker, 1);
+  CHECK(pair.PushB(&pair.primary, 0, 1) == PushStatus::kAccepted);
+  pair.CopyAll();
+  REQUIRE(pair.Promote(0).ok());
+  CHECK(pair.copy.shard.Report().accepted == 6);
+  CHECK(pair.copy.shard.Report().stale == 1);
+
+  // Worker 1 has not heard of the end of step 0.
+  CHECK(pair.PushA(&pair.copy, 1, 0) == PushStatus::kStale);
+  CHECK(pair.PushB(&pair.copy, 1, 0) == PushStatus::kAccepted);
+  for (const uint32_t worker : {0u, 2u}) {
+    CHECK(pair.PushA(&pair.copy, worker, 1) == PushStatus::kAccepted);
+  }
+  CHECK(pair.PushA(&pair.copy, 1, 1) == PushStatus::kStale);
+  CHECK(pair.copy.shard.Report().accepted == 6);
+  // What was lost counts anew.
+  const auto grant = pair.copy.Grant(1, 2);
+  CHECK(pair.PushB(&pair.copy, 0, 1) == PushStatus::kAccepted);
+  CHECK(grant.IsParked());
+  CHECK(pair.PushB(&pair.copy, 2, 1) == PushStatus::kAccepted);
+  CHECK_FALSE(grant.IsParked());
+  CHECK(pair.copy.shard.Report().accepted == 8);
+}
+
+TEST_CASE("a worker's successor sends its gradient anew to a copy that became the primary") {
+  Pair pair;
+  pair.primary.Grant(0, 2);
+  for (const uint32_t worker : {0u, 1u}) pair.primary.Push(worker, 1, 0, 0, {1, 1});
+  pair.CopyAll();
+  View view = test::ViewOf(1);
+  view.members.push_back({WorkerIndex(1), Incarnation(999)});
+  REQUIRE(pair.copy.shard.SetView(view).ok());
+  pair.copy.Grant(0, 2);
+  WorkerIdentity successor = IdentityOf(1);
+  successor.incarnation = Incarnation(999);
+  const auto pushed = pair.copy.shard.Push(
+      Message(successor, 1, 0).Whole(0, Shape({2}), {1, 1}).Whole(1, Shape({1}), {1}).Ready());
+  REQUIRE(pushed.ok());
+  CHECK(pushed->statuses == std::vector{PushStatus::kStale, PushStatus::kAccepted});
+  CHECK(pair.copy.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
+  CHECK(pair.copy.shard.GetView().shard_step == GlobalStep(1));
 }
 
 TEST_CASE("tokens of a copy that becomes the primary are those of the next step for who pushed") {
@@ -226,8 +306,7 @@ TEST_CASE("a step without gradients closes when the copy knows of it") {
   Pair pair(PlanWithIdleSteps());
   pair.primary.Grant(0, 2);
   pair.PushStep();
-  pair.DeliverAll();
-  for (HeldMeans::Sent& sent : std::exchange(pair.target->sent, {})) sent.taken(absl::OkStatus());
+  pair.CopyAll();
   REQUIRE(pair.primary.shard.GetView().shard_step == GlobalStep(1));
 
   const auto grant = pair.primary.Grant(1, 2);
@@ -324,7 +403,7 @@ TEST_CASE("a primary whose copy has taken its place shows nothing more, and send
 TEST_CASE("a mean is taken by a copy alone, and a copy takes nothing else") {
   Pair pair;
   Message mean(IdentityOf(0), 1, 0);
-  mean.Whole(1, Shape({1}), {1}).order().mean_learning_rate = 1.0f;
+  mean.Whole(1, Shape({1}), {1}).order().mean = MeanOrder{.learning_rate = 1};
   CHECK(absl::IsInvalidArgument(pair.primary.shard.Push(mean.Ready()).status()));
   Message gradient(Primary(), 1, 0);
   gradient.Whole(1, Shape({1}), {1});

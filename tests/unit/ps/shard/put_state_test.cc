@@ -93,7 +93,7 @@ struct NewCopy : test::Harness {
                                   const std::vector<float>& values) {
     Message message(Primary(), static_cast<uint64_t>(step) + 1, step);
     message.Whole(variable, Shape({static_cast<int64_t>(values.size())}), values);
-    message.order().mean_learning_rate = 1.0f;
+    message.order().mean = MeanOrder{.learning_rate = 1};
     return shard.Push(message.Ready());
   }
   void Step(int64_t step) {
