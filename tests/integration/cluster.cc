@@ -126,8 +126,13 @@ void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief
                        int workers) {
   ps_.clear();
   workers_.clear();
-  for (size_t i = 0; i < spec_.ps.size(); ++i) {
-    ps_.push_back(std::make_unique<Process>(Ps(i)));
+  for (int i = 0; i < static_cast<int>(spec_.ps.size()); ++i) {
+    std::vector<std::string> environment;
+    if (const auto faults = disk_faults_.find(i); faults != disk_faults_.end()) {
+      environment = {"LD_PRELOAD=" + Binary("tests/support/preloaded_disk_faults.so"),
+                     "LOCKSTEP_DISK_FAULTS=" + faults->second};
+    }
+    ps_.push_back(std::make_unique<Process>(Ps(i), std::move(environment)));
   }
   workers_.resize(spec_.workers.size());
   if (workers < 0) workers = static_cast<int>(spec_.workers.size());

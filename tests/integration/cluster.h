@@ -2,6 +2,7 @@
 // loopback ports. What still runs at the end of the test is killed.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,6 +70,9 @@ class Cluster {
 
   // Gives a task another address in the cluster spec's file. Who runs is not told.
   void Move(Role role, int index);
+  // The ps that StartAll starts has these faults (tests/support/disk_faults.h), those that StartPs
+  // starts have none. Its test needs //tests/support:preloaded_disk_faults.so.
+  void SetDiskFaults(int ps, const std::string& faults) { disk_faults_[ps] = faults; }
   // In place of one that has ended, or was not started.
   void StartPs(int index);
   void StartWorker(int index);
@@ -100,6 +104,7 @@ class Cluster {
   std::string tls_folder_;  // empty: none
   std::shared_ptr<const rpc::Credentials> credentials_;
   bool logs_examples_ = false;
+  std::map<int, std::string> disk_faults_;  // by ps
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
   std::vector<std::unique_ptr<Process>> chiefs_;

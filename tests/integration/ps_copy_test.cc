@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/checkpoint/checkpoint.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/process.h"
 
@@ -91,6 +92,48 @@ TEST_CASE("a ps that is killed while versions wait to be saved and evaluated cos
   REQUIRE(cluster.WaitForStep(100, kWhole));
   KillAndStart(cluster, 1);
   const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 0);
+  CHECK(Losses(summary) == CalmRun().losses);
+  CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+// The second ps dies while it writes its shard of the checkpoint of this step.
+struct DyingSave {
+  DyingSave(Cluster* cluster, int step) : folder(cluster->folder().Path("checkpoints")) {
+    JobText job = Job();
+    job.checkpoint = absl::StrCat("folder: '", folder, "' every_steps: 200 keep_last: 5");
+    cluster->SetDiskFaults(1, absl::StrCat(folder, ",write,ckpt-", step, "/,1,kill_half"));
+    cluster->StartAll(job, {"--record_losses"});
+    REQUIRE(cluster->ps(1).Wait(kWhole) == 128 + SIGKILL);
+  }
+  absl::StatusOr<Manifest> ManifestOf(int step) const {
+    return ReadManifest(absl::StrCat(folder, "/ckpt-", step));
+  }
+
+  const std::string folder;
+};
+
+TEST_CASE("a checkpoint that a ps dies in is left out, the ones before and after are whole") {
+  Cluster cluster(2, 2);
+  const DyingSave save(&cluster, 400);
+  CHECK(save.ManifestOf(200).ok());
+  cluster.StartPs(1);
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 0);
+  CHECK_THAT(summary["warnings"].dump(), Contains("no checkpoint at step 400: "));
+  CHECK(Losses(summary) == CalmRun().losses);
+  CHECK(LastTensors(cluster) == CalmRun().tensors);
+  for (const int step : {200, 400, 600, 800, 1000}) {
+    CAPTURE(step);
+    CHECK(save.ManifestOf(step).ok() == (step != 400));
+  }
+}
+
+TEST_CASE("the copy of a ps that dies in the last checkpoint writes its shard") {
+  Cluster cluster(2, 2);
+  const DyingSave save(&cluster, kSteps);
+  REQUIRE(cluster.chief().Wait(kWhole) == 0);
+  const nlohmann::json summary = nlohmann::json::parse(cluster.Summary());
   CHECK(summary["start_step"] == 0);
   CHECK(Losses(summary) == CalmRun().losses);
   CHECK(LastTensors(cluster) == CalmRun().tensors);
