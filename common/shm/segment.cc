@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/available_memory.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep::shm {
 namespace {
@@ -72,6 +73,12 @@ void AskForHugePages(std::byte* memory, uint64_t bytes) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Segment>> Segment::Create(const char* name, uint64_t bytes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<Segment> segment, Reserve(name, bytes));
+  LOCKSTEP_RETURN_IF_ERROR(segment->TakeMemory());
+  return segment;
+}
+
+absl::StatusOr<std::shared_ptr<Segment>> Segment::Reserve(const char* name, uint64_t bytes) {
   if (bytes == 0 || bytes > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
     return absl::InvalidArgumentError(absl::StrCat("shared memory of ", bytes, " bytes"));
   }
@@ -91,19 +98,20 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Create(const char* name, uint6
   if (fcntl(descriptor.get(), F_ADD_SEALS, kFixedSize) != 0) return Failed("sealing", bytes);
   void* const data = MapShared(descriptor, bytes, PROT_READ | PROT_WRITE, 0);
   if (data == MAP_FAILED) return Failed("mmap", bytes);
-  std::shared_ptr<Segment> segment(
+  return std::shared_ptr<Segment>(
       new Segment(std::move(descriptor), static_cast<std::byte*>(data), bytes));
-  AskForHugePages(segment->data_, bytes);
-  if (fallocate(segment->descriptor_.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
-    return Failed("fallocate", bytes);
+}
+
+absl::Status Segment::TakeMemory() {
+  AskForHugePages(data_, size_);
+  if (fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(size_)) != 0) {
+    return Failed("fallocate", size_);
   }
-  (void)madvise(data, bytes, MADV_POPULATE_WRITE);
-  // Only the mapping just made may write. Linux before 5.1 does not know that seal.
-  (void)fcntl(segment->descriptor_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-  if (fcntl(segment->descriptor_.get(), F_ADD_SEALS, F_SEAL_SEAL) != 0) {
-    return Failed("sealing", bytes);
-  }
-  return segment;
+  (void)madvise(data_, size_, MADV_POPULATE_WRITE);
+  // Only the mapping that it has may write. Linux before 5.1 does not know that seal.
+  (void)fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  if (fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SEAL) != 0) return Failed("sealing", size_);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Segment>> Segment::Map(const FileDescriptor& descriptor) {

@@ -22,6 +22,10 @@ class Segment {
   // RESOURCE_EXHAUSTED: the machine or the control group has not so much (AvailableMemory). `name`
   // is seen in /proc/PID/maps.
   static absl::StatusOr<std::shared_ptr<Segment>> Create(const char* name, uint64_t bytes);
+  // The same, before TakeMemory: it may be written, and nobody can map it.
+  static absl::StatusOr<std::shared_ptr<Segment>> Reserve(const char* name, uint64_t bytes);
+  // To be called once. It writes all of the memory, and takes as long. Errors as Create.
+  absl::Status TakeMemory();
   // Maps a peer's segment for reading. It costs page tables alone. INVALID_ARGUMENT: no segment;
   // one whose size could still change; one whose maker has not taken all of its memory, because its
   // readers would take the rest.

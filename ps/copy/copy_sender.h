@@ -2,6 +2,7 @@
 // and again until the copy has taken them. To a new copy it sends the state, too (StateSender).
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -29,7 +30,8 @@ namespace lockstep::ps {
 // Thread-safe. Steps follow each other: none is sent before all of the last one has been taken.
 class CopySender final : public CopyTarget {
  public:
-  // `transport` may share `memory` with the copy. `clock` outlives the sender.
+  // `transport` may share `memory` with the copy. `clock` outlives the sender. A new copy's is
+  // ready after SetReady.
   CopySender(const CopyTargetOptions& options, MeanMemory memory,
              std::unique_ptr<TensorTransport> transport, std::unique_ptr<Timer> timer,
              const Clock* clock, const StateLimits& limits = {});
@@ -38,6 +40,7 @@ class CopySender final : public CopyTarget {
 
   MutableTensorView MeanOf(VariableId variable, DType dtype, const Shape& shape) override;
   void Send(StepMeans means, StatusCallback taken) override;
+  bool IsReady() const override { return is_ready_.load(); }
   void BeginState(StateBegin begin) override;
   bool LacksState() const override;
   void SendState(GlobalStep step, std::vector<std::span<const std::byte>> tensors,
@@ -45,6 +48,7 @@ class CopySender final : public CopyTarget {
   void End(const absl::Status& end) override;
   absl::Duration Silence() const override;
 
+  void SetReady() { is_ready_.store(true); }
   // End with CANCELLED. Waits for callbacks under way, so never in one; none comes later.
   void Close();
 
@@ -103,6 +107,7 @@ class CopySender final : public CopyTarget {
   const std::function<void(const absl::Status&)> refused_;
   const std::function<void(const absl::Status&)> lost_;
   const Clock* const clock_;
+  std::atomic<bool> is_ready_;
   mutable absl::Mutex mutex_;
   MeanMemory memory_ ABSL_GUARDED_BY(mutex_);
   GlobalStep step_ ABSL_GUARDED_BY(mutex_){-1};

@@ -14,9 +14,11 @@ namespace {
 constexpr char kSegmentName[] = "lockstep-means";
 
 // Null: the means travel as bytes.
-std::shared_ptr<shm::Segment> MakeSharedMemory(uint64_t bytes, const std::string& peer) {
-  if (bytes == 0) return nullptr;
-  auto segment = shm::Segment::Create(kSegmentName, bytes);
+std::shared_ptr<shm::Segment> MakeSharedMemory(const CopyTargetOptions& options,
+                                               const std::string& peer) {
+  if (options.shared_bytes == 0) return nullptr;
+  auto segment = options.is_new ? shm::Segment::Reserve(kSegmentName, options.shared_bytes)
+                                : shm::Segment::Create(kSegmentName, options.shared_bytes);
   if (segment.ok()) return *std::move(segment);
   log::Info(
       absl::StrCat(peer, ": shared memory unavailable, using gRPC: ", segment.status().message()));
@@ -50,17 +52,45 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
                               why.message()));
     lost(why);
   };
-  absl::MutexLock lock(&mutex_);
-  if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
-  const ClientOptions peer{.address = options.address,
-                           .name = absl::StrCat("the copy of ps ", options.shard.value()),
-                           .queue = queue_.get(),
-                           .credentials = credentials_};
-  const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options.shared_bytes, peer.name);
-  senders_.push_back(
-      std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
-                                   std::make_unique<rpc::AlarmTimer>(queue_.get()), Clock::Real()));
-  return senders_.back();
+  std::shared_ptr<CopySender> sender;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
+    const ClientOptions peer{.address = options.address,
+                             .name = absl::StrCat("the copy of ps ", options.shard.value()),
+                             .queue = queue_.get(),
+                             .credentials = credentials_};
+    const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
+    sender = std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
+                                          std::make_unique<rpc::AlarmTimer>(queue_.get()),
+                                          Clock::Real());
+    senders_.push_back(sender);
+    if (options.is_new) PrepareLater(sender, memory);
+  }
+  CopyTarget* const target = sender.get();
+  return {target, [this, sender = std::move(sender)](CopyTarget*) mutable {
+            CloseLater(std::move(sender));
+          }};
+}
+
+void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
+                               const std::shared_ptr<shm::Segment>& memory) {
+  const bool is_queued = background_.TryDo([sender, memory] {
+    // The copy does not map memory that is not there, and gets bytes.
+    if (memory != nullptr) memory->TakeMemory().IgnoreError();
+    sender->SetReady();
+  });
+  if (!is_queued) sender->SetReady();
+}
+
+void CopySenders::CloseLater(std::shared_ptr<CopySender> sender) {
+  const bool is_queued = background_.TryDo([this, sender = std::move(sender)] {
+    sender->Close();
+    absl::MutexLock lock(&mutex_);
+    std::erase(senders_, sender);
+  });
+  // Otherwise Close does so.
+  (void)is_queued;
 }
 
 void CopySenders::Close() {

@@ -9,7 +9,9 @@
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
+#include "common/shm/segment.h"
 #include "ps/copy/copy_sender.h"
+#include "ps/service/serial_thread.h"
 #include "ps/shard/copy_target.h"
 
 namespace lockstep::ps {
@@ -23,16 +25,25 @@ class CopySenders {
   ~CopySenders() { Close(); }
 
   // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
-  // when the copy refuses the primary, or a new one is lost.
+  // when the copy refuses the primary, or a new one is lost. Memory that a new copy reads is taken
+  // by another thread: the caller may hold the shard's lock. When the last pointer to the target
+  // goes, it is closed by that thread, and the memory let go.
   std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
   // As CopySender::Close, of all. Before the shards go.
   void Close();
 
  private:
+  // Takes the memory, if there is any; then the sender is ready.
+  void PrepareLater(const std::shared_ptr<CopySender>& sender,
+                    const std::shared_ptr<shm::Segment>& memory);
+  // Nobody needs the sender any more.
+  void CloseLater(std::shared_ptr<CopySender> sender);
+
   const std::shared_ptr<const rpc::Credentials> credentials_;
   absl::Mutex mutex_;
   std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);  // where there is a sender
-  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);  // not closed
+  SerialThread background_;  // last: it closes senders
 };
 
 }  // namespace lockstep::ps

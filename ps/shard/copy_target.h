@@ -57,7 +57,10 @@ class CopyTarget {
   // `taken` is told OK when the copy has taken all of them, or when nobody waits for it any more.
   // An error: what the step made is never to be shown.
   virtual void Send(StepMeans means, StatusCallback taken) = 0;
-  // Of a new copy, once. Means of which Send is told before are sent when the copy has begun.
+  // What the target needs for a step is there. Of a new copy it is made meanwhile.
+  virtual bool IsReady() const = 0;
+  // Of a new copy, once, when the target is ready. Means of which Send is told before are sent when
+  // the copy has begun.
   virtual void BeginState(StateBegin begin) = 0;
   // A new copy has not got all of the state yet, and nobody has called End.
   virtual bool LacksState() const = 0;

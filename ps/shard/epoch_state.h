@@ -49,7 +49,8 @@ struct EpochState {
   const std::unique_ptr<StepDriver> driver ABSL_PT_GUARDED_BY(mu);
   Evaluations evaluations ABSL_GUARDED_BY(mu);
   std::shared_ptr<CopyTarget> copy ABSL_GUARDED_BY(mu);  // null: nobody waits for a copy
-  // Takes the place of `copy`, which is null, with the next step; null: there is none.
+  // Takes the place of `copy`, which is null, with the next step once it is ready; null: there is
+  // none.
   std::shared_ptr<CopyTarget> new_copy ABSL_GUARDED_BY(mu);
   // The step at hand has no gradients, and waits until the copy knows of it.
   bool awaits_copy ABSL_GUARDED_BY(mu) = false;

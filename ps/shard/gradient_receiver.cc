@@ -142,21 +142,6 @@ PushStatus GradientReceiver::Decide(const PushKey& key, size_t variable, PushSta
   return status;
 }
 
-void GradientReceiver::AcceptMean(size_t variable, const PushContext& push) {
-  const MeanOrder& mean = *push.order.mean;
-  ledger_.Record(push.key, variable, PushStatus::kAccepted);
-  for (const CountedPush& of : mean.mean_of) {
-    const PushKey key{of.worker, of.incarnation, of.push_seq};
-    // The ledger keeps something for each worker.
-    if (of.worker.value() >= variables_.config.total_num_replicas()) continue;
-    if (ledger_.Open(key, push.order.local_step).ok()) {
-      ledger_.Record(key, variable, PushStatus::kAccepted);
-    }
-  }
-  counts_.accepted += mean.mean_of.size();
-  counts_.stale = std::max(counts_.stale, mean.stale);
-}
-
 bool GradientReceiver::TakeWhole(size_t piece, PushContext* push) {
   const size_t variable = push->variables[piece];
   if (variables_.catalog[variable].is_sparse) return false;  // its row indices are copied

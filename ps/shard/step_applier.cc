@@ -315,7 +315,7 @@ void StepApplier::AdvanceStep(DeferredCallbacks* deferred) {
     committed = state_->tokens->Commit(step, terms.last, state_->step.shard_step(), deferred);
   }
   state_->driver->AnswerClosed(step, committed, deferred);
-  if (state_->new_copy != nullptr) BeginCopy(deferred);
+  if (state_->new_copy != nullptr && state_->new_copy->IsReady()) BeginCopy(deferred);
 }
 
 void StepApplier::BeginCopy(DeferredCallbacks* deferred) {

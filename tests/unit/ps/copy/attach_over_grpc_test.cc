@@ -1,10 +1,14 @@
 // A new copy behind a real server: its state comes in several messages a step, over several steps.
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint.h"
 #include "ps/copy/copy_senders.h"
@@ -73,8 +77,11 @@ TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each st
                                            .incarnation = Incarnation(3)}});
   REQUIRE(server.ok());
   CopySenders senders(nullptr);
-  Harness primary(Plan(shared), {.make_copy_target = [&senders](const CopyTargetOptions& of) {
-                    return senders.Make(of);
+  std::weak_ptr<CopyTarget> target;
+  Harness primary(Plan(shared), {.make_copy_target = [&](const CopyTargetOptions& of) {
+                    const std::shared_ptr<CopyTarget> made = senders.Make(of);
+                    target = made;
+                    return made;
                   }});
   Step(&primary, 0);
   View copys = test::ViewOf(0);
@@ -87,15 +94,34 @@ TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each st
   primarys.copy_address = absl::StrCat("127.0.0.1:", (*server)->port());
   REQUIRE(primary.shard.SetView(primarys).ok());
 
+  while (!target.lock()->IsReady()) std::this_thread::yield();
   int64_t step = 1;
   for (; copy.GetView().awaits_state; ++step) {
-    REQUIRE(step < 50);
+    REQUIRE(step < 500);
     Step(&primary, step);
   }
   // At most an eighth at each step.
   CHECK(step > 8);
   CHECK(Saved(&copy, step) == Saved(&primary.shard, step));
   senders.Close();
+}
+
+bool HasMeansMemory() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string all{std::istreambuf_iterator<char>(maps), {}};
+  return absl::StrContains(all, "lockstep-means");
+}
+
+TEST_CASE("the memory of means goes with the copy that is left") {
+  CopySenders senders(nullptr);
+  std::shared_ptr<CopyTarget> target = senders.Make({.address = "127.0.0.1:1",
+                                                     .shard = ShardIndex(0),
+                                                     .shared_bytes = uint64_t{1} << 20,
+                                                     .is_new = GENERATE(false, true)});
+  CHECK(HasMeansMemory());
+  target->End(absl::OkStatus());
+  target = nullptr;
+  while (HasMeansMemory()) std::this_thread::yield();
 }
 
 }  // namespace

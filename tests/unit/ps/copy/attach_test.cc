@@ -148,6 +148,7 @@ class Attachment {
     senders_.push_back(std::make_shared<CopySender>(of, MeanMemory(nullptr), link_.MakeTransport(),
                                                     std::make_unique<ForwardingTimer>(&time_),
                                                     &time_, kSmall));
+    senders_.back()->SetReady();
     return senders_.back();
   }
 

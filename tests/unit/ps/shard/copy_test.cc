@@ -5,146 +5,21 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "tests/unit/ps/shard/shard_harness.h"
+#include "tests/unit/ps/shard/copy_pair.h"
 
 namespace lockstep::ps {
 namespace {
 
-using test::CommandOf;
+using test::Deliver;
+using test::HeldMeans;
 using test::IdentityOf;
 using test::kCommand;
-using test::kJob;
+using test::kCopyAddress;
 using test::Message;
-using test::PlacementOf;
-using test::PlanOf;
-
-constexpr char kCopyAddress[] = "copy:1";
-
-// Holds what is sent until the test says what becomes of it.
-class HeldMeans final : public CopyTarget {
- public:
-  struct Sent {
-    StepMeans means;
-    StatusCallback taken;
-  };
-
-  MutableTensorView MeanOf(VariableId variable, DType dtype, const Shape& shape) override {
-    return memory_.try_emplace(variable, dtype, shape).first->second.view();
-  }
-  void Send(StepMeans means, StatusCallback taken) override {
-    if (end_.has_value()) return taken(*end_);
-    sent.push_back({std::move(means), std::move(taken)});
-  }
-  void BeginState(StateBegin) override {}
-  bool LacksState() const override { return false; }
-  void SendState(GlobalStep, std::vector<std::span<const std::byte>>,
-                 StatusCallback taken) override {
-    taken(absl::OkStatus());
-  }
-  void End(const absl::Status& end) override {
-    end_ = end;
-    for (Sent& one : std::exchange(sent, {})) {
-      if (one.taken) one.taken(end);
-    }
-  }
-  absl::Duration Silence() const override { return absl::ZeroDuration(); }
-
-  std::vector<Sent> sent;
-  CopyTargetOptions options;
-
- private:
-  std::map<VariableId, Tensor> memory_;
-  std::optional<absl::Status> end_;
-};
-
-WorkerIdentity Primary() {
-  return {kJob, Epoch(1), kPrimaryOfCopy.worker, kPrimaryOfCopy.incarnation};
-}
-
-// What a primary sends, as its copy gets it.
-absl::StatusOr<PushResult> Deliver(const StepMeans& means, Shard* copy) {
-  Message message(Primary(), static_cast<uint64_t>(means.step.value()) + 1, means.step.value());
-  for (const MeanGradient& mean : means.gradients) {
-    const auto* const values = static_cast<const float*>(mean.values.data);
-    message.Whole(static_cast<uint32_t>(mean.variable.value()), mean.shape,
-                  {values, values + mean.values.num_elements()});
-  }
-  message.order().mean = MeanOrder{.learning_rate = means.learning_rate, .stale = means.stale};
-  if (!means.gradients.empty()) message.order().mean->mean_of = means.gradients[0].mean_of;
-  return copy->Push(message.Ready());
-}
-
-CreateVariablesRequest Plan() {
-  CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {2}}, {"b", {1}}}), 2, 2);
-  plan.mutable_sync()->set_ps_replicas(1);
-  plan.mutable_sync()->set_replicas_to_aggregate(2);
-  return plan;
-}
-
-// In every second step a variable of another shard is trained alone.
-CreateVariablesRequest PlanWithIdleSteps() {
-  CreateVariablesRequest plan = Plan();
-  plan.clear_optimizer();
-  for (const uint32_t loss : {1u, 2u}) {
-    LossDef* const def = plan.add_losses();
-    def->set_name(loss == 1 ? "here" : "there");
-    def->mutable_optimizer()->mutable_sgd();
-    plan.mutable_placement()->add_turns(1);
-  }
-  for (VariableSpec& variable : *plan.mutable_placement()->mutable_variables()) {
-    variable.set_loss(1);
-  }
-  return plan;
-}
-
-// A primary and its copy.
-struct Pair {
-  explicit Pair(const CreateVariablesRequest& plan = Plan(), uint32_t workers = 2)
-      : num_workers(workers),
-        target(std::make_shared<HeldMeans>()),
-        primary({.make_copy_target = [this](const auto& of) {
-          target->options = of;
-          return target;
-        }}) {
-    View view = test::ViewOf(num_workers);
-    view.copy_address = kCopyAddress;
-    REQUIRE(primary.shard.SetView(view).ok());
-    REQUIRE(primary.shard.CreateVariables(plan).ok());
-    View copys = test::ViewOf(0);
-    copys.is_copy = true;
-    REQUIRE(copy.shard.SetView(copys).ok());
-    REQUIRE(copy.shard.CreateVariables(plan).ok());
-  }
-  ~Pair() { target->End(absl::CancelledError("over")); }
-
-  // Both workers push all of step 0.
-  void PushStep() {
-    for (const uint32_t worker : {0u, 1u}) {
-      primary.Push(worker, 1, 0, 0, {1, 1});
-      primary.Push(worker, 1, 0, 1, {1});
-    }
-  }
-  void DeliverAll() {
-    for (const HeldMeans::Sent& sent : target->sent) {
-      REQUIRE(Deliver(sent.means, &copy.shard).ok());
-    }
-  }
-  // The copy gets what was sent, and the primary knows.
-  void CopyAll() {
-    DeliverAll();
-    for (HeldMeans::Sent& sent : std::exchange(target->sent, {})) sent.taken(absl::OkStatus());
-  }
-  absl::StatusOr<ShardState> Promote(int64_t committed) {
-    View view = test::ViewOf(num_workers);
-    view.committed = GlobalStep(committed);
-    return copy.shard.SetView(view);
-  }
-
-  const uint32_t num_workers;
-  std::shared_ptr<HeldMeans> target;
-  test::Harness primary;
-  test::Harness copy;
-};
+using test::Pair;
+using test::PairWithIdleSteps;
+using test::PlanOfPair;
+using test::Primary;
 
 TEST_CASE("a primary shows what a step made when its copy has the means") {
   Pair pair;
@@ -202,77 +77,6 @@ TEST_CASE("a copy that becomes the primary goes on in the middle of a step, with
   CHECK(pair.copy.Read(1, 1) == std::vector<float>{-1});
 }
 
-// The gradients of three workers, of which a step needs two.
-struct PairWithBackup : Pair {
-  PairWithBackup() : Pair(PlanOfThree(), 3) {}
-
-  static CreateVariablesRequest PlanOfThree() {
-    CreateVariablesRequest plan = Plan();
-    plan.set_total_num_replicas(3);
-    return plan;
-  }
-  static PushStatus PushA(test::Harness* to, uint32_t worker, uint64_t step) {
-    return to->Push(worker, step + 1, static_cast<int64_t>(step), 0, {1, 1});
-  }
-  static PushStatus PushB(test::Harness* to, uint32_t worker, uint64_t step) {
-    return to->Push(worker, step + 1, static_cast<int64_t>(step), 1, {1});
-  }
-};
-
-TEST_CASE("a copy that becomes the primary answers gradients as the lost ps would have") {
-  PairWithBackup pair;
-  pair.primary.Grant(0, 2);
-  CHECK(pair.PushA(&pair.primary, 0, 0) == PushStatus::kAccepted);
-  CHECK(pair.PushA(&pair.primary, 2, 0) == PushStatus::kAccepted);
-  CHECK(pair.PushA(&pair.primary, 1, 0) == PushStatus::kStale);
-  CHECK(pair.PushB(&pair.primary, 1, 0) == PushStatus::kAccepted);
-  CHECK(pair.PushB(&pair.primary, 0, 0) == PushStatus::kAccepted);
-  pair.CopyAll();
-  // Of the next step one variable has closed, of the other one a gradient is lost.
-  pair.primary.Grant(1, 2);
-  for (const uint32_t worker : {0u, 2u}) pair.PushA(&pair.primary, worker, 1);
-  CHECK(pair.PushB(&pair.primary, 0, 1) == PushStatus::kAccepted);
-  pair.CopyAll();
-  REQUIRE(pair.Promote(0).ok());
-  CHECK(pair.copy.shard.Report().accepted == 6);
-  CHECK(pair.copy.shard.Report().stale == 1);
-
-  // Worker 1 has not heard of the end of step 0.
-  CHECK(pair.PushA(&pair.copy, 1, 0) == PushStatus::kStale);
-  CHECK(pair.PushB(&pair.copy, 1, 0) == PushStatus::kAccepted);
-  for (const uint32_t worker : {0u, 2u}) {
-    CHECK(pair.PushA(&pair.copy, worker, 1) == PushStatus::kAccepted);
-  }
-  CHECK(pair.PushA(&pair.copy, 1, 1) == PushStatus::kStale);
-  CHECK(pair.copy.shard.Report().accepted == 6);
-  // What was lost counts anew.
-  const auto grant = pair.copy.Grant(1, 2);
-  CHECK(pair.PushB(&pair.copy, 0, 1) == PushStatus::kAccepted);
-  CHECK(grant.IsParked());
-  CHECK(pair.PushB(&pair.copy, 2, 1) == PushStatus::kAccepted);
-  CHECK_FALSE(grant.IsParked());
-  CHECK(pair.copy.shard.Report().accepted == 8);
-}
-
-TEST_CASE("a worker's successor sends its gradient anew to a copy that became the primary") {
-  Pair pair;
-  pair.primary.Grant(0, 2);
-  for (const uint32_t worker : {0u, 1u}) pair.primary.Push(worker, 1, 0, 0, {1, 1});
-  pair.CopyAll();
-  View view = test::ViewOf(1);
-  view.members.push_back({WorkerIndex(1), Incarnation(999)});
-  REQUIRE(pair.copy.shard.SetView(view).ok());
-  pair.copy.Grant(0, 2);
-  WorkerIdentity successor = IdentityOf(1);
-  successor.incarnation = Incarnation(999);
-  const auto pushed = pair.copy.shard.Push(
-      Message(successor, 1, 0).Whole(0, Shape({2}), {1, 1}).Whole(1, Shape({1}), {1}).Ready());
-  REQUIRE(pushed.ok());
-  CHECK(pushed->statuses == std::vector{PushStatus::kStale, PushStatus::kAccepted});
-  CHECK(pair.copy.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
-  CHECK(pair.copy.shard.GetView().shard_step == GlobalStep(1));
-}
-
 TEST_CASE("tokens of a copy that becomes the primary are those of the next step for who pushed") {
   Pair pair;
   pair.primary.Grant(0, 2);
@@ -303,7 +107,7 @@ TEST_CASE("steps that the chief has seen committed are committed at a promoted c
 }
 
 TEST_CASE("a step without gradients closes when the copy knows of it") {
-  Pair pair(PlanWithIdleSteps());
+  Pair pair(PairWithIdleSteps());
   pair.primary.Grant(0, 2);
   pair.PushStep();
   pair.CopyAll();
@@ -361,6 +165,27 @@ TEST_CASE("a primary that goes on alone shows what waits") {
   CHECK_FALSE(pair.primary.shard.GetView().has_copy);
 }
 
+TEST_CASE("a new copy begins with the first step that finds its target ready") {
+  const auto target = std::make_shared<HeldMeans>();
+  target->is_ready = false;
+  test::Harness primary(PlanOfPair(), {.make_copy_target = [&](const auto&) { return target; }});
+  View view = test::ViewOf(2);
+  view.copy_address = kCopyAddress;
+  REQUIRE(primary.shard.SetView(view).ok());
+  for (int64_t step = 0; step < 3; ++step) {
+    if (step == 2) target->is_ready = true;
+    const auto grant = primary.Grant(step, 2);
+    for (const uint32_t worker : {0u, 1u}) {
+      primary.Push(worker, static_cast<uint64_t>(step) + 1, step, 0, {1, 1});
+      primary.Push(worker, static_cast<uint64_t>(step) + 1, step, 1, {1});
+    }
+    CHECK_FALSE(grant.IsParked());
+    CHECK(target->begun.has_value() == (step == 2));
+  }
+  CHECK(target->begun == GlobalStep(3));
+  target->End(absl::CancelledError("over"));
+}
+
 TEST_CASE("a late order does not make a copy of a shard that serves the workers") {
   Pair pair;
   REQUIRE(pair.Promote(0).ok());
@@ -381,7 +206,7 @@ TEST_CASE("a primary whose copy has taken its place becomes a copy without varia
   CHECK(state->is_copy);
   CHECK_FALSE(state->has_variables);
   CHECK(absl::IsUnavailable(pull.status()));
-  CreateVariablesRequest plan = Plan();
+  CreateVariablesRequest plan = PlanOfPair();
   plan.set_awaits_state(true);
   REQUIRE(pair.primary.shard.CreateVariables(plan).ok());
   CHECK(pair.primary.shard.GetView().awaits_state);
@@ -397,7 +222,7 @@ TEST_CASE("a primary whose copy has taken its place shows nothing more, and send
   View next = test::ViewOf(2);
   next.epoch = Epoch(2);
   REQUIRE(pair.primary.shard.SetView(next).ok());
-  REQUIRE(pair.primary.shard.CreateVariables(Plan()).ok());
+  REQUIRE(pair.primary.shard.CreateVariables(PlanOfPair()).ok());
 }
 
 TEST_CASE("a mean is taken by a copy alone, and a copy takes nothing else") {

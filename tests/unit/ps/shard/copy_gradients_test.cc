@@ -1,0 +1,87 @@
+// What workers are answered that send their gradients again to a copy that became the primary.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "tests/unit/ps/shard/copy_pair.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::IdentityOf;
+using test::Message;
+using test::Pair;
+using test::PlanOfPair;
+
+// The gradients of three workers, of which a step needs two.
+struct PairWithBackup : Pair {
+  PairWithBackup() : Pair(PlanOfThree(), 3) {}
+
+  static CreateVariablesRequest PlanOfThree() {
+    CreateVariablesRequest plan = PlanOfPair();
+    plan.set_total_num_replicas(3);
+    return plan;
+  }
+  static PushStatus PushA(test::Harness* to, uint32_t worker, uint64_t step) {
+    return to->Push(worker, step + 1, static_cast<int64_t>(step), 0, {1, 1});
+  }
+  static PushStatus PushB(test::Harness* to, uint32_t worker, uint64_t step) {
+    return to->Push(worker, step + 1, static_cast<int64_t>(step), 1, {1});
+  }
+};
+
+TEST_CASE("a copy that becomes the primary answers gradients as the lost ps would have") {
+  PairWithBackup pair;
+  pair.primary.Grant(0, 2);
+  CHECK(pair.PushA(&pair.primary, 0, 0) == PushStatus::kAccepted);
+  CHECK(pair.PushA(&pair.primary, 2, 0) == PushStatus::kAccepted);
+  CHECK(pair.PushA(&pair.primary, 1, 0) == PushStatus::kStale);
+  CHECK(pair.PushB(&pair.primary, 1, 0) == PushStatus::kAccepted);
+  CHECK(pair.PushB(&pair.primary, 0, 0) == PushStatus::kAccepted);
+  pair.CopyAll();
+  // Of the next step one variable has closed, of the other one a gradient is lost.
+  pair.primary.Grant(1, 2);
+  for (const uint32_t worker : {0u, 2u}) pair.PushA(&pair.primary, worker, 1);
+  CHECK(pair.PushB(&pair.primary, 0, 1) == PushStatus::kAccepted);
+  pair.CopyAll();
+  REQUIRE(pair.Promote(0).ok());
+  CHECK(pair.copy.shard.Report().accepted == 6);
+  CHECK(pair.copy.shard.Report().stale == 1);
+
+  // Worker 1 has not heard of the end of step 0.
+  CHECK(pair.PushA(&pair.copy, 1, 0) == PushStatus::kStale);
+  CHECK(pair.PushB(&pair.copy, 1, 0) == PushStatus::kAccepted);
+  for (const uint32_t worker : {0u, 2u}) {
+    CHECK(pair.PushA(&pair.copy, worker, 1) == PushStatus::kAccepted);
+  }
+  CHECK(pair.PushA(&pair.copy, 1, 1) == PushStatus::kStale);
+  CHECK(pair.copy.shard.Report().accepted == 6);
+  // What was lost counts anew.
+  const auto grant = pair.copy.Grant(1, 2);
+  CHECK(pair.PushB(&pair.copy, 0, 1) == PushStatus::kAccepted);
+  CHECK(grant.IsParked());
+  CHECK(pair.PushB(&pair.copy, 2, 1) == PushStatus::kAccepted);
+  CHECK_FALSE(grant.IsParked());
+  CHECK(pair.copy.shard.Report().accepted == 8);
+}
+
+TEST_CASE("a worker's successor sends its gradient anew to a copy that became the primary") {
+  Pair pair;
+  pair.primary.Grant(0, 2);
+  for (const uint32_t worker : {0u, 1u}) pair.primary.Push(worker, 1, 0, 0, {1, 1});
+  pair.CopyAll();
+  View view = test::ViewOf(1);
+  view.members.push_back({WorkerIndex(1), Incarnation(999)});
+  REQUIRE(pair.copy.shard.SetView(view).ok());
+  pair.copy.Grant(0, 2);
+  WorkerIdentity successor = IdentityOf(1);
+  successor.incarnation = Incarnation(999);
+  const auto pushed = pair.copy.shard.Push(
+      Message(successor, 1, 0).Whole(0, Shape({2}), {1, 1}).Whole(1, Shape({1}), {1}).Ready());
+  REQUIRE(pushed.ok());
+  CHECK(pushed->statuses == std::vector{PushStatus::kStale, PushStatus::kAccepted});
+  CHECK(pair.copy.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
+  CHECK(pair.copy.shard.GetView().shard_step == GlobalStep(1));
+}
+
+}  // namespace
+}  // namespace lockstep::ps
