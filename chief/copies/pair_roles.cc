@@ -43,8 +43,10 @@ void PairRoles::TellServing(const SetViewRequest& view, Callback<SetViewReply> d
   }
   SetViewRequest request = view;
   request.set_number(++last_order_);
-  if (state_ == PairState::kPair || has_new_copy_)
+  if (state_ == PairState::kPair || has_new_copy_) {
     request.set_copy_address(other_place()->address());
+    request.set_makes_copy(has_new_copy_);
+  }
   told_ = Told{last_order_, std::move(done)};
   serving_place()->ps()->Call(
       kSetView, request,

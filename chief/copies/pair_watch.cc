@@ -74,8 +74,17 @@ absl::Status PairWatch::NoteFailure(PlaceIndex place, absl::Status failure) {
 }
 
 absl::Status PairWatch::NoteView(PlaceIndex place, const SetViewReply& view) {
-  if (!roles_->IsGuarded() || view.has_variables()) return absl::OkStatus();
-  return NoteFailure(place, LostVariablesError(roles_->name()));
+  if (!roles_->IsGuarded()) return absl::OkStatus();
+  if (!view.has_variables()) return NoteFailure(place, LostVariablesError(roles_->name()));
+  NoteCopyOf(place, view);
+  return absl::OkStatus();
+}
+
+// The copy has refused its state, or cannot be reached, and lacks steps that others have seen.
+void PairWatch::NoteCopyOf(PlaceIndex place, const SetViewReply& view) {
+  if (place != roles_->serving() || view.has_copy()) return;
+  watched_[OtherPlace(place)].health.Lost(
+      absl::UnavailableError(absl::StrCat(roles_->name(), " has given it up")));
 }
 
 void PairWatch::Ask(PlaceIndex place) {
@@ -105,8 +114,9 @@ void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& vie
   const bool is_in_role =
       view->role() == (place == roles_->serving() ? PRIMARY : COPY) && !view->awaits_state();
   if (!view->has_variables() || view->epoch() != roles_->epoch() || !is_in_role) {
-    watched.health.Lost(StartedAgain());
+    return watched.health.Lost(StartedAgain());
   }
+  NoteCopyOf(place, *view);
   // The chief reaches both, and the one does not reach the other.
   const absl::Duration silent = absl::Milliseconds(view->copy_silent_ms());
   if (place == roles_->serving() && silent >= patience_) {

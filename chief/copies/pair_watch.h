@@ -48,6 +48,7 @@ class PairWatch {
   StatusCallback AfterOrder();
   void Ask(PlaceIndex place);
   void OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& view);
+  void NoteCopyOf(PlaceIndex place, const SetViewReply& view);
 
   const absl::Duration patience_;
   PairRoles* const roles_;

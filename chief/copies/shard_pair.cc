@@ -155,7 +155,14 @@ void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, Stat
         told.ok() ? watch_.NoteView(to, *told) : watch_.NoteFailure(to, told.status());
     if (!noted.ok()) return done(noted);
     *reply = *std::move(told);
-    if (roles_.state() == PairState::kPair) return SetCopysView(request, reply, std::move(done));
+    const bool is_pair = roles_.state() == PairState::kPair;
+    // The chief before had it go on alone after it was asked for its view.
+    if (is_pair && reply->has_variables() && !reply->has_copy() && !roles_.IsGuarded()) {
+      roles_.ForgetCopy();
+      return done(absl::UnavailableError(
+          absl::StrCat(roles_.name(), ": the shard goes on without a copy. Remedy: try again")));
+    }
+    if (is_pair) return SetCopysView(request, reply, std::move(done));
     if (reply->has_variables()) roles_.Confirm();
     done(absl::OkStatus());
   });

@@ -85,6 +85,7 @@ absl::StatusOr<View> FromProto(const SetViewRequest& request) {
             .number = request.number(),
             .is_copy = request.role() == COPY,
             .copy_address = request.copy_address(),
+            .makes_copy = request.makes_copy(),
             .committed = GlobalStep(request.global_step())};
   LOCKSTEP_ASSIGN_OR_RETURN(view.replica_views, lockstep::FromProto(request.replica_views()));
   for (const lockstep::Member& member : request.members()) {

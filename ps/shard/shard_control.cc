@@ -124,6 +124,7 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
   if (view_.is_copy() && !view.is_copy) LOCKSTEP_RETURN_IF_ERROR(BecomePrimary(view, deferred));
   if (EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
+    if (state->AnyCopy() == nullptr && !view.makes_copy) view_.GoOnAlone();
     if (std::shared_ptr<CopyTarget> left = UpdateCopy(/*is_new=*/true, state)) {
       deferred->Answer<bool>(
           [left = std::move(left)](const absl::StatusOr<bool>&) { left->End(absl::OkStatus()); },

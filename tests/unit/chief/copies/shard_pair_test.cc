@@ -167,6 +167,39 @@ TEST_CASE("a chief that takes command finds the host that serves") {
   CHECK(successor.pair.roles().IsAlone());
 }
 
+TEST_CASE("a chief that takes command forgets a copy that its predecessor has given up meanwhile") {
+  PairFixture f;
+  f.Begin();
+  PairFixture successor;
+  successor.home.state = f.home.state;
+  successor.copy()->state = f.copy()->state;
+  REQUIRE(successor.Call(kGetView, GetViewRequest()).ok());
+  CHECK(successor.pair.roles().state() == PairState::kPair);
+  // The last order of the chief before.
+  successor.home.state.set_has_copy(false);
+  CHECK(absl::IsUnavailable(successor.Call(kSetView, successor.View(1, 2)).status()));
+  CHECK(successor.copy()->orders.empty());
+  REQUIRE(successor.Call(kSetView, successor.View(1, 2)).ok());
+  CHECK(successor.pair.roles().IsAlone());
+  CHECK(successor.home.orders.back().copy_address().empty());
+}
+
+TEST_CASE("a copy that its primary has given up does not serve when that one is lost") {
+  PairFixture f;
+  f.Begin();
+  f.home.state.set_has_copy(false);
+  SECTION("a look at the primary shows it") { f.Pass(absl::Milliseconds(500)); }
+  SECTION("an order to the primary shows it") {
+    REQUIRE(f.Call(kSetView, f.View(1)).ok());
+    f.pair.Tick();
+    f.executor.Run();
+  }
+  CHECK(f.pair.roles().IsAlone());
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
 TEST_CASE("both are told that the job is over") {
   PairFixture f;
   f.Begin();

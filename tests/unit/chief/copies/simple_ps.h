@@ -89,7 +89,9 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     state.set_epoch(request.epoch());
     state.set_term(request.command().term());
     state.set_role(request.role());
-    state.set_has_copy(!request.copy_address().empty());
+    // One that is alone stays so, unless it is to make a new copy.
+    const bool is_alone = state.has_variables() && !state.has_copy() && !request.makes_copy();
+    state.set_has_copy(!request.copy_address().empty() && !is_alone);
     return state;
   }
 

@@ -92,6 +92,7 @@ TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each st
   REQUIRE(copy.CreateVariables(plan).ok());
   View primarys = test::ViewOf(1);
   primarys.copy_address = absl::StrCat("127.0.0.1:", (*server)->port());
+  primarys.makes_copy = true;
   REQUIRE(primary.shard.SetView(primarys).ok());
 
   while (!target.lock()->IsReady()) std::this_thread::yield();

@@ -69,6 +69,7 @@ class Attachment {
     link_.Connect(&copy_->shard);
     View primarys = test::ViewOf(kWorkers);
     primarys.copy_address = "copy:1";
+    primarys.makes_copy = true;
     REQUIRE(primary_.shard.SetView(primarys).ok());
     CHECK(primary_.shard.GetView().has_copy);
   }

@@ -61,6 +61,7 @@ class Job {
     REQUIRE(copy_.CreateVariables(plan).ok());
     View primarys = test::ViewOf(1);
     primarys.copy_address = absl::StrCat("127.0.0.1:", server_->port());
+    primarys.makes_copy = true;
     REQUIRE(primary_.shard.SetView(primarys).ok());
   }
   bool AwaitsState() const { return copy_.GetView().awaits_state; }

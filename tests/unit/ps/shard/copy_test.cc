@@ -171,6 +171,7 @@ TEST_CASE("a new copy begins with the first step that finds its target ready") {
   test::Harness primary(PlanOfPair(), {.make_copy_target = [&](const auto&) { return target; }});
   View view = test::ViewOf(2);
   view.copy_address = kCopyAddress;
+  view.makes_copy = true;
   REQUIRE(primary.shard.SetView(view).ok());
   for (int64_t step = 0; step < 3; ++step) {
     if (step == 2) target->is_ready = true;
@@ -184,6 +185,25 @@ TEST_CASE("a new copy begins with the first step that finds its target ready") {
   }
   CHECK(target->begun == GlobalStep(3));
   target->End(absl::CancelledError("over"));
+}
+
+TEST_CASE("a primary that goes on alone stays so until it is told to make a new copy") {
+  Pair pair;
+  REQUIRE(pair.primary.shard.SetView(test::ViewOf(2)).ok());
+  // Of a chief that takes over, and has seen the pair before.
+  View view = test::ViewOf(2);
+  view.command.set_term(view.command.term() + 1);
+  view.copy_address = kCopyAddress;
+  REQUIRE(pair.primary.shard.SetView(view).ok());
+  CHECK_FALSE(pair.primary.shard.GetView().has_copy);
+  // And again, as if its answer had been lost.
+  ++view.number;
+  REQUIRE(pair.primary.shard.SetView(view).ok());
+  CHECK_FALSE(pair.primary.shard.GetView().has_copy);
+  ++view.number;
+  view.makes_copy = true;
+  REQUIRE(pair.primary.shard.SetView(view).ok());
+  CHECK(pair.primary.shard.GetView().has_copy);
 }
 
 TEST_CASE("a late order does not make a copy of a shard that serves the workers") {
