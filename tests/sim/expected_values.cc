@@ -43,6 +43,10 @@ std::optional<std::string> ExpectedValues::Add(const Judged& gradient) {
                         staleness);
   }
   if (static_cast<size_t>(gradient.stamp.value()) + 1 < variable.versions.size()) {
+    // A copy that has taken the place of its primary says again what that one has said.
+    if (variable.counted.contains({gradient.worker, gradient.incarnation, gradient.push_seq})) {
+      return std::nullopt;
+    }
     return absl::StrCat("variable ", gradient.variable, " accepted a gradient of step ",
                         gradient.stamp.value(), ", which is closed");
   }
@@ -79,6 +83,13 @@ std::optional<std::string> ExpectedValues::Compare(const Pulled& pulled) {
                       " is not what its gradients make");
 }
 
+std::optional<std::string> ExpectedValues::TakeOver(uint32_t variable, GlobalStep version) {
+  if (variable >= variables_.size()) return std::nullopt;
+  auto wrong = Make(variable, static_cast<size_t>(version.value()));
+  variables_[variable].accepted.clear();
+  return wrong;
+}
+
 std::optional<std::string> ExpectedValues::Close(GlobalStep step) {
   if (options_->asynchronous || options_->replicated) return std::nullopt;
   for (uint32_t i = 0; i < variables_.size(); ++i) {
@@ -100,6 +111,9 @@ std::optional<std::string> ExpectedValues::Make(uint32_t index, size_t version) 
     if (count < least_) {
       return absl::StrCat("step ", step.value(), " of variable ", index, " closed with ", count,
                           " gradients");
+    }
+    for (const Judged& gradient : accepted.mapped()) {
+      variable.counted.insert({gradient.worker, gradient.incarnation, gradient.push_seq});
     }
     variable.versions.push_back(
         Step(variable.versions.back(), index, std::move(accepted.mapped())));

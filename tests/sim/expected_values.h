@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,15 +33,21 @@ class ExpectedValues {
   bool Knows(uint32_t variable, GlobalStep version) const;
   // What somebody was given, after all that was judged before.
   std::optional<std::string> Compare(const Pulled& pulled);
+  // Another server goes on with the variable in this version: it has none of the gradients that
+  // were accepted for later ones.
+  std::optional<std::string> TakeOver(uint32_t variable, GlobalStep version);
   // All steps before this one are closed.
   std::optional<std::string> Close(GlobalStep step);
   // Versions of the variable that are known, the first one included.
   size_t versions(uint32_t variable) const { return variables_[variable].versions.size(); }
 
  private:
+  using PushId = std::tuple<WorkerIndex, Incarnation, PushSeq>;
+
   struct Variable {
     std::vector<std::vector<float>> versions;
     std::map<GlobalStep, std::vector<Judged>> accepted;  // of steps without a next version
+    std::set<PushId> counted;                            // of those with one
   };
 
   // Makes versions up to this one.

@@ -11,7 +11,8 @@ namespace {
 
 class RecordedData final : public PsData {
  public:
-  RecordedData(PsData* ps, History* history) : ps_(ps), history_(history) {}
+  RecordedData(PsData* ps, const PsServerId& server, History* history)
+      : ps_(ps), server_(server), history_(history) {}
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Callback<PushReply> done) override {
@@ -51,10 +52,22 @@ class RecordedData final : public PsData {
       done(std::move(reply));
     });
   }
+  void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
+                Callback<PutStateReply> done) override {
+    ps_->PutState(header, std::move(payload), std::move(done));
+  }
   void Cancel() override { ps_->Cancel(); }
 
  private:
+  void NoteMeans(const PushRequest& push, const PushReply& reply) {
+    for (const PushReply::Outcome& outcome : reply.outcomes()) {
+      if (outcome.verdict() != ACCEPTED) continue;
+      history_->means.push_back({server_.incarnation, outcome.variable(),
+                                 GlobalStep(push.local_step()), Epoch(push.worker().epoch())});
+    }
+  }
   void Note(const PushRequest& push, const PushReply& reply) {
+    if (push.has_mean_learning_rate()) return NoteMeans(push, reply);
     for (const PushReply::Outcome& outcome : reply.outcomes()) {
       if (outcome.verdict() == PENDING) continue;
       if (!judged_.insert({outcome.variable(), push.worker().incarnation(), push.push_seq()})
@@ -63,7 +76,8 @@ class RecordedData final : public PsData {
       history_->judged.push_back({outcome.variable(), WorkerIndex(push.worker().worker()),
                                   Incarnation(push.worker().incarnation()),
                                   PushSeq(push.push_seq()), GlobalStep(push.local_step()),
-                                  outcome.verdict() == ACCEPTED, Epoch(push.worker().epoch())});
+                                  outcome.verdict() == ACCEPTED, Epoch(push.worker().epoch()),
+                                  server_.incarnation});
     }
   }
   void Note(const PushRequest& header, const PushPullReply& reply) {
@@ -86,7 +100,7 @@ class RecordedData final : public PsData {
       const PullPiece& piece = values.header().pieces(i);
       history_->pulled.push_back({GlobalStep(values.header().version()), piece.variable(),
                                   piece.offset() / sizeof(float), std::move(parts[i]),
-                                  Epoch(worker.epoch())});
+                                  Epoch(worker.epoch()), server_.incarnation});
     }
   }
   void Note(const DequeueTokenRequest& request, const DequeueTokenReply& reply) {
@@ -94,10 +108,11 @@ class RecordedData final : public PsData {
     if (!tokens_.insert({request.worker().incarnation(), request.dequeue_seq()}).second) return;
     history_->tokens.push_back({WorkerIndex(request.worker().worker()),
                                 Incarnation(request.worker().incarnation()),
-                                GlobalStep(reply.step())});
+                                GlobalStep(reply.step()), DequeueSeq(request.dequeue_seq())});
   }
 
   PsData* const ps_;
+  const PsServerId server_;
   History* const history_;
   std::set<std::tuple<uint32_t, uint64_t, uint64_t>> judged_;
   std::set<std::pair<uint64_t, uint64_t>> tokens_;
@@ -105,8 +120,8 @@ class RecordedData final : public PsData {
 
 class RecordedControl final : public PsControl {
  public:
-  RecordedControl(PsControl* ps, const PsProcess& process, History* history)
-      : ps_(ps), process_(process), history_(history) {}
+  RecordedControl(PsControl* ps, const PsServerId& server, History* history)
+      : ps_(ps), server_(server), history_(history) {}
 
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
              google::protobuf::MessageLite* reply, StatusCallback done) override {
@@ -114,23 +129,28 @@ class RecordedControl final : public PsControl {
     const auto* const view = dynamic_cast<const SetViewRequest*>(&request);
     if (view == nullptr) return ps_->Start(method, request, reply, std::move(done));
     ps_->Start(method, request, reply,
-               [this, view = *view, done = std::move(done)](absl::Status status) mutable {
-                 if (status.ok()) Note(view);
+               [this, view = *view, reply = static_cast<const SetViewReply*>(reply),
+                done = std::move(done)](absl::Status status) mutable {
+                 if (status.ok()) Note(view, *reply);
                  done(std::move(status));
                });
   }
 
  private:
-  void Note(const SetViewRequest& view) {
-    history_->views.push_back({.ps = process_,
+  void Note(const SetViewRequest& view, const SetViewReply& reply) {
+    // A shard with variables may have gone on alone, and stays so.
+    const bool has_copy = reply.has_copy() || !reply.has_variables();
+    history_->views.push_back({.ps = server_,
                                .term = Term(view.command().term()),
                                .chief = Incarnation(view.command().chief()),
                                .number = view.number(),
-                               .epoch = Epoch(view.epoch())});
+                               .epoch = Epoch(view.epoch()),
+                               .is_copy = view.role() == COPY,
+                               .copy_address = has_copy ? view.copy_address() : ""});
   }
 
   PsControl* const ps_;
-  const PsProcess process_;
+  const PsServerId server_;
   History* const history_;
 };
 
@@ -159,13 +179,13 @@ int History::Accepted(uint32_t variable) const {
   }));
 }
 
-std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsProcess& process,
+std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsServerId& server,
                                                History* history) {
-  return std::make_unique<RecordedControl>(ps, process, history);
+  return std::make_unique<RecordedControl>(ps, server, history);
 }
 
-std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history) {
-  return std::make_unique<RecordedData>(ps, history);
+std::unique_ptr<PsData> MakeRecorded(PsData* ps, const PsServerId& server, History* history) {
+  return std::make_unique<RecordedData>(ps, server, history);
 }
 
 }  // namespace lockstep::sim

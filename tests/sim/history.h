@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -20,13 +22,15 @@ struct Judged {
   PushSeq push_seq;
   GlobalStep stamp;
   bool accepted = false;
-  Epoch epoch;  // that its worker is in
+  Epoch epoch;         // that its worker is in
+  Incarnation server;  // that judged it
 };
 
 struct HandedOut {
   WorkerIndex worker;
   Incarnation incarnation;
   GlobalStep step;
+  DequeueSeq dequeue_seq;
 };
 
 // Values of a variable that a ps sent, or that a tower was given.
@@ -35,27 +39,40 @@ struct Pulled {
   uint32_t variable = 0;
   size_t first = 0;  // element
   std::vector<float> values;
-  Epoch epoch;  // that it was asked in
+  Epoch epoch;              // that it was asked in
+  Incarnation server = {};  // of a tower: none
 };
 
-struct PsProcess {
+// The mean of a step's gradients of a variable, which a copy has taken of its primary.
+struct TakenMean {
+  Incarnation server;  // the copy
+  uint32_t variable = 0;
+  GlobalStep step;
+  Epoch epoch;
+};
+
+// A server of a ps process: that of its own shard, or that of the copy of another one.
+struct PsServerId {
   uint32_t shard = 0;
-  Incarnation incarnation;
+  Incarnation incarnation;  // no other server has it
 };
 
-// A view that a ps has accepted.
+// A view that a server has accepted.
 struct AcceptedView {
-  PsProcess ps;
+  PsServerId ps;
   Term term;
   Incarnation chief;
   uint64_t number = 0;
   Epoch epoch;
+  bool is_copy = false;
+  std::string copy_address;
 };
 
 struct History {
   std::vector<Judged> judged;
   std::vector<HandedOut> tokens;  // those that say "done" are left out
   std::vector<Pulled> pulled;
+  std::vector<TakenMean> means;
   std::vector<AcceptedView> views;
   size_t releases = 0;  // of kept versions
 
@@ -68,8 +85,8 @@ struct History {
 };
 
 // Each is `ps`, with everything written down. What is pointed to outlives it.
-std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsProcess& process,
+std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsServerId& server,
                                                History* history);
-std::unique_ptr<PsData> MakeRecorded(PsData* ps, History* history);
+std::unique_ptr<PsData> MakeRecorded(PsData* ps, const PsServerId& server, History* history);
 
 }  // namespace lockstep::sim

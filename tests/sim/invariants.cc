@@ -15,6 +15,11 @@ std::optional<std::string> Named(const char* name, const std::optional<std::stri
   return absl::StrCat(name, ": ", *broken);
 }
 
+uint32_t ShardOf(uint32_t variable, const SimOptions& options) {
+  const bool is_loss = variable >= options.variables.size();
+  return is_loss ? kStepShard : variable % options.ps;
+}
+
 // Ranges of a large variable close before the rest of it.
 bool MayShowEarly(const SimOptions& options) {
   constexpr auto kRangeElements = static_cast<int64_t>(DenseUpdate::kRangeBytes / sizeof(float));
@@ -25,16 +30,29 @@ bool MayShowEarly(const SimOptions& options) {
 }  // namespace
 
 Invariants::Invariants(const SimOptions* options, const History* history)
-    : options_(options), history_(history), last_(options->ps) {}
+    : options_(options),
+      history_(history),
+      last_(options->ps),
+      server_(options->ps),
+      last_server_(options->ps) {}
 
-std::optional<std::string> Invariants::Check(const std::vector<const ps::Shard*>& shards) {
+std::optional<std::string> Invariants::Check(const std::vector<SimPsServer*>& serving,
+                                             const CopyInvariants& means) {
   std::vector<ps::ShardState> now;
-  now.reserve(shards.size());
-  for (const ps::Shard* const shard : shards) now.push_back(shard->GetView());
+  now.reserve(serving.size());
+  last_server_ = server_;
+  for (size_t i = 0; i < serving.size(); ++i) {
+    now.push_back(serving[i]->shard().GetView());
+    server_[i] = serving[i]->id().incarnation;
+  }
+  if (now[0].epoch != committed_.first) committed_ = {now[0].epoch, now[0].global_step};
+  // A copy that takes over hears again of what was committed last.
+  committed_.second = std::max(committed_.second, now[0].global_step);
   std::optional<std::string> broken = CheckViews();
+  if (!broken) broken = Named("values", CheckTakeOvers(now, means));
   if (!broken) broken = Named("step", CheckSteps(now));
   if (!broken) broken = Named("commit", CheckCommit(now));
-  if (!broken) broken = Named("token", CheckTokens(now));
+  if (!broken) broken = Named("token", CheckTokens());
   if (!broken) broken = CheckGradients(now);
   if (!broken) broken = CheckValues(now);
   if (!broken) broken = Named("checkpoint", CheckCheckpoints());
@@ -64,12 +82,31 @@ std::optional<std::string> Invariants::CheckViews() {
   return std::nullopt;
 }
 
+std::optional<std::string> Invariants::CheckTakeOvers(const std::vector<ps::ShardState>& now,
+                                                      const CopyInvariants& means) {
+  for (size_t shard = 0; shard < now.size(); ++shard) {
+    const bool takes_over = options_->copies && server_[shard] != last_server_[shard] &&
+                            now[shard].epoch == last_[shard].epoch;
+    ExpectedValues* const expected = takes_over ? FindExpected(now[shard].epoch, now) : nullptr;
+    if (expected == nullptr) continue;
+    for (uint32_t variable = 0; variable <= options_->variables.size(); ++variable) {
+      if (ShardOf(variable, *options_) != shard) continue;
+      const auto mean = means.LastMean(server_[shard], now[shard].epoch, variable);
+      const GlobalStep version = mean.has_value() ? mean->next() : now[shard].start_step;
+      if (auto broken = expected->TakeOver(variable, version)) return broken;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> Invariants::CheckSteps(const std::vector<ps::ShardState>& now) const {
   for (size_t i = 0; i < now.size(); ++i) {
     const bool is_same =
         now[i].epoch == last_[i].epoch && now[i].has_variables && last_[i].has_variables;
     if (!is_same) continue;
-    if (now[i].shard_step < last_[i].shard_step || now[i].global_step < last_[i].global_step) {
+    const bool is_server = server_[i] == last_server_[i];
+    if (now[i].shard_step < last_[i].shard_step ||
+        (is_server && now[i].global_step < last_[i].global_step)) {
       return absl::StrCat("ps ", i, " went back from step ", last_[i].shard_step.value(), " to ",
                           now[i].shard_step.value());
     }
@@ -81,7 +118,7 @@ std::optional<std::string> Invariants::CheckCommit(const std::vector<ps::ShardSt
   if (options_->asynchronous) return std::nullopt;
   for (size_t i = 0; i < now.size(); ++i) {
     if (!now[i].has_variables || !now[0].has_variables || now[i].epoch != now[0].epoch) continue;
-    const GlobalStep committed = now[0].global_step;
+    const GlobalStep committed = committed_.second;
     const GlobalStep closed = now[i].shard_step;
     // One that takes no gradients closes each step that is granted: this one and the next. In a
     // replicated job the step shard alone takes any, of the loss.
@@ -95,21 +132,22 @@ std::optional<std::string> Invariants::CheckCommit(const std::vector<ps::ShardSt
   return std::nullopt;
 }
 
-std::optional<std::string> Invariants::CheckTokens(const std::vector<ps::ShardState>& now) {
+std::optional<std::string> Invariants::CheckTokens() {
   for (; tokens_ < history_->tokens.size(); ++tokens_) {
     const HandedOut& token = history_->tokens[tokens_];
-    if (token.step > now[0].global_step) {
+    if (token.step > committed_.second) {
       return absl::StrCat("worker ", token.worker.value(), " got token ", token.step.value(),
-                          ", the global step is ", now[0].global_step.value());
+                          ", the global step is ", committed_.second.value());
     }
-    const auto [newest, is_new] = newest_token_.try_emplace(token.incarnation, token.step);
+    const auto [newest, is_new] = newest_token_.try_emplace(token.incarnation, token);
     if (is_new) continue;
-    const bool may_repeat = options_->token_policy == FIFO;
-    if (token.step < newest->second || (token.step == newest->second && !may_repeat)) {
-      return absl::StrCat("worker ", token.worker.value(), " got token ", token.step.value(),
-                          " after token ", newest->second.value());
-    }
-    newest->second = token.step;
+    const HandedOut last = std::exchange(newest->second, token);
+    // A copy that takes over gives the one before once more.
+    const bool is_same = token.dequeue_seq == last.dequeue_seq && token.step == last.step;
+    const bool may_repeat = options_->token_policy == FIFO || is_same;
+    if (token.step > last.step || (token.step == last.step && may_repeat)) continue;
+    return absl::StrCat("worker ", token.worker.value(), " got token ", token.step.value(),
+                        " after token ", last.step.value());
   }
   return std::nullopt;
 }
@@ -117,15 +155,18 @@ std::optional<std::string> Invariants::CheckTokens(const std::vector<ps::ShardSt
 std::optional<std::string> Invariants::CheckGradients(const std::vector<ps::ShardState>& now) {
   for (; judged_ < history_->judged.size(); ++judged_) {
     const Judged& gradient = history_->judged[judged_];
-    const bool is_loss = gradient.variable >= options_->variables.size();
-    const ps::ShardState& shard = now[is_loss ? kStepShard : gradient.variable % options_->ps];
+    const uint32_t index = ShardOf(gradient.variable, *options_);
+    const ps::ShardState& shard = now[index];
+    // A ps that does not know yet that its copy serves shows nothing of what it accepts.
+    if (options_->copies && gradient.server != server_[index]) continue;
     if (gradient.accepted && gradient.epoch != shard.epoch) {
       return absl::StrCat("epoch: variable ", gradient.variable, " accepted a gradient of epoch ",
                           gradient.epoch.value(), " in epoch ", shard.epoch.value());
     }
     const bool is_once =
         options_->asynchronous || options_->token_policy != PER_REPLICA ||
-        counted_.insert({gradient.variable, gradient.incarnation, gradient.stamp}).second;
+        counted_.insert({gradient.server, gradient.variable, gradient.incarnation, gradient.stamp})
+            .second;
     if (!is_once) {
       return absl::StrCat("counted: worker ", gradient.worker.value(), " pushed variable ",
                           gradient.variable, " twice in step ", gradient.stamp.value());
@@ -156,7 +197,7 @@ std::optional<std::string> Invariants::CheckValues(const std::vector<ps::ShardSt
   if (!now[0].has_variables) return std::nullopt;
   ExpectedValues* const expected = FindExpected(now[0].epoch, now);
   if (expected == nullptr) return std::nullopt;
-  return Named("values", expected->Close(now[0].global_step));
+  return Named("values", expected->Close(committed_.second));
 }
 
 std::optional<std::string> Invariants::CompareEarly(const std::vector<ps::ShardState>& now) {

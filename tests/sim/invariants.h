@@ -2,7 +2,8 @@
 //
 // - values: whoever is given a value has what the accepted gradients make. No step closes with
 //   fewer gradients than it needs; none is accepted after that, or staler than allowed.
-// - counted: where a replica has one token, no gradient of a process is judged twice for one step.
+// - counted: where a replica has one token, no server judges a gradient of a process twice for one
+//   step.
 // - token: no process has a token twice, one older than its last, or one of a step to come.
 // - step: no shard goes back within an epoch.
 // - commit: the global step moves last. No shard is behind it, or more than one step
@@ -24,10 +25,11 @@
 #include <utility>
 #include <vector>
 
-#include "ps/shard/shard.h"
+#include "tests/sim/copy_invariants.h"
 #include "tests/sim/expected_values.h"
 #include "tests/sim/history.h"
 #include "tests/sim/sim_options.h"
+#include "tests/sim/sim_ps_server.h"
 
 namespace lockstep::sim {
 
@@ -40,13 +42,18 @@ class Invariants {
   uint64_t shown_early() const { return shown_early_; }
 
   // Checks what has changed since the last call. Returns "INVARIANT: what is broken", nothing when
-  // all hold. `shards` are those of now, by index.
-  std::optional<std::string> Check(const std::vector<const ps::Shard*>& shards);
+  // all hold. `serving`: by shard, the server that serves it. `means`: what copies have taken.
+  std::optional<std::string> Check(const std::vector<SimPsServer*>& serving,
+                                   const CopyInvariants& means);
 
  private:
   // Each adds what it checks to what is known. Returns what is broken.
   std::optional<std::string> CheckGradients(const std::vector<ps::ShardState>& now);
-  std::optional<std::string> CheckTokens(const std::vector<ps::ShardState>& now);
+  std::optional<std::string> CheckTokens();
+  // Copies serve some shards in place of those that did: gradients that they have not are to be
+  // pushed again.
+  std::optional<std::string> CheckTakeOvers(const std::vector<ps::ShardState>& now,
+                                            const CopyInvariants& means);
   std::optional<std::string> CheckViews();
   std::optional<std::string> CheckSteps(const std::vector<ps::ShardState>& now) const;
   std::optional<std::string> CheckCommit(const std::vector<ps::ShardState>& now) const;
@@ -60,13 +67,16 @@ class Invariants {
   const SimOptions* const options_;
   const History* const history_;
   std::map<Epoch, ExpectedValues> expected_;
-  std::vector<ps::ShardState> last_;  // by shard
+  std::vector<ps::ShardState> last_;               // by shard
+  std::vector<Incarnation> server_, last_server_;  // by shard: who serves it, and did before
+  std::pair<Epoch, GlobalStep> committed_;         // the highest global step of the epoch
   // So much of the history is known.
   size_t judged_ = 0, tokens_ = 0, pulled_ = 0, views_ = 0, releases_ = 0;
   uint64_t shown_early_ = 0;
   std::vector<Pulled> early_;  // ranges of variables whose gradients are not all judged
-  std::set<std::tuple<uint32_t, Incarnation, GlobalStep>> counted_;  // by variable
-  std::map<Incarnation, GlobalStep> newest_token_;
+  // By server and variable: which process has pushed it in which step.
+  std::set<std::tuple<Incarnation, uint32_t, Incarnation, GlobalStep>> counted_;
+  std::map<Incarnation, HandedOut> newest_token_;
   std::map<Incarnation, AcceptedView> newest_view_;                    // by ps process
   std::map<std::pair<Incarnation, Term>, Incarnation> chief_of_term_;  // by ps process
 };

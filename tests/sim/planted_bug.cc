@@ -116,6 +116,10 @@ class FaultyData final : public PsData {
       DequeueToken(request, std::move(done));
     });
   }
+  void PutState(const PutStateRequest& header, Payload payload,
+                Callback<PutStateReply> done) override {
+    ps_->PutState(header, std::move(payload), std::move(done));
+  }
   void Cancel() override { ps_->Cancel(); }
 
  private:

@@ -22,6 +22,11 @@ enum class PlantedBug : uint8_t {
   kStaleAfterRestore,
   // A shard's file of a checkpoint has zeros for bytes until the shard saves the next time.
   kManifestBeforeShard,
+  // Of jobs with copies of shards (planted_copy_bug.h).
+  kShownBeforeCopy,  // a primary shows a step before its copy has its means
+  kForgottenMean,    // a copy says that it has taken a mean, and has not
+  kUnfencedPrimary,  // a copy that serves still takes the means of the ps before it, and drops them
+  kLostState,        // a new copy gets zeros for state
 };
 
 // What a ps task was told last, whichever process it was then.

@@ -58,6 +58,24 @@ TEST_CASE("a manifest that is there before a shard's file is found by what it na
              StartsWith("ps_deaths: checkpoint: "));
 }
 
+TEST_CASE("a step that is shown before the copy has it is found there") {
+  CHECK_THAT(FirstFinding("copies", PlantedBug::kShownBeforeCopy), StartsWith("copies: copy: "));
+}
+
+TEST_CASE("a copy that has not taken what it says is found by its step") {
+  CHECK_THAT(FirstFinding("copies", PlantedBug::kForgottenMean), StartsWith("copies: copy: "));
+}
+
+TEST_CASE("a ps that goes on beside its promoted copy is found by what the copy lacks") {
+  CHECK_THAT(FirstFinding("copy_cuts", PlantedBug::kUnfencedPrimary),
+             StartsWith("copy_cuts: copy: "));
+}
+
+TEST_CASE("a copy that takes over with state it has not got is found by its values") {
+  CHECK_THAT(FirstFinding("copy_deaths", PlantedBug::kLostState),
+             StartsWith("copy_deaths: values: "));
+}
+
 TEST_CASE("an old view that is accepted is found by its number") {
   CHECK_THAT(FirstFinding("rough_network", PlantedBug::kOldView),
              StartsWith("rough_network: view: "));

@@ -76,6 +76,10 @@ class RemoteData final : public PsData {
         },
         InFlight(std::move(done)));
   }
+  void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
+                Callback<PutStateReply> done) override {
+    Send(&PsData::PutState, kPutState.deadline, header, payload, std::move(done));
+  }
   void Cancel() override {
     for (const auto& [number, cancel] : std::exchange(in_flight_, {})) cancel();
   }
@@ -95,10 +99,10 @@ class RemoteData final : public PsData {
     };
   }
 
-  template <typename Reply>
-  void Send(void (PsData::*method)(const PushRequest&, std::vector<std::span<const std::byte>>,
+  template <typename Request, typename Reply>
+  void Send(void (PsData::*method)(const Request&, std::vector<std::span<const std::byte>>,
                                    Callback<Reply>),
-            absl::Duration deadline, const PushRequest& header,
+            absl::Duration deadline, const Request& header,
             const std::vector<std::span<const std::byte>>& payload, Callback<Reply> done) {
     // The sender may die while its bytes are on their way.
     auto bytes = std::make_shared<std::vector<std::byte>>();

@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "chief/copies/job_pairs.h"
 #include "tests/sim/remote_ps.h"
 
 namespace lockstep::sim {
@@ -76,6 +78,7 @@ struct SimChiefs::Process {
   const std::shared_ptr<Life> life = std::make_shared<Life>();
   EventExecutor executor;
   std::vector<std::unique_ptr<PsControl>> controls;
+  std::optional<chief::JobPairs> pairs;  // of a job with copies of shards
   std::optional<absl::Status> end;
   std::vector<std::function<void()>> connections;  // how each ends when the process dies
   std::optional<chief::JobSeries> job;
@@ -83,9 +86,9 @@ struct SimChiefs::Process {
   bool has_left = false;  // the job to another one
 };
 
-SimChiefs::SimChiefs(chief::JobPlan plan, std::vector<PsControl*> shards, Network* network,
+SimChiefs::SimChiefs(chief::JobPlan plan, const AddressBook* book, Network* network,
                      EventQueue* events)
-    : plan_(std::move(plan)), shards_(std::move(shards)), network_(network), events_(events) {}
+    : plan_(std::move(plan)), book_(book), network_(network), events_(events) {}
 
 // What still waits for an answer gets one now, while there is a network.
 SimChiefs::~SimChiefs() {
@@ -126,20 +129,29 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
   const Node node{Role::kChief, static_cast<uint32_t>(processes_.size())};
   auto process = std::make_shared<Process>(node, this);
   std::vector<PsControl*> controls;
-  for (uint32_t i = 0; i < shards_.size(); ++i) {
-    process->controls.push_back(std::make_unique<ProcessControl>(
-        shards_[i], Link{process->node, {Role::kPs, i}}, network_));
+  for (const std::string& address : plan_.cluster.ps) {
+    process->controls.push_back(Connect(node, address));
     controls.push_back(process->controls.back().get());
+  }
+  chief::JobOptions options{.job_id = kFirstJob + processes_.size() + 1,
+                            .incarnation = Incarnation(processes_.size() + 1),
+                            .chief_index = index,
+                            .drain = kDrain,
+                            .waits_for_disk = true};
+  if (plan_.job.sync().ps_replicas() > 0) {
+    process->pairs.emplace(
+        chief::JobPairsOptions{
+            .ps_addresses = plan_.cluster.ps,
+            .patience = options.lease,
+            .connect = [this, node](size_t,
+                                    const std::string& address) { return Connect(node, address); }},
+        controls, &process->executor, events_);
+    controls = process->pairs->shards();
+    options.shard_places = [pairs = &*process->pairs] { return pairs->places(); };
   }
   processes_.push_back(process);
   process->job.emplace(
-      std::move(plan),
-      chief::JobOptions{.job_id = kFirstJob + processes_.size(),
-                        .incarnation = Incarnation(processes_.size()),
-                        .chief_index = index,
-                        .drain = kDrain,
-                        .waits_for_disk = true},
-      std::move(controls), &process->executor, events_, [] {},
+      std::move(plan), std::move(options), std::move(controls), &process->executor, events_, [] {},
       [this, process = process.get()](absl::Status status) {
         process->has_left = absl::IsCancelled(status) || absl::IsAborted(status);
         if (absl::IsAborted(status) && process == current_.get()) FollowSuccessor();
@@ -147,6 +159,11 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
         if (process->has_left) process->HangUp();
       });
   return process;
+}
+
+std::unique_ptr<PsControl> SimChiefs::Connect(const Node& from, const std::string& address) const {
+  const ListeningPs& ps = book_->Find(address);
+  return std::make_unique<ProcessControl>(ps.control, Link{from, ps.node}, network_);
 }
 
 void SimChiefs::Kill() { Kill(current_.get()); }
@@ -192,7 +209,12 @@ void SimChiefs::Tick(std::shared_ptr<Process> process) {
   if (!process->life->is_alive) return;
   NoteCommand(process);
   if (process->end.has_value()) return;
-  if (!process->life->is_stopped) Work(process.get(), [&] { process->job->Tick(); });
+  if (!process->life->is_stopped) {
+    Work(process.get(), [&] {
+      if (process->pairs.has_value()) process->pairs->Tick();
+      process->job->Tick();
+    });
+  }
   events_->After(kTick, [this, process = std::move(process)] { Tick(process); });
 }
 
@@ -212,6 +234,13 @@ void SimChiefs::FollowSuccessor() {
 }
 
 bool SimChiefs::has_commanded() const { return current_->has_commanded; }
+
+bool SimChiefs::HasAllCopies() const {
+  if (!current_->life->is_alive || !current_->pairs.has_value()) return false;
+  return std::ranges::none_of(current_->pairs->places(), [](const ShardPlace& place) {
+    return place.other_address().empty();
+  });
+}
 
 chief::JobController& SimChiefs::job() const { return *current_->job->job(); }
 

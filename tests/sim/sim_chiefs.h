@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "chief/job/job_series.h"
 #include "common/base/callback.h"
 #include "common/client/ps_control.h"
+#include "tests/sim/address_book.h"
 #include "tests/sim/death_at_disk.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/network.h"
@@ -21,10 +23,8 @@ namespace lockstep::sim {
 
 class SimChiefs {
  public:
-  // Starts none. What is pointed to outlives this; `shards` are those of this process, in the
-  // cluster's order.
-  SimChiefs(chief::JobPlan plan, std::vector<PsControl*> shards, Network* network,
-            EventQueue* events);
+  // Starts none. What is pointed to outlives this; `book` has the ps of the plan's cluster.
+  SimChiefs(chief::JobPlan plan, const AddressBook* book, Network* network, EventQueue* events);
   ~SimChiefs();
 
   // A new process, which is the chief of the job from now on. The one before has been killed.
@@ -45,6 +45,8 @@ class SimChiefs {
   chief::JobController& job() const;
   const std::optional<absl::Status>& end() const;
   bool has_commanded() const;
+  // Of a job with copies of shards: to the chief each shard has one now.
+  bool HasAllCopies() const;
   // That were started; the number of a chief's node counts them.
   uint32_t num_processes() const { return static_cast<uint32_t>(processes_.size()); }
   // Of all processes that were not killed.
@@ -65,6 +67,7 @@ class SimChiefs {
   class ProcessControl;
 
   std::shared_ptr<Process> Launch(chief::JobPlan plan, uint32_t index);
+  std::unique_ptr<PsControl> Connect(const Node& from, const std::string& address) const;
   // As `lockstep up` starts a chief again: with --resume, where there are checkpoints.
   chief::JobPlan PlanOfNext() const;
   // What a process does in one event. It may die in it.
@@ -83,7 +86,7 @@ class SimChiefs {
       WorkerIndex worker, Incarnation incarnation, Callback<Reply> done);
 
   const chief::JobPlan plan_;
-  const std::vector<PsControl*> shards_;
+  const AddressBook* const book_;
   Network* const network_;
   EventQueue* const events_;
   std::vector<std::shared_ptr<Process>> processes_;

@@ -16,9 +16,11 @@ namespace {
 // them can be destroyed without waiting, which one thread cannot.
 constexpr absl::Duration kAftermath = absl::Seconds(12);
 
+std::string PsAddress(uint32_t port) { return absl::StrCat("ps:", port); }
+
 chief::JobPlan PlanOf(const SimOptions& options) {
   chief::JobPlan plan;
-  for (uint32_t i = 0; i < options.ps; ++i) plan.cluster.ps.push_back(absl::StrCat("ps:", i + 1));
+  for (uint32_t i = 0; i < options.ps; ++i) plan.cluster.ps.push_back(PsAddress(i + 1));
   for (uint32_t i = 0; i < options.workers; ++i)
     plan.cluster.workers.push_back(absl::StrCat("worker:", i + 1));
   plan.cluster.chief = "chief:1";
@@ -37,6 +39,7 @@ chief::JobPlan PlanOf(const SimOptions& options) {
     sync->set_token_policy(options.token_policy);
     sync->set_init_tokens(options.init_tokens);
     sync->set_quorum_policy(options.quorum_policy);
+    if (options.copies) sync->set_ps_replicas(1);
   }
   plan.job.mutable_optimizer()->mutable_sgd();
   plan.job.mutable_optimizer()->mutable_learning_rate()->set_base(kLearningRate);
@@ -80,27 +83,27 @@ SimCluster::SimCluster(const SimOptions& options, SimRun* run)
       run_(run),
       random_(options.seed),
       network_(options.network, &events_, &random_),
+      serving_(options.ps),
       members_(&events_, &network_, &random_) {
   events_.AfterEach([this] { CheckInvariants(); });
   const PlantedBug planted = run == nullptr ? PlantedBug::kNone : run->planted;
-  std::vector<PsControl*> controls;
-  std::vector<PsData*> data;
   for (uint32_t i = 0; i < options.ps; ++i) {
-    ps_.push_back(std::make_unique<SimPs>(i, planted, &events_, &history_));
-    controls.push_back(ps_[i]->control());
-    data.push_back(ps_[i]->data());
+    ps_.push_back(std::make_unique<SimPs>(
+        SimPsOptions{.index = i, .num_ps = options.ps, .planted = planted, .address_of = PsAddress},
+        &book_, &network_, &events_, &history_));
   }
-  chief_.emplace(PlanOf(options), std::move(controls), &network_, &events_);
+  chief_.emplace(PlanOf(options), &book_, &network_, &events_);
   for (uint32_t i = 0; i < options.workers; ++i) {
     SimWorkerOptions worker{.index = WorkerIndex(i),
                             .cluster = chief_->plan().cluster.Canonical(),
+                            .ps_addresses = chief_->plan().cluster.ps,
                             .least_compute = options.least_compute,
                             .most_compute = options.most_compute,
                             .same_every_time = options.same_every_time,
                             .least_chunk = options.least_chunk,
                             .most_chunk = options.most_chunk};
     if (i < options.short_of_data) worker.batches = options.batches;
-    workers_.push_back(std::make_shared<SimWorker>(std::move(worker), data, &*chief_, &network_,
+    workers_.push_back(std::make_shared<SimWorker>(std::move(worker), &book_, &*chief_, &network_,
                                                    &members_, &events_, &random_, &history_));
   }
 }
@@ -116,9 +119,29 @@ SimCluster::~SimCluster() {
 }
 
 void SimCluster::CheckInvariants() {
-  std::vector<const ps::Shard*> shards;
-  for (const auto& ps : ps_) shards.push_back(&ps->shard());
-  if (const auto broken = invariants_.Check(shards)) events_.trace().NoteViolation(*broken);
+  const std::vector<SimPsServer*> servers = Servers();
+  serving_.Update(history_);
+  std::vector<SimPsServer*> serving;
+  for (uint32_t i = 0; i < options_.ps; ++i) serving.push_back(FindServing(i, servers));
+  std::optional<std::string> broken;
+  if (options_.copies) broken = copy_invariants_.Check(servers);
+  if (!broken) broken = invariants_.Check(serving, copy_invariants_);
+  if (broken) events_.trace().NoteViolation(*broken);
+}
+
+std::vector<SimPsServer*> SimCluster::Servers() const {
+  std::vector<SimPsServer*> servers;
+  for (const auto& ps : ps_) ps->AppendServers(&servers);
+  return servers;
+}
+
+SimPsServer* SimCluster::FindServing(uint32_t shard,
+                                     const std::vector<SimPsServer*>& servers) const {
+  const auto found = std::ranges::find_if(servers, [&](const SimPsServer* server) {
+    return options_.copies && server->id().shard == shard &&
+           server->id().incarnation == serving_.Of(shard);
+  });
+  return found == servers.end() ? &ps_[shard]->own() : *found;
 }
 
 void SimCluster::StartAll() {
@@ -133,8 +156,10 @@ ProcessStatus SimCluster::status() {
 }
 
 std::vector<float> SimCluster::Values(uint32_t variable) {
-  ps::Shard& shard = ps_[variable % options_.ps]->shard();
-  if (shard.GetView().members.empty()) AdmitReader(variable % options_.ps);
+  SimPsServer* const server = FindReadable(variable % options_.ps);
+  if (server == nullptr) return {};
+  ps::Shard& shard = server->shard();
+  if (shard.GetView().members.empty() || shard.GetView().is_copy) AdmitReader(server);
   const ps::ShardState state = shard.GetView();
   const ps::Member& member = state.members.front();
   std::vector<float> values;
@@ -152,17 +177,48 @@ std::vector<float> SimCluster::Values(uint32_t variable) {
   return values;
 }
 
-void SimCluster::AdmitReader(uint32_t index) {
-  const auto last = std::find_if(history_.views.rbegin(), history_.views.rend(),
-                                 [&](const AcceptedView& view) { return view.ps.shard == index; });
+// A ps that dies at the end of the job may leave it to nobody: its copy has the values.
+SimPsServer* SimCluster::FindReadable(uint32_t shard) const {
+  const std::vector<SimPsServer*> servers = Servers();
+  SimPsServer* const serving = FindServing(shard, servers);
+  if (serving->is_alive()) return serving;
+  return FindCopy(*serving, servers);
+}
+
+SimPsServer* SimCluster::FindCopy(const SimPsServer& serving,
+                                  const std::vector<SimPsServer*>& servers) {
+  const Epoch epoch = serving.shard().GetView().epoch;
+  const auto copy = std::ranges::find_if(servers, [&](const SimPsServer* server) {
+    const ps::ShardState state = server->shard().GetView();
+    return server->is_alive() && server->id().shard == serving.id().shard && state.is_copy &&
+           state.has_variables && !state.awaits_state && state.epoch == epoch;
+  });
+  return copy == servers.end() ? nullptr : *copy;
+}
+
+bool SimCluster::HasAllCopies() const {
+  if (!chief_->HasAllCopies()) return false;
+  // The chief may not know yet who has died.
+  const std::vector<SimPsServer*> servers = Servers();
+  for (uint32_t shard = 0; shard < options_.ps; ++shard) {
+    const SimPsServer* const serving = FindServing(shard, servers);
+    if (!serving->is_alive() || FindCopy(*serving, servers) == nullptr) return false;
+  }
+  return true;
+}
+
+void SimCluster::AdmitReader(SimPsServer* server) {
+  const auto last = std::find_if(
+      history_.views.rbegin(), history_.views.rend(),
+      [&](const AcceptedView& view) { return view.ps.incarnation == server->id().incarnation; });
   ps::View view{.epoch = last->epoch,
                 .members = {{WorkerIndex(0), Incarnation(1)}},
-                .shard = ShardIndex(index),
+                .shard = ShardIndex(server->id().shard),
                 .number = last->number};
-  view.command.set_job(ps_[index]->shard().GetView().job);
+  view.command.set_job(server->shard().GetView().job);
   view.command.set_term(last->term.value());
   view.command.set_chief(last->chief.value());
-  LOCKSTEP_CHECK(ps_[index]->shard().SetView(view).ok());
+  LOCKSTEP_CHECK(server->shard().SetView(view).ok());
 }
 
 bool SimCluster::RunToEnd(absl::Duration limit) {

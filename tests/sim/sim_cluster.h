@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "ps/shard/shard.h"
+#include "tests/sim/address_book.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/history.h"
 #include "tests/sim/invariants.h"
 #include "tests/sim/network.h"
 #include "tests/sim/random.h"
+#include "tests/sim/serving_servers.h"
 #include "tests/sim/sim_chiefs.h"
 #include "tests/sim/sim_group.h"
 #include "tests/sim/sim_options.h"
@@ -57,13 +59,16 @@ class SimCluster {
   ProcessStatus status();
   GlobalStep global_step() const { return chief_->job().record().global_step; }
   SimPs& ps(size_t index) { return *ps_[index]; }
-  const ps::Shard& shard(size_t index) const { return ps_[index]->shard(); }
+  // That serves.
+  ps::Shard& shard(uint32_t index) const { return FindServing(index, Servers())->shard(); }
   // The chief's.
   const std::optional<absl::Status>& end() const { return chief_->end(); }
   uint64_t shown_early() const { return invariants_.shown_early(); }
   // The invariant that was broken; empty: none was.
   const std::string& violation() const { return events_.trace().violation(); }
-  // What the ps have of this variable in the newest version.
+  // Of a job with copies of shards: each shard has one now, and the chief knows it.
+  bool HasAllCopies() const;
+  // What the ps have of this variable in the newest version; nothing where none is left.
   std::vector<float> Values(uint32_t variable);
   // T.
   int tokens_per_step() const;
@@ -72,8 +77,17 @@ class SimCluster {
 
  private:
   void CheckInvariants();
-  // At a ps whose members have all been lost: one that may read.
-  void AdmitReader(uint32_t index);
+  // Of all processes.
+  std::vector<SimPsServer*> Servers() const;
+  // That serves the shard now, or did last.
+  SimPsServer* FindServing(uint32_t shard, const std::vector<SimPsServer*>& servers) const;
+  // That is complete, and alive; null: there is none.
+  static SimPsServer* FindCopy(const SimPsServer& serving,
+                               const std::vector<SimPsServer*>& servers);
+  // One that has what the shard has shown last; null: there is none.
+  SimPsServer* FindReadable(uint32_t shard) const;
+  // At a server of a copy, or whose members have all been lost: one that may read.
+  void AdmitReader(SimPsServer* server);
 
   const SimOptions options_;
   SimRun* const run_;
@@ -82,7 +96,10 @@ class SimCluster {
   Network network_;
   History history_;
   Invariants invariants_{&options_, &history_};
+  CopyInvariants copy_invariants_{&history_};
+  ServingServers serving_;
   SimMembers members_;
+  AddressBook book_;
   std::vector<std::unique_ptr<SimPs>> ps_;
   std::optional<SimChiefs> chief_;
   std::vector<std::shared_ptr<SimWorker>> workers_;

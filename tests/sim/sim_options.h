@@ -25,6 +25,7 @@ struct SimOptions {
   std::optional<int64_t> max_staleness;
   int64_t steps = 5;
   bool replicated = false;                  // strategy replicated, in place of parameter_server
+  bool copies = false;                      // of each shard, at the next ps: sync.ps_replicas
   std::vector<int64_t> variables = {3, 2};  // elements of each, dealt out over the ps
   NetworkOptions network;
   absl::Duration least_compute = absl::Milliseconds(1);

@@ -5,49 +5,67 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
-#include "common/base/lost_variables.h"
 #include "common/fs/path.h"
-#include "tests/support/in_process_ps.h"
+#include "tests/sim/sim_copy_targets.h"
 
 namespace lockstep::sim {
+namespace {
+
+// Of process n, counted from 1: kPorts * n + its ps.
+constexpr uint32_t kPorts = 100;
+// Tells a copy's server from the shard's own of the same process.
+constexpr uint64_t kCopyIncarnation = kPorts / 2;
+
+}  // namespace
 
 struct SimPs::Process {
-  Process(EventQueue* events, Incarnation as) : incarnation(as), watch(events) {}
+  Process(const Node& node, PlantedBug planted, const AddressBook* book, Network* network,
+          EventQueue* events)
+      : copies(node, planted, book, network, events) {}
+  // What waits for a copy holds its shard.
+  ~Process() { copies.Close(); }
 
-  const Incarnation incarnation;
   bool is_alive = true;
-  ps::Shard shard{ps::ShardOptions()};
-  ps::CommandWatch watch;
-  // Each passes calls on to the one before it; a faulty one is null without a planted bug.
-  std::unique_ptr<PsControl> local_control, faulty_control, control;
-  std::unique_ptr<PsData> local_data, faulty_data, data;
+  SimCopyTargets copies;  // of its shards
+  std::unique_ptr<SimPsServer> own;
+  std::unique_ptr<SimPsServer> copy;  // null: no chief has asked for it
 };
 
-// Passes calls to the process of now.
+// Passes calls to a server, or to that of the process of now.
 class SimPs::Control final : public PsControl {
  public:
-  explicit Control(SimPs* ps) : ps_(ps) {}
+  // `server`: null for the shard's own, of whichever process.
+  Control(SimPs* ps, SimPsServer* server) : ps_(ps), server_(server) {}
 
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
              google::protobuf::MessageLite* reply, StatusCallback done) override {
-    const std::shared_ptr<Process> process = ps_->processes_.back();
-    if (!process->is_alive) return done(absl::UnavailableError("Connection refused"));
+    SimPsServer* const server = server_ == nullptr ? &ps_->own() : server_;
+    if (!server->is_alive()) return done(absl::UnavailableError("Connection refused"));
     const auto* const save = dynamic_cast<const SaveRequest*>(&request);
-    if (save != nullptr && ps_->death_.has_value()) return ps_->DieInSave(*save, std::move(done));
-    process->control->Start(
+    if (save != nullptr && ps_->death_.has_value()) {
+      return ps_->DieInSave(server, *save, std::move(done));
+    }
+    const auto* const get_view = dynamic_cast<const GetViewRequest*>(&request);
+    absl::StatusOr<uint32_t> port = uint32_t{0};  // of the copy
+    if (get_view != nullptr && get_view->opens_copy_port()) port = ps_->OpenCopyPort();
+    if (!port.ok()) return done(port.status());
+    server->control()->Start(
         method, request, reply,
-        [ps = ps_, process, done = std::move(done)](const absl::Status& status) mutable {
-          done(ps->AsClientSees(*process, status));
+        [server, reply, port = *port, done = std::move(done)](const absl::Status& status) mutable {
+          if (port > 0) static_cast<SetViewReply*>(reply)->set_copy_port(port);
+          done(server->AsClientSees(status));
         });
   }
 
  private:
   SimPs* const ps_;
+  SimPsServer* const server_;
 };
 
 class SimPs::Data final : public PsData {
  public:
-  explicit Data(SimPs* ps) : ps_(ps) {}
+  // As Control.
+  Data(SimPs* ps, SimPsServer* server) : ps_(ps), server_(server) {}
 
   void Push(const PushRequest& header, std::vector<std::span<const std::byte>> payload,
             Callback<PushReply> done) override {
@@ -71,87 +89,98 @@ class SimPs::Data final : public PsData {
       to->DequeueToken(request, std::move(answer));
     });
   }
+  void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
+                Callback<PutStateReply> done) override {
+    Pass<PutStateReply>(std::move(done), [&](PsData* to, Callback<PutStateReply> answer) {
+      to->PutState(header, std::move(payload), std::move(answer));
+    });
+  }
   void Cancel() override {}
 
  private:
   template <typename Reply, typename Call>
   void Pass(Callback<Reply> done, Call call) {
-    const std::shared_ptr<Process> process = ps_->processes_.back();
-    if (!process->is_alive) return done(absl::UnavailableError("Connection refused"));
-    call(process->data.get(),
-         [ps = ps_, process, done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
-           const absl::Status status = ps->AsClientSees(*process, reply.status());
-           if (!status.ok()) return done(status);
-           done(std::move(reply));
-         });
+    SimPsServer* const server = server_ == nullptr ? &ps_->own() : server_;
+    if (!server->is_alive()) return done(absl::UnavailableError("Connection refused"));
+    call(server->data(), [server, done = std::move(done)](absl::StatusOr<Reply> reply) mutable {
+      const absl::Status status = server->AsClientSees(reply.status());
+      if (!status.ok()) return done(status);
+      done(std::move(reply));
+    });
   }
 
   SimPs* const ps_;
+  SimPsServer* const server_;
 };
 
-SimPs::SimPs(uint32_t index, PlantedBug planted, EventQueue* events, History* history)
-    : index_(index),
-      planted_(planted),
+SimPs::SimPs(SimPsOptions options, AddressBook* book, Network* network, EventQueue* events,
+             History* history)
+    : options_(std::move(options)),
+      book_(book),
+      network_(network),
       events_(events),
-      history_(history),
-      control_(std::make_unique<Control>(this)),
-      data_(std::make_unique<Data>(this)) {
+      history_(history) {
+  controls_.push_back(std::make_unique<Control>(this, nullptr));
+  data_.push_back(std::make_unique<Data>(this, nullptr));
+  book_->Add(options_.address_of(options_.index + 1),
+             {{Role::kPs, options_.index}, controls_.back().get(), data_.back().get()});
   Start();
 }
 
-SimPs::~SimPs() {
-  for (const auto& process : processes_) {
-    process->is_alive = false;
-    process->watch.Stop();
-    process->local_control.reset();
-    process->local_data.reset();
-    process->shard.Stop();
-  }
-}
+SimPs::~SimPs() = default;
 
-absl::Status SimPs::AsClientSees(const Process& process, const absl::Status& status) const {
-  if (!process.is_alive) return absl::UnavailableError("Connection reset by peer");
-  if (!IsNoVariables(status)) return status;
-  return LostVariablesError(absl::StrCat("ps ", index_));
+std::unique_ptr<SimPsServer> SimPs::MakeServer(uint32_t shard, uint32_t port, Process* process) {
+  const Incarnation incarnation(kPorts * processes_.size() + options_.index);
+  const bool is_copy = shard != options_.index;
+  return std::make_unique<SimPsServer>(SimPsServerOptions{
+      .id = {shard, Incarnation(incarnation.value() + (is_copy ? kCopyIncarnation : 0))},
+      .process = incarnation,
+      .address = options_.address_of(port),
+      .planted = options_.planted,
+      .make_copy_target =
+          [process](const ps::CopyTargetOptions& of) { return process->copies.Make(of); },
+      .last = &last_,
+      .events = events_,
+      .history = history_});
 }
 
 void SimPs::Start() {
   LOCKSTEP_CHECK(!is_alive());
-  const Incarnation incarnation(100 * (processes_.size() + 1) + index_);
-  const auto process = std::make_shared<Process>(events_, incarnation);
-  const bool has_step = index_ == kStepShard;
-  if (has_step) process->watch.Start(events_);
-  process->local_control =
-      MakeInProcessControl(&process->shard, incarnation, has_step ? &process->watch : nullptr);
-  process->local_data = MakeInProcessData(&process->shard, /*owns_payloads=*/true);
-  PsControl* control = process->local_control.get();
-  PsData* data = process->local_data.get();
-  if (planted_ != PlantedBug::kNone) {
-    process->faulty_control = MakeFaultyControl(control, planted_, &last_);
-    process->faulty_data = MakeFaultyData(data, planted_, &last_);
-    control = process->faulty_control.get();
-    data = process->faulty_data.get();
-  }
-  process->control = MakeRecordedControl(control, {index_, incarnation}, history_);
-  process->data = MakeRecorded(data, history_);
-  processes_.push_back(process);
+  processes_.push_back(std::make_unique<Process>(Node{Role::kPs, options_.index}, options_.planted,
+                                                 book_, network_, events_));
+  Process* const process = processes_.back().get();
+  process->own = MakeServer(options_.index, options_.index + 1, process);
+}
+
+absl::StatusOr<uint32_t> SimPs::OpenCopyPort() {
+  if (options_.num_ps < 2) return absl::FailedPreconditionError("a copy of the only ps");
+  Process* const process = processes_.back().get();
+  const auto port = static_cast<uint32_t>(kPorts * processes_.size() + options_.index);
+  if (process->copy != nullptr) return port;
+  const uint32_t shard = (options_.index + options_.num_ps - 1) % options_.num_ps;
+  process->copy = MakeServer(shard, port, process);
+  controls_.push_back(std::make_unique<Control>(this, process->copy.get()));
+  data_.push_back(std::make_unique<Data>(this, process->copy.get()));
+  book_->Add(process->copy->address(),
+             {{Role::kPs, options_.index}, controls_.back().get(), data_.back().get()});
+  return port;
 }
 
 void SimPs::Kill() {
   if (!is_alive()) return;
   events_->trace().NoteFault(Fault::kPsKilled);
-  const std::shared_ptr<Process>& process = processes_.back();
+  Process* const process = processes_.back().get();
   process->is_alive = false;
-  process->watch.Stop();
-  process->shard.Stop();
+  process->own->Kill();
+  if (process->copy != nullptr) process->copy->Kill();
+  process->copies.Close();
 }
 
-void SimPs::DieInSave(const SaveRequest& request, StatusCallback done) {
+void SimPs::DieInSave(SimPsServer* server, const SaveRequest& request, StatusCallback done) {
   const DeathAtDisk death = *std::exchange(death_, std::nullopt);
   SaveReply reply;
-  DiesAtDisk(death, FolderOf(request.folder()), &events_->trace(), [&] {
-    processes_.back()->control->Start(kSave, request, &reply, [](const absl::Status&) {});
-  });
+  DiesAtDisk(death, FolderOf(request.folder()), &events_->trace(),
+             [&] { server->control()->Start(kSave, request, &reply, [](const absl::Status&) {}); });
   Kill();
   done(absl::UnavailableError("Connection reset by peer"));
   death.died();
@@ -159,8 +188,15 @@ void SimPs::DieInSave(const SaveRequest& request, StatusCallback done) {
 
 bool SimPs::is_alive() const { return !processes_.empty() && processes_.back()->is_alive; }
 
-ps::Shard& SimPs::shard() { return processes_.back()->shard; }
+SimPsServer& SimPs::own() const { return *processes_.back()->own; }
 
-const ps::Shard& SimPs::shard() const { return processes_.back()->shard; }
+SimPsServer* SimPs::copy() const { return processes_.back()->copy.get(); }
+
+void SimPs::AppendServers(std::vector<SimPsServer*>* servers) const {
+  for (const auto& process : processes_) {
+    servers->push_back(process->own.get());
+    if (process->copy != nullptr) servers->push_back(process->copy.get());
+  }
+}
 
 }  // namespace lockstep::sim

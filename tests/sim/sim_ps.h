@@ -1,31 +1,42 @@
-// A ps of a simulated job, process after process: each is the real shard, and knows nothing of the
-// one before.
+// A ps of a simulated job, process after process: each has the real shard, and knows nothing of the
+// one before. Where shards have copies, it keeps one of the shard before its own, at an address
+// that is new with each process.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "common/client/ps_control.h"
-#include "ps/service/command_watch.h"
 #include "ps/shard/shard.h"
+#include "tests/sim/address_book.h"
 #include "tests/sim/death_at_disk.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/history.h"
+#include "tests/sim/network.h"
 #include "tests/sim/planted_bug.h"
-#include "tests/support/ps_data.h"
+#include "tests/sim/sim_ps_server.h"
 
 namespace lockstep::sim {
 
+struct SimPsOptions {
+  uint32_t index = 0;
+  uint32_t num_ps = 1;
+  PlantedBug planted = PlantedBug::kNone;
+  // Of a ps that listens at this port.
+  std::function<std::string(uint32_t port)> address_of;
+};
+
 class SimPs {
  public:
-  // The first process is started. What is pointed to outlives this.
-  SimPs(uint32_t index, PlantedBug planted, EventQueue* events, History* history);
+  // The first process is started, and listens at port index + 1. What is pointed to outlives this.
+  SimPs(SimPsOptions options, AddressBook* book, Network* network, EventQueue* events,
+        History* history);
   ~SimPs();
 
-  // kill -9. Those who wait for it, and call it, get UNAVAILABLE.
+  // kill -9. Those who wait for it, and call it, get UNAVAILABLE. Not in a callback of its shards.
   void Kill();
   // The same in the middle of the next save, or at its end.
   void KillInNextSave(DeathAtDisk death) { death_ = std::move(death); }
@@ -33,32 +44,36 @@ class SimPs {
   void Start();
   bool is_alive() const;
 
-  // What calls reach; they outlive the processes. Calls that need what a process before this one
-  // had end as at a gRPC client: with an error that HasLostVariables.
-  PsControl* control() { return control_.get(); }
-  PsData* data() { return data_.get(); }
   // Of the newest process, also when it is dead.
-  ps::Shard& shard();
-  const ps::Shard& shard() const;
+  SimPsServer& own() const;
+  // The same, of the shard before this one; null: it has not been asked for.
+  SimPsServer* copy() const;
+  // Those of all processes, oldest first.
+  void AppendServers(std::vector<SimPsServer*>* servers) const;
 
  private:
   class Control;
   class Data;
   struct Process;
 
-  void DieInSave(const SaveRequest& request, StatusCallback done);
-  absl::Status AsClientSees(const Process& process, const absl::Status& status) const;
+  // At the copy's address. FAILED_PRECONDITION: there is one ps alone.
+  absl::StatusOr<uint32_t> OpenCopyPort();
+  std::unique_ptr<SimPsServer> MakeServer(uint32_t shard, uint32_t port, Process* process);
+  void DieInSave(SimPsServer* server, const SaveRequest& request, StatusCallback done);
 
-  const uint32_t index_;
-  const PlantedBug planted_;
+  const SimPsOptions options_;
+  AddressBook* const book_;
+  Network* const network_;
   EventQueue* const events_;
   History* const history_;
   LastCommands last_;
   std::optional<DeathAtDisk> death_;  // to come
   // All that ever were: what they have planned may still happen.
-  std::vector<std::shared_ptr<Process>> processes_;
-  std::unique_ptr<PsControl> control_;
-  std::unique_ptr<PsData> data_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  // What calls reach; they outlive the processes. Calls that need what a process before this one
+  // had end as at a gRPC client: with an error that HasLostVariables.
+  std::vector<std::unique_ptr<PsControl>> controls_;
+  std::vector<std::unique_ptr<PsData>> data_;
 };
 
 }  // namespace lockstep::sim

@@ -24,11 +24,11 @@ constexpr absl::Duration kRegisterPause = absl::Milliseconds(100);
 
 }  // namespace
 
-SimWorker::SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
+SimWorker::SimWorker(SimWorkerOptions options, const AddressBook* book, SimChiefs* chief,
                      Network* network, SimMembers* members, EventQueue* events, Random* random,
                      History* history)
     : options_(std::move(options)),
-      shards_(std::move(shards)),
+      book_(book),
       chief_(chief),
       network_(network),
       members_(members),
@@ -173,6 +173,7 @@ void SimWorker::Beat() {
         } else {
           const uint64_t life = life_;
           if (reply->has_group()) training_->groups->SetView(reply->group());
+          if (life_ == life) MoveShards(*reply);
           if (life_ == life) Beat();
         }
       }));
@@ -189,7 +190,8 @@ void SimWorker::MakeTraining() {
   options.session.asynchronous = sync.has_asynchronous();
   options.session.patience = absl::InfiniteDuration();
   options.token_per_replica = !sync.has_asynchronous() && sync.token_policy() == PER_REPLICA;
-  options.shard_names.assign(shards_.size(), "ps");
+  options.shards_may_move = !job_.shards().empty();
+  options.shard_names.assign(options_.ps_addresses.size(), "ps");
   if (!sync.has_asynchronous() && random_->Chance(0.5)) {
     // In several messages, and in chunks.
     options.session.push_chunk_bytes = options.session.fetch_chunk_bytes =
@@ -200,10 +202,7 @@ void SimWorker::MakeTraining() {
   training_ = std::make_shared<Training>();
   training_->layout = *worker::VariableLayout::Create(job_.placement());
   training_->no_rows.resize(training_->layout.variables().size());
-  for (uint32_t i = 0; i < shards_.size(); ++i) {
-    training_->shards.push_back(MakeRemoteData(shards_[i], {node(), {Role::kPs, i}}, network_));
-    training_->transports.push_back(training_->shards.back().get());
-  }
+  ConnectShards();
   const worker::ShardGroupResources resources{
       .shards = training_->transports, .timer = events_, .clock = events_};
   const std::vector<int64_t> most_rows(training_->layout.variables().size());
@@ -216,6 +215,36 @@ void SimWorker::MakeTraining() {
     training_->strategy = *worker::ParameterServerStrategy::Create(
         {.shards = options, .first_step = GlobalStep(job_.start_step())}, training_->layout,
         resources, most_rows, /*memory=*/nullptr);
+  }
+}
+
+void SimWorker::ConnectShards() {
+  const auto connect = [this](const std::string& address) -> std::unique_ptr<TensorTransport> {
+    const ListeningPs& ps = book_->Find(address);
+    return MakeRemoteData(ps.data, {node(), ps.node}, network_);
+  };
+  for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
+    if (job_.shards().empty()) {
+      training_->shards.push_back(connect(options_.ps_addresses[shard]));
+    } else {
+      const ShardPlace& place = job_.shards(static_cast<int>(shard));
+      auto movable =
+          std::make_unique<FailoverTransport>(connect, place.address(), place.other_address());
+      training_->movable.push_back(movable.get());
+      training_->shards.push_back(std::move(movable));
+    }
+    training_->transports.push_back(training_->shards.back().get());
+  }
+}
+
+void SimWorker::MoveShards(const HeartbeatReply& reply) {
+  const uint64_t life = life_;
+  // Calls that end may end this life.
+  const std::shared_ptr<Training> training = training_;
+  for (size_t shard = 0; shard < training->movable.size() && life_ == life; ++shard) {
+    if (static_cast<int>(shard) >= reply.shards_size()) break;
+    const ShardPlace& place = reply.shards(static_cast<int>(shard));
+    training->movable[shard]->SetPlaces(place.address(), place.other_address());
   }
 }
 

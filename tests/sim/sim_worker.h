@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "common/base/callback.h"
+#include "common/client/failover_transport.h"
+#include "tests/sim/address_book.h"
 #include "tests/sim/history.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_chiefs.h"
@@ -25,6 +27,7 @@ namespace lockstep::sim {
 struct SimWorkerOptions {
   WorkerIndex index;
   std::string cluster;  // canonical text
+  std::vector<std::string> ps_addresses;
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
   // The gradient is a function of its stamp, whichever process makes it; otherwise of its number in
@@ -39,11 +42,9 @@ struct SimWorkerOptions {
 // Keeps itself alive while a call of its own is under way.
 class SimWorker : public std::enable_shared_from_this<SimWorker> {
  public:
-  // What is pointed to outlives the worker. `shards` are the ends of the ps, in the cluster's
-  // order.
-  SimWorker(SimWorkerOptions options, std::vector<PsData*> shards, SimChiefs* chief,
-            Network* network, SimMembers* members, EventQueue* events, Random* random,
-            History* history);
+  // What is pointed to outlives the worker. `book` has the ps.
+  SimWorker(SimWorkerOptions options, const AddressBook* book, SimChiefs* chief, Network* network,
+            SimMembers* members, EventQueue* events, Random* random, History* history);
 
   // As a new process.
   void Start();
@@ -68,8 +69,9 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
     worker::VariableLayout loss_layout;             // of a replicated job
     SimGroupSource* groups = nullptr;               // the same; the strategy's
     std::vector<std::span<const int64_t>> no_rows;  // by variable
-    std::vector<std::unique_ptr<PsData>> shards;
+    std::vector<std::unique_ptr<TensorTransport>> shards;
     std::vector<TensorTransport*> transports;  // these
+    std::vector<FailoverTransport*> movable;   // these, of a job with copies of shards; or none
     std::unique_ptr<worker::UpdateStrategy> strategy;
   };
 
@@ -89,6 +91,9 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   bool asynchronous() const { return job_.job().sync().has_asynchronous(); }
   bool replicated() const { return job_.job().strategy().has_replicated(); }
   void MakeTraining();
+  void ConnectShards();
+  // Where the chief says that they are.
+  void MoveShards(const HeartbeatReply& reply);
   std::unique_ptr<worker::UpdateStrategy> MakeReplicated(
       const worker::ShardGroupOptions& options, const worker::ShardGroupResources& resources);
   // Without the calls of its present life.
@@ -105,7 +110,7 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   void End(absl::Status status);
 
   const SimWorkerOptions options_;
-  const std::vector<PsData*> shards_;
+  const AddressBook* const book_;
   SimChiefs* const chief_;
   Network* const network_;
   SimMembers* const members_;

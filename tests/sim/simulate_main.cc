@@ -1,23 +1,28 @@
 // ./lockstep test --sim: simulated jobs of every scenario under random faults.
+#include <algorithm>
 #include <cstdint>
 #include <iomanip>
 #include <iostream>
+#include <string>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/exit_code.h"
 #include "common/config/flags.h"
 #include "common/log/log.h"
 #include "tests/sim/scenarios/scenario.h"
 
 ABSL_FLAG(uint64_t, seeds, 1000, "how many seeds are simulated, from 0");
 ABSL_FLAG(int64_t, seed, -1, "simulates this seed alone");
+ABSL_FLAG(std::string, scenario, "", "of the seeds, simulates those of this scenario alone");
 
 namespace lockstep::sim {
 namespace {
 
-constexpr char kUsage[] = "simulate [--seeds=N | --seed=K]";
+constexpr char kUsage[] = "simulate [--seeds=N | --seed=K] [--scenario=NAME]";
 constexpr uint64_t kMostFailures = 5;
 
 struct Seeds {
@@ -29,6 +34,11 @@ Seeds ChosenSeeds() {
   const int64_t seed = absl::GetFlag(FLAGS_seed);
   if (seed < 0) return {0, absl::GetFlag(FLAGS_seeds)};
   return {static_cast<uint64_t>(seed), static_cast<uint64_t>(seed) + 1};
+}
+
+bool IsChosen(const Scenario& scenario) {
+  const std::string name = absl::GetFlag(FLAGS_scenario);
+  return name.empty() || scenario.name == name;
 }
 
 void PrintFaults(const FaultCounts& faults) {
@@ -45,6 +55,7 @@ uint64_t SimulateAll(const Seeds& seeds) {
   uint64_t passed = 0;
   uint64_t failed = 0;
   for (uint64_t seed = seeds.first; seed < seeds.end && failed < kMostFailures; ++seed) {
+    if (!IsChosen(*CaseOf(seed).scenario)) continue;
     SimRun run;
     const std::string wrong = Simulate(CaseOf(seed), &run);
     total.Append(run.trace);
@@ -75,6 +86,13 @@ int main(int argc, char** argv) {
   }
   if (const absl::Status status = log::Init("simulation", "error"); !status.ok()) {
     return PrintFailure("simulate", status);
+  }
+  if (std::ranges::none_of(sim::Scenarios(), sim::IsChosen)) {
+    return PrintFailure(
+        "simulate",
+        UsageError(absl::StrCat("--scenario: there is no scenario '", absl::GetFlag(FLAGS_scenario),
+                                "'. Remedy: tests/sim/scenarios/scenario.cc has the "
+                                "table of them")));
   }
   return sim::SimulateAll(sim::ChosenSeeds()) == 0 ? 0 : 1;
 }

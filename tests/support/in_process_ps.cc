@@ -226,6 +226,17 @@ class InProcessData final : public PsData {
     });
   }
 
+  void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
+                Callback<PutStateReply> done) override {
+    ps::StateOrder order = ps::FromProto(header);
+    order.tensors = Receive(std::move(payload));
+    const absl::StatusOr<bool> complete = shard_->PutState(order);
+    if (!complete.ok()) return done(complete.status());
+    PutStateReply reply;
+    reply.set_complete(*complete);
+    done(std::move(reply));
+  }
+
   void Cancel() override { calls_.Cancel(); }
 
  private:

@@ -63,6 +63,11 @@ void PsData::PushPull(const PushRequest& header, Spans payload, Callback<PushPul
        });
 }
 
+void PsData::PutState(const PutStateRequest& /*header*/, Spans /*payload*/,
+                      Callback<PutStateReply> done) {
+  done(absl::UnimplementedError("this ps is sent no state"));
+}
+
 void PsData::Open(const WorkerIdentity& worker, Callback<TransportInfo> done) {
   ShareMemory(worker, [done = std::move(done)](absl::StatusOr<bool> shares) mutable {
     if (!shares.ok()) return done(shares.status());
@@ -89,6 +94,16 @@ void PsData::Start(const CallOptions& options, google::protobuf::Message* header
       dynamic_cast<PullReply&>(*reply) = (*values)->header();
       done((*values)->tensors());
     });
+  }
+  if (const auto* const state = dynamic_cast<PutStateRequest*>(header)) {
+    const std::shared_ptr<Message> message = MessageOf(tensors);
+    return PutState(
+        *state, message->spans,
+        [reply, message, done = std::move(done)](absl::StatusOr<PutStateReply> put) mutable {
+          if (!put.ok()) return done(put.status());
+          dynamic_cast<PutStateReply&>(*reply) = *std::move(put);
+          done(ReceivedTensors());
+        });
   }
   auto& push = dynamic_cast<PushRequest&>(*header);
   auto& pushed = dynamic_cast<PushReply&>(*reply);

@@ -12,6 +12,10 @@ Link RandomPair(SimCluster* cluster, Random* random) {
                     static_cast<uint32_t>(random->Below(cluster->options().workers))};
   const Node chief = cluster->chief().commander();
   const uint32_t chiefs = cluster->chief().num_processes();
+  const bool has_copies = cluster->options().copies;
+  if (has_copies && random->Chance(0.4)) {
+    return {ps, {Role::kPs, (ps.index + 1) % cluster->options().ps}};
+  }
   switch (random->Below(chiefs > 1 ? 4 : 3)) {
     case 0:
       return {chief, ps};

@@ -1,50 +1,12 @@
 #include "absl/strings/str_join.h"
 #include "tests/sim/laws.h"
+#include "tests/sim/scenarios/deaths.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/simulations.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::sim {
 namespace {
-
-// Of a process, in one of these.
-constexpr int kSaveOperations = 30;
-constexpr int kCommitOperations = 80;
-
-// While the job trains: afterwards the ps that are left have nothing to go on for.
-bool Trains(SimCluster* cluster) {
-  return !cluster->end().has_value() && cluster->status().state() != "done" &&
-         cluster->global_step() < GlobalStep(cluster->options().steps);
-}
-
-// At once, or in the middle of its next save.
-void KillPs(uint32_t index, absl::Duration pause, Random* random, SimCluster* cluster) {
-  SimPs& ps = cluster->ps(index);
-  if (!Trains(cluster) || !ps.is_alive()) return;
-  const auto start_later = [cluster, index, pause] {
-    cluster->events().After(pause, [cluster, index] { cluster->ps(index).Start(); });
-  };
-  if (random->Chance(0.3)) {
-    return ps.KillInNextSave(
-        {.operation = random->Between(1, kSaveOperations), .died = start_later});
-  }
-  ps.Kill();
-  start_later();
-}
-
-// At once, or in the middle of its next commit of a checkpoint.
-void KillChief(absl::Duration pause, Random* random, SimCluster* cluster) {
-  if (!Trains(cluster)) return;
-  const auto start_later = [cluster, pause] {
-    cluster->events().After(pause, [cluster] { cluster->StartChief(); });
-  };
-  if (random->Chance(0.5)) {
-    return cluster->chief().KillAtDisk(
-        {.operation = random->Between(1, kCommitOperations), .died = start_later});
-  }
-  cluster->chief().Kill();
-  start_later();
-}
 
 void PlanDeaths(const std::shared_ptr<Random>& random, SimCluster* cluster) {
   absl::Duration when = absl::ZeroDuration();
@@ -77,7 +39,8 @@ std::string SimulatePsDeaths(uint64_t seed, SimRun* run) {
   options.checkpoints = folder.path();
   options.save_every = random.Between(1, 3);
   options.network = RoughNetwork(&random);
-  // What a chief hears of a process so late says that it lives, and its successor is refused.
+  // What a chief hears of a registration so late says that its process lives, and its successor is
+  // refused.
   options.network.most_lateness = absl::Milliseconds(400);
   options.network.stalls = 0;
   SimCluster cluster(options, run);

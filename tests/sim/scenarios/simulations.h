@@ -53,6 +53,14 @@ std::string SimulateLargeVariables(uint64_t seed, SimRun* run);
 // checkpoint in a new epoch, as often as it takes.
 std::string SimulatePsDeaths(uint64_t seed, SimRun* run);
 
+// Each shard has a copy at the next ps. Nothing dies.
+std::string SimulateCopies(uint64_t seed, SimRun* run);
+// One ps dies after the other, each when all shards have copies: the job goes on in its epoch, and
+// no worker notices.
+std::string SimulateCopyDeaths(uint64_t seed, SimRun* run);
+// The network is cut in one direction between two processes, those of a pair too.
+std::string SimulateCopyCuts(uint64_t seed, SimRun* run);
+
 // On a network that repeats, reorders, holds and loses messages, and that is cut in one direction
 // between two processes at a time.
 std::string SimulateRoughNetwork(uint64_t seed, SimRun* run);

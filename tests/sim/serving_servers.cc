@@ -1,0 +1,19 @@
+#include "tests/sim/serving_servers.h"
+
+#include <utility>
+
+namespace lockstep::sim {
+
+void ServingServers::Update(const History& history) {
+  for (; views_ < history.views.size(); ++views_) Note(history.views[views_]);
+}
+
+// Another server serves the shard where an epoch begins, and where a copy was promoted.
+void ServingServers::Note(const AcceptedView& view) {
+  const bool was_copy = std::exchange(is_copy_[view.ps.incarnation], view.is_copy);
+  Served& shard = shards_[view.ps.shard];
+  if (view.is_copy || view.epoch < shard.epoch) return;
+  if (was_copy || view.epoch > shard.epoch) shard = {view.ps.incarnation, view.epoch};
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,36 @@
+// Which server serves each shard of a job with copies, as the views say that servers accepted.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "tests/sim/history.h"
+
+namespace lockstep::sim {
+
+class ServingServers {
+ public:
+  explicit ServingServers(uint32_t num_shards) : shards_(num_shards) {}
+
+  // Takes the views that were accepted since the last call.
+  void Update(const History& history);
+  // 0: nobody has served it yet. One that is lost counts until another one serves.
+  Incarnation Of(uint32_t shard) const { return shards_[shard].server; }
+
+ private:
+  struct Served {
+    Incarnation server;
+    Epoch epoch;
+  };
+
+  void Note(const AcceptedView& view);
+
+  std::vector<Served> shards_;
+  std::map<Incarnation, bool> is_copy_;  // by server
+  size_t views_ = 0;                     // so many are known
+};
+
+}  // namespace lockstep::sim

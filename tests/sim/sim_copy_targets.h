@@ -1,0 +1,36 @@
+// How a simulated ps process reaches the copies of its shards: the real senders, over the network.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ps/copy/copy_sender.h"
+#include "tests/sim/address_book.h"
+#include "tests/sim/event_queue.h"
+#include "tests/sim/network.h"
+#include "tests/sim/planted_bug.h"
+
+namespace lockstep::sim {
+
+class SimCopyTargets {
+ public:
+  // `node` is that of the process. What is pointed to outlives this.
+  SimCopyTargets(const Node& node, PlantedBug planted, const AddressBook* book, Network* network,
+                 EventQueue* events)
+      : node_(node), planted_(planted), book_(book), network_(network), events_(events) {}
+  ~SimCopyTargets() { Close(); }
+
+  std::shared_ptr<ps::CopyTarget> Make(const ps::CopyTargetOptions& options);
+  // Nothing is sent any more, and nobody is told anything. Not in a callback of a target.
+  void Close();
+
+ private:
+  const Node node_;
+  const PlantedBug planted_;
+  const AddressBook* const book_;
+  Network* const network_;
+  EventQueue* const events_;
+  std::vector<std::shared_ptr<ps::CopySender>> senders_;
+};
+
+}  // namespace lockstep::sim
