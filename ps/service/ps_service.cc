@@ -313,8 +313,10 @@ void PsService::Finish(const FinishRequest& request, Callback<FinishReply> respo
   const absl::StatusOr<JobEnd> end = ToJobEnd(request);
   if (!end.ok()) return respond(end.status());
   absl::Status status = shard_->Finish(request.command());
-  // A ps that was started again when all was done has nothing to wait for.
-  if (end->code == ExitCode::kDone && IsNoVariables(status)) status = absl::OkStatus();
+  // A ps that was started again when all was done, or somebody ended the job, has nothing to wait
+  // for. After a failure the next chief may come.
+  const bool is_over = end->code == ExitCode::kDone || end->code == ExitCode::kInterrupted;
+  if (is_over && IsNoVariables(status)) status = absl::OkStatus();
   if (!status.ok()) return respond(status);
   finished_.store(true);
   watch_->EndJob(static_cast<int>(end->code), end->reason);

@@ -20,7 +20,6 @@ namespace {
 constexpr int64_t kForeverSteps = 1'000'000;
 constexpr int64_t kSlow = 125'000;  // bytes a second: 1 Mbit/s
 constexpr int kInterrupted = 130;
-constexpr int kTerminated = 143;
 constexpr int kReplaced = 80;
 constexpr absl::Duration kAnswer = absl::Milliseconds(300);
 constexpr absl::Duration kNextLook = absl::Milliseconds(50);
@@ -181,14 +180,6 @@ std::vector<std::string> ChaosJob::Finish() {
     if (Clock::Real()->Monotonic() >= deadline) return {"no chief commands at the end"};
     absl::SleepFor(kNextLook);
   }
-  // One that was started again while its copy serves has no part in the job, and is not told.
-  std::set<const ChaosTask*> idle;
-  for (int i = 0; i < kPs; ++i) {
-    const auto status = readers_[i].Read(kAnswer);
-    if (!status.ok() || status->shard().variables() > 0) continue;
-    idle.insert(&ps(i));
-    ps(i).Signal(SIGTERM);
-  }
   chief(*commander).Signal(SIGINT);
   std::vector<std::string> wrong;
   for (const auto& task : tasks_) {
@@ -196,7 +187,6 @@ std::vector<std::string> ChaosJob::Finish() {
         task->Wait(std::max(absl::ZeroDuration(), deadline - Clock::Real()->Monotonic()));
     // A chief may still learn, just now, that the other one has its place.
     if (code == kInterrupted || (code.has_value() && task->Tolerates(*code))) continue;
-    if (code == kTerminated && idle.contains(task.get())) continue;
     wrong.push_back(absl::StrCat(task->name(), code ? absl::StrCat(" ended with ", *code) : " runs",
                                  " after the job was interrupted, expected to end with 130"));
   }
