@@ -52,25 +52,18 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
                               why.message()));
     lost(why);
   };
-  std::shared_ptr<CopySender> sender;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
-    const ClientOptions peer{.address = options.address,
-                             .name = absl::StrCat("the copy of ps ", options.shard.value()),
-                             .queue = queue_.get(),
-                             .credentials = credentials_};
-    const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
-    sender = std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
-                                          std::make_unique<rpc::AlarmTimer>(queue_.get()),
-                                          Clock::Real());
-    senders_.push_back(sender);
-    if (options.is_new) PrepareLater(sender, memory);
-  }
-  CopyTarget* const target = sender.get();
-  return {target, [this, sender = std::move(sender)](CopyTarget*) mutable {
-            CloseLater(std::move(sender));
-          }};
+  absl::MutexLock lock(&mutex_);
+  if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
+  const ClientOptions peer{.address = options.address,
+                           .name = absl::StrCat("the copy of ps ", options.shard.value()),
+                           .queue = queue_.get(),
+                           .credentials = credentials_};
+  const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
+  senders_.push_back(
+      std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
+                                   std::make_unique<rpc::AlarmTimer>(queue_.get()), Clock::Real()));
+  if (options.is_new) PrepareLater(senders_.back(), memory);
+  return senders_.back();
 }
 
 void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
@@ -81,16 +74,6 @@ void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
     sender->SetReady();
   });
   if (!is_queued) sender->SetReady();
-}
-
-void CopySenders::CloseLater(std::shared_ptr<CopySender> sender) {
-  const bool is_queued = background_.TryDo([this, sender = std::move(sender)] {
-    sender->Close();
-    absl::MutexLock lock(&mutex_);
-    std::erase(senders_, sender);
-  });
-  // Otherwise Close does so.
-  (void)is_queued;
 }
 
 void CopySenders::Close() {

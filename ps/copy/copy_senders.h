@@ -26,8 +26,7 @@ class CopySenders {
 
   // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
   // when the copy refuses the primary, or a new one is lost. Memory that a new copy reads is taken
-  // by another thread: the caller may hold the shard's lock. When the last pointer to the target
-  // goes, it is closed by that thread, and the memory let go.
+  // by another thread: the caller may hold the shard's lock.
   std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
   // As CopySender::Close, of all. Before the shards go.
   void Close();
@@ -36,14 +35,12 @@ class CopySenders {
   // Takes the memory, if there is any; then the sender is ready.
   void PrepareLater(const std::shared_ptr<CopySender>& sender,
                     const std::shared_ptr<shm::Segment>& memory);
-  // Nobody needs the sender any more.
-  void CloseLater(std::shared_ptr<CopySender> sender);
 
   const std::shared_ptr<const rpc::Credentials> credentials_;
   absl::Mutex mutex_;
   std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);  // where there is a sender
-  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);  // not closed
-  SerialThread background_;  // last: it closes senders
+  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);
+  SerialThread background_;
 };
 
 }  // namespace lockstep::ps

@@ -1,14 +1,11 @@
 // A new copy behind a real server: its state comes in several messages a step, over several steps.
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint.h"
 #include "ps/copy/copy_senders.h"
@@ -105,24 +102,6 @@ TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each st
   CHECK(step > 8);
   CHECK(Saved(&copy, step) == Saved(&primary.shard, step));
   senders.Close();
-}
-
-bool HasMeansMemory() {
-  std::ifstream maps("/proc/self/maps");
-  const std::string all{std::istreambuf_iterator<char>(maps), {}};
-  return absl::StrContains(all, "lockstep-means");
-}
-
-TEST_CASE("the memory of means goes with the copy that is left") {
-  CopySenders senders(nullptr);
-  std::shared_ptr<CopyTarget> target = senders.Make({.address = "127.0.0.1:1",
-                                                     .shard = ShardIndex(0),
-                                                     .shared_bytes = uint64_t{1} << 20,
-                                                     .is_new = GENERATE(false, true)});
-  CHECK(HasMeansMemory());
-  target->End(absl::OkStatus());
-  target = nullptr;
-  while (HasMeansMemory()) std::this_thread::yield();
 }
 
 }  // namespace
