@@ -38,7 +38,7 @@ inline absl::Status FailureOfCopy(const absl::Status& status) {
 
 struct StateLimits {
   uint64_t least_part_bytes = uint64_t{64} << 10;  // what a message is worth
-  uint64_t message_bytes = uint64_t{1} << 20;  // at most
+  uint64_t message_bytes = uint64_t{1} << 20;      // at most
 };
 
 // Thread-safe. Callbacks as CopyTarget's.

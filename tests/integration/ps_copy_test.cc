@@ -163,7 +163,10 @@ TEST_CASE("a ps that is started again keeps the new copies, so that each may be 
   KillAndStart(cluster, 1);
   const nlohmann::json summary = Finish(cluster);
   CHECK(summary["start_step"] == 0);
-  CHECK(summary["warnings"].empty());
+  // A kill may meet a checkpoint, which is left out then.
+  for (const nlohmann::json& warning : summary["warnings"]) {
+    CHECK_THAT(warning.dump(), Contains("no checkpoint at step "));
+  }
   CHECK_THAT(cluster.chief().Output(), Contains("the job survives the loss of any one ps again"));
   CHECK(LastTensors(cluster, kLongSteps) == Calm(kLongSteps).tensors);
 }
