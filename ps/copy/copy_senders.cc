@@ -68,9 +68,11 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
 
 void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
                                const std::shared_ptr<shm::Segment>& memory) {
-  const bool is_queued = background_.TryDo([sender, memory] {
+  if (memory == nullptr) return sender->SetReady();
+  if (!background_.has_value()) background_.emplace();
+  const bool is_queued = background_->TryDo([sender, memory] {
     // The copy does not map memory that is not there, and gets bytes.
-    if (memory != nullptr) memory->TakeMemory().IgnoreError();
+    memory->TakeMemory().IgnoreError();
     sender->SetReady();
   });
   if (!is_queued) sender->SetReady();

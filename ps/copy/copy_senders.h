@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,13 +35,14 @@ class CopySenders {
  private:
   // Takes the memory, if there is any; then the sender is ready.
   void PrepareLater(const std::shared_ptr<CopySender>& sender,
-                    const std::shared_ptr<shm::Segment>& memory);
+                    const std::shared_ptr<shm::Segment>& memory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<const rpc::Credentials> credentials_;
   absl::Mutex mutex_;
   std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);  // where there is a sender
   std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);
-  SerialThread background_;
+  std::optional<SerialThread> background_ ABSL_GUARDED_BY(mutex_);  // where a copy was new
 };
 
 }  // namespace lockstep::ps
