@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,9 +17,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "tests/chaos/status_reader.h"
-#include "tests/chaos/step_watch.h"
+#include "tests/integration/step_pauses.h"
 #include "tests/integration/training_run.h"
 
 namespace lockstep::test {
@@ -26,8 +25,6 @@ namespace {
 
 constexpr absl::Duration kWhole = absl::Minutes(2);
 constexpr absl::Duration kCalm = absl::Minutes(15);
-constexpr absl::Duration kAnswer = absl::Seconds(1);
-constexpr absl::Duration kNextLook = absl::Milliseconds(2);
 constexpr absl::Duration kMedianAllowed = absl::Seconds(1);
 constexpr absl::Duration kWorstAllowed = absl::Seconds(2);
 constexpr int kForeverSteps = 1'000'000;
@@ -56,9 +53,9 @@ JobText Job(int mebibytes, const std::string& transport) {
 // A job whose ps are killed, and started again at once.
 class KilledPs {
  public:
-  explicit KilledPs(const JobText& job) : cluster_(2, 2), chief_(cluster_.spec().chief) {
+  explicit KilledPs(const JobText& job) : cluster_(2, 2), pauses_(cluster_.spec().chief) {
     cluster_.StartAll(job);
-    watch_.Begin(Clock::Real()->Monotonic());
+    pauses_.Begin();
     WaitForSteps(20);
   }
 
@@ -67,13 +64,13 @@ class KilledPs {
     const absl::Time until = absl::Now() + moment;
     WatchUntil([&] { return absl::Now() >= until; });
     const size_t read_to = cluster_.chief().Output().size();
-    watch_.Begin(Clock::Real()->Monotonic());
+    pauses_.Begin();
     cluster_.ps(index).Signal(SIGKILL);
     REQUIRE(cluster_.ps(index).Wait(kWhole) == 128 + SIGKILL);
     cluster_.StartPs(index);
     WatchUntil([&] { return absl::StrContains(cluster_.chief().OutputFrom(read_to), kComplete); });
     WaitForSteps(5);
-    return watch_.LongestPause(Clock::Real()->Monotonic());
+    return pauses_.Longest();
   }
 
   // Ends the job with a checkpoint, and compares it with that of a run of as many steps that
@@ -101,27 +98,17 @@ class KilledPs {
   }
 
  private:
-  template <typename Condition>
-  void WatchUntil(Condition condition) {
-    const absl::Time deadline = absl::Now() + kWhole;
-    while (!condition()) {
-      if (absl::Now() >= deadline || !cluster_.chief().running()) FAIL(cluster_.Logs());
-      const auto status = chief_.Read(kAnswer);
-      if (status.ok()) {
-        watch_.OnAnswer(Clock::Real()->Monotonic(), /*ps=*/0, status->global_step());
-      }
-      absl::SleepFor(kNextLook);
-    }
+  void WatchUntil(const std::function<bool()>& done) {
+    if (!pauses_.WatchUntil(done, &cluster_.chief(), kWhole)) FAIL(cluster_.Logs());
   }
   // More.
   void WaitForSteps(int number) {
-    const int seen = watch_.num_advances();
-    WatchUntil([&] { return watch_.num_advances() >= seen + number; });
+    const int seen = pauses_.num_advances();
+    WatchUntil([&] { return pauses_.num_advances() >= seen + number; });
   }
 
   Cluster cluster_;
-  StatusReader chief_;
-  StepWatch watch_;
+  StepPauses pauses_;
 };
 
 // In turn, at random moments of a step. Ascending.

@@ -10,12 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/clock.h"
 #include "deploy/cli/local_cluster.h"
-#include "tests/chaos/status_reader.h"
-#include "tests/chaos/step_watch.h"
+#include "tests/integration/step_pauses.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/vanishing_host.h"
 
@@ -26,8 +23,6 @@ constexpr absl::Duration kWhole = absl::Minutes(1);
 constexpr absl::Duration kLease = absl::Seconds(2);
 // A machine at work takes longer than lease + 1 s.
 constexpr absl::Duration kAllowed = absl::Seconds(5);
-constexpr absl::Duration kAnswer = absl::Seconds(1);
-constexpr absl::Duration kNextLook = absl::Milliseconds(2);
 constexpr int kSteps = 1000;
 
 JobText Job(const std::string& sync) {
@@ -62,7 +57,7 @@ class DistantPs {
     command.push_back(absl::StrCat("--lease=", absl::ToInt64Seconds(kLease)));
     command.push_back("--record_losses");
     chief_ = std::make_unique<Process>(std::move(command));
-    status_ = std::make_unique<StatusReader>(cluster_.spec().chief);
+    pauses_.emplace(cluster_.spec().chief);
   }
 
   void Vanish() {
@@ -71,23 +66,14 @@ class DistantPs {
   }
   // The longest time without a step from now until `step` is beyond.
   absl::Duration PauseUntil(int64_t step) {
-    StepWatch watch;
-    watch.Begin(Clock::Real()->Monotonic());
-    const absl::Time deadline = absl::Now() + kWhole;
-    for (int64_t seen = 0; seen <= step;) {
-      if (absl::Now() >= deadline || !chief_->running()) FAIL(Logs());
-      const auto status = status_->Read(kAnswer);
-      if (status.ok()) {
-        seen = status->global_step();
-        watch.OnAnswer(Clock::Real()->Monotonic(), /*ps=*/0, seen);
-      }
-      absl::SleepFor(kNextLook);
-    }
-    return watch.LongestPause(Clock::Real()->Monotonic());
+    pauses_->Begin();
+    const auto is_beyond = [&] { return pauses_->step() > step; };
+    if (!pauses_->WatchUntil(is_beyond, chief_.get(), kWhole)) FAIL(Logs());
+    return pauses_->Longest();
   }
   int64_t Step() {
-    const auto status = status_->Read(kAnswer);
-    return status.ok() ? status->global_step() : 0;
+    pauses_->Look();
+    return pauses_->step();
   }
   // All but the lost one end well; the summary.
   nlohmann::json Finish() {
@@ -113,7 +99,7 @@ class DistantPs {
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
   std::unique_ptr<Process> chief_;
-  std::unique_ptr<StatusReader> status_;
+  std::optional<StepPauses> pauses_;
 };
 
 // One case alone: the network is that of the process.
