@@ -133,7 +133,8 @@ void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
       if (--asked->missing > 0) return;
       absl::StatusOr<PairView> view = JudgePair(asked->answers);
       if (!view.ok()) return asked->done(view.status());
-      // While the job trains the shard has had variables: nobody has all of them any more.
+      // The shard had variables in this epoch, and neither place has all of them now: they are
+      // lost.
       if (!view->reply.has_variables() && attacher_.has_variables()) {
         roles_.Lose();
       } else {

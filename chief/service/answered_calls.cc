@@ -5,7 +5,7 @@
 
 namespace lockstep::chief {
 
-// A process has one call under way: what comes after an answer was sent after it.
+// A worker makes one call at a time: a call that follows an answer was sent after that answer.
 std::optional<absl::Duration> WorkerCalls::TakeAnswered(WorkerIndex worker,
                                                         Incarnation incarnation) {
   const auto contact = contacts_.find(worker);

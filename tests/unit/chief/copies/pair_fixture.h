@@ -64,6 +64,15 @@ struct PairFixture {
     REQUIRE(pair.roles().IsGuarded());
   }
 
+  // The home is lost while the job trains, its copy serves, and the home is started again.
+  void LetHostServe() {
+    Begin();
+    home.is_away = true;
+    Pass(absl::Seconds(1));
+    REQUIRE(pair.roles().serving() == kHost);
+    home.StartAgain();
+  }
+
   static CreateVariablesRequest Variables() {
     CreateVariablesRequest request;
     request.set_seed(5);
