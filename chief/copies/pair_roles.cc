@@ -36,7 +36,7 @@ void PairRoles::NoteCommitted(int64_t global_step) {
 
 void PairRoles::TellServing(const SetViewRequest& view, Callback<SetViewReply> done) {
   view_ = view;
-  if (state_ == PairState::kLost) return done(LostVariablesError(name()));
+  if (state_ == PairState::kLost) return done(why_lost_);
   if (is_changing_ || told_.has_value()) {
     return done(absl::UnavailableError(
         absl::StrCat(name(), ": another view of the shard is under way. Remedy: try again")));
@@ -100,11 +100,14 @@ void PairRoles::GoOnAlone(const std::string& line, StatusCallback done) {
   Change(serving_, view_, line, std::move(done));
 }
 
-void PairRoles::Lose() {
-  log::Warning(absl::StrCat(name(), " is lost, and so is its copy"));
+void PairRoles::Lose(absl::Status why) {
+  log::Warning(absl::IsAborted(why)
+                   ? absl::StrCat("the shard of ", name(), " obeys another chief: ", why.message())
+                   : absl::StrCat(name(), " is lost, and so is its copy"));
   state_ = PairState::kLost;
+  why_lost_ = std::move(why);
   is_confirmed_ = false;
-  Interrupt("nobody serves it");
+  Interrupt(why_lost_);
 }
 
 void PairRoles::Change(PlaceIndex to, SetViewRequest request, std::string line,
@@ -113,7 +116,7 @@ void PairRoles::Change(PlaceIndex to, SetViewRequest request, std::string line,
   has_new_copy_ = false;
   request.set_number(++last_order_);
   // An order before this one that arrives late is refused: nobody is to hear that.
-  Interrupt("another ps of the shard takes its place");
+  Interrupt(TryAgain("another ps of the shard takes its place"));
   places_[to]->ps()->Call(
       kSetView, request,
       On<SetViewReply>(executor_, [this, to, line = std::move(line), done = std::move(done)](
@@ -131,14 +134,17 @@ absl::Status PairRoles::OnChanged(PlaceIndex to, const std::string& line,
   state_ = PairState::kAlone;
   serving_ = to;
   is_confirmed_ = true;
-  Interrupt("another ps serves it now");
+  Interrupt(TryAgain("another ps serves it now"));
   return absl::OkStatus();
 }
 
-void PairRoles::Interrupt(const std::string& why) {
-  const absl::Status status = absl::UnavailableError(absl::StrCat(name(), ": ", why));
-  if (auto told = std::exchange(told_, std::nullopt); told.has_value()) told->done(status);
-  on_change_(status);
+void PairRoles::Interrupt(const absl::Status& why) {
+  if (auto told = std::exchange(told_, std::nullopt); told.has_value()) told->done(why);
+  on_change_(why);
+}
+
+absl::Status PairRoles::TryAgain(absl::string_view why) const {
+  return absl::UnavailableError(absl::StrCat(name(), ": ", why));
 }
 
 }  // namespace lockstep::chief

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "chief/copies/pair_view.h"
 #include "chief/copies/place.h"
 #include "chief/loop/executor.h"
@@ -22,8 +23,7 @@ class PairRoles {
  public:
   using Places = std::array<Place*, kNumPlaces>;
 
-  // `on_change` is called when calls under way are to be made again, which end with `why`. What is
-  // pointed to outlives the calls under way.
+  // `on_change` is called when calls under way end with `why`. What is pointed to outlives them.
   PairRoles(const Places& places, Executor* executor,
             std::function<void(const absl::Status& why)> on_change);
 
@@ -76,8 +76,11 @@ class PairRoles {
   void Promote(const std::string& why, StatusCallback done);
   // The one that serves goes on without the copy. The same.
   void GoOnAlone(const std::string& line, StatusCallback done);
-  // Nobody serves any more.
-  void Lose();
+  // Nobody serves any more under this chief. `why`: what calls end with until somebody looks again,
+  // LostVariablesError or, where another chief commands, ABORTED.
+  void Lose(absl::Status why);
+  // Where the state is kLost.
+  const absl::Status& why_lost() const { return why_lost_; }
 
  private:
   struct Told {
@@ -89,13 +92,16 @@ class PairRoles {
   void Change(PlaceIndex to, SetViewRequest request, std::string line, StatusCallback done);
   absl::Status OnChanged(PlaceIndex to, const std::string& line,
                          const absl::StatusOr<SetViewReply>& reply);
-  // Calls under way are to be made again, for this reason.
-  void Interrupt(const std::string& why);
+  // Calls under way end with this.
+  void Interrupt(const absl::Status& why);
+  // They are to be made again, for this reason.
+  absl::Status TryAgain(absl::string_view why) const;
 
   const Places places_;
   Executor* const executor_;
   const std::function<void(const absl::Status& why)> on_change_;
   PairState state_ = PairState::kUnknown;
+  absl::Status why_lost_;
   PlaceIndex serving_ = kHome;
   bool is_confirmed_ = false;
   bool is_changing_ = false;

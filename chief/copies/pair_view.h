@@ -18,7 +18,7 @@ enum class PairState {
   kUnknown,  // nobody has looked yet, or what was seen is over
   kPair,     // one serves, and waits for its copy
   kAlone,    // one serves without a copy, or with one that awaits its state
-  kLost,     // nobody does: the job goes back to a checkpoint
+  kLost,     // nobody does under this chief: the job goes back to a checkpoint, or another commands
 };
 
 struct PairView {

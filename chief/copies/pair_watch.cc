@@ -35,7 +35,9 @@ void PairWatch::Tick() {
   const absl::Duration now = clock_->Monotonic();
   const PlaceHealth& primary = watched_[roles_->serving()].health;
   const PlaceHealth& copy = watched_[OtherPlace(roles_->serving())].health;
-  if (primary.HasLostVariables() && copy.HasLostVariables()) return roles_->Lose();
+  if (primary.HasLostVariables() && copy.HasLostVariables()) {
+    return roles_->Lose(LostVariablesError(roles_->name()));
+  }
   const auto primary_lost = primary.WhyLost(now, patience_);
   const auto copy_lost = copy.WhyLost(now, patience_);
   // With both away there is nobody to go on.
@@ -58,8 +60,9 @@ void PairWatch::GoOnAlone(const std::string& why) {
 
 StatusCallback PairWatch::AfterOrder() {
   return [this](const absl::Status& status) {
+    if (status.ok() || IsTransient(status)) return;
     // A newer chief commands, or this ps is lost, too: callers find out.
-    if (!status.ok() && !IsTransient(status)) roles_->Lose();
+    roles_->Lose(absl::IsAborted(status) ? status : LostVariablesError(roles_->name()));
   };
 }
 
@@ -111,6 +114,11 @@ void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& vie
   }
   watched.health.Answered(now);
   if (!roles_->IsGuarded()) return;
+  if (view->term() > roles_->term()) {
+    return roles_->Lose(absl::AbortedError(
+        absl::StrCat(roles_->place(place)->name(), " is in term ", view->term(),
+                     ", this chief's is ", roles_->term(), ": another chief commands")));
+  }
   const bool is_in_role =
       view->role() == (place == roles_->serving() ? PRIMARY : COPY) && !view->awaits_state();
   if (!view->has_variables() || view->epoch() != roles_->epoch() || !is_in_role) {

@@ -77,7 +77,7 @@ void ShardPair::Forward(const MethodInfo& method, const google::protobuf::Messag
     return done(absl::UnavailableError(
         absl::StrCat(roles_.name(), ": the other ps of the shard takes its place")));
   }
-  if (roles_.state() == PairState::kLost) return done(LostVariablesError(roles_.name()));
+  if (roles_.state() == PairState::kLost) return done(roles_.why_lost());
   const PlaceIndex to = roles_.serving();
   const uint64_t call = ++last_call_;
   pending_[call] = {reply, std::move(done)};
@@ -136,7 +136,7 @@ void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
       // The shard had variables in this epoch, and neither place has all of them now: they are
       // lost.
       if (!view->reply.has_variables() && attacher_.has_variables()) {
-        roles_.Lose();
+        roles_.Lose(LostVariablesError(roles_.name()));
       } else {
         roles_.Adopt(*view);
       }

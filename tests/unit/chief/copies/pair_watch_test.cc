@@ -1,0 +1,80 @@
+// A pair whose chief is replaced by another one.
+#include "chief/copies/pair_watch.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/chief/copies/pair_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+// What another chief has made of a place.
+void TakeOver(SimplePs* ps, uint64_t epoch) {
+  ps->state.set_term(2);
+  ps->state.set_epoch(epoch);
+  ps->refusal = absl::AbortedError("term 1 is over: the shard is in term 2");
+}
+
+// Every call of a chief that another one has replaced ends so: exit code 80.
+void CheckReplaced(PairFixture* f) {
+  CHECK(absl::IsAborted(f->Call(kCommitStep, CommitStepRequest()).status()));
+  CHECK(absl::IsAborted(f->Call(kSetView, f->View(1)).status()));
+  CHECK(absl::IsAborted(f->Call(kCreateVariables, PairFixture::Variables()).status()));
+}
+
+TEST_CASE("a chief whose order to promote is refused hears that another one commands") {
+  PairFixture f;
+  f.Begin();
+  TakeOver(f.copy(), 1);
+  f.home.is_away = true;
+  // It was asked before that.
+  f.copy()->state.set_term(1);
+  f.Pass(absl::Seconds(1));
+  CheckReplaced(&f);
+}
+
+TEST_CASE("a chief whose order to go on alone is refused hears that another one commands") {
+  PairFixture f;
+  f.Begin();
+  TakeOver(&f.home, 1);
+  f.home.state.set_term(1);
+  f.copy()->is_away = f.host_main.is_away = true;
+  f.Pass(absl::Seconds(1));
+  CheckReplaced(&f);
+}
+
+TEST_CASE("a chief that sees a higher term at a place hears that another one commands") {
+  PairFixture f;
+  f.Begin();
+  SECTION("of the epoch") { TakeOver(f.copy(), 1); }
+  SECTION("with another epoch at both") {
+    f.home.StartAgain();
+    f.copy()->StartAgain();
+    for (SimplePs* ps : {&f.home, f.copy()}) {
+      ps->state.set_job(7);
+      TakeOver(ps, 2);
+    }
+  }
+  f.Pass(absl::Milliseconds(500));
+  CheckReplaced(&f);
+}
+
+TEST_CASE("a chief that was replaced finds the shard when it looks again") {
+  PairFixture f;
+  f.Begin();
+  TakeOver(f.copy(), 1);
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  f.copy()->refusal = absl::OkStatus();
+  f.copy()->state.set_role(PRIMARY);
+  f.copy()->state.set_has_copy(false);
+  const auto view = f.Call(kGetView, GetViewRequest());
+  REQUIRE(view.ok());
+  CHECK(view->term() == 2);
+  CHECK(f.pair.roles().serving() == kHost);
+  REQUIRE(f.Call(kSetView, f.View(1, 3)).ok());
+  CHECK(f.pair.roles().IsAlone());
+}
+
+}  // namespace
+}  // namespace lockstep::chief
