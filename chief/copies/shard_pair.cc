@@ -146,12 +146,28 @@ void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
   }
 }
 
+void ShardPair::LookAgain(const absl::Status& refusal, StatusCallback done) {
+  const auto view = std::make_shared<SetViewReply>();
+  Look(view.get(), [this, view, refusal, serving = roles_.serving(), state = roles_.state(),
+                    done = std::move(done)](const absl::Status& looked) mutable {
+    if (!looked.ok()) return done(looked);
+    const bool is_as_before = serving == roles_.serving() && state == roles_.state();
+    if (is_as_before || !view->has_variables()) return done(refusal);
+    done(absl::UnavailableError(
+        absl::StrCat(roles_.name(), ": another chief has changed who serves. Remedy: try again")));
+  });
+}
+
 void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done) {
   if (request.epoch() > roles_.epoch()) return BeginEpoch(request, reply, std::move(done));
   // First the one that serves: of two chiefs one is faster there, and the other one stops.
   roles_.TellServing(request, [this, request, reply,
                                done = std::move(done)](absl::StatusOr<SetViewReply> told) mutable {
     const PlaceIndex to = roles_.serving();
+    const bool is_known = roles_.IsGuarded() || roles_.IsAlone();
+    if (!is_known && roles_.state() != PairState::kLost && LacksVariables(told.status())) {
+      return LookAgain(told.status(), std::move(done));
+    }
     const absl::Status noted =
         told.ok() ? watch_.NoteView(to, *told) : watch_.NoteFailure(to, told.status());
     if (!noted.ok()) return done(noted);
@@ -193,6 +209,14 @@ void ShardPair::SetCopysView(const SetViewRequest& request, SetViewReply* reply,
   const PlaceIndex copy = OtherPlace(roles_.serving());
   roles_.TellCopy(request, [this, copy, reply, done = std::move(done)](
                                const absl::StatusOr<SetViewReply>& told) mutable {
+    // An order that comes after the copy's promotion is refused.
+    if (roles_.is_changing() || copy == roles_.serving()) {
+      return done(absl::UnavailableError(
+          absl::StrCat(roles_.name(), ": its copy takes its place. Remedy: try again")));
+    }
+    if (absl::IsAborted(told.status()) && !roles_.IsGuarded()) {
+      return LookAgain(told.status(), std::move(done));
+    }
     if (!told.ok()) return done(watch_.NoteFailure(copy, told.status()));
     if (told->awaits_state()) {
       roles_.ForgetCopy();

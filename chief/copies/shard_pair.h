@@ -51,6 +51,9 @@ class ShardPair final : public PsControl {
   void GetView(SetViewReply* reply, StatusCallback done);
   // Asks both places, and takes what they say for what is.
   void Look(SetViewReply* reply, StatusCallback done);
+  // A place has refused the view of a chief that takes command: the chief before it may have let
+  // the other one serve since this one has looked. UNAVAILABLE if so, otherwise the refusal.
+  void LookAgain(const absl::Status& refusal, StatusCallback done);
   void SetView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
   void BeginEpoch(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
   void SetCopysView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);

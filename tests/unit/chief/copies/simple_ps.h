@@ -2,6 +2,8 @@
 // once. It can be away, hang, or be started again.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,10 +55,15 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     created.clear();
   }
 
+  void Release() {
+    for (const auto& call : std::exchange(late_, {})) call();
+  }
+
   SetViewReply state;
   uint32_t copy_port = 0;  // of the main server of a ps
   bool is_away = false;
   bool hangs = false;    // calls are never answered
+  bool holds = false;    // calls arrive with Release
   absl::Status refusal;  // of SetView and CreateVariables
   int refusals = 0;      // of SetView
   std::vector<SetViewRequest> orders;
@@ -70,6 +77,10 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
       std::function<absl::StatusOr<Reply>(const Request&)> answer) {
     return [this, answer = std::move(answer)](const Request& request, Callback<Reply> done) {
       if (hangs) return;
+      if (holds) {
+        auto held = std::make_shared<Callback<Reply>>(std::move(done));
+        return late_.push_back([answer, request, held] { (*held)(answer(request)); });
+      }
       if (is_away) return done(absl::UnavailableError("connection refused"));
       done(answer(request));
     };
@@ -83,6 +94,9 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     if (!orders.empty() && request.number() <= orders.back().number()) {
       return absl::AbortedError("an older view");
     }
+    if (request.epoch() <= state.epoch()) {
+      if (absl::Status status = CheckRole(request); !status.ok()) return status;
+    }
     orders.push_back(request);
     if (request.epoch() > state.epoch() && state.job() != 0) state = SetViewReply();
     state.set_job(request.command().job());
@@ -95,6 +109,17 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     return state;
   }
 
+  absl::Status CheckRole(const SetViewRequest& request) const {
+    if (!state.has_variables()) return absl::OkStatus();
+    if (request.role() == PRIMARY && state.role() == COPY && state.awaits_state()) {
+      return NoVariablesError("the copy awaits state");
+    }
+    if (request.role() == COPY && state.role() == PRIMARY && !state.has_copy()) {
+      return absl::AbortedError("it serves the workers, and no other ps has its state");
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<CreateVariablesReply> Create(const CreateVariablesRequest& request) {
     if (!refusal.ok()) return refusal;
     if (state.job() == 0) return NoVariablesError("no chief has called it");
@@ -103,6 +128,8 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     state.set_awaits_state(request.awaits_state());
     return CreateVariablesReply();
   }
+
+  std::vector<std::function<void()>> late_;
 };
 
 }  // namespace lockstep::chief

@@ -1,0 +1,103 @@
+// A chief that takes command of a pair while the chief before it still changes who serves.
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "tests/unit/chief/copies/pair_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+// A chief that has looked at a pair whose home serves, and commands nothing yet.
+struct Successor : PairFixture {
+  Successor() {
+    PairFixture before;
+    before.Begin();
+    home.state = before.home.state;
+    copy()->state = before.copy()->state;
+    REQUIRE(Call(kGetView, GetViewRequest()).ok());
+    REQUIRE(pair.roles().state() == PairState::kPair);
+    REQUIRE(pair.roles().serving() == kHome);
+  }
+
+  // What its predecessor has done since: the host was promoted, and the home becomes the new copy.
+  void LetHostServe() {
+    copy()->state.set_role(PRIMARY);
+    copy()->state.set_has_copy(false);
+    home.state.set_role(COPY);
+    home.state.set_has_copy(false);
+    home.state.set_awaits_state(true);
+  }
+  absl::Status TakeCommand() { return Call(kSetView, View(1, 2)).status(); }
+};
+
+TEST_CASE("a chief that a new copy refuses looks who serves") {
+  Successor f;
+  f.LetHostServe();
+  CHECK(absl::IsUnavailable(f.TakeCommand()));
+  REQUIRE(f.TakeCommand().ok());
+  CHECK(f.pair.roles().serving() == kHost);
+  CHECK(f.pair.roles().IsAlone());
+  CHECK(f.copy()->state.term() == 2);
+}
+
+TEST_CASE("a chief whose copy serves the workers looks who serves") {
+  Successor f;
+  f.LetHostServe();
+  // The home was started again, and takes the chief for the first one.
+  f.home.StartAgain();
+  CHECK(absl::IsUnavailable(f.TakeCommand()));
+  REQUIRE(f.TakeCommand().ok());
+  CHECK(f.pair.roles().serving() == kHost);
+  CHECK(f.pair.roles().IsAlone());
+}
+
+TEST_CASE("a chief whose home has lost the variables finds that the copy does not serve either") {
+  Successor f;
+  f.home.StartAgain();
+  f.home.state.set_job(7);
+  f.home.state.set_epoch(1);
+  const auto told = f.Call(kSetView, f.View(1, 2));
+  const bool is_lost = told.ok() ? !told->has_variables() : LacksVariables(told.status());
+  CHECK(is_lost);
+}
+
+TEST_CASE("a chief that is refused for its term ends") {
+  Successor f;
+  const bool is_home = GENERATE(true, false);
+  (is_home ? f.home : *f.copy()).refusal = absl::AbortedError("term 2 belongs to another chief");
+  CHECK(absl::IsAborted(f.TakeCommand()));
+}
+
+TEST_CASE("a chief that cannot look again after a refusal tries again") {
+  Successor f;
+  f.LetHostServe();
+  f.host_main.is_away = true;
+  CHECK(absl::IsUnavailable(f.TakeCommand()));
+  CHECK(absl::IsUnavailable(f.TakeCommand()));
+  f.host_main.is_away = false;
+  CHECK(absl::IsUnavailable(f.TakeCommand()));
+  REQUIRE(f.TakeCommand().ok());
+  CHECK(f.pair.roles().serving() == kHost);
+}
+
+TEST_CASE("an order to a copy that comes after its promotion ends no chief") {
+  PairFixture f;
+  f.Begin();
+  f.copy()->holds = true;
+  std::optional<absl::Status> told;
+  f.pair.Call(kSetView, f.View(1),
+              [&](const absl::StatusOr<SetViewReply>& reply) { told = reply.status(); });
+  f.executor.Run();
+  f.copy()->holds = false;
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.pair.roles().serving() == kHost);
+  CHECK_FALSE(told.has_value());
+  f.copy()->Release();
+  f.executor.Run();
+  REQUIRE(told.has_value());
+  CHECK(absl::IsUnavailable(*told));
+}
+
+}  // namespace
+}  // namespace lockstep::chief
