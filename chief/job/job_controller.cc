@@ -6,6 +6,7 @@
 #include "chief/job/ending_phase.h"
 #include "chief/job/job_rules.h"
 #include "chief/job/starting_phase.h"
+#include "common/base/philox.h"
 #include "common/config/cluster_proto.h"
 #include "common/replicas_proto/convert.h"
 
@@ -48,8 +49,8 @@ JobController::JobController(JobPlan plan, JobOptions options, std::vector<PsCon
                         std::move(on_ready), std::move(on_end))),
       reporter_(&state_.inputs.plan, &state_.membership, &state_.record),
       milestones_(&state_),
-      calls_(ClusterOf(state_.inputs), &state_.membership, milestones_.evaluations(), clock,
-             MakeHooks()) {
+      calls_(MixSeeds(options.incarnation.value(), options.run) | 1, ClusterOf(state_.inputs),
+             &state_.membership, milestones_.evaluations(), clock, MakeHooks()) {
   state_.control = this;
   state_.milestones = &milestones_;
   state_.calls = &calls_;

@@ -30,6 +30,7 @@ JobSeries::~JobSeries() {
 }
 
 void JobSeries::Add(JobPlan plan) {
+  options_.run = jobs_.size() + 1;
   jobs_.push_back(std::make_unique<JobController>(
       std::move(plan), options_, shards_, executor_, clock_, on_ready_,
       [this](absl::Status outcome) { OnEnd(std::move(outcome)); }));

@@ -35,6 +35,7 @@ class StatusReporter;
 struct JobOptions {
   uint64_t job_id = 0;       // random, not 0
   Incarnation incarnation;   // of this start
+  uint64_t run = 1;          // of the job, by this chief, from 1
   uint32_t chief_index = 0;  // in the cluster spec
   std::string host;          // where this chief runs
   // For shards that cannot be reached, and for workers at the start.

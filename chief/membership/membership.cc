@@ -13,8 +13,6 @@ namespace {
 
 // Between two calls of Expire; what is beyond was a pause of this process.
 constexpr absl::Duration kLongestTick = absl::Seconds(1);
-// A registration of a process that has died may still be on its way, for so long.
-constexpr absl::Duration kOnItsWay = absl::Milliseconds(500);
 // More processes than this for one index are not told apart.
 constexpr size_t kMaxContenders = 16;
 
@@ -68,13 +66,14 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
     member.state = MemberState::kLive;
     member.incarnation = incarnation;
     member.report = WorkerReport();
+    member.alive_at = absl::ZeroDuration();
+    member.is_inherited = false;
     ++changes_;
   }
   member.host = host;
   member.pid = pid;
   member.is_awaited = false;
   member.last_heard = std::max(member.last_heard, came.value_or(now));
-  member.alive_at = std::max(member.alive_at, member.last_heard - kOnItsWay);
   // It hears only now that it is a member.
   member.not_lost_before = now + lease_;
   return Admission::kAdmitted;
@@ -84,14 +83,17 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Durat
                        const StandbyCallers* callers) {
   if (member.worker.value() >= members_.size()) return;
   MemberRecord& record = members_[member.worker.value()];
-  if (record.state == MemberState::kLive) return;  // somebody has registered meanwhile
+  if (record.state == MemberState::kLive) {  // somebody has registered meanwhile
+    record.is_inherited = record.incarnation == member.incarnation;
+    return;
+  }
   record.state = MemberState::kLive;
   record.incarnation = member.incarnation;
   record.report = WorkerReport();
   record.last_heard = now;
   record.alive_at = absl::ZeroDuration();
   record.not_lost_before = now + std::max(grace, lease_);
-  record.is_awaited = true;
+  record.is_inherited = record.is_awaited = true;
   ++changes_;
   if (callers == nullptr) return;
   // One that was silent while others asked for its index has been silent since then at least.
@@ -103,7 +105,6 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Durat
   contenders_[member.worker.value()].erase(member.incarnation);
   if (const auto own = processes.find(member.incarnation); own != processes.end()) {
     record.last_heard = own->second.last;
-    record.alive_at = record.last_heard - kOnItsWay;
   }
 }
 
@@ -147,17 +148,22 @@ void Membership::EndLease(MemberRecord* member, absl::Duration now) {
 }
 
 absl::Status Membership::Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
-                                   absl::Duration now, std::optional<absl::Duration> answered) {
+                                   absl::Duration now) {
   LOCKSTEP_RETURN_IF_ERROR(CheckHolder(worker, incarnation));
   MemberRecord& member = members_[worker.value()];
   report.out_of_data |= member.report.out_of_data;
   if (report.out_of_data && !member.report.out_of_data) lost_tokens_.insert(report.local_step);
   member.report = std::move(report);
   member.last_heard = now;
-  member.alive_at = std::max(member.alive_at, answered.value_or(member.alive_at));
   member.not_lost_before = absl::ZeroDuration();
   member.is_awaited = false;
   return absl::OkStatus();
+}
+
+void Membership::NoteAlive(const LiveMember& process, absl::Duration when) {
+  if (!CheckHolder(process.worker, process.incarnation).ok()) return;
+  MemberRecord& member = members_[process.worker.value()];
+  member.alive_at = std::max(member.alive_at, when);
 }
 
 std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {

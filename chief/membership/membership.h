@@ -45,7 +45,8 @@ struct MemberRecord {
   absl::Duration last_heard;       // registration or heartbeat
   absl::Duration alive_at;         // the process existed then, for certain
   absl::Duration not_lost_before;  // of one that has not been heard of since it was taken in
-  bool is_awaited = false;         // kLive: a member of the chief before, silent since
+  bool is_inherited = false;       // kLive: a member of the chief before
+  bool is_awaited = false;         // is_inherited: silent since
   absl::Duration lost_since;       // kLost
   bool has_left = false;           // kLost: it said so
   WorkerReport report;             // of the last heartbeat of this incarnation
@@ -75,8 +76,8 @@ class Membership {
 
   // A process asks to be worker `worker`; it asks again until its job begins, and that counts as a
   // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index existed after the
-  // newcomer first asked. INVALID_ARGUMENT for an index outside the cluster. `came`: when
-  // the call came, of one that has waited: its process may have died since.
+  // newcomer first asked, as NoteAlive says. INVALID_ARGUMENT for an index outside the cluster.
+  // `came`: when the call came, of one that has waited: its process may have died since.
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
                                      const std::string& host, int64_t pid, absl::Duration now,
                                      std::optional<absl::Duration> came = std::nullopt);
@@ -88,11 +89,13 @@ class Membership {
   void Adopt(const LiveMember& member, absl::Duration now,
              absl::Duration grace = absl::ZeroDuration(), const StandbyCallers* callers = nullptr);
 
-  // ABORTED when this incarnation is not (or no longer) the live holder of the index. `answered`:
-  // when the process was answered the call that this one follows; nullopt: it follows none, and may
-  // come late, from one that has died since.
+  // ABORTED when this incarnation is not (or no longer) the live holder of the index. It may come
+  // late, from a process that has died since.
   absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
-                         absl::Duration now, std::optional<absl::Duration> answered = std::nullopt);
+                         absl::Duration now);
+
+  // A call has shown that this process existed at `when`. Nothing for another one than the holder.
+  void NoteAlive(const LiveMember& process, absl::Duration when);
 
   // The process ends and has said so: its lease ends now. ABORTED as for Heartbeat.
   absl::Status Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now);

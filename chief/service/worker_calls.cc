@@ -22,28 +22,18 @@ constexpr int kLargestExitCode = 255;
 
 }  // namespace
 
-WorkerCalls::WorkerCalls(ToldCluster cluster, Membership* membership, EvaluationQueue* evaluations,
-                         const Clock* clock, Hooks hooks)
+WorkerCalls::WorkerCalls(uint64_t run, ToldCluster cluster, Membership* membership,
+                         EvaluationQueue* evaluations, const Clock* clock, Hooks hooks)
     : cluster_(std::move(cluster)),
       membership_(membership),
       evaluations_(evaluations),
       clock_(clock),
-      hooks_(std::move(hooks)) {}
+      hooks_(std::move(hooks)),
+      order_(run) {}
 
 std::string WorkerCalls::NameOf(WorkerIndex worker) const {
   return absl::StrCat("worker ", worker.value(), " (",
                       membership_->members()[worker.value()].address, ")");
-}
-
-absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
-  if (!outcome_->ok()) {
-    return WithExitCode(
-        absl::FailedPreconditionError(absl::StrCat("the job has failed: ", outcome_->message())),
-        ExitCodeFor(*outcome_));
-  }
-  RegisterTaskReply reply;
-  reply.set_done(true);
-  return reply;
 }
 
 void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer) {
@@ -54,10 +44,12 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
                             request.pid(), ": ", refused.message()));
     return answer(std::move(refused));
   }
+  if (order_.IsLate(request)) return answer(Late());
   if (outcome_.has_value()) {
     NoteTold(request);
     return answer(TooLate());
   }
+  NoteReceived(ProcessOf(request), request.last_reply());
   auto admitted = TryAdmit(request);
   if (admitted.has_value()) return answer(*std::move(admitted));
   if (registrations_.size() >=
@@ -76,7 +68,7 @@ void WorkerCalls::LogRefusal(absl::string_view message) {
 // Nothing while there is something to wait for.
 std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
     const RegisterTaskRequest& request, std::optional<absl::Duration> came) {
-  const LiveMember member{WorkerIndex(request.worker()), Incarnation(request.incarnation())};
+  const LiveMember member = ProcessOf(request);
   TakeAddress(request, hooks_.share_of != nullptr, membership_);
   const uint64_t changes = membership_->changes();
   const absl::StatusOr<Admission> admission = membership_->Register(
@@ -103,6 +95,7 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
   FindPlaces();
   places_.AddTo(&reply);
   *reply.mutable_cluster() = cluster_.newest();
+  *reply.mutable_id() = order_.NumberReply(member, clock_->Monotonic());
   membership_->NoteStart(member, start_step);
   return reply;
 }
@@ -115,6 +108,7 @@ RegisterTaskReply WorkerCalls::Waiting(const RegisterTaskRequest& request) {
                                        " before this one to end: ", DescribeProcess(holder)));
   } else {
     reply.set_waiting_for(hooks_.waiting_for());
+    *reply.mutable_id() = order_.NumberReply(ProcessOf(request), clock_->Monotonic());
   }
   return reply;
 }
@@ -124,9 +118,7 @@ void WorkerCalls::AdmitParked() {
   // Admitting may change members, and so come back here: each call is taken out first.
   std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
   for (ParkedRegistration& call : parked) {
-    const LiveMember member{WorkerIndex(call.request.worker()),
-                            Incarnation(call.request.incarnation())};
-    if (hooks_.admitted(member)) {
+    if (hooks_.admitted(ProcessOf(call.request))) {
       // Its process may have died since the call came.
       const absl::Duration came = call.until - kParkRegistration;
       if (auto admitted = TryAdmit(call.request, came); admitted.has_value()) {
@@ -159,8 +151,14 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
                                         " belongs to another job. Remedy: start it anew")),
         ExitCode::kPeersLost));
   }
+  const LiveMember process = ProcessOf(request);
+  if (order_.IsLate(request)) return answer(Late());
+  NoteReceived(process, request.last_reply());
+  const bool has_index = worker.value() < membership_->members().size();
+  if (has_index && order_.ReceiveHeartbeat(process)) AnswerLateRegistrations(process);
+  if (HasRegisteredLate(request)) return answer(Dismiss(process));
   absl::Status fenced = membership_->Heartbeat(
-      worker, Incarnation(request.incarnation()),
+      worker, process.incarnation,
       {.local_step = GlobalStep(request.local_step()),
        .waiting_for = Printable(request.waiting_for(), limits::kMaxWaitingForBytes),
        .examples = request.examples(),
@@ -170,19 +168,21 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
        .ready = request.ready(),
        .departing = request.departing(),
        .failed_view = request.failed_view()},
-      clock_->Monotonic(), TakeAnswered(worker, Incarnation(request.incarnation())));
+      clock_->Monotonic());
   if (!fenced.ok() && members_known_) return answer(std::move(fenced));
   // A member of the job that this chief takes over keeps its lease.
   if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
   Contact& contact = contacts_[worker];
-  if (contact.incarnation.value() != request.incarnation()) {
-    contact = {.incarnation = Incarnation(request.incarnation())};
-  }
+  if (contact.incarnation != process.incarnation) contact = {.incarnation = process.incarnation};
   if (absl::Status wrong = TakeResults(request); !wrong.ok()) return answer(std::move(wrong));
 
   // One call of a worker is parked at a time.
   AnswerHeartbeat(worker);
-  if (request.leaving()) return Leave(worker, std::move(answer));
+  if (request.leaving()) {
+    log::Warning(absl::StrCat(NameOf(worker), " has left: it was told to stop"));
+    answer(HeartbeatReply());
+    return EndLease(process);
+  }
   heartbeats_.insert_or_assign(
       worker, ParkedHeartbeat{clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
   if (request.results_size() > 0) {
@@ -196,12 +196,10 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   if (at_once || HasNews(worker)) AnswerHeartbeat(worker);
 }
 
-void WorkerCalls::Leave(WorkerIndex worker, Answer<HeartbeatReply> answer) {
-  const Incarnation incarnation = membership_->members()[worker.value()].incarnation;
-  absl::Status left = membership_->Leave(worker, incarnation, clock_->Monotonic());
-  if (!left.ok()) return answer(std::move(left));
-  log::Warning(absl::StrCat(NameOf(worker), " has left: it was told to stop"));
-  answer(HeartbeatReply());
+void WorkerCalls::EndLease(const LiveMember& process) {
+  const bool has_held =
+      membership_->Leave(process.worker, process.incarnation, clock_->Monotonic()).ok();
+  if (!has_held) return;
   hooks_.members_changed();
   AdmitSuccessors();
   AssignLeases();
@@ -256,6 +254,7 @@ bool WorkerCalls::HasNews(WorkerIndex worker) const {
 HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
   Contact& contact = contacts_.at(worker);
   HeartbeatReply reply;
+  *reply.mutable_id() = order_.NumberReply({worker, contact.incarnation}, clock_->Monotonic());
   if (outcome_.has_value()) {
     contact.told_end = true;
     if (outcome_->ok()) {
@@ -292,9 +291,7 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
 // An answer may bring the next call: what is answered is taken out first.
 void WorkerCalls::AnswerHeartbeat(WorkerIndex worker) {
   auto parked = heartbeats_.extract(worker);
-  if (parked.empty()) return;
-  contacts_.at(worker).answered = clock_->Monotonic();
-  parked.mapped().answer(MakeReply(worker));
+  if (!parked.empty()) parked.mapped().answer(MakeReply(worker));
 }
 
 void WorkerCalls::AnswerHeartbeats(
@@ -331,42 +328,6 @@ void WorkerCalls::Begin(RegisterTaskReply job, std::function<GlobalStep()> start
   job_ = std::move(job);
   start_step_ = std::move(start_step);
   AdmitParked();
-}
-
-void WorkerCalls::End(absl::Status outcome) {
-  outcome_ = std::move(outcome);
-  AnswerHeartbeats([](WorkerIndex, const ParkedHeartbeat&) { return true; });
-  for (ParkedRegistration& call : std::exchange(registrations_, {})) {
-    NoteTold(call.request);
-    call.answer(TooLate());
-  }
-}
-
-void WorkerCalls::Close(const absl::Status& why) {
-  for (auto& [worker, call] : std::exchange(heartbeats_, {})) call.answer(why);
-  for (ParkedRegistration& call : std::exchange(registrations_, {})) call.answer(why);
-}
-
-// That a worker which had registered knows the end.
-void WorkerCalls::NoteTold(const RegisterTaskRequest& request) {
-  if (!outcome_.has_value()) return;
-  contacts_[WorkerIndex(request.worker())] = {.incarnation = Incarnation(request.incarnation()),
-                                              .told_end = true};
-}
-
-bool WorkerCalls::EverybodyKnows() const {
-  const auto& members = membership_->members();
-  for (size_t i = 0; i < members.size(); ++i) {
-    const WorkerIndex worker(i);
-    // A worker that others kept the job busy without may be on its way here.
-    const bool expected = members[i].state == MemberState::kLive ||
-                          (members[i].state == MemberState::kAbsent && job_.has_value());
-    const auto contact = contacts_.find(worker);
-    const bool told = contact != contacts_.end() && contact->second.told_end &&
-                      (members[i].state == MemberState::kAbsent || IsInContact(worker));
-    if (expected && !told) return false;
-  }
-  return true;
 }
 
 void WorkerCalls::Tick() {

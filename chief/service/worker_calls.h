@@ -17,6 +17,7 @@
 #include "chief/leases/evaluation_queue.h"
 #include "chief/membership/membership.h"
 #include "chief/service/answer.h"
+#include "chief/service/call_order.h"
 #include "chief/service/shard_places.h"
 #include "chief/service/told_cluster.h"
 #include "common/base/clock.h"
@@ -47,9 +48,10 @@ class WorkerCalls {
     std::function<void(std::string)> warn = nullptr;
   };
 
-  // What is pointed to outlives this; without a test set there is no evaluations.
-  WorkerCalls(ToldCluster cluster, Membership* membership, EvaluationQueue* evaluations,
-              const Clock* clock, Hooks hooks);
+  // What is pointed to outlives this; without a test set there is no evaluations. `run`: as of
+  // CallOrder.
+  WorkerCalls(uint64_t run, ToldCluster cluster, Membership* membership,
+              EvaluationQueue* evaluations, const Clock* clock, Hooks hooks);
 
   void Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer);
   void Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer);
@@ -102,8 +104,6 @@ class WorkerCalls {
     uint64_t told_places = 0;   // their number; 0: none
     uint64_t told_cluster = 0;  // its number; 0: none
     bool told_end = false;
-    // When its last call was answered; nullopt: none has been since the call before.
-    std::optional<absl::Duration> answered = std::nullopt;
   };
 
   // Where the shards are now. Whether that has changed.
@@ -115,12 +115,23 @@ class WorkerCalls {
       const RegisterTaskRequest& request, std::optional<absl::Duration> came = std::nullopt);
   void AdmitSuccessors();
   RegisterTaskReply Waiting(const RegisterTaskRequest& request);
-  // Ends the lease of a worker that says goodbye; nothing waits for it to run out.
-  void Leave(WorkerIndex worker, Answer<HeartbeatReply> answer);
+  // Of the holder of an index, which takes part no more; nothing waits for it to run out.
+  void EndLease(const LiveMember& process);
   absl::Status TakeResults(const HeartbeatRequest& request);
   HeartbeatReply MakeReply(WorkerIndex worker);
-  // When the call was answered that this one follows.
-  std::optional<absl::Duration> TakeAnswered(WorkerIndex worker, Incarnation incarnation);
+  template <typename Request>
+  static LiveMember ProcessOf(const Request& request) {
+    return {WorkerIndex(request.worker()), Incarnation(request.incarnation())};
+  }
+  // The answer to a call without effect: nobody waits for it any more.
+  static absl::Status Late();
+  // A call has come that is not late.
+  void NoteReceived(const LiveMember& process, const ReplyId& last_reply);
+  void AnswerLateRegistrations(const LiveMember& process);
+  // The process is a member of this run, though it began in an earlier one, whose epoch is over.
+  bool HasRegisteredLate(const HeartbeatRequest& request) const;
+  // Returns what to answer.
+  absl::Status Dismiss(const LiveMember& process);
   void AnswerHeartbeat(WorkerIndex worker);
   void AnswerHeartbeats(
       const std::function<bool(WorkerIndex worker, const ParkedHeartbeat&)>& wanted);
@@ -146,6 +157,7 @@ class WorkerCalls {
   std::list<ParkedRegistration> registrations_;
   std::map<WorkerIndex, ParkedHeartbeat> heartbeats_;
   std::map<WorkerIndex, Contact> contacts_;
+  CallOrder order_;
 };
 
 }  // namespace lockstep::chief

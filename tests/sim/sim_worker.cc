@@ -57,6 +57,7 @@ void SimWorker::Start() {
   end_.reset();
   out_of_data_ = false;
   pushes_ = 0;
+  last_reply_.emplace();
   Register();
 }
 
@@ -107,12 +108,14 @@ void SimWorker::Register() {
   request.set_incarnation(incarnation_);
   request.set_cluster(options_.cluster);
   request.set_version(kVersion);
+  last_reply_->NameIn(&request);
   network_->Call<RegisterTaskReply>(
       LinkToChief(), kRegisterTask.deadline,
       [chief = chief_, request](Callback<RegisterTaskReply> answer) {
         chief->Register(request, std::move(answer));
       },
       Mine<RegisterTaskReply>([this](absl::StatusOr<RegisterTaskReply> reply) {
+        if (reply.ok()) last_reply_->Set(reply->id());
         if (absl::IsFailedPrecondition(reply.status())) {
           End(reply.status());  // such as a job that is lost: another try hears the same
         } else if (!reply.ok()) {
@@ -141,6 +144,7 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
   request.set_incarnation(incarnation_);
   request.set_local_step(local_step_.value());
   request.set_out_of_data(out_of_data_);
+  last_reply_->NameIn(&request);
   if (training_->groups != nullptr) request.set_failed_view(training_->groups->failed_view());
   return request;
 }
@@ -164,6 +168,7 @@ void SimWorker::Beat() {
         chief->Heartbeat(request, std::move(answer));
       },
       Mine<HeartbeatReply>([this](absl::StatusOr<HeartbeatReply> reply) {
+        if (reply.ok()) last_reply_->Set(reply->id());
         if (!reply.ok()) {
           if (MayRepeat(reply.status())) Later(kRetryPause, [this] { Beat(); });
         } else if (!reply->fail().empty()) {

@@ -19,6 +19,7 @@
 #include "tests/sim/sim_group.h"
 #include "tests/support/ps_data.h"
 #include "worker/cache/variable_layout.h"
+#include "worker/service/last_reply.h"
 #include "worker/strategy/parameter_server/shard_group.h"
 #include "worker/strategy/update_strategy.h"
 
@@ -124,6 +125,7 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   std::optional<absl::Status> end_;
   std::vector<GlobalStep> starts_;
   RegisterTaskReply job_;
+  std::optional<worker::LastReply> last_reply_;  // of its present life
   std::shared_ptr<Training> training_;
   GlobalStep local_step_;
   uint64_t pushes_ = 0;

@@ -25,6 +25,7 @@ Heartbeat::Heartbeat(const HeartbeatOptions& options, ChiefClient* chief,
       chief_(chief),
       progress_(progress),
       callbacks_(std::move(callbacks)),
+      last_reply_(options.last_reply),
       retry_(CallKind::kPlain, {.longest_pause = kLongestPause, .patience = options.patience}),
       thread_([this] { Beat(); }) {}
 
@@ -117,6 +118,7 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
   request.set_failed_view(callbacks_.failed_view());
   request.set_ready(is_ready_);
   request.set_departing(departs_);
+  last_reply_.NameIn(&request);
   for (EvaluationResult& result : callbacks_.results()) *request.add_results() = std::move(result);
   return request;
 }
@@ -124,7 +126,10 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
 void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
   const absl::Duration now = options_.clock->Monotonic();
   std::optional<std::string> line;
-  if (reply.ok()) callbacks_.reply(*reply);
+  if (reply.ok()) {
+    last_reply_.Set(reply->id());
+    callbacks_.reply(*reply);
+  }
   {
     absl::MutexLock lock(&mutex_);
     --in_flight_;

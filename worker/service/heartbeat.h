@@ -19,6 +19,7 @@
 #include "common/base/retry_policy.h"
 #include "common/client/chief_client.h"
 #include "worker/service/chief_outage.h"
+#include "worker/service/last_reply.h"
 #include "worker/step/progress.h"
 
 namespace lockstep::worker {
@@ -27,6 +28,7 @@ struct HeartbeatOptions {
   uint64_t job_id = 0;
   uint32_t worker = 0;
   uint64_t incarnation = 0;
+  ReplyId last_reply;                            // to the registration
   absl::Duration patience = absl::Seconds(120);  // with a chief that cannot be reached
   const Clock* clock = Clock::Real();
 };
@@ -77,6 +79,7 @@ class Heartbeat {
   const Callbacks callbacks_;
   std::atomic<bool> is_ready_ = false;
   std::atomic<bool> departs_ = false;
+  LastReply last_reply_;
 
   absl::Mutex mutex_;
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -7,6 +7,7 @@
 #include "common/base/quantity.h"
 #include "common/base/retry_policy.h"
 #include "common/log/log.h"
+#include "worker/service/last_reply.h"
 
 namespace lockstep::worker {
 namespace {
@@ -35,15 +36,18 @@ absl::Status NotReached(const RegistrationOptions& options, absl::Duration waite
 
 }  // namespace
 
-absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTaskRequest& request,
+absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, RegisterTaskRequest request,
                                            const RegistrationOptions& options,
                                            const MonotonicNotification* stop) {
   const absl::Duration start = options.clock->Monotonic();
   absl::Duration next_report = start + kRemindEvery;
   RetryPolicy retry(CallKind::kPlain,
                     {.longest_pause = kLongestWait, .patience = options.start_timeout});
+  LastReply last;
   while (true) {
+    last.NameIn(&request);
     absl::StatusOr<RegisterTaskReply> reply = CallOnce(chief, request);
+    if (reply.ok()) last.Set(reply->id());
     if (stop->HasBeenNotified()) return absl::CancelledError("told to stop before the job began");
     if (reply.ok() && (reply->ready() || reply->done())) return reply;
 

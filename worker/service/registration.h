@@ -22,7 +22,7 @@ struct RegistrationOptions {
 // naming the chief when it was not reached within the start timeout; CANCELLED when `stop` is
 // notified; the chief's refusal as it is (ALREADY_EXISTS: another worker has this index;
 // FAILED_PRECONDITION: the cluster specs differ).
-absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, const RegisterTaskRequest& request,
+absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, RegisterTaskRequest request,
                                            const RegistrationOptions& options,
                                            const MonotonicNotification* stop);
 

@@ -92,6 +92,7 @@ void WorkerJob::StartHeartbeat() {
   options.job_id = identity_.job();
   options.worker = identity_.worker();
   options.incarnation = identity_.incarnation();
+  options.last_reply = options_.registration.id();
   options.patience = options_.patience;
   heartbeat_ = std::make_unique<Heartbeat>(
       options, chief_, progress_,

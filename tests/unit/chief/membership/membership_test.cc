@@ -23,9 +23,10 @@ struct Fixture {
   absl::Status Beat(WorkerIndex worker, Incarnation incarnation, double now) {
     return membership.Heartbeat(worker, incarnation, {}, At(now));
   }
-  // It follows a call that was answered just before.
-  absl::Status BeatAgain(WorkerIndex worker, Incarnation incarnation, double now) {
-    return membership.Heartbeat(worker, incarnation, {}, At(now), At(now - 0.1));
+  // It shows that the process lived just before.
+  absl::Status BeatAlive(WorkerIndex worker, Incarnation incarnation, double now) {
+    membership.NoteAlive({worker, incarnation}, At(now - 0.1));
+    return Beat(worker, incarnation, now);
   }
   // Time passes with Expire called often, as it is.
   std::vector<WorkerIndex> Pass(double from, double to) {
@@ -107,7 +108,7 @@ TEST_CASE("a second process of a worker that is alive is refused, naming host an
   REQUIRE(f.membership.Register(kW0, kFirst, "node7", 4711, At(0)).ok());
   CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
   CHECK(f.Register(kW0, kSecond, 1.5).value() == Admission::kContended);
-  REQUIRE(f.BeatAgain(kW0, kFirst, 2).ok());
+  REQUIRE(f.BeatAlive(kW0, kFirst, 2).ok());
   const absl::Status refused = f.Register(kW0, kSecond, 3).status();
   CHECK(refused.code() == absl::StatusCode::kAlreadyExists);
   CHECK(std::string(refused.message()).find("node7") != std::string::npos);
@@ -121,13 +122,17 @@ TEST_CASE("a call of a dead process that comes late does not turn its successor 
   CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
   REQUIRE(f.Beat(kW0, kFirst, 1.4).ok());
   CHECK(f.Register(kW0, kSecond, 3).value() == Admission::kContended);
-  // However late it comes: it follows no answer.
+  // However late it comes.
   REQUIRE(f.Beat(kW0, kFirst, 3.1).ok());
   CHECK(f.Register(kW0, kSecond, 5).value() == Admission::kContended);
-  // Or one from before the newcomer asked.
-  REQUIRE(f.membership.Heartbeat(kW0, kFirst, {}, At(5.1), At(0.9)).ok());
+  REQUIRE(f.Register(kW0, kFirst, 5.1).ok());
+  CHECK(f.Register(kW0, kSecond, 5.2).value() == Admission::kContended);
+  // It lived before the newcomer asked.
+  f.membership.NoteAlive({kW0, kFirst}, At(0.9));
   CHECK(f.Register(kW0, kSecond, 6).value() == Admission::kContended);
-  REQUIRE(f.membership.Heartbeat(kW0, kFirst, {}, At(6.1), At(1.1)).ok());
+  f.membership.NoteAlive({kW0, kThird}, At(6));
+  CHECK(f.Register(kW0, kSecond, 6).value() == Admission::kContended);
+  f.membership.NoteAlive({kW0, kFirst}, At(1.1));
   CHECK(f.Register(kW0, kSecond, 7).status().code() == absl::StatusCode::kAlreadyExists);
 }
 
@@ -148,8 +153,8 @@ TEST_CASE("asking to register again counts as a heartbeat, also against a newcom
   REQUIRE(f.Register(kW0, kFirst, 0).ok());
   CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
   REQUIRE(f.Register(kW0, kFirst, 2).ok());
-  CHECK(f.Register(kW0, kSecond, 3).status().code() == absl::StatusCode::kAlreadyExists);
   CHECK(f.Pass(3, 6.5).empty());
+  CHECK(f.Register(kW0, kSecond, 6.5).value() == Admission::kContended);
 }
 
 TEST_CASE("a pause of the chief itself costs nobody the lease") {
@@ -296,7 +301,7 @@ TEST_CASE("an inherited member that is heard of keeps its index, whoever asked f
   f.membership.Adopt({kW0, kFirst}, At(1), absl::Seconds(10));
   CHECK(f.Register(kW0, kSecond, 2).value() == Admission::kContended);
   CHECK(f.Pass(1, 3).empty());
-  REQUIRE(f.BeatAgain(kW0, kFirst, 3).ok());
+  REQUIRE(f.BeatAlive(kW0, kFirst, 3).ok());
   const absl::Status refused = f.Register(kW0, kSecond, 4).status();
   CHECK(refused.code() == absl::StatusCode::kAlreadyExists);
   CHECK(refused.message() ==
@@ -337,12 +342,23 @@ TEST_CASE("an inherited member that called the standby itself has lived until th
   f.Pass(0.5, 3);
   f.membership.Adopt({kW0, kFirst}, At(3), absl::Seconds(10), &callers);
   f.membership.Adopt({kW1, kFirst}, At(3), absl::Seconds(10), &callers);
-  // That may have been on its way when the process died.
+  // That call may have come late, from a process that had died.
   CHECK(f.Register(kW0, kSecond, 3.5).value() == Admission::kContended);
+  CHECK(f.Register(kW1, kSecond, 3.5).value() == Admission::kContended);
   CHECK(f.Pass(3, 6).empty());
   CHECK(f.Pass(6.5, 6.5) == std::vector<WorkerIndex>{kW0});
-  // That not.
-  CHECK(f.Register(kW1, kSecond, 3.5).status().code() == absl::StatusCode::kAlreadyExists);
+  CHECK(f.Pass(7, 7.5) == std::vector<WorkerIndex>{kW1});
+}
+
+TEST_CASE("a member is inherited though its registration comes first") {
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 1).ok());
+  REQUIRE(f.Register(kW1, kSecond, 1).ok());
+  CHECK_FALSE(f.membership.members()[0].is_inherited);
+  f.membership.Adopt({kW0, kFirst}, At(1));
+  f.membership.Adopt({kW1, kFirst}, At(1));
+  CHECK(f.membership.members()[0].is_inherited);
+  CHECK_FALSE(f.membership.members()[1].is_inherited);
 }
 
 TEST_CASE("a worker that leaves is lost at once, and its index is free") {

@@ -90,7 +90,8 @@ TEST_CASE("a worker that the cluster cannot have makes no room for itself") {
   request.set_cluster(absl::StrCat(ours, "worker 2 127.0.0.1:5\n"));
   CHECK(absl::IsInvalidArgument(refusal(&f.calls)));
   CHECK(f.membership.members().size() == 2);
-  WorkerCalls elastic{ToldCluster(f.clusters, ToProto(kCluster)),
+  WorkerCalls elastic{kRun,
+                      ToldCluster(f.clusters, ToProto(kCluster)),
                       &f.membership,
                       nullptr,
                       &f.clock,

@@ -1,6 +1,7 @@
 // The calls of two workers, without a network; time passes when the test says so.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@ namespace lockstep::chief::worker_calls_test {
 inline const ClusterSpec kCluster{
     .ps = {"127.0.0.1:1"}, .workers = {"127.0.0.1:2", "127.0.0.1:3"}, .chief = "127.0.0.1:4"};
 
+inline constexpr uint64_t kRun = 77;
+
 // The answer to one call; empty while it is parked.
 template <typename Reply>
 using Reply_ = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
@@ -28,6 +31,16 @@ std::pair<Reply_<Reply>, Answer<Reply>> Arm() {
 }
 
 struct Fixture {
+  // Process `incarnation` gets this reply: its calls name it from now on.
+  template <typename Reply>
+  void Receive(uint64_t incarnation, const Reply_<Reply>& reply) {
+    received[incarnation] = (*reply)->value().id();
+  }
+  template <typename Request>
+  void NameLastReply(Request* request) const {
+    const auto last = received.find(request->incarnation());
+    if (last != received.end()) *request->mutable_last_reply() = last->second;
+  }
   Reply_<RegisterTaskReply> Register(uint32_t worker, uint64_t incarnation,
                                      const std::string& cluster = kCluster.Canonical(),
                                      const std::string& version = kVersion) {
@@ -38,6 +51,7 @@ struct Fixture {
     request.set_version(version);
     request.set_host("node");
     request.set_pid(17);
+    NameLastReply(&request);
     auto [got, answer] = Arm<RegisterTaskReply>();
     calls.Register(request, std::move(answer));
     return got;
@@ -49,6 +63,7 @@ struct Fixture {
     request.set_worker(worker);
     request.set_incarnation(incarnation);
     request.set_local_step(5);
+    NameLastReply(&request);
     for (EvaluationResult& result : results) *request.add_results() = result;
     auto [got, answer] = Arm<HeartbeatReply>();
     calls.Heartbeat(request, std::move(answer));
@@ -91,9 +106,11 @@ struct Fixture {
   int changes = 0;
   int results = 0;
   std::optional<absl::Status> failure;
+  std::map<uint64_t, ReplyId> received;  // by incarnation
   std::shared_ptr<KnownClusterSpecs> clusters =
       std::make_shared<KnownClusterSpecs>(kCluster.Canonical());
-  WorkerCalls calls{ToldCluster(clusters, ToProto(kCluster)),
+  WorkerCalls calls{kRun,
+                    ToldCluster(clusters, ToProto(kCluster)),
                     &membership,
                     &evaluations,
                     &clock,

@@ -26,6 +26,7 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   // Answers at once with the next scripted reply; the last one repeats.
   std::deque<absl::StatusOr<RegisterTaskReply>> registrations;
   int registrations_seen = 0;
+  RegisterTaskRequest last_registration;
 
   // Waits for a heartbeat and returns its request.
   HeartbeatRequest NextHeartbeat() {
@@ -48,8 +49,9 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   }
 
  private:
-  void RegisterTask(const RegisterTaskRequest&, Callback<RegisterTaskReply> done) {
+  void RegisterTask(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done) {
     ++registrations_seen;
+    last_registration = request;
     absl::StatusOr<RegisterTaskReply> reply = registrations.front();
     if (registrations.size() > 1) registrations.pop_front();
     done(std::move(reply));

@@ -60,6 +60,35 @@ TEST_CASE("a heartbeat tells what the worker does, and the next one follows the 
   CHECK(f.ended.ok());
 }
 
+ReplyId Id(uint64_t run, uint64_t number) {
+  ReplyId id;
+  id.set_run(run);
+  id.set_number(number);
+  return id;
+}
+
+TEST_CASE("a heartbeat names the last reply that the process has got") {
+  Fixture f;
+  Heartbeat heartbeat({.last_reply = Id(5, 2)}, &f.chief, {&f.progress, 1}, f.Callbacks());
+  CHECK(f.chief.NextHeartbeat().last_reply().number() == 2);
+  HeartbeatReply reply;
+  *reply.mutable_id() = Id(5, 4);
+  f.chief.Answer(reply);
+  CHECK(f.chief.NextHeartbeat().last_reply().number() == 4);
+  // The reply to an earlier call comes later.
+  *reply.mutable_id() = Id(5, 3);
+  f.chief.Answer(reply);
+  CHECK(f.chief.NextHeartbeat().last_reply().number() == 4);
+  // Of another chief.
+  *reply.mutable_id() = Id(6, 1);
+  f.chief.Answer(reply);
+  CHECK(f.chief.NextHeartbeat().last_reply().run() == 6);
+  reply.set_finish(true);
+  f.chief.Answer(reply);
+  f.end.WaitForNotification();
+  CHECK(f.ended.ok());
+}
+
 TEST_CASE("a result is sent at once, beside the parked call") {
   Fixture f;
   Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());

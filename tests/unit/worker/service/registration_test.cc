@@ -37,6 +37,19 @@ TEST_CASE("a worker that is not needed yet calls again until the job runs") {
   CHECK(chief.registrations_seen == 3);
 }
 
+TEST_CASE("a registration names the last reply that the process has got") {
+  FakeChief chief;
+  RegisterTaskReply not_yet;
+  not_yet.mutable_id()->set_run(5);
+  not_yet.mutable_id()->set_number(1);
+  chief.registrations = {not_yet, absl::UnavailableError("the chief is not there"), Ready()};
+  MonotonicNotification stop;
+  REQUIRE(Register(&chief, {}, {.chief_name = "chief (a:1)"}, &stop).ok());
+  CHECK(chief.registrations_seen == 3);
+  CHECK(chief.last_registration.last_reply().run() == 5);
+  CHECK(chief.last_registration.last_reply().number() == 1);
+}
+
 TEST_CASE("a worker that comes after the end is told so") {
   FakeChief chief;
   RegisterTaskReply over;

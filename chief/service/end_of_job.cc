@@ -1,0 +1,57 @@
+// What workers are told once the job is over.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "chief/service/worker_calls.h"
+#include "common/base/exit_code.h"
+
+namespace lockstep::chief {
+
+absl::StatusOr<RegisterTaskReply> WorkerCalls::TooLate() const {
+  if (!outcome_->ok()) {
+    return WithExitCode(
+        absl::FailedPreconditionError(absl::StrCat("the job has failed: ", outcome_->message())),
+        ExitCodeFor(*outcome_));
+  }
+  RegisterTaskReply reply;
+  reply.set_done(true);
+  return reply;
+}
+
+void WorkerCalls::End(absl::Status outcome) {
+  outcome_ = std::move(outcome);
+  AnswerHeartbeats([](WorkerIndex, const ParkedHeartbeat&) { return true; });
+  for (ParkedRegistration& call : std::exchange(registrations_, {})) {
+    NoteTold(call.request);
+    call.answer(TooLate());
+  }
+}
+
+void WorkerCalls::Close(const absl::Status& why) {
+  for (auto& [worker, call] : std::exchange(heartbeats_, {})) call.answer(why);
+  for (ParkedRegistration& call : std::exchange(registrations_, {})) call.answer(why);
+}
+
+// That a worker which had registered knows the end.
+void WorkerCalls::NoteTold(const RegisterTaskRequest& request) {
+  if (!outcome_.has_value()) return;
+  contacts_[WorkerIndex(request.worker())] = {.incarnation = Incarnation(request.incarnation()),
+                                              .told_end = true};
+}
+
+bool WorkerCalls::EverybodyKnows() const {
+  const auto& members = membership_->members();
+  for (size_t i = 0; i < members.size(); ++i) {
+    const WorkerIndex worker(i);
+    // A worker that others kept the job busy without may be on its way here.
+    const bool expected = members[i].state == MemberState::kLive ||
+                          (members[i].state == MemberState::kAbsent && job_.has_value());
+    const auto contact = contacts_.find(worker);
+    const bool told = contact != contacts_.end() && contact->second.told_end &&
+                      (members[i].state == MemberState::kAbsent || IsInContact(worker));
+    if (expected && !told) return false;
+  }
+  return true;
+}
+
+}  // namespace lockstep::chief
