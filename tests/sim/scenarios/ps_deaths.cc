@@ -39,10 +39,6 @@ std::string SimulatePsDeaths(uint64_t seed, SimRun* run) {
   options.checkpoints = folder.path();
   options.save_every = random.Between(1, 3);
   options.network = RoughNetwork(&random);
-  // What a chief hears of a registration so late says that its process lives, and its successor is
-  // refused.
-  options.network.most_lateness = absl::Milliseconds(400);
-  options.network.stalls = 0;
   SimCluster cluster(options, run);
   cluster.StartAll();
   PlanDeaths(std::make_shared<Random>(seed ^ 0xdead), &cluster);
