@@ -134,7 +134,8 @@ absl::Status Run(const DaemonContext& daemon) {
       .available_memory = [] { return AvailableMemory(); },
       .run_in_background =
           [&background](const std::function<void()>& work) { return background.TryDo(work); },
-      .make_copy_target = [&senders](const CopyTargetOptions& of) { return senders.Make(of); }};
+      .make_copy_target = [&senders](const CopyTargetOptions& of) { return senders.Make(of); },
+      .other_place = absl::StrCat("ps ", (task.index + 1) % task.cluster.ps.size())};
   Shard shard(shard_options);
   std::optional<CopyHost> copy;
   PsServerOptions serving = {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/address.h"
 
@@ -12,6 +13,7 @@ CopyHost::CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps,
   shard_options_.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); };
   serving_.memory = &memory_;
   serving_.identity.task_index = (serving_.identity.task_index + num_ps_ - 1) % num_ps_;
+  shard_options_.other_place = absl::StrCat("ps ", serving_.identity.task_index);
   serving_.events.finished = [this](const JobEnd&) {
     absl::call_once(first_finish_, [this] { finished_.Notify(); });
   };

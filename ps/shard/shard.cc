@@ -60,7 +60,7 @@ void Shard::Grant(const GrantOrder& order, Callback<ClosedStep> done) {
   std::optional<StepApplier> applier;
   {
     DeferringLock lock(&mutex_);
-    absl::Status status = CheckHosting(view_.CheckCommand(order.command));
+    absl::Status status = CheckHosting(view_.CheckOrder(order.command));
     if (status.ok() && phase_ == Phase::kFinished) {
       status = absl::FailedPreconditionError("the job is over");
     }
@@ -78,7 +78,7 @@ void Shard::Grant(const GrantOrder& order, Callback<ClosedStep> done) {
 
 absl::StatusOr<GlobalStep> Shard::CommitStep(const Command& command, GlobalStep step, bool last) {
   DeferringLock lock(&mutex_);
-  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckCommand(command)));
+  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckOrder(command)));
   EpochState& state = *gate_.state();
   state.mu.AssertHeld();
   if (state.tokens == nullptr) {

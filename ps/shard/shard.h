@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -45,6 +46,8 @@ struct ShardOptions {
   RunInBackground run_in_background;
   // How a shard reaches its copy; null: views name none.
   MakeCopyTarget make_copy_target;
+  // For messages: who serves the shard while this one keeps its copy, "ps 0". Empty: nobody knows.
+  std::string other_place;
 };
 
 class Shard {
@@ -64,6 +67,9 @@ class Shard {
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE. With
   // `awaits_state`, at a copy, what has begun to get state or has all of it is replaced.
   absl::StatusOr<CreatedVariables> CreateVariables(const CreateVariablesRequest& request);
+  // Grant, CommitStep, AwaitStored and Save are UNAVAILABLE at a copy, which is told the steps by
+  // its primary.
+  //
   // Parked until the step is closed; a shard that has closed it already answers at once. The same
   // step again replaces the parked call, which is answered UNAVAILABLE. A grant for the step after
   // the current one waits its turn. With `commit` the tokens go out before `done` is called. In an

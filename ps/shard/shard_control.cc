@@ -39,7 +39,10 @@ uint64_t SharedMeanBytes(const EpochVariables& variables) {
 }  // namespace
 
 Shard::Shard(const ShardOptions& options)
-    : options_(options), pool_(options.threads), gate_(&mutex_, options.run_in_background) {}
+    : options_(options),
+      pool_(options.threads),
+      view_(options.other_place),
+      gate_(&mutex_, options.run_in_background) {}
 
 Shard::~Shard() {
   Stop();

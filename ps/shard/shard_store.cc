@@ -48,7 +48,7 @@ absl::StatusOr<bool> Shard::Store(const StoreOrder& order) {
 
 void Shard::AwaitStored(const Command& command, GlobalStep version, Callback<bool> done) {
   DeferringLock lock(&mutex_);
-  const absl::Status status = CheckHosting(view_.CheckCommand(command));
+  const absl::Status status = CheckHosting(view_.CheckOrder(command));
   if (!status.ok()) return lock.deferred()->Answer<bool>(std::move(done), status);
   EpochState& state = *gate_.state();
   state.mu.AssertHeld();

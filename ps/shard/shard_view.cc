@@ -79,6 +79,11 @@ absl::Status ShardView::CheckCommand(const Command& command) const {
   return absl::OkStatus();
 }
 
+absl::Status ShardView::CheckOrder(const Command& command) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckCommand(command));
+  return CheckServes();
+}
+
 absl::StatusOr<Term> ShardView::TermOf(const Command& command) const {
   if (job_ == 0) return Term();
   LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job()));
@@ -95,14 +100,8 @@ absl::Status ShardView::CheckWorker(const WorkerIdentity& worker) const {
         absl::StrCat("worker ", worker.worker.value(), " is in epoch ", worker.epoch.value(),
                      ", the shard in epoch ", epoch_.value(), ": register again")));
   }
-  if (is_deposed_) {
-    return absl::UnavailableError(absl::StrCat("the copy of shard ", shard_.value(),
-                                               " serves the workers now, in place of this ps"));
-  }
-  if (is_copy_ && worker.incarnation != kPrimaryOfCopy.incarnation) {
-    return absl::UnavailableError(absl::StrCat("this ps keeps a copy of shard ", shard_.value(),
-                                               ", which another one serves"));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(worker.incarnation == kPrimaryOfCopy.incarnation ? CheckNotDeposed()
+                                                                            : CheckServes());
   const auto member = members_.find(worker.worker);
   if (member == members_.end()) {
     return RegisterAgain(absl::FailedPreconditionError(
@@ -129,6 +128,20 @@ absl::Status ShardView::CheckJob(uint64_t job) const {
   if (job == job_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the shard serves job ", absl::Hex(job_), ", not job ", absl::Hex(job)));
+}
+
+absl::Status ShardView::CheckNotDeposed() const {
+  if (!is_deposed_) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the copy of shard ", shard_.value(),
+                                             " serves the workers now, in place of this ps"));
+}
+
+absl::Status ShardView::CheckServes() const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotDeposed());
+  if (!is_copy_) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("this ps keeps a copy of shard ", shard_.value(), ", which ",
+                   other_place_.empty() ? "another one" : other_place_, " serves"));
 }
 
 absl::Status ShardView::CheckReplicas(const View& view) const {

@@ -4,6 +4,7 @@
 // Pure; not thread-safe.
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ class ShardView {
     kCopied,      // all, and a copy has them, too
   };
 
+  // `other_place`: ShardOptions::other_place.
+  explicit ShardView(std::string other_place = "") : other_place_(std::move(other_place)) {}
+
   // The first view decides on job and shard index, the first one of a term on its chief.
   // FAILED_PRECONDITION: another job, another shard index than before. ABORTED: an older term or
   // epoch, an older view of the term, the term of another chief, replica views that are older than
@@ -35,6 +39,9 @@ class ShardView {
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
   // job, or a term without a view.
   absl::Status CheckCommand(const Command& command) const;
+  // Of an order that only the one that serves the workers obeys. As CheckCommand; UNAVAILABLE: this
+  // ps keeps a copy, or a copy serves the workers in its place.
+  absl::Status CheckOrder(const Command& command) const;
   // Of the end of the job. As CheckCommand, but a term without a view is none: a shard that the
   // chief left behind, since the copy took its place, has an older one.
   absl::Status CheckFinish(const Command& command) const;
@@ -68,10 +75,13 @@ class ShardView {
 
  private:
   absl::Status CheckJob(uint64_t job) const;
+  absl::Status CheckServes() const;
+  absl::Status CheckNotDeposed() const;
   absl::Status CheckTerm(const Command& command) const;
   absl::Status CheckReplicas(const View& view) const;
   absl::Status CheckRole(const View& view, Hosted hosted) const;
 
+  const std::string other_place_;
   uint64_t job_ = 0;
   Term term_;
   Incarnation chief_;    // whose term it is

@@ -1,4 +1,4 @@
-// A pair whose chief is replaced by another one.
+// A pair whose chief is replaced by another one, or late.
 #include "chief/copies/pair_watch.h"
 
 #include <catch2/catch.hpp>
@@ -57,6 +57,18 @@ TEST_CASE("a chief that sees a higher term at a place hears that another one com
   }
   f.Pass(absl::Milliseconds(500));
   CheckReplaced(&f);
+}
+
+TEST_CASE("an order that comes to a copy too late loses no shard") {
+  PairFixture f;
+  f.Begin();
+  f.home.keeps_copy = true;
+  CHECK(absl::IsUnavailable(f.Call(kCommitStep, CommitStepRequest()).status()));
+  f.home.keeps_copy = false;
+  f.Pass(absl::Seconds(3));
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHome);
+  CHECK(f.Call(kCommitStep, CommitStepRequest()).ok());
 }
 
 TEST_CASE("a chief that was replaced finds the shard when it looks again") {

@@ -31,6 +31,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     Handle(kCommitStep, Answered<CommitStepRequest, CommitStepReply>(
                             [this](const CommitStepRequest&) -> absl::StatusOr<CommitStepReply> {
                               if (!state.has_variables()) return NoVariablesError("empty");
+                              if (keeps_copy) return absl::UnavailableError("it keeps a copy");
                               CommitStepReply reply;
                               reply.set_global_step(state.global_step());
                               return reply;
@@ -62,10 +63,11 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   SetViewReply state;
   uint32_t copy_port = 0;  // of the main server of a ps
   bool is_away = false;
-  bool hangs = false;    // calls are never answered
-  bool holds = false;    // calls arrive with Release
-  absl::Status refusal;  // of SetView and CreateVariables
-  int refusals = 0;      // of SetView
+  bool hangs = false;       // calls are never answered
+  bool holds = false;       // calls arrive with Release
+  absl::Status refusal;     // of SetView and CreateVariables
+  int refusals = 0;         // of SetView
+  bool keeps_copy = false;  // as orders for the one that serves find it
   std::vector<SetViewRequest> orders;
   std::vector<CreateVariablesRequest> created;
   int finished = 0;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -96,13 +97,17 @@ inline CreateVariablesRequest PairWithIdleSteps() {
 
 // A primary and its copy.
 struct Pair {
-  explicit Pair(const CreateVariablesRequest& plan = PlanOfPair(), uint32_t workers = 2)
+  // `serving`: ShardOptions::other_place of the copy.
+  explicit Pair(const CreateVariablesRequest& plan = PlanOfPair(), uint32_t workers = 2,
+                const std::string& serving = "")
       : num_workers(workers),
         target(std::make_shared<HeldMeans>()),
-        primary({.make_copy_target = [this](const auto& of) {
-          target->options = of;
-          return target;
-        }}) {
+        primary({.make_copy_target =
+                     [this](const auto& of) {
+                       target->options = of;
+                       return target;
+                     }}),
+        copy({.other_place = serving}) {
     View view = ViewOf(num_workers);
     view.copy_address = kCopyAddress;
     REQUIRE(primary.shard.SetView(view).ok());
