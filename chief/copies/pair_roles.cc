@@ -69,7 +69,11 @@ void PairRoles::ForgetCopy() {
   is_confirmed_ = false;
 }
 
-void PairRoles::MakeCopy(Callback<SetViewReply> done) { TellCopy(view_, std::move(done)); }
+void PairRoles::MakeCopy(Callback<SetViewReply> done) {
+  SetViewRequest view = view_;
+  view.set_makes_copy(true);
+  TellCopy(view, std::move(done));
+}
 
 void PairRoles::AddCopy(Callback<SetViewReply> done) {
   has_new_copy_ = true;

@@ -64,7 +64,8 @@ class PairRoles {
 
   // The copy of a pair that this chief has just found lacks state: it is none.
   void ForgetCopy();
-  // For a new copy of a shard that is alone. The other place is told to keep a copy.
+  // For a new copy of a shard that is alone. The other place is told to keep a copy, and drops what
+  // it has.
   void MakeCopy(Callback<SetViewReply> done);
   // The one that serves is told, now and with each view, that the other place keeps its copy.
   void AddCopy(Callback<SetViewReply> done);

@@ -51,7 +51,8 @@ struct View {
   ReplicaViews replica_views;  // none: those that the shard has stay
   bool is_copy = false;
   std::string copy_address;  // of a primary; empty: it is alone
-  bool makes_copy = false;   // one that is alone makes a new copy there, instead of staying alone
+  bool makes_copy = false;   // one that is alone makes a new copy there, instead of staying alone;
+                             // a copy is made anew
   GlobalStep committed;      // of a copy that becomes the primary, at the step shard
 };
 

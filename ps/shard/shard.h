@@ -61,11 +61,11 @@ class Shard {
   // what still works on them, or makes them, comes to nothing. Where workers keep the variables,
   // the step of the answer is the first that still takes gradients. UNAVAILABLE: a copy that is to
   // serve the workers still applies what it holds; IsNoVariables: it awaits state. A shard that
-  // becomes a copy drops its variables.
+  // becomes a copy drops its variables, and so does a copy of which a new view makes a new one.
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making
   // the values or reading the checkpoint does; meanwhile other calls are answered UNAVAILABLE. With
-  // `awaits_state`, at a copy, what has begun to get state or has all of it is replaced.
+  // `awaits_state`, at a copy, what was not made to await state is replaced.
   absl::StatusOr<CreatedVariables> CreateVariables(const CreateVariablesRequest& request);
   // Grant, CommitStep, AwaitStored and Save are UNAVAILABLE at a copy, which is told the steps by
   // its primary.

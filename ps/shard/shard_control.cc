@@ -104,6 +104,7 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
   const Epoch epoch = view_.epoch();
   const auto members = view_.members();
   const bool was_copy = view_.is_copy();
+  const bool makes_copy = view.is_copy && view.makes_copy && view_.IsNew(view);
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
   LOCKSTEP_RETURN_IF_ERROR(view_.SetView(view, Hosted()));
   if (view_.epoch() > epoch) {
@@ -112,6 +113,8 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
         deferred);
   } else if (view_.is_copy() && !was_copy) {
     *ended = DropVariables(NowCopied(), deferred);
+  } else if (makes_copy) {
+    *ended = DropVariables(absl::AbortedError("the copy is made anew"), deferred);
   }
   const auto has_left = [this](WorkerIndex worker, Incarnation incarnation) {
     mutex_.AssertHeld();
@@ -283,8 +286,8 @@ absl::StatusOr<std::optional<CreatedVariables>> Shard::FindCreated(
         "the shard has been created from another placement, optimizer, seed, sync or number of "
         "replicas");
   }
-  const bool is_new = state->incoming != nullptr && !state->incoming->has_begun();
-  if (!request.awaits_state() || is_new) return Created(*state);
+  // A request that comes late finds what it has made, perhaps with all of the state.
+  if (!request.awaits_state() || state->incoming != nullptr) return Created(*state);
   *dropped = DropVariables(absl::AbortedError("the copy is made anew"), deferred);
   return std::nullopt;
 }

@@ -57,6 +57,10 @@ class ShardView {
   // 0 before the first view.
   uint64_t job() const { return job_; }
   Term term() const { return term_; }
+  // Whether the view is later than the last one that was accepted, not the same again.
+  bool IsNew(const View& view) const {
+    return Term(view.command.term()) != term_ || view.number != number_;
+  }
   Epoch epoch() const { return epoch_; }
   ShardIndex shard() const { return shard_; }
   std::vector<std::pair<WorkerIndex, Incarnation>> members() const;

@@ -24,6 +24,7 @@ TEST_CASE("a home that comes back becomes the copy, and may serve again") {
   REQUIRE(f.home.orders.size() == 1);
   CHECK(f.home.orders[0].role() == COPY);
   CHECK(f.home.orders[0].members_size() == 0);
+  CHECK(f.home.orders[0].makes_copy());
   REQUIRE(f.home.created.size() == 1);
   CHECK(f.home.created[0].awaits_state());
   CHECK(f.home.created[0].seed() == 5);
@@ -37,6 +38,8 @@ TEST_CASE("a home that comes back becomes the copy, and may serve again") {
   f.Pass(absl::Seconds(1));
   CHECK(f.pair.roles().IsGuarded());
   CHECK(f.pair.roles().serving() == kHost);
+  REQUIRE(f.Call(kSetView, f.View(1)).ok());
+  CHECK_FALSE(f.home.orders.back().makes_copy());
 
   f.copy()->is_away = true;
   f.Pass(absl::Seconds(1));

@@ -101,6 +101,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     }
     orders.push_back(request);
     if (request.epoch() > state.epoch() && state.job() != 0) state = SetViewReply();
+    if (request.role() == COPY && request.makes_copy()) state.set_has_variables(false);
     state.set_job(request.command().job());
     state.set_epoch(request.epoch());
     state.set_term(request.command().term());

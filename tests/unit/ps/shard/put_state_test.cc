@@ -223,12 +223,63 @@ TEST_CASE("state is for a copy alone, and from its primary") {
   CHECK(absl::IsFailedPrecondition(whole.shard.PutState(begins.order()).status()));
 }
 
-TEST_CASE("a copy is made anew once it has begun, and as it is before") {
+TEST_CASE("a request for a new copy that comes late leaves the copy as it is") {
   NewCopy copy;
   REQUIRE(copy.shard.CreateVariables(Plan()).ok());
   REQUIRE(copy.Begin().ok());
+  REQUIRE(copy.shard.CreateVariables(Plan()).ok());
   copy.Step(kBegin);
+  copy.PutAll(kBegin + 1);
+  copy.Step(kBegin + 1);
+  REQUIRE_FALSE(copy.shard.GetView().awaits_state);
+  SECTION("while no other view has come") {}
+  SECTION("after the views of a pair") {
+    View view = CopysView();
+    view.number = 9;
+    REQUIRE(copy.shard.SetView(view).ok());
+  }
+  REQUIRE(copy.shard.CreateVariables(Plan()).ok());
+  CHECK_FALSE(copy.shard.GetView().awaits_state);
+  CHECK(copy.shard.GetView().shard_step == GlobalStep(kBegin + 2));
+}
+
+TEST_CASE("a view that makes a copy counts once") {
+  NewCopy copy;
+  View view = CopysView();
+  view.makes_copy = true;
+  view.number = 3;
+  REQUIRE(copy.shard.SetView(view).ok());
+  CHECK_FALSE(copy.shard.GetView().has_variables);
+  REQUIRE(copy.shard.CreateVariables(Plan()).ok());
+  REQUIRE(copy.Begin().ok());
+  REQUIRE(copy.shard.SetView(view).ok());
+  CHECK(copy.shard.GetView().has_variables);
+  CHECK(copy.shard.GetView().shard_step == GlobalStep(kBegin));
+  // Another chief counts anew.
+  view.command.set_term(2);
+  view.number = 1;
+  REQUIRE(copy.shard.SetView(view).ok());
+  CHECK_FALSE(copy.shard.GetView().has_variables);
+}
+
+TEST_CASE("a copy that was not made by state is replaced by one that awaits it") {
+  test::Harness copy;
   REQUIRE(copy.shard.SetView(CopysView()).ok());
+  CreateVariablesRequest plan = Plan();
+  plan.set_awaits_state(false);
+  REQUIRE(copy.shard.CreateVariables(plan).ok());
+  REQUIRE(copy.shard.CreateVariables(Plan()).ok());
+  CHECK(copy.shard.GetView().awaits_state);
+}
+
+TEST_CASE("a copy is made anew by a view that says so") {
+  NewCopy copy;
+  REQUIRE(copy.Begin().ok());
+  copy.Step(kBegin);
+  View view = CopysView();
+  view.makes_copy = true;
+  view.number = 1;
+  REQUIRE(copy.shard.SetView(view).ok());
   REQUIRE(copy.shard.CreateVariables(Plan()).ok());
   REQUIRE(copy.Begin(kBegin + 20).ok());
   copy.Step(kBegin + 20);
