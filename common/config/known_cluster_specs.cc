@@ -22,7 +22,7 @@ KnownClusterSpecs::KnownClusterSpecs(std::string text) : texts_{std::move(text)}
 
 void KnownClusterSpecs::Add(std::string text) {
   absl::MutexLock lock(&mutex_);
-  if (std::ranges::find(texts_, text) != texts_.end()) return;
+  std::erase(texts_, text);
   texts_.insert(texts_.begin(), std::move(text));
   if (texts_.size() > kMost) texts_.pop_back();
 }

@@ -23,7 +23,7 @@ class KnownClusterSpecs {
   // `text`: canonical, as all others here.
   explicit KnownClusterSpecs(std::string text);
 
-  // It is the newest from now on. One that is known changes nothing.
+  // It is the newest from now on, also one that is known: a task may move back.
   void Add(std::string text);
   // Newest first, at least one.
   std::vector<std::string> texts() const;

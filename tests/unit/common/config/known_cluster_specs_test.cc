@@ -56,6 +56,17 @@ TEST_CASE("where workers come and go, their list is no difference, and all else 
   CHECK_FALSE(difference(std::string(100'000, 'x')).empty());
 }
 
+TEST_CASE("a spec that comes back is the newest again") {
+  KnownClusterSpecs ours(kFirst);
+  ours.Add(kMoved);
+  ours.Add(kFirst);
+  CHECK(ours.texts() == std::vector<std::string>{kFirst, kMoved});
+  // What others are told to be ours is what we have now.
+  // The one that we have now is compared.
+  const std::string difference = Difference(ours, {kMovedTwice});
+  CHECK(difference.find("ps 1 is a:3 in ours and b:3 in theirs") != std::string::npos);
+}
+
 TEST_CASE("the newest specs are remembered, one that comes again is no other") {
   KnownClusterSpecs ours("0");
   for (const char* text : {"1", "2", "1", "2", "3"}) ours.Add(text);
