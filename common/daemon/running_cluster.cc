@@ -1,19 +1,25 @@
 #include "common/daemon/running_cluster.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/cluster_change.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
 #include "common/config/cluster_reader.h"
 #include "common/log/log.h"
 
 namespace lockstep {
 namespace {
 
-void LogRefusal(absl::string_view source, const absl::Status& why) {
-  log::Error(absl::StrCat("the changed cluster spec of ", source, " is not used, the one before ",
-                          "stays: ", why.message()));
+// False: they were refused.
+bool LogChanges(absl::string_view source, const absl::StatusOr<std::vector<std::string>>& changes) {
+  if (!changes.ok()) {
+    log::Error(absl::StrCat("the changed cluster spec of ", source, " is not used, the one before ",
+                            "stays: ", changes.status().message()));
+    return false;
+  }
+  for (const std::string& change : *changes) log::Info(absl::StrCat("cluster spec: ", change));
+  return true;
 }
 
 }  // namespace
@@ -34,48 +40,45 @@ std::optional<ClusterSpec> RunningCluster::Reread(bool workers_may_change) {
     log::Info("SIGHUP changes nothing: the cluster spec comes from TF_CONFIG");
     return std::nullopt;
   }
-  absl::StatusOr<ClusterSpec> after = ReadClusterFile(task_.source);
-  const ClusterSpec before = spec();
-  absl::Status status = after.status();
-  if (status.ok()) {
-    status = CheckClusterChange(before, *after,
-                                {.role = task_.role,
-                                 .index = task_.index,
-                                 .listens_elsewhere = listens_elsewhere_,
-                                 .workers_may_change = workers_may_change});
+  const absl::StatusOr<ClusterSpec> after = ReadClusterFile(task_.source);
+  absl::StatusOr<Changes> changes;
+  if (!after.ok()) {
+    changes = after.status();
+  } else {
+    absl::MutexLock lock(&mutex_);
+    changes = Set(*after, {.role = task_.role,
+                           .index = task_.index,
+                           .listens_elsewhere = listens_elsewhere_,
+                           .workers_may_change = workers_may_change});
   }
-  if (!status.ok()) {
-    LogRefusal(task_.source, status);
-    return std::nullopt;
-  }
-  auto changed = Set(before, *std::move(after));
-  if (!changed.has_value()) {
-    log::Info(absl::StrCat("the cluster spec of ", task_.source, " was read again: no change"));
-  }
-  return changed;
-}
-
-std::optional<ClusterSpec> RunningCluster::Adopt(ClusterSpec told) {
-  const ClusterSpec before = spec();
-  if (told.workers.size() != before.workers.size()) told.workers = before.workers;
-  absl::Status status = ValidateCluster(&told);
-  if (status.ok()) {
-    status = CheckClusterChange(
-        before, told, {.role = task_.role, .index = task_.index, .listens_elsewhere = true});
-  }
-  if (status.ok()) return Set(before, std::move(told));
-  LogRefusal("the chief", status);
+  if (!LogChanges(task_.source, changes)) return std::nullopt;
+  if (!changes->empty()) return *after;
+  log::Info(absl::StrCat("the cluster spec of ", task_.source, " was read again: no change"));
   return std::nullopt;
 }
 
-std::optional<ClusterSpec> RunningCluster::Set(const ClusterSpec& before, ClusterSpec after) {
-  const std::vector<std::string> changes = DescribeClusterChange(before, after);
-  if (changes.empty()) return std::nullopt;
-  for (const std::string& change : changes) log::Info(absl::StrCat("cluster spec: ", change));
+std::optional<ClusterSpec> RunningCluster::Adopt(ClusterSpec told) {
+  absl::StatusOr<Changes> changes;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (told.workers.size() != spec_.workers.size()) told.workers = spec_.workers;
+    const absl::Status valid = ValidateCluster(&told);
+    changes = valid.ok()
+                  ? Set(told, {.role = task_.role, .index = task_.index, .listens_elsewhere = true})
+                  : valid;
+  }
+  if (!LogChanges("the chief", changes) || changes->empty()) return std::nullopt;
+  return told;
+}
+
+absl::StatusOr<RunningCluster::Changes> RunningCluster::Set(const ClusterSpec& after,
+                                                            const ClusterChangeRules& rules) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckClusterChange(spec_, after, rules));
+  Changes changes = DescribeClusterChange(spec_, after);
+  if (changes.empty()) return changes;
   known_->Add(after.Canonical());
-  absl::MutexLock lock(&mutex_);
   spec_ = after;
-  return after;
+  return changes;
 }
 
 }  // namespace lockstep

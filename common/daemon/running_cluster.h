@@ -4,10 +4,13 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/config/cluster_change.h"
 #include "common/config/known_cluster_specs.h"
 #include "common/config/task.h"
 
@@ -31,8 +34,12 @@ class RunningCluster {
   std::optional<ClusterSpec> Adopt(ClusterSpec told);
 
  private:
-  // Logs what has changed.
-  std::optional<ClusterSpec> Set(const ClusterSpec& before, ClusterSpec after);
+  using Changes = std::vector<std::string>;  // as DescribeClusterChange
+
+  // Checks the new spec against the one that it replaces. Both `spec_` and `known_` change, or
+  // neither: of two threads the later one is the newest in both.
+  absl::StatusOr<Changes> Set(const ClusterSpec& after, const ClusterChangeRules& rules)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TaskConfig task_;  // as it was at the start
   const bool listens_elsewhere_;

@@ -1,9 +1,13 @@
 #include "common/daemon/running_cluster.h"
 
+#include <barrier>
 #include <catch2/catch.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/log/log.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep {
@@ -11,6 +15,8 @@ namespace {
 
 constexpr char kFirst[] = R"({"ps": ["a:1", "b:1"], "worker": ["a:2"], "chief": ["a:3"]})";
 constexpr char kMoved[] = R"({"ps": ["a:1", "c:1"], "worker": ["a:2"], "chief": ["a:3"]})";
+
+constexpr int kRounds = 1000;
 
 struct Fixture {
   explicit Fixture(Role role = Role::kChief) : cluster(Load(role), false) {}
@@ -76,6 +82,25 @@ TEST_CASE("what the chief tells counts, except for other workers") {
   CHECK_FALSE(f.cluster.Adopt(told).has_value());
   CHECK_FALSE(f.cluster.Adopt(ClusterSpec()).has_value());
   CHECK(f.cluster.spec().Canonical() == before);
+}
+
+TEST_CASE("of two that change the spec at once both agree which came last") {
+  REQUIRE(log::Init("running_cluster", "error").ok());
+  Fixture f(Role::kWorker);
+  std::vector<ClusterSpec> told(2, f.cluster.spec());
+  for (int round = 0; round < kRounds; ++round) {
+    std::barrier start(2);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < told.size(); ++i) {
+      told[i].chief = absl::StrCat(i == 0 ? "x:" : "y:", round + 1);
+      threads.emplace_back([&, i] {
+        start.arrive_and_wait();
+        f.cluster.Adopt(told[i]);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    REQUIRE(f.cluster.known()->texts().front() == f.cluster.spec().Canonical());
+  }
 }
 
 TEST_CASE("a spec of TF_CONFIG cannot change") {
