@@ -26,6 +26,10 @@ bool IsHex(absl::string_view text) {
 
 }  // namespace
 
+bool SameSecret(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 absl::StatusOr<JobToken> JobToken::Parse(absl::string_view text) {
   absl::string_view digits = absl::StripAsciiWhitespace(text);
   if (!absl::ConsumePrefix(&digits, kPrefix) || digits.size() != 2 * kSecretBytes ||
@@ -64,10 +68,7 @@ absl::StatusOr<Caller> JobToken::Verify(absl::string_view credential) const {
   const std::optional<Caller> caller = ParseCaller(credential.substr(0, credential.find(':')));
   if (caller.has_value()) {
     const std::string expected = CredentialFor(*caller);
-    if (credential.size() == expected.size() &&
-        CRYPTO_memcmp(credential.data(), expected.data(), expected.size()) == 0) {
-      return *caller;
-    }
+    if (SameSecret(credential, expected)) return *caller;
   }
   return absl::UnauthenticatedError(
       "the credential is none of this job's. Remedy: give every process of the job the same "

@@ -12,6 +12,9 @@
 
 namespace lockstep::security {
 
+// In a time that does not depend on where they differ.
+bool SameSecret(absl::string_view a, absl::string_view b);
+
 // Immutable; thread-safe.
 class JobToken {
  public:

@@ -1,0 +1,67 @@
+#include "common/rpc/caller_guard.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/support/server_interceptor.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/rpc/grpc_status.h"
+
+namespace lockstep::rpc {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::Interceptor;
+using grpc::experimental::InterceptorBatchMethods;
+using grpc::experimental::ServerInterceptorFactoryInterface;
+using grpc::experimental::ServerRpcInfo;
+
+class Guard final : public Interceptor {
+ public:
+  Guard(const CallerCheck* callers, ServerRpcInfo* call) : callers_(callers), call_(call) {}
+
+  void Intercept(InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
+      grpc::ServerContextBase* const context = call_->server_context();
+      const absl::Status status = callers_->Check(call_->method(), *context).status();
+      if (!status.ok()) End(context->c_call(), ToGrpc(status));
+    }
+    methods->Proceed();
+  }
+
+ private:
+  // What the handler sends afterwards comes after the end of the stream, and goes nowhere.
+  static void End(grpc_call* call, const grpc::Status& status) {
+    grpc_call_cancel_with_status(call, static_cast<grpc_status_code>(status.error_code()),
+                                 status.error_message().c_str(), nullptr);
+  }
+
+  const CallerCheck* const callers_;
+  ServerRpcInfo* const call_;  // owns this
+};
+
+class GuardFactory final : public ServerInterceptorFactoryInterface {
+ public:
+  GuardFactory(const CallerCheck* callers, PathSet checked)
+      : callers_(callers), checked_(std::move(checked)) {}
+
+  Interceptor* CreateServerInterceptor(ServerRpcInfo* call) override {
+    return checked_.contains(call->method()) ? nullptr : new Guard(callers_, call);
+  }
+
+ private:
+  const CallerCheck* const callers_;
+  const PathSet checked_;
+};
+
+}  // namespace
+
+void GuardOtherMethods(const CallerCheck* callers, PathSet checked, grpc::ServerBuilder* builder) {
+  std::vector<std::unique_ptr<ServerInterceptorFactoryInterface>> factories;
+  factories.push_back(std::make_unique<GuardFactory>(callers, std::move(checked)));
+  builder->experimental().SetInterceptorCreators(std::move(factories));
+}
+
+}  // namespace lockstep::rpc

@@ -1,0 +1,52 @@
+#include "common/rpc/unknown_methods.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
+#include "common/rpc/queue_event.h"
+
+namespace lockstep::rpc {
+namespace {
+
+constexpr size_t kShownPath = 200;
+
+class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
+ public:
+  UnknownCall(grpc::AsyncGenericService* calls, const ServingQueue& queue)
+      : calls_(calls), queue_(queue), stream_(&context_) {}
+
+  static void Await(grpc::AsyncGenericService* calls, const ServingQueue& queue) {
+    const auto call = std::make_shared<UnknownCall>(calls, queue);
+    calls->RequestCall(&call->context_, &call->stream_, queue.queue, queue.queue,
+                       call->arrived_.Arm());
+  }
+
+ private:
+  void Arrived(bool ok) {
+    if (!ok) return;  // the server stops
+    pass_ = queue_.gate->Enter();
+    if (!pass_) return;
+    Await(calls_, queue_);
+    stream_.Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                                absl::StrCat("this process does not serve ",
+                                             Printable(context_.method(), kShownPath))),
+                   answered_.Arm());
+  }
+
+  void Answered(bool) {}
+
+  grpc::AsyncGenericService* const calls_;
+  const ServingQueue queue_;
+  Gate::Pass pass_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_;
+  CallEvent<UnknownCall> arrived_{this, &UnknownCall::Arrived};
+  CallEvent<UnknownCall> answered_{this, &UnknownCall::Answered};
+};
+
+}  // namespace
+
+void UnknownMethods::Serve(const ServingQueue& queue) { UnknownCall::Await(&calls_, queue); }
+
+}  // namespace lockstep::rpc
