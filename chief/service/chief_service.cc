@@ -13,20 +13,20 @@ class ChiefService final : public rpc::Service {
   ChiefService(FindWorkerCalls calls, Executor* executor)
       : calls_(std::move(calls)), executor_(executor) {}
 
-  grpc::Service* methods() override { return &methods_; }
+  rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override {
-    Bring(&Chief::AsyncService::RequestRegisterTask, queue, &WorkerCalls::Register);
-    Bring(&Chief::AsyncService::RequestHeartbeat, queue, &WorkerCalls::Heartbeat);
-    Bring(&Chief::AsyncService::RequestReportError, queue, &WorkerCalls::ReportError);
+    Bring(queue, &WorkerCalls::Register);
+    Bring(queue, &WorkerCalls::Heartbeat);
+    Bring(queue, &WorkerCalls::ReportError);
   }
 
  private:
   // To the executor's thread. An answer is given in any case, also when the executor has ended.
-  template <typename Method, typename Request, typename Reply>
-  void Bring(Method method, const rpc::ServingQueue& queue,
+  template <typename Request, typename Reply>
+  void Bring(const rpc::ServingQueue& queue,
              void (WorkerCalls::*handler)(const Request&, Answer<Reply>)) {
-    rpc::ServeUnary(
-        &methods_, method, queue, [this, handler](const Request& request, Callback<Reply> respond) {
+    rpc::ServeUnary<Request, Reply>(
+        &methods_, queue, [this, handler](const Request& request, Callback<Reply> respond) {
           executor_->Post(
               [this, handler, request, answer = Answer<Reply>(std::move(respond))]() mutable {
                 const absl::StatusOr<WorkerCalls*> calls =
@@ -39,7 +39,7 @@ class ChiefService final : public rpc::Service {
 
   const FindWorkerCalls calls_;
   Executor* const executor_;
-  Chief::AsyncService methods_;
+  rpc::RawMethods methods_{Chief::service_full_name()};
 };
 
 }  // namespace

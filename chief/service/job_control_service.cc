@@ -13,11 +13,10 @@ class JobControlService final : public rpc::Service {
   JobControlService(std::function<void(Answer<StopReply>)> stop, Executor* executor)
       : stop_(std::move(stop)), executor_(executor) {}
 
-  grpc::Service* methods() override { return &methods_; }
+  rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override {
-    rpc::ServeUnary(
-        &methods_, &JobControl::AsyncService::RequestStop, queue,
-        [this](const StopRequest&, Callback<StopReply> respond) {
+    rpc::ServeUnary<StopRequest, StopReply>(
+        &methods_, queue, [this](const StopRequest&, Callback<StopReply> respond) {
           executor_->Post([this, answer = Answer<StopReply>(std::move(respond))]() mutable {
             stop_(std::move(answer));
           });
@@ -27,7 +26,7 @@ class JobControlService final : public rpc::Service {
  private:
   const std::function<void(Answer<StopReply>)> stop_;
   Executor* const executor_;
-  JobControl::AsyncService methods_;
+  rpc::RawMethods methods_{JobControl::service_full_name()};
 };
 
 }  // namespace

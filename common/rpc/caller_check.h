@@ -1,8 +1,7 @@
-// Who called: read from a call's metadata or its connection's certificate, before its message is
-// decoded, and compared with the worker that a decoded request speaks for.
+// Who calls: read from a call's metadata or its connection's certificate before its message is
+// parsed, and compared with the worker that a parsed request speaks for.
 #pragma once
 
-#include <grpcpp/security/auth_metadata_processor.h>
 #include <grpcpp/server_context.h>
 
 #include <concepts>
@@ -11,16 +10,51 @@
 #include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "common/log/throttle.h"
+#include "common/security/caller.h"
 #include "common/security/job_token.h"
 
 namespace lockstep::rpc {
 
-// The checks of gRPC's server: on a thread that polls, and before the message is read. The role is
-// that of a credential which follows from the job's token,
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeTokenCheck(security::JobToken token);
+// Thread-safe. It is asked on the threads that poll, once for each call. gRPC's own hook for this
+// (grpc::AuthMetadataProcessor) sends part of each read to another thread (docs/adr/0018).
+class CallerCheck {
+ public:
+  virtual ~CallerCheck() = default;
+
+  // Who makes this call of `path`; nullopt: nobody knows, and the method is open to all.
+  // UNAUTHENTICATED, PERMISSION_DENIED: it is refused, by the table of
+  // common/security/method_rules.h. A few refusals a second are logged.
+  absl::StatusOr<std::optional<security::Caller>> Check(
+      absl::string_view path, const grpc::ServerContextBase& context) const;
+
+ private:
+  // UNAUTHENTICATED: the caller has proved no role.
+  virtual absl::StatusOr<security::Caller> Authenticate(
+      const grpc::ServerContextBase& context) const = 0;
+
+  void Log(const absl::Status& refusal) const;
+
+  mutable absl::Mutex mutex_;
+  mutable log::Throttle refusals_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The role is that of a credential which follows from the job's token,
+std::unique_ptr<CallerCheck> MakeTokenCheck(security::JobToken token);
 // or that of the certificate which the caller has shown for this job.
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeCertificateCheck(std::string job);
+std::unique_ptr<CallerCheck> MakeCertificateCheck(std::string job);
+
+// CallerCheck::Check; without a check everybody may call, and nobody is known.
+inline absl::StatusOr<std::optional<security::Caller>> CheckCaller(
+    const CallerCheck* callers, absl::string_view path, const grpc::ServerContextBase& context) {
+  if (callers == nullptr) return std::optional<security::Caller>();
+  return callers->Check(path, context);
+}
 
 // The worker that a request speaks for; nullopt: it speaks for nobody.
 template <typename Request>
@@ -38,8 +72,8 @@ std::optional<uint32_t> SpeakerOf(const Request& request) {
   }
 }
 
-// PERMISSION_DENIED: the caller's certificate or credential is of another worker than `speaker`. A
-// call without either has passed the server's check, which has none then.
-absl::Status CheckSpeaker(const grpc::ServerContext& context, std::optional<uint32_t> speaker);
+// PERMISSION_DENIED: the caller is known, and another worker than `speaker`.
+absl::Status CheckSpeaker(const std::optional<security::Caller>& caller,
+                          std::optional<uint32_t> speaker);
 
 }  // namespace lockstep::rpc

@@ -19,11 +19,15 @@ namespace {
 
 class TokenCredentials final : public Credentials {
  public:
-  // `credential`: what this process sends.
-  TokenCredentials(std::shared_ptr<grpc::ServerCredentials> server, const std::string& credential)
-      : server_(std::move(server)), authorization_(absl::StrCat(kBearer, credential)) {}
+  // `callers`: null where this process serves nobody. `credential`: what it sends.
+  TokenCredentials(std::unique_ptr<const CallerCheck> callers, const std::string& credential)
+      : callers_(std::move(callers)), authorization_(absl::StrCat(kBearer, credential)) {}
 
-  std::shared_ptr<grpc::ServerCredentials> ForServer() const override { return server_; }
+  // Plain TCP from this machine alone.
+  std::shared_ptr<grpc::ServerCredentials> ForServer() const override {
+    return callers_ == nullptr ? nullptr : grpc::experimental::LocalServerCredentials(LOCAL_TCP);
+  }
+  const CallerCheck* callers() const override { return callers_.get(); }
 
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(const std::string&) const override {
     return grpc::InsecureChannelCredentials();
@@ -44,7 +48,7 @@ class TokenCredentials final : public Credentials {
   }
 
  private:
-  const std::shared_ptr<grpc::ServerCredentials> server_;  // null: this process serves nobody
+  const std::unique_ptr<const CallerCheck> callers_;
   const std::string authorization_;
 };
 
@@ -54,10 +58,7 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTokenCredentials(
     const std::string& token_file, const security::Caller& self) {
   LOCKSTEP_ASSIGN_OR_RETURN(security::JobToken token, security::ReadJobToken(token_file));
   const std::string credential = token.CredentialFor(self);
-  // Plain TCP from this machine alone: gRPC checks callers of no insecure server.
-  auto server = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
-  server->SetAuthMetadataProcessor(MakeTokenCheck(std::move(token)));
-  return std::make_shared<TokenCredentials>(std::move(server), credential);
+  return std::make_shared<TokenCredentials>(MakeTokenCheck(std::move(token)), credential);
 }
 
 absl::StatusOr<std::shared_ptr<const Credentials>> MakeToolCredentials(

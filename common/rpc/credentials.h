@@ -17,14 +17,16 @@ class ServerCredentials;
 
 namespace lockstep::rpc {
 
+class CallerCheck;
+
 // Immutable; thread-safe. Shared by what uses it.
 class Credentials {
  public:
   virtual ~Credentials() = default;
 
-  // For a server of this process: who calls is checked against common/security/method_rules.h
-  // before the message is decoded. Refused calls are logged, a few lines a second at most.
+  // For a server of this process, which asks callers() about each call; null: it serves nobody.
   virtual std::shared_ptr<grpc::ServerCredentials> ForServer() const = 0;
+  virtual const CallerCheck* callers() const = 0;
   // For a connection to the task at "host:port".
   virtual std::shared_ptr<grpc::ChannelCredentials> ForChannel(
       const std::string& address) const = 0;

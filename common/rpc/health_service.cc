@@ -1,5 +1,6 @@
 #include "common/rpc/health_service.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,7 @@
 namespace lockstep::rpc {
 namespace {
 
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
 constexpr char kReady[] = "ready";
 constexpr size_t kShownName = 200;
 
@@ -29,10 +31,13 @@ HealthService::HealthService()
           .left = [this](const std::shared_ptr<HealthWatch>& watch) { Remove(watch); }})) {}
 
 void HealthService::Serve(const ServingQueue& queue) {
-  ServeUnary(&methods_, &grpc::health::v1::Health::AsyncService::RequestCheck, queue,
-             [this](const HealthCheckRequest& request, Callback<HealthCheckResponse> respond) {
-               respond(Check(request.service()));
-             });
+  const RawMethod check = {.path = kCheck,
+                           .await = std::bind_front(&decltype(methods_)::RequestCheck, &methods_)};
+  ServeUnary<HealthCheckRequest, HealthCheckResponse>(
+      check, queue,
+      [this](const HealthCheckRequest& request, Callback<HealthCheckResponse> respond) {
+        respond(Check(request.service()));
+      });
   HealthWatch::Await(hooks_, &methods_, queue);
 }
 

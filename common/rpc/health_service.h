@@ -15,7 +15,7 @@
 namespace lockstep::rpc {
 
 // Thread-safe.
-class HealthService final : public Service {
+class HealthService final {
  public:
   HealthService();
 
@@ -23,8 +23,9 @@ class HealthService final : public Service {
   // For a server that stops: tells every watcher NOT_SERVING and ends its call.
   void Stop();
 
-  grpc::Service* methods() override { return &methods_; }
-  void Serve(const ServingQueue& queue) override;
+  grpc::Service* methods() { return &methods_; }
+  // As Service::Serve.
+  void Serve(const ServingQueue& queue);
 
  private:
   using Response = grpc::health::v1::HealthCheckResponse;
@@ -35,7 +36,7 @@ class HealthService final : public Service {
   void Add(const std::shared_ptr<HealthWatch>& watch);
   void Remove(const std::shared_ptr<HealthWatch>& watch);
 
-  grpc::health::v1::Health::AsyncService methods_;
+  grpc::health::v1::Health::WithRawMethod_Check<grpc::health::v1::Health::AsyncService> methods_;
   const std::shared_ptr<const HealthWatch::Hooks> hooks_;
   mutable absl::Mutex mutex_;
   bool is_ready_ ABSL_GUARDED_BY(mutex_) = false;

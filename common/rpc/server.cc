@@ -18,6 +18,7 @@
 #include "common/base/gate.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/acceptor.h"
+#include "common/rpc/caller_guard.h"
 #include "common/rpc/connection_guard.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
@@ -28,6 +29,7 @@
 #include "common/rpc/name_wait.h"
 #include "common/rpc/port_holder.h"
 #include "common/rpc/service.h"
+#include "common/rpc/unknown_methods.h"
 
 namespace lockstep {
 namespace {
@@ -86,7 +88,8 @@ void SetPolicy(grpc::ServerBuilder* builder) {
 
 class GrpcServer final : public Server {
  public:
-  GrpcServer() = default;
+  explicit GrpcServer(std::shared_ptr<const rpc::Credentials> credentials)
+      : credentials_(std::move(credentials)) {}
   ~GrpcServer() override {
     Shutdown(absl::ZeroDuration());
     // What was awaited and never came still looks at the server.
@@ -100,15 +103,20 @@ class GrpcServer final : public Server {
       builder.SetOption(std::make_unique<WithoutChannelz>());
     connections_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        options.credentials == nullptr ? grpc::InsecureServerCredentials()
-                                       : options.credentials->ForServer());
-    std::vector<rpc::Service*> services = options.services;
-    services.push_back(&health_);
-    for (rpc::Service* service : services) builder.RegisterService(service->methods());
+        credentials_ == nullptr ? grpc::InsecureServerCredentials() : credentials_->ForServer());
+    const rpc::CallerCheck* callers = credentials_ == nullptr ? nullptr : credentials_->callers();
+    rpc::PathSet checked;
+    for (rpc::Service* service : options.services) {
+      builder.RegisterService(service->methods());
+      checked.insert(service->methods()->paths().begin(), service->methods()->paths().end());
+    }
+    builder.RegisterService(health_.methods());
+    unknown_.Register(&builder);
+    if (callers != nullptr) rpc::GuardOtherMethods(callers, std::move(checked), &builder);
     std::vector<rpc::ServingQueue> serving;
     for (int i = 0; i < options.queues; ++i) {
       auto queue = builder.AddCompletionQueue();
-      serving.push_back({queue.get(), &calls_});
+      serving.push_back({queue.get(), &calls_, callers});
       queues_.push_back(std::make_unique<rpc::EventQueue>(std::move(queue)));
     }
     server_ = builder.BuildAndStart();
@@ -116,7 +124,9 @@ class GrpcServer final : public Server {
       return absl::InternalError(absl::StrCat("gRPC cannot serve on ", options.address));
     }
     for (const rpc::ServingQueue& queue : serving) {
-      for (rpc::Service* service : services) service->Serve(queue);
+      for (rpc::Service* service : options.services) service->Serve(queue);
+      health_.Serve(queue);
+      unknown_.Serve(queue);
     }
     port_ = listening.port;
     acceptor_.emplace(
@@ -149,8 +159,10 @@ class GrpcServer final : public Server {
     connections_->HandleNewConnection(&parameters);
   }
 
+  const std::shared_ptr<const rpc::Credentials> credentials_;  // null: everybody may call
   Gate calls_;  // a pass for each call that is served
   rpc::HealthService health_;
+  rpc::UnknownMethods unknown_;
   std::vector<std::unique_ptr<rpc::EventQueue>> queues_;  // outlive the server
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
@@ -181,7 +193,7 @@ absl::StatusOr<rpc::ListeningSockets> Bind(const ServerOptions& options) {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(rpc::ListeningSockets listening, Bind(options));
   InitGrpc();
-  auto server = std::make_unique<GrpcServer>();
+  auto server = std::make_unique<GrpcServer>(options.credentials);
   LOCKSTEP_RETURN_IF_ERROR(server->Serve(options, std::move(listening)));
   return server;
 }

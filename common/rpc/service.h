@@ -2,24 +2,27 @@
 #pragma once
 
 #include <grpcpp/completion_queue.h>
-#include <grpcpp/impl/service_type.h>
 
 #include "common/base/gate.h"
+#include "common/rpc/raw_methods.h"
 
 namespace lockstep::rpc {
+
+class CallerCheck;
 
 // Where calls come. Each holds a pass of the gate, so that a server that stops can wait for them.
 struct ServingQueue {
   grpc::ServerCompletionQueue* queue;
   Gate* gate;
+  const CallerCheck* callers;  // null: everybody may call
 };
 
 class Service {
  public:
   virtual ~Service() = default;
-  // The generated asynchronous service.
-  virtual grpc::Service* methods() = 0;
-  // Awaits calls of every method on this queue, each time anew. Once for each queue.
+  virtual RawMethods* methods() = 0;
+  // Awaits calls of every method on this queue, each time anew, and asks the queue's CallerCheck
+  // about each. Once for each queue.
   virtual void Serve(const ServingQueue& queue) = 0;
 };
 

@@ -32,7 +32,7 @@ class TlsCredentials final : public Credentials {
  public:
   struct Parts {
     Provider provider;
-    std::shared_ptr<grpc::ServerCredentials> server;  // null: this process serves nobody
+    std::unique_ptr<const CallerCheck> callers;  // null: this process serves nobody
     bool shows_certificate = false;
     std::string job;         // whose certificates are trusted; empty: by their hosts' names
     std::string credential;  // that calls carry; empty: none
@@ -42,7 +42,21 @@ class TlsCredentials final : public Credentials {
   explicit TlsCredentials(Parts parts)
       : parts_(std::move(parts)), authorization_(absl::StrCat(kBearer, parts_.credential)) {}
 
-  std::shared_ptr<grpc::ServerCredentials> ForServer() const override { return parts_.server; }
+  // Callers without a certificate get to the check of their role, which says what they lack; a
+  // certificate that no authority has signed ends the handshake.
+  std::shared_ptr<grpc::ServerCredentials> ForServer() const override {
+    if (parts_.callers == nullptr) return nullptr;
+    tls::TlsServerCredentialsOptions options(parts_.provider);
+    options.watch_identity_key_cert_pairs();
+    if (parts_.shows_certificate) {
+      options.watch_root_certs();
+      options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+    }
+    // Clients are known by their certificates, which name no host.
+    options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
+    return tls::TlsServerCredentials(options);
+  }
+  const CallerCheck* callers() const override { return parts_.callers.get(); }
 
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(const std::string& address) const override {
     tls::TlsChannelCredentialsOptions options;
@@ -71,24 +85,6 @@ class TlsCredentials final : public Credentials {
   const Parts parts_;
   const std::string authorization_;
 };
-
-// Callers without a certificate get to the check of their role, which says what they lack; a
-// certificate that no authority has signed ends the handshake.
-std::shared_ptr<grpc::ServerCredentials> MakeServer(
-    const Provider& provider, bool asks_certificates,
-    std::shared_ptr<grpc::AuthMetadataProcessor> check) {
-  tls::TlsServerCredentialsOptions options(provider);
-  options.watch_identity_key_cert_pairs();
-  if (asks_certificates) {
-    options.watch_root_certs();
-    options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
-  }
-  // Clients are known by their certificates, which name no host.
-  options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
-  auto server = tls::TlsServerCredentials(options);
-  server->SetAuthMetadataProcessor(std::move(check));
-  return server;
-}
 
 Provider Watch(const TlsOptions& options) {
   const security::TlsFiles& files = options.files;
@@ -141,14 +137,14 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsCredentials(const TlsO
   if (!options.token_file.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(security::JobToken token, security::ReadJobToken(options.token_file));
     parts.credential = token.CredentialFor(self);
-    parts.server = MakeServer(parts.provider, false, MakeTokenCheck(std::move(token)));
+    parts.callers = MakeTokenCheck(std::move(token));
     return std::make_shared<TlsCredentials>(std::move(parts));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const security::RoleUri role, OwnRole(files.certificate, certificate));
   LOCKSTEP_RETURN_IF_ERROR(CheckOwnRole(files.certificate, role.caller, self));
   parts.shows_certificate = true;
   parts.job = role.job;
-  parts.server = MakeServer(parts.provider, true, MakeCertificateCheck(role.job));
+  parts.callers = MakeCertificateCheck(role.job);
   return std::make_shared<TlsCredentials>(std::move(parts));
 }
 

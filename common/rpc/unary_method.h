@@ -1,19 +1,25 @@
 // A unary method of an asynchronous service, answered now or much later.
 #pragma once
 
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/async_unary_call.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <functional>
 #include <memory>
-#include <type_traits>
+#include <optional>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/callback.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/caller_check.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
+#include "common/rpc/raw_methods.h"
 #include "common/rpc/service.h"
 
 namespace lockstep::rpc {
@@ -22,10 +28,7 @@ template <typename Request, typename Reply>
 class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>> {
  public:
   struct Method {
-    // Asks gRPC for the next call, as the generated service's Request<Method> does.
-    std::function<void(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Reply>*,
-                       grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*)>
-        await;
+    RawMethod raw;
     // The callback may be called on any thread, or not at all. After the caller went away it does
     // nothing, and all that it keeps is a pointer.
     std::function<void(const Request&, Callback<Reply>)> handle;
@@ -38,8 +41,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     const auto call = std::make_shared<UnaryCall>(method, queue);
     // Given back only if a call arrives.
     call->context_.AsyncNotifyWhenDone(call->ended_.tag());
-    method->await(&call->context_, &call->request_, &call->responder_, queue.queue, queue.queue,
-                  call->arrived_.Arm());
+    method->raw.await(&call->context_, &call->body_, &call->responder_, queue.queue, queue.queue,
+                      call->arrived_.Arm());
   }
 
  private:
@@ -49,19 +52,29 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(method_, queue_);
-    const absl::Status allowed = CheckSpeaker(context_, SpeakerOf(request_));
-    if (!allowed.ok()) return Answer(allowed);
+    if (const absl::Status status = Admit(); !status.ok()) return Answer(status);
     method_->handle(request_, [call = this->weak_from_this()](absl::StatusOr<Reply> reply) {
-      if (const auto alive = call.lock()) alive->Answer(std::move(reply));
+      if (const auto alive = call.lock()) alive->Answer(reply);
     });
   }
 
-  void Answer(absl::StatusOr<Reply> reply) {
-    if (reply.ok()) {
-      responder_.Finish(*reply, grpc::Status::OK, answered_.Arm());
-    } else {
-      responder_.FinishWithError(ToGrpc(reply.status()), answered_.Arm());
+  // Parses the request once its caller may call.
+  absl::Status Admit() {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<security::Caller> caller,
+                              CheckCaller(queue_.callers, method_->raw.path, context_));
+    if (!grpc::SerializationTraits<Request>::Deserialize(&body_, &request_).ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(method_->raw.path, ": the request cannot be parsed"));
     }
+    return CheckSpeaker(caller, SpeakerOf(request_));
+  }
+
+  void Answer(const absl::StatusOr<Reply>& reply) {
+    if (!reply.ok()) return responder_.FinishWithError(ToGrpc(reply.status()), answered_.Arm());
+    grpc::ByteBuffer body;
+    bool is_own = false;
+    const grpc::Status status = grpc::SerializationTraits<Reply>::Serialize(*reply, &body, &is_own);
+    responder_.Finish(body, status, answered_.Arm());
   }
 
   void Answered(bool) {}
@@ -71,28 +84,30 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   const ServingQueue queue_;
   Gate::Pass pass_;
   grpc::ServerContext context_;
+  grpc::ByteBuffer body_;
   Request request_;
-  grpc::ServerAsyncResponseWriter<Reply> responder_;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
   CallEvent<UnaryCall> arrived_{this, &UnaryCall::Arrived};
   CallEvent<UnaryCall> answered_{this, &UnaryCall::Answered};
   // Comes when the call is over for gRPC, answered or cancelled: until then it is kept.
   CallEvent<UnaryCall> ended_{this, &UnaryCall::Ended};
 };
 
-// `method` is a member of `service`: &Generated::AsyncService::RequestGetStatus. `handle` runs on
-// the queue's thread, so it must not block.
-template <typename Service, typename Generated, typename Request, typename Reply>
-void ServeUnary(Service* service,
-                void (Generated::*method)(grpc::ServerContext*, Request*,
-                                          grpc::ServerAsyncResponseWriter<Reply>*,
-                                          grpc::CompletionQueue*, grpc::ServerCompletionQueue*,
-                                          void*),
-                const ServingQueue& queue,
-                std::type_identity_t<std::function<void(const Request&, Callback<Reply>)>> handle) {
+// `handle` runs on the queue's thread, so it must not block.
+template <typename Request, typename Reply>
+void ServeUnary(RawMethod method, const ServingQueue& queue,
+                std::function<void(const Request&, Callback<Reply>)> handle) {
   using Call = UnaryCall<Request, Reply>;
   Call::Await(std::make_shared<const typename Call::Method>(
-                  typename Call::Method{std::bind_front(method, service), std::move(handle)}),
+                  typename Call::Method{std::move(method), std::move(handle)}),
               queue);
+}
+
+// The method of the service that takes a Request.
+template <typename Request, typename Reply>
+void ServeUnary(RawMethods* service, const ServingQueue& queue,
+                std::function<void(const Request&, Callback<Reply>)> handle) {
+  ServeUnary<Request, Reply>(service->Of<Request>(), queue, std::move(handle));
 }
 
 }  // namespace lockstep::rpc

@@ -21,17 +21,17 @@ class CollectedStatusService final : public rpc::Service {
         host_(HostName()),
         start_(Clock::Real()->Monotonic()) {}
 
-  grpc::Service* methods() override { return &methods_; }
+  rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override {
-    rpc::ServeUnary(&methods_, &StatusService::AsyncService::RequestGetStatus, queue,
-                    [this](const GetStatusRequest&, Callback<ProcessStatus> respond) {
-                      if (!collect_) return respond(Identified(ProcessStatus()));
-                      collect_([this, respond = std::move(respond)](
-                                   absl::StatusOr<ProcessStatus> status) mutable {
-                        if (!status.ok()) return respond(std::move(status));
-                        respond(Identified(*std::move(status)));
-                      });
-                    });
+    rpc::ServeUnary<GetStatusRequest, ProcessStatus>(
+        &methods_, queue, [this](const GetStatusRequest&, Callback<ProcessStatus> respond) {
+          if (!collect_) return respond(Identified(ProcessStatus()));
+          collect_(
+              [this, respond = std::move(respond)](absl::StatusOr<ProcessStatus> status) mutable {
+                if (!status.ok()) return respond(std::move(status));
+                respond(Identified(*std::move(status)));
+              });
+        });
   }
 
  private:
@@ -50,7 +50,7 @@ class CollectedStatusService final : public rpc::Service {
   const CollectStatus collect_;
   const std::string host_;
   const absl::Duration start_;
-  StatusService::AsyncService methods_;
+  rpc::RawMethods methods_{StatusService::service_full_name()};
 };
 
 }  // namespace

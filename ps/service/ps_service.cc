@@ -77,45 +77,43 @@ PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* w
 
 void PsService::Serve(const rpc::ServingQueue& queue) {
   ServeTensors(queue);
-  ServeOne(&Methods::RequestGetView, queue, &PsService::GetView);
-  ServeOne(&Methods::RequestSetView, queue, &PsService::SetView);
-  ServeOne(&Methods::RequestCreateVariables, queue, &PsService::CreateVariables);
-  ServeOne(&Methods::RequestGrant, queue, &PsService::Grant);
-  ServeOne(&Methods::RequestCommitStep, queue, &PsService::CommitStep);
-  ServeOne(&Methods::RequestSave, queue, &PsService::Save);
-  ServeOne(&Methods::RequestReleaseSnapshot, queue, &PsService::ReleaseSnapshot);
-  ServeOne(&Methods::RequestFinish, queue, &PsService::Finish);
-  ServeOne(&Methods::RequestRenewLease, queue, &PsService::RenewLease);
-  ServeOne(&Methods::RequestWatchCommand, queue, &PsService::WatchCommand);
-  ServeOne(&Methods::RequestDequeueToken, queue, &PsService::DequeueToken);
-  ServeOne(&Methods::RequestAttachMemory, queue, &PsService::AttachMemory);
+  ServeOne(queue, &PsService::GetView);
+  ServeOne(queue, &PsService::SetView);
+  ServeOne(queue, &PsService::CreateVariables);
+  ServeOne(queue, &PsService::Grant);
+  ServeOne(queue, &PsService::CommitStep);
+  ServeOne(queue, &PsService::Save);
+  ServeOne(queue, &PsService::ReleaseSnapshot);
+  ServeOne(queue, &PsService::Finish);
+  ServeOne(queue, &PsService::RenewLease);
+  ServeOne(queue, &PsService::WatchCommand);
+  ServeOne(queue, &PsService::DequeueToken);
+  ServeOne(queue, &PsService::AttachMemory);
 }
 
 void PsService::ServeTensors(const rpc::ServingQueue& queue) {
   const auto check = [this](absl::string_view request) { return CheckSender(request, *shard_); };
   const auto push = std::make_shared<const GrpcTensorMethod<PushRequest, PushReply>>(
-      GrpcTensorMethod<PushRequest, PushReply>{
-          .await = std::bind_front(&Methods::RequestPush, &methods_),
-          .check = check,
-          .handle = std::bind_front(HandlePush, shard_),
-          .references = &references_});
+      GrpcTensorMethod<PushRequest, PushReply>{.raw = methods_.Of<PushRequest>(),
+                                               .check = check,
+                                               .handle = std::bind_front(HandlePush, shard_),
+                                               .references = &references_});
   const auto pull = std::make_shared<const GrpcTensorMethod<PullRequest, PullReply>>(
-      GrpcTensorMethod<PullRequest, PullReply>{
-          .await = std::bind_front(&Methods::RequestPull, &methods_),
-          .check = check,
-          .handle = std::bind_front(HandlePull, shard_),
-          .references = &references_,
-          .watches_callers = true});
+      GrpcTensorMethod<PullRequest, PullReply>{.raw = methods_.Of<PullRequest>(),
+                                               .check = check,
+                                               .handle = std::bind_front(HandlePull, shard_),
+                                               .references = &references_,
+                                               .watches_callers = true});
   const auto store =
       std::make_shared<const GrpcTensorMethod<StoreVersionRequest, StoreVersionReply>>(
           GrpcTensorMethod<StoreVersionRequest, StoreVersionReply>{
-              .await = std::bind_front(&Methods::RequestStoreVersion, &methods_),
+              .raw = methods_.Of<StoreVersionRequest>(),
               .check = check,
               .handle = std::bind_front(HandleStoreVersion, shard_),
               .references = &references_});
   const auto put_state = std::make_shared<const GrpcTensorMethod<PutStateRequest, PutStateReply>>(
       GrpcTensorMethod<PutStateRequest, PutStateReply>{
-          .await = std::bind_front(&Methods::RequestPutState, &methods_),
+          .raw = methods_.Of<PutStateRequest>(),
           .check = check,
           .handle = std::bind_front(HandlePutState, shard_),
           .references = &references_});
@@ -127,13 +125,12 @@ void PsService::ServeTensors(const rpc::ServingQueue& queue) {
   }
 }
 
-template <typename Method, typename Request, typename Reply>
-void PsService::ServeOne(Method method, const rpc::ServingQueue& queue,
-                         Handler<Request, Reply> handler) {
-  rpc::ServeUnary(&methods_, method, queue,
-                  [this, handler](const Request& request, Callback<Reply> respond) {
-                    (this->*handler)(request, std::move(respond));
-                  });
+template <typename Request, typename Reply>
+void PsService::ServeOne(const rpc::ServingQueue& queue, Handler<Request, Reply> handler) {
+  rpc::ServeUnary<Request, Reply>(&methods_, queue,
+                                  [this, handler](const Request& request, Callback<Reply> respond) {
+                                    (this->*handler)(request, std::move(respond));
+                                  });
 }
 
 absl::Status PsService::CheckServing() const {

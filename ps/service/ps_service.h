@@ -56,22 +56,16 @@ class PsService final : public rpc::Service {
   PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch, PsIdentity identity,
             PsEvents events);
 
-  grpc::Service* methods() override { return &methods_; }
+  rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
 
  private:
-  // Methods with tensors have raw bodies, so that gradients go to the shard in the slices in which
-  // they came, and values leave in slices over the published tensors.
-  using Methods = ParameterServer::WithRawMethod_Push<
-      ParameterServer::WithRawMethod_Pull<ParameterServer::WithRawMethod_StoreVersion<
-          ParameterServer::WithRawMethod_PutState<ParameterServer::AsyncService>>>>;
   template <typename Request, typename Reply>
   using Handler = void (PsService::*)(const Request&, Callback<Reply>);
 
   void ServeTensors(const rpc::ServingQueue& queue);
-  // `method` is the generated one that awaits a call.
-  template <typename Method, typename Request, typename Reply>
-  void ServeOne(Method method, const rpc::ServingQueue& queue, Handler<Request, Reply> handler);
+  template <typename Request, typename Reply>
+  void ServeOne(const rpc::ServingQueue& queue, Handler<Request, Reply> handler);
 
   // Lets `work` wait for the disk, on the thread for that, and tells its result. UNAVAILABLE: too
   // many such calls wait.
@@ -107,7 +101,7 @@ class PsService final : public rpc::Service {
   const SharedMemoryReferences references_;
   const PsIdentity identity_;
   const PsEvents events_;
-  Methods methods_;
+  rpc::RawMethods methods_{ParameterServer::service_full_name()};
   std::atomic<bool> finished_ = false;
   absl::Mutex mutex_;
   std::string last_refusal_ ABSL_GUARDED_BY(mutex_);

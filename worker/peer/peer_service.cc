@@ -71,24 +71,24 @@ void PeerService::SetOwnState(OwnState* state) {
 void PeerService::Serve(const rpc::ServingQueue& queue) {
   using Method = GrpcTensorMethod<SendRequest, SendReply>;
   const auto send = std::make_shared<const Method>(
-      Method{.await = std::bind_front(&Methods::RequestSend, &methods_),
+      Method{.raw = methods_.Of<SendRequest>(),
              .check = CheckHeader,
              .handle = [this](const std::shared_ptr<SendCall>& call) { OnSend(call); }});
   for (int i = 0; i < kAhead; ++i) GrpcTensorCall<SendRequest, SendReply>::Await(send, queue);
-  rpc::ServeUnary(&methods_, &Methods::RequestCompare, queue,
-                  [this](const CompareRequest& request, Callback<CompareReply> respond) {
-                    respond(OnCompare(request));
-                  });
-  rpc::ServeUnary(&methods_, &Methods::RequestProbe, queue,
-                  [this](const ProbeRequest& request, Callback<ProbeReply> respond) {
-                    respond(OnProbe(request));
-                  });
-  rpc::ServeUnary(&methods_, &Methods::RequestReadState, queue,
-                  [this](const ReadStateRequest& request, Callback<ReadStateReply> respond) {
-                    respond(OnReadState(request));
-                  });
-  rpc::ServeUnary(
-      &methods_, &Methods::RequestAttachMemory, queue,
+  rpc::ServeUnary<CompareRequest, CompareReply>(
+      &methods_, queue, [this](const CompareRequest& request, Callback<CompareReply> respond) {
+        respond(OnCompare(request));
+      });
+  rpc::ServeUnary<ProbeRequest, ProbeReply>(
+      &methods_, queue, [this](const ProbeRequest& request, Callback<ProbeReply> respond) {
+        respond(OnProbe(request));
+      });
+  rpc::ServeUnary<ReadStateRequest, ReadStateReply>(
+      &methods_, queue, [this](const ReadStateRequest& request, Callback<ReadStateReply> respond) {
+        respond(OnReadState(request));
+      });
+  rpc::ServeUnary<AttachPeerMemoryRequest, AttachMemoryReply>(
+      &methods_, queue,
       [this](const AttachPeerMemoryRequest& request, Callback<AttachMemoryReply> respond) {
         respond(OnAttachMemory(request));
       });

@@ -62,11 +62,10 @@ class PeerService final : public rpc::Service {
   absl::StatusOr<ReadStateReply> OnReadState(const ReadStateRequest& request);
   absl::StatusOr<AttachMemoryReply> OnAttachMemory(const AttachPeerMemoryRequest& request);
 
-  grpc::Service* methods() override { return &methods_; }
+  rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
 
  private:
-  using Methods = Peer::WithRawMethod_Send<Peer::AsyncService>;
   struct Admitted {
     std::shared_ptr<PeerReceiver> receiver;
     int position = 0;
@@ -75,7 +74,7 @@ class PeerService final : public rpc::Service {
   // FAILED_PRECONDITION: no collective of this view is here yet, repeat. ABORTED: the view is over,
   // or the sender is no member.
   absl::StatusOr<Admitted> Admit(const PeerIdentity& sender) const;
-  Methods methods_;
+  rpc::RawMethods methods_{Peer::service_full_name()};
   mutable absl::Mutex mutex_;
   ViewId newest_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<PeerReceiver> receiver_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "common/rpc/caller_check.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
+#include "common/rpc/raw_methods.h"
 #include "common/rpc/service.h"
 #include "common/transport/grpc/reference_server.h"
 #include "common/transport/tensor_call.h"
@@ -26,11 +28,7 @@ namespace lockstep {
 // How a server serves one method.
 template <typename Request, typename Reply>
 struct GrpcTensorMethod {
-  // Asks gRPC for the next call, as the generated service's Request<Method> does.
-  std::function<void(grpc::ServerContext*, grpc::ByteBuffer*,
-                     grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>*, grpc::CompletionQueue*,
-                     grpc::ServerCompletionQueue*, void*)>
-      await;
+  rpc::RawMethod raw;
   // Looks at the serialized request, without its tensors, before it is parsed.
   std::function<absl::Status(absl::string_view)> check;
   // On the queue's thread, so it must not block.
@@ -55,8 +53,8 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     const auto call = std::make_shared<GrpcTensorCall>(method, queue);
     // Given back only if a call arrives.
     if (method->watches_callers) call->context_.AsyncNotifyWhenDone(call->ended_.tag());
-    method->await(&call->context_, &call->body_, &call->responder_, queue.queue, queue.queue,
-                  call->arrived_.Arm());
+    method->raw.await(&call->context_, &call->body_, &call->responder_, queue.queue, queue.queue,
+                      call->arrived_.Arm());
   }
 
   const Request& request() const override { return *request_; }
@@ -111,9 +109,11 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   }
 
   absl::Status Decode() {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<security::Caller> caller,
+                              rpc::CheckCaller(queue_.callers, method_->raw.path, context_));
     LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
                               wire::DecodeWithPayload(body_, request_.get(), method_->check));
-    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(context_, rpc::SpeakerOf(*request_)));
+    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(caller, rpc::SpeakerOf(*request_)));
     payload_ = std::make_shared<const wire::ReceivedPayload>(std::move(payload));
     if (method_->references != nullptr) lent_ = method_->references->LentTo(*request_);
     return absl::OkStatus();
