@@ -4,30 +4,22 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/config/shard_names.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
 
-namespace {
-
-std::string NameOf(size_t ps, const std::vector<std::string>& addresses) {
-  return absl::StrCat("ps ", ps, " (", addresses[ps], ")");
-}
-
-}  // namespace
-
 JobPairs::JobPairs(const JobPairsOptions& options, const std::vector<PsControl*>& ps,
                    Executor* executor, const Clock* clock) {
   const std::vector<std::string>& addresses = options.ps_addresses;
+  const std::vector<std::string> names = ShardNames(addresses);
   for (size_t shard = 0; shard < ps.size(); ++shard) {
     const size_t host = (shard + 1) % ps.size();
     pairs_.push_back(std::make_unique<ShardPair>(
-        std::make_unique<HomePlace>(NameOf(shard, addresses), addresses[shard], ps[shard],
-                                    executor),
+        std::make_unique<HomePlace>(names[shard], addresses[shard], ps[shard], executor),
         std::make_unique<HostPlace>(
             HostPlaceOptions{
-                .name = NameOf(host, addresses),
+                .name = names[host],
                 .address = addresses[host],
                 .connect = [connect = options.connect,
                             shard](const std::string& address) { return connect(shard, address); }},
@@ -37,10 +29,11 @@ JobPairs::JobPairs(const JobPairsOptions& options, const std::vector<PsControl*>
 }
 
 void JobPairs::SetAddresses(const std::vector<std::string>& ps_addresses) {
+  const std::vector<std::string> names = ShardNames(ps_addresses);
   for (size_t shard = 0; shard < pairs_.size(); ++shard) {
     const size_t host = (shard + 1) % pairs_.size();
-    pairs_[shard]->home()->Move(NameOf(shard, ps_addresses), ps_addresses[shard]);
-    pairs_[shard]->host()->Move(NameOf(host, ps_addresses), ps_addresses[host]);
+    pairs_[shard]->home()->Move(names[shard], ps_addresses[shard]);
+    pairs_[shard]->host()->Move(names[host], ps_addresses[host]);
   }
 }
 

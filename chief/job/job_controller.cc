@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "chief/job/ending_phase.h"
-#include "chief/job/job_rules.h"
 #include "chief/job/starting_phase.h"
 #include "common/base/philox.h"
 #include "common/config/cluster_proto.h"
+#include "common/config/shard_names.h"
 #include "common/replicas_proto/convert.h"
 
 namespace lockstep::chief {
@@ -16,7 +16,7 @@ namespace {
 JobInputs MakeInputs(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
                      Executor* executor, const Clock* clock, std::function<void()> on_ready,
                      StatusCallback on_end) {
-  std::vector<std::string> names = ShardNames(plan.cluster);
+  std::vector<std::string> names = ShardNames(plan.cluster.ps);
   return {.plan = std::move(plan),
           .options = options,
           .shards = std::move(shards),
@@ -106,7 +106,7 @@ void JobController::Tick() {
 
 void JobController::SetCluster(const ClusterSpec& cluster) {
   state_.inputs.plan.cluster = cluster;
-  state_.inputs.shard_names = ShardNames(cluster);
+  state_.inputs.shard_names = ShardNames(cluster.ps);
   calls_.SetCluster(ToProto(cluster));
   if (state_.views.has_value()) state_.views->AnnounceAgain(state_.inputs.shard_names);
 }

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <set>
-
-#include "absl/strings/str_cat.h"
+#include <string>
 
 namespace lockstep::chief {
 namespace {
@@ -30,14 +29,6 @@ const std::string& ModelName(const VariableSpec& variable) {
 }
 
 }  // namespace
-
-std::vector<std::string> ShardNames(const ClusterSpec& cluster) {
-  std::vector<std::string> names;
-  for (size_t shard = 0; shard < cluster.ps.size(); ++shard) {
-    names.push_back(absl::StrCat("ps ", shard, " (", cluster.ps[shard], ")"));
-  }
-  return names;
-}
 
 uint32_t CountModelVariables(const JobPlan& plan) {
   std::set<std::string> names;

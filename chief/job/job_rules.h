@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "chief/job/run_record.h"
@@ -15,9 +14,6 @@
 #include "chief/sync/milestones.h"
 
 namespace lockstep::chief {
-
-// "ps 0 (host:port)" of each shard.
-std::vector<std::string> ShardNames(const ClusterSpec& cluster);
 
 // As the model names them: the parts of a variable are one, the loss is none. Of each shard, and of
 // the whole model, whose parts may be on several.

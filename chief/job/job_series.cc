@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
-#include "chief/job/job_rules.h"
 #include "chief/job/log_lines.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/base/limits.h"
+#include "common/config/shard_names.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -38,7 +38,7 @@ void JobSeries::Add(JobPlan plan) {
 
 void JobSeries::StandBy() {
   ObserverOptions options{.chiefs = plan_.cluster.chiefs(),
-                          .step_shard = ShardNames(plan_.cluster)[kStepShard],
+                          .step_shard = ShardNames(plan_.cluster.ps)[kStepShard],
                           .patience = options_.patience,
                           .begins = options_.chief_index == 0,
                           .is_done = !plan_.finished.empty()};
@@ -59,7 +59,7 @@ void JobSeries::Tick() {
 
 void JobSeries::SetCluster(const ClusterSpec& cluster) {
   plan_.cluster = cluster;
-  if (standby_ != nullptr) standby_->SetNames(cluster.chiefs(), ShardNames(cluster)[kStepShard]);
+  if (standby_ != nullptr) standby_->SetNames(cluster.chiefs(), ShardNames(cluster.ps)[kStepShard]);
   if (job() != nullptr) job()->SetCluster(cluster);
 }
 

@@ -8,6 +8,7 @@
 #include "chief/job/summary.h"
 #include "chief/membership/describe.h"
 #include "common/base/quantity.h"
+#include "common/config/shard_names.h"
 
 namespace lockstep::chief {
 namespace {
@@ -143,7 +144,8 @@ std::string StatusReporter::TrainingWaitsFor(const JobFacts& facts) const {
   } else if (unreachable.empty()) {
     for (size_t shard = 0; shard < facts.shards.size(); ++shard) {
       if (facts.shards[shard].closed_steps != record_.global_step) continue;
-      parts.push_back(absl::StrCat(ShardNames(plan_.cluster)[shard], " has not closed the step"));
+      parts.push_back(
+          absl::StrCat(ShardNames(plan_.cluster.ps)[shard], " has not closed the step"));
     }
   }
   std::erase(parts, "");
