@@ -118,6 +118,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
         shards, &loop, Clock::Real());
     shards = pairs->shards();
     options.shard_places = [&pairs] { return pairs->places(); };
+    options.unfinished_places = [&pairs] { return pairs->DescribeUnfinished(); };
   }
   options.clusters = daemon.cluster->known();
   options.job_id = RandomId();

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "common/config/shard_names.h"
 #include "common/log/log.h"
 
@@ -55,6 +56,16 @@ void JobPairs::Tick() {
   if (!lacks_copy_ || guarded < std::ssize(pairs_)) return;
   lacks_copy_ = false;
   log::Info("each shard has a copy: the job survives the loss of any one ps again");
+}
+
+std::string JobPairs::DescribeUnfinished() const {
+  std::vector<std::string> places;
+  for (const auto& pair : pairs_) {
+    if (std::string place = pair->DescribeUnfinished(); !place.empty()) {
+      places.push_back(std::move(place));
+    }
+  }
+  return absl::StrJoin(places, "; ");
 }
 
 std::vector<ShardPlace> JobPairs::places() const {

@@ -40,6 +40,10 @@ class JobPairs {
   // there already.
   void SetAddresses(const std::vector<std::string>& ps_addresses);
 
+  // Of a job that is over: the places that have not answered that, beside those that serve, and
+  // why. Empty: all have.
+  std::string DescribeUnfinished() const;
+
   // By shard, for the workers.
   std::vector<ShardPlace> places() const;
 

@@ -33,7 +33,8 @@ ShardPair::ShardPair(std::unique_ptr<Place> home, std::unique_ptr<Place> host,
       roles_({home_.get(), host_.get()}, executor,
              [this](const absl::Status& why) { FailPending(why); }),
       watch_(patience, &roles_, executor, clock),
-      attacher_(patience, &roles_, executor, clock, [this] { watch_.Begin(); }) {}
+      attacher_(patience, &roles_, executor, clock, [this] { watch_.Begin(); }),
+      finish_notice_(&roles_, executor, clock) {}
 
 void ShardPair::Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
                       google::protobuf::MessageLite* reply, StatusCallback done) {
@@ -54,12 +55,14 @@ void ShardPair::Start(const MethodInfo& method, const google::protobuf::MessageL
   }
   if (Is(method, kFinish)) {
     attacher_.Stop();
-    TellOther(kFinish, request);
+    finish_notice_.Begin(As<FinishRequest>(request));
   }
   Forward(method, request, reply, std::move(done));
 }
 
 void ShardPair::Tick() {
+  // When the job is over both end.
+  if (finish_notice_.has_begun()) return finish_notice_.Tick();
   watch_.Tick();
   attacher_.Tick();
 }
@@ -190,6 +193,7 @@ void ShardPair::BeginEpoch(const SetViewRequest& request, SetViewReply* reply,
                            StatusCallback done) {
   roles_.Withdraw();
   attacher_.Stop();
+  finish_notice_.Stop();
   host_->GetView([this, request, reply,
                   done = std::move(done)](const absl::StatusOr<SetViewReply>& host) mutable {
     if (!host.ok()) return done(host.status());

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "chief/copies/copy_attacher.h"
+#include "chief/copies/finish_notice.h"
 #include "chief/copies/pair_roles.h"
 #include "chief/copies/pair_view.h"
 #include "chief/copies/pair_watch.h"
@@ -39,6 +40,8 @@ class ShardPair final : public PsControl {
   Place* host() { return host_.get(); }
   // Looks after both. Several times a second.
   void Tick();
+  // Of a job that is over: FinishNotice::DescribeWaiting.
+  std::string DescribeUnfinished() const { return finish_notice_.DescribeWaiting(); }
 
   const PairRoles& roles() const { return roles_; }
 
@@ -85,6 +88,7 @@ class ShardPair final : public PsControl {
   PairRoles roles_;
   PairWatch watch_;
   CopyAttacher attacher_;
+  FinishNotice finish_notice_;
   PlaceIndex watched_ = kHome;  // WatchCommand goes there
   bool knows_nobody_ = false;   // the other place has answered that no chief commands
   uint64_t last_call_ = 0;

@@ -128,9 +128,18 @@ void EndingPhase::WatchTelling() {
   }
   if (stage_ != Stage::kReleasingShards) return;
   release_->Tick();
-  if (!is_late || stage_ != Stage::kReleasingShards) return;
-  log::Warning(absl::StrCat("not told that the job is over: ", release_->DescribeWaiting()));
+  if (stage_ != Stage::kReleasingShards) return;
+  std::string untold = release_->DescribeWaiting();
+  const std::string places = UnfinishedPlaces();
+  absl::StrAppend(&untold, untold.empty() || places.empty() ? "" : "; ", places);
+  if (!untold.empty() && !is_late) return;
+  if (!untold.empty()) log::Warning(absl::StrCat("not told that the job is over: ", untold));
   Conclude();
+}
+
+std::string EndingPhase::UnfinishedPlaces() const {
+  const auto& unfinished = job_->inputs.options.unfinished_places;
+  return unfinished == nullptr ? "" : unfinished();
 }
 
 void EndingPhase::ReleaseShards() {
@@ -167,7 +176,9 @@ void EndingPhase::ReleaseShards() {
                               answered(absl::OkStatus());
                             }));
       },
-      [this](const absl::Status&) { Conclude(); });
+      [this](const absl::Status&) {
+        if (UnfinishedPlaces().empty()) Conclude();
+      });
   release_->Start();
 }
 

@@ -39,6 +39,8 @@ class EndingPhase final : public Phase {
   void Finish(absl::Status outcome, Told told);
   void WatchTelling();
   void ReleaseShards();
+  // Where copies of shards are and have not heard the end; empty: nowhere.
+  std::string UnfinishedPlaces() const;
   void EndLease();
   void Conclude();
 

@@ -52,6 +52,8 @@ struct JobOptions {
   bool waits_for_disk = false;  // CheckpointerOptions::waits_for_disk
   // Of a job whose shards have copies: where they are now, by shard.
   std::function<std::vector<ShardPlace>()> shard_places = nullptr;
+  // Of such a job, once it is over: which of the other places have not answered that, and why.
+  std::function<std::string()> unfinished_places = nullptr;
   // Of a chief that stood by: whether it may announce a view of this term.
   std::function<absl::Status(uint64_t term)> may_take = nullptr;
   const StandbyCallers* callers = nullptr;  // of a chief that stood by; outlives the job

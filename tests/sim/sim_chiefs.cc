@@ -148,6 +148,7 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
         controls, &process->executor, events_);
     controls = process->pairs->shards();
     options.shard_places = [pairs = &*process->pairs] { return pairs->places(); };
+    options.unfinished_places = [pairs = &*process->pairs] { return pairs->DescribeUnfinished(); };
   }
   processes_.push_back(process);
   process->job.emplace(

@@ -198,6 +198,36 @@ TEST_CASE("both are told that the job is over") {
   REQUIRE(f.Call(kFinish, FinishRequest()).ok());
   CHECK(f.home.finished == 1);
   CHECK(f.copy()->finished == 1);
+  f.Pass(absl::Seconds(2));
+  CHECK(f.copy()->finished == 1);
+  CHECK(f.pair.DescribeUnfinished().empty());
+}
+
+TEST_CASE("the ps that does not serve is told that the job is over until it answers") {
+  PairFixture f;
+  const bool host_serves = GENERATE(false, true);
+  host_serves ? f.LetHostServe() : f.Begin();
+  SimplePs& other = host_serves ? f.home : *f.copy();
+  other.is_away = true;
+  REQUIRE(f.Call(kFinish, FinishRequest()).ok());
+  CHECK(other.finished == 0);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.DescribeUnfinished() == "connection refused");
+  other.is_away = false;
+  f.Pass(absl::Seconds(3));
+  CHECK(other.finished == 1);
+  CHECK(f.pair.DescribeUnfinished().empty());
+}
+
+TEST_CASE("a pair whose job is over changes places no more") {
+  PairFixture f;
+  f.Begin();
+  REQUIRE(f.Call(kFinish, FinishRequest()).ok());
+  const size_t orders = f.copy()->orders.size();
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(3));
+  CHECK(f.pair.roles().serving() == kHome);
+  CHECK(f.copy()->orders.size() == orders);
 }
 
 }  // namespace

@@ -55,6 +55,30 @@ TEST_CASE("a job goes from its first worker to its end, and everybody is told") 
   CHECK(summary["checkpoint"].is_null());
 }
 
+TEST_CASE("a job ends when the ps with copies have heard it, too, or after a while") {
+  std::string untold = "ps 1 (b:1): connection refused";
+  JobOptions options;
+  options.unfinished_places = [&untold] { return untold; };
+  JobFixture f(TwoWorkerPlan(1), options);
+  f.Register(0, 10);
+  f.Register(1, 20);
+  f.Step(0.5f);
+  f.Beat(0, 10);
+  f.Beat(1, 20);
+  f.Pass(absl::Milliseconds(100));
+  REQUIRE(f.ps.finishes.size() == 1);
+  f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  CHECK_FALSE(f.ended.has_value());
+  const bool is_told = GENERATE(true, false);
+  if (is_told) untold.clear();
+  f.Pass(absl::Milliseconds(200));
+  CHECK(f.ended.has_value() == is_told);
+  f.Pass(absl::Seconds(2));
+  REQUIRE(f.ended.has_value());
+  CHECK(f.ended->ok());
+}
+
 TEST_CASE("training waits for enough workers, and says who is missing") {
   JobPlan plan = TwoWorkerPlan(2);
   plan.job.mutable_sync()->set_replicas_to_aggregate(2);
