@@ -141,6 +141,23 @@ TEST_CASE("pauses between attempts grow") {
   CHECK(f.copy()->orders.back().copy_address().empty());
 }
 
+TEST_CASE("a chief whose primary refuses a new copy looks at the shard again, and makes another") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.copy()->refusal = absl::AbortedError("an older view");
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.home.created.size() == 1);
+  CHECK(f.pair.roles().IsAlone());
+  CHECK(f.pair.roles().serving() == kHost);
+  f.copy()->refusal = absl::OkStatus();
+  CHECK(f.Call(kCommitStep, CommitStepRequest()).ok());
+  f.Pass(absl::Seconds(4));
+  CHECK(f.home.created.size() == 2);
+  f.home.state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+}
+
 TEST_CASE("a new copy that hangs is given up after the chief's patience") {
   MovedFixture f;
   f.home.StartAgain();
