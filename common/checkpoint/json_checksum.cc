@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/crc32c.h"
+#include "common/checksum/crc32c.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/crc32c.h"
+#include "common/checksum/crc32c.h"
 
 namespace lockstep {
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/crc32c.h"
 #include "common/checkpoint/safetensors_header.h"
+#include "common/checksum/crc32c.h"
 #include "common/fs/atomic_file.h"
 #include "common/fs/path.h"
 

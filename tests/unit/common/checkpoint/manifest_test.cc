@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/crc32c.h"
+#include "common/checksum/crc32c.h"
 
 namespace lockstep {
 namespace {

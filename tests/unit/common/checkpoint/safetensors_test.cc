@@ -6,9 +6,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/philox.h"
-#include "common/checkpoint/crc32c.h"
 #include "common/checkpoint/safetensors_file.h"
 #include "common/checkpoint/safetensors_writer.h"
+#include "common/checksum/crc32c.h"
 #include "common/fs/folder.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "common/checkpoint/crc32c.h"
+#include "common/checksum/crc32c.h"
 
 #include <isa-l/crc.h>
 

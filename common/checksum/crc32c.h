@@ -1,4 +1,4 @@
-// CRC32C (Castagnoli), the checksum of tensors in a checkpoint.
+// CRC32C (Castagnoli), the checksum of tensors in a checkpoint and of messages with tensors.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace lockstep {
 // The checksum of what `crc` is the checksum of, followed by `bytes`. 0 is that of nothing.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> bytes);
 
-// Bytes to read or write at a time between checksums: they stay in the cache.
+// Bytes of a file to read or write at a time between checksums: they stay in the cache.
 inline constexpr size_t kChecksumPiece = size_t{1} << 20;
 
 inline uint32_t Crc32c(std::span<const std::byte> bytes) { return ExtendCrc32c(0, bytes); }
