@@ -15,7 +15,7 @@ constexpr absl::Duration kLongestConnect = absl::Seconds(6);
 bool IsRetryable(const absl::Status& status, CallKind kind) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status) ||
-         (kind == CallKind::kCommand && absl::IsCancelled(status));
+         (kind == CallKind::kCommand ? absl::IsCancelled(status) : absl::IsDataLoss(status));
 }
 
 void RetryPolicy::OnSuccess() {

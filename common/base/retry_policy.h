@@ -19,7 +19,8 @@ enum class CallKind {
   kCommand,
 };
 
-// Whether the same call can succeed later although nobody changes anything.
+// Whether the same call can succeed later although nobody changes anything. DATA_LOSS: a message
+// has changed on its way (transport.checksums); of the chief's calls, a file.
 bool IsRetryable(const absl::Status& status, CallKind kind);
 
 struct RetryOptions {

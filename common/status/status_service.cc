@@ -8,6 +8,7 @@
 #include "common/base/version.h"
 #include "common/rpc/process.h"
 #include "common/rpc/unary_method.h"
+#include "common/wire/message_checksum.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep {
@@ -42,6 +43,7 @@ class CollectedStatusService final : public rpc::Service {
     status.set_version(kVersion);
     status.set_host(host_);
     status.set_pid(getpid());
+    status.set_corrupt_messages(wire::NumCorruptMessages());
     status.set_uptime_seconds(absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start_));
     return status;
   }

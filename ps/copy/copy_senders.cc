@@ -57,7 +57,8 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
   const ClientOptions peer{.address = options.address,
                            .name = absl::StrCat("the copy of ps ", options.shard.value()),
                            .queue = queue_.get(),
-                           .credentials = credentials_};
+                           .credentials = credentials_,
+                           .checksums = options.checksums};
   const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
   senders_.push_back(
       std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),

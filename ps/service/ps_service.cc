@@ -93,16 +93,19 @@ void PsService::Serve(const rpc::ServingQueue& queue) {
 
 void PsService::ServeTensors(const rpc::ServingQueue& queue) {
   const auto check = [this](absl::string_view request) { return CheckSender(request, *shard_); };
+  const auto has_checksums = [this] { return has_checksums_.load(); };
   const auto push = std::make_shared<const GrpcTensorMethod<PushRequest, PushReply>>(
       GrpcTensorMethod<PushRequest, PushReply>{.raw = methods_.Of<PushRequest>(),
                                                .check = check,
                                                .handle = std::bind_front(HandlePush, shard_),
-                                               .references = &references_});
+                                               .references = &references_,
+                                               .expects_checksums = has_checksums});
   const auto pull = std::make_shared<const GrpcTensorMethod<PullRequest, PullReply>>(
       GrpcTensorMethod<PullRequest, PullReply>{.raw = methods_.Of<PullRequest>(),
                                                .check = check,
                                                .handle = std::bind_front(HandlePull, shard_),
                                                .references = &references_,
+                                               .expects_checksums = has_checksums,
                                                .watches_callers = true});
   const auto store =
       std::make_shared<const GrpcTensorMethod<StoreVersionRequest, StoreVersionReply>>(
@@ -110,13 +113,15 @@ void PsService::ServeTensors(const rpc::ServingQueue& queue) {
               .raw = methods_.Of<StoreVersionRequest>(),
               .check = check,
               .handle = std::bind_front(HandleStoreVersion, shard_),
-              .references = &references_});
+              .references = &references_,
+              .expects_checksums = has_checksums});
   const auto put_state = std::make_shared<const GrpcTensorMethod<PutStateRequest, PutStateReply>>(
       GrpcTensorMethod<PutStateRequest, PutStateReply>{
           .raw = methods_.Of<PutStateRequest>(),
           .check = check,
           .handle = std::bind_front(HandlePutState, shard_),
-          .references = &references_});
+          .references = &references_,
+          .expects_checksums = has_checksums});
   for (int i = 0; i < kAhead; ++i) {
     GrpcTensorCall<PutStateRequest, PutStateReply>::Await(put_state, queue);
     GrpcTensorCall<StoreVersionRequest, StoreVersionReply>::Await(store, queue);
@@ -225,19 +230,22 @@ void PsService::CreateVariables(const CreateVariablesRequest& request,
   refused.Update(CheckPath(request.restore_from()));
   if (!refused.ok()) return respond(refused);
   const auto order = std::make_shared<const CreateVariablesRequest>(request);
-  DoOnDisk<CreatedVariables>([this, order] { return shard_->CreateVariables(*order); },
-                             [this, order, respond = std::move(respond)](
-                                 const absl::StatusOr<CreatedVariables>& created) mutable {
-                               if (!created.ok()) return respond(created.status());
-                               {
-                                 absl::MutexLock lock(&mutex_);
-                                 job_text_ = order->job_text();
-                                 model_text_ = order->model_text();
-                               }
-                               Call(events_.created);
-                               WarnOfMissing(created->missing_slots, order->restore_from());
-                               respond(created->reply);
-                             });
+  DoOnDisk<CreatedVariables>(
+      [this, order] { return shard_->CreateVariables(*order); },
+      [this, order,
+       respond = std::move(respond)](const absl::StatusOr<CreatedVariables>& created) mutable {
+        if (!created.ok()) return respond(created.status());
+        // Workers of this chief and of the one before it push.
+        has_checksums_.store(created->has_checksums && order->transport().checksums());
+        {
+          absl::MutexLock lock(&mutex_);
+          job_text_ = order->job_text();
+          model_text_ = order->model_text();
+        }
+        Call(events_.created);
+        WarnOfMissing(created->missing_slots, order->restore_from());
+        respond(created->reply);
+      });
 }
 
 // A call that finds no room is answered at once, by the same callback.

@@ -103,6 +103,7 @@ class PsService final : public rpc::Service {
   const PsEvents events_;
   rpc::RawMethods methods_{ParameterServer::service_full_name()};
   std::atomic<bool> finished_ = false;
+  std::atomic<bool> has_checksums_ = false;  // the job, for every chief that it had
   absl::Mutex mutex_;
   std::string last_refusal_ ABSL_GUARDED_BY(mutex_);
   // Of the last CreateVariables.

@@ -82,7 +82,8 @@ struct CopyTargetOptions {
   // Of the means of all dense variables, each of Tensor::RoomFor: what a copy on this host reads in
   // place. 0: the job shares no memory.
   uint64_t shared_bytes = 0;
-  bool is_new = false;  // made while the job trains: it lacks the state
+  bool checksums = false;  // of messages to the copy and its replies: transport.checksums
+  bool is_new = false;     // made while the job trains: it lacks the state
   // The copy refuses the means: it serves the workers now, in place of this shard. Once.
   std::function<void(const absl::Status&)> refused;
   // A copy that lacks state refuses it: the shard goes on alone.

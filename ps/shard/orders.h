@@ -89,6 +89,7 @@ struct CreatedVariables {
   // "<variable>/<slot>" that the checkpoint lacks, and that begin anew. Told by the call that
   // created, not by those that repeat it.
   std::vector<std::string> missing_slots;
+  bool has_checksums = false;  // their transport.checksums: a repeated request may say otherwise
 };
 
 struct GrantOrder {

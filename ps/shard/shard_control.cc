@@ -15,6 +15,7 @@ namespace {
 
 CreatedVariables Created(const EpochState& state) {
   CreatedVariables created;
+  created.has_checksums = state.variables.config.transport().checksums();
   created.reply.set_bytes(static_cast<int64_t>(state.variables.catalog.num_bytes()));
   absl::flat_hash_set<std::string> names;
   for (const OptimizerRules& rules : state.variables.optimizers) {
@@ -191,6 +192,7 @@ std::shared_ptr<CopyTarget> Shard::UpdateCopy(bool is_new, EpochState* state) {
                     .worker = kPrimaryOfCopy.worker,
                     .incarnation = kPrimaryOfCopy.incarnation},
        .shared_bytes = SharedMeanBytes(state->variables),
+       .checksums = state->variables.config.transport().checksums(),
        .is_new = is_new,
        .refused = [this, epoch = view_.epoch()](const absl::Status&) { Depose(epoch); },
        .lost = [this, number](const absl::Status&) { LoseCopy(number); }});

@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<PeerGroupReducer>> PeerGroupReducer::Create(
     options.message_bytes = options.shared_memory ? kSharedMessageBytes : kMessageBytes;
   }
   LOCKSTEP_RETURN_IF_ERROR(Check(options));
+  service->ExpectChecksums(options.checksums);
   LOCKSTEP_ASSIGN_OR_RETURN(
       ReductionLayout layout,
       ReductionLayout::Create(options.reduction.tensors, options.reduction.plan.packing));
@@ -137,7 +138,8 @@ void PeerGroupReducer::Connect(const PeerGroupReducerOptions& options) {
         std::make_unique<GrpcMemberConnection>(ClientOptions{.address = member.address,
                                                              .name = name,
                                                              .queue = options.queue,
-                                                             .credentials = options.credentials},
+                                                             .credentials = options.credentials,
+                                                             .checksums = options.checksums},
                                                self_, segment_, tell));
   }
 }

@@ -38,6 +38,7 @@ struct PeerGroupReducerOptions {
   // Members on this host read this worker's memory; with others, and where there is none, messages
   // carry elements. The job says it to all members: transport.shared_memory is not OFF.
   bool shared_memory = false;
+  bool checksums = false;  // of messages between members: transport.checksums
   // Elements of a message, in bytes: longer ones are cut, so that receiving, adding and sending
   // overlap. The same at every member, at most 15 MiB. 0: 1 MiB, with `shared_memory` 4 MiB.
   size_t message_bytes = 0;

@@ -73,7 +73,8 @@ void PeerService::Serve(const rpc::ServingQueue& queue) {
   const auto send = std::make_shared<const Method>(
       Method{.raw = methods_.Of<SendRequest>(),
              .check = CheckHeader,
-             .handle = [this](const std::shared_ptr<SendCall>& call) { OnSend(call); }});
+             .handle = [this](const std::shared_ptr<SendCall>& call) { OnSend(call); },
+             .expects_checksums = [this] { return expects_checksums_.load(); }});
   for (int i = 0; i < kAhead; ++i) GrpcTensorCall<SendRequest, SendReply>::Await(send, queue);
   rpc::ServeUnary<CompareRequest, CompareReply>(
       &methods_, queue, [this](const CompareRequest& request, Callback<CompareReply> respond) {

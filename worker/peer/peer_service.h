@@ -2,6 +2,7 @@
 // collective of that view. It lives as long as the process serves; groups come and go.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -52,6 +53,8 @@ class PeerService final : public rpc::Service {
   // What members read that come later; null: nothing. It must outlive the service, or be taken
   // away.
   void SetOwnState(OwnState* state);
+  // Whether messages of members must have a checksum: transport.checksums.
+  void ExpectChecksums(bool expects) { expects_checksums_.store(expects); }
   // The newest view that the chief has told. A collective of an older one ends with ABORTED.
   void AnnounceView(const ViewId& newest);
 
@@ -75,6 +78,7 @@ class PeerService final : public rpc::Service {
   // or the sender is no member.
   absl::StatusOr<Admitted> Admit(const PeerIdentity& sender) const;
   rpc::RawMethods methods_{Peer::service_full_name()};
+  std::atomic<bool> expects_checksums_ = false;
   mutable absl::Mutex mutex_;
   ViewId newest_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<PeerReceiver> receiver_ ABSL_GUARDED_BY(mutex_);

@@ -144,6 +144,7 @@ absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) c
                             PeerGroupReducer::Create({.group = std::move(group),
                                                       .reduction = std::move(reduction),
                                                       .shared_memory = options_.shared_memory,
+                                                      .checksums = options_.checksums,
                                                       .queue = options_.queue,
                                                       .credentials = options_.credentials,
                                                       .timer = options_.timer,

@@ -39,6 +39,7 @@ struct GroupSourceOptions {
   std::function<absl::StatusOr<GroupReduction>(int workers)> reduction;
   bool shrinks = false;       // ReducerOfGroup::sums_differ
   bool shared_memory = true;  // PeerGroupReducerOptions::shared_memory
+  bool checksums = false;     // PeerGroupReducerOptions::checksums
   // All three outlive the source and its reducers; null with one worker.
   PeerService* peers = nullptr;
   rpc::EventQueue* queue = nullptr;

@@ -163,6 +163,7 @@ absl::Status Trainer::MakeReplicatedStrategy() {
                          .reduction = ReductionsOf(job, topology.workers, tensors),
                          .shrinks = job.sync().quorum_policy() == SHRINK,
                          .shared_memory = job.transport().shared_memory() != TransportDef::OFF,
+                         .checksums = job.transport().checksums(),
                          .peers = resources_.peers,
                          .queue = resources_.queue,
                          .credentials = resources_.credentials,

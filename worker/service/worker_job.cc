@@ -198,7 +198,8 @@ std::unique_ptr<TensorTransport> WorkerJob::Connect(const std::string& name,
       {.address = address,
        .name = name,
        .queue = options_.queue,
-       .credentials = options_.credentials},
+       .credentials = options_.credentials,
+       .checksums = options_.registration.job().transport().checksums()},
       memory_.get(), [name](const absl::Status& shares) {
         log::Info(shares.ok() ? absl::StrCat("shares memory with ", name)
                               : absl::StrCat("shared memory with ", name,

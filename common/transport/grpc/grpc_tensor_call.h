@@ -19,6 +19,7 @@
 #include "common/rpc/queue_event.h"
 #include "common/rpc/raw_methods.h"
 #include "common/rpc/service.h"
+#include "common/transport/grpc/checksums.h"
 #include "common/transport/grpc/reference_server.h"
 #include "common/transport/tensor_call.h"
 #include "common/wire/byte_buffer.h"
@@ -34,6 +35,8 @@ struct GrpcTensorMethod {
   // On the queue's thread, so it must not block.
   std::function<void(const std::shared_ptr<TensorCall<Request, Reply>>&)> handle;
   const ReferenceServer* references = nullptr;  // null: all tensors go as bytes
+  // Whether the job has transport.checksums, so that each request must have one. Null: no.
+  std::function<bool()> expects_checksums = nullptr;
   // Asking gRPC for the end of each call costs a small push 4 %. Without it a call is kept until it
   // is answered, also when its caller has gone.
   bool watches_callers = false;
@@ -88,7 +91,9 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
       payload.reserve(tensors.size());
       for (const OutgoingTensor& tensor : tensors) payload.push_back(tensor.values);
     }
-    responder_.Finish(wire::Encode(**reply, payload, owner), grpc::Status::OK, answered_.Arm());
+    const grpc::ByteBuffer message = wire::Encode(**reply, payload, owner);
+    AddToReply(message, &context_);
+    responder_.Finish(message, grpc::Status::OK, answered_.Arm());
   }
 
  private:
@@ -111,6 +116,8 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   absl::Status Decode() {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<security::Caller> caller,
                               rpc::CheckCaller(queue_.callers, method_->raw.path, context_));
+    const bool must_have = method_->expects_checksums && method_->expects_checksums();
+    LOCKSTEP_RETURN_IF_ERROR(CheckRequest(context_, body_, must_have, request_.get()));
     LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
                               wire::DecodeWithPayload(body_, request_.get(), method_->check));
     LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(caller, rpc::SpeakerOf(*request_)));

@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/tensor/half_copy.h"
+#include "common/transport/grpc/checksums.h"
 #include "common/wire/byte_buffer.h"
 
 namespace lockstep {
@@ -41,10 +42,15 @@ void GrpcTransport::Start(const CallOptions& options, google::protobuf::Message*
   const std::vector<std::span<const std::byte>> payload = SpansOf(tensors, memory.get());
   channel_.Call(options.path, *header, payload, options.deadline,
                 [this, reply, memory = std::move(memory),
-                 done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) mutable {
+                 done = std::move(done)](absl::StatusOr<RawReply> raw) mutable {
                   GiveBack(std::move(memory));
-                  if (!buffer.ok()) return done(buffer.status());
-                  absl::StatusOr<ReceivedTensors> received = Decode(*buffer, reply);
+                  if (!raw.ok()) return done(raw.status());
+                  if (this->options().checksums) {
+                    const absl::Status status =
+                        CheckReply(NameOf(this->options()), raw->message, raw->checksum, reply);
+                    if (!status.ok()) return done(status);
+                  }
+                  absl::StatusOr<ReceivedTensors> received = Decode(raw->message, reply);
                   if (!received.ok()) return done(BadReply(this->options(), received.status()));
                   done(std::move(received));
                 });

@@ -22,6 +22,7 @@ struct ClientOptions {
   // client.
   rpc::EventQueue* queue = nullptr;
   std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // null: calls show none
+  bool checksums = false;  // of messages with tensors, in both directions: transport.checksums
 };
 
 // "ps 1 (host:port)"

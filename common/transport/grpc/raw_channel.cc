@@ -9,6 +9,7 @@
 #include "common/rpc/credentials.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
+#include "common/transport/grpc/checksums.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +27,7 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
                                    public std::enable_shared_from_this<InFlight> {
  public:
   InFlight(RawChannel* channel, absl::string_view method, absl::Duration deadline,
-           Callback<grpc::ByteBuffer> done)
+           Callback<RawReply> done)
       : channel_(channel), method_(method), deadline_(deadline), done_(std::move(done)) {
     context_->set_deadline(In(deadline));
     if (channel->options_.credentials != nullptr) {
@@ -43,11 +44,13 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
     std::shared_ptr<const void> slices(this, [self = self_](const void*) {
       if (self->Note(kReleased) & kClosed) self->Post(&self->released_);
     });
-    reader_ = channel_->stub_.PrepareUnaryCall(
-        context_.get(), method_, wire::Encode(header, payload, slices), channel_->queue_);
+    grpc::ByteBuffer message = wire::Encode(header, payload, slices);
+    if (channel_->options_.checksums) AddToRequest(message, context_.get());
+    reader_ = channel_->stub_.PrepareUnaryCall(context_.get(), method_, message, channel_->queue_);
+    message.Clear();
     slices.reset();
     reader_->StartCall();
-    reader_->Finish(&reply_, &status_, tag());
+    reader_->Finish(&reply_.message, &status_, tag());
     if (Note(kStarted) & kEnded) Post(&started_);
   }
 
@@ -57,6 +60,9 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
     if (context_ != nullptr) {
       // The thread that starts the call may still use it: it posts then.
       if (!(Note(kEnded) & kStarted)) return;
+      if (status_.ok() && channel_->options_.checksums) {
+        reply_.checksum = ChecksumOfReply(*context_);
+      }
       // Slices that gRPC has not sent stay with its part of the call, which is over.
       reader_.reset();  // lives in the call, which the context may be the last to hold
       channel_->calls_.Ended(std::move(context_));
@@ -94,18 +100,18 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
     }
     // What the callback and the reply hold goes before the call counts as ended.
     done_ = nullptr;
-    reply_.Clear();
+    reply_.message.Clear();
     channel->calls_.Leave();
   }
 
   RawChannel* const channel_;  // waits for this
   const std::string method_;
   const absl::Duration deadline_;
-  Callback<grpc::ByteBuffer> done_;
+  Callback<RawReply> done_;
   std::shared_ptr<InFlight> self_;
   std::atomic<int> happened_ = 0;
   std::unique_ptr<grpc::ClientContext> context_ = std::make_unique<grpc::ClientContext>();
-  grpc::ByteBuffer reply_;
+  RawReply reply_;
   grpc::Status status_;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
   std::optional<grpc::Alarm> started_;
@@ -123,7 +129,7 @@ RawChannel::~RawChannel() { calls_.CancelAndWait(); }
 
 void RawChannel::Call(absl::string_view method, const google::protobuf::MessageLite& header,
                       std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
-                      Callback<grpc::ByteBuffer> done) {
+                      Callback<RawReply> done) {
   const auto call = std::make_shared<InFlight>(this, method, deadline, std::move(done));
   if (!calls_.Enter(call->context())) return call->Refuse();
   call->Start(header, payload);

@@ -25,6 +25,12 @@
 
 namespace lockstep {
 
+// A successful answer.
+struct RawReply {
+  grpc::ByteBuffer message;
+  std::string checksum = {};  // of a client with checksums, where the server gives one
+};
+
 // Thread-safe. Destruction cancels what is in flight and waits for its callbacks, so never in one.
 class RawChannel {
  public:
@@ -34,19 +40,20 @@ class RawChannel {
   const ClientOptions& options() const { return options_; }
 
   // Sends `header` with `payload`, which must stay until `done`: the call has ended then, and gRPC
-  // has released the payload, which after a cancelled call can be later.
+  // has released the payload, which after a cancelled call can be later. Checking the reply's
+  // checksum is the caller's part.
   void Call(absl::string_view method, const google::protobuf::MessageLite& header,
             std::span<const std::span<const std::byte>> payload, absl::Duration deadline,
-            Callback<grpc::ByteBuffer> done);
+            Callback<RawReply> done);
 
   // The same without a payload. Fills `reply`, which must stay until `done`. INTERNAL: the answer
   // is no such message.
   void Call(absl::string_view method, const google::protobuf::MessageLite& request,
             absl::Duration deadline, google::protobuf::MessageLite* reply, StatusCallback done) {
     Call(method, request, {}, deadline,
-         [this, reply, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> buffer) mutable {
-           if (!buffer.ok()) return done(buffer.status());
-           const absl::Status status = wire::Decode(*buffer, reply);
+         [this, reply, done = std::move(done)](absl::StatusOr<RawReply> raw) mutable {
+           if (!raw.ok()) return done(raw.status());
+           const absl::Status status = wire::Decode(raw->message, reply);
            done(status.ok() ? status : BadReply(options_, status));
          });
   }

@@ -9,11 +9,12 @@ constexpr absl::Duration kStart = absl::Seconds(1000);
 const absl::Status kAway = absl::UnavailableError("connection refused");
 const absl::Status kLate = absl::DeadlineExceededError("no answer");
 const absl::Status kFull = absl::ResourceExhaustedError("no room now");
+const absl::Status kCorrupt = absl::DataLossError("changed on its way");
 const absl::Status kStopping = absl::CancelledError("the server stops");
 
 RetryOptions Patient(absl::Duration patience) { return {.patience = patience}; }
 
-TEST_CASE("what may pass by itself is retried, of the chief's calls a cancelled one too") {
+TEST_CASE("what may pass by itself is retried, a corrupt message and a cancelled call by kind") {
   for (const CallKind kind : {CallKind::kPlain, CallKind::kParked, CallKind::kCommand}) {
     for (const absl::Status& status : {kAway, kLate, kFull}) CHECK(IsRetryable(status, kind));
     for (const absl::Status& status :
@@ -22,6 +23,7 @@ TEST_CASE("what may pass by itself is retried, of the chief's calls a cancelled 
       CHECK_FALSE(IsRetryable(status, kind));
     }
     CHECK(IsRetryable(kStopping, kind) == (kind == CallKind::kCommand));
+    CHECK(IsRetryable(kCorrupt, kind) == (kind != CallKind::kCommand));
   }
   RetryPolicy policy(CallKind::kPlain);
   CHECK_FALSE(policy.OnFailure(kStopping, kStart).has_value());

@@ -106,7 +106,7 @@ TEST_CASE("A call ends though its payload was never sent, and lets go of it") {
   absl::Notification over;
   absl::Status status;
   channel.Call("/a/b", PushRequest(), spans, absl::Milliseconds(100),
-               Callback<grpc::ByteBuffer>([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+               Callback<RawReply>([&](const absl::StatusOr<RawReply>& reply) {
                  status = reply.status();
                  over.Notify();
                }));
@@ -161,7 +161,7 @@ absl::Status CallOnce(const std::string& address, std::span<const std::byte> pay
   absl::Notification over;
   absl::Status status;
   channel.Call("/a/b", PushRequest(), spans, absl::Seconds(30),
-               Callback<grpc::ByteBuffer>([&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+               Callback<RawReply>([&](const absl::StatusOr<RawReply>& reply) {
                  status = reply.status();
                  over.Notify();
                }));
