@@ -14,7 +14,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 
@@ -23,6 +25,7 @@ namespace {
 
 constexpr size_t kPiece = 64 << 10;
 constexpr int kTickMs = 5;
+constexpr size_t kLeastFlippedFrame = 4 << 10;
 
 sockaddr_in AddressOf(const std::string& text) {
   const size_t colon = text.rfind(':');
@@ -73,9 +76,10 @@ class FaultProxy::Connection {
   }
 
   // Passes on, in both directions, at most so many bytes in each; what is read now, after
-  // `latency`. False: it is over.
+  // `latency`, and first changed by `change`. False: it is over.
   bool Pass(const std::atomic<bool> (&stops)[kNumDirections], size_t most, absl::Duration now,
-            absl::Duration latency, std::atomic<int64_t>* num_bytes) {
+            absl::Duration latency, absl::FunctionRef<void(std::span<char>, Http2Frames*)> change,
+            std::atomic<int64_t>* num_bytes) {
     for (int from = 0; from < kNumDirections; ++from) {
       if (stops[from].load()) continue;
       Pipe& pipe = pipes_[from];
@@ -87,6 +91,7 @@ class FaultProxy::Connection {
         if (got < 0 && errno != EAGAIN) return false;
         pipe.size = got > 0 ? static_cast<size_t>(got) : 0;
         pipe.sent = 0;
+        change({pipe.bytes.data(), pipe.size}, &frames_[from]);
         pipe.due = now + latency;
       }
       if (pipe.size == 0 || now < pipe.due) continue;
@@ -115,6 +120,7 @@ class FaultProxy::Connection {
   };
   std::array<FileDescriptor, 2> sockets_;
   std::array<Pipe, 2> pipes_;  // by the socket that they are read from
+  std::array<Http2Frames, 2> frames_ = {Http2Frames(true), Http2Frames(false)};
 };
 
 FaultProxy::FaultProxy(const std::string& from, const std::string& to)
@@ -123,6 +129,15 @@ FaultProxy::FaultProxy(const std::string& from, const std::string& to)
 FaultProxy::~FaultProxy() {
   ends_.store(true);
   thread_.join();
+}
+
+std::string FaultProxy::address() const {
+  sockaddr_in address = {};
+  socklen_t size = sizeof address;
+  if (::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    std::abort();
+  }
+  return absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
 }
 
 void FaultProxy::Accept() {
@@ -144,6 +159,21 @@ absl::Duration FaultProxy::NextLatency() {
   const int64_t jitter = jitter_ms_.load();
   const int64_t least = latency_ms_.load() - jitter;
   return absl::Milliseconds(least + static_cast<int64_t>(random_() % (2 * jitter + 1)));
+}
+
+void FaultProxy::FlipIn(std::span<char> bytes, Http2Frames* frames) {
+  const int64_t between = bytes_between_flips_.load();
+  for (const Http2Frames::Data& data : frames->Read(bytes)) {
+    if (data.frame_bytes < kLeastFlippedFrame) continue;
+    unflipped_bytes_ += static_cast<int64_t>(data.size);
+    // The middle of a frame is neither gRPC's nor protobuf's.
+    const size_t middle = data.frame_bytes / 2;
+    if (middle < data.offset || middle >= data.offset + data.size) continue;
+    if (between == 0 || unflipped_bytes_ < between) continue;
+    bytes[data.begin + middle - data.offset] ^= 1;
+    unflipped_bytes_ = 0;
+    num_flips_.fetch_add(1);
+  }
 }
 
 void FaultProxy::Run() {
@@ -171,7 +201,10 @@ void FaultProxy::Run() {
     if (most == 0) continue;
     last = now;
     std::erase_if(connections_, [&](const auto& connection) {
-      return !connection->Pass(stops_, most, now, NextLatency(), &num_bytes_);
+      return !connection->Pass(
+          stops_, most, now, NextLatency(),
+          [this](std::span<char> bytes, Http2Frames* frames) { FlipIn(bytes, frames); },
+          &num_bytes_);
     });
   }
 }

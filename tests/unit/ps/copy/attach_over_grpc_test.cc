@@ -11,12 +11,14 @@
 #include "ps/copy/copy_senders.h"
 #include "ps/service/ps_server.h"
 #include "tests/support/await.h"
+#include "tests/support/fault_proxy.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
 namespace {
 
+using lockstep::test::FaultProxy;
 using lockstep::test::TemporaryFolder;
 using test::Harness;
 using test::kCommand;
@@ -64,8 +66,8 @@ std::map<std::string, uint32_t> Saved(Shard* of, int64_t version) {
   return tensors;
 }
 
-TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each step") {
-  const auto shared = GENERATE(TransportDef::OFF, TransportDef::COPY);
+// `bytes_between_flips`: on the way to the copy and back; 0: the network is whole.
+void CheckCopyGetsState(CreateVariablesRequest plan, int64_t bytes_between_flips) {
   Shard copy{ShardOptions()};
   const auto server =
       PsServer::Start(&copy, {.address = "127.0.0.1:0",
@@ -73,9 +75,11 @@ TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each st
                                            .clusters = std::make_shared<KnownClusterSpecs>("c"),
                                            .incarnation = Incarnation(3)}});
   REQUIRE(server.ok());
+  FaultProxy proxy("127.0.0.1:0", absl::StrCat("127.0.0.1:", (*server)->port()));
+  proxy.FlipBits(bytes_between_flips);
   CopySenders senders(nullptr);
   std::weak_ptr<CopyTarget> target;
-  Harness primary(Plan(shared), {.make_copy_target = [&](const CopyTargetOptions& of) {
+  Harness primary(plan, {.make_copy_target = [&](const CopyTargetOptions& of) {
                     const std::shared_ptr<CopyTarget> made = senders.Make(of);
                     target = made;
                     return made;
@@ -84,11 +88,10 @@ TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each st
   View copys = test::ViewOf(0);
   copys.is_copy = true;
   REQUIRE(copy.SetView(copys).ok());
-  CreateVariablesRequest plan = Plan(shared);
   plan.set_awaits_state(true);
   REQUIRE(copy.CreateVariables(plan).ok());
   View primarys = test::ViewOf(1);
-  primarys.copy_address = absl::StrCat("127.0.0.1:", (*server)->port());
+  primarys.copy_address = proxy.address();
   primarys.makes_copy = true;
   REQUIRE(primary.shard.SetView(primarys).ok());
 
@@ -105,7 +108,19 @@ TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each st
   served.committed = GlobalStep(step);
   REQUIRE(copy.SetView(served).ok());
   CHECK(Saved(&copy, step) == expected);
+  CHECK((proxy.num_flips() > 3) == (bytes_between_flips > 0));
   senders.Close();
+}
+
+TEST_CASE("a new copy gets the state of its primary over gRPC, a part at each step") {
+  const auto shared = GENERATE(TransportDef::OFF, TransportDef::COPY);
+  CheckCopyGetsState(Plan(shared), 0);
+}
+
+TEST_CASE("bits that flip on the way to a copy change none of its values, with checksums") {
+  CreateVariablesRequest plan = Plan(TransportDef::OFF);
+  plan.mutable_transport()->set_checksums(true);
+  CheckCopyGetsState(plan, 4 << 20);
 }
 
 }  // namespace
