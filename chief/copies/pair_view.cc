@@ -30,11 +30,13 @@ std::optional<PlaceIndex> FindServing(const PlaceAnswers& answers) {
   return answers[kHost]->has_copy() && !answers[kHome]->has_copy() ? kHome : kHost;
 }
 
-// Both terms count for the next one.
+// Both terms count for the next one. One that was started again knows no job.
 PairView ViewOf(PairState state, PlaceIndex serving, const PlaceAnswers& answers) {
   const absl::StatusOr<SetViewReply>& other = answers[OtherPlace(serving)];
   PairView view{state, serving, *answers[serving]};
-  if (other.ok()) view.reply.set_term(std::max(view.reply.term(), other->term()));
+  if (!other.ok()) return view;
+  view.reply.set_term(std::max(view.reply.term(), other->term()));
+  if (view.reply.job() == 0) view.reply.set_job(other->job());
   return view;
 }
 

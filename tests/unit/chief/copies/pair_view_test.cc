@@ -41,6 +41,20 @@ TEST_CASE("two ps without variables begin as a pair") {
   CHECK_FALSE(view->reply.has_variables());
 }
 
+TEST_CASE("a ps knows the job for the other one, which was started again") {
+  SetViewReply copy = StateOf(COPY, false);
+  copy.set_awaits_state(true);
+  for (const PlaceIndex known : {kHome, kHost}) {
+    PlaceAnswers answers;
+    answers[known] = copy;
+    answers[OtherPlace(known)] = Empty();
+    const auto view = JudgePair(answers);
+    REQUIRE(view.ok());
+    CHECK_FALSE(view->reply.has_variables());
+    CHECK(view->reply.job() == 7);
+  }
+}
+
 TEST_CASE("a copy that serves the workers is the shard, whatever the other ps says") {
   const SetViewReply copy = StateOf(PRIMARY, false);
   for (const Answer& primary : {Answer(StateOf(PRIMARY, true)), Answer(Empty()), kAway}) {
