@@ -28,6 +28,9 @@ void PairRoles::BeginEpoch(uint64_t epoch) {
   serving_ = kHome;
   is_confirmed_ = false;
   has_new_copy_ = false;
+  committed_ = 0;
+  // What they would say is of the epoch before.
+  Interrupt(TryAgain("another epoch begins"));
 }
 
 void PairRoles::NoteCommitted(int64_t global_step) {

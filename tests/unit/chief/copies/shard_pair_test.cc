@@ -49,6 +49,29 @@ TEST_CASE("when the home refuses connections its copy serves, with the members a
   CHECK(f.Call(kCommitStep, CommitStepRequest())->global_step() == 10);
 }
 
+TEST_CASE("a copy that serves in another epoch is told no step of the epoch before") {
+  PairFixture f;
+  f.Begin();
+  f.home.state.set_global_step(9);
+  REQUIRE(f.Call(kCommitStep, CommitStepRequest()).ok());
+  // A commit of that epoch is answered in the next one.
+  f.home.holds = true;
+  absl::Status late;
+  f.pair.Call(kCommitStep, CommitStepRequest(),
+              [&late](const absl::StatusOr<CommitStepReply>& reply) { late = reply.status(); });
+  f.home.holds = false;
+  f.Begin(2);
+  CHECK(absl::IsUnavailable(late));
+  f.home.state.set_global_step(9);
+  f.home.Release();
+  f.executor.Run();
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.pair.roles().serving() == kHost);
+  REQUIRE(f.copy()->orders.back().role() == PRIMARY);
+  CHECK(f.copy()->orders.back().global_step() == 0);
+}
+
 TEST_CASE("a standby chief hears of nobody only when neither place knows who commands") {
   PairFixture f;
   REQUIRE(f.Call(kGetView, GetViewRequest()).ok());
