@@ -73,6 +73,11 @@ StartingPhase::StartingPhase(JobState* job)
           [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
       reminder_(kReminder, started_) {}
 
+void StartingPhase::Start() {
+  if (job_->lease != nullptr) initializer_.FollowCommand(job_->lease->command());
+  initializer_.Start();
+}
+
 CommandHooks StartingPhase::MakeHooks() {
   return {
       .may_take = [job = job_](const SetViewRequest& view) -> absl::Status {

@@ -16,7 +16,7 @@ class StartingPhase final : public Phase {
   // ended.
   explicit StartingPhase(JobState* job);
 
-  void Start() override { initializer_.Start(); }
+  void Start() override;
   void Tick() override;
   void OnEvent(JobEvent event) override;
   void Stop() override { stopped_ = true; }

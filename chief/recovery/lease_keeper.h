@@ -24,6 +24,7 @@ class LeaseKeeper {
 
   // A view that the step shard has accepted renews the lease too.
   void SetCommand(const Command& command);
+  const Command& command() const { return renewal_.command(); }
   // Renews what is due, whether or not earlier calls have been answered. Several times a second.
   void Tick();
   // ABORTED once the step shard has another chief.

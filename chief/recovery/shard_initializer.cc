@@ -95,6 +95,11 @@ void ShardInitializer::OnRefused(const absl::Status& status) {
   on_done_(status);
 }
 
+void ShardInitializer::FollowCommand(const Command& before) {
+  spec_.job = before.job();
+  spec_.least_term = before.term() + 1;
+}
+
 void ShardInitializer::Start() {
   phases_.push_back(Calls(
       [this](size_t shard, StatusCallback answered) {

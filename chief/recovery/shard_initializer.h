@@ -52,6 +52,9 @@ class ShardInitializer {
   ShardInitializer(RecoverySpec spec, CommandHooks hooks, std::vector<PsControl*> shards,
                    Executor* executor, const Clock* clock, Callback<InitializedShards> on_done);
 
+  // Before Start: this chief has had this command, of the same job. Ps that were all started again
+  // know neither, and may still get an order of it.
+  void FollowCommand(const Command& before);
   void Start();
   // Repeats what is due. Several times a second.
   void Tick();

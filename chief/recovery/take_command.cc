@@ -110,7 +110,7 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
   }
   SetViewRequest view;
   view.mutable_command()->set_job(job != 0 ? job : spec.job);
-  view.mutable_command()->set_term(term + 1);
+  view.mutable_command()->set_term(std::max(term + 1, spec.least_term));
   view.mutable_command()->set_chief(spec.chief.value());
   view.set_version(kVersion);
   view.set_epoch(epoch);

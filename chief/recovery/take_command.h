@@ -20,6 +20,7 @@ namespace lockstep::chief {
 struct RecoverySpec {
   std::vector<std::string> shard_names;  // "ps 1 (host:port)"
   uint64_t job = 0;                      // for shards that have none yet
+  uint64_t least_term = 1;               // above those that this chief has had
   Incarnation chief;                     // of this start
   uint32_t chief_index = 0;              // in the cluster spec
   absl::Duration lease;                  // at the step shard; zero: none

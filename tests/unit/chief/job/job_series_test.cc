@@ -26,10 +26,10 @@ struct Fixture {
   }
 
   // Until the variables are to be created, in a view that is returned.
-  SetViewRequest TakeCommand() {
+  SetViewRequest TakeCommand(const SetViewReply& seen = SetViewReply()) {
     executor.Run();
     REQUIRE(ps.get_view.size() == 1);
-    ps.get_view.Answer(SetViewReply());
+    ps.get_view.Answer(seen);
     executor.Run();
     const SetViewRequest view = ps.set_view.front();
     ps.set_view.Answer(SetViewReply());
@@ -90,6 +90,22 @@ TEST_CASE("a chief that goes back to a checkpoint keeps its lease meanwhile") {
   for (const RenewLeaseRequest& renewal : f.ps.renewals.all()) {
     CHECK(renewal.end() == CommandStatus::NONE);
   }
+}
+
+TEST_CASE("a job that goes back stays the same, though no ps knows it any more") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  SetViewReply seen;
+  seen.set_job(55);
+  seen.set_term(4);
+  const Command first = f.TakeCommand(seen).command();
+  CHECK(first.job() == 55);
+  CHECK(first.term() == 5);
+  f.LoseVariables();
+  f.executor.AwaitWork();
+  const Command second = f.TakeCommand().command();
+  CHECK(second.job() == 55);
+  CHECK(second.term() == 6);
 }
 
 TEST_CASE("a job without a checkpoint folder ends with what was lost") {
