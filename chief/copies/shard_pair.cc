@@ -221,6 +221,7 @@ void ShardPair::SetCopysView(const SetViewRequest& request, SetViewReply* reply,
     if (absl::IsAborted(told.status()) && !roles_.IsGuarded()) {
       return LookAgain(told.status(), std::move(done));
     }
+    if (absl::IsUnavailable(told.status()) && !roles_.IsGuarded()) FindAgain(copy);
     if (!told.ok()) return done(watch_.NoteFailure(copy, told.status()));
     if (told->awaits_state()) {
       roles_.ForgetCopy();
@@ -253,12 +254,13 @@ void ShardPair::CreateCopy(const CreateVariablesRequest& request, StatusCallback
                                [this, done = std::move(done)](
                                    const absl::StatusOr<CreateVariablesReply>& created) mutable {
                                  if (created.ok()) Guard();
-                                 // It may be at another port now.
-                                 if (absl::IsUnavailable(created.status())) {
-                                   host_->GetView([](const absl::StatusOr<SetViewReply>&) {});
-                                 }
+                                 if (absl::IsUnavailable(created.status())) FindAgain(kHost);
                                  done(created.status());
                                }));
+}
+
+void ShardPair::FindAgain(PlaceIndex place) {
+  roles_.place(place)->GetView([](const absl::StatusOr<SetViewReply>&) {});
 }
 
 void ShardPair::Guard() {
@@ -292,7 +294,7 @@ absl::Status ShardPair::OnCommand(const absl::Status& status, const WatchCommand
   }
   const bool knew_nobody = std::exchange(knows_nobody_, is_nobody);
   watched_ = OtherPlace(watched_);
-  if (host_->ps() == nullptr) host_->GetView([](const absl::StatusOr<SetViewReply>&) {});
+  if (host_->ps() == nullptr) FindAgain(kHost);
   if (!is_nobody || knew_nobody) return status;
   return absl::UnavailableError(
       absl::StrCat(roles_.name(), " knows of no chief; its other ps has not answered"));

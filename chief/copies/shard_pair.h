@@ -77,6 +77,8 @@ class ShardPair final : public PsControl {
                google::protobuf::MessageLite* reply, StatusCallback done);
   absl::Status NoteReply(PlaceIndex place, const MethodInfo& method,
                          const google::protobuf::MessageLite& reply);
+  // A ps that was started again may have its copy at another port.
+  void FindAgain(PlaceIndex place);
   // A pair: both are there under this chief's view.
   void Guard();
   // Calls under way are to be made again.

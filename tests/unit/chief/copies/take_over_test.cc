@@ -80,6 +80,18 @@ TEST_CASE("a chief that cannot look again after a refusal tries again") {
   CHECK(f.pair.roles().serving() == kHost);
 }
 
+TEST_CASE("a copy is found at the new port when its ps is started again while the epoch begins") {
+  PairFixture f;
+  REQUIRE(f.Call(kGetView, GetViewRequest()).ok());
+  f.copy()->refusal = absl::UnavailableError("connection refused");
+  CHECK(absl::IsUnavailable(f.Call(kSetView, f.View(1)).status()));
+  f.RestartHost();
+  CHECK(absl::IsUnavailable(f.Call(kSetView, f.View(1)).status()));
+  REQUIRE(f.Call(kSetView, f.View(1)).ok());
+  CHECK(f.home.orders.back().copy_address() == "b:7001");
+  CHECK(f.copy()->orders.size() == 1);
+}
+
 TEST_CASE("an order to a copy that comes after its promotion ends no chief") {
   PairFixture f;
   f.Begin();
