@@ -334,6 +334,9 @@ void WorkerCalls::Tick() {
   const absl::Duration now = clock_->Monotonic();
   const std::vector<WorkerIndex> lost = membership_->Expire(now);
   for (WorkerIndex worker : lost) {
+    const auto contact = contacts_.find(worker);
+    // It has ended, as it was told, while others are still being told.
+    if (contact != contacts_.end() && contact->second.told_end) continue;
     const absl::Duration silence = now - membership_->members()[worker.value()].last_heard;
     std::string text = absl::StrCat(NameOf(worker), " is lost: silent for ", DurationText(silence));
     hooks_.warn ? hooks_.warn(std::move(text)) : log::Warning(text);

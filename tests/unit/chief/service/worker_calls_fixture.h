@@ -105,6 +105,7 @@ struct Fixture {
   std::vector<ShardPlace> places;
   int changes = 0;
   int results = 0;
+  std::vector<std::string> warnings;
   std::optional<absl::Status> failure;
   std::map<uint64_t, ReplyId> received;  // by incarnation
   std::shared_ptr<KnownClusterSpecs> clusters =
@@ -119,7 +120,8 @@ struct Fixture {
                      .shard_places = [this] { return places; },
                      .waiting_for = [] { return "worker 1"; },
                      .worker_failed = [this](absl::Status why) { failure = std::move(why); },
-                     .result_arrived = [this] { ++results; }}};
+                     .result_arrived = [this] { ++results; },
+                     .warn = [this](std::string line) { warnings.push_back(std::move(line)); }}};
 };
 
 }  // namespace lockstep::chief::worker_calls_test

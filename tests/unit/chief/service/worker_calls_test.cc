@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "common/base/exit_code.h"
 #include "common/base/version.h"
 #include "common/config/cluster_spec.h"
@@ -304,6 +305,28 @@ TEST_CASE("the end reaches parked workers at once and the others with their next
   const auto late = f.Beat(1, 20);
   CHECK((**late)->finish());
   CHECK(f.calls.EverybodyKnows());
+}
+
+TEST_CASE("a worker that knows the end is not missed while the ps are told") {
+  Fixture f;
+  f.Train();
+  f.Beat(0, 10);
+  f.Beat(1, 20);
+  f.calls.End(absl::OkStatus());
+  f.Beat(1, 20);
+  f.Pass(absl::Seconds(6));  // a lease is 5 s
+  CHECK(f.warnings.empty());
+  CHECK(f.calls.EverybodyKnows());
+}
+
+TEST_CASE("a worker that falls silent before it knows the end is missed") {
+  Fixture f;
+  f.Train();
+  f.Beat(0, 10);
+  f.calls.End(absl::OkStatus());
+  f.Pass(absl::Seconds(6));
+  REQUIRE(f.warnings.size() == 1);
+  CHECK(absl::StartsWith(f.warnings[0], "worker 1 (127.0.0.1:3) is lost: silent for 5"));
 }
 
 TEST_CASE("a worker that never came is waited for at the end of a job that began without it") {
