@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "absl/strings/match.h"
 #include "common/base/exit_code.h"
 #include "common/base/version.h"
 #include "common/config/cluster_spec.h"
@@ -292,72 +291,6 @@ TEST_CASE("a result that does not fit its lease is refused") {
   f.calls.AssignLeases();
   const auto reply = f.Beat(0, 10, {Result(1, 400, 3)});
   CHECK((*reply)->status().code() == absl::StatusCode::kInvalidArgument);
-}
-
-TEST_CASE("the end reaches parked workers at once and the others with their next call") {
-  Fixture f;
-  f.Train();
-  const auto parked = f.Beat(0, 10);
-  f.calls.End(absl::OkStatus());
-  REQUIRE(parked->has_value());
-  CHECK((**parked)->finish());
-  CHECK_FALSE(f.calls.EverybodyKnows());
-  const auto late = f.Beat(1, 20);
-  CHECK((**late)->finish());
-  CHECK(f.calls.EverybodyKnows());
-}
-
-TEST_CASE("a worker that knows the end is not missed while the ps are told") {
-  Fixture f;
-  f.Train();
-  f.Beat(0, 10);
-  f.Beat(1, 20);
-  f.calls.End(absl::OkStatus());
-  f.Beat(1, 20);
-  f.Pass(absl::Seconds(6));  // a lease is 5 s
-  CHECK(f.warnings.empty());
-  CHECK(f.calls.EverybodyKnows());
-}
-
-TEST_CASE("a worker that falls silent before it knows the end is missed") {
-  Fixture f;
-  f.Train();
-  f.Beat(0, 10);
-  f.calls.End(absl::OkStatus());
-  f.Pass(absl::Seconds(6));
-  REQUIRE(f.warnings.size() == 1);
-  CHECK(absl::StartsWith(f.warnings[0], "worker 1 (127.0.0.1:3) is lost: silent for 5"));
-}
-
-TEST_CASE("a worker that never came is waited for at the end of a job that began without it") {
-  Fixture f;
-  f.Register(0, 10);
-  f.Begin();
-  f.Beat(0, 10);
-  f.calls.End(absl::OkStatus());
-  CHECK_FALSE(f.calls.EverybodyKnows());
-  CHECK((**f.Register(1, 20))->done());
-  CHECK(f.calls.EverybodyKnows());
-}
-
-TEST_CASE("a failure is told with its reason and its exit code") {
-  Fixture f;
-  f.Train();
-  f.calls.End(WithExitCode(absl::UnavailableError("ps 1 is gone"), ExitCode::kPeersLost));
-  const auto reply = f.Beat(0, 10);
-  CHECK((**reply)->fail() == "ps 1 is gone");
-  CHECK((**reply)->fail_exit_code() == 138);
-  CHECK_FALSE((**reply)->finish());
-}
-
-TEST_CASE("a failure before the job began reaches those who register") {
-  Fixture f;
-  const auto parked = f.Register(0, 10);
-  f.calls.End(absl::UnavailableError("ps 1 is gone"));
-  REQUIRE(parked->has_value());
-  CHECK((*parked)->status().code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(f.calls.EverybodyKnows());
-  CHECK((*f.Register(1, 20))->status().code() == absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_CASE("a worker that gives up ends the job with its message and exit code") {
