@@ -51,7 +51,7 @@ void ShardPair::Start(const MethodInfo& method, const google::protobuf::MessageL
                         std::move(done));
   }
   if (Is(method, kRenewLease) && roles_.state() == PairState::kPair) {
-    TellOther(kRenewLease, request);
+    RenewOther(As<RenewLeaseRequest>(request));
   }
   if (Is(method, kFinish)) {
     attacher_.Stop();
@@ -67,11 +67,9 @@ void ShardPair::Tick() {
   attacher_.Tick();
 }
 
-template <typename Request, typename Reply>
-void ShardPair::TellOther(const PsMethod<Request, Reply>& method,
-                          const google::protobuf::MessageLite& request) {
+void ShardPair::RenewOther(const RenewLeaseRequest& request) {
   PsControl* const ps = roles_.other_place()->ps();
-  if (ps != nullptr) ps->Call(method, As<Request>(request), [](const absl::StatusOr<Reply>&) {});
+  if (ps != nullptr) ps->Call(kRenewLease, request, [](const absl::StatusOr<RenewLeaseReply>&) {});
 }
 
 void ShardPair::Forward(const MethodInfo& method, const google::protobuf::MessageLite& request,

@@ -69,9 +69,7 @@ class ShardPair final : public PsControl {
   absl::Status OnCommand(const absl::Status& status, const WatchCommandReply& reply);
   // Standby chiefs and the processes of the job hear of it from either place; what this one answers
   // is nobody's concern.
-  template <typename Request, typename Reply>
-  void TellOther(const PsMethod<Request, Reply>& method,
-                 const google::protobuf::MessageLite& request);
+  void RenewOther(const RenewLeaseRequest& request);
   // To the place that serves.
   void Forward(const MethodInfo& method, const google::protobuf::MessageLite& request,
                google::protobuf::MessageLite* reply, StatusCallback done);
