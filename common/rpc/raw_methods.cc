@@ -24,7 +24,7 @@ RawMethods::RawMethods(const std::string& service) {
     paths_.push_back(absl::StrCat("/", service, "/", method->name()));
     requests_.push_back(method->input_type());
   }
-  // gRPC keeps pointers to the paths, which do not move any more.
+  // gRPC keeps pointers to the paths: no path is added from here on.
   for (size_t i = 0; i < paths_.size(); ++i) {
     AddMethod(new grpc::internal::RpcServiceMethod(paths_[i].c_str(),
                                                    grpc::internal::RpcMethod::NORMAL_RPC, nullptr));

@@ -10,7 +10,7 @@ const std::string kText = "job:" + std::string(64, '7');
 
 JobToken Token() { return *JobToken::Parse(kText); }
 
-TEST_CASE("Whoever has proved itself once must prove itself again") {
+TEST_CASE("A caller that was verified once is verified at each call") {
   const CredentialVerifier verifier(Token());
   const Caller worker{.role = CallerRole::kWorker, .index = 1};
   const std::string credential = Token().CredentialFor(worker);
