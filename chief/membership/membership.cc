@@ -83,12 +83,14 @@ void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Durat
                        const StandbyCallers* callers) {
   if (member.worker.value() >= members_.size()) return;
   MemberRecord& record = members_[member.worker.value()];
-  if (record.state == MemberState::kLive) {  // somebody has registered meanwhile
-    record.is_inherited = record.incarnation == member.incarnation;
+  if (record.state == MemberState::kLive && record.incarnation == member.incarnation) {
+    record.is_inherited = true;
     return;
   }
   record.state = MemberState::kLive;
   record.incarnation = member.incarnation;
+  record.host.clear();
+  record.pid = 0;
   record.report = WorkerReport();
   record.last_heard = now;
   record.alive_at = absl::ZeroDuration();

@@ -69,6 +69,22 @@ TEST_CASE("before the members are known a process of another run may be one") {
   CHECK_FALSE(f.Beat(0, 10)->has_value());
 }
 
+TEST_CASE("a late registration while a chief takes over displaces no member") {
+  Fixture f;
+  const auto late = f.Register(0, 9);  // of a process that died before 10 was started
+  f.Pass(absl::Milliseconds(500));
+  CHECK(absl::IsUnavailable((*f.Beat(0, 10))->status()));
+  f.membership.Adopt({kW0, kTen}, f.clock.Monotonic());
+  f.Begin();
+  const auto beat = f.Beat(0, 10);
+  CHECK_FALSE(beat->has_value());
+  CHECK(f.membership.Live() == std::vector<LiveMember>{{kW0, kTen}});
+  f.Pass(absl::Seconds(3));
+  REQUIRE(late->has_value());
+  CHECK_FALSE((*late)->value().ready());
+  CHECK(f.membership.Live() == std::vector<LiveMember>{{kW0, kTen}});
+}
+
 TEST_CASE("the registration of a process that sends heartbeats has come late") {
   Fixture f;
   SECTION("after a heartbeat") {
