@@ -39,7 +39,9 @@ TrainingPhase::TrainingPhase(JobState* job)
   if (!job->inputs.plan.is_replicated()) return;
   const bool takes_over = job->initialized.start == StartPoint::kTakeOver;
   const bool shrinks = quorum_.on_shortage() == OnShortage::kShrink;
-  group_.emplace(shrinks ? 1 : job->inputs.plan.required(),
+  const SetViewRequest& view = job->initialized.view;
+  group_.emplace(Term(view.command().term()), Epoch(view.epoch()),
+                 shrinks ? 1 : job->inputs.plan.required(),
                  takes_over ? job->membership.Live() : std::vector<LiveMember>());
 }
 
@@ -144,12 +146,11 @@ absl::Status TrainingPhase::FormGroup() {
 }
 
 void TrainingPhase::TellGroup() {
-  const SetViewRequest& view = job_->initialized.view;
   GroupView group;
-  group.set_job(view.command().job());
-  group.set_term(view.command().term());
-  group.set_epoch(view.epoch());
-  group.set_view(group_->view());
+  group.set_job(job_->initialized.view.command().job());
+  group.set_term(group_->id().term);
+  group.set_epoch(group_->id().epoch);
+  group.set_view(group_->id().view);
   group.set_step(group_->step().value());
   for (const GroupFormer::Member& member : group_->members()) {
     GroupMember* to = group.add_members();

@@ -8,17 +8,18 @@
 
 namespace lockstep::chief {
 
-GroupFormer::GroupFormer(size_t size, absl::Span<const LiveMember> adopted) : size_(size) {
+GroupFormer::GroupFormer(Term term, Epoch epoch, size_t size, absl::Span<const LiveMember> adopted)
+    : size_(size), id_{.term = term.value(), .epoch = epoch.value()} {
   for (const LiveMember& live : adopted) members_.push_back({live, true});
 }
 
 bool GroupFormer::HasVariables(const LiveMember& live, GlobalStep step) const {
   const auto member = std::ranges::find(members_, live, &Member::live);
-  return member != members_.end() && (member->has_variables || (view_ > 0 && step > step_));
+  return member != members_.end() && (member->has_variables || (id_.view > 0 && step > step_));
 }
 
 bool GroupFormer::IsOfView(absl::Span<const LiveMember> live) const {
-  return view_ > 0 && std::ranges::equal(members_, live, {}, &Member::live);
+  return id_.view > 0 && std::ranges::equal(members_, live, {}, &Member::live);
 }
 
 absl::StatusOr<bool> GroupFormer::Update(absl::Span<const LiveMember> live, const Steps& steps) {
@@ -44,12 +45,12 @@ absl::StatusOr<bool> GroupFormer::Update(absl::Span<const LiveMember> live, cons
   members_ = std::move(members);
   step_ = open;
   failed_.reset();
-  ++view_;
+  ++id_.view;
   return true;
 }
 
-void GroupFormer::NoteFailure(uint64_t view, GlobalStep step) {
-  if (view > 0 && view == view_) failed_ = std::max(step, step_);
+void GroupFormer::NoteFailure(const GroupViewId& view, GlobalStep step) {
+  if (view.view > 0 && view == id_) failed_ = std::max(step, step_);
 }
 
 }  // namespace lockstep::chief

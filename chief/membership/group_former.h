@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "chief/membership/membership.h"
+#include "common/base/group_view_id.h"
 #include "common/base/ids.h"
 
 namespace lockstep::chief {
@@ -29,19 +30,20 @@ class GroupFormer {
     GlobalStep at_ps;
   };
 
-  // `size`: the members without which no step can close. `adopted`: those that an earlier chief
-  // had; they have the variables.
-  GroupFormer(size_t size, absl::Span<const LiveMember> adopted);
+  // For a chief of this term, in one epoch. `size`: the members without which no step can close.
+  // `adopted`: those that an earlier chief had; they have the variables.
+  GroupFormer(Term term, Epoch epoch, size_t size, absl::Span<const LiveMember> adopted);
 
   // The live members, in the order of workers, as every shard knows them. True: they are a new view
   // of the group. Fewer than the size are none: the last view stays until there are enough.
   // UNAVAILABLE with exit code 138: none of them has the variables, nor have the ps.
   absl::StatusOr<bool> Update(absl::Span<const LiveMember> live, const Steps& steps);
-  // A member says that the reduction of `step` has failed there in this view, and that it has no
-  // sum: the next Update makes a new view, also of the same members.
-  void NoteFailure(uint64_t view, GlobalStep step);
+  // A member says that the reduction of `step` has failed there in `view`, and that it has no sum:
+  // if that is the last view, the next Update makes a new one, also of the same members. Each other
+  // view is over, among them those of other chiefs and epochs, which have the same numbers.
+  void NoteFailure(const GroupViewId& view, GlobalStep step);
 
-  uint64_t view() const { return view_; }  // 0: none yet
+  const GroupViewId& id() const { return id_; }  // of the last view
   GlobalStep step() const { return step_; }
   const std::vector<Member>& members() const { return members_; }
 
@@ -50,7 +52,7 @@ class GroupFormer {
   bool IsOfView(absl::Span<const LiveMember> live) const;
 
   const size_t size_;
-  uint64_t view_ = 0;
+  GroupViewId id_;
   GlobalStep step_;
   std::optional<GlobalStep> failed_;  // in this view
   std::vector<Member> members_;

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "chief/membership/quorum.h"
 #include "chief/membership/standby_callers.h"
+#include "common/base/group_view_id.h"
 #include "common/base/ids.h"
 
 namespace lockstep::chief {
@@ -31,7 +32,7 @@ struct WorkerReport {
   bool out_of_data = false;  // from then on it pushes nothing, not even with local_step
   bool ready = false;        // data and towers are there
   bool departing = false;    // goes on until a replica view leaves it out
-  uint64_t failed_view = 0;  // of the group, in which the reduction of local_step failed; 0: none
+  GroupViewId failed_view;   // in which the reduction of local_step failed; its view is 0: none
 };
 
 enum class MemberState { kAbsent, kLive, kLost };

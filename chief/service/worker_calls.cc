@@ -167,7 +167,7 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
        .out_of_data = request.out_of_data(),
        .ready = request.ready(),
        .departing = request.departing(),
-       .failed_view = request.failed_view()},
+       .failed_view = {request.failed_term(), request.failed_epoch(), request.failed_view()}},
       clock_->Monotonic());
   if (!fenced.ok() && members_known_) return answer(std::move(fenced));
   // A member of the job that this chief takes over keeps its lease.

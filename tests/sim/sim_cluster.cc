@@ -99,6 +99,7 @@ SimCluster::SimCluster(const SimOptions& options, SimRun* run)
                             .ps_addresses = chief_->plan().cluster.ps,
                             .least_compute = options.least_compute,
                             .most_compute = options.most_compute,
+                            .heartbeat_pause = options.heartbeat_pause,
                             .same_every_time = options.same_every_time,
                             .least_chunk = options.least_chunk,
                             .most_chunk = options.most_chunk};

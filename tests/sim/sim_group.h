@@ -50,7 +50,7 @@ class SimGroupSource final : public worker::ReducerSource {
   explicit SimGroupSource(worker::GroupSourceOptions options) : source_(std::move(options)) {}
 
   void SetView(const GroupView& view) { source_.SetView(view); }
-  uint64_t failed_view() const { return source_.failed_view(); }
+  GroupViewId failed_view() const { return source_.failed_view(); }
 
   void Next(Callback<worker::ReducerOfGroup> done) override;
   void NoteFailure() override { source_.NoteFailure(); }

@@ -30,7 +30,8 @@ struct SimOptions {
   NetworkOptions network;
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
-  bool same_every_time = false;  // see SimWorkerOptions
+  absl::Duration heartbeat_pause = absl::Milliseconds(20);  // after one that was refused
+  bool same_every_time = false;                             // see SimWorkerOptions
   // Half of the workers push and fetch in chunks of so many bytes.
   int least_chunk = 4;
   int most_chunk = 16;

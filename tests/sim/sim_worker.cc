@@ -19,7 +19,6 @@
 namespace lockstep::sim {
 namespace {
 
-constexpr absl::Duration kRetryPause = absl::Milliseconds(20);
 constexpr absl::Duration kRegisterPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -145,7 +144,12 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
   request.set_local_step(local_step_.value());
   request.set_out_of_data(out_of_data_);
   last_reply_->NameIn(&request);
-  if (training_->groups != nullptr) request.set_failed_view(training_->groups->failed_view());
+  if (training_->groups != nullptr) {
+    const GroupViewId failed = training_->groups->failed_view();
+    request.set_failed_term(failed.term);
+    request.set_failed_epoch(failed.epoch);
+    request.set_failed_view(failed.view);
+  }
   return request;
 }
 
@@ -170,7 +174,7 @@ void SimWorker::Beat() {
       Mine<HeartbeatReply>([this](absl::StatusOr<HeartbeatReply> reply) {
         if (reply.ok()) last_reply_->Set(reply->id());
         if (!reply.ok()) {
-          if (MayRepeat(reply.status())) Later(kRetryPause, [this] { Beat(); });
+          if (MayRepeat(reply.status())) Later(options_.heartbeat_pause, [this] { Beat(); });
         } else if (!reply->fail().empty()) {
           End(absl::InternalError(reply->fail()));
         } else if (reply->finish()) {

@@ -31,6 +31,7 @@ struct SimWorkerOptions {
   std::vector<std::string> ps_addresses;
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
+  absl::Duration heartbeat_pause = absl::Milliseconds(20);  // after one that was refused
   // The gradient is a function of its stamp, whichever process makes it; otherwise of its number in
   // the process too.
   bool same_every_time = false;

@@ -4,10 +4,6 @@
 
 namespace lockstep::worker {
 
-std::string ToString(const ViewId& view) {
-  return absl::StrCat("term ", view.term, ", epoch ", view.epoch, ", view ", view.view);
-}
-
 absl::StatusOr<Group> GroupFromProto(const GroupView& view, uint32_t worker, uint64_t incarnation) {
   Group group{view.job(), {view.term(), view.epoch(), view.view()}};
   group.position = -1;
@@ -51,7 +47,7 @@ PeerIdentity IdentityOf(const Group& group) {
   return identity;
 }
 
-ViewId ViewOf(const PeerIdentity& identity) {
+GroupViewId ViewOf(const PeerIdentity& identity) {
   return {identity.term(), identity.epoch(), identity.view()};
 }
 

@@ -1,27 +1,16 @@
 // The group of workers that this one reduces with: a view of it, as the chief formed it.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/group_view_id.h"
 #include "proto/group.pb.h"
 #include "proto/peer.pb.h"
 
 namespace lockstep::worker {
-
-// Which view: a later one replaces an earlier one.
-struct ViewId {
-  uint64_t term = 0;
-  uint64_t epoch = 0;
-  uint64_t view = 0;
-
-  friend auto operator<=>(const ViewId&, const ViewId&) = default;
-};
-// "term 1, epoch 2, view 3".
-std::string ToString(const ViewId& view);
 
 // A value.
 struct Group {
@@ -33,7 +22,7 @@ struct Group {
   };
 
   uint64_t job = 0;
-  ViewId view;
+  GroupViewId view;
   std::vector<Member> members;  // in the order of the reductions; not empty
   int position = 0;             // of this worker among them
   int64_t step = 0;             // the first that is not closed: the view begins with it
@@ -49,6 +38,6 @@ absl::StatusOr<Group> GroupFromProto(const GroupView& view, uint32_t worker, uin
 std::string NameOfMember(const Group& group, int position);
 // What this worker's messages say of it.
 PeerIdentity IdentityOf(const Group& group);
-ViewId ViewOf(const PeerIdentity& identity);
+GroupViewId ViewOf(const PeerIdentity& identity);
 
 }  // namespace lockstep::worker

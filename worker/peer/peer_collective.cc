@@ -216,7 +216,7 @@ absl::Status PeerCollective::failure() const {
   return failure_;
 }
 
-void PeerCollective::OnNewerView(const ViewId& newest) {
+void PeerCollective::OnNewerView(const GroupViewId& newest) {
   Fail(absl::AbortedError(absl::StrCat("collective: ", ToString(options_.group.view),
                                        " is over: the newer one is ", ToString(newest))));
 }

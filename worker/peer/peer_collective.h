@@ -63,7 +63,7 @@ class PeerCollective final : public PeerReceiver,
   void Receive(int position, std::shared_ptr<SendCall> call) override;
   void OnHeard(int position) override { monitor_.OnHeard(position); }
   absl::Status failure() const override;
-  void OnNewerView(const ViewId& newest) override;
+  void OnNewerView(const GroupViewId& newest) override;
 
   void Enter() override;
   void Leave() override;

@@ -36,7 +36,7 @@ absl::Status EndOfCollective(const absl::Status& failure) {
 
 absl::Status PeerService::Attach(std::shared_ptr<PeerReceiver> receiver) {
   std::shared_ptr<PeerReceiver> old;  // destroyed without the lock
-  const ViewId view = receiver->group().view;
+  const GroupViewId view = receiver->group().view;
   absl::MutexLock lock(&mutex_);
   if (view < newest_) {
     return absl::AbortedError(
@@ -53,7 +53,7 @@ void PeerService::Detach(const PeerReceiver* receiver) {
   if (receiver_.get() == receiver) old = std::move(receiver_);
 }
 
-void PeerService::AnnounceView(const ViewId& newest) {
+void PeerService::AnnounceView(const GroupViewId& newest) {
   std::shared_ptr<PeerReceiver> replaced;
   {
     absl::MutexLock lock(&mutex_);
@@ -96,7 +96,7 @@ void PeerService::Serve(const rpc::ServingQueue& queue) {
 }
 
 absl::StatusOr<PeerService::Admitted> PeerService::Admit(const PeerIdentity& sender) const {
-  const ViewId view = ViewOf(sender);
+  const GroupViewId view = ViewOf(sender);
   absl::MutexLock lock(&mutex_);
   if (view < newest_) {
     return absl::AbortedError(

@@ -35,7 +35,7 @@ class PeerReceiver {
   // OK while the collective has not ended with an error.
   virtual absl::Status failure() const = 0;
   // The group has a newer view: this one ends. Never under a lock.
-  virtual void OnNewerView(const ViewId& newest) = 0;
+  virtual void OnNewerView(const GroupViewId& newest) = 0;
 };
 
 // How the end of a collective is told to members that still send to it.
@@ -56,7 +56,7 @@ class PeerService final : public rpc::Service {
   // Whether messages of members must have a checksum: transport.checksums.
   void ExpectChecksums(bool expects) { expects_checksums_.store(expects); }
   // The newest view that the chief has told. A collective of an older one ends with ABORTED.
-  void AnnounceView(const ViewId& newest);
+  void AnnounceView(const GroupViewId& newest);
 
   // What the calls do, whatever carries them. Of Send, the answer may come much later.
   void OnSend(const std::shared_ptr<SendCall>& call);
@@ -80,7 +80,7 @@ class PeerService final : public rpc::Service {
   rpc::RawMethods methods_{Peer::service_full_name()};
   std::atomic<bool> expects_checksums_ = false;
   mutable absl::Mutex mutex_;
-  ViewId newest_ ABSL_GUARDED_BY(mutex_);
+  GroupViewId newest_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<PeerReceiver> receiver_ ABSL_GUARDED_BY(mutex_);
   // Held while the state is read.
   absl::Mutex state_mutex_;

@@ -12,7 +12,7 @@
 namespace lockstep::worker {
 namespace {
 
-ViewId IdOf(const GroupView& view) { return {view.term(), view.epoch(), view.view()}; }
+GroupViewId IdOf(const GroupView& view) { return {view.term(), view.epoch(), view.view()}; }
 
 bool HaveSameMembers(const GroupView& a, const GroupView& b) {
   return std::ranges::equal(
@@ -32,33 +32,26 @@ void GroupSource::SetView(const GroupView& view) {
   {
     absl::MutexLock lock(&mutex_);
     if (newest_.has_value() && IdOf(view) <= IdOf(*newest_)) return;
-    const bool is_of_new_chief = newest_.has_value() && view.term() > newest_->term();
+    const bool is_first_of_chief =
+        newest_.has_value() && view.term() > newest_->term() && view.view() == 1;
     newest_ = view;
-    has_news_ =
-        has_failed_ || !is_of_new_chief || !told_.has_value() || !HaveSameMembers(view, *told_);
+    has_news_ = !is_first_of_chief || !told_.has_value() || !HaveSameMembers(view, *told_);
     if (!has_news_) return;
   }
   options_.peers->AnnounceView(IdOf(view));
   Answer();
 }
 
-uint64_t GroupSource::failed_view() const {
+GroupViewId GroupSource::failed_view() const {
   absl::MutexLock lock(&mutex_);
-  return has_failed_ ? told_->view() : 0;
+  if (!has_failed_) return {};
+  // A view that is still to be told may end well.
+  return IdOf(has_news_ ? *told_ : *newest_);
 }
 
 void GroupSource::NoteFailure() {
-  std::optional<ViewId> passed_over;
-  {
-    absl::MutexLock lock(&mutex_);
-    has_failed_ = told_.has_value();
-    if (!has_failed_) return;
-    if (IdOf(*newest_) != IdOf(*told_) && !std::exchange(has_news_, true)) {
-      passed_over = IdOf(*newest_);
-    }
-  }
-  if (passed_over.has_value()) options_.peers->AnnounceView(*passed_over);
-  Answer();
+  absl::MutexLock lock(&mutex_);
+  has_failed_ = told_.has_value();
 }
 
 void GroupSource::SetOwnState(OwnState* state) {

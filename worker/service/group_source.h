@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/base/group_view_id.h"
 #include "common/base/timer.h"
 #include "proto/group.pb.h"
 #include "proto/job.pb.h"
@@ -57,11 +58,12 @@ class GroupSource final : public ReducerSource {
   ~GroupSource() override;
 
   // The chief's view, again and again. Ends the reductions of an older one. The first view of
-  // another chief, with the same members, is passed over until a reduction fails: the members go
-  // on with the one that they have.
+  // another chief, with the same members, is passed over: the members go on with the one that they
+  // have, and if that fails, all need the chief's next view.
   void SetView(const GroupView& view);
-  // The view that failed (HeartbeatRequest::failed_view); 0: none.
-  uint64_t failed_view() const;
+  // That of the last reducer after NoteFailure, or a later one that is passed over: there will be
+  // no sum in it, either (HeartbeatRequest::failed_view). Its view is 0: none.
+  GroupViewId failed_view() const;
 
   // INVALID_ARGUMENT as PeerGroupReducer::Create.
   void Next(Callback<ReducerOfGroup> done) override;

@@ -115,7 +115,10 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
   request.set_accepted(report.accepted);
   request.set_stale(report.stale);
   request.set_seconds_computing(report.seconds_computing);
-  request.set_failed_view(callbacks_.failed_view());
+  const GroupViewId failed = callbacks_.failed_view();
+  request.set_failed_term(failed.term);
+  request.set_failed_epoch(failed.epoch);
+  request.set_failed_view(failed.view);
   request.set_ready(is_ready_);
   request.set_departing(departs_);
   last_reply_.NameIn(&request);

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/group_view_id.h"
 #include "common/base/monotonic_wait.h"
 #include "common/base/retry_policy.h"
 #include "common/client/chief_client.h"
@@ -39,7 +40,7 @@ class Heartbeat {
   struct Callbacks {
     std::function<std::vector<EvaluationResult>()> results;
     // Of a replicated job: GroupSource::failed_view.
-    std::function<uint64_t()> failed_view;
+    std::function<GroupViewId()> failed_view;
     std::function<void(const HeartbeatReply&)> reply;
     // Once: OK when the job is over; the job's failure; or why the chief is lost. On the
     // heartbeat's thread.

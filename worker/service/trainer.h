@@ -83,7 +83,9 @@ class Trainer {
   // The chief's view of the group of a replicated job. Thread-safe.
   void SetGroup(const GroupView& view);
   // GroupSource::failed_view. Thread-safe.
-  uint64_t failed_view() const { return groups_ == nullptr ? 0 : groups_->failed_view(); }
+  GroupViewId failed_view() const {
+    return groups_ == nullptr ? GroupViewId() : groups_->failed_view();
+  }
   // Ends Run with CANCELLED. Thread-safe.
   void Cancel() { strategy_->Cancel(); }
 

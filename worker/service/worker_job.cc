@@ -105,7 +105,7 @@ void WorkerJob::StartHeartbeat() {
                            .failed_view =
                                [this] {
                                  absl::MutexLock lock(&mutex_);
-                                 return replicated_ ? replicated_->failed_view() : 0;
+                                 return replicated_ ? replicated_->failed_view() : GroupViewId();
                                },
                            .reply = [this](const HeartbeatReply& reply) { OnReply(reply); },
                            .end = [this](absl::Status status) { EndWith(std::move(status)); }});

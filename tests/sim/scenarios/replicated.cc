@@ -58,13 +58,16 @@ bool HasNothingLeft(SimCluster* cluster) {
          cluster->global_step() == GlobalStep(cluster->options().steps);
 }
 
-// Kills a worker now and then, and starts it again. `waits`: not before a step has closed since the
-// last death, so that the variables are never lost.
+// Kills a worker now and then, at times the chief with it, and starts them again. `waits`: not
+// before a step has closed since the last death, so that the variables are never lost.
 struct ReplicaDeaths {
   SimCluster* cluster;
   Random random;
   bool waits;
   int left;
+  double with_chief = 0.2;
+  absl::Duration longest_pause = absl::Seconds(9);  // of a worker
+  absl::Duration longest_chief_pause = absl::Seconds(4);
   GlobalStep next_step = GlobalStep(0);
   bool has_chief = true;
 
@@ -83,17 +86,18 @@ struct ReplicaDeaths {
     --left;
     victim->Kill();
     next_step = GlobalStep(cluster->global_step().value() + 2);
-    cluster->events().After(random.Between(absl::ZeroDuration(), absl::Seconds(9)),
+    cluster->events().After(random.Between(absl::ZeroDuration(), longest_pause),
                             [victim] { victim->Start(); });
-    if (has_chief && random.Chance(0.2)) {
-      has_chief = false;
-      cluster->chief().Kill();
-      cluster->events().After(random.Between(absl::ZeroDuration(), absl::Seconds(4)), [this] {
-        cluster->StartChief();
-        has_chief = true;
-      });
-    }
+    if (has_chief && random.Chance(with_chief)) KillChief();
     Plan();
+  }
+  void KillChief() {
+    has_chief = false;
+    cluster->chief().Kill();
+    cluster->events().After(random.Between(absl::ZeroDuration(), longest_chief_pause), [this] {
+      cluster->StartChief();
+      has_chief = true;
+    });
   }
 };
 
@@ -110,8 +114,16 @@ std::string CompareVersions(const SimCluster& cluster, const Versions& expected)
 
 }  // namespace
 
+// With odd seeds one chief after the other, each in place before all members have heard of the
+// last.
 std::string SimulateReplicatedDeaths(uint64_t seed, SimRun* run) {
-  const SimOptions options = ReplicatedJob(seed);
+  SimOptions options = ReplicatedJob(seed);
+  const bool chiefs_die = seed % 2 == 1;
+  if (chiefs_die) {
+    options.steps += 8;
+    options.network.most_delay = absl::Milliseconds(seed % 4 == 1 ? 5 : 30);
+    options.heartbeat_pause = absl::Milliseconds(500);
+  }
   SimCluster undisturbed(options, run);
   undisturbed.StartAll();
   if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
@@ -122,6 +134,11 @@ std::string SimulateReplicatedDeaths(uint64_t seed, SimRun* run) {
 
   SimCluster cluster(options, run);
   ReplicaDeaths deaths{&cluster, Random(seed ^ 0xdead), /*waits=*/true, /*left=*/3};
+  if (chiefs_die) {
+    deaths.left = 5;
+    deaths.with_chief = 0.9;
+    deaths.longest_pause = deaths.longest_chief_pause = absl::Milliseconds(300);
+  }
   cluster.StartAll();
   deaths.Plan();
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);

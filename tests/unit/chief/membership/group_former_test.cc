@@ -10,6 +10,8 @@ namespace {
 using Catch::Matchers::Contains;
 
 constexpr GlobalStep kStart(30);
+constexpr Term kTerm(4);
+constexpr Epoch kEpoch(2);
 
 LiveMember Member(uint32_t worker, uint64_t incarnation) {
   return {WorkerIndex(worker), Incarnation(incarnation)};
@@ -29,12 +31,12 @@ bool IsNew(GroupFormer* group, std::vector<LiveMember> live, int64_t open) {
 }
 
 TEST_CASE("a group is formed when enough members are there, and again when one is another") {
-  GroupFormer group(2, {});
+  GroupFormer group(kTerm, kEpoch, 2, {});
   CHECK_FALSE(IsNew(&group, {}, 30));
   CHECK_FALSE(IsNew(&group, {Member(1, 11)}, 30));
-  CHECK(group.view() == 0);
+  CHECK(group.id().view == 0);
   CHECK(IsNew(&group, kBoth, 30));
-  CHECK(group.view() == 1);
+  CHECK(group.id().view == 1);
   CHECK(group.step() == kStart);
   CHECK_FALSE(group.members()[0].has_variables);  // the ps have them
   CHECK_FALSE(IsNew(&group, kBoth, 35));
@@ -42,7 +44,7 @@ TEST_CASE("a group is formed when enough members are there, and again when one i
   CHECK_FALSE(IsNew(&group, {Member(1, 11)}, 36));
   CHECK(group.members().size() == 2);
   CHECK(IsNew(&group, {Member(0, 20), Member(1, 11)}, 36));
-  CHECK(group.view() == 2);
+  CHECK(group.id().view == 2);
   CHECK(group.step() == GlobalStep(36));
   CHECK(group.members()[0].live == Member(0, 20));
   CHECK_FALSE(group.members()[0].has_variables);
@@ -50,7 +52,7 @@ TEST_CASE("a group is formed when enough members are there, and again when one i
 }
 
 TEST_CASE("until the first step is over, whoever goes can be replaced") {
-  GroupFormer group(2, {});
+  GroupFormer group(kTerm, kEpoch, 2, {});
   REQUIRE(IsNew(&group, kBoth, 30));
   CHECK_FALSE(IsNew(&group, {}, 30));
   CHECK(IsNew(&group, {Member(0, 20), Member(1, 21)}, 30));
@@ -58,7 +60,7 @@ TEST_CASE("until the first step is over, whoever goes can be replaced") {
 }
 
 TEST_CASE("a successor has the variables once a step has closed with it") {
-  GroupFormer group(2, {});
+  GroupFormer group(kTerm, kEpoch, 2, {});
   REQUIRE(IsNew(&group, kBoth, 30));
   REQUIRE(IsNew(&group, {Member(0, 10), Member(1, 21)}, 33));
 
@@ -76,7 +78,7 @@ TEST_CASE("a successor has the variables once a step has closed with it") {
 }
 
 TEST_CASE("when all have gone after the first step, their variables have gone, too") {
-  GroupFormer group(2, {});
+  GroupFormer group(kTerm, kEpoch, 2, {});
   REQUIRE(IsNew(&group, kBoth, 30));
   CHECK(ExitCodeFor(UpdateAt(&group, {}, 31).status()) == ExitCode::kPeersLost);
   const auto others = UpdateAt(&group, {Member(0, 20), Member(1, 21)}, 31);
@@ -84,22 +86,26 @@ TEST_CASE("when all have gone after the first step, their variables have gone, t
 }
 
 TEST_CASE("a failure of the view forms it anew at the step that failed") {
-  GroupFormer group(2, {});
+  GroupFormer group(kTerm, kEpoch, 2, {});
   REQUIRE(IsNew(&group, kBoth, 30));
-  group.NoteFailure(7, GlobalStep(40));  // of another view
-  CHECK_FALSE(IsNew(&group, kBoth, 30));
-  group.NoteFailure(1, GlobalStep(40));
+  // Of another view, another chief, another epoch; of none.
+  for (const GroupViewId& other :
+       {GroupViewId{4, 2, 7}, GroupViewId{3, 2, 1}, GroupViewId{4, 1, 1}, GroupViewId{4, 2, 0}}) {
+    group.NoteFailure(other, GlobalStep(40));
+    CHECK_FALSE(IsNew(&group, kBoth, 30));
+  }
+  group.NoteFailure({4, 2, 1}, GlobalStep(40));
   CHECK(IsNew(&group, kBoth, 30));  // the shard's answer may be older than the failure
-  CHECK(group.view() == 2);
+  CHECK(group.id().view == 2);
   CHECK(group.step() == GlobalStep(40));
   CHECK(group.members()[0].has_variables);
   CHECK_FALSE(IsNew(&group, kBoth, 40));
 }
 
 TEST_CASE("members that an earlier chief had have the variables") {
-  GroupFormer group(2, kBoth);
+  GroupFormer group(kTerm, kEpoch, 2, kBoth);
   REQUIRE(group.Update(kBoth, {GlobalStep(50), GlobalStep(0)}).value());
-  CHECK(group.view() == 1);
+  CHECK(group.id().view == 1);
   CHECK(group.members()[0].has_variables);
   CHECK(group.members()[1].has_variables);
 }

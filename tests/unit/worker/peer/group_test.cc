@@ -25,7 +25,7 @@ GroupView ViewOfTwo() {
 TEST_CASE("a group keeps the order of its members and knows its own position") {
   const Group group = GroupFromProto(ViewOfTwo(), 2, 20).value();
   CHECK(group.position == 1);
-  CHECK(group.view == ViewId{1, 2, 3});
+  CHECK(group.view == GroupViewId{1, 2, 3});
   CHECK(NameOfMember(group, 0) == "worker 4 (host:4)");
   const PeerIdentity identity = IdentityOf(group);
   CHECK(identity.job() == 7);
@@ -35,10 +35,10 @@ TEST_CASE("a group keeps the order of its members and knows its own position") {
 }
 
 TEST_CASE("views are ordered by term, then epoch, then view") {
-  CHECK(ViewId{1, 9, 9} < ViewId{2, 0, 0});
-  CHECK(ViewId{1, 1, 9} < ViewId{1, 2, 0});
-  CHECK(ViewId{1, 1, 1} < ViewId{1, 1, 2});
-  CHECK(ToString(ViewId{1, 2, 3}) == "term 1, epoch 2, view 3");
+  CHECK(GroupViewId{1, 9, 9} < GroupViewId{2, 0, 0});
+  CHECK(GroupViewId{1, 1, 9} < GroupViewId{1, 2, 0});
+  CHECK(GroupViewId{1, 1, 1} < GroupViewId{1, 1, 2});
+  CHECK(ToString(GroupViewId{1, 2, 3}) == "term 1, epoch 2, view 3");
 }
 
 TEST_CASE("a view that no worker can use is refused, with the reason") {

@@ -130,7 +130,7 @@ class AnsweringReceiver final : public PeerReceiver {
   }
   void OnHeard(int) override {}
   absl::Status failure() const override { return absl::OkStatus(); }
-  void OnNewerView(const ViewId&) override {}
+  void OnNewerView(const GroupViewId&) override {}
 
   void AnswerNext(absl::Status answer) {
     absl::MutexLock lock(&mutex_);

@@ -25,7 +25,10 @@ struct Fixture {
                   absl::MutexLock lock(&mutex);
                   return results;
                 },
-            .failed_view = [] { return uint64_t{7}; },
+            .failed_view =
+                [] {
+                  return GroupViewId{3, 5, 7};
+                },
             .reply = [](const HeartbeatReply&) {},
             .end =
                 [this](absl::Status status) {
@@ -49,6 +52,8 @@ TEST_CASE("a heartbeat tells what the worker does, and the next one follows the 
   CHECK(first.local_step() == 5);
   CHECK(first.examples() == 32);
   CHECK(first.waiting_for() == "a token");
+  CHECK(first.failed_term() == 3);
+  CHECK(first.failed_epoch() == 5);
   CHECK(first.failed_view() == 7);
   f.chief.Answer(HeartbeatReply());
   f.progress.StartStep(GlobalStep(6));

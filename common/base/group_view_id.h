@@ -1,0 +1,26 @@
+// Which view of a group of workers (strategy replicated): a later one replaces an earlier one.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace lockstep {
+
+// A value. Ordered as proto/group.proto tells.
+struct GroupViewId {
+  uint64_t term = 0;
+  uint64_t epoch = 0;
+  uint64_t view = 0;  // counts the views of an epoch that a chief forms, from 1; 0: none
+
+  friend auto operator<=>(const GroupViewId&, const GroupViewId&) = default;
+};
+
+// "term 1, epoch 2, view 3".
+inline std::string ToString(const GroupViewId& id) {
+  return absl::StrCat("term ", id.term, ", epoch ", id.epoch, ", view ", id.view);
+}
+
+}  // namespace lockstep
