@@ -22,6 +22,7 @@ JobSeries::JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> s
       clock_(clock),
       on_ready_(std::move(on_ready)),
       on_end_(std::move(on_end)) {
+  options_.callers = &callers_;
   plan_.mode == StartMode::kSucceed ? StandBy() : Add(plan_);
 }
 
@@ -47,7 +48,6 @@ void JobSeries::StandBy() {
       Standby::Hooks{.take_command = [this] { TakeCommand(); },
                      .on_end = [this](absl::Status end) { End(std::move(end)); }});
   options_.may_take = [this](uint64_t term) { return standby_->MayTake(term); };
-  options_.callers = &callers_;
 }
 
 void JobSeries::Start() { standby_ != nullptr ? standby_->Start() : job()->Start(); }
@@ -162,7 +162,9 @@ absl::StatusOr<WorkerCalls*> JobSeries::worker_calls() {
 
 absl::StatusOr<WorkerCalls*> JobSeries::CallsFor(WorkerIndex worker, Incarnation incarnation) {
   absl::StatusOr<WorkerCalls*> calls = worker_calls();
-  if (!calls.ok()) callers_.Note(worker, incarnation, clock_->Monotonic());
+  if (!calls.ok() || !(*calls)->knows_members()) {
+    callers_.Note(worker, incarnation, clock_->Monotonic());
+  }
   return calls;
 }
 

@@ -48,7 +48,8 @@ class JobSeries {
 
   // UNAVAILABLE naming the chief that commands, while this one stands by.
   absl::StatusOr<WorkerCalls*> worker_calls();
-  // The same for a call of this process, which is noted if it is refused: it lives.
+  // The same for a call of this process, which is noted while this chief stands by or takes over:
+  // the process lives.
   absl::StatusOr<WorkerCalls*> CallsFor(WorkerIndex worker, Incarnation incarnation);
   void GetStatus(Callback<ProcessStatus> done);
   // The one that runs, or ran last; null while none has run.

@@ -56,7 +56,7 @@ struct JobOptions {
   std::function<std::string()> unfinished_places = nullptr;
   // Of a chief that stood by: whether it may announce a view of this term.
   std::function<absl::Status(uint64_t term)> may_take = nullptr;
-  const StandbyCallers* callers = nullptr;  // of a chief that stood by; outlives the job
+  const StandbyCallers* callers = nullptr;  // those until now; outlives the job
 };
 
 struct JobInputs {

@@ -86,8 +86,8 @@ class Membership {
   // A member that an earlier chief had: it is live, and has `grace` at least, or its lease, to be
   // heard of. Once another process asks for its index, only its lease counts, from when that asked
   // first, or from a later call of the member's own. A process that has registered already waits as
-  // well: its registration may have come late, from a process before the member. `callers`: while
-  // this chief stood by; may be null.
+  // well: its registration may have come late, from a process before the member. `callers`: until
+  // now; may be null.
   void Adopt(const LiveMember& member, absl::Duration now,
              absl::Duration grace = absl::ZeroDuration(), const StandbyCallers* callers = nullptr);
 

@@ -1,5 +1,6 @@
-// Which worker processes have called a chief while it stands by. A worker that lives asks all
-// chiefs in turn while none commands, so when this one takes command it knows who has been silent.
+// Which worker processes have called a chief before it knew its members: while it stands by, and
+// while it takes over. A worker that lives asks all chiefs in turn while none commands, so when
+// this one knows the members it knows who of them has been silent.
 // Pure: times are arguments, of one monotonic clock. Not thread-safe.
 #pragma once
 

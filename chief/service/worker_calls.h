@@ -60,6 +60,7 @@ class WorkerCalls {
   // The members are known from now on: the heartbeat of any other process is refused, so that it
   // registers, also before the job runs.
   void KnowMembers() { members_known_ = true; }
+  bool knows_members() const { return members_known_; }
   // The job runs: what those who register are told. `start_step` fills in the step to start at.
   void Begin(RegisterTaskReply job, std::function<GlobalStep()> start_step);
   // The job is over (OK) or failed: everybody is told, now or with the next call.

@@ -153,6 +153,36 @@ TEST_CASE("the successor of a worker that died with the chief is let in a lease 
   CHECK(f.ps.set_view.front().members(0).incarnation() == 11);
 }
 
+TEST_CASE("a member that calls while a chief takes over keeps its index, however long that takes") {
+  Fixture f;
+  const auto call = [&f](uint64_t incarnation) {
+    return f.series.CallsFor(WorkerIndex(0), Incarnation(incarnation));
+  };
+  f.Tell(CommandStatus::HELD);
+  CHECK_FALSE(call(11).ok());  // late, perhaps
+  CHECK_FALSE(call(10).ok());
+  f.Tell(CommandStatus::EXPIRED);
+  f.Find(Fixture::Trained(2));
+  f.AcceptView(Fixture::Trained(2, 4));
+  for (int i = 0; i < 8; ++i) {
+    REQUIRE(call(10).ok());
+    f.Pass(absl::Seconds(1));
+  }
+  f.ps.create.Answer(CreateVariablesReply());
+  f.executor.Run();
+  f.AcceptView(Fixture::Trained(2, 4));
+  RegisterTaskRequest request;
+  request.set_worker(0);
+  request.set_incarnation(11);
+  request.set_cluster(f.series.job()->plan().cluster.Canonical());
+  request.set_version(kVersion);
+  call(11).value()->Register(request, Answer<RegisterTaskReply>([](const auto&) {}));
+  f.Pass(absl::Seconds(1));
+  CHECK(f.ps.set_view.size() == 0);
+  f.Pass(absl::Seconds(4));
+  REQUIRE(f.ps.set_view.size() == 1);  // silent for a lease
+}
+
 TEST_CASE("a standby that another one has overtaken waits again") {
   Fixture f;
   f.Tell(CommandStatus::HELD);
