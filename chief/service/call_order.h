@@ -34,6 +34,9 @@ class CallOrder {
   // A heartbeat has come. True: it is the first one of the process.
   bool ReceiveHeartbeat(const LiveMember& process);
 
+  // 0: of another run, or none.
+  uint64_t NumberOf(const ReplyId& id) const { return id.run() == run_ ? id.number() : 0; }
+
   // The process began in another run: what it has got last is of that one.
   bool IsOfOtherRun(const HeartbeatRequest& request) const {
     return request.has_last_reply() && request.last_reply().run() != run_;
@@ -48,8 +51,6 @@ class CallOrder {
     absl::Duration last_made;
   };
 
-  // 0: of another run.
-  uint64_t NumberOf(const ReplyId& id) const { return id.run() == run_ ? id.number() : 0; }
   bool IsOvertaken(const LiveMember& process, const ReplyId& last_reply) const;
 
   const uint64_t run_;

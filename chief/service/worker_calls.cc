@@ -174,6 +174,10 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
   Contact& contact = contacts_[worker];
   if (contact.incarnation != process.incarnation) contact = {.incarnation = process.incarnation};
+  // One that names no replies cannot say that it has missed any.
+  const bool has_got =
+      !request.has_last_reply() || order_.NumberOf(request.last_reply()) >= contact.cluster_reply;
+  contact.has_cluster |= contact.told_cluster != 0 && has_got;
   if (absl::Status wrong = TakeResults(request); !wrong.ok()) return answer(std::move(wrong));
 
   // One call of a worker is parked at a time.
@@ -267,8 +271,10 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
   }
   // Also what this chief was started with: the chief before may have had another one.
   if (std::exchange(contact.told_cluster, cluster_.number()) != cluster_.number()) {
-    *reply.mutable_cluster() = cluster_.newest();
+    contact.cluster_reply = reply.id().number();
+    contact.has_cluster = false;
   }
+  if (!contact.has_cluster) *reply.mutable_cluster() = cluster_.newest();
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
   contact.told_lease = lease.has_value() ? lease->id : 0;

@@ -100,10 +100,12 @@ class WorkerCalls {
   // Of a worker that has sent heartbeats.
   struct Contact {
     Incarnation incarnation;
-    uint64_t told_lease = 0;    // 0: none
-    uint64_t told_group = 0;    // its view; 0: none
-    uint64_t told_places = 0;   // their number; 0: none
-    uint64_t told_cluster = 0;  // its number; 0: none
+    uint64_t told_lease = 0;     // 0: none
+    uint64_t told_group = 0;     // its view; 0: none
+    uint64_t told_places = 0;    // their number; 0: none
+    uint64_t told_cluster = 0;   // its number; 0: none
+    uint64_t cluster_reply = 0;  // the first one that has told it; those after it tell it, too
+    bool has_cluster = false;    // a call has named one of these, or names no replies at all
     bool told_end = false;
   };
 

@@ -22,6 +22,7 @@ TEST_CASE("a changed cluster spec is told at once, and once, to each worker that
   f.Pass(absl::Seconds(2));
   REQUIRE(first->has_value());
   CHECK((*first)->value().cluster().ps(0) == kCluster.ps[0]);
+  f.Receive(10, first);
   const auto parked = f.Beat(0, 10);
   CHECK_FALSE(parked->has_value());
   f.clusters->Add(Moved().Canonical());
@@ -29,12 +30,32 @@ TEST_CASE("a changed cluster spec is told at once, and once, to each worker that
   REQUIRE(parked->has_value());
   CHECK((*parked)->value().cluster().ps(0) == "127.0.0.2:1");
   CHECK((*parked)->value().cluster().worker_size() == 2);
+  f.Receive(10, parked);
   const auto next = f.Beat(0, 10);
   CHECK_FALSE(next->has_value());
   f.Pass(absl::Seconds(2));
   CHECK_FALSE((*next)->value().has_cluster());
   // The other one hears of it with its next call.
   CHECK((*f.Beat(1, 20))->value().cluster().ps(0) == "127.0.0.2:1");
+}
+
+TEST_CASE("a changed cluster spec is told until the worker names a reply that had it") {
+  Fixture f;
+  f.Train();
+  f.Receive(10, f.Beat(0, 10, {{}}));
+  f.clusters->Add(Moved().Canonical());
+  f.calls.SetCluster(ToProto(Moved()));
+  const auto lost = f.Beat(0, 10);
+  CHECK((*lost)->value().cluster().ps(0) == "127.0.0.2:1");
+  // It names the reply before still. That it has been told is no news: the call is parked.
+  const auto again = f.Beat(0, 10);
+  CHECK_FALSE(again->has_value());
+  f.Pass(absl::Seconds(1.1));
+  CHECK((*again)->value().cluster().ps(0) == "127.0.0.2:1");
+  f.Receive(10, again);
+  const auto next = f.Beat(0, 10);
+  f.Pass(absl::Seconds(1.1));
+  CHECK_FALSE((*next)->value().has_cluster());
 }
 
 TEST_CASE("workers with the spec before or the new one register, others do not") {
