@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ using nlohmann::json;
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kCleanEnd = absl::Seconds(5);
 constexpr int kSteps = 4'000;
+constexpr int kForeverSteps = 1'000'000;
 constexpr char kShortLease[] = "--lease=2";
 
 // All that depends on a replica's place: its examples, shifts, dropout and moving statistics.
@@ -89,8 +91,8 @@ struct Trained {
 };
 
 // By ordinary jobs, each of which goes on from the checkpoint of the one before with the workers of
-// the next view.
-Trained TrainOrdinary(const std::vector<View>& views) {
+// the next view, until there is one of `last_step`.
+Trained TrainOrdinary(const std::vector<View>& views, int64_t last_step = kSteps) {
   const TemporaryFolder saved;
   Trained trained;
   for (size_t i = 0; i < views.size(); ++i) {
@@ -99,11 +101,29 @@ Trained TrainOrdinary(const std::vector<View>& views) {
     if (i > 0) flags.push_back("--restore=" + FolderOf(saved, views[i].step));
     const std::vector<double> losses =
         LossesOf(2, static_cast<int>(views[i].workers.size()),
-                 Job(is_last ? kSteps : views[i + 1].step, saved.path(), ""), flags);
+                 Job(is_last ? last_step : views[i + 1].step, saved.path(), ""), flags);
     trained.losses.insert(trained.losses.end(), losses.begin(), losses.end());
   }
-  trained.tensors = TensorsOf(FolderOf(saved, kSteps));
+  trained.tensors = TensorsOf(FolderOf(saved, last_step));
   return trained;
+}
+
+// Has everybody who runs read the cluster spec again, in which worker 2 is new, or is no more.
+void TellOfWorker2(Cluster& cluster, const std::string& change) {
+  const std::string line = absl::StrCat("cluster spec: worker 2 ", change);
+  for (Process* process :
+       {&cluster.chief(), &cluster.ps(0), &cluster.ps(1), &cluster.worker(0), &cluster.worker(1)}) {
+    process->Signal(SIGHUP);
+    INFO(line << process->Output());
+    REQUIRE(process->WaitForOutput(line, kWhole));
+  }
+}
+
+// Returns when the chief has logged that these workers share the global batch.
+void AwaitView(Cluster& cluster, const std::string& workers_and_view) {
+  const bool is_there = cluster.chief().WaitForOutput(workers_and_view, kWhole);
+  INFO(workers_and_view << cluster.Logs());
+  REQUIRE(is_there);
 }
 
 TEST_CASE("a worker joins and one departs: the bits are those of ordinary jobs in their place") {
@@ -147,6 +167,49 @@ TEST_CASE("a worker joins and one departs: the bits are those of ordinary jobs i
   const Trained ordinary = TrainOrdinary(changes);
   CHECK(ordinary.losses == Losses(summary));
   CHECK(ordinary.tensors == TensorsOf(FolderOf(saved, kSteps)));
+}
+
+TEST_CASE("SIGHUP adds a worker and removes it again: the bits are those of ordinary jobs") {
+  const bool has_tls = GENERATE(false, true);
+  CAPTURE(has_tls);
+  const TemporaryFolder saved;
+  Cluster cluster(2, 3);
+  json spec = json::parse(cluster.folder().Read("cluster.json"));
+  spec["worker"].erase(2);
+  const std::string without = spec.dump();
+  cluster.folder().Write("cluster.json", without);
+  const std::string first_address = cluster.spec().workers[2];
+  if (has_tls) cluster.UseTls();
+  cluster.StartAll(Job(kForeverSteps, saved.path(), "min_replicas: 2"), {kShortLease}, 2);
+  REQUIRE(cluster.WaitForStep(20, kWhole));
+  const auto add = [&](int view) {
+    cluster.Move(Role::kWorker, 2);  // writes all workers
+    if (has_tls) cluster.UseTls();
+    TellOfWorker2(cluster, absl::StrCat("(", cluster.spec().workers[2], ") was added"));
+    cluster.StartWorker(2);
+    AwaitView(cluster, absl::StrCat("workers 0, 1, 2 (view ", view, ")"));
+  };
+  add(2);
+  cluster.worker(2).Signal(SIGTERM);
+  CHECK(cluster.worker(2).Wait(kCleanEnd) == 143);
+  AwaitView(cluster, "workers 0, 1 (view 3)");
+  const std::string second_address = cluster.spec().workers[2];
+  cluster.folder().Write("cluster.json", without);
+  TellOfWorker2(cluster, absl::StrCat("(", second_address, ") was removed"));
+  add(4);
+  CHECK(std::set{first_address, second_address, cluster.spec().workers[2]}.size() == 3);
+  const int64_t changed_at = ViewsIn(cluster.chief().Output()).back().step;
+  REQUIRE(cluster.WaitForStep(changed_at + 100, kWhole));
+  cluster.chief().Signal(SIGINT);
+  const auto code = cluster.chief().Wait(kWhole);
+  INFO(cluster.Logs());
+  CHECK(code == 130);
+  for (int i = 0; i < 3; ++i) CHECK(cluster.worker(i).Wait(kCleanEnd) == 130);
+  const std::vector<View> changes = ViewsIn(cluster.chief().Output());
+  REQUIRE(changes.size() == 4);
+  const int64_t last_step = std::stoll(saved.Read("LATEST").substr(std::string("ckpt-").size()));
+  CHECK(last_step > changed_at);
+  CHECK(TrainOrdinary(changes, last_step).tensors == TensorsOf(FolderOf(saved, last_step)));
 }
 
 TEST_CASE("a chief that takes over finds the replica views, and goes on changing them") {
