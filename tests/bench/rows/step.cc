@@ -28,6 +28,8 @@ constexpr TransportRow kTransports[] = {
     {"shm_mapped", "shared_memory: MAP", "Lockstep, shared memory, in place"},
     {"grpc", "shared_memory: OFF", "Lockstep, float32 through sockets"},
     {"grpc_tls", "shared_memory: OFF", "Lockstep, float32 through mutual TLS", true},
+    {"grpc_checksums", "shared_memory: OFF checksums: true",
+     "Lockstep, float32 through sockets, with checksums"},
     {"grpc_bf16", "shared_memory: OFF wire_type: BFLOAT16", "Lockstep, bfloat16 through sockets"},
 };
 
@@ -46,6 +48,7 @@ constexpr Rival kRivals[] = {
     {"grpc", "socket_floor", 0.82, true},
     {"grpc_bf16", "grpc", 1.1, false},
     {"grpc_tls", "grpc", std::nullopt, false},
+    {"grpc_checksums", "grpc", std::nullopt, false},
 };
 
 // Microseconds: about twice what a step takes, its gradient's writing included.
