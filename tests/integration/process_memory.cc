@@ -1,5 +1,7 @@
 #include "tests/integration/process_memory.h"
 
+#include <unistd.h>
+
 #include <fstream>
 #include <string>
 
@@ -22,6 +24,17 @@ ProcessMemory MemoryOf(const Process& process) {
     memory.peak = kibibytes << 10;
   }
   return memory;
+}
+
+absl::Duration CpuTimeOf(const Process& process) {
+  std::ifstream stat(absl::StrCat("/proc/", process.pid(), "/stat"));
+  stat.ignore(4096, ')');  // its name may have blanks
+  std::string field;
+  constexpr int kFieldsBeforeTimes = 11;  // proc(5): state is the third field, utime the 14th
+  for (int i = 0; i < kFieldsBeforeTimes; ++i) stat >> field;
+  int64_t user = 0, system = 0;
+  stat >> user >> system;
+  return absl::Seconds(1) * (user + system) / sysconf(_SC_CLK_TCK);
 }
 
 }  // namespace lockstep::test

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/time/time.h"
 #include "tests/support/process.h"
 
 namespace lockstep::test {
@@ -17,5 +18,9 @@ void ForgetPeak(const Process& process);
 
 // All 0 of one that has ended.
 ProcessMemory MemoryOf(const Process& process);
+
+// What the processors have spent on it until now, in the system as well; to 10 ms. 0 of one that
+// has ended.
+absl::Duration CpuTimeOf(const Process& process);
 
 }  // namespace lockstep::test

@@ -1,9 +1,11 @@
 """What a process of a job can do beyond its role, and anybody without one, with stock gRPC and the certificates in a folder.
 
-    attacks.py SOURCE_ROOT TLS_FOLDER PS CHIEF WORKER CLUSTER_FILE
+    attacks.py SOURCE_ROOT TLS_FOLDER PS CHIEF WORKER CLUSTER_FILE [forever]
 
 PS, CHIEF and WORKER are addresses. The attacker has no certificate, that of a reader, or that of worker 2, whose process does not
-run: it registers as such and then sends what no worker sends. Prints JSON: {attack: the code of the answer}.
+run: it registers as such and then sends what no worker sends. Prints JSON: {attack: the code of the answer}. With `forever`: makes
+those attacks on the ps that a caller without a role and a worker can repeat, one after another, until it is killed, and prints how
+many calls it has made.
 """
 import json
 import os
@@ -248,11 +250,15 @@ class Attacks:
 
 
 def main():
-    source_root, folder, ps, chief, worker, cluster_file = sys.argv[1:]
+    source_root, folder, ps, chief, worker, cluster_file, *forever = sys.argv[1:]
     with tempfile.TemporaryDirectory() as out:
         loaded = protos.load(source_root, out, "ps", "chief", "peer", "tensor", "status")
     addresses = {"ps": ps, "chief": chief, "worker": worker}
     attacks = Attacks(loaded, folder, addresses, canonical(cluster_file))
+    calls = 0
+    while forever:
+        calls += len(attacks.without_role()) + len(attacks.as_worker())
+        print(f"{calls} calls", flush=True)
     codes = {}
     for group in (attacks.without_role, attacks.as_worker, attacks.parked, attacks.at_the_chief):
         codes.update(group())

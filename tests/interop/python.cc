@@ -13,7 +13,8 @@ constexpr absl::Duration kPatience = absl::Minutes(1);
 
 }  // namespace
 
-std::string RunPython(const std::string& script, const std::vector<std::string>& arguments) {
+std::vector<std::string> PythonCommand(const std::string& script,
+                                       const std::vector<std::string>& arguments) {
   const char* python = std::getenv("LOCKSTEP_PYTHON");
   if (python == nullptr) {
     FAIL(
@@ -23,7 +24,12 @@ std::string RunPython(const std::string& script, const std::vector<std::string>&
   }
   std::vector<std::string> command = {python, Binary("tests/interop/" + script)};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const Ended ended = RunToEnd(command, kPatience, {"PYTHONDONTWRITEBYTECODE=1"});
+  return command;
+}
+
+std::string RunPython(const std::string& script, const std::vector<std::string>& arguments) {
+  const Ended ended =
+      RunToEnd(PythonCommand(script, arguments), kPatience, {"PYTHONDONTWRITEBYTECODE=1"});
   INFO(script << " printed\n" << ended.output);
   REQUIRE(ended.exit_code == 0);
   return ended.output;

@@ -7,9 +7,12 @@
 
 namespace lockstep::test {
 
+// The command that runs tests/interop/<script>. Fails the test case where LOCKSTEP_PYTHON names no
+// Python: `./lockstep test` makes one.
+std::vector<std::string> PythonCommand(const std::string& script,
+                                       const std::vector<std::string>& arguments);
 // Runs tests/interop/<script> and returns what it printed. Fails the test case, showing its output,
-// when it does not exit with 0, or where LOCKSTEP_PYTHON names no Python: `./lockstep test` makes
-// one.
+// when it does not exit with 0.
 std::string RunPython(const std::string& script, const std::vector<std::string>& arguments);
 // Of a script that prints JSON.
 nlohmann::json RunPythonForJson(const std::string& script,
