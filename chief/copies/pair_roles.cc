@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/sync/retry.h"
 #include "common/base/lost_variables.h"
 #include "common/log/log.h"
 
@@ -13,8 +14,14 @@ PairRoles::PairRoles(const Places& places, Executor* executor,
                      std::function<void(const absl::Status& why)> on_change)
     : places_(places), executor_(executor), on_change_(std::move(on_change)) {}
 
+std::optional<PlaceIndex> PairRoles::undecided() const {
+  if (!undecided_.has_value()) return std::nullopt;
+  return undecided_->to;
+}
+
 void PairRoles::Adopt(const PairView& view) {
   state_ = view.state;
+  undecided_.reset();
   serving_ = view.serving;
   is_confirmed_ = false;
   has_new_copy_ = false;
@@ -27,10 +34,16 @@ void PairRoles::BeginEpoch(uint64_t epoch) {
   state_ = PairState::kPair;
   serving_ = kHome;
   is_confirmed_ = false;
+  undecided_.reset();
   has_new_copy_ = false;
   committed_ = 0;
   // What they would say is of the epoch before.
   Interrupt(TryAgain("another epoch begins"));
+}
+
+void PairRoles::Withdraw() {
+  is_confirmed_ = false;
+  undecided_.reset();
 }
 
 void PairRoles::NoteCommitted(int64_t global_step) {
@@ -40,7 +53,7 @@ void PairRoles::NoteCommitted(int64_t global_step) {
 void PairRoles::TellServing(const SetViewRequest& view, Callback<SetViewReply> done) {
   view_ = view;
   if (state_ == PairState::kLost) return done(why_lost_);
-  if (is_changing_ || told_.has_value()) {
+  if (is_changing_ || undecided_.has_value() || told_.has_value()) {
     return done(absl::UnavailableError(
         absl::StrCat(name(), ": another view of the shard is under way. Remedy: try again")));
   }
@@ -100,46 +113,51 @@ void PairRoles::Promote(const std::string& why, StatusCallback done) {
                   : absl::StrCat("the copy of ", name(), " at ", places_[kHost]->name(),
                                  ", which served the workers, is lost: ", why, ". ", name(),
                                  " serves them again");
-  Change(to, std::move(request), line, std::move(done));
+  Order({to, std::move(request), line}, std::move(done));
 }
 
 void PairRoles::GoOnAlone(const std::string& line, StatusCallback done) {
-  Change(serving_, view_, line, std::move(done));
+  Order({serving_, view_, line}, std::move(done));
 }
+
+void PairRoles::RepeatChange(StatusCallback done) { Order(Change(*undecided_), std::move(done)); }
 
 void PairRoles::Lose(absl::Status why) {
   log::Warning(absl::IsAborted(why)
                    ? absl::StrCat("the shard of ", name(), " obeys another chief: ", why.message())
                    : absl::StrCat(name(), " is lost, and so is its copy"));
   state_ = PairState::kLost;
+  undecided_.reset();
   why_lost_ = std::move(why);
   is_confirmed_ = false;
   Interrupt(why_lost_);
 }
 
-void PairRoles::Change(PlaceIndex to, SetViewRequest request, std::string line,
-                       StatusCallback done) {
+void PairRoles::Order(const Change& change, StatusCallback done) {
   is_changing_ = true;
   has_new_copy_ = false;
+  if (IsGuarded()) undecided_ = change;
+  SetViewRequest request = change.request;
   request.set_number(++last_order_);
   // An order before this one that arrives late is refused: nobody is to hear that.
   Interrupt(TryAgain("another ps of the shard takes its place"));
-  places_[to]->ps()->Call(
+  places_[change.to]->ps()->Call(
       kSetView, request,
-      On<SetViewReply>(executor_, [this, to, line = std::move(line), done = std::move(done)](
+      On<SetViewReply>(executor_, [this, change, done = std::move(done)](
                                       const absl::StatusOr<SetViewReply>& reply) mutable {
         is_changing_ = false;
-        done(OnChanged(to, line, reply));
+        const absl::Status changed = OnChanged(change, reply);
+        if (changed.ok() || !IsTransient(changed)) undecided_.reset();
+        done(changed);
       }));
 }
 
-absl::Status PairRoles::OnChanged(PlaceIndex to, const std::string& line,
-                                  const absl::StatusOr<SetViewReply>& reply) {
+absl::Status PairRoles::OnChanged(const Change& change, const absl::StatusOr<SetViewReply>& reply) {
   if (!reply.ok()) return reply.status();
   if (!reply->has_variables()) return LostVariablesError(name());
-  log::Warning(line);
+  log::Warning(change.line);
   state_ = PairState::kAlone;
-  serving_ = to;
+  serving_ = change.to;
   is_confirmed_ = true;
   Interrupt(TryAgain("another ps serves it now"));
   return absl::OkStatus();

@@ -37,8 +37,11 @@ class PairRoles {
   uint64_t epoch() const { return epoch_; }
   // Of the chief's newest view.
   uint64_t term() const { return view_.command().term(); }
-  // A change of who serves is under way: no call can be made.
+  // An order that changes who serves is under way: no call can be made.
   bool is_changing() const { return is_changing_; }
+  // The place of a pair that this chief has told to go on, and that may have obeyed. Until it
+  // answers or is lost, the other one must not go on, and no call can be made.
+  std::optional<PlaceIndex> undecided() const;
   // Both have accepted this chief's view, have the variables, and serve as a pair.
   bool IsGuarded() const { return state_ == PairState::kPair && is_confirmed_; }
   // One serves under this chief's view, and has no complete copy.
@@ -52,7 +55,7 @@ class PairRoles {
   // of a pair.
   void Confirm() { is_confirmed_ = true; }
   // Callers find out what has become of the shard.
-  void Withdraw() { is_confirmed_ = false; }
+  void Withdraw();
   // `global_step` is committed.
   void NoteCommitted(int64_t global_step);
 
@@ -77,6 +80,8 @@ class PairRoles {
   void Promote(const std::string& why, StatusCallback done);
   // The one that serves goes on without the copy. The same.
   void GoOnAlone(const std::string& line, StatusCallback done);
+  // Where one is undecided: gives the same order again. The same.
+  void RepeatChange(StatusCallback done);
   // Nobody serves any more under this chief. `why`: what calls end with until somebody looks again,
   // LostVariablesError or, where another chief commands, ABORTED.
   void Lose(absl::Status why);
@@ -89,10 +94,15 @@ class PairRoles {
     Callback<SetViewReply> done;
   };
 
-  // `to` serves alone from now on.
-  void Change(PlaceIndex to, SetViewRequest request, std::string line, StatusCallback done);
-  absl::Status OnChanged(PlaceIndex to, const std::string& line,
-                         const absl::StatusOr<SetViewReply>& reply);
+  // An order that makes `to` serve alone.
+  struct Change {
+    PlaceIndex to;
+    SetViewRequest request;  // without its number
+    std::string line;        // once it is obeyed
+  };
+
+  void Order(const Change& change, StatusCallback done);
+  absl::Status OnChanged(const Change& change, const absl::StatusOr<SetViewReply>& reply);
   // Calls under way end with this.
   void Interrupt(const absl::Status& why);
   // They are to be made again, for this reason.
@@ -106,9 +116,10 @@ class PairRoles {
   PlaceIndex serving_ = kHome;
   bool is_confirmed_ = false;
   bool is_changing_ = false;
-  bool has_new_copy_ = false;  // the one that serves alone is told so
-  uint64_t epoch_ = 0;         // the highest that was seen
-  int64_t committed_ = 0;      // global step, as far as it was told
+  std::optional<Change> undecided_;  // of a guarded pair
+  bool has_new_copy_ = false;        // the one that serves alone is told so
+  uint64_t epoch_ = 0;               // the highest that was seen
+  int64_t committed_ = 0;            // global step, as far as it was told
   uint64_t last_order_ = 0;
   SetViewRequest view_;       // the newest
   std::optional<Told> told_;  // the order that the one that serves has not answered

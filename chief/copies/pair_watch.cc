@@ -38,15 +38,30 @@ void PairWatch::Tick() {
   if (primary.HasLostVariables() && copy.HasLostVariables()) {
     return roles_->Lose(LostVariablesError(roles_->name()));
   }
+  if (const auto told = roles_->undecided(); told.has_value()) return SettleChange(*told);
   const auto primary_lost = primary.WhyLost(now, patience_);
   const auto copy_lost = copy.WhyLost(now, patience_);
   // With both away there is nobody to go on.
   if (primary_lost.has_value() && !copy_lost.has_value()) return Promote(*primary_lost);
   if (copy_lost.has_value() && !primary_lost.has_value()) return GoOnAlone(*copy_lost);
+  Look();
+}
+
+void PairWatch::Look() {
+  const absl::Duration now = clock_->Monotonic();
   if (now < next_look_) return;
   next_look_ = now + kWatchPeriod;
   Ask(kHome);
   Ask(kHost);
+}
+
+// It may have made steps that the other one lacks, so that one never goes on.
+void PairWatch::SettleChange(PlaceIndex told) {
+  if (watched_[told].health.HasLostVariables()) {
+    return roles_->Lose(LostVariablesError(roles_->name()));
+  }
+  Look();
+  roles_->RepeatChange(AfterOrder());
 }
 
 void PairWatch::Promote(const std::string& why) { roles_->Promote(why, AfterOrder()); }
@@ -119,8 +134,10 @@ void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& vie
         absl::StrCat(roles_->place(place)->name(), " is in term ", view->term(),
                      ", this chief's is ", roles_->term(), ": another chief commands")));
   }
-  const bool is_in_role =
-      view->role() == (place == roles_->serving() ? PRIMARY : COPY) && !view->awaits_state();
+  // One that was told to serve may have obeyed.
+  const bool may_serve = place == roles_->serving() || roles_->undecided() == place;
+  const bool may_copy = place != roles_->serving();
+  const bool is_in_role = !view->awaits_state() && (view->role() == COPY ? may_copy : may_serve);
   if (!view->has_variables() || view->epoch() != roles_->epoch() || !is_in_role) {
     return watched.health.Lost(StartedAgain());
   }

@@ -41,6 +41,10 @@ class PairWatch {
     bool is_asked = false;  // a GetView is under way
   };
 
+  // Asks both, when it is time.
+  void Look();
+  // `told` may have obeyed an order to go on.
+  void SettleChange(PlaceIndex told);
   void Promote(const std::string& why);
   void GoOnAlone(const std::string& why);
   // What an order to change places ends with: an error means that the shard is lost, unless it is

@@ -74,7 +74,9 @@ void ShardPair::RenewOther(const RenewLeaseRequest& request) {
 
 void ShardPair::Forward(const MethodInfo& method, const google::protobuf::MessageLite& request,
                         google::protobuf::MessageLite* reply, StatusCallback done) {
-  if (roles_.is_changing()) {
+  // The end of the job is told to both.
+  const bool is_undecided = roles_.undecided().has_value() && !Is(method, kFinish);
+  if (roles_.is_changing() || is_undecided) {
     return done(absl::UnavailableError(
         absl::StrCat(roles_.name(), ": the other ps of the shard takes its place")));
   }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/lost_variables.h"
 #include "tests/unit/chief/copies/pair_fixture.h"
 
 namespace lockstep::chief {
@@ -69,6 +70,76 @@ TEST_CASE("an order that comes to a copy too late loses no shard") {
   CHECK(f.pair.roles().IsGuarded());
   CHECK(f.pair.roles().serving() == kHome);
   CHECK(f.Call(kCommitStep, CommitStepRequest()).ok());
+}
+
+TEST_CASE(
+    "a copy that may have obeyed the order to serve is told again, also if the home is back") {
+  PairFixture f;
+  f.Begin();
+  f.home.is_away = true;
+  f.copy()->loses_answers = true;
+  f.Pass(absl::Seconds(1));
+  f.home.is_away = false;
+  f.Pass(absl::Seconds(1));
+  // The two would serve at the same time.
+  CHECK(f.home.orders.size() == 1);
+  CHECK(absl::IsUnavailable(f.Call(kCommitStep, CommitStepRequest()).status()));
+  f.copy()->loses_answers = false;
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.pair.roles().serving() == kHost);
+  CHECK(f.pair.roles().IsAlone());
+  CHECK(f.Call(kCommitStep, CommitStepRequest()).ok());
+}
+
+TEST_CASE("a home that may have gone on alone is told again, and its copy never serves") {
+  PairFixture f;
+  f.Begin();
+  f.copy()->is_away = f.host_main.is_away = true;
+  f.home.loses_answers = true;
+  f.Pass(absl::Seconds(1));
+  f.copy()->is_away = f.host_main.is_away = false;
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(3));
+  CHECK(f.copy()->orders.back().role() == COPY);
+  CHECK(f.pair.roles().serving() == kHome);
+  SECTION("it answers") {
+    f.home.is_away = f.home.loses_answers = false;
+    f.Pass(absl::Milliseconds(500));
+    CHECK(f.Call(kCommitStep, CommitStepRequest()).ok());
+  }
+  SECTION("it was started again: the shard is lost") {
+    f.home.StartAgain();
+    f.home.loses_answers = false;
+    f.Pass(absl::Milliseconds(500));
+    CHECK(HasLostVariables(f.Call(kCommitStep, CommitStepRequest()).status()));
+  }
+}
+
+TEST_CASE("a copy that may have served and is started again takes the shard with it") {
+  PairFixture f;
+  f.Begin();
+  f.home.is_away = true;
+  f.copy()->loses_answers = true;
+  f.Pass(absl::Seconds(1));
+  f.home.is_away = false;
+  f.copy()->is_away = true;
+  f.RestartHost();
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().state() == PairState::kLost);
+  CHECK(HasLostVariables(f.Call(kCommitStep, CommitStepRequest()).status()));
+}
+
+TEST_CASE("the end of the job reaches both while a change is not decided") {
+  PairFixture f;
+  f.Begin();
+  f.home.is_away = true;
+  f.copy()->loses_answers = true;
+  f.Pass(absl::Seconds(1));
+  f.home.is_away = false;
+  CHECK(f.Call(kFinish, FinishRequest()).ok());
+  f.Pass(absl::Milliseconds(200));
+  CHECK(f.home.finished == 1);
+  CHECK(f.copy()->finished == 1);
 }
 
 TEST_CASE("a chief that was replaced finds the shard when it looks again") {

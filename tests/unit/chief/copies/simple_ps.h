@@ -63,11 +63,12 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   SetViewReply state;
   uint32_t copy_port = 0;  // of the main server of a ps
   bool is_away = false;
-  bool hangs = false;       // calls are never answered
-  bool holds = false;       // calls arrive with Release
-  absl::Status refusal;     // of SetView and CreateVariables
-  int refusals = 0;         // of SetView
-  bool keeps_copy = false;  // as orders for the one that serves find it
+  bool hangs = false;          // calls are never answered
+  bool holds = false;          // calls arrive with Release
+  bool loses_answers = false;  // of SetView, which it obeys
+  absl::Status refusal;        // of SetView and CreateVariables
+  int refusals = 0;            // of SetView
+  bool keeps_copy = false;     // as orders for the one that serves find it
   std::vector<SetViewRequest> orders;
   std::vector<CreateVariablesRequest> created;
   int finished = 0;
@@ -109,6 +110,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     // One that is alone stays so, unless it is to make a new copy.
     const bool is_alone = state.has_variables() && !state.has_copy() && !request.makes_copy();
     state.set_has_copy(!request.copy_address().empty() && !is_alone);
+    if (loses_answers) return absl::UnavailableError("connection reset by peer");
     return state;
   }
 
