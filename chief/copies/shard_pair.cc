@@ -171,6 +171,7 @@ void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, Stat
     if (!is_known && roles_.state() != PairState::kLost && LacksVariables(told.status())) {
       return LookAgain(told.status(), std::move(done));
     }
+    if (roles_.IsAlone() && absl::IsUnavailable(told.status())) FindLossAtHost();
     const absl::Status noted =
         told.ok() ? watch_.NoteView(to, *told) : watch_.NoteFailure(to, told.status());
     if (!noted.ok()) return done(noted);
@@ -261,6 +262,14 @@ void ShardPair::CreateCopy(const CreateVariablesRequest& request, StatusCallback
 
 void ShardPair::FindAgain(PlaceIndex place) {
   roles_.place(place)->GetView([](const absl::StatusOr<SetViewReply>&) {});
+}
+
+void ShardPair::FindLossAtHost() {
+  if (roles_.serving() != kHost) return;
+  host_->FindRestart([this, epoch = roles_.epoch()] {
+    const bool is_over = epoch != roles_.epoch() || roles_.serving() != kHost;
+    if (!is_over && roles_.IsAlone()) roles_.Lose(LostVariablesError(roles_.name()));
+  });
 }
 
 void ShardPair::Guard() {

@@ -77,6 +77,9 @@ class ShardPair final : public PsControl {
                          const google::protobuf::MessageLite& reply);
   // A ps that was started again may have its copy at another port.
   void FindAgain(PlaceIndex place);
+  // Where the host serves alone and does not answer: started again, it has another address, and
+  // nothing that is sent to the old one shows that the shard is lost.
+  void FindLossAtHost();
   // A pair: both are there under this chief's view.
   void Guard();
   // Calls under way are to be made again.

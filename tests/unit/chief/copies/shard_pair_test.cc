@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/lost_variables.h"
 #include "tests/unit/chief/copies/pair_fixture.h"
 
 namespace lockstep::chief {
@@ -70,6 +71,17 @@ TEST_CASE("a copy that serves in another epoch is told no step of the epoch befo
   REQUIRE(f.pair.roles().serving() == kHost);
   REQUIRE(f.copy()->orders.back().role() == PRIMARY);
   CHECK(f.copy()->orders.back().global_step() == 0);
+}
+
+TEST_CASE("a view that a shard without a copy does not get finds that its ps was started again") {
+  PairFixture f;
+  f.LetHostServe();
+  f.copy()->is_away = true;
+  CHECK(absl::IsUnavailable(f.Call(kSetView, f.View(1)).status()));
+  CHECK(f.pair.roles().state() == PairState::kAlone);
+  f.RestartHost();
+  CHECK(absl::IsUnavailable(f.Call(kSetView, f.View(1)).status()));
+  CHECK(HasLostVariables(f.Call(kSetView, f.View(1)).status()));
 }
 
 TEST_CASE("a standby chief hears of nobody only when neither place knows who commands") {
