@@ -31,7 +31,8 @@ struct PairView {
 using PlaceAnswers = std::array<absl::StatusOr<SetViewReply>, kNumPlaces>;
 
 // An error: nobody can say yet; ask again. A shard of which one place has lost the variables has
-// none, unless the other one serves it alone.
+// none, unless the other one serves it alone. A place that was asked before it became the copy
+// looks so, too: ask both again before the shard is taken for lost.
 absl::StatusOr<PairView> JudgePair(const PlaceAnswers& answers);
 
 }  // namespace lockstep::chief

@@ -1,5 +1,6 @@
 #include "chief/copies/shard_pair.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,10 @@ const Request& As(const google::protobuf::MessageLite& request) {
 template <typename Reply>
 Reply* As(google::protobuf::MessageLite* reply) {
   return static_cast<Reply*>(reply);
+}
+
+bool HasVariables(const absl::StatusOr<SetViewReply>& answer) {
+  return answer.ok() && answer->has_variables();
 }
 
 bool Is(const MethodInfo& method, const MethodInfo& other) {
@@ -123,30 +128,44 @@ void ShardPair::GetView(SetViewReply* reply, StatusCallback done) {
 }
 
 void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
+  AskPlaces([this, reply, done = std::move(done)](const PlaceAnswers& answers) mutable {
+    const absl::StatusOr<PairView> view = JudgePair(answers);
+    const bool is_partly_lost =
+        view.ok() && !view->reply.has_variables() && std::ranges::any_of(answers, HasVariables);
+    if (!is_partly_lost) return done(TakeView(view, reply));
+    // One may have become the copy after it was asked, and before the other one was.
+    AskPlaces([this, reply, done = std::move(done)](const PlaceAnswers& later) mutable {
+      done(TakeView(JudgePair(later), reply));
+    });
+  });
+}
+
+void ShardPair::AskPlaces(absl::AnyInvocable<void(const PlaceAnswers&)> done) {
   struct Asked {
     PlaceAnswers answers;
     size_t missing = kNumPlaces;
-    StatusCallback done;
+    absl::AnyInvocable<void(const PlaceAnswers&)> done;
   };
   const auto asked = std::make_shared<Asked>();
   asked->done = std::move(done);
   for (const PlaceIndex place : {kHome, kHost}) {
-    roles_.place(place)->GetView([this, asked, place, reply](absl::StatusOr<SetViewReply> answer) {
+    roles_.place(place)->GetView([asked, place](absl::StatusOr<SetViewReply> answer) {
       asked->answers[place] = std::move(answer);
-      if (--asked->missing > 0) return;
-      absl::StatusOr<PairView> view = JudgePair(asked->answers);
-      if (!view.ok()) return asked->done(view.status());
-      // The shard had variables in this epoch, and neither place has all of them now: they are
-      // lost.
-      if (!view->reply.has_variables() && attacher_.has_variables()) {
-        roles_.Lose(LostVariablesError(roles_.name()));
-      } else {
-        roles_.Adopt(*view);
-      }
-      *reply = std::move(view->reply);
-      asked->done(absl::OkStatus());
+      if (--asked->missing == 0) asked->done(asked->answers);
     });
   }
+}
+
+absl::Status ShardPair::TakeView(const absl::StatusOr<PairView>& view, SetViewReply* reply) {
+  if (!view.ok()) return view.status();
+  // The shard had variables in this epoch, and neither place has all of them now: they are lost.
+  if (!view->reply.has_variables() && attacher_.has_variables()) {
+    roles_.Lose(LostVariablesError(roles_.name()));
+  } else {
+    roles_.Adopt(*view);
+  }
+  *reply = view->reply;
+  return absl::OkStatus();
 }
 
 void ShardPair::LookAgain(const absl::Status& refusal, StatusCallback done) {

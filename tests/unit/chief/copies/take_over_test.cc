@@ -61,6 +61,26 @@ TEST_CASE("a chief whose home has lost the variables finds that the copy does no
   CHECK(is_lost);
 }
 
+TEST_CASE("a chief that asked the new copy too early, and who serves later, asks again") {
+  Successor f;
+  f.LetHostServe();
+  SetViewReply copy = f.home.state;
+  // It was started again, and the chief before makes it the copy between the two answers.
+  f.home.state = SetViewReply();
+  std::optional<absl::StatusOr<SetViewReply>> answer;
+  f.pair.Call(kGetView, GetViewRequest(),
+              [&](absl::StatusOr<SetViewReply> reply) { answer = std::move(reply); });
+  f.home.state = copy;
+  f.copy()->state.set_has_copy(true);
+  f.executor.Run();
+  REQUIRE(answer.has_value());
+  REQUIRE(answer->ok());
+  CHECK((*answer)->has_variables());
+  CHECK(f.pair.roles().serving() == kHost);
+  CHECK(f.TakeCommand().ok());
+  CHECK(f.pair.roles().IsAlone());
+}
+
 TEST_CASE("a chief that is refused for its term ends") {
   Successor f;
   const bool is_home = GENERATE(true, false);
