@@ -22,5 +22,10 @@ TEST_CASE("a cut between two of a pair, or to one of them, costs no epoch") {
   CHECK(AllAreRight("copy_cuts", 30));
 }
 
+TEST_CASE("the chief and a ps, or two ps of a pair, that die at once cost no bit") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("copy_disasters", 100));
+}
+
 }  // namespace
 }  // namespace lockstep::sim

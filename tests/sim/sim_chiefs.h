@@ -45,6 +45,7 @@ class SimChiefs {
   chief::JobController& job() const;
   const std::optional<absl::Status>& end() const;
   bool has_commanded() const;
+  bool is_alive() const;
   // Of a job with copies of shards: to the chief each shard has one now.
   bool HasAllCopies() const;
   // That were started; the number of a chief's node counts them.

@@ -16,6 +16,14 @@ namespace {
 // them can be destroyed without waiting, which one thread cannot.
 constexpr absl::Duration kAftermath = absl::Seconds(12);
 
+// Where all of a shard was lost, the home serves it anew: in the same epoch if no shard is left that
+// knows of it.
+bool Succeeds(const SimPsServer& home, const SimPsServer& lost) {
+  if (!home.is_alive()) return false;
+  const ps::ShardState state = home.shard().GetView();
+  return state.has_variables && !state.is_copy && state.epoch == lost.shard().GetView().epoch;
+}
+
 std::string PsAddress(uint32_t port) { return absl::StrCat("ps:", port); }
 
 chief::JobPlan PlanOf(const SimOptions& options) {
@@ -142,7 +150,9 @@ SimPsServer* SimCluster::FindServing(uint32_t shard,
     return options_.copies && server->id().shard == shard &&
            server->id().incarnation == serving_.Of(shard);
   });
-  return found == servers.end() ? &ps_[shard]->own() : *found;
+  SimPsServer* const home = &ps_[shard]->own();
+  if (found == servers.end()) return home;
+  return !(*found)->is_alive() && Succeeds(*home, **found) ? home : *found;
 }
 
 void SimCluster::StartAll() {
@@ -182,7 +192,7 @@ std::vector<float> SimCluster::Values(uint32_t variable) {
 SimPsServer* SimCluster::FindReadable(uint32_t shard) const {
   const std::vector<SimPsServer*> servers = Servers();
   SimPsServer* const serving = FindServing(shard, servers);
-  if (serving->is_alive()) return serving;
+  if (serving->is_alive() && serving->shard().GetView().has_variables) return serving;
   return FindCopy(*serving, servers);
 }
 

@@ -10,21 +10,6 @@
 namespace lockstep::sim {
 namespace {
 
-// Long enough for a ps that died to come back and to become a copy.
-SimOptions LongJob(uint64_t seed, Random* random) {
-  SimOptions options = SmallJob(seed, Random(seed ^ 0xc0b7));
-  options.ps = static_cast<uint32_t>(random->Between(2, 3));
-  options.workers = options.aggregate = static_cast<uint32_t>(random->Between(1, 3));
-  options.steps = random->Between(10, 60);
-  options.least_compute = absl::Milliseconds(50);
-  options.most_compute = absl::Milliseconds(200);
-  options.variables.clear();
-  for (int64_t left = random->Between(options.ps, 6); left > 0; --left) {
-    options.variables.push_back(random->Between(1, 6));
-  }
-  return options;
-}
-
 // Without copies and faults.
 SimOptions Undisturbed(SimOptions options) {
   options.copies = false;
@@ -97,7 +82,7 @@ std::string SimulateCopies(uint64_t seed, SimRun* run) {
 
 std::string SimulateCopyDeaths(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xc0b3);
-  SimOptions options = LongJob(seed, &random);
+  SimOptions options = CopiedJob(seed, &random);
   options.copies = true;
   return SimulateWithCopies(options, /*may_start_again=*/false, run, [&](SimCluster* cluster) {
     KillOne(random.Between(1, 4), std::make_shared<Random>(seed ^ 0xdead), cluster);
@@ -106,7 +91,7 @@ std::string SimulateCopyDeaths(uint64_t seed, SimRun* run) {
 
 std::string SimulateCopyCuts(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xc0b4);
-  SimOptions options = LongJob(seed, &random);
+  SimOptions options = CopiedJob(seed, &random);
   options.copies = true;
   options.network = RoughNetwork(&random);
   return SimulateWithCopies(options, /*may_start_again=*/true, run, [&](SimCluster* cluster) {

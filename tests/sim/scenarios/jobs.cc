@@ -30,6 +30,20 @@ SimOptions LargeJob(uint64_t seed) {
   return options;
 }
 
+SimOptions CopiedJob(uint64_t seed, Random* random) {
+  SimOptions options = SmallJob(seed, Random(seed ^ 0xc0b7));
+  options.ps = static_cast<uint32_t>(random->Between(2, 3));
+  options.workers = options.aggregate = static_cast<uint32_t>(random->Between(1, 3));
+  options.steps = random->Between(10, 60);
+  options.least_compute = absl::Milliseconds(50);
+  options.most_compute = absl::Milliseconds(200);
+  options.variables.clear();
+  for (int64_t left = random->Between(options.ps, 6); left > 0; --left) {
+    options.variables.push_back(random->Between(1, 6));
+  }
+  return options;
+}
+
 NetworkOptions RoughNetwork(Random* random) {
   NetworkOptions network;
   network.duplicates = 0.1;

@@ -19,6 +19,9 @@ SimOptions SmallJob(uint64_t seed, Random random);
 // The same with a variable that closes in ranges, from messages that the ps keep.
 SimOptions LargeJob(uint64_t seed);
 
+// A job with 2 or 3 ps that is long enough for a ps that died to come back and to become a copy.
+SimOptions CopiedJob(uint64_t seed, Random* random);
+
 // On a network that repeats, holds and loses messages.
 NetworkOptions RoughNetwork(Random* random);
 

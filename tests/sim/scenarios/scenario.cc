@@ -35,6 +35,7 @@ constexpr Scenario kScenarios[] = {
     {"copies", SimulateCopies},
     {"copy_deaths", SimulateCopyDeaths},
     {"copy_cuts", SimulateCopyCuts},
+    {"copy_disasters", SimulateCopyDisasters},
     {"large_variables", SimulateLargeVariables},
     {"rough_network", SimulateRoughNetwork},
     {"rough_network_fifo", SimulateRoughNetworkFifo},

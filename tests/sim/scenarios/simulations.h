@@ -60,6 +60,9 @@ std::string SimulateCopies(uint64_t seed, SimRun* run);
 std::string SimulateCopyDeaths(uint64_t seed, SimRun* run);
 // The network is cut in one direction between two processes, those of a pair too.
 std::string SimulateCopyCuts(uint64_t seed, SimRun* run);
+// A ps dies at once with the chief or with the ps that keeps its copy, a few times: the job goes
+// on, or back to its newest checkpoint in a new epoch.
+std::string SimulateCopyDisasters(uint64_t seed, SimRun* run);
 
 // On a network that repeats, reorders, holds and loses messages, and that is cut in one direction
 // between two processes at a time.
