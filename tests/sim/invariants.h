@@ -42,11 +42,14 @@ class Invariants {
   uint64_t shown_early() const { return shown_early_; }
 
   // Checks what has changed since the last call. Returns "INVARIANT: what is broken", nothing when
-  // all hold. `serving`: by shard, the server that serves it. `means`: what copies have taken.
+  // all hold. `serving`: by shard, the server that serves it. `servers`: all that ever were.
+  // `means`: what copies have taken.
   std::optional<std::string> Check(const std::vector<SimPsServer*>& serving,
+                                   const std::vector<SimPsServer*>& servers,
                                    const CopyInvariants& means);
 
  private:
+  void NoteCommits(const std::vector<SimPsServer*>& servers);
   // Each adds what it checks to what is known. Returns what is broken.
   std::optional<std::string> CheckGradients(const std::vector<ps::ShardState>& now);
   std::optional<std::string> CheckTokens();

@@ -16,8 +16,8 @@ namespace {
 // them can be destroyed without waiting, which one thread cannot.
 constexpr absl::Duration kAftermath = absl::Seconds(12);
 
-// Where all of a shard was lost, the home serves it anew: in the same epoch if no shard is left that
-// knows of it.
+// Where all of a shard was lost, the home serves it anew: in the same epoch if no shard is left
+// that knows of it.
 bool Succeeds(const SimPsServer& home, const SimPsServer& lost) {
   if (!home.is_alive()) return false;
   const ps::ShardState state = home.shard().GetView();
@@ -134,7 +134,7 @@ void SimCluster::CheckInvariants() {
   for (uint32_t i = 0; i < options_.ps; ++i) serving.push_back(FindServing(i, servers));
   std::optional<std::string> broken;
   if (options_.copies) broken = copy_invariants_.Check(servers);
-  if (!broken) broken = invariants_.Check(serving, copy_invariants_);
+  if (!broken) broken = invariants_.Check(serving, servers, copy_invariants_);
   if (broken) events_.trace().NoteViolation(*broken);
 }
 
