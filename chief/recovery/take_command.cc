@@ -9,6 +9,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/base/limits.h"
+#include "common/base/lost_variables.h"
 #include "common/base/printable.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -135,7 +136,11 @@ absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
   progress.has_trained = true;
   if (absl::Status apart = CheckTogether(spec, shards); !apart.ok()) {
     const bool starts_again = spec.mode == StartMode::kResume || spec.mode == StartMode::kSucceed;
-    return starts_again ? WithExitCode(apart, ExitCode::kPeersLost) : apart;
+    if (!starts_again) return apart;
+    // It was started again since it was asked: a job with checkpoints goes back by itself.
+    const auto lost = std::ranges::find(shards, false, &SetViewReply::has_variables);
+    if (lost != shards.end()) return LostVariablesError(spec.shard_names[lost - shards.begin()]);
+    return WithExitCode(apart, ExitCode::kPeersLost);
   }
   if (absl::Status over = CheckEnd(spec, shards); !over.ok()) return over;
   FindKept(shards, &progress);

@@ -63,8 +63,9 @@ struct JobProgress {
 
 // From what each shard answers to SetView: the calls of an earlier chief are refused.
 // FAILED_PRECONDITION: as CheckTogether, where a shard has trained (under kResume and kSucceed with
-// exit code 138: the next start finds them so, and sets all of them back); the job is to end
-// before.
+// exit code 138: the next start finds them so, and sets all of them back; LostVariablesError where
+// one has no variables, after which a job with checkpoints starts again by itself); the job is to
+// end before.
 absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
                                          const std::vector<SetViewReply>& shards);
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "common/base/version.h"
 
 namespace lockstep::chief {
@@ -75,6 +76,10 @@ TEST_CASE("shards that do not belong together can be started again by a chief th
   spec.mode = StartMode::kResume;
   const absl::Status torn = FindProgress(spec, {At(12, 12), SetViewReply()}).status();
   CHECK(ExitCodeFor(torn) == ExitCode::kPeersLost);
+  CHECK(HasLostVariables(torn));
+  const absl::Status apart = FindProgress(spec, {At(12, 12), At(15, 0)}).status();
+  CHECK(ExitCodeFor(apart) == ExitCode::kPeersLost);
+  CHECK_FALSE(HasLostVariables(apart));
   const absl::Status beyond = FindProgress(spec, {At(101, 101), At(101, 0)}).status();
   CHECK(ExitCodeFor(beyond) == ExitCode::kBadConfiguration);
 }
