@@ -65,9 +65,10 @@ class SimChiefs::ProcessControl final : public PsControl {
 struct SimChiefs::Process {
   Process(const Node& as, SimChiefs* chiefs) : node(as), executor(chiefs, this, life) {}
 
-  // Whoever knows the end of the job answers until it is killed.
+  // Whoever knows the end of the job answers until it is killed; a chief that finds the job done
+  // takes no command.
   bool answers() const {
-    const bool was_standby = end.has_value() && !has_commanded;
+    const bool was_standby = is_standby && end.has_value() && !has_commanded;
     return life->is_alive && !life->is_stopped && !has_left && !was_standby;
   }
   void HangUp() {
@@ -82,6 +83,7 @@ struct SimChiefs::Process {
   std::optional<absl::Status> end;
   std::vector<std::function<void()>> connections;  // how each ends when the process dies
   std::optional<chief::JobSeries> job;
+  bool is_standby = false;  // as it was started
   bool has_commanded = false;
   bool has_left = false;  // the job to another one
 };
@@ -121,6 +123,7 @@ void SimChiefs::StartStandby() {
   chief::JobPlan plan = plan_;
   plan.mode = chief::StartMode::kSucceed;
   const std::shared_ptr<Process> process = Launch(std::move(plan), 1);
+  process->is_standby = true;
   process->job->Start();
   Tick(process);
 }
