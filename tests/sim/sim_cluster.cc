@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
+#include "common/checkpoint/checkpoint.h"
 #include "tests/support/placed_variable.h"
 
 namespace lockstep::sim {
@@ -168,7 +169,7 @@ ProcessStatus SimCluster::status() {
 
 std::vector<float> SimCluster::Values(uint32_t variable) {
   SimPsServer* const server = FindReadable(variable % options_.ps);
-  if (server == nullptr) return {};
+  if (server == nullptr) return SavedValues(variable);
   ps::Shard& shard = server->shard();
   if (shard.GetView().members.empty() || shard.GetView().is_copy) AdmitReader(server);
   const ps::ShardState state = shard.GetView();
@@ -186,6 +187,16 @@ std::vector<float> SimCluster::Values(uint32_t variable) {
                std::memcpy(values.data(), bytes.data(), bytes.size());
              });
   return values;
+}
+
+std::vector<float> SimCluster::SavedValues(uint32_t variable) const {
+  const std::string folder = CheckpointFolder(options_.checkpoints, options_.steps);
+  const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(folder);
+  if (!reader.ok()) return {};
+  const absl::StatusOr<Tensor> saved = reader->Read(absl::StrCat("v", variable));
+  if (!saved.ok()) return {};
+  const std::span<const float> values = saved->view().as<float>();
+  return {values.begin(), values.end()};
 }
 
 // A ps that dies at the end of the job may leave it to nobody: its copy has the values.

@@ -68,7 +68,8 @@ class SimCluster {
   const std::string& violation() const { return events_.trace().violation(); }
   // Of a job with copies of shards: each shard has one now, and the chief knows it.
   bool HasAllCopies() const;
-  // What the ps have of this variable in the newest version; nothing where none is left.
+  // What the ps have of this variable in the newest version. Where none is left: what the
+  // checkpoint of the last step has, or nothing.
   std::vector<float> Values(uint32_t variable);
   // T.
   int tokens_per_step() const;
@@ -86,6 +87,7 @@ class SimCluster {
                                const std::vector<SimPsServer*>& servers);
   // One that has what the shard has shown last; null: there is none.
   SimPsServer* FindReadable(uint32_t shard) const;
+  std::vector<float> SavedValues(uint32_t variable) const;
   // At a server of a copy, or whose members have all been lost: one that may read.
   void AdmitReader(SimPsServer* server);
 
