@@ -13,6 +13,7 @@ _SANITIZER_DEPS = select({
 
 def cc_library(name, srcs = [], copts = [], deps = [], **kwargs):
     kwargs.update(unity_sources(name, srcs))
+    kwargs.setdefault("linkstatic", True)  # otherwise `bazel test //...` links a shared library of each, too
     _cc_library(name = name, copts = _COPTS + copts, deps = deps + ["@system//:absl"], **kwargs)
 
 def cc_binary(name, copts = [], deps = [], **kwargs):
