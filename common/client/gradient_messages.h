@@ -50,10 +50,6 @@ class GradientMessages {
   void Repeat();
   // Nothing more of a gradient that is over is sent. False: some of it is in flight.
   bool Forget();
-  // Of the newest gradient; none yet: nullopt.
-  std::optional<GlobalStep> newest_step() const {
-    return num_begun_ > 0 ? std::optional(local_step_) : std::nullopt;
-  }
   void Cancel();
 
  private:

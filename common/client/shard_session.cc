@@ -88,15 +88,12 @@ bool ShardSession::HoldsGradient() const {
   return fusing_.HoldsFetches();
 }
 
-void ShardSession::DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done) {
+void ShardSession::DequeueToken(DequeueSeq dequeue_seq, GlobalStep token_step,
+                                Callback<DequeueTokenReply> done) {
   DequeueTokenRequest request;
   *request.mutable_worker() = options_.identity;
   request.set_dequeue_seq(dequeue_seq.value());
-  {
-    absl::MutexLock lock(&mutex_);
-    const std::optional<GlobalStep> pushed = gradient_.newest_step();
-    if (pushed.has_value()) request.set_pushed_step(pushed->value());
-  }
+  request.set_token_step(token_step.value());
   Start<DequeueTokenReply>(
       &token_,
       [this, request = std::move(request)](Callback<DequeueTokenReply> told) {

@@ -73,7 +73,9 @@ class ShardSession {
   void EndStep(DequeueSeq dequeue_seq, Callback<PushSummary> done);
   // Before EndStep: whether that makes one call, which the shard answers when the step is over.
   bool HoldsGradient() const;
-  void DequeueToken(DequeueSeq dequeue_seq, Callback<DequeueTokenReply> done);
+  // `token_step`: DequeueTokenRequest::token_step.
+  void DequeueToken(DequeueSeq dequeue_seq, GlobalStep token_step,
+                    Callback<DequeueTokenReply> done);
   // Once the step is over, in a job whose shards may move: the last gradient is not sent again, and
   // its tensors may change after `done`. No gradient is under way.
   void ForgetGradient(absl::AnyInvocable<void()> done);

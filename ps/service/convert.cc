@@ -117,7 +117,7 @@ std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& reque
 DequeueOrder FromProto(const DequeueTokenRequest& request) {
   DequeueOrder order{.worker = FromProto(request.worker()),
                      .dequeue_seq = DequeueSeq(request.dequeue_seq())};
-  if (request.has_pushed_step()) order.pushed_step = GlobalStep(request.pushed_step());
+  if (request.has_token_step()) order.token_step = GlobalStep(request.token_step());
   return order;
 }
 

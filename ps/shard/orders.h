@@ -249,7 +249,7 @@ struct PullResult {
 struct DequeueOrder {
   WorkerIdentity worker;
   DequeueSeq dequeue_seq;
-  std::optional<GlobalStep> pushed_step;  // the newest one, as the worker knows
+  std::optional<GlobalStep> token_step;  // of the newest token that the worker says it has
 };
 
 struct Token {

@@ -259,7 +259,7 @@ void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<Pus
     return PullNext(shard, next.pull, std::move(result), std::move(done));
   }
   shard->DequeueToken(
-      {order.worker, next.dequeue_seq},
+      {order.worker, next.dequeue_seq, order.local_step},
       [shard, stamp = order.local_step, pull = std::move(next.pull), result = std::move(result),
        done = std::move(done)](const absl::StatusOr<Token>& token) mutable {
         // The call that took its place in the queue may also wait for the values.

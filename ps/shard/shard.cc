@@ -107,8 +107,7 @@ void Shard::DequeueToken(const DequeueOrder& order, Callback<Token> done) {
   state->mu.AssertHeld();
   const std::optional<GlobalStep> seen =
       state->receiver.ledger().NewestStamp(worker.worker, worker.incarnation);
-  state->tokens->Dequeue({worker.worker, worker.incarnation, order.dequeue_seq},
-                         std::max(seen, order.pushed_step), std::move(done), lock.deferred());
+  state->tokens->Dequeue(order, seen, std::move(done), lock.deferred());
 }
 
 void Shard::Pull(const PullOrder& order, Callback<PullResult> done) {

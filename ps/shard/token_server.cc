@@ -28,11 +28,12 @@ void TokenServer::Restore(GlobalStep committed, DeferredCallbacks* deferred) {
   Answer(queue_.Commit(global_step_), deferred);
 }
 
-void TokenServer::Dequeue(const DequeueKey& key, std::optional<GlobalStep> newest_push,
+void TokenServer::Dequeue(const DequeueOrder& order, std::optional<GlobalStep> newest_push,
                           Callback<Token> done, DeferredCallbacks* deferred) {
   const DequeueCall call = ++last_dequeue_;
   dequeues_.emplace(call, std::move(done));
-  Answer(queue_.Dequeue(key, call, newest_push), deferred);
+  const DequeueKey key{order.worker.worker, order.worker.incarnation, order.dequeue_seq};
+  Answer(queue_.Dequeue(key, call, newest_push, order.token_step), deferred);
 }
 
 void TokenServer::Answer(TokenQueue::Answers answers, DeferredCallbacks* deferred) {

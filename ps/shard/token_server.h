@@ -25,8 +25,9 @@ class TokenServer {
   void Answer(TokenQueue::Answers answers, DeferredCallbacks* deferred);
   // Of a copy that becomes the primary: so many steps are committed.
   void Restore(GlobalStep committed, DeferredCallbacks* deferred);
-  void Dequeue(const DequeueKey& key, std::optional<GlobalStep> newest_push, Callback<Token> done,
-               DeferredCallbacks* deferred);
+  // `newest_push`: as TokenPolicy::Request.
+  void Dequeue(const DequeueOrder& order, std::optional<GlobalStep> newest_push,
+               Callback<Token> done, DeferredCallbacks* deferred);
   // The tokens of this version ask workers to store it.
   void AskToStore(GlobalStep version, bool slots) {
     to_store_ = version;

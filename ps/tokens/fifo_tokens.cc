@@ -26,6 +26,9 @@ class FifoTokens final : public TokenPolicy {
     return Serve();
   }
 
+  // TensorFlow's queue does not know who has a token.
+  void SetToken(WorkerIndex, GlobalStep) override {}
+
   void Withdraw(WorkerIndex worker) override {
     const auto place = place_of_.find(worker);
     if (place == place_of_.end()) return;

@@ -23,6 +23,10 @@ class PerReplicaTokens final : public TokenPolicy {
     return {};
   }
 
+  void SetToken(WorkerIndex worker, GlobalStep step) override {
+    ReplicaOf(worker).spent = std::max(step, start_);
+  }
+
   void Withdraw(WorkerIndex worker) override { ReplicaOf(worker).waits = false; }
 
   // What the predecessor spent or pushed is no reason to keep the token from its successor, which

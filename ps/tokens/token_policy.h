@@ -31,6 +31,9 @@ class TokenPolicy {
   // The worker wants a token; it does not wait for one yet. `newest_push` is the stamp of the
   // newest gradient that this incarnation sent, where that is known.
   virtual Handouts Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) = 0;
+  // Before Request: the newest token that the worker has is that of `step`. Whichever was handed
+  // out later has not reached it, and can be handed out again.
+  virtual void SetToken(WorkerIndex worker, GlobalStep step) = 0;
   // The worker no longer waits. It has received nothing.
   virtual void Withdraw(WorkerIndex worker) = 0;
   // A new incarnation takes the place of this replica, which no longer waits.

@@ -18,7 +18,8 @@ absl::Status NotLive(WorkerIndex worker) {
 }  // namespace
 
 TokenQueue::Answers TokenQueue::Dequeue(const DequeueKey& key, DequeueCall call,
-                                        std::optional<GlobalStep> newest_push) {
+                                        std::optional<GlobalStep> newest_push,
+                                        std::optional<GlobalStep> token_step) {
   Answers answers;
   Replica& replica = ReplicaOf(key.worker, key.incarnation, &answers);
   if (key.dequeue_seq < replica.newest) {
@@ -47,6 +48,7 @@ TokenQueue::Answers TokenQueue::Dequeue(const DequeueKey& key, DequeueCall call,
   if (finished_) {
     Deliver({{key.worker, GlobalStep(), true}}, &answers);
   } else {
+    if (token_step.has_value()) policy_->SetToken(key.worker, *token_step);
     Deliver(policy_->Request(key.worker, newest_push), &answers);
   }
   return answers;

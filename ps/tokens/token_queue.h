@@ -38,8 +38,10 @@ class TokenQueue {
   explicit TokenQueue(std::unique_ptr<TokenPolicy> policy) : policy_(std::move(policy)) {}
 
   // A call parks when no answer carries its number. FAILED_PRECONDITION: a newer call of this
-  // incarnation has been seen.
-  Answers Dequeue(const DequeueKey& key, DequeueCall call, std::optional<GlobalStep> newest_push);
+  // incarnation has been seen. `newest_push`: as TokenPolicy::Request. `token_step`: of the newest
+  // token that the caller has, where it tells: a later one may have gone to an older call.
+  Answers Dequeue(const DequeueKey& key, DequeueCall call, std::optional<GlobalStep> newest_push,
+                  std::optional<GlobalStep> token_step = std::nullopt);
   // The live replicas, in ascending order. Waiting calls of others are answered ABORTED.
   Answers SetView(absl::Span<const std::pair<WorkerIndex, Incarnation>> members);
   Answers Commit(GlobalStep step);

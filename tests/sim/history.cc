@@ -87,6 +87,7 @@ class RecordedData final : public PsData {
     DequeueTokenRequest dequeue;
     *dequeue.mutable_worker() = header.worker();
     dequeue.set_dequeue_seq(header.next().dequeue_seq());
+    dequeue.set_token_step(header.local_step());
     Note(dequeue, reply.push.next().token());
   }
   void Note(const PulledValues& values, const WorkerIdentity& worker) {
@@ -108,7 +109,8 @@ class RecordedData final : public PsData {
     if (!tokens_.insert({request.worker().incarnation(), request.dequeue_seq()}).second) return;
     history_->tokens.push_back({WorkerIndex(request.worker().worker()),
                                 Incarnation(request.worker().incarnation()),
-                                GlobalStep(reply.step()), DequeueSeq(request.dequeue_seq())});
+                                GlobalStep(reply.step()), DequeueSeq(request.dequeue_seq()),
+                                GlobalStep(request.token_step())});
   }
 
   PsData* const ps_;

@@ -31,6 +31,7 @@ struct HandedOut {
   Incarnation incarnation;
   GlobalStep step;
   DequeueSeq dequeue_seq;
+  GlobalStep held;  // of the newest token that the worker has, as it tells
 };
 
 // Values of a variable that a ps sent, or that a tower was given.

@@ -152,10 +152,14 @@ std::optional<std::string> Invariants::CheckTokens() {
     }
     const auto [newest, is_new] = newest_token_.try_emplace(token.incarnation, token);
     if (is_new) continue;
-    const HandedOut last = std::exchange(newest->second, token);
-    // A copy that takes over gives the one before once more.
+    const HandedOut last = newest->second;
+    const bool is_fifo = options_->token_policy == FIFO;
+    // A copy that takes over answers a call that came late: nobody waits for it.
+    if (!is_fifo && token.dequeue_seq < last.dequeue_seq) continue;
+    newest->second = token;
+    // It gives the one before once more, also to who has not got it because of such a call.
     const bool is_same = token.dequeue_seq == last.dequeue_seq && token.step == last.step;
-    const bool may_repeat = options_->token_policy == FIFO || is_same;
+    const bool may_repeat = is_fifo || is_same || token.held < token.step;
     if (token.step > last.step || (token.step == last.step && may_repeat)) continue;
     return absl::StrCat("worker ", token.worker.value(), " got token ", token.step.value(),
                         " after token ", last.step.value());

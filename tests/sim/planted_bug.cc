@@ -108,11 +108,13 @@ class FaultyData final : public PsData {
     const bool loses = bug_ == PlantedBug::kLostToken && ++dequeues_ == kLostToken;
     DequeueTokenRequest forged = request;
     forged.set_dequeue_seq(Renumbered(request.dequeue_seq(), caller == lost_));
+    if (caller == lost_) forged.set_token_step(lost_step_);
     if (!loses) return ps_->DequeueToken(forged, std::move(done));
     lost_ = caller;
     ps_->DequeueToken(forged, [this, request, done = std::move(done)](
                                   const absl::StatusOr<DequeueTokenReply>& token) mutable {
       if (!token.ok() || token->done()) return done(token);
+      lost_step_ = token->step();
       DequeueToken(request, std::move(done));
     });
   }
@@ -153,6 +155,7 @@ class FaultyData final : public PsData {
   std::set<std::string> pushed_;  // headers
   int dequeues_ = 0;
   std::pair<uint64_t, uint64_t> lost_;  // incarnation and number of who has lost a token
+  int64_t lost_step_ = 0;               // of that token, which a worker without it would get again
 };
 
 }  // namespace

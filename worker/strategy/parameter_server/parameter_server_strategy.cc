@@ -103,7 +103,7 @@ void ParameterServerStrategy::OnJudged(absl::StatusOr<std::span<const PushSummar
 void ParameterServerStrategy::AskForToken(std::optional<DequeueTokenReply> token) {
   wait_.Set("the other workers", input_.step);
   shards_->AwaitToken(
-      dequeue_seq_, std::move(token),
+      dequeue_seq_, input_.step, std::move(token),
       [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
 }
 

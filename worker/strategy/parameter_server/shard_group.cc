@@ -139,7 +139,8 @@ bool ShardGroup::HoldsGradient() const {
                              [](const auto& session) { return session->HoldsGradient(); });
 }
 
-void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, std::optional<DequeueTokenReply> came_along,
+void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
+                            std::optional<DequeueTokenReply> came_along,
                             Callback<DequeueTokenReply> done) {
   Callback<DequeueTokenReply> next = std::move(done);
   if (options_.shards_may_move) {
@@ -149,7 +150,7 @@ void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, std::optional<DequeueTokenRe
     };
   }
   if (came_along.has_value()) return next(*std::move(came_along));
-  sessions_[kStepShard]->DequeueToken(dequeue_seq, std::move(next));
+  sessions_[kStepShard]->DequeueToken(dequeue_seq, token_step, std::move(next));
 }
 
 void ShardGroup::ForgetGradient(DequeueTokenReply token, Callback<DequeueTokenReply> done) {

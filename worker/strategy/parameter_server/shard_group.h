@@ -75,9 +75,9 @@ class ShardGroup {
   // answer brings the token of `dequeue_seq`, if it came along; 0: none is requested.
   void End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done);
   // `done` gets the token that came along with the gradient, or where there is none, the next one
-  // of the step shard.
-  void AwaitToken(DequeueSeq dequeue_seq, std::optional<DequeueTokenReply> came_along,
-                  Callback<DequeueTokenReply> done);
+  // of the step shard after that of `token_step`.
+  void AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
+                  std::optional<DequeueTokenReply> came_along, Callback<DequeueTokenReply> done);
 
   // Ends all calls, and later ones at once. Thread-safe.
   void Cancel();

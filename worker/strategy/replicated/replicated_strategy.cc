@@ -186,7 +186,7 @@ void ReplicatedStrategy::OnPushed(absl::StatusOr<std::span<const PushSummary>> s
 
 void ReplicatedStrategy::AskForToken(std::optional<DequeueTokenReply> token) {
   shards_->AwaitToken(
-      dequeue_seq_, std::move(token),
+      dequeue_seq_, step_, std::move(token),
       [this](absl::StatusOr<DequeueTokenReply> reply) { OnToken(std::move(reply)); });
 }
 

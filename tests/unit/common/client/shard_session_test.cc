@@ -208,9 +208,9 @@ TEST_CASE("A session that is cancelled, or goes, between two attempts says so") 
       });
       session.Fetch(GlobalStep(1), FetchKind::kPresent,
                     [&](absl::StatusOr<GlobalStep> version) { told.push_back(version.status()); });
-      session.DequeueToken(DequeueSeq(1), [&](absl::StatusOr<DequeueTokenReply> token) {
-        told.push_back(token.status());
-      });
+      session.DequeueToken(
+          DequeueSeq(1), GlobalStep(0),
+          [&](absl::StatusOr<DequeueTokenReply> token) { told.push_back(token.status()); });
       if (is_cancelled) session.Cancel();
     }
     REQUIRE(told.size() == 3);

@@ -39,6 +39,19 @@ TEST_CASE("PER_REPLICA hands out no token for a step into which the replica has 
   CHECK(tokens->Commit(GlobalStep(12)) == Handouts{Gets(kFirst, 12)});
 }
 
+TEST_CASE("PER_REPLICA hands a token out again to who says that it does not have it") {
+  const auto tokens = MakePerReplicaTokens(kStart);
+  tokens->SetToken(kFirst, GlobalStep(3));  // of an epoch before: the same as the start
+  CHECK(tokens->Request(kFirst, std::nullopt).empty());
+  tokens->Commit(GlobalStep(11));
+  tokens->Commit(GlobalStep(12));
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 12)});
+  tokens->SetToken(kFirst, GlobalStep(11));
+  CHECK(tokens->Request(kFirst, std::nullopt) == Handouts{Gets(kFirst, 12)});
+  tokens->SetToken(kFirst, GlobalStep(12));
+  CHECK(tokens->Request(kFirst, std::nullopt).empty());
+}
+
 TEST_CASE("PER_REPLICA keeps a dead replica's token for its successor") {
   const auto tokens = MakePerReplicaTokens(kStart);
   tokens->Commit(GlobalStep(11));

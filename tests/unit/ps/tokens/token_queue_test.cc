@@ -77,6 +77,17 @@ TEST_CASE("a newer dequeue ends the wait of an older one and goes to the end of 
   CHECK(desk.Commit(2) == Told{{101, 2}});
 }
 
+TEST_CASE("an older dequeue that came first costs the newer one no token") {
+  Desk desk(MakePerReplicaTokens(GlobalStep(0)));
+  desk.Commit(8);
+  // At a ps that knows nothing of this replica, which asks after the token of 7 since.
+  CHECK(Tell(desk.desk.Dequeue(Key(0, 6), 100, std::nullopt, GlobalStep(5))) == Told{{100, 8}});
+  CHECK(Tell(desk.desk.Dequeue(Key(0, 8), 101, std::nullopt, GlobalStep(7))) == Told{{101, 8}});
+  CHECK(Tell(desk.desk.Dequeue(Key(0, 8), 102, std::nullopt, GlobalStep(7))) == Told{{102, 8}});
+  CHECK(desk.desk.Dequeue(Key(0, 9), 103, std::nullopt, GlobalStep(8)).empty());
+  CHECK(desk.Commit(9) == Told{{103, 9}});
+}
+
 TEST_CASE("waiting calls of replicas outside the view are answered and take no token") {
   Desk desk(MakeFifoTokens(GlobalStep(0), 0, 1));
   desk.Dequeue(Key(0, 1), 100);
