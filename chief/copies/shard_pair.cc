@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/lost_variables.h"
@@ -22,6 +23,22 @@ Reply* As(google::protobuf::MessageLite* reply) {
 
 bool HasVariables(const absl::StatusOr<SetViewReply>& answer) {
   return answer.ok() && answer->has_variables();
+}
+
+void AskPlaces(const PairRoles& roles, absl::AnyInvocable<void(const PlaceAnswers&)> done) {
+  struct Asked {
+    PlaceAnswers answers;
+    size_t missing = kNumPlaces;
+    absl::AnyInvocable<void(const PlaceAnswers&)> done;
+  };
+  const auto asked = std::make_shared<Asked>();
+  asked->done = std::move(done);
+  for (const PlaceIndex place : {kHome, kHost}) {
+    roles.place(place)->GetView([asked, place](absl::StatusOr<SetViewReply> answer) {
+      asked->answers[place] = std::move(answer);
+      if (--asked->missing == 0) asked->done(asked->answers);
+    });
+  }
 }
 
 bool Is(const MethodInfo& method, const MethodInfo& other) {
@@ -128,32 +145,16 @@ void ShardPair::GetView(SetViewReply* reply, StatusCallback done) {
 }
 
 void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
-  AskPlaces([this, reply, done = std::move(done)](const PlaceAnswers& answers) mutable {
+  AskPlaces(roles_, [this, reply, done = std::move(done)](const PlaceAnswers& answers) mutable {
     const absl::StatusOr<PairView> view = JudgePair(answers);
     const bool is_partly_lost =
         view.ok() && !view->reply.has_variables() && std::ranges::any_of(answers, HasVariables);
     if (!is_partly_lost) return done(TakeView(view, reply));
     // One may have become the copy after it was asked, and before the other one was.
-    AskPlaces([this, reply, done = std::move(done)](const PlaceAnswers& later) mutable {
+    AskPlaces(roles_, [this, reply, done = std::move(done)](const PlaceAnswers& later) mutable {
       done(TakeView(JudgePair(later), reply));
     });
   });
-}
-
-void ShardPair::AskPlaces(absl::AnyInvocable<void(const PlaceAnswers&)> done) {
-  struct Asked {
-    PlaceAnswers answers;
-    size_t missing = kNumPlaces;
-    absl::AnyInvocable<void(const PlaceAnswers&)> done;
-  };
-  const auto asked = std::make_shared<Asked>();
-  asked->done = std::move(done);
-  for (const PlaceIndex place : {kHome, kHost}) {
-    roles_.place(place)->GetView([asked, place](absl::StatusOr<SetViewReply> answer) {
-      asked->answers[place] = std::move(answer);
-      if (--asked->missing == 0) asked->done(asked->answers);
-    });
-  }
 }
 
 absl::Status ShardPair::TakeView(const absl::StatusOr<PairView>& view, SetViewReply* reply) {

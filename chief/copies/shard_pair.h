@@ -11,7 +11,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -56,7 +55,6 @@ class ShardPair final : public PsControl {
   void GetView(SetViewReply* reply, StatusCallback done);
   // Asks both places, and takes what they say for what is.
   void Look(SetViewReply* reply, StatusCallback done);
-  void AskPlaces(absl::AnyInvocable<void(const PlaceAnswers&)> done);
   absl::Status TakeView(const absl::StatusOr<PairView>& view, SetViewReply* reply);
   // A place has refused the view of a chief that takes command: the chief before it may have let
   // the other one serve since this one has looked. UNAVAILABLE if so, otherwise the refusal.
