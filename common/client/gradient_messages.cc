@@ -11,7 +11,6 @@ namespace lockstep {
 void GradientMessages::Begin(PushSeq push_seq, GlobalStep local_step, int num_tensors) {
   LOCKSTEP_CHECK(!is_active());
   is_over_ = false;
-  ++num_begun_;
   push_seq_ = push_seq;
   local_step_ = local_step;
   num_tensors_ = num_tensors;

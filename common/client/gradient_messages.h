@@ -60,7 +60,6 @@ class GradientMessages {
   const TensorTransport* const transport_;
   std::optional<PushPlan> plan_;  // while a gradient is under way, or kept
   bool is_over_ = false;          // it is kept
-  uint64_t num_begun_ = 0;
   PushSeq push_seq_;
   GlobalStep local_step_;
   int num_tensors_ = 0;
