@@ -60,8 +60,8 @@ std::optional<std::string> Invariants::Check(const std::vector<SimPsServer*>& se
   return broken;
 }
 
-// A copy that takes over hears again of what was committed last. A commit that was on its way may
-// reach the one before it first, which hands out the tokens.
+// A copy that takes over is told the last commit again. Before that, the same commit may reach the
+// ps that it replaces, which then hands out the tokens.
 void Invariants::NoteCommits(const std::vector<SimPsServer*>& servers) {
   for (const SimPsServer* const server : servers) {
     if (!server->is_alive() || server->id().shard != kStepShard) continue;

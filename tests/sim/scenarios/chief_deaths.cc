@@ -105,19 +105,8 @@ std::string RestartByLaws(uint64_t seed, bool asynchronous, SimRun* run) {
 
 std::string SimulateChiefDeaths(uint64_t seed, SimRun* run) {
   const SimOptions options = RestartedJob(seed);
-  SimCluster undisturbed(options, run);
-  undisturbed.StartAll();
-  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
-  SimCluster cluster(options, run);
-  cluster.StartAll();
-  PlanRestarts(seed, &cluster);
-  if (!cluster.RunToEnd(kLimit)) {
-    return "no end: " + Describe(cluster);
-  }
-  std::vector<std::string> broken;
-  AppendBadEnd(cluster, &broken);
-  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
-  return absl::StrJoin(broken, "; ");
+  return CompareDisturbed(
+      options, options, [seed](SimCluster* cluster) { PlanRestarts(seed, cluster); }, run);
 }
 
 std::string SimulateChiefDeathsFifo(uint64_t seed, SimRun* run) {

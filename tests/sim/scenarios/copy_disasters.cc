@@ -1,8 +1,6 @@
-// Jobs whose shards have copies, of which two processes die at once.
+// Jobs with copies of their shards. Two processes die at the same time, and come back.
 #include <memory>
 
-#include "absl/strings/str_join.h"
-#include "tests/sim/laws.h"
 #include "tests/sim/scenarios/deaths.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/simulations.h"
@@ -45,24 +43,17 @@ void PlanDisasters(const std::shared_ptr<Random>& random, SimCluster* cluster) {
 
 std::string SimulateCopyDisasters(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xc0b5);
-  SimOptions options = CopiedJob(seed, &random);
-  options.network = NetworkOptions();
-  SimCluster undisturbed(options, run);
-  undisturbed.StartAll();
-  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  SimOptions calm = CopiedJob(seed, &random);
+  calm.network = NetworkOptions();
+  SimOptions options = calm;
   const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
   options.copies = true;
   options.checkpoints = folder.path();
   options.save_every = random.Between(1, 10);
   if (random.Chance(0.5)) options.network = RoughNetwork(&random);
-  SimCluster cluster(options, run);
-  cluster.StartAll();
-  PlanDisasters(std::make_shared<Random>(seed ^ 0xdead), &cluster);
-  if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
-  std::vector<std::string> broken;
-  AppendBadEnd(cluster, &broken);
-  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
-  return absl::StrJoin(broken, "; ");
+  const auto disasters = std::make_shared<Random>(seed ^ 0xdead);
+  return CompareDisturbed(
+      calm, options, [&disasters](SimCluster* cluster) { PlanDisasters(disasters, cluster); }, run);
 }
 
 }  // namespace lockstep::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "tests/sim/laws.h"
 
 namespace lockstep::sim {
 
@@ -59,6 +60,21 @@ void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken) {
   if (cluster.global_step() != GlobalStep(cluster.options().steps)) {
     broken->push_back("not all steps were made");
   }
+}
+
+std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
+                             absl::FunctionRef<void(SimCluster*)> disturb, SimRun* run) {
+  SimCluster undisturbed(calm, run);
+  undisturbed.StartAll();
+  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  SimCluster cluster(disturbed, run);
+  cluster.StartAll();
+  disturb(&cluster);
+  if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
+  std::vector<std::string> broken;
+  AppendBadEnd(cluster, &broken);
+  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
+  return absl::StrJoin(broken, "; ");
 }
 
 SimOptions LawfulJob(uint64_t seed, TokenPolicy policy) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim_cluster.h"
 
@@ -27,6 +28,11 @@ NetworkOptions RoughNetwork(Random* random);
 
 // After the end of a job: that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
+
+// Runs a job twice, undisturbed with the options `calm`, and with `disturb`, which plans what
+// happens to it. What is broken: the second run has no good end, or other results than the first.
+std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
+                             absl::FunctionRef<void(SimCluster*)> disturb, SimRun* run);
 
 // What every process that was not killed has ended with, where that is not allowed: it is done, was
 // told to end, or has found another one in its place.

@@ -1,5 +1,5 @@
-#include "absl/strings/str_join.h"
-#include "tests/sim/laws.h"
+#include <memory>
+
 #include "tests/sim/scenarios/deaths.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/simulations.h"
@@ -30,23 +30,16 @@ void PlanDeaths(const std::shared_ptr<Random>& random, SimCluster* cluster) {
 
 std::string SimulatePsDeaths(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0x9505);
-  SimOptions options = SmallJob(seed, Random(seed ^ 0x9511));
-  options.network = NetworkOptions();
-  SimCluster undisturbed(options, run);
-  undisturbed.StartAll();
-  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  SimOptions calm = SmallJob(seed, Random(seed ^ 0x9511));
+  calm.network = NetworkOptions();
+  SimOptions options = calm;
   const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
   options.checkpoints = folder.path();
   options.save_every = random.Between(1, 3);
   options.network = RoughNetwork(&random);
-  SimCluster cluster(options, run);
-  cluster.StartAll();
-  PlanDeaths(std::make_shared<Random>(seed ^ 0xdead), &cluster);
-  if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
-  std::vector<std::string> broken;
-  AppendBadEnd(cluster, &broken);
-  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
-  return absl::StrJoin(broken, "; ");
+  const auto deaths = std::make_shared<Random>(seed ^ 0xdead);
+  return CompareDisturbed(
+      calm, options, [&deaths](SimCluster* cluster) { PlanDeaths(deaths, cluster); }, run);
 }
 
 }  // namespace lockstep::sim
