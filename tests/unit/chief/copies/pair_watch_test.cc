@@ -72,14 +72,19 @@ TEST_CASE("an order that comes to a copy too late loses no shard") {
   CHECK(f.Call(kCommitStep, CommitStepRequest()).ok());
 }
 
+// The home was away, so the copy was told to serve, and its answer is lost. The home is back.
+void LosePromotionsAnswer(PairFixture* f) {
+  f->Begin();
+  f->home.is_away = true;
+  f->copy()->loses_answers = true;
+  f->Pass(absl::Seconds(1));
+  f->home.is_away = false;
+}
+
 TEST_CASE(
     "a copy that may have obeyed the order to serve is told again, also if the home is back") {
   PairFixture f;
-  f.Begin();
-  f.home.is_away = true;
-  f.copy()->loses_answers = true;
-  f.Pass(absl::Seconds(1));
-  f.home.is_away = false;
+  LosePromotionsAnswer(&f);
   f.Pass(absl::Seconds(1));
   // The two would serve at the same time.
   CHECK(f.home.orders.size() == 1);
@@ -117,11 +122,7 @@ TEST_CASE("a home that may have gone on alone is told again, and its copy never 
 
 TEST_CASE("a copy that may have served and is started again takes the shard with it") {
   PairFixture f;
-  f.Begin();
-  f.home.is_away = true;
-  f.copy()->loses_answers = true;
-  f.Pass(absl::Seconds(1));
-  f.home.is_away = false;
+  LosePromotionsAnswer(&f);
   f.copy()->is_away = true;
   f.RestartHost();
   f.Pass(absl::Seconds(1));
@@ -131,11 +132,7 @@ TEST_CASE("a copy that may have served and is started again takes the shard with
 
 TEST_CASE("the end of the job reaches both while a change is not decided") {
   PairFixture f;
-  f.Begin();
-  f.home.is_away = true;
-  f.copy()->loses_answers = true;
-  f.Pass(absl::Seconds(1));
-  f.home.is_away = false;
+  LosePromotionsAnswer(&f);
   CHECK(f.Call(kFinish, FinishRequest()).ok());
   f.Pass(absl::Milliseconds(200));
   CHECK(f.home.finished == 1);

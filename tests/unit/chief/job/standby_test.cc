@@ -65,6 +65,21 @@ struct Fixture {
     ps.set_view.Answer(view);
     executor.Run();
   }
+  // The ps, which has accepted the first view of term 4, has its variables, and accepts the next.
+  void EndTakeOver() {
+    ps.create.Answer(CreateVariablesReply());
+    executor.Run();
+    AcceptView(Trained(2, 4));
+  }
+  // Of a process for worker 0.
+  RegisterTaskRequest RegistrationOf(uint64_t incarnation) {
+    RegisterTaskRequest request;
+    request.set_worker(0);
+    request.set_incarnation(incarnation);
+    request.set_cluster(series.job()->plan().cluster.Canonical());
+    request.set_version(kVersion);
+    return request;
+  }
   void Pass(absl::Duration time) {
     for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
       clock.Advance(absl::Milliseconds(100));
@@ -112,9 +127,7 @@ TEST_CASE("a standby takes the next term when the lease has ended, and goes on w
   f.AcceptView(Fixture::Trained(2, 4));
   REQUIRE(f.ps.create.size() == 1);
   CHECK(f.ps.create.front().restore_from().empty());
-  f.ps.create.Answer(CreateVariablesReply());
-  f.executor.Run();
-  f.AcceptView(Fixture::Trained(2, 4));
+  f.EndTakeOver();
   REQUIRE(f.ps.grants.size() > 0);
   CHECK(f.ps.grants.front().step() == 2);
   CHECK(f.series.worker_calls().ok());
@@ -129,14 +142,8 @@ TEST_CASE("the successor of a worker that died with the chief is let in a lease 
   f.Tell(CommandStatus::EXPIRED);  // 2 s later
   f.Find(Fixture::Trained(2));
   f.AcceptView(Fixture::Trained(2, 4));
-  f.ps.create.Answer(CreateVariablesReply());
-  f.executor.Run();
-  f.AcceptView(Fixture::Trained(2, 4));
-  RegisterTaskRequest request;
-  request.set_worker(0);
-  request.set_incarnation(11);
-  request.set_cluster(f.series.job()->plan().cluster.Canonical());
-  request.set_version(kVersion);
+  f.EndTakeOver();
+  const RegisterTaskRequest request = f.RegistrationOf(11);
   std::optional<absl::StatusOr<RegisterTaskReply>> reply;
   const auto calls = f.series.CallsFor(WorkerIndex(0), Incarnation(11));
   REQUIRE(calls.ok());
@@ -168,14 +175,8 @@ TEST_CASE("a member that calls while a chief takes over keeps its index, however
     REQUIRE(call(10).ok());
     f.Pass(absl::Seconds(1));
   }
-  f.ps.create.Answer(CreateVariablesReply());
-  f.executor.Run();
-  f.AcceptView(Fixture::Trained(2, 4));
-  RegisterTaskRequest request;
-  request.set_worker(0);
-  request.set_incarnation(11);
-  request.set_cluster(f.series.job()->plan().cluster.Canonical());
-  request.set_version(kVersion);
+  f.EndTakeOver();
+  const RegisterTaskRequest request = f.RegistrationOf(11);
   call(11).value()->Register(request, Answer<RegisterTaskReply>([](const auto&) {}));
   f.Pass(absl::Seconds(1));
   CHECK(f.ps.set_view.size() == 0);

@@ -72,7 +72,7 @@ TEST_CASE(
   CHECK(f.Pass(11.5, 11.5) == std::vector<WorkerIndex>{kW1});
 }
 
-TEST_CASE("an inherited member that is heard of keeps its index, whoever asked for it") {
+TEST_CASE("an inherited member that calls keeps its index when another process asks for it") {
   Fixture f;
   f.membership.Adopt({kW0, kFirst}, At(1), absl::Seconds(10));
   CHECK(f.Register(kW0, kSecond, 2).value() == Admission::kContended);
