@@ -1,5 +1,4 @@
 // What a job's steps cost a ps while a client attacks it, beside what they cost without.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/client/status_client.h"
+#include "tests/bench/interleave.h"
 #include "tests/integration/cluster.h"
 #include "tests/integration/process_memory.h"
 #include "tests/interop/python.h"
@@ -22,11 +22,6 @@ constexpr int kStepsOfPhase = 400;
 // The attacker and the job share the processors, and each other program takes time from both: how
 // long a step takes says little here. What it costs the ps does.
 constexpr double kMostCost = 5;
-
-double Median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + values.size() / 2);
-  return values[values.size() / 2];
-}
 
 // Of each of the next steps.
 struct StepCost {
@@ -74,9 +69,9 @@ TEST_CASE("the steps of a job cost a ps little more while a client attacks it wi
   }
   INFO(cluster.Logs());
   CHECK(attacker.running());
-  CHECK(Median(cost) < kMostCost);
+  CHECK(bench::Median(cost) < kMostCost);
   WARN("attacked, a step costs the ps "
-       << Median(cost) << " times as much processor time and takes " << Median(time)
+       << bench::Median(cost) << " times as much processor time and takes " << bench::Median(time)
        << " times as long; attacker: " << attacker.Output());
 }
 
