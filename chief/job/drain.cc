@@ -107,6 +107,7 @@ void Drain::CloseStep() {
       [this](const CommittedStep& committed) { step_ = committed.global_step; },
       [this](absl::Status status) {
         if (ended_) return;
+        needs_next_step_ = false;
         status.ok() ? Save() : End(std::move(status));
       });
   steps_->Start();
@@ -126,6 +127,7 @@ void Drain::OnSaved(absl::StatusOr<std::string> folder) {
   // A shard has begun the next step, and has the version no more.
   const bool can_close = !options_.steps.asynchronous && step_ < options_.steps.end;
   if (absl::IsFailedPrecondition(folder.status()) && can_close && !steps_.has_value()) {
+    needs_next_step_ = true;
     return CloseStep();
   }
   save_.Failed(save_error_, clock_->Monotonic());

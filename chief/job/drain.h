@@ -61,6 +61,8 @@ class Drain {
   void Stop();
   // The newest term that the shard is known to have accepted.
   uint64_t TermOf(size_t shard) const;
+  // Saving waits for a step that no shard had begun, so for gradients of all workers that it needs.
+  bool needs_next_step() const { return needs_next_step_; }
   // What it waits for: a shard that does not answer, the disk.
   DrainFacts Describe() const;
 
@@ -92,6 +94,7 @@ class Drain {
   GlobalStep step_;  // to save
   Retry save_;
   absl::Status save_error_;
+  bool needs_next_step_ = false;
   bool ended_ = false;
 };
 

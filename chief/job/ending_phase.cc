@@ -76,6 +76,12 @@ void EndingPhase::DrainIfIdle() {
   drain_->Start();
 }
 
+// No successor of a lost worker helps: the shards hear of no new members any more.
+bool EndingPhase::LacksWorkers() const {
+  return drain_.has_value() && drain_->needs_next_step() && job_->inputs.plan.is_replicated() &&
+         job_->membership.Live().size() < job_->record.required;
+}
+
 void EndingPhase::OnDrained(const absl::StatusOr<Drain::Saved>& saved) {
   if (absl::IsAborted(saved.status())) return Finish(saved.status(), Told::kNobody);
   if (!saved.ok()) return FinishUnsaved(saved.status());
@@ -112,9 +118,14 @@ void EndingPhase::Finish(absl::Status outcome, Told told) {
 void EndingPhase::Tick() {
   if (stage_ != Stage::kSaving) return WatchTelling();
   if (drain_.has_value()) drain_->Tick();
-  if (stage_ != Stage::kSaving || job_->now() < deadline_) return;
+  if (stage_ != Stage::kSaving) return;
   JobFacts facts;
   Describe(&facts);
+  if (LacksWorkers()) {
+    return FinishUnsaved(absl::FailedPreconditionError(
+        absl::StrCat(facts.drain.problem, "; too few workers live to make the next version")));
+  }
+  if (job_->now() < deadline_) return;
   FinishUnsaved(absl::DeadlineExceededError(
       absl::StrCat("not written within ", DurationText(job_->inputs.options.drain),
                    " (--drain): ", job_->reporter->SavingWaitsFor(facts.drain))));

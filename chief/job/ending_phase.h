@@ -33,6 +33,9 @@ class EndingPhase final : public Phase {
   bool MaySave() const;
   // After the save that is under way.
   void DrainIfIdle();
+  // The version that could be saved is one that the workers alone have, and too few of them live to
+  // make the next one.
+  bool LacksWorkers() const;
   void OnDrained(const absl::StatusOr<Drain::Saved>& saved);
   // What could not be saved stays at the ps where the job can go on.
   void FinishUnsaved(const absl::Status& why);

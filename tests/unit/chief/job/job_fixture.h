@@ -44,6 +44,7 @@ using Got = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
 struct JobFixture {
   explicit JobFixture(JobPlan plan, JobOptions options = {}) {
     options.job_id = 9;
+    closed_steps = plan.start.value();
     options.patience = absl::Seconds(60);
     job.emplace(
         std::move(plan), options, std::vector<PsControl*>{&ps}, &executor, &clock,
@@ -58,7 +59,7 @@ struct JobFixture {
                                  ps.releases.size() + ps.renewals.size() >
                              0) {
       if (ps.get_view.size() > 0) ps.get_view.Answer(view);
-      if (ps.set_view.size() > 0) ps.set_view.Answer(WithVariables(job->plan().start.value()));
+      if (ps.set_view.size() > 0) ps.set_view.Answer(WithVariables(closed_steps));
       if (ps.create.size() > 0) ps.create.Answer(CreateVariablesReply());
       if (ps.releases.size() > 0) ps.releases.Answer(ReleaseSnapshotReply());
       if (ps.renewals.size() > 0) ps.renewals.Answer(RenewLeaseReply());
@@ -107,7 +108,7 @@ struct JobFixture {
     GrantReply reply;
     const int64_t step = ps.grants.front().step();
     reply.set_step(step);
-    reply.set_shard_step(step + 1);
+    reply.set_shard_step(closed_steps = step + 1);
     reply.set_accepted(static_cast<uint64_t>(2 * (step + 1)));
     reply.add_statistics()->set_variable(kLoss);
     reply.mutable_statistics(0)->add_values(loss);
@@ -121,7 +122,8 @@ struct JobFixture {
   }
 
   ScriptedPs ps;
-  SetViewReply view;  // the answer to GetView
+  SetViewReply view;         // the answer to GetView
+  int64_t closed_steps = 0;  // in the answer to SetView
   bool ps_answers = true;
   ManualExecutor executor;
   ManualClock clock;

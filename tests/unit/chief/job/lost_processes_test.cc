@@ -110,6 +110,32 @@ TEST_CASE("a job that aborts names who is missing since when, and lets everybody
   CHECK(text.find("Remedy: ") != std::string::npos);
 }
 
+TEST_CASE("a replicated job that aborts does not wait for a version that too few workers can make") {
+  const test::TemporaryFolder folder;
+  JobPlan plan = TwoNeeded(ABORT);
+  plan.job.mutable_strategy()->mutable_replicated();
+  plan.job.mutable_checkpoint()->set_folder(folder.path());
+  JobFixture f(std::move(plan), {.waits_for_disk = true});
+  f.view.set_job(9);
+  f.view.set_term(f.ps.set_view.all().back().command().term());
+  LoseWorkerOne(&f);
+  f.Beat(0, 10);
+  REQUIRE(f.ps.saves.size() == 1);
+  CHECK(f.ps.saves.front().version() == 1);
+  f.ps.saves.Answer(absl::FailedPreconditionError("version 1 is not kept with its slots"));
+  f.Settle();
+  CHECK_FALSE(f.ended.has_value());
+  const auto beat = f.Beat(0, 10);
+  f.Pass(absl::Milliseconds(200));
+  REQUIRE(beat->has_value());
+  CHECK((**beat)->fail_exit_code() == 138);
+  f.Pass(absl::Seconds(3));  // for worker 1 to hear it
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+  CHECK(f.job->record().save_error.find("version 1 is not kept with its slots; too few workers "
+                                        "live to make the next version") != std::string::npos);
+}
+
 TEST_CASE("the ps are told with which code the job ended and why, until they have heard it") {
   JobFixture f(TwoNeeded(ABORT));
   LoseWorkerOne(&f);
