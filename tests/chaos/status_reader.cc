@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "common/rpc/credentials.h"
 #include "common/rpc/grpc_status.h"
 #include "proto/status.grpc.pb.h"
 
@@ -15,15 +14,17 @@ struct StatusReader::Connection {
   std::unique_ptr<StatusService::Stub> stub;
 };
 
-StatusReader::StatusReader(std::string address) : address_(std::move(address)) {}
+StatusReader::StatusReader(std::string address, const rpc::Credentials* credentials)
+    : address_(std::move(address)), credentials_(credentials) {}
 StatusReader::~StatusReader() = default;
 
 absl::StatusOr<ProcessStatus> StatusReader::Read(absl::Duration timeout) {
   if (connection_ == nullptr) {
     connection_ = std::make_unique<Connection>(
-        Connection{StatusService::NewStub(rpc::MakeChannel(address_))});
+        Connection{StatusService::NewStub(rpc::MakeChannel(address_, credentials_))});
   }
   grpc::ClientContext context;
+  if (credentials_ != nullptr) credentials_->AddTo(&context);
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   ProcessStatus status;
   const grpc::Status result = connection_->stub->GetStatus(&context, GetStatusRequest(), &status);

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/rpc/credentials.h"
 #include "proto/status.pb.h"
 
 namespace lockstep::test {
@@ -13,7 +14,8 @@ namespace lockstep::test {
 // From one thread.
 class StatusReader {
  public:
-  explicit StatusReader(std::string address);
+  // `credentials`: may be null; outlive this.
+  explicit StatusReader(std::string address, const rpc::Credentials* credentials = nullptr);
   ~StatusReader();
 
   // After an error the next call connects anew: a process that is started again is seen without the
@@ -24,6 +26,7 @@ class StatusReader {
   struct Connection;
 
   const std::string address_;
+  const rpc::Credentials* const credentials_;
   std::unique_ptr<Connection> connection_;  // null: none yet, or the last call has failed
 };
 

@@ -100,6 +100,9 @@ std::vector<std::string> Cluster::Worker(int index) const {
   std::vector<std::string> command = Daemon("worker/worker", absl::StrCat("worker-", index));
   command.push_back(absl::StrCat("--task_index=", index));
   command.push_back("--threads=1");
+  if (sleep_ > absl::ZeroDuration()) {
+    command.push_back("--sleep=" + absl::FormatDuration(sleep_));
+  }
   if (logs_examples_) {
     command.push_back("--example_log=" + folder_.Path(absl::StrCat("examples-", index)));
   }

@@ -54,6 +54,9 @@ class Cluster {
   const rpc::Credentials* credentials() const { return credentials_.get(); }
   // The flags by which `task` shows who it is: "ps-0", "reader", as its certificate is called.
   std::vector<std::string> ShownBy(const std::string& task) const;
+  // Each step of workers that are started from now on takes so much longer, without the CPU: a job
+  // outlasts what a test does to it by its time, not by steps.
+  void SlowDown(absl::Duration step) { sleep_ = step; }
   // Workers that are started from now on write their --example_log.
   void LogExamples() { logs_examples_ = true; }
   std::string ExampleLog(int worker) const;
@@ -104,6 +107,7 @@ class Cluster {
   std::string tls_folder_;  // empty: none
   std::shared_ptr<const rpc::Credentials> credentials_;
   bool logs_examples_ = false;
+  absl::Duration sleep_;                    // of workers, in each step
   std::map<int, std::string> disk_faults_;  // by ps
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;

@@ -25,7 +25,8 @@ using nlohmann::json;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kCleanEnd = absl::Seconds(5);
-constexpr int kSteps = 4'000;
+constexpr int kSteps = 600;
+constexpr absl::Duration kSlowStep = absl::Milliseconds(10);
 constexpr int kForeverSteps = 1'000'000;
 constexpr char kShortLease[] = "--lease=2";
 
@@ -132,6 +133,7 @@ TEST_CASE("a worker joins and one departs: the bits are those of ordinary jobs i
   CAPTURE(is_known);
   const TemporaryFolder saved;
   Cluster cluster(2, 3);
+  cluster.SlowDown(kSlowStep);
   const std::string whole_spec = cluster.folder().Read("cluster.json");
   json spec = json::parse(whole_spec);
   if (!is_known) spec["worker"].erase(2);
@@ -174,6 +176,7 @@ TEST_CASE("SIGHUP adds a worker and removes it again: the bits are those of ordi
   CAPTURE(has_tls);
   const TemporaryFolder saved;
   Cluster cluster(2, 3);
+  cluster.SlowDown(kSlowStep);
   json spec = json::parse(cluster.folder().Read("cluster.json"));
   spec["worker"].erase(2);
   const std::string without = spec.dump();
@@ -215,6 +218,7 @@ TEST_CASE("SIGHUP adds a worker and removes it again: the bits are those of ordi
 TEST_CASE("a chief that takes over finds the replica views, and goes on changing them") {
   const TemporaryFolder saved;
   Cluster cluster(2, 3);
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job(kSteps, saved.path(), "min_replicas: 1"), {kShortLease}, 2);
   // It may have begun with one of the two.
   REQUIRE(cluster.WaitForStep(20, kWhole));
@@ -241,10 +245,10 @@ TEST_CASE("a chief that takes over finds the replica views, and goes on changing
 
 TEST_CASE("SHRINK: the others share the batch of a worker that is killed, until it is back") {
   Cluster cluster(2, 2);
-  JobText job =
-      Job(kSteps, cluster.folder().Path("checkpoints"), "min_replicas: 1 quorum_policy: SHRINK");
-  job.max_steps = 20 * kSteps;
-  cluster.StartAll(job, {kShortLease});
+  cluster.SlowDown(kSlowStep);
+  cluster.StartAll(Job(kForeverSteps, cluster.folder().Path("checkpoints"),
+                       "min_replicas: 1 quorum_policy: SHRINK"),
+                   {kShortLease});
   REQUIRE(cluster.chief().WaitForOutput("workers 0, 1 (view", kWhole));
   REQUIRE(cluster.WaitForStep(20, kWhole));
   cluster.worker(1).Signal(SIGKILL);
@@ -270,9 +274,9 @@ TEST_CASE("SHRINK: the others share the batch of a worker that is killed, until 
 
 TEST_CASE("WAIT: after --quorum_deadline the others share the batch of a worker that is lost") {
   Cluster cluster(1, 2);
-  JobText job = Job(kSteps, cluster.folder().Path("checkpoints"), "min_replicas: 1");
-  job.max_steps = 2 * kSteps;
-  cluster.StartAll(job, {kShortLease, "--quorum_deadline=1"});
+  cluster.SlowDown(kSlowStep);
+  cluster.StartAll(Job(kSteps, cluster.folder().Path("checkpoints"), "min_replicas: 1"),
+                   {kShortLease, "--quorum_deadline=1"});
   REQUIRE(cluster.chief().WaitForOutput("workers 0, 1 (view", kWhole));
   // A step that worker 0 alone was to take would wait for nobody else.
   REQUIRE(cluster.WaitForStep(ViewsIn(cluster.chief().Output()).back().step, kWhole));
@@ -282,7 +286,7 @@ TEST_CASE("WAIT: after --quorum_deadline the others share the batch of a worker 
   REQUIRE(code == 0);
   CHECK(cluster.worker(1).Wait(kCleanEnd) == 0);
   const json summary = json::parse(cluster.Summary());
-  CHECK(summary["steps"] == 2 * kSteps);
+  CHECK(summary["steps"] == kSteps);
   CHECK(ViewsOf(summary).back().workers == std::vector<int>{1});
   CHECK(summary["test_accuracy"] > 0.8);
 }

@@ -22,9 +22,10 @@ namespace {
 using Catch::Matchers::Contains;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
-constexpr int kSteps = 1'000;
+constexpr int kSteps = 300;
 // Longer than it takes to start processes and to make copies.
-constexpr int kLongSteps = 4'000;
+constexpr int kLongSteps = 600;
+constexpr absl::Duration kSlowStep = absl::Milliseconds(10);
 const std::vector<std::string> kShortLease = {"--lease=2"};
 
 JobText Job(int steps, const std::string& sync = "") {
@@ -52,6 +53,7 @@ void StartAndSave(Cluster& cluster, const JobText& job,
                   const std::vector<std::string>& chief_flags = {}) {
   const std::string checkpoints = cluster.folder().Path("checkpoints");
   std::filesystem::create_directory(checkpoints);  // to be watched
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(job, chief_flags);
   REQUIRE(WaitForText(checkpoints + "/LATEST", "ckpt-", kWhole));
 }
@@ -131,6 +133,7 @@ TEST_CASE("a chief moves: workers and ps that have read the new spec go on with 
 
 TEST_CASE("a standby moves: the chief that commands tells all others where it is") {
   Cluster cluster(2, 2, 2);
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job(kLongSteps), kShortLease);
   cluster.StartStandby(1, kShortLease);
   REQUIRE(cluster.chief(1).WaitForOutput(" commands, with a lease of 2.0 s", kWhole));

@@ -19,14 +19,16 @@ namespace {
 using Catch::Matchers::Contains;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
-constexpr int kSteps = 1000;
+constexpr int kSteps = 400;
 // Longer than it takes to start a ps twice and to make copies there.
-constexpr int kLongSteps = 4'000;
+constexpr int kLongSteps = 1000;
+constexpr absl::Duration kSlowStep = absl::Milliseconds(5);
+constexpr absl::Duration kSlowLongStep = absl::Milliseconds(10);
 
 JobText Job(int steps = kSteps) {
   return {.max_steps = steps,
           .sync = "ps_replicas: 1",
-          .checkpoint = "folder: 'checkpoints' every_steps: 400"};
+          .checkpoint = "folder: 'checkpoints' every_steps: 160"};
 }
 
 std::map<std::string, std::string> LastTensors(const Cluster& cluster, int steps = kSteps) {
@@ -75,6 +77,7 @@ TEST_CASE("a job whose shards have copies ends as one without") {
 TEST_CASE("the copy of a ps that is killed serves the workers, and the job goes on") {
   const int lost = GENERATE(0, 1);
   Cluster cluster(2, 2);
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job());
   REQUIRE(cluster.WaitForStep(100, kWhole));
   KillAndStart(cluster, lost);
@@ -88,6 +91,7 @@ TEST_CASE("a ps that is killed while versions wait to be saved and evaluated cos
   JobText job = Job();
   job.checkpoint = "folder: 'checkpoints' every_steps: 5";
   job.evaluation = "every_steps: 5";
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(job);
   REQUIRE(cluster.WaitForStep(100, kWhole));
   KillAndStart(cluster, 1);
@@ -101,8 +105,9 @@ TEST_CASE("a ps that is killed while versions wait to be saved and evaluated cos
 struct DyingSave {
   DyingSave(Cluster* cluster, int step) : folder(cluster->folder().Path("checkpoints")) {
     JobText job = Job();
-    job.checkpoint = absl::StrCat("folder: '", folder, "' every_steps: 200 keep_last: 5");
+    job.checkpoint = absl::StrCat("folder: '", folder, "' every_steps: 80 keep_last: 5");
     cluster->SetDiskFaults(1, absl::StrCat(folder, ",write,ckpt-", step, "/,1,kill_half"));
+    cluster->SlowDown(kSlowStep);
     cluster->StartAll(job, {"--record_losses"});
     REQUIRE(cluster->ps(1).Wait(kWhole) == 128 + SIGKILL);
   }
@@ -115,17 +120,17 @@ struct DyingSave {
 
 TEST_CASE("a checkpoint that a ps dies in is left out, the ones before and after are whole") {
   Cluster cluster(2, 2);
-  const DyingSave save(&cluster, 400);
-  CHECK(save.ManifestOf(200).ok());
+  const DyingSave save(&cluster, 160);
+  CHECK(save.ManifestOf(80).ok());
   cluster.StartPs(1);
   const nlohmann::json summary = Finish(cluster);
   CHECK(summary["start_step"] == 0);
-  CHECK_THAT(summary["warnings"].dump(), Contains("no checkpoint at step 400: "));
+  CHECK_THAT(summary["warnings"].dump(), Contains("no checkpoint at step 160: "));
   CHECK(Losses(summary) == CalmRun().losses);
   CHECK(LastTensors(cluster) == CalmRun().tensors);
-  for (const int step : {200, 400, 600, 800, 1000}) {
+  for (const int step : {80, 160, 240, 320, 400}) {
     CAPTURE(step);
-    CHECK(save.ManifestOf(step).ok() == (step != 400));
+    CHECK(save.ManifestOf(step).ok() == (step != 160));
   }
 }
 
@@ -154,6 +159,7 @@ void WaitForCopiesAt(Cluster& cluster, int index) {
 
 TEST_CASE("a ps that is started again keeps the new copies, so that each may be lost in turn") {
   Cluster cluster(2, 2);
+  cluster.SlowDown(kSlowLongStep);
   cluster.StartAll(Job(kLongSteps));
   REQUIRE(cluster.WaitForStep(100, kWhole));
   KillAndStart(cluster, 1);
@@ -173,6 +179,7 @@ TEST_CASE("a ps that is started again keeps the new copies, so that each may be 
 
 TEST_CASE("with three ps each shard has its copy at the next one") {
   Cluster cluster(3, 2);
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job());
   REQUIRE(cluster.WaitForStep(100, kWhole));
   KillAndStart(cluster, 2);
@@ -181,22 +188,24 @@ TEST_CASE("with three ps each shard has its copy at the next one") {
 
 TEST_CASE("a chief that follows one that was killed finds the copy that serves") {
   Cluster cluster(2, 2);
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job());
   REQUIRE(cluster.WaitForStep(100, kWhole));
   KillAndStart(cluster, 0);
   REQUIRE(cluster.chief().WaitForOutput("Its copy serves the workers now", kWhole));
-  REQUIRE(cluster.WaitForStep(300, kWhole));
+  REQUIRE(cluster.WaitForStep(200, kWhole));
   cluster.chief().Signal(SIGKILL);
   REQUIRE(cluster.chief().Wait(kWhole) == 128 + SIGKILL);
   cluster.StartChief({"--resume"});
   const nlohmann::json summary = Finish(cluster);
-  CHECK(summary["start_step"] > 300);
+  CHECK(summary["start_step"] > 200);
   CHECK(summary["warnings"].empty());
   CHECK(LastTensors(cluster) == CalmRun().tensors);
 }
 
 TEST_CASE("a ps that hangs is replaced by its copy after a lease, and takes no part any more") {
   Cluster cluster(2, 2);
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job(), {"--lease=2"});
   REQUIRE(cluster.WaitForStep(100, kWhole));
   cluster.ps(1).Signal(SIGSTOP);
@@ -207,15 +216,16 @@ TEST_CASE("a ps that hangs is replaced by its copy after a lease, and takes no p
 
 TEST_CASE("a shard that is lost with its copy takes the job back to a checkpoint") {
   Cluster cluster(2, 2);
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job());
-  REQUIRE(cluster.WaitForStep(450, kWhole));
+  REQUIRE(cluster.WaitForStep(180, kWhole));
   for (const int index : {0, 1}) cluster.ps(index).Signal(SIGKILL);
   for (const int index : {0, 1}) {
     REQUIRE(cluster.ps(index).Wait(kWhole) == 128 + SIGKILL);
     cluster.StartPs(index);
   }
   const nlohmann::json summary = Finish(cluster);
-  CHECK(summary["start_step"] == 400);
+  CHECK(summary["start_step"] == 160);
   CHECK_THAT(summary["warnings"].dump(), Contains("every ps goes back to "));
   CHECK(LastTensors(cluster) == CalmRun().tensors);
 }

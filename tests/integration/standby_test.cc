@@ -21,6 +21,7 @@
 #include "common/checkpoint/owner.h"
 #include "common/client/ps_control.h"
 #include "common/client/status_client.h"
+#include "tests/chaos/status_reader.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/await.h"
 #include "tests/support/wait.h"
@@ -32,24 +33,29 @@ using Catch::Matchers::Contains;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kEnd = absl::Seconds(10);
+constexpr absl::Duration kNextLook = absl::Milliseconds(2);
 constexpr int kForeverSteps = 1'000'000;
+constexpr int kFirstSteps = 100;  // of each job, before anything happens to it
 const std::vector<std::string> kFlags = {"--lease=2", "--record_losses"};
 
 absl::Duration Now() { return Clock::Real()->Monotonic(); }
 
-// Two ps, two workers, of which both are needed, and so many chiefs.
+// Two ps, two workers, of which both are needed, and so many chiefs. Training begins when all
+// chiefs are there, so that no step is made while one starts.
 class Job {
  public:
   explicit Job(int max_steps, int chiefs = 2, bool has_token = false, const std::string& more = "")
       : cluster(2, 2, chiefs) {
     if (has_token) cluster.UseToken();
+    ps_0_.emplace(cluster.spec().ps[0], cluster.credentials());
     cluster.StartAll({.max_steps = max_steps,
                       .optimizer = "adam {} learning_rate { base: 0.001 }",
                       .checkpoint = absl::StrCat("folder: '", folder(), "' every_steps: 100000"),
                       .more = more},
-                     kFlags);
+                     kFlags, /*workers=*/0);
     for (int chief = 1; chief < chiefs; ++chief) StandBy(chief);
-    REQUIRE(cluster.WaitForStep(200, kWhole));
+    for (int i = 0; i < 2; ++i) cluster.StartWorker(i);
+    REQUIRE(cluster.WaitForStep(kFirstSteps, kWhole));
   }
 
   std::string folder() const { return cluster.folder().Path("checkpoints"); }
@@ -59,10 +65,12 @@ class Job {
   }
   // Steps that ps 0 has closed.
   std::optional<int64_t> ClosedSteps() {
-    const auto status = FetchStatus(cluster.spec().ps[0], absl::Seconds(2), cluster.credentials());
+    const auto status = ps_0_->Read(absl::Seconds(2));
     if (!status.ok()) return std::nullopt;
     return status->shard().shard_step();
   }
+  // Gives the processes the CPU, then looks at them again.
+  void WaitForNextLook() { cluster.ps(0).Wait(kNextLook); }
   // From now on, until `chief` commands and steps close again: the longest time without a step.
   absl::Duration LongestPause(int chief) {
     const absl::Duration start = Now();
@@ -70,6 +78,7 @@ class Job {
     std::optional<int64_t> step = ClosedSteps();
     bool is_over = false;
     while (Now() - start < kEnd) {
+      WaitForNextLook();
       const std::optional<int64_t> next = ClosedSteps();
       if (!next.has_value() || next == step) continue;
       step = next;
@@ -92,6 +101,9 @@ class Job {
   }
 
   Cluster cluster;
+
+ private:
+  std::optional<StatusReader> ps_0_;
 };
 
 // What a run comes to that nothing disturbs.
@@ -106,7 +118,7 @@ struct Calm {
   std::map<std::string, std::string> tensors;
 };
 
-constexpr int kSteps = 6000;
+constexpr int kSteps = 1000;
 const Calm& CalmRun() {
   static const Calm calm(kSteps);
   return calm;
@@ -118,7 +130,7 @@ void CheckSameBits(Job* job, int chief, const Calm& calm) {
   const auto summary = nlohmann::json::parse(job->cluster.Summary(chief));
   const std::vector<double> losses = Losses(summary);
   const int64_t start = summary["start_step"];
-  CHECK(start >= 200);
+  CHECK(start >= kFirstSteps);
   REQUIRE(losses.size() == calm.losses.size() - start);
   CHECK(std::equal(losses.begin(), losses.end(), calm.losses.begin() + start));
   CHECK(TensorsOf(absl::StrCat(job->folder(), "/ckpt-", calm.losses.size())) == calm.tensors);
@@ -173,7 +185,7 @@ TEST_CASE("a chief that is told to end leaves at once to its standby") {
 TEST_CASE(
     "workers that keep the variables go on with the standby, which has no checkpoint to read") {
   constexpr char kReplicated[] = "strategy { replicated {} }";
-  constexpr int kReplicatedSteps = 2500;
+  constexpr int kReplicatedSteps = 600;
   const Calm calm(kReplicatedSteps, kReplicated);
   Job job(kReplicatedSteps, 2, false, kReplicated);
   job.cluster.chief(0).Signal(SIGKILL);
@@ -211,7 +223,7 @@ TEST_CASE("of two standbys one takes over, and the other stands by for that one"
     return job.cluster.chief(chief).WaitForOutput("taking over at step", absl::ZeroDuration());
   };
   const absl::Duration start = Now();
-  while (!commands(1) && !commands(2) && Now() - start < kEnd) job.ClosedSteps();
+  while (!commands(1) && !commands(2) && Now() - start < kEnd) job.WaitForNextLook();
   const int first = commands(1) ? 1 : 2;
   const int second = 3 - first;
   const std::string standing_by = absl::StrCat("standing by: chief ", first, " (");
@@ -226,7 +238,7 @@ TEST_CASE("of two standbys one takes over, and the other stands by for that one"
 
 TEST_CASE("a standby ends with the job: well, or with the code that the job was given up with") {
   SECTION("it is done") {
-    Job job(3000);
+    Job job(kSteps);
     job.CheckEndsWell(0);
     CHECK(job.cluster.chief(1).Wait(kEnd) == 0);
     // Also one that comes when all is over.
@@ -307,7 +319,7 @@ TEST_CASE("a launched job goes on when its chief is killed, which then stands by
   Cluster cluster(1, 1);
   const std::string run = cluster.folder().Path("run");
   std::filesystem::create_directories(run + "/logs");  // to be watched
-  Process up({Binary("deploy/cli/up"), "--standby",
+  Process up({Binary("deploy/cli/up"), "--standby", "--worker_sleeps=5ms,5ms",
               "--job=" + cluster.WriteJob({.max_steps = kForeverSteps,
                                            .checkpoint = absl::StrCat(
                                                "folder: '", cluster.folder().Path("checkpoints"),
@@ -342,7 +354,7 @@ void KillManyTimes(int kills, absl::Duration between) {
   int chief = 0;
   for (int i = 0; i < kills; ++i) {
     const absl::Duration next = Now() + between;
-    while (Now() < next) job.ClosedSteps();
+    while (Now() < next) job.WaitForNextLook();
     job.cluster.chief(chief).Signal(SIGKILL);
     pauses.push_back(absl::ToDoubleSeconds(job.LongestPause(1 - chief)));
     REQUIRE(job.cluster.chief(chief).Wait(kEnd) == 137);

@@ -110,7 +110,7 @@ TEST_CASE("a job that aborts names who is missing since when, and lets everybody
   CHECK(text.find("Remedy: ") != std::string::npos);
 }
 
-TEST_CASE("a replicated job that aborts does not wait for a version that too few workers can make") {
+TEST_CASE("a replicated job that aborts waits for no version that too few workers can make") {
   const test::TemporaryFolder folder;
   JobPlan plan = TwoNeeded(ABORT);
   plan.job.mutable_strategy()->mutable_replicated();
