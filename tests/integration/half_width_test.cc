@@ -47,11 +47,12 @@ TEST_CASE("A worker that is killed and started again changes no bit of a job in 
   for (const std::string type : {"BFLOAT16", "FLOAT16"}) {
     CAPTURE(type);
     const TemporaryFolder saved;
-    JobText job = Job("shared_memory: OFF wire_type: " + type, 400);
+    JobText job = Job("shared_memory: OFF wire_type: " + type, 200);
     std::vector<nlohmann::json> summaries;
     for (const bool kills : {false, true}) {
       job.checkpoint = absl::StrCat("folder: '", saved.Path(kills ? "killed" : "whole"), "'");
       Cluster cluster(2, 2);
+      if (kills) cluster.SlowDown(absl::Milliseconds(5));
       cluster.StartAll(job);
       if (!kills) {
         summaries.push_back(Finish(cluster));

@@ -17,12 +17,14 @@ namespace lockstep::test {
 namespace {
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
-constexpr int kSteps = 1'000;
+constexpr int kSteps = 300;
+constexpr absl::Duration kSlowStep = absl::Milliseconds(5);
 
 // Starts a job, and returns when it has a checkpoint.
 void StartAndSave(Cluster& cluster) {
   const std::string checkpoints = cluster.folder().Path("checkpoints");
   std::filesystem::create_directory(checkpoints);  // to be watched
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll({.max_steps = kSteps, .checkpoint = "folder: 'checkpoints' every_steps: 50"},
                    {"--lease=2"});
   REQUIRE(WaitForText(checkpoints + "/LATEST", "ckpt-", kWhole));

@@ -20,18 +20,20 @@ using Catch::Matchers::Contains;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 // Seconds: a job that is still there when its first checkpoint has been seen.
-constexpr int kSteps = 1000;
+constexpr int kSteps = 300;
+constexpr absl::Duration kSlowStep = absl::Milliseconds(5);
 constexpr int kRetryable = 138;
 
 // The checkpoint folder is relative to the job, so that each cluster has its own.
 JobText Job() {
-  return {.max_steps = kSteps, .checkpoint = "folder: 'checkpoints' every_steps: 50"};
+  return {.max_steps = kSteps, .checkpoint = "folder: 'checkpoints' every_steps: 20"};
 }
 
 // Starts a job, and returns when it has a checkpoint.
 void StartAndSave(Cluster& cluster, const std::vector<std::string>& chief_flags) {
   const std::string checkpoints = cluster.folder().Path("checkpoints");
   std::filesystem::create_directory(checkpoints);  // to be watched
+  cluster.SlowDown(kSlowStep);
   cluster.StartAll(Job(), chief_flags);
   REQUIRE(WaitForText(checkpoints + "/LATEST", "ckpt-", kWhole));
 }
@@ -78,7 +80,7 @@ struct Calm {
 nlohmann::json CheckEndsAsIfCalm(Cluster& cluster) {
   static const Calm calm;
   const nlohmann::json summary = Finish(cluster);
-  CHECK(summary["start_step"] >= 50);
+  CHECK(summary["start_step"] >= 20);
   CHECK(summary["steps"] == kSteps);
   CHECK(summary["test_loss"] == calm.test_loss);
   CHECK(Calm::LastTensors(cluster) == calm.tensors);
@@ -99,7 +101,7 @@ TEST_CASE(
   StartAndSave(cluster, {});
   int64_t step = 0;
   for (const std::vector<int>& victims : std::vector<std::vector<int>>{{1}, {0}, {0, 1}}) {
-    REQUIRE(cluster.WaitForStep(step += 200, kWhole));
+    REQUIRE(cluster.WaitForStep(step += 60, kWhole));
     KillPs(cluster, victims);
   }
   const nlohmann::json summary = CheckEndsAsIfCalm(cluster);
@@ -112,7 +114,7 @@ TEST_CASE("a ps that is told to stop costs what one that is killed does") {
   StartAndSave(cluster, {});
   int64_t step = 0;
   for (const int index : {1, 0}) {
-    REQUIRE(cluster.WaitForStep(step += 200, kWhole));
+    REQUIRE(cluster.WaitForStep(step += 60, kWhole));
     KillPs(cluster, {index}, SIGTERM);
   }
   CheckEndsAsIfCalm(cluster);

@@ -24,8 +24,8 @@ using Catch::Matchers::Contains;
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr int kWorkers = 3;
-constexpr int kSteps = 500;
-constexpr int kLong = 800;  // the job must not end while a process starts
+constexpr int kSteps = 320;
+constexpr int kLong = 500;  // the job must not end while a process starts
 constexpr absl::Duration kSlowStep = absl::Milliseconds(5);
 const std::vector<std::string> kFlags = {"--lease=2"};
 
@@ -33,7 +33,7 @@ JobText Job(const std::string& checkpoints) {
   return {.global_batch = 24,
           .max_steps = kSteps,
           .optimizer = "adam {} learning_rate { base: 0.001 } variable_averages { decay: 0.99 }",
-          .checkpoint = absl::StrCat("folder: '", checkpoints, "' every_steps: 60"),
+          .checkpoint = absl::StrCat("folder: '", checkpoints, "' every_steps: 40"),
           .more = "strategy { replicated {} } "};
 }
 
@@ -42,7 +42,7 @@ class Disturbed {
  public:
   // `slow_step`: as Cluster::SlowDown.
   explicit Disturbed(int steps, absl::Duration slow_step = kSlowStep)
-      : Disturbed(steps, "every_steps: 60", "", slow_step) {}
+      : Disturbed(steps, "every_steps: 40", "", slow_step) {}
   Disturbed(int steps, const std::string& checkpoint, const std::string& evaluation,
             absl::Duration slow_step = kSlowStep)
       : cluster_(2, kWorkers), steps_(steps) {
@@ -50,7 +50,7 @@ class Disturbed {
     JobText job = Job(cluster_.folder().Path("checkpoints"));
     job.max_steps = steps;
     job.evaluation = evaluation;
-    job.checkpoint = absl::StrReplaceAll(job.checkpoint, {{"every_steps: 60", checkpoint}});
+    job.checkpoint = absl::StrReplaceAll(job.checkpoint, {{"every_steps: 40", checkpoint}});
     cluster_.StartAll(job, kFlags);
   }
 
@@ -104,7 +104,7 @@ TEST_CASE("workers that are killed again and again, and the chief, change no bit
     int64_t step = 0;
     for (const std::vector<int>& victims :
          std::vector<std::vector<int>>{{1}, {0}, {2}, {0, 1}, {1}, {0}, {2, 1}, {0}}) {
-      REQUIRE(run.WaitForStep(step += std::uniform_int_distribution(20, 55)(random)));
+      REQUIRE(run.WaitForStep(step += std::uniform_int_distribution(15, 38)(random)));
       run.KillWorkers(victims);
     }
     CHECK(run.Finish() == calm.losses);
@@ -112,9 +112,9 @@ TEST_CASE("workers that are killed again and again, and the chief, change no bit
   }
   SECTION("the chief alone, and together with a worker") {
     Disturbed run(kSteps);
-    REQUIRE(run.WaitForStep(100));
+    REQUIRE(run.WaitForStep(60));
     run.KillChief();
-    REQUIRE(run.WaitForStep(250));
+    REQUIRE(run.WaitForStep(160));
     run.KillWorkers({0});
     run.KillChief();
     run.Finish();
@@ -180,10 +180,10 @@ TEST_CASE("with SHRINK the others go on without a lost worker, and with its succ
   REQUIRE(cluster.WaitForStep(50, kPatience));
   cluster.worker(0).Signal(SIGKILL);
   REQUIRE(cluster.worker(0).Wait(kPatience) == 137);
-  REQUIRE(cluster.WaitForStep(150, kPatience));
+  REQUIRE(cluster.WaitForStep(100, kPatience));
   cluster.worker(2).Signal(SIGKILL);
   REQUIRE(cluster.worker(2).Wait(kPatience) == 137);
-  REQUIRE(cluster.WaitForStep(250, kPatience));
+  REQUIRE(cluster.WaitForStep(150, kPatience));
   for (const int worker : {2, 0}) cluster.StartWorker(worker);
   const std::vector<double> losses = Losses(Finish(cluster));
   REQUIRE(losses.size() == kLong);

@@ -19,12 +19,13 @@ namespace {
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kCleanEnd = absl::Seconds(8);
-constexpr int kSteps = 9'000;
+constexpr int kSteps = 900;
+constexpr absl::Duration kSlowStep = absl::Milliseconds(5);
 constexpr int kTold = 143;
 const std::vector<std::string> kChiefFlags = {"--resume", "--lease=2"};
 
 JobText Job() {
-  return {.max_steps = kSteps, .checkpoint = "folder: 'checkpoints' every_steps: 200"};
+  return {.max_steps = kSteps, .checkpoint = "folder: 'checkpoints' every_steps: 20"};
 }
 
 struct Run {
@@ -86,11 +87,13 @@ TEST_CASE("a rolling restart of all processes ends with the undisturbed model") 
   Run calm;
   {
     Cluster cluster(2, 2);
+    cluster.SlowDown(kSlowStep);
     const absl::Time began = absl::Now();
     cluster.StartAll(Job(), kChiefFlags);
     calm = EndOf(cluster, began);
   }
   Cluster cluster(2, 2);
+  cluster.SlowDown(kSlowStep);
   const absl::Time began = absl::Now();
   cluster.StartAll(Job(), kChiefFlags);
   RollingRestart restart(&cluster);
