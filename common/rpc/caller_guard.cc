@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "common/rpc/grpc_status.h"
 
 namespace lockstep::rpc {
@@ -44,23 +45,21 @@ class Guard final : public Interceptor {
 
 class GuardFactory final : public ServerInterceptorFactoryInterface {
  public:
-  GuardFactory(const CallerCheck* callers, PathSet checked)
-      : callers_(callers), checked_(std::move(checked)) {}
+  explicit GuardFactory(const CallerCheck* callers) : callers_(callers) {}
 
   Interceptor* CreateServerInterceptor(ServerRpcInfo* call) override {
-    return checked_.contains(call->method()) ? nullptr : new Guard(callers_, call);
+    return absl::StartsWith(call->method(), "/grpc.") ? new Guard(callers_, call) : nullptr;
   }
 
  private:
   const CallerCheck* const callers_;
-  const PathSet checked_;
 };
 
 }  // namespace
 
-void GuardOtherMethods(const CallerCheck* callers, PathSet checked, grpc::ServerBuilder* builder) {
+void GuardGrpcMethods(const CallerCheck* callers, grpc::ServerBuilder* builder) {
   std::vector<std::unique_ptr<ServerInterceptorFactoryInterface>> factories;
-  factories.push_back(std::make_unique<GuardFactory>(callers, std::move(checked)));
+  factories.push_back(std::make_unique<GuardFactory>(callers));
   builder->experimental().SetInterceptorCreators(std::move(factories));
 }
 

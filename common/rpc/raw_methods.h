@@ -30,8 +30,6 @@ class RawMethods final : public grpc::Service {
   // `service`: the full name of one that is linked in, "lockstep.Chief". Its streams are left out.
   explicit RawMethods(const std::string& service);
 
-  const std::vector<std::string>& paths() const { return paths_; }
-
   // The only method that takes a Request. It is valid as long as this.
   template <typename Request>
   RawMethod Of() {

@@ -105,14 +105,10 @@ class GrpcServer final : public Server {
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         credentials_ == nullptr ? grpc::InsecureServerCredentials() : credentials_->ForServer());
     const rpc::CallerCheck* callers = credentials_ == nullptr ? nullptr : credentials_->callers();
-    rpc::PathSet checked;
-    for (rpc::Service* service : options.services) {
-      builder.RegisterService(service->methods());
-      checked.insert(service->methods()->paths().begin(), service->methods()->paths().end());
-    }
+    for (rpc::Service* service : options.services) builder.RegisterService(service->methods());
     builder.RegisterService(health_.methods());
     unknown_.Register(&builder);
-    if (callers != nullptr) rpc::GuardOtherMethods(callers, std::move(checked), &builder);
+    if (callers != nullptr) rpc::GuardGrpcMethods(callers, &builder);
     std::vector<rpc::ServingQueue> serving;
     for (int i = 0; i < options.queues; ++i) {
       auto queue = builder.AddCompletionQueue();

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/printable.h"
+#include "common/rpc/caller_check.h"
+#include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 
 namespace lockstep::rpc {
@@ -28,10 +30,14 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(calls_, queue_);
-    stream_.Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
-                                absl::StrCat("this process does not serve ",
-                                             Printable(context_.method(), kShownPath))),
-                   answered_.Arm());
+    stream_.Finish(ToGrpc(Refusal()), answered_.Arm());
+  }
+
+  absl::Status Refusal() {
+    absl::Status status = CheckCaller(queue_.callers, context_.method(), context_).status();
+    if (!status.ok()) return status;
+    return absl::UnimplementedError(
+        absl::StrCat("this process does not serve ", Printable(context_.method(), kShownPath)));
   }
 
   void Answered(bool) {}

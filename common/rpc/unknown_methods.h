@@ -1,5 +1,5 @@
-// Answers calls of methods that no service of a server has. gRPC would do it too, but not tell a
-// CallerCheck which method was called.
+// Answers calls of methods that no service of a server has. gRPC would do it too, but not ask a
+// CallerCheck first.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -13,7 +13,8 @@ namespace lockstep::rpc {
 class UnknownMethods {
  public:
   void Register(grpc::ServerBuilder* builder) { builder->RegisterAsyncGenericService(&calls_); }
-  // UNIMPLEMENTED for every call that comes on this queue. Once for each queue.
+  // UNIMPLEMENTED, or the status of the queue's CallerCheck, for every call that comes on this
+  // queue. Once for each queue.
   void Serve(const ServingQueue& queue);
 
  private:
