@@ -27,11 +27,12 @@ class CallerCheck {
  public:
   virtual ~CallerCheck() = default;
 
-  // Who makes this call of `path`; nullopt: nobody knows, and the method is open to all.
-  // UNAUTHENTICATED, PERMISSION_DENIED: it is refused, by the table of
-  // common/security/method_rules.h. A few refusals a second are logged.
-  absl::StatusOr<std::optional<security::Caller>> Check(
-      absl::string_view path, const grpc::ServerContextBase& context) const;
+  // Whether this call of `path` may be made. UNAUTHENTICATED, PERMISSION_DENIED: it is refused, by
+  // the table of common/security/method_rules.h. A few refusals a second are logged. `caller` is
+  // set to who makes the call, also where it is refused; nullopt: nobody knows, or the method is
+  // open to all.
+  absl::Status Check(absl::string_view path, const grpc::ServerContextBase& context,
+                     std::optional<security::Caller>* caller) const;
 
  private:
   // UNAUTHENTICATED: the caller has proved no role.
@@ -50,10 +51,11 @@ std::unique_ptr<CallerCheck> MakeTokenCheck(security::JobToken token);
 std::unique_ptr<CallerCheck> MakeCertificateCheck(std::string job);
 
 // CallerCheck::Check; without a check everybody may call, and nobody is known.
-inline absl::StatusOr<std::optional<security::Caller>> CheckCaller(
-    const CallerCheck* callers, absl::string_view path, const grpc::ServerContextBase& context) {
-  if (callers == nullptr) return std::optional<security::Caller>();
-  return callers->Check(path, context);
+inline absl::Status CheckCaller(const CallerCheck* callers, absl::string_view path,
+                                const grpc::ServerContextBase& context,
+                                std::optional<security::Caller>* caller) {
+  if (callers == nullptr) return absl::OkStatus();
+  return callers->Check(path, context, caller);
 }
 
 // The worker that a request speaks for; nullopt: it speaks for nobody.

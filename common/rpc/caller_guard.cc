@@ -4,6 +4,7 @@
 #include <grpcpp/support/server_interceptor.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,8 @@ class Guard final : public Interceptor {
   void Intercept(InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
       grpc::ServerContextBase* const context = call_->server_context();
-      const absl::Status status = callers_->Check(call_->method(), *context).status();
+      std::optional<security::Caller> caller;
+      const absl::Status status = callers_->Check(call_->method(), *context, &caller);
       if (!status.ok()) End(context->c_call(), ToGrpc(status));
     }
     methods->Proceed();

@@ -30,7 +30,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   struct Method {
     RawMethod raw;
     // The callback may be called on any thread, or not at all. After the caller went away it does
-    // nothing, and all that it keeps is a pointer.
+    // nothing, and all that it keeps is a pointer. The request is gone when the handler returns.
     std::function<void(const Request&, Callback<Reply>)> handle;
   };
 
@@ -52,21 +52,21 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(method_, queue_);
-    if (const absl::Status status = Admit(); !status.ok()) return Answer(status);
-    method_->handle(request_, [call = this->weak_from_this()](absl::StatusOr<Reply> reply) {
+    Request request;
+    if (const absl::Status status = Admit(&request); !status.ok()) return Answer(status);
+    method_->handle(request, [call = this->weak_from_this()](absl::StatusOr<Reply> reply) {
       if (const auto alive = call.lock()) alive->Answer(reply);
     });
   }
 
   // Parses the request once its caller may call.
-  absl::Status Admit() {
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<security::Caller> caller,
-                              CheckCaller(queue_.callers, method_->raw.path, context_));
-    if (!grpc::SerializationTraits<Request>::Deserialize(&body_, &request_).ok()) {
+  absl::Status Admit(Request* request) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckCaller(queue_.callers, method_->raw.path, context_, &caller_));
+    if (!grpc::SerializationTraits<Request>::Deserialize(&body_, request).ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(method_->raw.path, ": the request cannot be parsed"));
     }
-    return CheckSpeaker(caller, SpeakerOf(request_));
+    return CheckSpeaker(caller_, SpeakerOf(*request));
   }
 
   void Answer(const absl::StatusOr<Reply>& reply) {
@@ -85,7 +85,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   Gate::Pass pass_;
   grpc::ServerContext context_;
   grpc::ByteBuffer body_;
-  Request request_;
+  std::optional<security::Caller> caller_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
   CallEvent<UnaryCall> arrived_{this, &UnaryCall::Arrived};
   CallEvent<UnaryCall> answered_{this, &UnaryCall::Answered};

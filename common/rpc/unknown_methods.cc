@@ -1,6 +1,7 @@
 #include "common/rpc/unknown_methods.h"
 
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/printable.h"
@@ -34,7 +35,7 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
   }
 
   absl::Status Refusal() {
-    absl::Status status = CheckCaller(queue_.callers, context_.method(), context_).status();
+    absl::Status status = CheckCaller(queue_.callers, context_.method(), context_, &caller_);
     if (!status.ok()) return status;
     return absl::UnimplementedError(
         absl::StrCat("this process does not serve ", Printable(context_.method(), kShownPath)));
@@ -47,6 +48,7 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
   Gate::Pass pass_;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_;
+  std::optional<security::Caller> caller_;
   CallEvent<UnknownCall> arrived_{this, &UnknownCall::Arrived};
   CallEvent<UnknownCall> answered_{this, &UnknownCall::Answered};
 };

@@ -114,13 +114,13 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   }
 
   absl::Status Decode() {
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<security::Caller> caller,
-                              rpc::CheckCaller(queue_.callers, method_->raw.path, context_));
+    LOCKSTEP_RETURN_IF_ERROR(
+        rpc::CheckCaller(queue_.callers, method_->raw.path, context_, &caller_));
     const bool must_have = method_->expects_checksums && method_->expects_checksums();
     LOCKSTEP_RETURN_IF_ERROR(CheckRequest(context_, body_, must_have, request_.get()));
     LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
                               wire::DecodeWithPayload(body_, request_.get(), method_->check));
-    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(caller, rpc::SpeakerOf(*request_)));
+    LOCKSTEP_RETURN_IF_ERROR(rpc::CheckSpeaker(caller_, rpc::SpeakerOf(*request_)));
     payload_ = std::make_shared<const wire::ReceivedPayload>(std::move(payload));
     if (method_->references != nullptr) lent_ = method_->references->LentTo(*request_);
     return absl::OkStatus();
@@ -138,6 +138,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   Gate::Pass pass_;
   grpc::ServerContext context_;
   grpc::ByteBuffer body_;
+  std::optional<security::Caller> caller_;
   const std::shared_ptr<Request> request_ = NewArenaMessage<Request>();
   std::shared_ptr<const wire::ReceivedPayload> payload_;
   std::shared_ptr<const void> lent_;
