@@ -26,6 +26,9 @@ inline constexpr absl::Duration kMinPingInterval = absl::Seconds(5);
 
 inline constexpr absl::Duration kMaxReconnectBackoff = absl::Seconds(2);
 
+// Refused calls whose answers wait (common/rpc/refusal_sender.h), each of which takes some 20 KiB.
+inline constexpr size_t kMaxHeldRefusals = 1024;
+
 // Calls that watch the health of a process, which nobody needs credentials for.
 inline constexpr size_t kMaxHealthWatches = 64;
 

@@ -18,6 +18,7 @@
 #include "common/base/gate.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/acceptor.h"
+#include "common/rpc/alarm_timer.h"
 #include "common/rpc/caller_guard.h"
 #include "common/rpc/connection_guard.h"
 #include "common/rpc/credentials.h"
@@ -28,6 +29,7 @@
 #include "common/rpc/listen_address.h"
 #include "common/rpc/name_wait.h"
 #include "common/rpc/port_holder.h"
+#include "common/rpc/refusal_sender.h"
 #include "common/rpc/service.h"
 #include "common/rpc/unknown_methods.h"
 
@@ -92,6 +94,7 @@ class GrpcServer final : public Server {
       : credentials_(std::move(credentials)) {}
   ~GrpcServer() override {
     Shutdown(absl::ZeroDuration());
+    refusal_timer_.reset();
     // What was awaited and never came still looks at the server.
     for (const auto& queue : queues_) queue->Drain();
   }
@@ -112,9 +115,12 @@ class GrpcServer final : public Server {
     std::vector<rpc::ServingQueue> serving;
     for (int i = 0; i < options.queues; ++i) {
       auto queue = builder.AddCompletionQueue();
-      serving.push_back({queue.get(), &calls_, callers});
+      serving.push_back({queue.get(), &calls_, callers, nullptr});
       queues_.push_back(std::make_unique<rpc::EventQueue>(std::move(queue)));
     }
+    refusal_timer_.emplace(queues_[0].get());
+    refusals_.emplace(&*refusal_timer_, Clock::Real());
+    for (rpc::ServingQueue& queue : serving) queue.refusals = &*refusals_;
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::InternalError(absl::StrCat("gRPC cannot serve on ", options.address));
@@ -142,6 +148,7 @@ class GrpcServer final : public Server {
     absl::call_once(shutdown_, [this, grace] {
       if (acceptor_) acceptor_->Stop();
       health_.Stop();
+      if (refusals_) refusals_->Stop();
       if (server_ != nullptr) server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
       calls_.Close();
     });
@@ -159,7 +166,9 @@ class GrpcServer final : public Server {
   Gate calls_;  // a pass for each call that is served
   rpc::HealthService health_;
   rpc::UnknownMethods unknown_;
+  std::optional<rpc::RefusalSender> refusals_;
   std::vector<std::unique_ptr<rpc::EventQueue>> queues_;  // outlive the server
+  std::optional<rpc::AlarmTimer> refusal_timer_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
   rpc::ConnectionGuard guard_;  // of the acceptor's thread

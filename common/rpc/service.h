@@ -9,12 +9,14 @@
 namespace lockstep::rpc {
 
 class CallerCheck;
+class RefusalSender;
 
 // Where calls come. Each holds a pass of the gate, so that a server that stops can wait for them.
 struct ServingQueue {
   grpc::ServerCompletionQueue* queue;
   Gate* gate;
   const CallerCheck* callers;  // null: everybody may call
+  RefusalSender* refusals;     // every error of a call is sent through it
 };
 
 class Service {

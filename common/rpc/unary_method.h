@@ -6,6 +6,7 @@
 #include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/raw_methods.h"
+#include "common/rpc/refusal_sender.h"
 #include "common/rpc/service.h"
 
 namespace lockstep::rpc {
@@ -52,8 +54,12 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(method_, queue_);
+    message_bytes_ = body_.Length();
     Request request;
-    if (const absl::Status status = Admit(&request); !status.ok()) return Answer(status);
+    if (const absl::Status status = Admit(&request); !status.ok()) {
+      body_.Clear();
+      return Refuse(status);
+    }
     method_->handle(request, [call = this->weak_from_this()](absl::StatusOr<Reply> reply) {
       if (const auto alive = call.lock()) alive->Answer(reply);
     });
@@ -70,21 +76,35 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   }
 
   void Answer(const absl::StatusOr<Reply>& reply) {
-    if (!reply.ok()) return responder_.FinishWithError(ToGrpc(reply.status()), answered_.Arm());
+    if (!reply.ok()) return Refuse(reply.status());
     grpc::ByteBuffer body;
     bool is_own = false;
     const grpc::Status status = grpc::SerializationTraits<Reply>::Serialize(*reply, &body, &is_own);
     responder_.Finish(body, status, answered_.Arm());
   }
 
+  void Refuse(const absl::Status& status) {
+    queue_.refusals->Send({.call = this,
+                           .code = status.code(),
+                           .caller = caller_,
+                           .context = context_,
+                           .message_bytes = message_bytes_},
+                          [call = this->shared_from_this(), status] {
+                            call->responder_.FinishWithError(ToGrpc(status), call->answered_.Arm());
+                          });
+  }
+
   void Answered(bool) {}
-  void Ended(bool) {}
+  void Ended(bool) {
+    if (context_.IsCancelled()) queue_.refusals->Drop(this);
+  }
 
   const std::shared_ptr<const Method> method_;
   const ServingQueue queue_;
   Gate::Pass pass_;
   grpc::ServerContext context_;
   grpc::ByteBuffer body_;
+  uint64_t message_bytes_ = 0;
   std::optional<security::Caller> caller_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
   CallEvent<UnaryCall> arrived_{this, &UnaryCall::Arrived};

@@ -8,6 +8,7 @@
 #include "common/rpc/caller_check.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
+#include "common/rpc/refusal_sender.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -21,6 +22,8 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
 
   static void Await(grpc::AsyncGenericService* calls, const ServingQueue& queue) {
     const auto call = std::make_shared<UnknownCall>(calls, queue);
+    // Given back only if a call arrives.
+    call->context_.AsyncNotifyWhenDone(call->ended_.tag());
     calls->RequestCall(&call->context_, &call->stream_, queue.queue, queue.queue,
                        call->arrived_.Arm());
   }
@@ -28,10 +31,19 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
  private:
   void Arrived(bool ok) {
     if (!ok) return;  // the server stops
+    ended_.Arm();
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(calls_, queue_);
-    stream_.Finish(ToGrpc(Refusal()), answered_.Arm());
+    const absl::Status status = Refusal();
+    queue_.refusals->Send({.call = this,
+                           .code = status.code(),
+                           .caller = caller_,
+                           .context = context_,
+                           .message_bytes = 0},
+                          [call = shared_from_this(), status] {
+                            call->stream_.Finish(ToGrpc(status), call->answered_.Arm());
+                          });
   }
 
   absl::Status Refusal() {
@@ -42,6 +54,9 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
   }
 
   void Answered(bool) {}
+  void Ended(bool) {
+    if (context_.IsCancelled()) queue_.refusals->Drop(this);
+  }
 
   grpc::AsyncGenericService* const calls_;
   const ServingQueue queue_;
@@ -51,6 +66,7 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
   std::optional<security::Caller> caller_;
   CallEvent<UnknownCall> arrived_{this, &UnknownCall::Arrived};
   CallEvent<UnknownCall> answered_{this, &UnknownCall::Answered};
+  CallEvent<UnknownCall> ended_{this, &UnknownCall::Ended};
 };
 
 }  // namespace

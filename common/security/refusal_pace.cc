@@ -8,8 +8,8 @@ namespace {
 absl::Duration Allowance() { return RefusalPace::kAtOnce * RefusalPace::kInterval; }
 
 absl::Duration CostOf(uint64_t message_bytes) {
-  return RefusalPace::kInterval * (1 + static_cast<double>(message_bytes) /
-                                           static_cast<double>(RefusalPace::kBytesOfRefusal));
+  return RefusalPace::kInterval *
+         static_cast<int64_t>(1 + message_bytes / RefusalPace::kBytesOfRefusal);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ class RefusalPace {
   // their first refusal, after at most some parallel calls with one reason.
   static constexpr int kAtOnce = 20;
   static constexpr absl::Duration kInterval = absl::Milliseconds(100);
-  // A refused message counts once more for so many bytes: receiving and parsing 1 MiB takes about
-  // as long as 8 small calls.
+  // A refused message counts once more for each of so many bytes: receiving and parsing 1 MiB takes
+  // about as long as 8 small calls.
   static constexpr uint64_t kBytesOfRefusal = uint64_t{128} << 10;
   // Below the shortest deadline of a call, 5 s: who waits hears the reason.
   static constexpr absl::Duration kMaxHold = absl::Seconds(4);

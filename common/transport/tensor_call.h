@@ -29,8 +29,8 @@ class TensorCall {
   // Where the transport watches for it: the caller went away before it was answered. Called at most
   // once, on a thread of the transport. From the handler only.
   virtual void OnCancelled(absl::AnyInvocable<void()> cancelled) = 0;
-  // Once, at any time, on any thread. `owner` keeps the tensors that go as bytes until they have
-  // been sent; the others belong to nobody.
+  // Once, at any time, on any thread; after an error the request may be gone. `owner` keeps the
+  // tensors that go as bytes until they have been sent; the others belong to nobody.
   virtual void Respond(absl::StatusOr<std::shared_ptr<Reply>> reply,
                        const std::vector<OutgoingTensor>& tensors = {},
                        std::shared_ptr<const void> owner = nullptr) = 0;

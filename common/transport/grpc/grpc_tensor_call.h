@@ -6,6 +6,8 @@
 #include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +20,7 @@
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/raw_methods.h"
+#include "common/rpc/refusal_sender.h"
 #include "common/rpc/service.h"
 #include "common/transport/grpc/checksums.h"
 #include "common/transport/grpc/reference_server.h"
@@ -82,10 +85,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     const bool by_reference = !tensors.empty() && tensors.front().by_reference;
     if (status.ok() && by_reference)
       status = method_->references->Refer(tensors, lent_, reply->get());
-    if (!status.ok()) {
-      responder_.FinishWithError(rpc::ToGrpc(status), answered_.Arm());
-      return;
-    }
+    if (!status.ok()) return Refuse(status);
     std::vector<wire::Bytes> payload;
     if (!by_reference) {
       payload.reserve(tensors.size());
@@ -103,6 +103,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     pass_ = queue_.gate->Enter();
     if (!pass_) return;
     Await(method_, queue_);
+    message_bytes_ = body_.Length();
     if (const absl::Status status = Decode(); !status.ok()) {
       Respond(status, {}, nullptr);
     } else {
@@ -111,6 +112,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     // What the answer does not need, however long that is waited for.
     payload_.reset();
     body_.Clear();
+    if (is_refused_.load(std::memory_order_relaxed)) request_.reset();
   }
 
   absl::Status Decode() {
@@ -126,11 +128,26 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     return absl::OkStatus();
   }
 
+  void Refuse(const absl::Status& status) {
+    is_refused_.store(true, std::memory_order_relaxed);
+    queue_.refusals->Send({.call = this,
+                           .code = status.code(),
+                           .caller = caller_,
+                           .context = context_,
+                           .message_bytes = message_bytes_},
+                          [call = this->shared_from_this(), status] {
+                            call->responder_.FinishWithError(rpc::ToGrpc(status),
+                                                             call->answered_.Arm());
+                          });
+  }
+
   void Answered(bool) {}
 
   void Ended(bool) {
     absl::AnyInvocable<void()> cancelled = std::move(cancelled_);
-    if (cancelled != nullptr && context_.IsCancelled()) cancelled();
+    if (!context_.IsCancelled()) return;
+    if (cancelled != nullptr) cancelled();
+    queue_.refusals->Drop(this);
   }
 
   const std::shared_ptr<const Method> method_;
@@ -139,7 +156,9 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   grpc::ServerContext context_;
   grpc::ByteBuffer body_;
   std::optional<security::Caller> caller_;
-  const std::shared_ptr<Request> request_ = NewArenaMessage<Request>();
+  uint64_t message_bytes_ = 0;
+  std::shared_ptr<Request> request_ = NewArenaMessage<Request>();
+  std::atomic<bool> is_refused_ = false;  // so that the request is not kept until it is told
   std::shared_ptr<const wire::ReceivedPayload> payload_;
   std::shared_ptr<const void> lent_;
   absl::AnyInvocable<void()> cancelled_;

@@ -2,8 +2,6 @@
 #include "common/rpc/caller_check.h"
 
 #include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-#include <grpcpp/generic/generic_stub.h>
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -11,13 +9,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/server.h"
 #include "common/security/job_token.h"
+#include "common/security/refusal_pace.h"
 #include "common/security/secret_file.h"
 #include "common/status/status_service.h"
+#include "tests/support/pending_call.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::rpc {
@@ -51,22 +51,16 @@ class Process {
   // `authorization` empty: the call has none.
   grpc::Status Call(const std::string& path, const std::string& authorization,
                     const std::string& body = "") const {
-    grpc::GenericStub stub(channel_);
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    if (!authorization.empty()) context.AddMetadata("authorization", authorization);
-    const grpc::Slice slice(body);
-    const grpc::ByteBuffer request(&slice, 1);
-    grpc::ByteBuffer reply;
-    absl::Notification over;
-    grpc::Status status;
-    stub.UnaryCall(&context, path, {}, &request, &reply, [&](const grpc::Status& result) {
-      status = result;
-      over.Notify();
-    });
-    over.WaitForNotification();
-    return status;
+    return test::PendingCall(channel_, path, body, authorization).Wait();
   }
+
+  std::unique_ptr<test::PendingCall> Start(const std::string& path,
+                                           const std::string& authorization,
+                                           const std::string& body = "") const {
+    return std::make_unique<test::PendingCall>(channel_, path, body, authorization);
+  }
+
+  void Shutdown() { (*server_)->Shutdown(absl::ZeroDuration()); }
 
  private:
   const std::string text_ = security::JobToken::NewText();
@@ -138,6 +132,42 @@ TEST_CASE("A method that a process does not have is refused as one that it has")
     CHECK(process.Call(method, "").error_code() == StatusCode::UNAUTHENTICATED);
     CHECK(process.Call(method, chief).error_code() == StatusCode::PERMISSION_DENIED);
   }
+}
+
+TEST_CASE("Whoever is refused again and again waits for each answer") {
+  const Process process;
+  const std::string reader = process.CredentialOf({.role = CallerRole::kReader});
+  struct Refused {
+    std::string path, authorization, body;
+  };
+  const Refused refused = GENERATE_COPY(
+      Refused{kStatus, "", ""}, Refused{"/lockstep.ParameterServer/Push", "", ""},
+      Refused{"/lockstep.Unknown/GetStatus", reader, ""}, Refused{kStatus, reader, kNoMessage});
+  CAPTURE(refused.path);
+  const auto call = [&] {
+    return process.Call(refused.path, refused.authorization, refused.body).error_code();
+  };
+  constexpr int kLate = 3;
+  const absl::Duration start = Clock::Real()->Monotonic();
+  const StatusCode code = call();
+  REQUIRE(code != StatusCode::OK);
+  for (int i = 1; i < security::RefusalPace::kAtOnce + kLate; ++i) REQUIRE(call() == code);
+  CHECK(Clock::Real()->Monotonic() - start >= kLate * security::RefusalPace::kInterval);
+}
+
+TEST_CASE("A server that stops answers the refused calls that it holds") {
+  Process process;
+  const std::string reader = process.CredentialOf({.role = CallerRole::kReader});
+  for (int i = 0; i < security::RefusalPace::kAtOnce; ++i) {
+    process.Call(kStatus, reader, kNoMessage);
+    process.Call(kStatus, "");
+  }
+  const auto held = process.Start(kStatus, reader, kNoMessage);
+  const auto stranger = process.Start(kStatus, "");
+  CHECK(process.Call(kStatus, reader).ok());
+  process.Shutdown();
+  CHECK(held->Wait().error_code() == StatusCode::INVALID_ARGUMENT);
+  CHECK(stranger->Wait().error_code() == StatusCode::UNAUTHENTICATED);
 }
 
 }  // namespace

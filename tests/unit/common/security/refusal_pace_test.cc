@@ -56,7 +56,7 @@ TEST_CASE("a large message counts as several") {
   RefusalPace pace;
   Spend(pace, "worker/1", kStart);
   CHECK(pace.Hold("worker/1", 9 * RefusalPace::kBytesOfRefusal, kStart) == 10 * kInterval);
-  CHECK(pace.Hold("worker/1", RefusalPace::kBytesOfRefusal / 2, kStart) == 11.5 * kInterval);
+  CHECK(pace.Hold("worker/1", RefusalPace::kBytesOfRefusal - 1, kStart) == 11 * kInterval);
 }
 
 TEST_CASE("no answer is held beyond a limit, nor is a caller in debt for longer") {
