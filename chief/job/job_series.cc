@@ -48,6 +48,7 @@ void JobSeries::StandBy() {
       Standby::Hooks{.take_command = [this] { TakeCommand(); },
                      .on_end = [this](absl::Status end) { End(std::move(end)); }});
   options_.may_take = [this](uint64_t term) { return standby_->MayTake(term); };
+  options_.on_taken = [this](uint64_t term) { standby_->NoteTaken(term); };
 }
 
 void JobSeries::Start() { standby_ != nullptr ? standby_->Start() : job()->Start(); }

@@ -56,6 +56,8 @@ struct JobOptions {
   std::function<std::string()> unfinished_places = nullptr;
   // Of a chief that stood by: whether it may announce a view of this term.
   std::function<absl::Status(uint64_t term)> may_take = nullptr;
+  // Of the same: the step shard has accepted this chief's view of this term.
+  std::function<void(uint64_t term)> on_taken = nullptr;
   const StandbyCallers* callers = nullptr;  // those until now; outlives the job
 };
 

@@ -128,7 +128,7 @@ void Standby::LogCommander(const CommandStatus& status) {
 
 absl::Status Standby::MayTake(uint64_t term) {
   if (term <= observer_.highest_term() + 1) return absl::OkStatus();
-  observer_.Yield(term - 1);
+  observer_.NoteTerm(term - 1);
   return absl::AbortedError(absl::StrCat("another chief has taken term ", term - 1));
 }
 

@@ -43,6 +43,9 @@ class Standby {
   // OK if a view of this term is the next one that this chief may announce; ABORTED: another chief
   // has announced one meanwhile.
   absl::Status MayTake(uint64_t term);
+  // The step shard has accepted this chief's view of this term: when the job goes back to a
+  // checkpoint the next one is this chief's, too.
+  void NoteTaken(uint64_t term) { observer_.NoteTerm(term); }
   // Another chief has taken command.
   void WaitAgain();
   // As in ObserverOptions: addresses have changed.

@@ -89,6 +89,8 @@ CommandHooks StartingPhase::MakeHooks() {
       .accepted =
           [job = job_](const SetViewRequest& view, StartPoint start) {
             KeepLease(view, job);
+            const auto& on_taken = job->inputs.options.on_taken;
+            if (on_taken != nullptr) on_taken(view.command().term());
             FolderOwner owner = OwnerOf(*job, view);
             // What goes on has an origin that the chief before has written.
             if (start != StartPoint::kTakeOver) owner.origin = job->inputs.plan.origin;

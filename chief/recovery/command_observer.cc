@@ -62,7 +62,7 @@ std::string CommandObserver::WaitingFor() const {
   return is_commander_known() ? "" : "the first chief to take command";
 }
 
-void CommandObserver::Yield(uint64_t term) { highest_term_ = std::max(highest_term_, term); }
+void CommandObserver::NoteTerm(uint64_t term) { highest_term_ = std::max(highest_term_, term); }
 
 void CommandObserver::SetNames(std::vector<std::string> chiefs, std::string step_shard) {
   options_.chiefs = std::move(chiefs);
@@ -76,7 +76,7 @@ Decision CommandObserver::OnStatus(const CommandStatus& status, absl::Duration n
   none_since_.reset();
   if (status.state() == CommandStatus::JOB_OVER) return OnJobOver(status);
   known_ = status;
-  Yield(status.term());
+  NoteTerm(status.term());
   switch (status.state()) {
     case CommandStatus::EXPIRED:
       return OnExpired(status, now);

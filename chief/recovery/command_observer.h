@@ -43,8 +43,8 @@ class CommandObserver {
   Decision OnFailure(const absl::Status& failure, absl::Duration now);
   // While a call is parked: kEnd when no chief has come for too long.
   Decision OnTick(absl::Duration now) const;
-  // A shard has a view of this term: another chief was faster.
-  void Yield(uint64_t term);
+  // A shard has a view of this term, another chief's or this one's.
+  void NoteTerm(uint64_t term);
 
   // To name in the next call: of the chief that is known to command. One that begins where there is
   // none does not wait for the first one.

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "chief/job/job_series.h"
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "common/base/version.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
@@ -213,6 +214,27 @@ TEST_CASE("a standby that has commanded and is overtaken ends with 80") {
   f.executor.Run();
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kFenced);
+}
+
+TEST_CASE("a standby that commands goes back to a checkpoint itself, under its next term") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.Tell(CommandStatus::HELD);
+  f.Tell(CommandStatus::EXPIRED);
+  f.Find(Fixture::Trained(2));
+  REQUIRE(f.ps.set_view.size() == 1);
+  CHECK(f.ps.set_view.front().command().term() == 4);
+  f.AcceptView(Fixture::Trained(2, 4));
+  f.EndTakeOver();
+  REQUIRE(f.ps.grants.size() > 0);
+  f.ps.grants.Answer(LostVariablesError("ps 0 (127.0.0.1:1)"));
+  f.executor.Run();
+  while (f.ps.get_view.size() == 0) f.executor.AwaitWork();
+  f.Find(SetViewReply());
+  CHECK_FALSE(f.ended.has_value());
+  REQUIRE(f.ps.set_view.size() == 1);
+  CHECK(f.ps.set_view.front().command().term() == 5);
+  CHECK(f.ps.set_view.front().command().job() == 77);
 }
 
 TEST_CASE("a standby that finds ps without variables plans the start afresh") {

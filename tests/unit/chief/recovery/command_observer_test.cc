@@ -103,7 +103,7 @@ TEST_CASE("the terms that a standby has heard of are those of chiefs and of fast
   Fixture f;
   f.On(Status(CommandStatus::HELD, 3));
   CHECK(f.observer.highest_term() == 3);
-  f.observer.Yield(5);
+  f.observer.NoteTerm(5);
   f.On(Status(CommandStatus::HELD, 4));
   CHECK(f.observer.highest_term() == 5);
   CHECK(f.observer.watched_term() == 4);
