@@ -102,7 +102,7 @@ std::optional<int> ChaosJob::Commander() const {
 }
 
 ChaosTask* ChaosJob::TargetOf(const Fault& fault) {
-  if (fault.target == FaultTarget::kPs) return &ps(fault.index);
+  if (MayOverlap(fault.target, FaultTarget::kPs)) return &ps(fault.index);
   if (fault.target == FaultTarget::kWorker) return &worker(fault.index);
   const std::optional<int> commander = Commander();
   if (!commander.has_value()) return nullptr;
@@ -112,6 +112,7 @@ ChaosTask* ChaosJob::TargetOf(const Fault& fault) {
 void ChaosJob::Inject(const Fault& fault, ChaosTask* task) {
   switch (fault.kind) {
     case FaultKind::kKill:
+      if (fault.target == FaultTarget::kPair) ps((fault.index + 1) % kPs).End(SIGKILL);
       return task->End(SIGKILL);
     case FaultKind::kTerminate:
       return task->End(SIGTERM);

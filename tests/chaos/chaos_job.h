@@ -35,7 +35,7 @@ class ChaosJob {
   void Inject(const Fault& fault, ChaosTask* task);
   // Ends what lasts of it.
   void Heal(const Fault& fault, ChaosTask* task);
-  // The task that `fault` hits now; null while no chief commands.
+  // The task that `fault` hits now, of a pair the first; null while no chief commands.
   ChaosTask* TargetOf(const Fault& fault);
 
   // Starts again what has ended, asks the ps for their steps, and returns what is wrong.

@@ -136,7 +136,8 @@ bool ChaosRun::RunRound() {
       return false;
     }
     faults.emplace_back(fault, task);
-    names.push_back(absl::StrCat(NameOf(fault.kind), " ", task->name()));
+    names.push_back(absl::StrCat(NameOf(fault.kind), " ", task->name(),
+                                 fault.target == FaultTarget::kPair ? " with its copy" : ""));
   }
 
   watch_.Begin(Now());

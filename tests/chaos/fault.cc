@@ -23,6 +23,7 @@ std::vector<Fault> AllFaults() {
        {kReset, kPartition, kMuteRequests, kMuteReplies, kSlowLink, kLatency}) {
     for (const FaultTarget target : {kPs, kChief}) all.push_back({kind, target});
   }
+  all.push_back({kKill, kPair});
   all.push_back({kFullDisk, kPs});
   return all;
 }
@@ -45,6 +46,13 @@ bool Lasts(FaultKind kind) {
     default:
       return true;
   }
+}
+
+bool MayOverlap(FaultTarget a, FaultTarget b) {
+  const auto hits_ps = [](FaultTarget target) {
+    return target == FaultTarget::kPs || target == FaultTarget::kPair;
+  };
+  return a == b || (hits_ps(a) && hits_ps(b));
 }
 
 absl::string_view NameOf(FaultKind kind) {
@@ -79,6 +87,8 @@ absl::string_view NameOf(FaultTarget target) {
       return "worker";
     case FaultTarget::kPs:
       return "ps";
+    case FaultTarget::kPair:
+      return "ps + copy";
     case FaultTarget::kChief:
       return "chief";
     case FaultTarget::kStandby:
@@ -95,6 +105,8 @@ absl::string_view DocumentedAs(const Fault& fault) {
         return worker;
       case FaultTarget::kPs:
         return ps;
+      case FaultTarget::kPair:
+        return absl::string_view("F07");
       case FaultTarget::kChief:
         return chief;
       case FaultTarget::kStandby:
@@ -131,6 +143,7 @@ absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
   if (fault.kind == FaultKind::kReset) return kAfterFault;
   switch (fault.target) {
     case FaultTarget::kPs:
+    case FaultTarget::kPair:
       return kRestore;
     case FaultTarget::kChief:
       return lease + kBeyondLease;

@@ -22,12 +22,18 @@ enum class FaultKind {
   kFullDisk,      // it is killed, and the first writes of its successor fail with ENOSPC
 };
 
-enum class FaultTarget { kWorker, kPs, kChief, kStandby };  // kChief: the one that commands
+enum class FaultTarget {
+  kWorker,
+  kPs,
+  kPair,   // a ps and the next one, which keeps its copy where the job has copies
+  kChief,  // the one that commands
+  kStandby
+};
 
 struct Fault {
   FaultKind kind;
   FaultTarget target;
-  int index = 0;         // of workers and ps
+  int index = 0;         // of workers and ps; of a pair's first ps
   absl::Duration lasts;  // zero: it is over at once
 };
 
@@ -37,6 +43,8 @@ std::vector<Fault> AllFaults();
 std::vector<Fault> FaultsThatEndNobody();
 // Whether `fault` stays until it is healed.
 bool Lasts(FaultKind kind);
+// Whether a fault of `a` and one of `b` may hit the same task.
+bool MayOverlap(FaultTarget a, FaultTarget b);
 absl::string_view NameOf(FaultKind kind);
 absl::string_view NameOf(FaultTarget target);
 // Its rows in docs/faults.md: "F06, F07".

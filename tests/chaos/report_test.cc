@@ -81,6 +81,7 @@ TEST_CASE("a fault of a task that is not needed may cost less than one of a ps")
   };
   CHECK(allowed(FaultKind::kStop, FaultTarget::kStandby, absl::Seconds(9)) == absl::Seconds(1));
   CHECK(allowed(FaultKind::kKill, FaultTarget::kChief, absl::ZeroDuration()) == absl::Seconds(3));
+  CHECK(allowed(FaultKind::kKill, FaultTarget::kPair, absl::ZeroDuration()) == absl::Seconds(10));
   CHECK(allowed(FaultKind::kFullDisk, FaultTarget::kPs, absl::ZeroDuration()) == absl::Seconds(10));
   CHECK(allowed(FaultKind::kPartition, FaultTarget::kPs, absl::Seconds(4)) == absl::Seconds(7));
 }

@@ -20,7 +20,8 @@ Fault Schedule::Draw() {
   std::swap(left_[Below(left_.size())], left_.back());
   Fault fault = left_.back();
   left_.pop_back();
-  if (fault.target == FaultTarget::kPs) fault.index = static_cast<int>(Below(num_ps_));
+  const bool hits_ps = MayOverlap(fault.target, FaultTarget::kPs);
+  if (hits_ps) fault.index = static_cast<int>(Below(num_ps_));
   if (fault.target == FaultTarget::kWorker) fault.index = static_cast<int>(Below(num_workers_));
   if (Lasts(fault.kind)) {
     fault.lasts = absl::Milliseconds(kShortestMs + Below(kLongestMs - kShortestMs));
@@ -32,7 +33,7 @@ std::vector<Fault> Schedule::Next() {
   std::vector<Fault> round = {Draw()};
   if (++rounds_ % kRoundsPerPair != 0) return round;
   const Fault second = Draw();
-  if (second.target == round[0].target) {
+  if (MayOverlap(second.target, round[0].target)) {
     left_.push_back(second);  // for a later round
   } else {
     round.push_back(second);

@@ -13,7 +13,7 @@ class Schedule {
  public:
   Schedule(uint64_t seed, int num_ps, int num_workers, std::vector<Fault> among = AllFaults());
 
-  // The faults of the next round: one, or every fifth time two at once, of different targets.
+  // The faults of the next round: one, or every fifth time two at once, of different tasks.
   // Each of the faults comes once before any comes again.
   std::vector<Fault> Next();
   // From then on until a round begins: a moment of a step, or of a save.

@@ -1,5 +1,6 @@
 #include "tests/chaos/schedule.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -37,9 +38,9 @@ TEST_CASE("every fault comes, at every task that it can hit, and lasts if it can
   }
   CHECK(seen.size() == AllFaults().size());
   for (const auto& [fault, indices] : seen) {
-    const size_t expected = fault.second == FaultTarget::kPs       ? 2
-                            : fault.second == FaultTarget::kWorker ? 3
-                                                                   : 1;
+    const size_t expected = MayOverlap(fault.second, FaultTarget::kPs) ? 2
+                            : fault.second == FaultTarget::kWorker     ? 3
+                                                                       : 1;
     CHECK(indices.size() == expected);
   }
 }
@@ -68,9 +69,26 @@ TEST_CASE("two faults of one round never hit the same task") {
     REQUIRE((faults.size() == 1 || faults.size() == 2));
     if (faults.size() == 1) continue;
     ++pairs;
-    CHECK(faults[0].target != faults[1].target);
+    CHECK_FALSE(MayOverlap(faults[0].target, faults[1].target));
   }
   CHECK(pairs > 50);
+}
+
+TEST_CASE("a ps and its copy are killed together, and never beside another fault of a ps") {
+  Schedule schedule(4, 2, 2);
+  int alone = 0, beside = 0;
+  for (int round = 0; round < 500; ++round) {
+    const auto faults = schedule.Next();
+    const auto is_pair = [](const Fault& fault) { return fault.target == FaultTarget::kPair; };
+    if (std::ranges::none_of(faults, is_pair)) continue;
+    ++(faults.size() == 1 ? alone : beside);
+    for (const Fault& fault : faults) {
+      if (is_pair(fault)) CHECK(fault.kind == FaultKind::kKill);
+      if (!is_pair(fault)) CHECK(fault.target != FaultTarget::kPs);
+    }
+  }
+  CHECK(alone > 0);
+  CHECK(beside > 0);
 }
 
 }  // namespace
