@@ -46,6 +46,7 @@ void FailoverTransport::Leave(uint64_t generation) {
     MoveTo(current_->address == places_.address ? places_.other : places_.address);
   }
   OpenAgain();
+  TellMoved();
 }
 
 void FailoverTransport::SetPlaces(const std::string& address, const std::string& other_address) {
@@ -77,7 +78,26 @@ void FailoverTransport::SetPlaces(const std::string& address, const std::string&
     left_.insert(left_.end(), left.begin(), left.end());
   }
   for (const auto& peer : left) peer->transport->Cancel();
-  if (generation_.load() != generation) OpenAgain();
+  if (generation_.load() == generation) return;
+  OpenAgain();
+  TellMoved();
+}
+
+void FailoverTransport::NotifyOfMoves(std::weak_ptr<const std::function<void()>> on_move) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(on_moves_, [](const auto& other) { return other.expired(); });
+  on_moves_.push_back(std::move(on_move));
+}
+
+void FailoverTransport::TellMoved() {
+  std::vector<std::weak_ptr<const std::function<void()>>> on_moves;
+  {
+    absl::MutexLock lock(&mutex_);
+    on_moves = on_moves_;
+  }
+  for (const auto& on_move : on_moves) {
+    if (const auto held = on_move.lock()) (*held)();
+  }
 }
 
 void FailoverTransport::OpenAgain() {

@@ -41,6 +41,7 @@ class FailoverTransport final : public TensorTransport {
   }
   bool ReceivesByReference() const override { return current()->transport->ReceivesByReference(); }
   uint64_t generation() const override { return generation_.load(); }
+  void NotifyOfMoves(std::weak_ptr<const std::function<void()>> on_move) override;
   void Cancel() override;
   void Start(const CallOptions& options, google::protobuf::Message* header,
              const std::vector<OutgoingTensor>& tensors, google::protobuf::Message* reply,
@@ -66,6 +67,8 @@ class FailoverTransport final : public TensorTransport {
   void Leave(uint64_t generation);
   // What an Open asked of the peer before, of the one that calls go to now.
   void OpenAgain() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those who want to know that calls go to another peer.
+  void TellMoved() ABSL_LOCKS_EXCLUDED(mutex_);
   void MoveTo(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Connect connect_;
@@ -77,6 +80,7 @@ class FailoverTransport final : public TensorTransport {
   std::map<std::string, std::shared_ptr<Peer>> peers_ ABSL_GUARDED_BY(mutex_);  // by address
   // Cancelled. Kept until their calls have ended.
   std::vector<std::shared_ptr<Peer>> left_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<const std::function<void()>>> on_moves_ ABSL_GUARDED_BY(mutex_);
   bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -26,7 +26,12 @@ ShardSession::ShardSession(const SessionOptions& options, TensorTransport* trans
       clock_(clock),
       gate_(std::make_shared<Gate>()),
       gradient_(options, transport),
-      values_(options, transport) {}
+      values_(options, transport) {
+  on_move_ = std::make_shared<const std::function<void()>>([this, gate = gate_] {
+    if (const Gate::Pass inside = gate->Enter()) OnMove();
+  });
+  transport_->NotifyOfMoves(on_move_);
+}
 
 ShardSession::~ShardSession() {
   {
@@ -323,6 +328,13 @@ void ShardSession::OnAnswer(ParkedCall<T>* call, absl::StatusOr<T> answer) {
   }
   if (done) return done(std::move(answer));
   Flush();
+}
+
+// Whoever moves the calls does not run the send loop.
+void ShardSession::OnMove() {
+  timer_->After(absl::ZeroDuration(), [this, gate = gate_] {
+    if (const Gate::Pass inside = gate->Enter()) Flush();
+  });
 }
 
 void ShardSession::ArmTimer() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -140,11 +141,14 @@ class ShardSession {
   void CancelPlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs again when the first retry is due.
   void ArmTimer();
+  // Another peer gets the gradient again, also when no call to the one before is under way.
+  void OnMove();
 
   const SessionOptions options_;
   TensorTransport* const transport_;
   Timer* const timer_;
   const Clock* const clock_;
+  std::shared_ptr<const std::function<void()>> on_move_;
   const std::shared_ptr<Gate> gate_;  // held by calls in flight; outlives the session for the timer
   // Kept by Open's callback, which may come later than the session ends.
   const std::shared_ptr<std::atomic<bool>> needs_open_ = std::make_shared<std::atomic<bool>>(true);

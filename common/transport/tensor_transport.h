@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -99,6 +100,10 @@ class TensorTransport {
   // Changes when calls go to another peer from now on, which knows nothing of what the one before
   // was told.
   virtual uint64_t generation() const { return 0; }
+  // Calls `on_move` after each change of the generation, on the thread that moves the calls, for as
+  // long as somebody holds it: a caller without a call in flight hears of the change in no other
+  // way.
+  virtual void NotifyOfMoves(std::weak_ptr<const std::function<void()>> /*on_move*/) {}
 
   // Ends what is in flight, and every later call at once, with CANCELLED.
   virtual void Cancel() = 0;

@@ -1,6 +1,7 @@
 #include "common/client/failover_transport.h"
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -65,6 +66,24 @@ struct Shard {
   int connections = 0;
   FailoverTransport transport;
 };
+
+TEST_CASE("who wants to know is told of each move, for as long as it wants to") {
+  Shard shard;
+  int moves = 0;
+  auto on_move = std::make_shared<const std::function<void()>>([&moves] { ++moves; });
+  shard.transport.NotifyOfMoves(on_move);
+  shard.transport.SetPlaces("host", "home");
+  CHECK(moves == 1);
+  shard.transport.SetPlaces("host", "");
+  CHECK(moves == 1);
+  shard.transport.SetPlaces("host", "home");
+  const auto pull = shard.Pull();
+  shard.peers["host"]->Answer(absl::UnavailableError("gone"));
+  CHECK(moves == 2);
+  on_move.reset();
+  shard.transport.SetPlaces("elsewhere", "");
+  CHECK(moves == 2);
+}
 
 TEST_CASE("calls go to the ps that serves while it answers") {
   Shard shard;

@@ -1,0 +1,75 @@
+// A session whose shard another ps comes to serve.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "common/client/shard_session.h"
+#include "tests/support/ps_data.h"
+#include "tests/support/thread_timer.h"
+
+namespace lockstep {
+namespace {
+
+// Its calls go elsewhere when the test says so.
+class MovingPs final : public PsData {
+ public:
+  void Push(const PushRequest& header, std::vector<std::span<const std::byte>>,
+            Callback<PushReply> done) override {
+    PushReply reply;
+    for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(ACCEPTED);
+    done(std::move(reply));
+    const int pushes = pushes_.fetch_add(1) + 1;
+    if (pushes == 2) pushed_twice.Notify();
+  }
+  void Pull(const PullRequest&, Callback<std::unique_ptr<PulledValues>> done) override {
+    done(absl::UnimplementedError("pull"));
+  }
+  void DequeueToken(const DequeueTokenRequest&, Callback<DequeueTokenReply> done) override {
+    done(absl::UnimplementedError("dequeue"));
+  }
+  void Cancel() override {}
+  uint64_t generation() const override { return generation_.load(); }
+  void NotifyOfMoves(std::weak_ptr<const std::function<void()>> on_move) override {
+    on_move_ = std::move(on_move);
+  }
+  // Whether somebody wants to know.
+  bool Move() {
+    generation_.fetch_add(1);
+    const auto on_move = on_move_.lock();
+    if (on_move != nullptr) (*on_move)();
+    return on_move != nullptr;
+  }
+
+  absl::Notification pushed_twice;
+
+ private:
+  std::atomic<int> pushes_ = 0;
+  std::atomic<uint64_t> generation_ = 0;
+  std::weak_ptr<const std::function<void()>> on_move_;
+};
+
+TEST_CASE("A gradient that was judged is sent again after a move, though no call is under way") {
+  MovingPs ps;
+  ThreadTimer timer;
+  const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({4}));
+  {
+    ShardSession session({}, &ps, &timer);
+    session.BeginGradient(PushSeq(1), GlobalStep(0), 1);
+    session.Add({VariableId(0), gradient.shape(), gradient.view()});
+    bool is_judged = false;
+    session.EndStep(DequeueSeq(), [&](const absl::StatusOr<PushSummary>& summary) {
+      is_judged = summary.ok() && summary->accepted == 1;
+    });
+    REQUIRE(is_judged);
+    REQUIRE(ps.Move());
+    ps.pushed_twice.WaitForNotification();
+  }
+  CHECK_FALSE(ps.Move());
+}
+
+}  // namespace
+}  // namespace lockstep
