@@ -90,7 +90,9 @@ TokenQueue::Answers TokenQueue::Finish() {
   finished_ = true;
   Answers answers;
   for (auto& [worker, replica] : replicas_) {
-    if (replica.call.has_value()) Deliver({{worker, GlobalStep(), true}}, &answers);
+    if (!replica.call.has_value()) continue;
+    Deliver({{worker, GlobalStep(), true}}, &answers);
+    policy_->Withdraw(worker);
   }
   return answers;
 }

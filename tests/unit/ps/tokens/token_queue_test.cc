@@ -136,6 +136,14 @@ TEST_CASE("finishing answers who waits") {
   CHECK(desk.desk.num_waiting() == 0);
 }
 
+TEST_CASE("who was told of the end is told nothing more by a commit that comes late") {
+  Desk desk(MakePerReplicaTokens(GlobalStep(0)));
+  CHECK(desk.Dequeue(Key(0, 1), 100) == Told{});
+  CHECK(Tell(desk.desk.Finish()) == Told{{100, kDone}});
+  CHECK(desk.Commit(1).empty());
+  CHECK(Tell(desk.desk.Close()).empty());
+}
+
 TEST_CASE("dropping answers who waits with the reason, once") {
   Desk desk(MakeFifoTokens(GlobalStep(0), 0, 3));
   desk.Dequeue(Key(0, 1), 100);
