@@ -181,6 +181,15 @@ void ShardPair::LookAgain(const absl::Status& refusal, StatusCallback done) {
   });
 }
 
+void ShardPair::LookForHost(const absl::Status& failure, StatusCallback done) {
+  const auto view = std::make_shared<SetViewReply>();
+  Look(view.get(),
+       [this, view, failure, done = std::move(done)](const absl::Status& looked) mutable {
+         if (!looked.ok()) return done(looked);
+         done(view->has_variables() ? failure : LostVariablesError(roles_.name()));
+       });
+}
+
 void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done) {
   if (request.epoch() > roles_.epoch()) return BeginEpoch(request, reply, std::move(done));
   // First the one that serves: of two chiefs one is faster there, and the other one stops.
@@ -190,6 +199,9 @@ void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, Stat
     const bool is_known = roles_.IsGuarded() || roles_.IsAlone();
     if (!is_known && roles_.state() != PairState::kLost && LacksVariables(told.status())) {
       return LookAgain(told.status(), std::move(done));
+    }
+    if (!is_known && to == kHost && absl::IsUnavailable(told.status())) {
+      return LookForHost(told.status(), std::move(done));
     }
     if (roles_.IsAlone() && absl::IsUnavailable(told.status())) FindLossAtHost();
     const absl::Status noted =

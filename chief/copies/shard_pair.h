@@ -82,6 +82,9 @@ class ShardPair final : public PsControl {
   // Where the host serves alone and does not answer: started again, it has another address, and
   // nothing that is sent to the old one shows that the shard is lost.
   void FindLossAtHost();
+  // The same of a chief that has not commanded the host yet. Tells `failure` where the shard is
+  // still served, by whichever of the two.
+  void LookForHost(const absl::Status& failure, StatusCallback done);
   // A pair: both are there under this chief's view.
   void Guard();
   // Calls under way are to be made again.

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "common/base/lost_variables.h"
 #include "tests/unit/chief/copies/pair_fixture.h"
 
 namespace lockstep::chief {
@@ -79,6 +80,37 @@ TEST_CASE("a chief that asked the new copy too early, and who serves later, asks
   CHECK(f.pair.roles().serving() == kHost);
   CHECK(f.TakeCommand().ok());
   CHECK(f.pair.roles().IsAlone());
+}
+
+TEST_CASE("a chief whose host is started again before it obeys finds that the shard is lost") {
+  Successor f;
+  f.LetHostServe();
+  SECTION("with a copy at the home") {
+    f.copy()->state.set_has_copy(true);
+    f.home.state.set_awaits_state(false);
+  }
+  SECTION("alone") {}
+  REQUIRE(f.Call(kGetView, GetViewRequest()).ok());
+  REQUIRE(f.pair.roles().serving() == kHost);
+  f.copy()->is_away = true;
+  SECTION("for a while it is away") { CHECK(absl::IsUnavailable(f.TakeCommand())); }
+  f.RestartHost();
+  CHECK(HasLostVariables(f.TakeCommand()));
+}
+
+TEST_CASE("a chief whose host is lost before it obeys finds the home that serves in its place") {
+  Successor f;
+  f.LetHostServe();
+  f.copy()->state.set_has_copy(true);
+  f.home.state.set_awaits_state(false);
+  REQUIRE(f.Call(kGetView, GetViewRequest()).ok());
+  // Its predecessor promotes the home.
+  f.RestartHost();
+  f.copies[7000].is_away = true;
+  f.home.state.set_role(PRIMARY);
+  CHECK(absl::IsUnavailable(f.TakeCommand()));
+  CHECK(f.TakeCommand().ok());
+  CHECK(f.pair.roles().serving() == kHome);
 }
 
 TEST_CASE("a chief that is refused for its term ends") {
