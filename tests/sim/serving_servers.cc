@@ -8,6 +8,10 @@ void ServingServers::Update(const History& history) {
   for (; views_ < history.views.size(); ++views_) Note(history.views[views_]);
 }
 
+void ServingServers::NoteServing(uint32_t shard, Incarnation server) {
+  if (Of(shard) != Incarnation()) shards_[shard].server = server;
+}
+
 // Another server serves the shard where an epoch begins, and where a copy was promoted.
 void ServingServers::Note(const AcceptedView& view) {
   const bool was_copy = std::exchange(is_copy_[view.ps.incarnation], view.is_copy);

@@ -17,6 +17,8 @@ class ServingServers {
 
   // Takes the views that were accepted since the last call.
   void Update(const History& history);
+  // This one has begun to serve anew, in the same epoch, a shard that was lost.
+  void NoteServing(uint32_t shard, Incarnation server);
   // 0: nobody has served it yet. One that is lost counts until another one serves.
   Incarnation Of(uint32_t shard) const { return shards_[shard].server; }
 

@@ -15,6 +15,8 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr uint64_t kFirstJob = 9;
 constexpr absl::Duration kDrain = absl::Seconds(2);
+// Of a job that starts: longer than many messages in a row take that come past their deadlines.
+constexpr absl::Duration kPatience = absl::Minutes(10);
 // Of a worker that knows several chiefs.
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 
@@ -139,6 +141,7 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
   chief::JobOptions options{.job_id = kFirstJob + processes_.size() + 1,
                             .incarnation = Incarnation(processes_.size() + 1),
                             .chief_index = index,
+                            .patience = kPatience,
                             .drain = kDrain,
                             .waits_for_disk = true};
   if (plan_.job.sync().ps_replicas() > 0) {
@@ -225,7 +228,8 @@ void SimChiefs::Tick(std::shared_ptr<Process> process) {
 // The one that has taken command last is the chief of the job.
 void SimChiefs::NoteCommand(const std::shared_ptr<Process>& process) {
   const chief::JobController* const job = process->job->job();
-  if (process->has_commanded || job == nullptr || !job->has_commanded()) return;
+  const bool is_known = process->has_commanded || process->has_left;
+  if (is_known || job == nullptr || !job->has_commanded()) return;
   process->has_commanded = true;
   current_ = process;
 }

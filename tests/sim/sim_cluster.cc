@@ -132,7 +132,10 @@ void SimCluster::CheckInvariants() {
   const std::vector<SimPsServer*> servers = Servers();
   serving_.Update(history_);
   std::vector<SimPsServer*> serving;
-  for (uint32_t i = 0; i < options_.ps; ++i) serving.push_back(FindServing(i, servers));
+  for (uint32_t i = 0; i < options_.ps; ++i) {
+    serving.push_back(FindServing(i, servers));
+    serving_.NoteServing(i, serving.back()->id().incarnation);
+  }
   std::optional<std::string> broken;
   if (options_.copies) broken = copy_invariants_.Check(servers);
   if (!broken) broken = invariants_.Check(serving, servers, copy_invariants_);
