@@ -1,19 +1,39 @@
 #include "tests/sim/expected_values.h"
 
 #include <algorithm>
-#include <tuple>
+#include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tests/sim/gradient.h"
+#include "absl/types/span.h"
+#include "common/optimizer_proto/update_rule_of.h"
+#include "tests/sim/step_mean.h"
 
 namespace lockstep::sim {
 
 ExpectedValues::ExpectedValues(const SimOptions* options)
-    : options_(options), least_(options->quorum_policy == SHRINK ? 1 : options->aggregate) {
-  for (const int64_t elements : options->variables) {
-    variables_.push_back(
-        {.versions = {std::vector<float>(static_cast<size_t>(elements), kInitialValue)}});
+    : options_(options),
+      least_(options->quorum_policy == SHRINK ? 1 : options->aggregate),
+      rule_(*UpdateRuleOf(options->optimizer)) {
+  for (uint32_t i = 0; i < options->variables.size(); ++i) {
+    variables_.push_back({.versions = {FirstVersion(i)}});
   }
+}
+
+ExpectedValues::Version ExpectedValues::FirstVersion(uint32_t index) const {
+  const int64_t elements = options_->variables[index];
+  const Shape shape = options_->is_table(index) ? Shape({elements / kRowElements, kRowElements})
+                                                : Shape({elements});
+  std::vector<Tensor> tensors;
+  const auto add = [&](float initial_value) {
+    tensors.emplace_back(DType::kFloat32, shape);
+    std::ranges::fill(tensors.back().as<float>(), initial_value);
+  };
+  add(kInitialValue);
+  for (const SlotSpec& slot : rule_->slots()) {
+    add(slot.starts_as_variable ? kInitialValue : slot.initial_value);
+  }
+  return std::make_shared<const std::vector<Tensor>>(std::move(tensors));
 }
 
 std::optional<ExpectedValues> ExpectedValues::BackAt(GlobalStep step) const {
@@ -35,7 +55,7 @@ std::optional<std::string> ExpectedValues::Add(const Judged& gradient) {
   if (options_->asynchronous) {
     const int64_t newest = static_cast<int64_t>(variable.versions.size()) - 1;
     const int64_t staleness = newest - gradient.stamp.value();
-    variable.versions.push_back(Step(variable.versions.back(), gradient.variable, {gradient}));
+    variable.versions.push_back(Step(gradient.variable, {gradient}));
     if (staleness >= 0 && staleness <= options_->max_staleness.value_or(staleness)) {
       return std::nullopt;
     }
@@ -74,7 +94,8 @@ std::optional<std::string> ExpectedValues::Compare(const Pulled& pulled) {
   if (pulled.variable >= variables_.size()) return std::nullopt;
   const auto version = static_cast<size_t>(pulled.version.value());
   if (auto wrong = Make(pulled.variable, version)) return wrong;
-  const std::vector<float>& expected = variables_[pulled.variable].versions[version];
+  const std::span<const float> expected =
+      variables_[pulled.variable].versions[version]->front().as<float>();
   const bool is_right =
       pulled.first + pulled.values.size() <= expected.size() &&
       std::equal(pulled.values.begin(), pulled.values.end(), expected.begin() + pulled.first);
@@ -115,39 +136,46 @@ std::optional<std::string> ExpectedValues::Make(uint32_t index, size_t version) 
     for (const Judged& gradient : accepted.mapped()) {
       variable.counted.insert({gradient.worker, gradient.incarnation, gradient.push_seq});
     }
-    variable.versions.push_back(
-        Step(variable.versions.back(), index, std::move(accepted.mapped())));
+    variable.versions.push_back(Step(index, std::move(accepted.mapped())));
   }
   return std::nullopt;
 }
 
-std::vector<float> ExpectedValues::Step(const std::vector<float>& values, uint32_t index,
-                                        std::vector<Judged> gradients) const {
-  std::ranges::stable_sort(gradients, [](const Judged& a, const Judged& b) {
-    return std::tie(a.worker, a.push_seq) < std::tie(b.worker, b.push_seq);
-  });
-  std::vector<float> next = values;
-  for (size_t i = 0; i < next.size(); ++i) {
-    float sum = 0;
-    for (size_t k = 0; k < gradients.size(); ++k) {
-      const Judged& gradient = gradients[k];
-      const GlobalStep stamp = options_->asynchronous ? GlobalStep() : gradient.stamp;
-      const float element =
-          GradientOf(gradient.worker, SeedOf(gradient), stamp, index, static_cast<int64_t>(i));
-      sum = k == 0 ? element : sum + element;
-    }
-    next[i] -= sum / static_cast<float>(gradients.size()) * kLearningRate;
+ExpectedValues::Version ExpectedValues::Step(uint32_t index, std::vector<Judged> gradients) const {
+  const std::vector<Version>& versions = variables_[index].versions;
+  std::vector<Tensor> next;
+  for (const Tensor& tensor : *versions.back()) next.push_back(tensor.Clone());
+  const MutableTensorView value = next[0].view();
+  std::vector<MutableTensorView> slots;
+  for (size_t i = 1; i < next.size(); ++i) slots.push_back(next[i].view());
+  const std::vector<float> scalars = ScalarsAfter(versions.size() - 1);
+  const StepMean mean = MeanOf(*options_, index, value.shape, std::move(gradients));
+  const TensorView gradient = mean.values.view();
+  const auto version = static_cast<int64_t>(versions.size());
+  if (options_->is_table(index)) {
+    rule_->ApplyRows({value, mean.rows, gradient, slots, kLearningRate, scalars, version});
+  } else {
+    rule_->Apply({.old_value = value,
+                  .gradients = absl::MakeConstSpan(&gradient, 1),
+                  .new_value = value,
+                  .slots = slots,
+                  .learning_rate = kLearningRate,
+                  .scalars = scalars,
+                  .version = version});
   }
-  return next;
+  return std::make_shared<const std::vector<Tensor>>(std::move(next));
 }
 
-PushSeq ExpectedValues::SeedOf(const Judged& gradient) const {
-  return options_->same_every_time ? PushSeq() : gradient.push_seq;
+std::vector<float> ExpectedValues::ScalarsAfter(size_t steps) const {
+  std::vector<float> scalars = InitialScalars(*rule_);
+  for (size_t i = 0; i < steps; ++i) rule_->AdvanceScalars(absl::MakeSpan(scalars));
+  return scalars;
 }
 
 std::optional<std::string> ExpectedValues::CompareWithOthers(const Pulled& pulled) {
   const bool is_loss = pulled.variable >= variables_.size();
-  const size_t elements = is_loss ? 1 : variables_[pulled.variable].versions[0].size();
+  const size_t elements =
+      is_loss ? 1 : variables_[pulled.variable].versions[0]->front().as<float>().size();
   if (pulled.values.size() < elements) return std::nullopt;  // a piece
   const auto [found, is_new] = given_.try_emplace({pulled.version, pulled.variable}, pulled.values);
   if (is_new || found->second == pulled.values) return std::nullopt;

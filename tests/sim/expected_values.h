@@ -1,10 +1,11 @@
 // The values that the accepted gradients of a job make, version by version, to the last bit: per
-// step and variable their mean in the order (worker, push_seq), times the rate, subtracted. In an
-// asynchronous job each gradient makes a version. Pure.
+// step and variable the job's update rule with their mean (step_mean.h). In an asynchronous job
+// each gradient makes a version. Pure.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/optimizer/update_rule.h"
+#include "common/tensor/tensor.h"
 #include "tests/sim/history.h"
 #include "tests/sim/sim_options.h"
 
@@ -44,21 +47,26 @@ class ExpectedValues {
  private:
   using PushId = std::tuple<WorkerIndex, Incarnation, PushSeq>;
 
+  // Constant: the values, then the slots of the rule.
+  using Version = std::shared_ptr<const std::vector<Tensor>>;
   struct Variable {
-    std::vector<std::vector<float>> versions;
+    std::vector<Version> versions;
     std::map<GlobalStep, std::vector<Judged>> accepted;  // of steps without a next version
     std::set<PushId> counted;                            // of those with one
   };
 
   // Makes versions up to this one.
   std::optional<std::string> Make(uint32_t index, size_t version);
-  std::vector<float> Step(const std::vector<float>& values, uint32_t index,
-                          std::vector<Judged> gradients) const;
-  PushSeq SeedOf(const Judged& gradient) const;
+  Version FirstVersion(uint32_t index) const;
+  // That follows the newest one.
+  Version Step(uint32_t index, std::vector<Judged> gradients) const;
+  // The numbers of the rule after so many steps.
+  std::vector<float> ScalarsAfter(size_t steps) const;
   std::optional<std::string> CompareWithOthers(const Pulled& pulled);
 
   const SimOptions* options_;
   uint32_t least_;  // gradients of a step
+  std::shared_ptr<const UpdateRule> rule_;
   std::vector<Variable> variables_;
   // Of a replicated job: what was given first.
   std::map<std::pair<GlobalStep, uint32_t>, std::vector<float>> given_;

@@ -39,11 +39,12 @@ class RecordedData final : public PsData {
     });
   }
   void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
-    ps_->Pull(request, [this, worker = request.worker(), done = std::move(done)](
-                           absl::StatusOr<std::unique_ptr<PulledValues>> reply) mutable {
-      if (reply.ok()) Note(**reply, worker);
-      done(std::move(reply));
-    });
+    ps_->Pull(request,
+              [this, request, epoch = Epoch(request.worker().epoch()), done = std::move(done)](
+                  absl::StatusOr<std::unique_ptr<PulledValues>> reply) mutable {
+                if (reply.ok()) Note(**reply, request, epoch);
+                done(std::move(reply));
+              });
   }
   void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> done) override {
     ps_->DequeueToken(request, [this, request, done = std::move(done)](
@@ -82,7 +83,9 @@ class RecordedData final : public PsData {
   }
   void Note(const PushRequest& header, const PushPullReply& reply) {
     Note(header, reply.push);
-    if (reply.values != nullptr) Note(*reply.values, header.worker());
+    if (reply.values != nullptr) {
+      Note(*reply.values, header.next().pull(), Epoch(header.worker().epoch()));
+    }
     if (!reply.push.next().has_token()) return;
     DequeueTokenRequest dequeue;
     *dequeue.mutable_worker() = header.worker();
@@ -90,7 +93,7 @@ class RecordedData final : public PsData {
     dequeue.set_token_step(header.local_step());
     Note(dequeue, reply.push.next().token());
   }
-  void Note(const PulledValues& values, const WorkerIdentity& worker) {
+  void Note(const PulledValues& values, const PullRequest& request, Epoch epoch) {
     std::vector<std::vector<float>> parts;
     std::vector<std::span<std::byte>> targets;
     for (const PullPiece& piece : values.header().pieces())
@@ -99,9 +102,13 @@ class RecordedData final : public PsData {
     if (!values.CopyTo(targets).ok()) return;
     for (int i = 0; i < values.header().pieces_size(); ++i) {
       const PullPiece& piece = values.header().pieces(i);
-      history_->pulled.push_back({GlobalStep(values.header().version()), piece.variable(),
-                                  piece.offset() / sizeof(float), std::move(parts[i]),
-                                  Epoch(worker.epoch()), server_.incarnation});
+      NotePulled({.version = GlobalStep(values.header().version()),
+                  .variable = piece.variable(),
+                  .first = piece.offset() / sizeof(float),
+                  .values = std::move(parts[i]),
+                  .epoch = epoch,
+                  .server = server_.incarnation},
+                 request.pieces(i).rows(), history_);
     }
   }
   void Note(const DequeueTokenRequest& request, const DequeueTokenReply& reply) {
@@ -157,6 +164,18 @@ class RecordedControl final : public PsControl {
 };
 
 }  // namespace
+
+void NotePulled(Pulled pulled, absl::Span<const int64_t> rows, History* history) {
+  if (rows.empty()) return history->pulled.push_back(std::move(pulled));
+  const size_t width = pulled.values.size() / rows.size();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto begin = pulled.values.begin() + static_cast<std::ptrdiff_t>(i * width);
+    Pulled row = pulled;
+    row.first = static_cast<size_t>(rows[i]) * width;
+    row.values.assign(begin, begin + static_cast<std::ptrdiff_t>(width));
+    history->pulled.push_back(std::move(row));
+  }
+}
 
 int History::TokensOf(GlobalStep step) const {
   return static_cast<int>(std::count_if(

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
 #include "tests/support/ps_data.h"
@@ -84,6 +85,9 @@ struct History {
   int Accepted(uint32_t variable, GlobalStep stamp) const;
   int Accepted(uint32_t variable) const;  // with any stamp
 };
+
+// Of a table: its rows, one by one; without any, elements from `first` on.
+void NotePulled(Pulled pulled, absl::Span<const int64_t> rows, History* history);
 
 // Each is `ps`, with everything written down. What is pointed to outlives it.
 std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsServerId& server,

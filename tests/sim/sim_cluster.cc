@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/plan/losses.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint.h"
@@ -50,7 +51,7 @@ chief::JobPlan PlanOf(const SimOptions& options) {
     sync->set_quorum_policy(options.quorum_policy);
     if (options.copies) sync->set_ps_replicas(1);
   }
-  plan.job.mutable_optimizer()->mutable_sgd();
+  *plan.job.mutable_optimizer() = options.optimizer;
   plan.job.mutable_optimizer()->mutable_learning_rate()->set_base(kLearningRate);
   plan.job.mutable_checkpoint()->set_folder(options.checkpoints);
   if (options.save_every > 0) plan.job.mutable_checkpoint()->set_every_steps(options.save_every);
@@ -62,11 +63,16 @@ chief::JobPlan PlanOf(const SimOptions& options) {
     *variable =
         PlacedVariable(id, absl::StrCat("v", id), elements, id % options.ps, true, kInitialValue);
     variable->set_replicated(options.replicated);
+    if (options.is_table(id)) {
+      variable->set_sparse(true);
+      variable->set_dims(0, elements / kRowElements);
+      variable->add_dims(kRowElements);
+    }
     ++id;
   }
   *plan.placement.add_variables() = PlacedVariable(id, "train/loss", 1, 0, false, kInitialValue);
   plan.loss_variable = id;
-  plan.optimizer = "sgd";
+  plan.optimizer = chief::OptimizerKindOf(plan.job);
   plan.max_steps = GlobalStep(options.steps);
   plan.epoch = Epoch(1);
   plan.learning_rate = [](GlobalStep) { return kLearningRate; };
@@ -81,8 +87,7 @@ std::string Describe(SimCluster& cluster) {
   std::string text = absl::StrCat("chief ", status.state(), ", waits for ", status.waiting_for());
   if (cluster.end().has_value()) absl::StrAppend(&text, ", ended: ", cluster.end()->ToString());
   for (uint32_t i = 0; i < cluster.options().workers; ++i) {
-    const auto& end = cluster.worker(i).end();
-    absl::StrAppend(&text, "; worker ", i, " ", end.has_value() ? end->ToString() : "works");
+    absl::StrAppend(&text, "; worker ", i, " ", cluster.worker(i).Describe());
   }
   return text;
 }

@@ -12,7 +12,15 @@
 
 namespace lockstep::sim {
 
+inline OptimizerDef SgdOptimizer() {
+  OptimizerDef optimizer;
+  optimizer.mutable_sgd();
+  return optimizer;
+}
+
 struct SimOptions {
+  bool is_table(uint32_t variable) const { return variable < tables; }
+
   uint64_t seed = 0;
   uint32_t ps = 1;
   uint32_t workers = 2;
@@ -27,6 +35,9 @@ struct SimOptions {
   bool replicated = false;                  // strategy replicated, in place of parameter_server
   bool copies = false;                      // of each shard, at the next ps: sync.ps_replicas
   std::vector<int64_t> variables = {3, 2};  // elements of each, dealt out over the ps
+  // The first so many variables are tables, of rows with kRowElements: their gradients are sparse.
+  uint32_t tables = 0;
+  OptimizerDef optimizer = SgdOptimizer();  // its learning rate does not matter
   NetworkOptions network;
   absl::Duration least_compute = absl::Milliseconds(1);
   absl::Duration most_compute = absl::Milliseconds(5);
@@ -46,5 +57,6 @@ struct SimOptions {
 
 inline constexpr float kInitialValue = 8;
 inline constexpr float kLearningRate = 0.125f;
+inline constexpr int64_t kRowElements = 2;
 
 }  // namespace lockstep::sim

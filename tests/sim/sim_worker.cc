@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
@@ -11,6 +12,7 @@
 #include "common/client/chief_client.h"
 #include "tests/sim/gradient.h"
 #include "tests/sim/remote_ps.h"
+#include "tests/sim/sim_options.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
@@ -84,6 +86,13 @@ void SimWorker::DropTraining() {
 
 void SimWorker::End(absl::Status status) {
   if (!end_.has_value()) end_ = std::move(status);
+}
+
+std::string SimWorker::Describe() const {
+  if (end_.has_value()) return absl::StrCat("ended: ", end_->ToString());
+  if (training_ == nullptr) return is_dead() ? "is dead" : "registers";
+  const std::string wait = training_->strategy->DescribeWait();
+  return wait.empty() ? "computes" : absl::StrCat("waits for ", wait);
 }
 
 bool SimWorker::MayRepeat(const absl::Status& error) {
@@ -210,11 +219,13 @@ void SimWorker::MakeTraining() {
   }
   training_ = std::make_shared<Training>();
   training_->layout = *worker::VariableLayout::Create(job_.placement());
-  training_->no_rows.resize(training_->layout.variables().size());
   ConnectShards();
   const worker::ShardGroupResources resources{
       .shards = training_->transports, .timer = events_, .clock = events_};
-  const std::vector<int64_t> most_rows(training_->layout.variables().size());
+  std::vector<int64_t> most_rows;
+  for (const worker::WholeVariable& variable : training_->layout.variables()) {
+    most_rows.push_back(variable.sparse ? variable.shape.dim(0) : 0);
+  }
   if (replicated()) {
     training_->strategy = MakeReplicated(options, resources);
   } else if (sync.has_asynchronous()) {
@@ -286,11 +297,24 @@ std::unique_ptr<worker::UpdateStrategy> SimWorker::MakeReplicated(
       training_->loss_layout, resources, std::move(groups));
 }
 
+SimWorker::StepRows SimWorker::RowsAt(GlobalStep step) const {
+  StepRows rows;
+  for (const worker::WholeVariable& variable : training_->layout.variables()) {
+    std::vector<int64_t>& memory = rows.memory.emplace_back();
+    if (variable.sparse) {
+      memory = RowsOf(options_.index, step, variable.parts[0].id.value(), variable.shape.dim(0));
+    }
+  }
+  rows.views.assign(rows.memory.begin(), rows.memory.end());
+  return rows;
+}
+
 void SimWorker::BeginStep(GlobalStep step) {
   if (!asynchronous()) local_step_ = step;
   if (pushes_ >= options_.batches) return EndOfData();
+  training_->rows = RowsAt(step);
   training_->strategy->BeginStep(
-      {step, training_->no_rows},
+      {step, training_->rows.views},
       Mine<worker::StepValues>([this, step](const absl::StatusOr<worker::StepValues>& values) {
         if (!values.ok()) return OnFailure(values.status());
         if (values->is_superseded) return EndStep(std::nullopt);
@@ -306,10 +330,12 @@ void SimWorker::Note(const worker::StepValues& values) {
       values.by_tower.empty() ? values.values.views : values.by_tower[0].values.views;
   for (size_t i = 0; i < views.size(); ++i) {
     const std::span<const float> elements = views[i].as<float>();
-    history_->pulled.push_back({.version = values.version,
-                                .variable = training_->layout.variables()[i].parts[0].id.value(),
-                                .values = {elements.begin(), elements.end()},
-                                .epoch = Epoch(job_.epoch())});
+    if (elements.empty()) continue;
+    NotePulled({.version = values.version,
+                .variable = training_->layout.variables()[i].parts[0].id.value(),
+                .values = {elements.begin(), elements.end()},
+                .epoch = Epoch(job_.epoch())},
+               training_->rows.views[i], history_);
   }
 }
 
@@ -322,13 +348,20 @@ void SimWorker::Compute(GlobalStep step, const worker::StepValues& values) {
   for (int i = static_cast<int>(gradients.size()); i-- > 0;) {
     const uint32_t variable = training_->layout.variables()[i].parts[0].id.value();
     const std::span<float> gradient = gradients[i].as<float>();
+    const std::span<const int64_t> rows = training_->rows.views[i];
     for (size_t k = 0; k < gradient.size(); ++k) {
-      gradient[k] = GradientOf(options_.index, seed, stamp, variable, static_cast<int64_t>(k));
+      const auto at = static_cast<int64_t>(k);
+      const int64_t element =
+          rows.empty() ? at : rows[k / kRowElements] * kRowElements + at % kRowElements;
+      gradient[k] = GradientOf(options_.index, seed, stamp, variable, element);
     }
     training_->strategy->AddGradients({&i, 1});
   }
   std::optional<worker::StepInput> predicted;
-  if (const auto next = training_->strategy->PredictNext()) predicted = {.step = *next};
+  if (const auto next = training_->strategy->PredictNext()) {
+    training_->next_rows = RowsAt(*next);
+    predicted = {.step = *next, .rows = training_->next_rows.views};
+  }
   EndStep(predicted);
 }
 

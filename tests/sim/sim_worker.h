@@ -61,16 +61,24 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   // Gradients pushed by this process.
   uint64_t pushes() const { return pushes_; }
   bool is_dead() const { return member_ == nullptr; }
+  // "ended: OK", "computes", or what it waits for.
+  std::string Describe() const;
 
  private:
+  struct StepRows {
+    std::vector<std::vector<int64_t>> memory;
+    std::vector<std::span<const int64_t>> views;
+  };
+
   // What a process trains with.
   struct Training {
     ~Training() { strategy->Cancel(); }
 
     worker::VariableLayout layout;
-    worker::VariableLayout loss_layout;             // of a replicated job
-    SimGroupSource* groups = nullptr;               // the same; the strategy's
-    std::vector<std::span<const int64_t>> no_rows;  // by variable
+    worker::VariableLayout loss_layout;  // of a replicated job
+    SimGroupSource* groups = nullptr;    // the same; the strategy's
+    // By variable, of the tables those that the data of a step has: this one, and the next one.
+    StepRows rows, next_rows;
     std::vector<std::unique_ptr<TensorTransport>> shards;
     std::vector<TensorTransport*> transports;  // these
     std::vector<FailoverTransport*> movable;   // these, of a job with copies of shards; or none
@@ -100,6 +108,7 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
       const worker::ShardGroupOptions& options, const worker::ShardGroupResources& resources);
   // Without the calls of its present life.
   void DropTraining();
+  StepRows RowsAt(GlobalStep step) const;
   void BeginStep(GlobalStep step);
   // Writes down what the tower is given.
   void Note(const worker::StepValues& values);

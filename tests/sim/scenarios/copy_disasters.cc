@@ -45,6 +45,7 @@ std::string SimulateCopyDisasters(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xc0b5);
   SimOptions calm = CopiedJob(seed, &random);
   calm.network = NetworkOptions();
+  VaryUpdates(&random, &calm);
   SimOptions options = calm;
   const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
   options.copies = true;

@@ -6,6 +6,24 @@
 #include "tests/sim/laws.h"
 
 namespace lockstep::sim {
+namespace {
+
+OptimizerDef RandomOptimizer(Random* random) {
+  OptimizerDef optimizer;
+  switch (random->Below(5)) {
+    case 0:
+    case 1:
+      return SgdOptimizer();
+    case 2:
+      optimizer.mutable_momentum()->set_momentum(0.875f);
+      return optimizer;
+    default:
+      optimizer.mutable_adam()->set_lazy(random->Chance(0.5));
+      return optimizer;
+  }
+}
+
+}  // namespace
 
 SimOptions SmallJob(uint64_t seed, Random random) {
   SimOptions options;
@@ -45,6 +63,16 @@ SimOptions CopiedJob(uint64_t seed, Random* random) {
   return options;
 }
 
+void VaryUpdates(Random* random, SimOptions* options) {
+  if (random->Chance(0.5)) {
+    options->tables =
+        static_cast<uint32_t>(random->Between(1, static_cast<int>(options->variables.size())));
+    for (uint32_t i = 0; i < options->tables; ++i) options->variables[i] *= kRowElements;
+  }
+  options->optimizer = RandomOptimizer(random);
+  if (random->Chance(0.25)) ++options->workers;
+}
+
 NetworkOptions RoughNetwork(Random* random) {
   NetworkOptions network;
   network.duplicates = 0.1;
@@ -64,16 +92,30 @@ void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken) {
 
 std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
                              absl::FunctionRef<void(SimCluster*)> disturb, SimRun* run) {
+  const auto judge = [](SimCluster* cluster, std::vector<std::string>* broken) {
+    AppendBadEnd(*cluster, broken);
+  };
+  return CompareDisturbed(calm, disturbed, disturb, judge, run);
+}
+
+std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
+                             absl::FunctionRef<void(SimCluster*)> disturb, Judge judge,
+                             SimRun* run) {
+  const bool is_compared = calm.aggregate == calm.workers;
   SimCluster undisturbed(calm, run);
-  undisturbed.StartAll();
-  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  if (is_compared) {
+    undisturbed.StartAll();
+    if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+  }
   SimCluster cluster(disturbed, run);
   cluster.StartAll();
   disturb(&cluster);
   if (!cluster.RunToEnd(kLimit)) return "no end: " + Describe(cluster);
   std::vector<std::string> broken;
-  AppendBadEnd(cluster, &broken);
-  for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
+  judge(&cluster, &broken);
+  if (is_compared) {
+    for (const std::string& line : Differences(&cluster, &undisturbed)) broken.push_back(line);
+  }
   return absl::StrJoin(broken, "; ");
 }
 

@@ -23,16 +23,27 @@ SimOptions LargeJob(uint64_t seed);
 // A job with 2 or 3 ps that is long enough for a ps that died to come back and to become a copy.
 SimOptions CopiedJob(uint64_t seed, Random* random);
 
+// Gives a job, each by chance, tables, an optimizer with slots, a backup worker.
+void VaryUpdates(Random* random, SimOptions* options);
+
 // On a network that repeats, holds and loses messages.
 NetworkOptions RoughNetwork(Random* random);
 
 // After the end of a job: that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
 
+// Appends what is wrong with a job that has ended.
+using Judge = absl::FunctionRef<void(SimCluster* cluster, std::vector<std::string>* broken)>;
+
 // Runs a job twice, undisturbed with the options `calm`, and with `disturb`, which plans what
-// happens to it. What is broken: the second run has no good end, or other results than the first.
+// happens to it. What is broken: what `judge` says of the second run, by default that it has no
+// good end; that it has other results than the first. With a backup worker results depend on who
+// comes first: that job runs disturbed alone.
 std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
                              absl::FunctionRef<void(SimCluster*)> disturb, SimRun* run);
+std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
+                             absl::FunctionRef<void(SimCluster*)> disturb, Judge judge,
+                             SimRun* run);
 
 // What every process that was not killed has ended with, where that is not allowed: it is done, was
 // told to end, or has found another one in its place.
