@@ -31,6 +31,7 @@ constexpr Scenario kScenarios[] = {
     {"chief_terminations_asynchronous", SimulateChiefTerminationsAsynchronous},
     {"standbys", SimulateStandbys},
     {"standbys_cut", SimulateStandbysCut},
+    {"standbys_late_worker", SimulateStandbysLateWorker},
     {"ps_deaths", SimulatePsDeaths},
     {"copies", SimulateCopies},
     {"copy_deaths", SimulateCopyDeaths},

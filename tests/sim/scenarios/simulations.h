@@ -45,6 +45,9 @@ std::string SimulateChiefTerminationsAsynchronous(uint64_t seed, SimRun* run);
 std::string SimulateStandbys(uint64_t seed, SimRun* run);
 // The same while the network is cut in one direction between two processes at a time.
 std::string SimulateStandbysCut(uint64_t seed, SimRun* run);
+// A worker dies with the chief. Its successor's registration reaches the next chief late, when that
+// has adopted the others.
+std::string SimulateStandbysLateWorker(uint64_t seed, SimRun* run);
 
 // A variable is so large that ranges of it close before the rest, on a rough network.
 std::string SimulateLargeVariables(uint64_t seed, SimRun* run);
