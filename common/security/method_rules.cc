@@ -1,64 +1,81 @@
 #include "common/security/method_rules.h"
 
-#include <initializer_list>
+#include <google/protobuf/descriptor.h>
 
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/printable.h"
+#include "proto/callers.pb.h"
 
 namespace lockstep::security {
 namespace {
 
 constexpr size_t kShownPath = 200;
 
-constexpr unsigned Bit(CallerRole role) { return 1U << static_cast<unsigned>(role); }
-
-constexpr unsigned kChief = Bit(CallerRole::kChief);
-constexpr unsigned kWorker = Bit(CallerRole::kWorker);
-constexpr unsigned kOperator = Bit(CallerRole::kOperator);
-constexpr unsigned kPs = Bit(CallerRole::kPs);
-constexpr unsigned kAnyRole = kChief | kWorker | kPs | Bit(CallerRole::kReader) | kOperator;
-
-struct Rule {
-  absl::string_view method;  // with "/" at its end: every method of the service
-  unsigned roles;
+// Of these each method says in its .proto file who may call it.
+constexpr absl::string_view kServices[] = {
+    "lockstep.ParameterServer", "lockstep.Chief",         "lockstep.Peer",
+    "lockstep.JobControl",      "lockstep.StatusService",
 };
 
-constexpr Rule kRules[] = {
-    {"/lockstep.ParameterServer/GetView", kChief},
-    {"/lockstep.ParameterServer/SetView", kChief},
-    {"/lockstep.ParameterServer/CreateVariables", kChief},
-    {"/lockstep.ParameterServer/Grant", kChief},
-    {"/lockstep.ParameterServer/CommitStep", kChief},
-    {"/lockstep.ParameterServer/Save", kChief},
-    {"/lockstep.ParameterServer/ReleaseSnapshot", kChief},
-    {"/lockstep.ParameterServer/Finish", kChief},
-    {"/lockstep.ParameterServer/RenewLease", kChief},
-    {"/lockstep.ParameterServer/WatchCommand", kChief},
-    {"/lockstep.ParameterServer/Push", kWorker | kPs},
-    {"/lockstep.ParameterServer/Pull", kWorker},
-    {"/lockstep.ParameterServer/DequeueToken", kWorker},
-    {"/lockstep.ParameterServer/StoreVersion", kWorker},
-    {"/lockstep.ParameterServer/AttachMemory", kWorker | kPs},
-    {"/lockstep.ParameterServer/PutState", kPs},
-    {"/lockstep.Chief/RegisterTask", kWorker},
-    {"/lockstep.Chief/Heartbeat", kWorker},
-    {"/lockstep.Chief/ReportError", kWorker},
-    {"/lockstep.Peer/Compare", kWorker},
-    {"/lockstep.Peer/Send", kWorker},
-    {"/lockstep.Peer/Probe", kWorker},
-    {"/lockstep.Peer/AttachMemory", kWorker},
-    {"/lockstep.Peer/ReadState", kWorker},
-    {"/lockstep.JobControl/Stop", kOperator},
-    {"/lockstep.StatusService/GetStatus", kAnyRole},
-    // They show the interface, and addresses of connections.
-    {"/grpc.reflection.v1alpha.ServerReflection/", kAnyRole},
-    {"/grpc.channelz.v1.Channelz/", kAnyRole},
+// gRPC's own, which show the interface, and addresses of connections.
+constexpr absl::string_view kServicesForAnyRole[] = {
+    "/grpc.reflection.v1alpha.ServerReflection/",
+    "/grpc.channelz.v1.Channelz/",
 };
 
-bool Names(const Rule& rule, absl::string_view method) {
-  return absl::EndsWith(rule.method, "/") ? absl::StartsWith(method, rule.method)
-                                          : method == rule.method;
+constexpr unsigned Bit(Callers::Role role) { return 1U << static_cast<unsigned>(role); }
+
+unsigned Bit(CallerRole role) {
+  switch (role) {
+    case CallerRole::kChief:
+      return Bit(Callers::CHIEF);
+    case CallerRole::kPs:
+      return Bit(Callers::PS);
+    case CallerRole::kWorker:
+      return Bit(Callers::WORKER);
+    case CallerRole::kReader:
+      return Bit(Callers::READER);
+    case CallerRole::kOperator:
+      return Bit(Callers::OPERATOR);
+  }
+  return 0;
+}
+
+unsigned RolesOf(const google::protobuf::MethodOptions& options) {
+  unsigned roles = 0;
+  for (int i = 0; i < options.ExtensionSize(callers); ++i) {
+    roles |= Bit(options.GetExtension(callers, i));
+  }
+  return roles;
+}
+
+using RolesByPath = absl::flat_hash_map<std::string, unsigned>;
+
+// Of the services that this program is linked with. The pool is not asked for the path of a call:
+// it keeps each name that it does not know.
+RolesByPath ReadRoles() {
+  RolesByPath roles;
+  for (const absl::string_view name : kServices) {
+    const auto* service =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(name));
+    if (service == nullptr) continue;
+    for (int i = 0; i < service->method_count(); ++i) {
+      const auto& method = *service->method(i);
+      roles[absl::StrCat("/", name, "/", method.name())] = RolesOf(method.options());
+    }
+  }
+  return roles;
+}
+
+bool IsForAnyRole(absl::string_view path) {
+  for (const absl::string_view service : kServicesForAnyRole) {
+    if (absl::StartsWith(path, service)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -68,9 +85,10 @@ bool IsOpenToAll(absl::string_view method) {
 }
 
 absl::Status CheckMethod(const Caller& caller, absl::string_view method) {
-  for (const Rule& rule : kRules) {
-    if (Names(rule, method) && (rule.roles & Bit(caller.role)) != 0) return absl::OkStatus();
-  }
+  static const auto& roles = *new RolesByPath(ReadRoles());
+  const auto rule = roles.find(method);
+  if (rule != roles.end() && (rule->second & Bit(caller.role)) != 0) return absl::OkStatus();
+  if (IsForAnyRole(method)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat(ToString(caller), " may not call ", Printable(method, kShownPath),
                    ". Remedy: docs/security.md lists which role may call which method"));

@@ -15,6 +15,7 @@ that a broken connection has taken along are sent again, except for the futures.
 import array
 import dataclasses
 import importlib
+import importlib.resources
 import json
 import math
 import pathlib
@@ -39,8 +40,9 @@ def load_protos(source_root):
     source_root = pathlib.Path(source_root)
     folder = tempfile.TemporaryDirectory()
     files = [str(path) for path in sorted((source_root / "proto").glob("*.proto"))]
-    options = ["protoc", f"-I{source_root}", f"--python_out={folder.name}", f"--grpc_python_out={folder.name}"]
-    if protoc.main(options + files) != 0:
+    roots = [f"-I{source_root}", f"-I{importlib.resources.files('grpc_tools') / '_proto'}"]  # the latter: google/protobuf
+    options = [f"--python_out={folder.name}", f"--grpc_python_out={folder.name}"]
+    if protoc.main(["protoc", *roots, *options, *files]) != 0:
         raise RuntimeError(f"protoc failed on {source_root}/proto")
     sys.path.insert(0, folder.name)
     names = ("job", "ps", "tensor")
