@@ -37,8 +37,8 @@ clang_options() {
   for argument in "${words[@]:1}"; do
     case $skip$argument in
       skip*) skip= ;;
-      -MF | -o) skip=skip ;;
-      -MD | -Werror | -frandom-seed=* | -Wno-free-nonheap-object) ;;
+      -MF | -o | -include) skip=skip ;; # what gcc has precompiled is not clang's
+      -MD | -Werror | -Winvalid-pch | -frandom-seed=* | -Wno-free-nonheap-object) ;;
       *) kept+=("$argument") ;;
     esac
   done
@@ -59,22 +59,8 @@ read_common_headers() {
     esac
   done
   export common_headers=$cache/common.pch
-  (cd "$root" && clang++-14 "${options[@]}" -Wno-everything -x c++-header - -o "$common_headers") <<'TEXT'
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
-#include "absl/types/span.h"
-TEXT
+  (cd "$root" && clang++-14 "${options[@]}" -Wno-everything \
+    -x c++-header bazel-bin/common/bazel/library_headers.h -o "$common_headers")
 }
 
 # analyze CHECK FILE COMMAND: COMMAND is how gcc compiles FILE; clang reads it again, without output.
