@@ -104,6 +104,18 @@ std::optional<absl::string_view> FindField(absl::string_view message, int field)
   return std::nullopt;
 }
 
+size_t CountFields(absl::string_view message, int field) {
+  using google::protobuf::internal::WireFormatLite;
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
+                                               static_cast<int>(message.size()));
+  size_t count = 0;
+  while (const uint32_t tag = input.ReadTag()) {
+    if (WireFormatLite::GetTagFieldNumber(tag) == field) ++count;
+    if (!WireFormatLite::SkipField(&input, tag)) break;
+  }
+  return count;
+}
+
 absl::StatusOr<ReceivedPayload> DecodeWithPayload(const grpc::ByteBuffer& buffer,
                                                   google::protobuf::MessageLite* header,
                                                   CheckBeforeParsing check) {

@@ -42,6 +42,9 @@ absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLit
 // message is malformed before it. Skips other fields without parsing them.
 std::optional<absl::string_view> FindField(absl::string_view message, int field);
 
+// How many fields of that number are in a message, up to where it is malformed. Parses none.
+size_t CountFields(absl::string_view message, int field);
+
 // The payload of a received message, with the memory it lies in.
 class ReceivedPayload {
  public:

@@ -92,17 +92,21 @@ void PsService::Serve(const rpc::ServingQueue& queue) {
 }
 
 void PsService::ServeTensors(const rpc::ServingQueue& queue) {
-  const auto check = [this](absl::string_view request) { return CheckSender(request, *shard_); };
+  const auto check_with = [this](int pieces) {
+    return [this, pieces](absl::string_view request) {
+      return CheckUnparsed(request, pieces, *shard_);
+    };
+  };
   const auto has_checksums = [this] { return has_checksums_.load(); };
   const auto push = std::make_shared<const GrpcTensorMethod<PushRequest, PushReply>>(
       GrpcTensorMethod<PushRequest, PushReply>{.raw = methods_.Of<PushRequest>(),
-                                               .check = check,
+                                               .check = check_with(PushRequest::kPiecesFieldNumber),
                                                .handle = std::bind_front(HandlePush, shard_),
                                                .references = &references_,
                                                .expects_checksums = has_checksums});
   const auto pull = std::make_shared<const GrpcTensorMethod<PullRequest, PullReply>>(
       GrpcTensorMethod<PullRequest, PullReply>{.raw = methods_.Of<PullRequest>(),
-                                               .check = check,
+                                               .check = check_with(PullRequest::kPiecesFieldNumber),
                                                .handle = std::bind_front(HandlePull, shard_),
                                                .references = &references_,
                                                .expects_checksums = has_checksums,
@@ -111,14 +115,14 @@ void PsService::ServeTensors(const rpc::ServingQueue& queue) {
       std::make_shared<const GrpcTensorMethod<StoreVersionRequest, StoreVersionReply>>(
           GrpcTensorMethod<StoreVersionRequest, StoreVersionReply>{
               .raw = methods_.Of<StoreVersionRequest>(),
-              .check = check,
+              .check = check_with(StoreVersionRequest::kPiecesFieldNumber),
               .handle = std::bind_front(HandleStoreVersion, shard_),
               .references = &references_,
               .expects_checksums = has_checksums});
   const auto put_state = std::make_shared<const GrpcTensorMethod<PutStateRequest, PutStateReply>>(
       GrpcTensorMethod<PutStateRequest, PutStateReply>{
           .raw = methods_.Of<PutStateRequest>(),
-          .check = check,
+          .check = check_with(PutStateRequest::kPiecesFieldNumber),
           .handle = std::bind_front(HandlePutState, shard_),
           .references = &references_,
           .expects_checksums = has_checksums});

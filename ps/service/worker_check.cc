@@ -2,6 +2,9 @@
 
 #include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
 #include "common/wire/byte_buffer.h"
 #include "proto/ps.pb.h"
 #include "ps/service/convert.h"
@@ -19,7 +22,7 @@ static_assert(int{PushRequest::kWorkerFieldNumber} == int{PutStateRequest::kWork
 
 }  // namespace
 
-absl::Status CheckSender(absl::string_view message, const Shard& shard) {
+absl::Status CheckUnparsed(absl::string_view message, int pieces, const Shard& shard) {
   if (message.size() <= kShortMessage) return absl::OkStatus();
   const std::optional<absl::string_view> field =
       wire::FindField(message, PushRequest::kWorkerFieldNumber);
@@ -28,7 +31,12 @@ absl::Status CheckSender(absl::string_view message, const Shard& shard) {
       !worker.ParseFromArray(field->data(), static_cast<int>(field->size()))) {
     return absl::InvalidArgumentError("a message without `worker`");
   }
-  return shard.Admit(FromProto(worker));
+  LOCKSTEP_RETURN_IF_ERROR(shard.Admit(FromProto(worker)));
+  const size_t count = wire::CountFields(message, pieces);
+  if (count <= limits::kMaxPieces) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("`pieces` has ", count, " entries, at most ", limits::kMaxPieces,
+                   " fit a message. Remedy: send ", "several messages"));
 }
 
 }  // namespace lockstep::ps

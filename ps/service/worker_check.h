@@ -1,5 +1,5 @@
-// Refuses the large messages of strangers before they are parsed, which the thread that serves
-// everybody would do.
+// Refuses messages of strangers, and of too many tensors, before they are parsed, which the thread
+// that serves everybody would do.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,8 +8,10 @@
 
 namespace lockstep::ps {
 
-// `message` is a PushRequest without payload, or a PullRequest. The error that the shard has for
-// its sender. OK for a short message, which the shard checks once it is parsed.
-absl::Status CheckSender(absl::string_view message, const Shard& shard);
+// `message` is a PushRequest, PullRequest, StoreVersionRequest or PutStateRequest without payload,
+// whose field `pieces` has that number. The error that the shard has for its sender;
+// INVALID_ARGUMENT: it has more pieces than limits::kMaxPieces. OK for a short message, which the
+// shard checks once it is parsed.
+absl::Status CheckUnparsed(absl::string_view message, int pieces, const Shard& shard);
 
 }  // namespace lockstep::ps
