@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/job_over.h"
 #include "common/base/status_macros.h"
 #include "ps/shard/epoch_state.h"
 #include "ps/shard/shard.h"
@@ -361,7 +362,7 @@ absl::Status Shard::Finish(const Command& command) {
     state->mu.AssertHeld();
     state->is_finished = true;
   }
-  FailWaiting(absl::CancelledError("the job is over"), lock.deferred());
+  FailWaiting(JobOverError(), lock.deferred());
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/checked.h"
+#include "common/base/job_over.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/gather_rows.h"
@@ -259,7 +260,7 @@ absl::StatusOr<std::shared_ptr<const void>> ValueReader::PinUnread(
 
 absl::Status ValueReader::Park(ParkedPull* pull, const AwaitedPart& part, bool is_over,
                                PullTicket* ticket, DeferredCallbacks* deferred) {
-  if (is_over) return absl::CancelledError("the job is over");
+  if (is_over) return JobOverError();
   if (ticket != nullptr && ticket->is_cancelled) {
     return absl::CancelledError("the caller has withdrawn the pull");
   }

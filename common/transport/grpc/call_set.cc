@@ -22,6 +22,11 @@ void CallSet::Leave() {
   --unfinished_;
 }
 
+bool CallSet::is_cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
 void CallSet::CancelAll() {
   absl::MutexLock lock(&mutex_);
   cancelled_ = true;

@@ -27,13 +27,15 @@ class CallSet {
   // gRPC's thread must not be the one that ends a channel.
   void Leave();
 
+  // Whether CancelAll has been called.
+  bool is_cancelled() const;
   // Cancels what is in flight and refuses what comes later.
   void CancelAll();
   // Never from a callback.
   void CancelAndWait();
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);  // to be cancelled
   int unfinished_ ABSL_GUARDED_BY(mutex_) = 0;

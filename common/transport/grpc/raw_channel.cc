@@ -6,6 +6,8 @@
 #include <atomic>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/job_over.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
@@ -85,6 +87,14 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
     (*alarm)->Set(channel_->queue_, gpr_inf_past(GPR_CLOCK_MONOTONIC), tag());
   }
 
+  // A process that stops cancels the calls that it has not answered.
+  absl::Status Failure() const {
+    const absl::Status failure = rpc::FromGrpc(status_);
+    const bool is_broken_off = absl::IsCancelled(failure) && !IsJobOver(failure);
+    if (!is_broken_off || channel_->calls_.is_cancelled()) return failure;
+    return absl::UnavailableError(absl::StrCat("it has cancelled the call: ", failure.message()));
+  }
+
   void End() {
     const std::shared_ptr<InFlight> self = std::move(self_);
     RawChannel* const channel = channel_;
@@ -96,7 +106,7 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
       if (status_.error_code() == grpc::StatusCode::UNAVAILABLE) {
         grpc::experimental::ChannelResetConnectionBackoff(channel->channel_.get());
       }
-      done_(NamePeer(channel->options_, method_, deadline_, rpc::FromGrpc(status_)));
+      done_(NamePeer(channel->options_, method_, deadline_, Failure()));
     }
     // What the callback and the reply hold goes before the call counts as ended.
     done_ = nullptr;

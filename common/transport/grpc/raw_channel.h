@@ -58,7 +58,8 @@ class RawChannel {
          });
   }
 
-  // Ends what is in flight, and every later call at once, with CANCELLED.
+  // Ends what is in flight, and every later call at once, with CANCELLED. A call that its peer
+  // cancels ends with UNAVAILABLE, unless the job is over (common/base/job_over.h).
   void Cancel() { calls_.CancelAll(); }
 
  private:

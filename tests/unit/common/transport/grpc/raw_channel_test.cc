@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/job_over.h"
 #include "common/client/chief_client.h"
 #include "common/rpc/event_queue.h"
+#include "common/rpc/grpc_status.h"
 #include "common/rpc/limits.h"
 #include "proto/ps.pb.h"
 
@@ -114,14 +117,16 @@ TEST_CASE("A call ends though its payload was never sent, and lets go of it") {
   CHECK(absl::IsDeadlineExceeded(status));
 }
 
-// Answers each call with as many bytes as a test wants.
+// Answers each call with as many bytes, and the status, that a test wants.
 class TalkativeServer {
  public:
-  explicit TalkativeServer(size_t reply_bytes) : reply_(std::string(reply_bytes, 'x')) {
+  explicit TalkativeServer(size_t reply_bytes, const grpc::Status& status = grpc::Status::OK)
+      : reply_(std::string(reply_bytes, 'x')) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterCallbackGenericService(&service_);
     service_.reply = &reply_;
+    service_.status = status;
     server_ = builder.BuildAndStart();
   }
   ~TalkativeServer() { server_->Shutdown(std::chrono::system_clock::now()); }
@@ -133,19 +138,20 @@ class TalkativeServer {
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
       class Answer final : public grpc::ServerGenericBidiReactor {
        public:
-        explicit Answer(const std::string& reply) {
+        Answer(const std::string& reply, const grpc::Status& status) {
           const grpc::Slice slice(reply);
           reply_ = grpc::ByteBuffer(&slice, 1);
-          StartWriteAndFinish(&reply_, grpc::WriteOptions(), grpc::Status::OK);
+          StartWriteAndFinish(&reply_, grpc::WriteOptions(), status);
         }
         void OnDone() override { delete this; }
 
        private:
         grpc::ByteBuffer reply_;
       };
-      return new Answer(*reply);
+      return new Answer(*reply, status);
     }
     const std::string* reply = nullptr;
+    grpc::Status status;
   };
 
   int port_ = 0;
@@ -191,6 +197,35 @@ TEST_CASE("A message that is too large is refused for good: it is not that there
     TalkativeServer server(rpc::kMaxMessageBytes);
     CHECK(CallOnce(server.address(), {}).ok());
   }
+}
+
+TEST_CASE("A peer that cancels a call is not available, unless it says that the job is over") {
+  SECTION("as gRPC does for a process that stops") {
+    TalkativeServer server(0, grpc::Status(grpc::StatusCode::CANCELLED, ""));
+    const absl::Status status = CallOnce(server.address(), {});
+    CHECK(absl::IsUnavailable(status));
+    CHECK(absl::StrContains(status.message(), "ps 1"));
+    CHECK(absl::StrContains(status.message(), "it has cancelled the call"));
+  }
+  SECTION("the job is over") {
+    TalkativeServer server(0, rpc::ToGrpc(JobOverError()));
+    CHECK(IsJobOver(CallOnce(server.address(), {})));
+  }
+}
+
+TEST_CASE("A client that cancels its calls is told so") {
+  DeafServer server;
+  RawChannel channel({.address = server.address(), .name = "deaf"});
+  absl::Notification over;
+  absl::Status status;
+  channel.Call("/a/b", PushRequest(), {}, absl::Minutes(1),
+               Callback<RawReply>([&](const absl::StatusOr<RawReply>& reply) {
+                 status = reply.status();
+                 over.Notify();
+               }));
+  channel.Cancel();
+  over.WaitForNotification();
+  CHECK(absl::IsCancelled(status));
 }
 
 }  // namespace

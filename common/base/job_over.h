@@ -1,0 +1,15 @@
+// How a ps says that its job is over, and how its callers tell that from a call that was broken
+// off.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace lockstep {
+
+// What a ps answers to calls that wait for something that will not come any more: CANCELLED.
+absl::Status JobOverError();
+
+// Whether `status` is that answer, also after it has crossed the wire and been annotated.
+bool IsJobOver(const absl::Status& status);
+
+}  // namespace lockstep
