@@ -157,12 +157,17 @@ void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
   });
 }
 
+bool ShardPair::IsAloneAsKnown(const PairView& view) const {
+  return roles_.IsAlone() && view.reply.has_variables() && view.reply.epoch() == roles_.epoch() &&
+         view.serving == roles_.serving();
+}
+
 absl::Status ShardPair::TakeView(const absl::StatusOr<PairView>& view, SetViewReply* reply) {
   if (!view.ok()) return view.status();
   // The shard had variables in this epoch, and neither place has all of them now: they are lost.
   if (!view->reply.has_variables() && attacher_.has_variables()) {
     roles_.Lose(LostVariablesError(roles_.name()));
-  } else {
+  } else if (!IsAloneAsKnown(*view)) {
     roles_.Adopt(*view);
   }
   *reply = view->reply;

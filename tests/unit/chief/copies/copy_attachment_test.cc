@@ -202,6 +202,21 @@ TEST_CASE("a copy that is complete counts once its primary waits for it") {
   CHECK(f.copy()->orders.back().copy_address().empty());
 }
 
+TEST_CASE("a chief that looks at the shard as its new copy gets complete goes on with the attempt") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  f.home.state.set_awaits_state(false);
+  // A call that fails has the chief ask both.
+  f.copy()->failures = 1;
+  CHECK(f.Call(kGetView, GetViewRequest()).ok());
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+  f.copy()->is_away = true;
+  f.Pass(absl::Seconds(1));
+  CHECK(f.home.orders.back().role() == PRIMARY);
+}
+
 TEST_CASE("another epoch ends an attempt, and is a pair of its own") {
   MovedFixture f;
   f.home.StartAgain();

@@ -63,6 +63,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   SetViewReply state;
   uint32_t copy_port = 0;  // of the main server of a ps
   bool is_away = false;
+  int failures = 0;            // of the next calls, which do not arrive
   bool hangs = false;          // calls are never answered
   bool holds = false;          // calls arrive with Release
   bool loses_answers = false;  // of SetView, which it obeys
@@ -83,6 +84,10 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
       if (holds) {
         auto held = std::make_shared<Callback<Reply>>(std::move(done));
         return late_.push_back([answer, request, held] { (*held)(answer(request)); });
+      }
+      if (failures > 0) {
+        --failures;
+        return done(absl::UnavailableError("the connection was lost"));
       }
       if (is_away) return done(absl::UnavailableError("connection refused"));
       done(answer(request));
