@@ -9,17 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/printable.h"
 #include "proto/callers.pb.h"
+#include "proto/chief.pb.h"
+#include "proto/job_control.pb.h"
+#include "proto/peer.pb.h"
+#include "proto/ps.pb.h"
+#include "proto/status.pb.h"
 
 namespace lockstep::security {
 namespace {
 
 constexpr size_t kShownPath = 200;
-
-// Of these each method says in its .proto file who may call it.
-constexpr absl::string_view kServices[] = {
-    "lockstep.ParameterServer", "lockstep.Chief",         "lockstep.Peer",
-    "lockstep.JobControl",      "lockstep.StatusService",
-};
 
 // gRPC's own, which show the interface, and addresses of connections.
 constexpr absl::string_view kServicesForAnyRole[] = {
@@ -55,17 +54,17 @@ unsigned RolesOf(const google::protobuf::MethodOptions& options) {
 
 using RolesByPath = absl::flat_hash_map<std::string, unsigned>;
 
-// Of the services that this program is linked with. The pool is not asked for the path of a call:
-// it keeps each name that it does not know.
+// Of all services, also those that this process does not serve: who may call them is told so.
 RolesByPath ReadRoles() {
   RolesByPath roles;
-  for (const absl::string_view name : kServices) {
-    const auto* service =
-        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(name));
-    if (service == nullptr) continue;
+  for (const google::protobuf::Descriptor* message :
+       {PushRequest::descriptor(), HeartbeatRequest::descriptor(), SendRequest::descriptor(),
+        StopRequest::descriptor(), ProcessStatus::descriptor()}) {
+    const google::protobuf::ServiceDescriptor* service = message->file()->service(0);
     for (int i = 0; i < service->method_count(); ++i) {
       const auto& method = *service->method(i);
-      roles[absl::StrCat("/", name, "/", method.name())] = RolesOf(method.options());
+      const std::string path = absl::StrCat("/", service->full_name(), "/", method.name());
+      roles[path] = RolesOf(method.options());
     }
   }
   return roles;
