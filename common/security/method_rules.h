@@ -1,5 +1,5 @@
-// Which role may call which method: what the method's option `callers` says (proto/callers.proto). A
-// method without it is refused, and so is one of a service that method_rules.cc does not read.
+// Which role may call which method: what the method's option `callers` says (proto/callers.proto).
+// A method without it is refused, and so is one of a service that method_rules.cc does not read.
 #pragma once
 
 #include "absl/status/status.h"

@@ -57,6 +57,7 @@ absl::Status StepRunner::UseShare(const ReplicaShare& share) {
   const bool stays =
       share_.has_value() && share.total == share_->total && share.position == share_->position;
   share_ = share;
+  has_taken_part_ |= share.takes_part();
   if (stays || !share.takes_part()) return absl::OkStatus();
   batches_ = nullptr;
   random_seed_ = MixSeeds(options_.job_seed, share.position);
@@ -64,7 +65,8 @@ absl::Status StepRunner::UseShare(const ReplicaShare& share) {
 }
 
 absl::StatusOr<StepOutcome> StepRunner::SkipStep(GlobalStep step) {
-  if (options_.departs != nullptr && *options_.departs) {
+  // One that is about to join may be in a view that it has not heard of: its gradient is awaited.
+  if (has_taken_part_ && options_.departs != nullptr && *options_.departs) {
     return absl::CancelledError(
         absl::StrCat("from step ", step.value(), " on the others share the global batch"));
   }

@@ -32,8 +32,8 @@ struct StepRunnerOptions {
   // follows then from its place and `job_seed`.
   std::optional<ReplicaShare> share = {};
   uint64_t job_seed = 0;
-  // Such a replica ends with CANCELLED at the first step of which it has no share, once this is
-  // true; may be null. Outlives the runner.
+  // Such a replica ends with CANCELLED at the first step of which it has no share any more, once
+  // this is true; may be null. Outlives the runner.
   const std::atomic<bool>* departs = nullptr;
   Timeline* timeline = nullptr;  // may be null; outlives the runner
   // May be null; outlives the runner.
@@ -82,6 +82,7 @@ class StepRunner {
   const std::vector<Batch>* batches_ = nullptr;
   GlobalStep batches_of_;
   std::optional<ReplicaShare> share_;  // as told last
+  bool has_taken_part_ = false;        // in a step
   uint64_t random_seed_;
 };
 
