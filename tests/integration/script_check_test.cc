@@ -17,6 +17,9 @@ using Catch::Matchers::EndsWith;
 constexpr char kCommands[] = R"(action 'Compiling a.cc'
   Command Line: (exec /usr/bin/gcc \
     -Werror \
+    -Winvalid-pch \
+    -include \
+    common/bazel/library_headers.h \
     -c \
     common/a.cc \
     -o \
@@ -45,7 +48,8 @@ TEST_CASE("a failing check names itself, its file and the reason, and counts as 
                                 " -c common/a.cc -fsyntax-only -Wno-everything "
                                 "-Werror=thread-safety")) == 1);
   CHECK(std::count(calls.begin(), calls.end(),
-                   absl::StrCat("clang -Wno-everything -x c++-header - -o ", headers)) == 1);
+                   absl::StrCat("clang -Wno-everything -x c++-header ",
+                                "bazel-bin/common/bazel/library_headers.h -o ", headers)) == 1);
 
   // Killed: it cannot say so itself.
   tree.Fake("clang++-14", "case $* in *common/b.cc*) kill -9 $$ ;; esac");
