@@ -202,7 +202,8 @@ TEST_CASE("a copy that is complete counts once its primary waits for it") {
   CHECK(f.copy()->orders.back().copy_address().empty());
 }
 
-TEST_CASE("a chief that looks at the shard as its new copy gets complete goes on with the attempt") {
+TEST_CASE(
+    "a chief that looks at the shard as its new copy gets complete goes on with the attempt") {
   MovedFixture f;
   f.home.StartAgain();
   f.Pass(absl::Seconds(1));
