@@ -27,8 +27,11 @@ ShardSession::ShardSession(const SessionOptions& options, TensorTransport* trans
       gate_(std::make_shared<Gate>()),
       gradient_(options, transport),
       values_(options, transport) {
-  on_move_ = std::make_shared<const std::function<void()>>([this, gate = gate_] {
-    if (const Gate::Pass inside = gate->Enter()) OnMove();
+  // The send loop runs on the timer's thread, not on the one that moves the calls.
+  on_move_ = std::make_shared<const std::function<void()>>([this, timer, gate = gate_] {
+    timer->After(absl::ZeroDuration(), [this, gate] {
+      if (const Gate::Pass inside = gate->Enter()) Flush();
+    });
   });
   transport_->NotifyOfMoves(on_move_);
 }
@@ -328,13 +331,6 @@ void ShardSession::OnAnswer(ParkedCall<T>* call, absl::StatusOr<T> answer) {
   }
   if (done) return done(std::move(answer));
   Flush();
-}
-
-// Whoever moves the calls does not run the send loop.
-void ShardSession::OnMove() {
-  timer_->After(absl::ZeroDuration(), [this, gate = gate_] {
-    if (const Gate::Pass inside = gate->Enter()) Flush();
-  });
 }
 
 void ShardSession::ArmTimer() {

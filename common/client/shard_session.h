@@ -141,13 +141,12 @@ class ShardSession {
   void CancelPlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs again when the first retry is due.
   void ArmTimer();
-  // Another peer gets the gradient again, also when no call to the one before is under way.
-  void OnMove();
 
   const SessionOptions options_;
   TensorTransport* const transport_;
   Timer* const timer_;
   const Clock* const clock_;
+  // Another peer gets the gradient again, also when no call to the one before is under way.
   std::shared_ptr<const std::function<void()>> on_move_;
   const std::shared_ptr<Gate> gate_;  // held by calls in flight; outlives the session for the timer
   // Kept by Open's callback, which may come later than the session ends.
