@@ -15,7 +15,7 @@ _SANITIZER_DEPS = select({
 # A precompiled header fits no file that is not C++, and none that is compiled with options of its own.
 def _precompiled(header, srcs, copts):
     is_possible = not copts and all([file.endswith((".cc", ".h")) for file in srcs])
-    return precompiled_by("//common/bazel", header) if is_possible and srcs else ([], [])
+    return precompiled_by(header) if is_possible and srcs else ([], [])
 
 def cc_library(name, srcs = [], copts = [], deps = [], **kwargs):
     header, header_deps = _precompiled("library_headers", srcs, copts)

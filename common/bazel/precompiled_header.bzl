@@ -64,10 +64,10 @@ precompiled_header = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-def precompiled_by(package, name):
-    """The copts and deps with which a target is compiled after the header `name` of `package`, "//path"."""
-    options = ["-Winvalid-pch", "-include", "%s/%s.h" % (package[2:], name)]
+def precompiled_by(name):
+    """The copts and deps with which a target is compiled after the header `name` of this package."""
+    options = ["-Winvalid-pch", "-include", "common/bazel/%s.h" % name]
     return (
         select({"//common/bazel:precompiled": options, "//conditions:default": []}),
-        select({"//common/bazel:precompiled": ["%s:%s" % (package, name)], "//conditions:default": []}),
+        select({"//common/bazel:precompiled": ["//common/bazel:" + name], "//conditions:default": []}),
     )
