@@ -1,4 +1,4 @@
-// Replicated jobs in real processes train as parameter servers do: over 100 steps, with every
+// Replicated jobs in real processes train as parameter servers do: over 200 steps, with every
 // optimizer, over messages and shared memory. Every reduction with every optimizer and group is in
 // tests/unit/worker/strategy/replicated/equal_training_test.cc, without processes.
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace {
 using worker::Topology;
 using worker::test::ReductionsFor;
 
-constexpr int kSteps = 100;
+constexpr int kSteps = 200;
 
 constexpr const char* kOptimizers[] = {
     "sgd {} learning_rate { base: 0.1 }", "momentum { momentum: 0.9 } learning_rate { base: 0.02 }",
@@ -33,8 +33,8 @@ struct Trained {
 Trained Train(const Topology& group, JobText job, const std::string& more) {
   Cluster cluster(2, group.workers);
   const std::string checkpoints = cluster.folder().Path("checkpoints");
-  job.checkpoint = absl::StrCat("folder: '", checkpoints, "' every_steps: 35");
-  job.evaluation = "every_steps: 45";
+  job.checkpoint = absl::StrCat("folder: '", checkpoints, "' every_steps: 70");
+  job.evaluation = "every_steps: 90";
   absl::StrAppend(&job.more, " ", more, " towers: ", group.towers);
   cluster.StartAll(job);
   const nlohmann::json summary = Finish(cluster);

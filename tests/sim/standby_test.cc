@@ -11,7 +11,7 @@ namespace {
 
 TEST_CASE("chiefs that stand by take over at any moment, and cost not a bit of the result") {
   REQUIRE(log::Init("simulation", "error").ok());
-  CHECK(AllAreRight("standbys", 1600));
+  CHECK(AllAreRight("standbys", 2000));
 }
 
 TEST_CASE("they do so too where messages go in one direction alone") {
