@@ -76,7 +76,7 @@ void EndingPhase::DrainIfIdle() {
   drain_->Start();
 }
 
-// No successor of a lost worker helps: the shards hear of no new members any more.
+// A successor of a lost worker would not help: no shard takes new members while the job ends.
 bool EndingPhase::LacksWorkers() const {
   return drain_.has_value() && drain_->needs_next_step() && job_->inputs.plan.is_replicated() &&
          job_->membership.Live().size() < job_->record.required;

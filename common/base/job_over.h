@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// What a ps answers to calls that wait for something that will not come any more: CANCELLED.
+// The answer of a ps to calls that still wait when the job ends: CANCELLED.
 absl::Status JobOverError();
 
 // Whether `status` is that answer, also after it has crossed the wire and been annotated.

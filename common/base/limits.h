@@ -36,8 +36,8 @@ inline constexpr int64_t kMaxPrefetch = 1024;
 // Of evaluations in one heartbeat: a worker holds a lease at a time and repeats what was not
 // acknowledged.
 inline constexpr size_t kMaxEvaluationResults = 1024;
-// Tensors, or parts of them, in a message: values of 4 bytes, of which a client asks for 1 MiB at
-// once.
+// Tensors, or parts of tensors, in a message. A client asks for 1 MiB of values at once: for so
+// many variables of 4 bytes.
 inline constexpr size_t kMaxPieces = 262'144;
 // Registrations that wait, beyond one for each worker: processes of the same index that contend.
 inline constexpr size_t kMaxContendingRegistrations = 256;

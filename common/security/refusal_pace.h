@@ -1,5 +1,5 @@
-// How fast a caller is told that its calls are refused. Whoever is refused again and again waits
-// for each answer, so that it cannot keep a process busy with refusals.
+// How many refusals a caller is answered in a second. The answers to more of them are held, so that
+// no caller keeps a process busy with refusals.
 #pragma once
 
 #include <cstddef>

@@ -34,9 +34,9 @@ absl::Status CheckUnparsed(absl::string_view message, int pieces, const Shard& s
   LOCKSTEP_RETURN_IF_ERROR(shard.Admit(FromProto(worker)));
   const size_t count = wire::CountFields(message, pieces);
   if (count <= limits::kMaxPieces) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("`pieces` has ", count, " entries, at most ", limits::kMaxPieces,
-                   " fit a message. Remedy: send ", "several messages"));
+  return absl::InvalidArgumentError(absl::StrCat("`pieces` has ", count, " entries, at most ",
+                                                 limits::kMaxPieces,
+                                                 " fit a message. Remedy: send several messages"));
 }
 
 }  // namespace lockstep::ps

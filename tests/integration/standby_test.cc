@@ -40,8 +40,8 @@ const std::vector<std::string> kFlags = {"--lease=2", "--record_losses"};
 
 absl::Duration Now() { return Clock::Real()->Monotonic(); }
 
-// Two ps, two workers, of which both are needed, and so many chiefs. Training begins when all
-// chiefs are there, so that no step is made while one starts.
+// A job with two ps, two workers that are both needed, and `chiefs` chiefs. Its workers start when
+// all chiefs run, so that no step is made while a chief starts.
 class Job {
  public:
   explicit Job(int max_steps, int chiefs = 2, bool has_token = false, const std::string& more = "")

@@ -32,8 +32,8 @@ struct StepRunnerOptions {
   // follows then from its place and `job_seed`.
   std::optional<ReplicaShare> share = {};
   uint64_t job_seed = 0;
-  // Such a replica ends with CANCELLED at the first step of which it has no share any more, once
-  // this is true; may be null. Outlives the runner.
+  // Once this is true, such a replica that has had a share ends with CANCELLED at the first step of
+  // which it has none; may be null. Outlives the runner.
   const std::atomic<bool>* departs = nullptr;
   Timeline* timeline = nullptr;  // may be null; outlives the runner
   // May be null; outlives the runner.

@@ -134,7 +134,7 @@ TEST_CASE("A method that a process does not have is refused as one that it has")
   }
 }
 
-TEST_CASE("Whoever is refused again and again waits for each answer") {
+TEST_CASE("A caller that is refused again and again waits for each answer") {
   const Process process;
   const std::string reader = process.CredentialOf({.role = CallerRole::kReader});
   struct Refused {
