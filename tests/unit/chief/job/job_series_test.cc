@@ -129,8 +129,8 @@ TEST_CASE("a job that is stopped while its checkpoint is read ends with that") {
   f.LoseVariables();
   const absl::Status why = absl::CancelledError("told to stop");
   leaves ? f.series.Leave(why) : f.series.Stop(why);
-  if (!leaves) f.HearOfTheEnd();
   f.executor.AwaitWork();
+  if (!leaves) f.HearOfTheEnd();
   CHECK(f.ended == why);
   CHECK(f.ps.get_view.size() == 0);
 }
@@ -147,7 +147,10 @@ TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read,
   std::optional<absl::StatusOr<StopReply>> got;
   f.series.StopForOperator(
       Answer<StopReply>([&](absl::StatusOr<StopReply> reply) { got = std::move(reply); }));
-  if (is_between) f.HearOfTheEnd();
+  if (is_between) {
+    f.executor.AwaitWork();
+    f.HearOfTheEnd();
+  }
   REQUIRE(got.has_value());
   REQUIRE(got->ok());
   CHECK((*got)->exit_code() == 130);
@@ -156,7 +159,6 @@ TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read,
   CHECK((*got)->save_error().empty());
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
-  if (is_between) f.executor.AwaitWork();
   CHECK(f.series.job() == f.first);  // it does not go on
 }
 
