@@ -124,7 +124,7 @@ void VectorReduction::Accept(Incoming incoming) {
   Incoming& held = (is_early ? early_ : held_)[slot];
   if (held.call != nullptr) {
     std::swap(held.call, incoming.call);
-    return incoming.call->Respond(absl::CancelledError("the same message has come again"));
+    return incoming.call->Respond(absl::UnavailableError("the same message has come again"));
   }
   if (!is_early && participants_.HasReceived(incoming.message)) {
     return incoming.call->RespondWith(SendReply());
