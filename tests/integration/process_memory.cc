@@ -18,10 +18,10 @@ ProcessMemory MemoryOf(const Process& process) {
   std::ifstream status(absl::StrCat("/proc/", process.pid(), "/status"));
   for (std::string name; status >> name; status.ignore(256, '\n')) {
     if (name == "Threads:") status >> memory.threads;
-    if (name != "VmHWM:") continue;
+    if (name != "VmHWM:" && name != "RssShmem:") continue;
     uint64_t kibibytes = 0;
     status >> kibibytes;
-    memory.peak = kibibytes << 10;
+    (name == "VmHWM:" ? memory.peak : memory.shared) = kibibytes << 10;
   }
   return memory;
 }
