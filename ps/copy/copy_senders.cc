@@ -52,25 +52,30 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
                               why.message()));
     lost(why);
   };
-  absl::MutexLock lock(&mutex_);
-  if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
-  const ClientOptions peer{.address = options.address,
-                           .name = absl::StrCat("the copy of ps ", options.shard.value()),
-                           .queue = queue_.get(),
-                           .credentials = credentials_,
-                           .checksums = options.checksums};
-  const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
-  senders_.push_back(
-      std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
-                                   std::make_unique<rpc::AlarmTimer>(queue_.get()), Clock::Real()));
-  if (options.is_new) PrepareLater(senders_.back(), memory);
-  return senders_.back();
+  std::shared_ptr<CopySender> sender;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (queue_ == nullptr) queue_ = std::make_unique<rpc::EventQueue>();
+    const ClientOptions peer{.address = options.address,
+                             .name = absl::StrCat("the copy of ps ", options.shard.value()),
+                             .queue = queue_.get(),
+                             .credentials = credentials_,
+                             .checksums = options.checksums};
+    const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
+    sender = std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
+                                          std::make_unique<rpc::AlarmTimer>(queue_.get()),
+                                          Clock::Real());
+    senders_.push_back(sender);
+    if (options.is_new) PrepareLater(sender, memory);
+  }
+  CopyTarget* const target = sender.get();
+  return {target, [this, sender = std::move(sender)](CopyTarget*) { CloseLater(sender); }};
 }
 
 void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
                                const std::shared_ptr<shm::Segment>& memory) {
   if (memory == nullptr) return sender->SetReady();
-  if (!background_.has_value()) background_.emplace();
+  if (background_ == nullptr) background_ = std::make_unique<SerialThread>();
   const bool is_queued = background_->TryDo([sender, memory] {
     // The copy does not map memory that is not there, and gets bytes.
     memory->TakeMemory().IgnoreError();
@@ -79,12 +84,29 @@ void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
   if (!is_queued) sender->SetReady();
 }
 
+// What is not queued, Close does.
+void CopySenders::CloseLater(const std::shared_ptr<CopySender>& sender) {
+  absl::MutexLock lock(&mutex_);
+  if (is_closed_) return;
+  if (background_ == nullptr) background_ = std::make_unique<SerialThread>();
+  (void)background_->TryDo([this, sender] {
+    sender->Close();
+    absl::MutexLock lock(&mutex_);
+    std::erase(senders_, sender);
+  });
+}
+
 void CopySenders::Close() {
   std::vector<std::shared_ptr<CopySender>> senders;
+  std::unique_ptr<SerialThread> background;
   {
     absl::MutexLock lock(&mutex_);
+    is_closed_ = true;
     senders = senders_;
+    background = std::move(background_);
   }
+  // The thread may tell callbacks of a sender that it closes.
+  background.reset();
   for (const auto& sender : senders) sender->Close();
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,10 @@ class CopySenders {
 
   // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
   // when the copy refuses the primary, or a new one is lost. Memory that a new copy reads is taken
-  // by another thread: the caller may hold the shard's lock.
+  // by another thread: the caller may hold the shard's lock. When the last pointer to the target
+  // goes, that thread closes it, and lets its memory go.
   std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
-  // As CopySender::Close, of all. Before the shards go.
+  // As CopySender::Close, of all. Before the shards go. Targets that go later are closed.
   void Close();
 
  private:
@@ -37,12 +37,16 @@ class CopySenders {
   void PrepareLater(const std::shared_ptr<CopySender>& sender,
                     const std::shared_ptr<shm::Segment>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nobody needs the sender any more.
+  void CloseLater(const std::shared_ptr<CopySender>& sender);
 
   const std::shared_ptr<const rpc::Credentials> credentials_;
   absl::Mutex mutex_;
   std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);  // where there is a sender
-  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);
-  std::optional<SerialThread> background_ ABSL_GUARDED_BY(mutex_);  // where a copy was new
+  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);  // that may be open
+  std::unique_ptr<SerialThread> background_
+      ABSL_GUARDED_BY(mutex_);  // where it has something to do
+  bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lockstep::ps

@@ -1,11 +1,14 @@
 // A new copy behind a real server: its state comes in several messages a step, over several steps.
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint.h"
 #include "ps/copy/copy_senders.h"
@@ -121,6 +124,43 @@ TEST_CASE("bits that flip on the way to a copy change none of its values, with c
   CreateVariablesRequest plan = Plan(TransportDef::OFF);
   plan.mutable_transport()->set_checksums(true);
   CheckCopyGetsState(plan, 4 << 20);
+}
+
+CopyTargetOptions NobodyThere(bool is_new) {
+  return {.address = "127.0.0.1:1",
+          .shard = ShardIndex(0),
+          .shared_bytes = uint64_t{1} << 20,
+          .is_new = is_new};
+}
+
+bool HasMeansMemory() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string all{std::istreambuf_iterator<char>(maps), {}};
+  return absl::StrContains(all, "lockstep-means");
+}
+
+TEST_CASE("the memory of means goes with the copy that is left") {
+  CopySenders senders(nullptr);
+  std::shared_ptr<CopyTarget> target = senders.Make(NobodyThere(GENERATE(false, true)));
+  CHECK(HasMeansMemory());
+  target->End(absl::OkStatus());
+  target = nullptr;
+  while (HasMeansMemory()) std::this_thread::yield();
+}
+
+TEST_CASE("a copy may be left by what waits for another one, when the ps ends") {
+  CopySenders senders(nullptr);
+  std::shared_ptr<CopyTarget> waiting = senders.Make(NobodyThere(false));
+  std::shared_ptr<CopyTarget> kept = senders.Make(NobodyThere(true));
+  bool is_told = false;
+  waiting->Send({.step = GlobalStep(0)}, [kept, &is_told](const absl::Status& taken) {
+    CHECK(absl::IsCancelled(taken));
+    is_told = true;
+  });
+  kept = nullptr;
+  waiting = nullptr;  // closed by a thread, as Close may be meanwhile
+  senders.Close();
+  CHECK(is_told);
 }
 
 }  // namespace
