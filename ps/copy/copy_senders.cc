@@ -75,8 +75,7 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
 void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
                                const std::shared_ptr<shm::Segment>& memory) {
   if (memory == nullptr) return sender->SetReady();
-  if (background_ == nullptr) background_ = std::make_unique<SerialThread>();
-  const bool is_queued = background_->TryDo([sender, memory] {
+  const bool is_queued = TryInBackground([sender, memory] {
     // The copy does not map memory that is not there, and gets bytes.
     memory->TakeMemory().IgnoreError();
     sender->SetReady();
@@ -84,12 +83,16 @@ void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
   if (!is_queued) sender->SetReady();
 }
 
+bool CopySenders::TryInBackground(absl::AnyInvocable<void()> work) {
+  if (background_ == nullptr) background_ = std::make_unique<SerialThread>();
+  return background_->TryDo(std::move(work));
+}
+
 // What is not queued, Close does.
 void CopySenders::CloseLater(const std::shared_ptr<CopySender>& sender) {
   absl::MutexLock lock(&mutex_);
   if (is_closed_) return;
-  if (background_ == nullptr) background_ = std::make_unique<SerialThread>();
-  (void)background_->TryDo([this, sender] {
+  (void)TryInBackground([this, sender] {
     sender->Close();
     absl::MutexLock lock(&mutex_);
     std::erase(senders_, sender);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
@@ -37,15 +38,16 @@ class CopySenders {
   void PrepareLater(const std::shared_ptr<CopySender>& sender,
                     const std::shared_ptr<shm::Segment>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Nobody needs the sender any more.
+  // Closes the sender in the background, and destroys it.
   void CloseLater(const std::shared_ptr<CopySender>& sender);
+  [[nodiscard]] bool TryInBackground(absl::AnyInvocable<void()> work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<const rpc::Credentials> credentials_;
   absl::Mutex mutex_;
   std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);  // where there is a sender
   std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);  // that may be open
-  std::unique_ptr<SerialThread> background_
-      ABSL_GUARDED_BY(mutex_);  // where it has something to do
+  std::unique_ptr<SerialThread> background_ ABSL_GUARDED_BY(mutex_);  // null: had nothing to do
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
