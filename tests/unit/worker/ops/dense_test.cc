@@ -10,11 +10,6 @@ namespace {
 
 using reference::Array;
 
-std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
-  REQUIRE(op.ok());
-  return *std::move(op);
-}
-
 void CheckDense(int threads, DenseOptions options) {
   INFO("batch " << options.batch << ", " << options.inputs << " -> " << options.units << ", bias "
                 << options.bias << ", relu " << options.relu << ", threads " << threads);

@@ -14,11 +14,6 @@ namespace {
 
 using reference::Array;
 
-std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
-  REQUIRE(op.ok());
-  return *std::move(op);
-}
-
 // Large enough that two threads share it.
 constexpr int64_t kManyElements = 20011;
 

@@ -1,4 +1,4 @@
-// Embedding and columns, and what frozen layers leave alone.
+// Embedding and columns.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -7,21 +7,13 @@
 
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
-#include "worker/ops/batch_norm.h"
 #include "worker/ops/columns.h"
-#include "worker/ops/conv2d.h"
-#include "worker/ops/dense.h"
 #include "worker/ops/embedding.h"
 
 namespace lockstep::worker {
 namespace {
 
 using reference::Array;
-
-std::unique_ptr<Op> Sound(OpTable::MadeOr<Op> op) {
-  REQUIRE(op.ok());
-  return *std::move(op);
-}
 
 // Row indices that repeat within an example and between examples.
 Array Indices(int64_t batch, int64_t per_example, int64_t rows) {
@@ -38,7 +30,7 @@ Array Looked(const Array& indices, const Array& table, EmbeddingCombiner combine
 
 TEST_CASE("columns agree with their reference, on vectors and on images") {
   TestOps ops(2);
-  const std::unique_ptr<Op> vectors = Sound(ops.Make(ColumnsOptions{{.batch = 3}, 1, 7, 2, 4}));
+  const std::unique_ptr<Op> vectors = Made(ops.Make(ColumnsOptions{{.batch = 3}, 1, 7, 2, 4}));
   CheckOp(ops, *vectors, {Array::Random({3, 7}, "x")}, {}, 0,
           [](const std::vector<Array>& inputs, const std::vector<Array>&) {
             return reference::Columns(inputs[0], 2, 4);
@@ -46,7 +38,7 @@ TEST_CASE("columns agree with their reference, on vectors and on images") {
   // Large enough for two threads; the first and the last column.
   for (int64_t first : {0, 4}) {
     const std::unique_ptr<Op> images =
-        Sound(ops.Make(ColumnsOptions{{.batch = 6}, 40 * 41, 5, first, 1}));
+        Made(ops.Make(ColumnsOptions{{.batch = 6}, 40 * 41, 5, first, 1}));
     CheckOp(ops, *images, {Array::Random({6, 40, 41, 5}, "x")}, {}, 0,
             [&](const std::vector<Array>& inputs, const std::vector<Array>&) {
               return reference::Columns(inputs[0], first, 1);
@@ -62,7 +54,7 @@ TEST_CASE("embeddings agree with their reference, with one row and with many, sm
     for (EmbeddingCombiner combiner : kBoth) {
       TestOps ops(2);
       const std::unique_ptr<Op> op =
-          Sound(ops.Make(EmbeddingOptions{{.batch = s.batch}, s.rows, s.dim, s.indices, combiner}));
+          Made(ops.Make(EmbeddingOptions{{.batch = s.batch}, s.rows, s.dim, s.indices, combiner}));
       CheckOp(
           ops, *op, {Indices(s.batch, s.indices, s.rows)},
           {Array::Random({s.rows, s.dim}, "table")}, 1,
@@ -91,7 +83,7 @@ TEST_CASE("a gradient has the rows that were asked for, and zero where nobody lo
   for (EmbeddingCombiner combiner : kBoth) {
     TestOps ops(1);
     const std::unique_ptr<Op> op =
-        Sound(ops.Make(EmbeddingOptions{{.batch = 20}, kRows, kDim, 4, combiner}));
+        Made(ops.Make(EmbeddingOptions{{.batch = 20}, kRows, kDim, 4, combiner}));
     const Array wanted = Looked(indices, table, combiner);
     const Array weights = Array::Random(wanted.dims, "weights");
     OpRun whole(ops, {indices}, {table}, wanted.dims);
@@ -121,7 +113,7 @@ TEST_CASE("a row that is looked up twice in an example gets both gradients") {
   indices.values = {1, 0, 1};
   Array gradient({1, 6});
   std::iota(gradient.values.begin(), gradient.values.end(), 1.0);
-  const std::unique_ptr<Op> op = Sound(ops.Make(EmbeddingOptions{{.batch = 1}, 2, 2, 3}));
+  const std::unique_ptr<Op> op = Made(ops.Make(EmbeddingOptions{{.batch = 1}, 2, 2, 3}));
   OpRun run(ops, {indices}, {Array::Random({2, 2}, "table")}, {1, 6});
   run.Forward(*op, Mode::kTraining);
   run.Backward(*op, gradient, false);
@@ -140,7 +132,7 @@ TEST_CASE("an embedding's gradient is what TensorFlow gave for the same indices"
                      -0.0438181683, -0.477218032, -1.31386471,  0.884622395};
   const std::vector<float> wanted = {
       -0.190490842f, -0.0438181683f, -2.49564004f, 0, 0, 0.978665531f, 0, -0.082741484f};
-  const std::unique_ptr<Op> op = Sound(ops.Make(EmbeddingOptions{{.batch = 3}, 8, 1, 4}));
+  const std::unique_ptr<Op> op = Made(ops.Make(EmbeddingOptions{{.batch = 3}, 8, 1, 4}));
   OpRun run(ops, {indices}, {Array({8, 1})}, {3, 4});
   run.Forward(*op, Mode::kTraining);
   run.Backward(*op, gradient, false);
@@ -156,7 +148,7 @@ TEST_CASE("an embedding's gradient has the same bits on any number of threads") 
     for (int threads : {1, 2, 4}) {
       TestOps ops(threads);
       const std::unique_ptr<Op> op =
-          Sound(ops.Make(EmbeddingOptions{{.batch = 500}, 40, 64, 8, combiner}));
+          Made(ops.Make(EmbeddingOptions{{.batch = 500}, 40, 64, 8, combiner}));
       const Array output = Looked(indices, table, combiner);
       OpRun run(ops, {indices}, {table}, output.dims);
       run.Forward(*op, Mode::kTraining);
@@ -168,108 +160,14 @@ TEST_CASE("an embedding's gradient has the same bits on any number of threads") 
   }
 }
 
-// Runs `make(frozen)`'s op both ways: the same gradient of the input, none of the variables.
-template <typename Make>
-void CheckFrozen(TestOps& ops, const Make& make, const Array& input,
-                 const std::vector<Array>& variables, const std::vector<int64_t>& output_dims) {
-  const Array weights = Array::Random(output_dims, "weights");
-  OpRun trained(ops, {input}, variables, output_dims);
-  OpRun frozen(ops, {input}, variables, output_dims);
-  const std::unique_ptr<Op> trained_op = Sound(make(true));
-  const std::unique_ptr<Op> frozen_op = Sound(make(false));
-  CHECK(trained.Forward(*trained_op, Mode::kTraining).values ==
-        frozen.Forward(*frozen_op, Mode::kTraining).values);
-  trained.Backward(*trained_op, weights);
-  frozen.Backward(*frozen_op, weights);
-  CHECK(reference::ToArray(trained.input_gradients[0].view()).values ==
-        reference::ToArray(frozen.input_gradients[0].view()).values);
-  for (const Tensor& gradient : frozen.variable_gradients) {
-    for (float value : gradient.as<float>()) CHECK(std::isnan(value));
-  }
-}
-
-TEST_CASE("a frozen product passes gradients on and computes none of its own") {
-  TestOps ops(2);
-  CheckFrozen(
-      ops,
-      [&](bool trained) {
-        return ops.Make(DenseOptions{
-            {.batch = 3, .variable_gradients = trained}, 4, 5, /*bias=*/true, /*relu=*/true});
-      },
-      Array::Random({3, 4}, "x"), {Array::Random({4, 5}, "w"), Array::Random({5}, "b")}, {3, 5});
-  const Window window{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
-  CheckFrozen(ops,
-              [&](bool trained) {
-                return ops.Make(Conv2DOptions{{.batch = 2, .variable_gradients = trained},
-                                              {6, 6, 3},
-                                              {6, 6, 4},
-                                              window,
-                                              /*bias=*/true,
-                                              /*relu=*/true});
-              },
-              Array::Random({2, 6, 6, 3}, "x"),
-              {Array::Random({3, 3, 3, 4}, "w"), Array::Random({4}, "b")}, {2, 6, 6, 4});
-}
-
 TEST_CASE("a frozen embedding has no gradient") {
   TestOps ops(1);
   const std::unique_ptr<Op> op =
-      Sound(ops.Make(EmbeddingOptions{{.batch = 2, .variable_gradients = false}, 7, 2, 3}));
+      Made(ops.Make(EmbeddingOptions{{.batch = 2, .variable_gradients = false}, 7, 2, 3}));
   OpRun run(ops, {Indices(2, 3, 7)}, {Array::Random({7, 2}, "table")}, {2, 6});
   run.Forward(*op, Mode::kTraining);
   run.Backward(*op, Array::Random({2, 6}, "weights"), false);
   for (float value : run.variable_gradients[0].as<float>()) CHECK(std::isnan(value));
-}
-
-TEST_CASE("a frozen batch norm normalises with its moving statistics, in training too") {
-  constexpr float kEpsilon = 0.01f;
-  std::vector<Array> variables;
-  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
-    variables.push_back(Array::Random({3}, name));
-  }
-  for (double& variance : variables[3].values) variance += 1.5;
-  for (bool relu : {false, true}) {
-    TestOps ops(2);
-    const std::unique_ptr<Op> op =
-        Sound(ops.Make(BatchNormOptions{{.batch = 4, .variable_gradients = false},
-                                        2000,
-                                        3,
-                                        0.5f,
-                                        kEpsilon,
-                                        relu,
-                                        /*frozen=*/true}));
-    CheckOp(ops, *op, {Array::Random({4, 2000, 3}, "x")}, variables, 0,
-            [&](const std::vector<Array>& inputs, const std::vector<Array>& v) {
-              const Array y = reference::Normalise(inputs[0], {v[2], v[3]}, v[0], v[1], kEpsilon);
-              return relu ? reference::Relu(y) : y;
-            });
-  }
-}
-
-TEST_CASE("a batch norm whose gradients nobody needs still takes the moments of the batch") {
-  constexpr float kEpsilon = 0.01f;
-  std::vector<Array> variables;
-  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
-    variables.push_back(Array::Random({3}, name));
-  }
-  for (const bool relu : {false, true}) {
-    TestOps ops(2);
-    const std::unique_ptr<Op> op = Sound(ops.Make(
-        BatchNormOptions{{.batch = 4, .variable_gradients = false}, 50, 3, 0.5f, kEpsilon, relu}));
-    const Array x = Array::Random({4, 50, 3}, "x");
-    const auto reference = [&](const std::vector<Array>& inputs, const std::vector<Array>& v) {
-      const Array y =
-          reference::Normalise(inputs[0], reference::MomentsOf(inputs[0]), v[0], v[1], kEpsilon);
-      return relu ? reference::Relu(y) : y;
-    };
-    CheckOp(ops, *op, {x}, variables, 0, reference);
-    OpRun run(ops, {x}, variables, x.dims);
-    run.Forward(*op, Mode::kTraining);
-    run.Backward(*op, Array::Random(x.dims, "weights"));
-    for (const Tensor& gradient : run.variable_gradients) {
-      for (const float value : gradient.as<float>()) CHECK(std::isnan(value));
-    }
-  }
 }
 
 }  // namespace

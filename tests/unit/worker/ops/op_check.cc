@@ -64,6 +64,11 @@ absl::Status TestOps::Finish() {
   return finished_->Wait();
 }
 
+std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
+  REQUIRE(op.ok());
+  return *std::move(op);
+}
+
 OpRun::OpRun(TestOps& ops, const std::vector<Array>& input_arrays,
              const std::vector<Array>& variable_arrays, const std::vector<int64_t>& output_dims)
     : output(Unset(Shape(absl::MakeConstSpan(output_dims)))), ops_(ops), staging_(ops.device()) {

@@ -41,6 +41,9 @@ class TestOps {
   std::unique_ptr<Event> finished_;
 };
 
+// REQUIREs that there is one.
+std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op);
+
 // An op with its operands in memory of the right shapes, on the host and on the device. Results
 // start as NaN, so that what the op leaves out shows.
 struct OpRun {

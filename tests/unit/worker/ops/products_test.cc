@@ -1,5 +1,6 @@
 // Convolution, and what it has in common with dense.
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
@@ -11,11 +12,6 @@ namespace {
 
 using reference::Array;
 using reference::Sliding;
-
-std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
-  REQUIRE(op.ok());
-  return *std::move(op);
-}
 
 struct ConvCase {
   int64_t batch, height, width, channels, filters;
@@ -202,6 +198,49 @@ TEST_CASE("a library that refuses a convolution is an error that says which op")
   const OpTable::MadeOr<Op> op = ops.Make(options);
   REQUIRE(absl::IsInternal(op.status()));
   CHECK_THAT(std::string(op.status().message()), Catch::StartsWith("conv2d: oneDNN: "));
+}
+
+// Runs `make(frozen)`'s op both ways: the same gradient of the input, none of the variables.
+template <typename Make>
+void CheckFrozen(TestOps& ops, const Make& make, const Array& input,
+                 const std::vector<Array>& variables, const std::vector<int64_t>& output_dims) {
+  const Array weights = Array::Random(output_dims, "weights");
+  OpRun trained(ops, {input}, variables, output_dims);
+  OpRun frozen(ops, {input}, variables, output_dims);
+  const std::unique_ptr<Op> trained_op = Made(make(true));
+  const std::unique_ptr<Op> frozen_op = Made(make(false));
+  CHECK(trained.Forward(*trained_op, Mode::kTraining).values ==
+        frozen.Forward(*frozen_op, Mode::kTraining).values);
+  trained.Backward(*trained_op, weights);
+  frozen.Backward(*frozen_op, weights);
+  CHECK(reference::ToArray(trained.input_gradients[0].view()).values ==
+        reference::ToArray(frozen.input_gradients[0].view()).values);
+  for (const Tensor& gradient : frozen.variable_gradients) {
+    for (float value : gradient.as<float>()) CHECK(std::isnan(value));
+  }
+}
+
+TEST_CASE("a frozen product passes gradients on and computes none of its own") {
+  TestOps ops(2);
+  CheckFrozen(
+      ops,
+      [&](bool trained) {
+        return ops.Make(DenseOptions{
+            {.batch = 3, .variable_gradients = trained}, 4, 5, /*bias=*/true, /*relu=*/true});
+      },
+      Array::Random({3, 4}, "x"), {Array::Random({4, 5}, "w"), Array::Random({5}, "b")}, {3, 5});
+  const Window window{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  CheckFrozen(ops,
+              [&](bool trained) {
+                return ops.Make(Conv2DOptions{{.batch = 2, .variable_gradients = trained},
+                                              {6, 6, 3},
+                                              {6, 6, 4},
+                                              window,
+                                              /*bias=*/true,
+                                              /*relu=*/true});
+              },
+              Array::Random({2, 6, 6, 3}, "x"),
+              {Array::Random({3, 3, 3, 4}, "w"), Array::Random({4}, "b")}, {2, 6, 6, 4});
 }
 
 }  // namespace

@@ -16,11 +16,6 @@ using reference::Array;
 // Large enough that two threads share it.
 constexpr int64_t kMany = 50001;
 
-std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op) {
-  REQUIRE(op.ok());
-  return *std::move(op);
-}
-
 // The one number that all elements are; NaN where they differ.
 float NumberIn(const Tensor& gradient) {
   const float first = gradient.as<float>()[0];
