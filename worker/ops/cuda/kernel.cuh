@@ -8,7 +8,10 @@
 #ifdef __CUDACC__
 #define LOCKSTEP_KERNEL extern "C" __global__
 #define LOCKSTEP_DEVICE __device__
+// Before a loop whose copies would take too many registers.
+#define LOCKSTEP_NO_UNROLL _Pragma("unroll 1")
 #else
 #define LOCKSTEP_KERNEL extern "C"
 #define LOCKSTEP_DEVICE
+#define LOCKSTEP_NO_UNROLL
 #endif

@@ -14,6 +14,7 @@
 #include "worker/ops/conv2d.h"
 #include "worker/ops/dropout.h"
 #include "worker/ops/gradient_op.h"
+#include "worker/ops/pool.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -70,6 +71,17 @@ TEST_CASE("an op that a GPU does not have is named") {
   TestOps gpu(test::MakeFakeGpu(1), Ops());
   CHECK(gpu.Make(Conv2DOptions{}).status() ==
         absl::UnimplementedError("this device has no op \"conv2d\""));
+}
+
+TEST_CASE("a pool of more elements than its kernels count is refused") {
+  TestOps gpu(test::MakeFakeGpu(1), Ops());
+  PoolOptions options;
+  options.batch = 1 << 15;
+  options.input = {256, 256, 1};
+  options.output = {256, 256, 1};
+  CHECK(gpu.Make(options).status() ==
+        absl::UnimplementedError("op \"pool\" on a GPU takes fewer than 2^31 elements, got "
+                                 "2147483648; use a smaller batch or more towers"));
 }
 
 TEST_CASE("the mean over towers is the CPU's") {
