@@ -9,6 +9,7 @@
 #include "worker/ops/cuda/dropout.cu"
 #include "worker/ops/cuda/loss.cu"
 #include "worker/ops/cuda/mean.cu"
+#include "worker/ops/cuda/noise.cu"
 #include "worker/ops/cuda/pool.cu"
 
 namespace lockstep::test {
@@ -33,6 +34,7 @@ LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);
 LOCKSTEP_EMULATE(lockstep_dropout_gradient);
 LOCKSTEP_EMULATE(lockstep_scale);
+LOCKSTEP_EMULATE(lockstep_noise);
 LOCKSTEP_EMULATE(lockstep_max_pool);
 LOCKSTEP_EMULATE(lockstep_max_pool_gradient);
 LOCKSTEP_EMULATE(lockstep_average_pool);

@@ -120,6 +120,25 @@ TEST_CASE("dropout keeps what the host's generator says, and its gradient the sa
   });
 }
 
+TEST_CASE("noise is Box and Muller's of what the host's generator gives") {
+  const Philox generator(5, "z");
+  ForEachSize([&](const Grid& grid, int64_t n) {
+    Guarded<float> z(n);
+    Launch("lockstep_noise", grid, z.data(), PhiloxKey(5, "z"), n);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const Philox::Block block = generator.At(static_cast<uint64_t>(i / 4));
+      const size_t pair = static_cast<size_t>(i % 4 / 2 * 2);
+      const double radius = std::sqrt(-2 * std::log((block[pair] + 1.0) / 4294967296.0));
+      const double angle = 2 * M_PI * block[pair + 1] / 4294967296.0;
+      const double wanted = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+      wrong += !(std::abs(z[i] - wanted) < 1e-6);
+    }
+    CHECK(wrong == 0);
+    CHECK(z.IsIntact());
+  });
+}
+
 TEST_CASE("the gradient of a bias sums columns, from the first row to the last") {
   constexpr int64_t kRows = 9;
   ForEachSize([](const Grid& grid, int64_t columns) {
