@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "common/optimizer/clipping_element.h"
 #include "common/optimizer/element_loops.h"
 
 namespace lockstep {
@@ -48,20 +48,13 @@ bool IsDouble(absl::Span<const TensorView> tensors) {
                      [](const TensorView& tensor) { return tensor.dtype == DType::kFloat64; });
 }
 
-template <typename Norm>
-Norm ScaleOf(Norm limit, Norm norm) {
-  if (!std::isfinite(norm)) return std::numeric_limits<Norm>::quiet_NaN();
-  return limit * std::min(1 / norm, 1 / limit);
-}
-
 }  // namespace
 
 void ClipByValue(float least, float most, MutableTensorView tensor) {
   DispatchFloat(tensor.dtype, [&]<typename T>() {
     ForEachElement(tensor.num_elements(),
                    [least = T{least}, most = T{most}, x = tensor.as<T>().data()](size_t i) {
-                     const T below = x[i] > most ? most : x[i];
-                     x[i] = below < least ? least : below;
+                     x[i] = ClippedValue(x[i], least, most);
                    });
   });
 }
@@ -69,7 +62,7 @@ void ClipByValue(float least, float most, MutableTensorView tensor) {
 void ClipByNorm(float limit, MutableTensorView tensor) {
   DispatchFloat(tensor.dtype, [&]<typename T>() {
     const T norm = std::sqrt(static_cast<T>(SumOfSquares(std::span<const T>(tensor.as<T>()))));
-    const T divisor = norm <= limit ? T{limit} : norm;  // NaN stays NaN
+    const T divisor = NormDivisor(norm, T{limit});
     ForEachElement(tensor.num_elements(), [limit = T{limit}, divisor, x = tensor.as<T>().data()](
                                               size_t i) { x[i] = x[i] * limit / divisor; });
   });
@@ -82,8 +75,8 @@ double GlobalNorm(absl::Span<const TensorView> tensors) {
 double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors) {
   const std::vector<TensorView> views(tensors.begin(), tensors.end());
   const double norm = GlobalNorm(views);
-  const double scale = IsDouble(views) ? ScaleOf<double>(limit, norm)
-                                       : ScaleOf<float>(limit, static_cast<float>(norm));
+  const double scale = IsDouble(views) ? GlobalNormScale<double>(norm, limit)
+                                       : GlobalNormScale(static_cast<float>(norm), limit);
   for (const MutableTensorView& tensor : tensors) {
     DispatchFloat(tensor.dtype, [&]<typename T>() {
       ForEachElement(

@@ -49,6 +49,7 @@ struct ClippingOptions {
   static constexpr absl::string_view kKind = "clipping";
 
   ClippingRule rule;
+  int64_t tensors = 1;  // outputs of a call at most
 };
 
 }  // namespace lockstep::worker

@@ -6,11 +6,12 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<ClippingReducer>> ClippingReducer::Create(
-    std::unique_ptr<TowerReducer> inner, const ClippingOptions& options, const ModelGraph& graph,
+    std::unique_ptr<TowerReducer> inner, const ClippingRule& rule, const ModelGraph& graph,
     Device* device, const OpTable& ops, OpContext* context, Stream* stream) {
-  std::unique_ptr<ClippingReducer> reducer(new ClippingReducer(
-      std::move(inner), options.rule.kind == ClippingKind::kGlobalNorm, stream));
-  LOCKSTEP_ASSIGN_OR_RETURN(reducer->op_, ops.Make(context, options));
+  std::unique_ptr<ClippingReducer> reducer(
+      new ClippingReducer(std::move(inner), rule.kind == ClippingKind::kGlobalNorm, stream));
+  const auto variables = static_cast<int64_t>(graph.variables().size());
+  LOCKSTEP_ASSIGN_OR_RETURN(reducer->op_, ops.Make(context, ClippingOptions{rule, variables}));
   LOCKSTEP_ASSIGN_OR_RETURN(reducer->ready_, device->CreateEvent());
   for (const ModelVariable& variable : graph.variables()) {
     Variable& own = reducer->variables_.emplace_back();

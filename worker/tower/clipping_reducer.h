@@ -20,7 +20,7 @@ class ClippingReducer : public TowerReducer {
   // `inner` null: there is one tower, whose gradients are clipped where they are. The rest outlives
   // the reducer.
   static absl::StatusOr<std::unique_ptr<ClippingReducer>> Create(
-      std::unique_ptr<TowerReducer> inner, const ClippingOptions& options, const ModelGraph& graph,
+      std::unique_ptr<TowerReducer> inner, const ClippingRule& rule, const ModelGraph& graph,
       Device* device, const OpTable& ops, OpContext* context, Stream* stream);
 
   // A global norm leaves the gradients open until Finish.

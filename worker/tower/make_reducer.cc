@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<TowerReducer>> MakeReducer(const ReducerOptions& 
   }
   const ClippingRule clipping = ClippingOf(options.clipping);
   if (clipping.kind == ClippingKind::kNone) return reducer;
-  return ClippingReducer::Create(std::move(reducer), {clipping}, graph, device, ops, context,
+  return ClippingReducer::Create(std::move(reducer), clipping, graph, device, ops, context,
                                  streams->common());
 }
 

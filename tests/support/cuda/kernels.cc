@@ -5,10 +5,12 @@
 #include "worker/ops/cuda/activation.cu"
 #include "worker/ops/cuda/add.cu"
 #include "worker/ops/cuda/bias_gradient.cu"
+#include "worker/ops/cuda/clipping.cu"
 #include "worker/ops/cuda/columns.cu"
 #include "worker/ops/cuda/dropout.cu"
 #include "worker/ops/cuda/loss.cu"
 #include "worker/ops/cuda/mean.cu"
+#include "worker/ops/cuda/moving_average.cu"
 #include "worker/ops/cuda/noise.cu"
 #include "worker/ops/cuda/pool.cu"
 
@@ -34,6 +36,14 @@ LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);
 LOCKSTEP_EMULATE(lockstep_dropout_gradient);
 LOCKSTEP_EMULATE(lockstep_scale);
+LOCKSTEP_EMULATE(lockstep_moving_average);
+LOCKSTEP_EMULATE(lockstep_clip_value);
+LOCKSTEP_EMULATE(lockstep_norm_divisor);
+LOCKSTEP_EMULATE(lockstep_global_norm_scale);
+LOCKSTEP_EMULATE(lockstep_clip_norm);
+LOCKSTEP_EMULATE(lockstep_clip_global_norm);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_square_parts);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_sum_parts);
 LOCKSTEP_EMULATE(lockstep_noise);
 LOCKSTEP_EMULATE(lockstep_max_pool);
 LOCKSTEP_EMULATE(lockstep_max_pool_gradient);

@@ -4,6 +4,7 @@
 #include "common/optimizer/clipping.h"
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/registration.h"
+#include "worker/ops/gradient_element.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -38,10 +39,9 @@ class MovingAverageOp : public CpuGradientOp {
     const std::span<const float> old = args.inputs[0].as<float>();
     const std::span<float> to = args.outputs[0].as<float>();
     for (size_t i = 0; i < to.size(); ++i) {
-      const float kept = momentum_ * old[i];
       float value = old[i];
       for (const TensorView& update : args.inputs.subspan(1)) {
-        value = momentum_ * value + (update.as<float>()[i] - kept);
+        value = AfterUpdate(value, update.as<float>()[i], old[i], momentum_);
       }
       to[i] = value;
     }

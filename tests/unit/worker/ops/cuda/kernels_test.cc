@@ -10,6 +10,7 @@
 #include "common/base/philox.h"
 #include "common/base/philox_key.h"
 #include "tests/unit/worker/ops/cuda/kernel_check.h"
+#include "worker/ops/cuda/row_threads.cuh"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -118,6 +119,25 @@ TEST_CASE("dropout keeps what the host's generator says, and its gradient the sa
     CHECK(wrong == 0);
     CHECK((y.IsIntact() && kept.IsIntact() && back.IsIntact()));
   });
+}
+
+TEST_CASE("squares are summed in double by as many blocks as there are") {
+  for (const unsigned int blocks : {1u, 2u, 7u}) {
+    for (const int64_t n : kSizes) {
+      INFO(blocks << " blocks, " << n << " elements");
+      const Grid grid{blocks, kRowThreads};
+      Guarded<float> x = Numbers(n, 5e18f);  // whose squares are beyond float
+      Guarded<double> parts(blocks);
+      Guarded<double> sum(1);
+      Launch("lockstep_square_parts", grid, parts.data(), static_cast<const float*>(x.data()), n);
+      Launch("lockstep_sum_parts", {1, kRowThreads}, sum.data(),
+             static_cast<const double*>(parts.data()), int64_t{blocks});
+      double wanted = 0;
+      for (int64_t i = 0; i < n; ++i) wanted += static_cast<double>(x[i]) * x[i];
+      CHECK(std::abs(sum[0] - wanted) <= 1e-14 * wanted);
+      CHECK((parts.IsIntact() && sum.IsIntact()));
+    }
+  }
 }
 
 TEST_CASE("noise is Box and Muller's of what the host's generator gives") {

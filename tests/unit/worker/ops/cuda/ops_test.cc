@@ -13,7 +13,6 @@
 #include "worker/ops/columns.h"
 #include "worker/ops/conv2d.h"
 #include "worker/ops/dropout.h"
-#include "worker/ops/gradient_op.h"
 #include "worker/ops/pool.h"
 
 namespace lockstep::worker::cuda {
@@ -82,33 +81,6 @@ TEST_CASE("a pool of more elements than its kernels count is refused") {
   CHECK(gpu.Make(options).status() ==
         absl::UnimplementedError("op \"pool\" on a GPU takes fewer than 2^31 elements, got "
                                  "2147483648; use a smaller batch or more towers"));
-}
-
-TEST_CASE("the mean over towers is the CPU's") {
-  const std::vector<std::vector<float>> gradients = {{1, 2, 3}, {0.1f, 0.2f, 0.3f}, {7, 8, 1e-8f}};
-  const auto mean = [&](const std::shared_ptr<Device>& device, const OpTable& table) {
-    TestOps ops(device, table);
-    const auto op = *ops.Make(MeanOptions{.count = 0});
-    Staging staging(device.get());
-    for (int i = 0; i < 4; ++i) staging.AddPlace(3 * sizeof(float));
-    REQUIRE(staging.Allocate().ok());
-    Tensor result(DType::kFloat32, Shape({3}));
-    std::vector<Tensor> hosts;
-    std::vector<TensorView> inputs;
-    for (const std::vector<float>& gradient : gradients) {
-      Tensor& host = hosts.emplace_back(DType::kFloat32, Shape({3}));
-      std::ranges::copy(gradient, host.as<float>().begin());
-      inputs.push_back(
-          *staging.ToDevice(static_cast<int>(inputs.size()), host.view(), ops.stream()));
-    }
-    const std::vector<MutableTensorView> outputs = {*staging.OnDevice(3, result.view())};
-    const GradientOp::Args args{inputs, outputs};
-    REQUIRE(op->Run(args, ops.stream()).ok());
-    Staging::CopyToHost(outputs[0], result.view(), ops.stream());
-    REQUIRE(ops.Finish().ok());
-    return std::vector<float>(result.as<float>().begin(), result.as<float>().end());
-  };
-  CHECK(mean(test::MakeFakeGpu(1), Ops()) == mean(std::make_shared<CpuDevice>(1), cpu::Ops()));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// The mean over towers. Moving averages and clipping are not here yet.
-#include "worker/ops/gradient_op.h"
+#include "worker/ops/cuda/mean.cuh"
 
 #include "common/base/status_macros.h"
 #include "worker/ops/cuda/add.cuh"
-#include "worker/ops/cuda/mean.cuh"
 #include "worker/ops/cuda/registration.h"
+#include "worker/ops/gradient_op.h"
 
 namespace lockstep::worker::cuda {
 namespace {
