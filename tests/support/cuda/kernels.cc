@@ -4,8 +4,8 @@
 //
 #include "worker/ops/cuda/activation.cu"
 #include "worker/ops/cuda/add.cu"
-#include "worker/ops/cuda/bias_gradient.cu"
 #include "worker/ops/cuda/clipping.cu"
+#include "worker/ops/cuda/column_sums.cu"
 #include "worker/ops/cuda/columns.cu"
 #include "worker/ops/cuda/dropout.cu"
 #include "worker/ops/cuda/loss.cu"
@@ -30,7 +30,8 @@ LOCKSTEP_EMULATE(lockstep_relu_gradient);
 LOCKSTEP_EMULATE(lockstep_tanh_gradient);
 LOCKSTEP_EMULATE(lockstep_sigmoid_gradient);
 LOCKSTEP_EMULATE(lockstep_add);
-LOCKSTEP_EMULATE(lockstep_bias_gradient);
+LOCKSTEP_EMULATE(lockstep_column_parts);
+LOCKSTEP_EMULATE(lockstep_sum_column_parts);
 LOCKSTEP_EMULATE(lockstep_copy_columns);
 LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);

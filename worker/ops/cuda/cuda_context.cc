@@ -19,11 +19,15 @@ absl::StatusOr<Matmul> CudaContext::MakeMatmul(const MatmulShape& shape) {
     LOCKSTEP_ASSIGN_OR_RETURN(cublas_, CublasLtHandle::Create(library));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Matmul matmul, Matmul::Create(*cublas_, shape));
-  if (matmul.workspace_bytes() > workspace_bytes_) {
-    LOCKSTEP_ASSIGN_OR_RETURN(workspace_, device_->Allocate(matmul.workspace_bytes()));
-    workspace_bytes_ = matmul.workspace_bytes();
-  }
+  LOCKSTEP_RETURN_IF_ERROR(ReserveWorkspace(matmul.workspace_bytes()));
   return matmul;
+}
+
+absl::Status CudaContext::ReserveWorkspace(size_t bytes) {
+  if (bytes <= workspace_bytes_) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(workspace_, device_->Allocate(bytes));
+  workspace_bytes_ = bytes;
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::worker::cuda

@@ -1,4 +1,4 @@
-// What the ops of one tower on a GPU share: the kernels, the handle of cuBLASLt, scratch memory.
+// What the ops of one tower on a GPU share: the kernels, the handle of cuBLASLt, a workspace.
 #pragma once
 
 #include <memory>
@@ -28,9 +28,12 @@ class CudaContext : public OpContext {
     return Kernel<Function>(*kernel);
   }
 
-  // A product whose workspace is the context's. FAILED_PRECONDITION where there is no cuBLASLt.
+  // A product that has its workspace reserved. FAILED_PRECONDITION where there is no cuBLASLt.
   absl::StatusOr<Matmul> MakeMatmul(const MatmulShape& shape);
-  // What all products need. Where it is changes when one is made.
+
+  // Memory that an op uses between the beginning and the end of a call, and then the next op: of as
+  // many bytes as any has reserved. Where it is changes when one is made.
+  absl::Status ReserveWorkspace(size_t bytes);
   void* workspace() const { return workspace_.get(); }
 
  private:

@@ -5,7 +5,7 @@
 
 #include "common/base/status_macros.h"
 #include "worker/ops/cuda/activation.cuh"
-#include "worker/ops/cuda/bias_gradient.cuh"
+#include "worker/ops/cuda/column_sums.h"
 #include "worker/ops/cuda/registration.h"
 
 namespace lockstep::worker::cuda {
@@ -13,7 +13,7 @@ namespace {
 
 struct DenseKernels {
   Kernel<decltype(lockstep_relu_gradient)> relu_gradient;
-  Kernel<decltype(lockstep_bias_gradient)> bias_gradient;
+  ColumnSums bias_gradient;
 };
 
 // nullopt: not wanted.
@@ -48,9 +48,8 @@ class DenseOp : public Op {
                                     gradient, outputs);
     }
     if (options_.bias && options_.variable_gradients) {
-      kernels_.bias_gradient.Launch(stream, options_.units,
-                                    args.variable_gradients[kBias].as<float>().data(), gradient,
-                                    options_.batch, options_.units);
+      kernels_.bias_gradient.Launch(stream, args.variable_gradients[kBias].as<float>().data(),
+                                    gradient);
     }
     if (products_.kernel_gradient.has_value()) {
       LOCKSTEP_RETURN_IF_ERROR(Enqueue(*products_.kernel_gradient,
@@ -87,8 +86,8 @@ OpTable::MadeOr<Op> MakeDense(CudaContext* context, const DenseOptions& options)
   const auto units = static_cast<uint64_t>(options.units);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto relu_gradient,
                             LOCKSTEP_FIND_KERNEL(context, lockstep_relu_gradient));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto bias_gradient,
-                            LOCKSTEP_FIND_KERNEL(context, lockstep_bias_gradient));
+  LOCKSTEP_ASSIGN_OR_RETURN(ColumnSums bias_gradient,
+                            ColumnSums::Create(context, options.batch, options.units));
   DenseProducts products;
   LOCKSTEP_ASSIGN_OR_RETURN(
       products.forward,

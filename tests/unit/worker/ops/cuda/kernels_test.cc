@@ -159,22 +159,27 @@ TEST_CASE("noise is Box and Muller's of what the host's generator gives") {
   });
 }
 
-TEST_CASE("the gradient of a bias sums columns, from the first row to the last") {
+TEST_CASE("columns are summed in double, part by part") {
   constexpr int64_t kRows = 9;
-  ForEachSize([](const Grid& grid, int64_t columns) {
-    Guarded<float> gradient = Numbers(kRows * columns, 2);
-    Guarded<float> sums(columns);
-    Launch("lockstep_bias_gradient", grid, sums.data(), static_cast<const float*>(gradient.data()),
-           kRows, columns);
-    int64_t wrong = 0;
-    for (int64_t c = 0; c < columns; ++c) {
-      float sum = 0;
-      for (int64_t row = 0; row < kRows; ++row) sum += gradient[row * columns + c];
-      wrong += sums[c] != sum;
-    }
-    CHECK(wrong == 0);
-    CHECK(sums.IsIntact());
-  });
+  for (const int64_t parts : {1, 2, 9}) {
+    ForEachSize([parts](const Grid& grid, int64_t columns) {
+      Guarded<float> matrix = Numbers(kRows * columns, 2);
+      Guarded<double> of_parts(parts * columns);
+      Guarded<float> sums(columns);
+      Launch("lockstep_column_parts", grid, of_parts.data(),
+             static_cast<const float*>(matrix.data()), parts, kRows, columns);
+      Launch("lockstep_sum_column_parts", grid, sums.data(),
+             static_cast<const double*>(of_parts.data()), parts, columns);
+      int64_t wrong = 0;
+      for (int64_t c = 0; c < columns; ++c) {
+        double sum = 0;
+        for (int64_t row = 0; row < kRows; ++row) sum += matrix[row * columns + c];
+        wrong += !(std::abs(sums[c] - sum) <= 1e-6);
+      }
+      CHECK(wrong == 0);
+      CHECK((sums.IsIntact() && of_parts.IsIntact()));
+    });
+  }
 }
 
 TEST_CASE("columns are copied from rows of one width to rows of another") {

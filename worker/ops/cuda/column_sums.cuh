@@ -1,0 +1,13 @@
+// Sums over the rows of a matrix [rows, columns], in double: of many parts of the rows first, then
+// of these. The order of all additions depends on the number of parts alone.
+#pragma once
+
+#include "worker/ops/cuda/kernel.cuh"
+
+// parts[p][c] = the sum of column c in part p of `num_parts`. One thread each.
+LOCKSTEP_KERNEL void lockstep_column_parts(double* parts, const float* matrix, int64_t num_parts,
+                                           int64_t rows, int64_t columns);
+
+// sums[c] = the sum of parts[...][c]. One thread per column.
+LOCKSTEP_KERNEL void lockstep_sum_column_parts(float* sums, const double* parts, int64_t num_parts,
+                                               int64_t columns);

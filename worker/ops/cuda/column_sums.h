@@ -1,0 +1,50 @@
+// Sums over the rows of a matrix of fixed shape, such as the gradient of a bias.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/base/status_macros.h"
+#include "worker/ops/cuda/column_sums.cuh"
+#include "worker/ops/cuda/cuda_context.h"
+
+namespace lockstep::worker::cuda {
+
+// Into how many parts the rows are divided, each of which a thread sums for a column: enough for
+// all threads of a GPU where there are many rows.
+inline int64_t NumColumnParts(int64_t rows) { return std::clamp<int64_t>(rows / 64, 1, 256); }
+
+class ColumnSums {
+ public:
+  // `context` outlives it.
+  static absl::StatusOr<ColumnSums> Create(CudaContext* context, int64_t rows, int64_t columns) {
+    ColumnSums sums(context, rows, columns);
+    LOCKSTEP_ASSIGN_OR_RETURN(sums.parts_, LOCKSTEP_FIND_KERNEL(context, lockstep_column_parts));
+    LOCKSTEP_ASSIGN_OR_RETURN(sums.sum_, LOCKSTEP_FIND_KERNEL(context, lockstep_sum_column_parts));
+    const int64_t parts = NumColumnParts(rows) * columns;
+    LOCKSTEP_RETURN_IF_ERROR(
+        context->ReserveWorkspace(static_cast<size_t>(parts) * sizeof(double)));
+    return sums;
+  }
+
+  // sums [columns] of matrix [rows, columns].
+  void Launch(Stream* stream, float* sums, const float* matrix) const {
+    auto* const parts = static_cast<double*>(context_->workspace());
+    const int64_t num_parts = NumColumnParts(rows_);
+    parts_->Launch(stream, num_parts * columns_, parts, matrix, num_parts, rows_, columns_);
+    sum_->Launch(stream, columns_, sums, parts, num_parts, columns_);
+  }
+
+ private:
+  ColumnSums(const CudaContext* context, int64_t rows, int64_t columns)
+      : context_(context), rows_(rows), columns_(columns) {}
+
+  const CudaContext* context_;
+  int64_t rows_;
+  int64_t columns_;
+  // Set once it is created.
+  std::optional<Kernel<decltype(lockstep_column_parts)>> parts_;
+  std::optional<Kernel<decltype(lockstep_sum_column_parts)>> sum_;
+};
+
+}  // namespace lockstep::worker::cuda
