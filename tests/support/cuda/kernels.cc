@@ -4,6 +4,7 @@
 //
 #include "worker/ops/cuda/activation.cu"
 #include "worker/ops/cuda/add.cu"
+#include "worker/ops/cuda/batch_norm.cu"
 #include "worker/ops/cuda/clipping.cu"
 #include "worker/ops/cuda/column_sums.cu"
 #include "worker/ops/cuda/columns.cu"
@@ -37,6 +38,13 @@ LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);
 LOCKSTEP_EMULATE(lockstep_dropout_gradient);
 LOCKSTEP_EMULATE(lockstep_scale);
+LOCKSTEP_EMULATE(lockstep_moment_parts);
+LOCKSTEP_EMULATE(lockstep_moments);
+LOCKSTEP_EMULATE(lockstep_batch_norm);
+LOCKSTEP_EMULATE(lockstep_batch_norm_gradient_parts);
+LOCKSTEP_EMULATE(lockstep_batch_norm_gradient);
+LOCKSTEP_EMULATE(lockstep_frozen_batch_norm_gradient);
+LOCKSTEP_EMULATE(lockstep_follow);
 LOCKSTEP_EMULATE(lockstep_moving_average);
 LOCKSTEP_EMULATE(lockstep_clip_value);
 LOCKSTEP_EMULATE(lockstep_norm_divisor);
