@@ -26,6 +26,8 @@ struct OpOptions {
   // False: nobody needs the gradients of the variables, nor new values of statistics. Backward
   // leaves them alone.
   bool variable_gradients = true;
+  // Of an op whose variable is a table: how many of its rows ForwardArgs::rows has at most. 0: all.
+  int64_t most_rows = 0;
 };
 
 // Made by an OpTable for fixed shapes, with all memory that it needs beside its operands: a call

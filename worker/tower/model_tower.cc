@@ -45,12 +45,12 @@ void ModelTower::AddPlaces() {
   places_.labels = staging_.AddPlace(graph_.uses_labels() ? label_bytes : 0);
   places_.sums = staging_.AddPlace(Loss::kNumSums * sizeof(double));
   places_.predictions = staging_.AddPlace(outputs * sizeof(float));
-  const std::vector<int64_t> most_rows =
+  most_rows_ =
       BatchRows(graph_).MostRows(options_.row_examples > 0 ? options_.row_examples : batch);
   for (size_t i = 0; i < graph_.variables().size(); ++i) {
     const ModelVariable& variable = graph_.variables()[i];
     const bool part = variable.sparse && !options_.whole_tables;
-    const Shape most = part ? WithRows(variable.shape, most_rows[i]) : variable.shape;
+    const Shape most = part ? WithRows(variable.shape, most_rows_[i]) : variable.shape;
     const size_t bytes = most.num_elements() * SizeOf(variable.dtype);
     places_.values.push_back(staging_.AddPlace(bytes));
     const bool has_gradient = options_.training && !variable.frozen;
@@ -82,8 +82,8 @@ absl::Status ModelTower::AllocateResults() {
 absl::Status ModelTower::MakePasses() {
   size_t bytes = 0;
   for (const int64_t batch : options_.batches) {
-    passes_.push_back(
-        std::make_unique<Pass>(graph_, schedule_, PassOptions{batch, options_.training}));
+    passes_.push_back(std::make_unique<Pass>(graph_, schedule_,
+                                             PassOptions{batch, options_.training, most_rows_}));
     bytes = std::max(bytes, passes_.back()->memory_bytes());
   }
   LOCKSTEP_ASSIGN_OR_RETURN(memory_, device_->Allocate(bytes));

@@ -76,6 +76,7 @@ class ModelTower : public Tower {
   std::unique_ptr<OpContext> context_;
   Staging staging_;
   Places places_;
+  std::vector<int64_t> most_rows_;             // by variable: of a table, that values hold
   DeviceBuffer memory_;                        // of all passes
   std::vector<std::unique_ptr<Pass>> passes_;  // by options_.batches
   Call call_;

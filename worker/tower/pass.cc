@@ -96,12 +96,15 @@ void Pass::PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::b
 
 absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, const OpTable& ops,
                            OpContext* context) {
-  const OpOptions common{options_.batch, options_.training};
   for (size_t i = 0; i < steps_.size(); ++i) {
     const ScheduledOp& op = schedule.ops[i];
     Step& step = steps_[i];
-    LOCKSTEP_ASSIGN_OR_RETURN(step.op, BuildOp(graph, schedule, op, common, ops, context));
     step.variable_ids = graph.nodes()[op.node].variables;
+    OpOptions common{.batch = options_.batch, .training = options_.training};
+    if (!options_.most_rows.empty() && !step.variable_ids.empty()) {
+      common.most_rows = options_.most_rows[step.variable_ids[0]];
+    }
+    LOCKSTEP_ASSIGN_OR_RETURN(step.op, BuildOp(graph, schedule, op, common, ops, context));
     for (const int variable : step.variable_ids) {
       if (buffers_.first_user[variable] == static_cast<int>(i)) step.ready_ids.push_back(variable);
     }

@@ -13,6 +13,8 @@ namespace lockstep::worker {
 struct PassOptions {
   int64_t batch = 1;
   bool training = true;  // false: no memory for gradients; activations share theirs
+  // By variable; empty: all. Of a table, the rows that the values of a call hold at most.
+  std::vector<int64_t> most_rows = {};
 };
 
 // Op i of n runs forward at time i and backward at 2n - i, the losses at n.

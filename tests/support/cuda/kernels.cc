@@ -9,6 +9,7 @@
 #include "worker/ops/cuda/column_sums.cu"
 #include "worker/ops/cuda/columns.cu"
 #include "worker/ops/cuda/dropout.cu"
+#include "worker/ops/cuda/embedding.cu"
 #include "worker/ops/cuda/loss.cu"
 #include "worker/ops/cuda/mean.cu"
 #include "worker/ops/cuda/moving_average.cu"
@@ -38,6 +39,9 @@ LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);
 LOCKSTEP_EMULATE(lockstep_dropout_gradient);
 LOCKSTEP_EMULATE(lockstep_scale);
+LOCKSTEP_EMULATE(lockstep_find_rows);
+LOCKSTEP_EMULATE(lockstep_embedding);
+LOCKSTEP_EMULATE_BLOCKS(lockstep_embedding_gradient);
 LOCKSTEP_EMULATE(lockstep_moment_parts);
 LOCKSTEP_EMULATE(lockstep_moments);
 LOCKSTEP_EMULATE(lockstep_batch_norm);
