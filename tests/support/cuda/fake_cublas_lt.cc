@@ -1,5 +1,6 @@
 #include "tests/support/cuda/fake_cublas_lt.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -9,7 +10,9 @@ namespace lockstep::worker::cuda {
 
 // What the handles of the interface are here.
 struct CublasLtContext {};
-struct CublasLtPreference {};
+struct CublasLtPreference {
+  uint32_t alignment = 256;  // the least that was promised for an operand, in bytes
+};
 struct CublasLtMatmulDesc {
   int transpose_a = 0;
   int transpose_b = 0;
@@ -99,10 +102,27 @@ CublasStatus SetMatmul(CublasLtMatmulDesc* matmul, int attribute, const void* va
   }
 }
 
+CublasStatus SetPreference(CublasLtPreference* preference, int attribute, const void* value,
+                           size_t bytes) {
+  if (attribute == kPreferenceMostWorkspace) return kCublasSuccess;
+  uint32_t alignment = 0;
+  if (bytes != sizeof(alignment)) return kCublasInvalidValue;
+  std::memcpy(&alignment, value, bytes);
+  preference->alignment = std::min(preference->alignment, alignment);
+  return kCublasSuccess;
+}
+
+bool IsAligned(const void* operand, uint32_t alignment) {
+  return reinterpret_cast<uintptr_t>(operand) % alignment == 0;
+}
+
 CublasStatus GetHeuristic(CublasLtContext*, CublasLtMatmulDesc*, CublasLtMatrixLayout*,
                           CublasLtMatrixLayout*, CublasLtMatrixLayout*, CublasLtMatrixLayout*,
-                          CublasLtPreference*, int, CublasLtHeuristicResult* results, int* count) {
+                          CublasLtPreference* preference, int, CublasLtHeuristicResult* results,
+                          int* count) {
   results[0] = {.workspace_bytes = kWorkspace, .state = kCublasSuccess};
+  // What RunMatmul may count on.
+  std::memcpy(&results[0].algorithm, &preference->alignment, sizeof(preference->alignment));
   *count = 1;
   return kCublasSuccess;
 }
@@ -111,7 +131,7 @@ CublasStatus RunMatmul(CublasLtContext*, CublasLtMatmulDesc* matmul, const void*
                        CublasLtMatrixLayout* a_layout, const void* b,
                        CublasLtMatrixLayout* b_layout, const void*, const void*,
                        CublasLtMatrixLayout*, void* d, CublasLtMatrixLayout* d_layout,
-                       const CublasLtAlgorithm*, void* workspace, size_t workspace_bytes,
+                       const CublasLtAlgorithm* algorithm, void* workspace, size_t workspace_bytes,
                        CUstream stream) {
   const Operand left(a, *a_layout, matmul->transpose_a);
   const Operand right(b, *b_layout, matmul->transpose_b);
@@ -121,6 +141,12 @@ CublasStatus RunMatmul(CublasLtContext*, CublasLtMatmulDesc* matmul, const void*
   const bool has_bias = (matmul->epilogue & kEpilogueBias) != 0;
   if (!fits || workspace == nullptr || workspace_bytes < kWorkspace) return kCublasInvalidValue;
   if (has_bias && matmul->bias == nullptr) return kCublasInvalidValue;
+  uint32_t alignment = 0;
+  std::memcpy(&alignment, algorithm, sizeof(alignment));
+  for (const void* operand : {a, b, static_cast<const void*>(d),
+                              static_cast<const void*>(has_bias ? matmul->bias : nullptr)}) {
+    if (!IsAligned(operand, alignment)) return kCublasInvalidValue;
+  }
   const bool enqueued = FakeDriver::Current().Enqueue(
       stream, [left, right, copy = *matmul, to = static_cast<float*>(d)] {
         Multiply(left, right, copy, to);
@@ -145,8 +171,7 @@ const CublasLtLibrary& FakeCublasLt() {
       .MatrixLayoutDestroy = &DestroyObject<CublasLtMatrixLayout>,
       .PreferenceCreate = [](CublasLtPreference** made) { return MakeObject(made); },
       .PreferenceDestroy = &DestroyObject<CublasLtPreference>,
-      .PreferenceSetAttribute = [](CublasLtPreference*, int, const void*,
-                                   size_t) { return kCublasSuccess; },
+      .PreferenceSetAttribute = &SetPreference,
       .AlgoGetHeuristic = &GetHeuristic,
       .Matmul = &RunMatmul,
   });

@@ -8,7 +8,6 @@
 namespace lockstep::worker::cuda {
 namespace {
 
-constexpr uint32_t kAlignment = 16;  // bytes
 // What cuBLAS recommends for compute capability 9.0; more than the others need.
 constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;
 
@@ -42,7 +41,7 @@ absl::StatusOr<CublasLtHandle> CublasLtHandle::Create(const CublasLtLibrary* lib
 absl::StatusOr<Matmul> Matmul::Create(const CublasLtHandle& handle, const MatmulShape& shape) {
   Matmul matmul(handle);
   LOCKSTEP_RETURN_IF_ERROR(matmul.Describe(shape));
-  if (absl::Status status = matmul.ChooseAlgorithm(); !status.ok()) {
+  if (absl::Status status = matmul.ChooseAlgorithm(shape.alignment); !status.ok()) {
     return absl::Status(status.code(),
                         absl::StrCat(status.message(), ", of a product [", shape.m, ", ", shape.k,
                                      "] [", shape.k, ", ", shape.n, "]"));
@@ -80,7 +79,7 @@ absl::Status Matmul::Describe(const MatmulShape& shape) {
   return make_layout(shape.m, shape.n, false, &d_);
 }
 
-absl::Status Matmul::ChooseAlgorithm() {
+absl::Status Matmul::ChooseAlgorithm(uint32_t alignment) {
   const CublasLtLibrary& cublas = handle_.library();
   std::shared_ptr<CublasLtPreference> preference;
   LOCKSTEP_RETURN_IF_ERROR(
@@ -94,7 +93,7 @@ absl::Status Matmul::ChooseAlgorithm() {
   LOCKSTEP_RETURN_IF_ERROR(set(kPreferenceMostWorkspace, kMostWorkspace));
   for (const int attribute : {kPreferenceAlignmentA, kPreferenceAlignmentB, kPreferenceAlignmentC,
                               kPreferenceAlignmentD}) {
-    LOCKSTEP_RETURN_IF_ERROR(set(attribute, kAlignment));
+    LOCKSTEP_RETURN_IF_ERROR(set(attribute, alignment));
   }
   CublasLtHeuristicResult result = {};
   int count = 0;

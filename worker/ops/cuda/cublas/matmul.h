@@ -34,8 +34,9 @@ struct MatmulShape {
   uint64_t k = 1;
   bool transpose_a = false;
   bool transpose_b = false;
-  bool bias = false;  // [m], added to each column
-  bool relu = false;  // D = max(0, op(A) op(B) + bias)
+  bool bias = false;        // [m], added to each column
+  bool relu = false;        // D = max(0, op(A) op(B) + bias)
+  uint32_t alignment = 16;  // of every operand, bytes
 };
 
 struct MatmulOperands {
@@ -49,7 +50,7 @@ struct MatmulOperands {
 // Used by one thread at a time.
 class Matmul {
  public:
-  // For the device of the handle. All operands are aligned to 16 bytes.
+  // For the device of the handle.
   static absl::StatusOr<Matmul> Create(const CublasLtHandle& handle, const MatmulShape& shape);
 
   size_t workspace_bytes() const { return workspace_bytes_; }
@@ -61,7 +62,7 @@ class Matmul {
   explicit Matmul(const CublasLtHandle& handle) : handle_(handle) {}
 
   absl::Status Describe(const MatmulShape& shape);
-  absl::Status ChooseAlgorithm();
+  absl::Status ChooseAlgorithm(uint32_t alignment);
 
   CublasLtHandle handle_;
   bool bias_ = false;
