@@ -10,11 +10,13 @@
 #include "worker/ops/cuda/columns.cu"
 #include "worker/ops/cuda/dropout.cu"
 #include "worker/ops/cuda/embedding.cu"
+#include "worker/ops/cuda/fill.cu"
 #include "worker/ops/cuda/loss.cu"
 #include "worker/ops/cuda/mean.cu"
 #include "worker/ops/cuda/moving_average.cu"
 #include "worker/ops/cuda/noise.cu"
 #include "worker/ops/cuda/pool.cu"
+#include "worker/ops/cuda/recurrent.cu"
 
 namespace lockstep::test {
 namespace {
@@ -39,9 +41,16 @@ LOCKSTEP_EMULATE(lockstep_columns_gradient);
 LOCKSTEP_EMULATE(lockstep_dropout);
 LOCKSTEP_EMULATE(lockstep_dropout_gradient);
 LOCKSTEP_EMULATE(lockstep_scale);
+LOCKSTEP_EMULATE(lockstep_swap_outer);
+LOCKSTEP_EMULATE(lockstep_add_rows);
+LOCKSTEP_EMULATE(lockstep_lstm);
+LOCKSTEP_EMULATE(lockstep_lstm_gradient);
+LOCKSTEP_EMULATE(lockstep_gru);
+LOCKSTEP_EMULATE(lockstep_gru_gradient);
 LOCKSTEP_EMULATE(lockstep_find_rows);
 LOCKSTEP_EMULATE(lockstep_embedding);
 LOCKSTEP_EMULATE_BLOCKS(lockstep_embedding_gradient);
+LOCKSTEP_EMULATE(lockstep_fill);
 LOCKSTEP_EMULATE(lockstep_moment_parts);
 LOCKSTEP_EMULATE(lockstep_moments);
 LOCKSTEP_EMULATE(lockstep_batch_norm);

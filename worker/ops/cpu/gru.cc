@@ -2,7 +2,7 @@
 
 #include "worker/ops/cpu/recurrent_op.h"
 #include "worker/ops/cpu/registration.h"
-#include "worker/ops/sigmoid.h"
+#include "worker/ops/gru_element.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -25,13 +25,12 @@ class GruOp : public RecurrentOp {
       const float* __restrict const before = Hidden(step) + row * n;
       float* __restrict const hidden = Hidden(step + 1) + row * n;
       for (int64_t j = 0; j < n; ++j) {
-        const float z = VectorSigmoid(g[j] + s[j]);
-        const float r = VectorSigmoid(g[n + j] + s[n + j]);
-        const float candidate = VectorTanh(g[2 * n + j] + r * s[2 * n + j]);
-        hidden[j] = z * before[j] + (1 - z) * candidate;
-        g[j] = z;
-        g[n + j] = r;
-        g[2 * n + j] = candidate;
+        const GruGates gates =
+            ActivateGru({g[j], g[n + j], g[2 * n + j]}, {s[j], s[n + j], s[2 * n + j]});
+        hidden[j] = GruHidden(gates, before[j]);
+        g[j] = gates.z;
+        g[n + j] = gates.r;
+        g[2 * n + j] = gates.h;
       }
     }
   }
@@ -46,15 +45,13 @@ class GruOp : public RecurrentOp {
       const float* __restrict const before = Hidden(step) + row * n;
       float* __restrict const dh = gradient + row * n;
       for (int64_t j = 0; j < n; ++j) {
-        const float z = g[j], r = g[n + j], candidate = g[2 * n + j];
-        const float dz = dh[j] * (before[j] - candidate) * z * (1 - z);
-        const float dn = dh[j] * (1 - z) * (1 - candidate * candidate);
-        const float dr = dn * s[2 * n + j] * r * (1 - r);
-        g[j] = s[j] = dz;
-        g[n + j] = s[n + j] = dr;
-        g[2 * n + j] = dn;
-        s[2 * n + j] = dn * r;
-        dh[j] *= z;
+        const GruGradients gradients =
+            DifferentiateGru({g[j], g[n + j], g[2 * n + j]}, s[2 * n + j], before[j], dh[j]);
+        g[j] = s[j] = gradients.input.z;
+        g[n + j] = s[n + j] = gradients.input.r;
+        g[2 * n + j] = gradients.input.h;
+        s[2 * n + j] = gradients.state_h;
+        dh[j] = gradients.before;
       }
     }
   }

@@ -5,7 +5,7 @@
 
 #include "worker/ops/cpu/recurrent_op.h"
 #include "worker/ops/cpu/registration.h"
-#include "worker/ops/sigmoid.h"
+#include "worker/ops/lstm_element.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -35,16 +35,14 @@ class LstmOp : public RecurrentOp {
       float* __restrict const cell = Cells(step + 1) + row * n;
       float* __restrict const hidden = Hidden(step + 1) + row * n;
       for (int64_t j = 0; j < n; ++j) {
-        const float i = VectorSigmoid(g[j] + s[j]);
-        const float f = VectorSigmoid(g[n + j] + s[n + j]);
-        const float c = VectorTanh(g[2 * n + j] + s[2 * n + j]);
-        const float o = VectorSigmoid(g[3 * n + j] + s[3 * n + j]);
-        cell[j] = f * before[j] + i * c;
-        hidden[j] = o * VectorTanh(cell[j]);
-        g[j] = i;
-        g[n + j] = f;
-        g[2 * n + j] = c;
-        g[3 * n + j] = o;
+        const LstmGates gates = ActivateLstm({g[j], g[n + j], g[2 * n + j], g[3 * n + j]},
+                                             {s[j], s[n + j], s[2 * n + j], s[3 * n + j]});
+        cell[j] = LstmCell(gates, before[j]);
+        hidden[j] = LstmHidden(gates, cell[j]);
+        g[j] = gates.i;
+        g[n + j] = gates.f;
+        g[2 * n + j] = gates.c;
+        g[3 * n + j] = gates.o;
       }
     }
   }
@@ -60,14 +58,13 @@ class LstmOp : public RecurrentOp {
       float* __restrict const dh = gradient + row * n;
       float* __restrict const dc = &dc_[row * n];
       for (int64_t j = 0; j < n; ++j) {
-        const float i = g[j], f = g[n + j], c = g[2 * n + j], o = g[3 * n + j];
-        const float squashed = VectorTanh(cell[j]);
-        const float d = dc[j] + dh[j] * o * (1 - squashed * squashed);
-        g[j] = d * c * i * (1 - i);
-        g[n + j] = d * before[j] * f * (1 - f);
-        g[2 * n + j] = d * i * (1 - c * c);
-        g[3 * n + j] = dh[j] * squashed * o * (1 - o);
-        dc[j] = d * f;
+        const LstmGradients gradients = DifferentiateLstm(
+            {g[j], g[n + j], g[2 * n + j], g[3 * n + j]}, before[j], cell[j], dh[j], dc[j]);
+        g[j] = gradients.sums.i;
+        g[n + j] = gradients.sums.f;
+        g[2 * n + j] = gradients.sums.c;
+        g[3 * n + j] = gradients.sums.o;
+        dc[j] = gradients.before;
         dh[j] = 0;
       }
     }

@@ -10,6 +10,7 @@ namespace lockstep::worker::cuda {
 template <typename Body>
 LOCKSTEP_DEVICE inline void ForEachElement(int64_t n, const Body& body) {
   const int64_t threads = int64_t{gridDim.x} * blockDim.x;
+  LOCKSTEP_NO_UNROLL
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += threads) body(i);
 }
 
